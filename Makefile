@@ -1,0 +1,41 @@
+# make demo   shows jostle at work on simulated GPUs        make test    sets up and passes the tests
+# make bench  figures beside floors and peers               make torture N=1000   kill -9 the engine N times
+PYTHON ?= python3
+VENV   ?= .venv
+BIN    := $(VENV)/bin
+N      ?= 60
+
+.PHONY: demo test lint types unit torture bench clean
+
+demo: $(VENV)/run
+	@$(BIN)/jostle demo
+
+test: $(VENV)/test
+	@$(BIN)/python tests/parts.py
+
+lint: $(VENV)/test
+	@$(BIN)/ruff check . && $(BIN)/mypy
+
+unit: $(VENV)/test
+	@$(BIN)/python -m pytest tests
+
+torture: $(VENV)/test
+	@$(BIN)/python tests/torture/run.py --kills $(N)
+
+bench: $(VENV)/test
+	@$(BIN)/python bench/run.py
+
+$(VENV)/bin/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10))' || { echo "jostle needs Python 3.10 or newer; set PYTHON=…"; exit 1; }
+	@$(PYTHON) -m venv $(VENV) || { rm -rf $(VENV); echo "venv does not work here: on Debian and Ubuntu install python3-venv (apt install python3-venv)"; exit 1; }
+
+$(VENV)/run: $(VENV)/bin/python pyproject.toml
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e .
+	@touch $@
+
+$(VENV)/test: $(VENV)/bin/python pyproject.toml
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[test]'
+	@touch $@ $(VENV)/run
+
+clean:
+	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -1,0 +1,143 @@
+"""Does a long queue, or a long history, make anything slower?
+
+With N queued: jobs/s over the first completions once released; the engine's processor time for each of them (what a
+tick costs, free of the noise of neighbours); its processor time while all of them wait; one more job by the socket.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import time
+from collections import defaultdict
+
+from figures import Row, Series, above, below, hold_against
+from lab import Lab
+from peers.base import Peer
+from peers.ours import Jostle
+from scene import command, cpu_seconds, until
+from tasks import Sheet, Task, rate
+
+GROUP = "growth with the length of the queue (floor: jostle itself with 1,000)"
+PAST = "growth with finished jobs (floor: jostle itself without any)"
+FIRST = 400  # completions looked at
+Found = dict[str, float]
+
+UNITS = {"jobs/s": "jobs/s", "engine per job": "ms CPU", "while waiting": "% of a core", "one more": "ms"}
+
+
+def measure(lab: Lab) -> list[Row]:
+    sizes = (1_000, 10_000, 20_000) if lab.quick else (1_000, 10_000, 100_000)
+    series: dict[str, Series] = defaultdict(Series)
+    for kind in lab.named("jostle"):
+        for rep in range(lab.reps):
+            for size in sizes:
+                what = f"growth, {size:,} queued, {rep + 1}/{lab.reps}"
+                found = lab.attempt(what, kind, 8, True, lambda p, n=size: with_queue(p, n))
+                note(series, found, f"{size:,}", rep)
+    rows = [row for size in sizes[1:] for row in judged(series, GROUP, f"{size:,} queued", f"{size:,}", "1,000")]
+    return rows + history(lab)
+
+
+def note(series: dict[str, Series], found: Found | None, who: str, rep: int) -> None:
+    for figure, value in (found or {}).items():
+        series[figure].add(who, rep, value)
+
+
+def with_queue(peer: Peer, size: int) -> Found:
+    assert isinstance(peer, Jostle)
+    sheet = Sheet(peer.scene.path("sheet"))
+    fill(peer, sheet.tasks(size))
+    waiting = share_of_core(peer.pid, 4.0)
+    began = time.perf_counter()
+    peer.submit([Task(number=size + 1, out=sheet.path)])
+    one = time.perf_counter() - began
+    return {**released(peer, sheet), "while waiting": waiting, "one more": one * 1e3}
+
+
+def fill(peer: Jostle, tasks: list[Task]) -> None:
+    for start in range(0, len(tasks), 10_000):
+        peer.submit(tasks[start : start + 10_000])
+
+
+def share_of_core(pid: int, seconds: float) -> float:
+    time.sleep(3.5)  # what happened just now keeps the probe awake for 3 s
+    before, began = cpu_seconds(pid), time.monotonic()
+    time.sleep(seconds)
+    return 100 * (cpu_seconds(pid) - before) / (time.monotonic() - began)
+
+
+def released(peer: Jostle, sheet: Sheet) -> Found:
+    before = cpu_seconds(peer.pid)
+    peer.release()
+    sheet.wait(FIRST, 60.0)
+    used, done = cpu_seconds(peer.pid) - before, sheet.count()
+    first = sorted(sheet.records(), key=lambda r: r.ended)[:FIRST]
+    return {"jobs/s": rate(first), "engine per job": used / done * 1e3}
+
+
+def judged(series: dict[str, Series], group: str, what: str, who: str, base: str) -> list[Row]:
+    rows = []
+    for figure, unit in UNITS.items():
+        row = series[figure].row(group, f"{what}: {figure}", unit, ours=who, floor=base)
+        row.peers = {}
+        row.floor_name = ""
+        if figure == "jobs/s":
+            hold_against(row, ">= 0.8x", above(row.ratio, 0.8))
+        elif figure == "engine per job":
+            hold_against(row, "<= 1.25x", below(row.ratio, 1.25))
+        if row.ours is not None:
+            rows.append(row)
+    return rows
+
+
+def history(lab: Lab) -> list[Row]:
+    finished, series = lab.size(1_000_000, 100_000), defaultdict(Series)
+    for kind in lab.named("jostle"):
+        for rep in range(max(1, lab.reps - 1)):
+            for past in (0, finished):
+                found = lab.attempt(f"growth, {past:,} finished", kind, 8, True, lambda p, n=past: with_past(p, n))
+                note(series, found, f"{past:,}", rep)
+    return judged(series, PAST, f"{finished:,} finished", f"{finished:,}", "0")
+
+
+def with_past(peer: Peer, finished: int) -> Found:
+    """A past is made by copying one finished job, with its run and events, while the engine is down."""
+    assert isinstance(peer, Jostle)
+    first = Sheet(peer.scene.path("first"))
+    peer.release()
+    peer.submit(first.tasks(1))
+    first.wait(1, 10.0)
+    until(lambda: peer.ask({"op": "hello"})["counts"].get("succeeded"), 10.0, "the end of the first job")
+    peer.ask({"op": "down", "stop_jobs": False, "now": False})
+    until(lambda: not command(peer.pid), 10.0, "down")
+    multiply(os.path.join(peer.home, "jostle.db"), finished)
+    peer.up()
+    peer.exclude(True)
+    sheet = Sheet(peer.scene.path("sheet"))
+    peer.submit(sheet.tasks(1_000))
+    waiting = share_of_core(peer.pid, 4.0)
+    return {**released(peer, sheet), "while waiting": waiting}
+
+
+def multiply(path: str, times: int) -> None:
+    db = sqlite3.connect(path, isolation_level=None)
+    db.execute("PRAGMA synchronous=OFF")
+    db.execute("BEGIN")
+    for table, key in (("job", "id"), ("run", "job"), ("event", "job")):
+        copy_rows(db, table, key, times)
+    db.execute("COMMIT")
+    db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    db.close()
+
+
+def copy_rows(db: sqlite3.Connection, table: str, key: str, times: int) -> None:
+    """Repeats what belongs to job 1 for the jobs 2 … times."""
+    names = [name for _, name, *_ in db.execute(f"PRAGMA table_info({table})") if name != "seq"]  # which counts itself
+    fresh = {key: "n", "uni_id": "uni_id || '-' || n"}
+    values = ", ".join(fresh.get(name, name) for name in names)
+    db.execute(
+        f"WITH RECURSIVE count(n) AS (SELECT 2 UNION ALL SELECT n + 1 FROM count WHERE n < ?) "
+        f"INSERT INTO {table} ({', '.join(names)}) SELECT {values} FROM {table}, count WHERE {table}.{key} = 1",
+        (times,),
+    )

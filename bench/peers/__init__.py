@@ -1,0 +1,1 @@
+"""The participants, in the order of the table."""

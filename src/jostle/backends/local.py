@@ -1,0 +1,672 @@
+"""Runs on this host: the engine's side of the start protocol.
+
+Rules. Nothing is remembered that can be looked at: poll() derives a run's condition each time. An open socket to a
+shim proves it alive; without one the order is claim, lock, exit (any other order calls a run lost that has just ended
+or just begun). A process is signalled only while a handle on it is open and the proof that it is ours holds. Acts are
+idempotent by run id: starting or voiding twice does what once does.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import json
+import os
+import signal
+import socket
+import sys
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+from jostle import proc
+from jostle.backends import leases, shim
+from jostle.backends.leases import Claimed
+from jostle.backends.nursery import Nursery, Watcher
+from jostle.core import claims
+from jostle.core.model import Exit, RunId
+
+__all__ = ["Claimed", "Local", "Report", "Reservation", "Watcher"]
+
+MAX_RECORD = 1 << 20
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Report:
+    """What is known of a run now."""
+
+    kind: str  # alive | ended | gone | not_started | voided | unsupervised
+    exit: Exit | None = None  # for ended
+    pids: tuple[int, ...] = ()  # unsupervised: its processes that still live
+    why: str = ""  # gone: what we can say about it
+    claimed: bool = False  # alive: its shim has made the claim, so it has really started
+    pid: int | None = None  # its shim's, where that is known
+
+
+@dataclass(slots=True, eq=False)
+class Spare:
+    """The engine's end of one shim, from its birth in the nursery on."""
+
+    pid: int
+    ticks: int
+    sock: socket.socket
+    pidfd: int | None
+    run: RunId | None = None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Reservation:
+    """A spare and the published claims of one run that is about to start."""
+
+    run: RunId
+    spare: Spare
+    held: tuple[leases.Held, ...]
+
+    @property
+    def pid(self) -> int:
+        return self.spare.pid
+
+    @property
+    def ticks(self) -> int:
+        return self.spare.ticks
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(one.name for one in self.held)
+
+
+@dataclass(slots=True, eq=False)
+class _Known:
+    """A run this engine started or adopted, and the descriptors that watch it."""
+
+    run: RunId
+    pid: int | None = None
+    ticks: int | None = None
+    sock: socket.socket | None = None  # open: the shim lives
+    pidfd: int | None = None
+    watched: bool = False  # whether the loop watches the pidfd
+    heard: bytes = b""
+    claimed: bool = False
+    ended: Exit | None = None
+    inodes: dict[str, int | None] = field(default_factory=dict)  # of its claims, by name; None: not seen yet
+    republished: list[leases.Held] = field(default_factory=list)
+
+    @property
+    def shim(self) -> tuple[int, int] | None:
+        return (self.pid, self.ticks) if self.pid is not None and self.ticks is not None else None
+
+
+class Local:
+    """Starts, watches, adopts and ends runs on this host."""
+
+    def __init__(
+        self,
+        *,
+        home: str,
+        lease_dir: str,
+        watcher: Watcher,
+        changed: Callable[[RunId], None],
+        python: str = sys.executable,
+    ) -> None:
+        self._runs_dir, self._lease_dir = os.path.join(home, "runs"), lease_dir
+        self._home = leases.home_id(home)
+        self._watcher, self._changed = watcher, changed
+        self._nursery = Nursery(watcher=watcher, python=python, arrived=self._arrived)
+        self._pool: list[Spare] = []
+        self._wanted = 2
+        self._runs: dict[RunId, _Known] = {}
+        self._seen: dict[str, int] = {}  # what the last look at the lease directory showed
+        self.spare_arrived: Callable[[], None] | None = None
+        self.trouble = ""  # why the last claims could not be published or read
+
+    # ------------------------------------------------------------------ spares
+
+    def open(self) -> None:
+        os.makedirs(self._runs_dir, mode=0o700, exist_ok=True)
+        os.makedirs(self._lease_dir, mode=0o700, exist_ok=True)
+        self._nursery.start()
+        self._replenish()
+
+    def close(self) -> None:
+        for spare in self._pool:
+            self._hang_up(spare)
+        self._pool.clear()
+        for known in self._runs.values():
+            self._release(known)
+        self._runs.clear()
+        self._nursery.close()
+
+    def tick(self, now: float) -> float | None:
+        """Keeps the nursery and the spares going; when to call again even if nothing happens."""
+        at = self._nursery.tick(now)
+        self._replenish()
+        return at
+
+    @property
+    def spares(self) -> int:
+        return len(self._pool)
+
+    @property
+    def nursery_trouble(self) -> str:
+        return self._nursery.trouble
+
+    def want(self, n: int) -> None:
+        self._wanted = n
+        self._replenish()
+
+    def _replenish(self) -> None:
+        if self._nursery.ready:
+            self._nursery.ask(self._wanted - len(self._pool) - self._nursery.owed)
+
+    def _arrived(self, pid: int, sock: socket.socket) -> None:
+        sock.setblocking(False)
+        pidfd = _pidfd(pid)
+        stat = proc.stat(pid)
+        # only the spare holds the other end: while that is open, the pid is still its own
+        if stat is None or _ended(sock):
+            sock.close()
+            if pidfd is not None:
+                os.close(pidfd)
+            return
+        spare = Spare(pid, stat.ticks, sock, pidfd)
+        self._pool.append(spare)
+        self._watcher.watch(sock.fileno(), partial(self._stirred, spare))
+        if self.spare_arrived is not None:
+            self.spare_arrived()
+
+    def _stirred(self, spare: Spare) -> None:
+        if spare.run is not None:
+            known = self._runs.get(spare.run)
+            if known is not None:
+                self._hear(known)
+        elif spare in self._pool:  # it says nothing before it has a run, so this is its end
+            self._pool.remove(spare)
+            self._hang_up(spare)
+            self._replenish()
+
+    def _hang_up(self, spare: Spare) -> None:
+        self._watcher.unwatch(spare.sock.fileno())
+        spare.sock.close()
+        if spare.pidfd is not None:
+            os.close(spare.pidfd)
+
+    # ------------------------------------------------------------------ leases
+
+    def claims(self) -> list[Claimed]:
+        """Every live claim; stale ones of this home are removed on the way."""
+        live = {name: k for k in self._runs.values() if k.sock is not None for name in k.inodes}
+        found: list[Claimed] = []
+        self._seen = {}
+        for name, inode in self._entries():
+            claim = claims.parse(name)
+            if claim is None:
+                leases.sweep_hidden(self._lease_dir, name, self._home)
+                continue
+            known = live.get(name)
+            if known is not None and known.inodes[name] == inode:
+                found.append(Claimed(claim=claim, name=name, uid=os.geteuid(), ours=True, inode=inode))
+                self._seen[name] = inode
+            elif (one := leases.look(self._lease_dir, name, claim, self._home)) is not None:
+                found.append(one)
+                self._seen[name] = one.inode
+        return found
+
+    def _entries(self) -> list[tuple[str, int]]:
+        try:
+            return list(leases.names(self._lease_dir))
+        except OSError as e:
+            self.trouble = f"lease directory {self._lease_dir} cannot be read: {e.strerror}"
+            return []
+
+    def reserve(self, run: RunId, wants: Sequence[tuple[str, int | None]], known: frozenset[str]) -> Reservation | None:
+        """Publishes the claims, then looks again: an unknown live claim on one of these GPUs came first or at once."""
+        if not self._pool:
+            self._replenish()
+            return None
+        spare = self._pool[0]
+        names = [
+            claims.name_of(claims.Claim(uuid=uuid, mib=mib, sid=spare.pid, home=self._home, run=run))
+            for uuid, mib in wants
+        ]
+        try:
+            held = leases.publish_all(self._lease_dir, names)
+        except OSError as e:
+            self.trouble = f"GPUs cannot be claimed in {self._lease_dir}: {e.strerror}"
+            return None
+        if wants and self._contested({uuid for uuid, _ in wants}, known.union(names)):
+            leases.withdraw(self._lease_dir, held)
+            return None
+        self.trouble = ""
+        self._pool.pop(0)
+        return Reservation(run=run, spare=spare, held=tuple(held))
+
+    def _contested(self, uuids: set[str], allowed: frozenset[str]) -> bool:
+        try:
+            for name, _ in leases.names(self._lease_dir):
+                if name in allowed:
+                    continue
+                claim = claims.parse(name)
+                if claim is None or claim.uuid not in uuids:
+                    continue
+                one = leases.look(self._lease_dir, name, claim, self._home)
+                if one is not None and not one.ours:
+                    return True
+        except OSError as e:
+            self.trouble = f"lease directory {self._lease_dir} cannot be read: {e.strerror}"
+            return True
+        return False
+
+    def withdraw(self, r: Reservation) -> None:
+        leases.withdraw(self._lease_dir, r.held)
+        self._pool.insert(0, r.spare)
+
+    def missing_claims(self, run: RunId) -> tuple[str, ...]:
+        """Claims of a run whose files the last look did not find as they were made (deleted, replaced)."""
+        known = self._runs.get(run)
+        if known is None or known.ended is not None:
+            return ()
+        return tuple(n for n, inode in known.inodes.items() if n not in self._seen or self._seen[n] != (inode or -1))
+
+    def republish(self, run: RunId) -> tuple[str, ...]:
+        """Publishes missing claims again, held by the engine until forget(); says which."""
+        known = self._runs.get(run)
+        done = []
+        for name in self.missing_claims(run):
+            if known is None or self.poll(run).kind not in ("alive", "unsupervised"):
+                break
+            try:
+                held = leases.publish(self._lease_dir, name)
+            except OSError as e:
+                self.trouble = f"claim {name} is gone and cannot be published again: {e.strerror}"
+                continue
+            known.republished.append(held)
+            known.inodes[name] = self._seen[name] = held.inode
+            done.append(name)
+        return tuple(done)
+
+    # ------------------------------------------------------------------ start
+
+    def start(self, r: Reservation, spec: Mapping[str, Any]) -> None:
+        """Hands the run to its spare. A spare that died meanwhile shows at the next poll: not_started."""
+        spare = r.spare
+        spare.run = r.run
+        old = self._runs.pop(r.run, None)
+        if old is not None:
+            self._release(old)
+        known = _Known(run=r.run, pid=spare.pid, ticks=spare.ticks, sock=spare.sock, pidfd=spare.pidfd)
+        known.inodes = {one.name: one.inode for one in r.held}
+        self._runs[r.run] = known
+        full = {
+            "dir": self._dir(r.run),
+            "boot": proc.boot_id(),
+            **spec,
+            "claims": [f"{self._lease_dir}/{name}" for name in r.names],
+            "ticks": spare.ticks,
+        }
+        try:
+            os.mkdir(self._dir(r.run), 0o700)
+        except OSError:
+            pass  # there already; or the disk is full, which the shim will find too
+        _send(spare.sock, full, [one.fd for one in r.held])
+        for one in r.held:
+            os.close(one.fd)
+        if not self._pool:
+            self._replenish()
+
+    def void(self, run: RunId) -> bool:
+        """Makes sure that a run never starts. True: it never will; False: it has."""
+        os.makedirs(self._dir(run), mode=0o700, exist_ok=True)
+        if shim.make_claim(f"{self._dir(run)}/claim", {"void": True}):
+            return True
+        claim = self._claim(run)
+        return claim is not None and claim.void
+
+    def adopt(self, run: RunId, pid: int | None, ticks: int | None) -> None:
+        """Watches a run that an earlier engine started, if its shim is provably alive."""
+        if run in self._runs:
+            return
+        claim = self._claim(run)
+        known = _Known(run=run, pid=pid, ticks=ticks)
+        if claim is not None and not claim.void:
+            known.claimed = True
+            known.inodes = {name: self._inode(name) for name in claim.leases}
+            if claim.boot == proc.boot_id():
+                known.pid, known.ticks = claim.pid, claim.ticks  # another spare than the recorded one may have won
+        self._runs[run] = known
+        if known.shim is None:
+            return
+        known.pidfd = _pidfd(known.shim[0])
+        if known.pidfd is None:
+            return
+        if proc.alive(*known.shim):
+            self._watch_process(known)
+        else:
+            os.close(known.pidfd)
+            known.pidfd = None
+
+    def _inode(self, name: str) -> int | None:
+        """The inode of a live claim of ours."""
+        claim = claims.parse(name)
+        one = leases.look(self._lease_dir, name, claim, self._home) if claim is not None else None
+        return one.inode if one is not None and one.ours else None
+
+    # ------------------------------------------------------------------ watch
+
+    def _watch_process(self, known: _Known) -> None:
+        if known.pidfd is not None:
+            known.watched = True
+            self._watcher.watch(known.pidfd, partial(self._process_ended, known))
+
+    def _process_ended(self, known: _Known) -> None:
+        self._close_pidfd(known)
+        self._changed(known.run)
+
+    def _close_pidfd(self, known: _Known) -> None:
+        if known.pidfd is None:
+            return
+        if known.watched:
+            self._watcher.unwatch(known.pidfd)
+        os.close(known.pidfd)
+        known.pidfd, known.watched = None, False
+
+    def _hear(self, known: _Known) -> None:
+        before = (known.claimed, known.ended)
+        self._drain(known)
+        # a shim that died without a word: its locks go a moment after its socket, so we wait for the process itself
+        if (known.claimed, known.ended) != before or (known.sock is None and not known.watched):
+            self._changed(known.run)
+
+    def _drain(self, known: _Known) -> None:
+        """Reads what the shim has said. Its end of file closes our end, too."""
+        while known.sock is not None:
+            try:
+                data = known.sock.recv(65536)
+            except BlockingIOError:
+                return
+            except OSError:
+                data = b""
+            if not data:
+                self._silent(known)
+                return
+            *lines, known.heard = (known.heard + data).split(b"\n")
+            for line in lines:
+                self._message(known, line)
+
+    def _message(self, known: _Known, line: bytes) -> None:
+        message = _record(line)
+        if "ended" in message:
+            known.ended = _exit(message["ended"])
+        elif "claimed" in message:
+            known.claimed = True
+            self._replenish()  # only now: until here the cores were the starting run's
+
+    def _silent(self, known: _Known) -> None:
+        assert known.sock is not None
+        self._watcher.unwatch(known.sock.fileno())
+        known.sock.close()
+        known.sock = None
+        if known.ended is None:
+            self._watch_process(known)
+
+    # ------------------------------------------------------------------ poll
+
+    def poll(self, run: RunId) -> Report:
+        """What has become of a run, looked at afresh."""
+        known = self._runs.get(run)
+        if known is not None:
+            self._drain(known)
+            if known.ended is not None:
+                return Report(kind="ended", exit=known.ended, pid=known.pid)
+            if known.sock is not None:
+                return Report(kind="alive", claimed=known.claimed, pid=known.pid)
+        # the claim before the lock: one that was there first, with the lock free, belongs to a dead shim
+        claim = self._claim(run)
+        locked = self._locked(run, claim)
+        if locked:
+            return Report(kind="alive", claimed=claim is not None and not claim.void, pid=claim.pid if claim else None)
+        record = self._exit(run)
+        if record is not None:
+            return Report(kind="ended", exit=record, pid=claim.pid if claim else None)
+        if claim is None:
+            return self._unclaimed(run, known)
+        return self._unlocked(run, claim)
+
+    def _unclaimed(self, run: RunId, known: _Known | None) -> Report:
+        if self._claim(run) is not None:
+            return self.poll(run)  # made since we looked; it is never unmade, so this ends
+        if known is not None and known.shim is not None and proc.alive(*known.shim):
+            return Report(kind="alive", pid=known.pid)  # on its way to the claim, or leaving
+        return Report(kind="not_started")
+
+    def _unlocked(self, run: RunId, claim: _Claim) -> Report:
+        """Claimed, no shim, no exit record."""
+        if claim.void:
+            return Report(kind="voided")
+        if claim.boot != proc.boot_id():
+            return Report(kind="gone", why="host rebooted", pid=claim.pid)
+        pids = tuple(pid for pid, _ in _members(claim.uni_id))
+        if pids or self._still_leased(run, claim):
+            return Report(kind="unsupervised", pids=pids, pid=claim.pid)
+        return Report(kind="gone", why="exit unknown", pid=claim.pid)
+
+    def _still_leased(self, run: RunId, claim: _Claim) -> bool:
+        """Whether some process has the run's lease, even one that hides its environment."""
+        known = self._runs.get(run)
+        by_us = {held.name for held in known.republished} if known is not None else set()
+        return any(name not in by_us and self._inode(name) is not None for name in claim.leases)
+
+    def _locked(self, run: RunId, claim: _Claim | None) -> bool:
+        try:
+            fd = os.open(f"{self._dir(run)}/lock", os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        except FileNotFoundError:
+            # never made, or removed by the job itself: then only the process can tell
+            return claim is not None and not claim.void and claim.boot == proc.boot_id() and claim.alive()
+        except OSError as e:
+            # a silent file system is no bad news; something else in its place is not a lock
+            return e.errno not in (errno.ELOOP, errno.ENXIO)
+        try:
+            fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except OSError:
+            return True
+        finally:
+            os.close(fd)
+        return False
+
+    def _claim(self, run: RunId) -> _Claim | None:
+        text = _read(f"{self._dir(run)}/claim")
+        return None if text is None else _Claim.of(_record(text))
+
+    def _exit(self, run: RunId) -> Exit | None:
+        text = _read(f"{self._dir(run)}/exit")
+        return None if text is None else _exit(_record(text))
+
+    def _dir(self, run: RunId) -> str:
+        return f"{self._runs_dir}/{run[0]}.{run[1]}"
+
+    # ------------------------------------------------------------------ stop, forget
+
+    def signal(self, run: RunId, *, kill: bool) -> None:
+        """Asks the shim to end its run; without one, signals the run's processes (kill=True is then the caller's)."""
+        known = self._runs.get(run)
+        claim = self._claim(run)
+        if claim is not None and not claim.void:
+            if claim.boot != proc.boot_id():
+                return
+            who: tuple[int, int] | None = (claim.pid, claim.ticks)
+        else:
+            who = known.shim if known is not None else None
+        if who is not None and self._signal_shim(*who, signal.SIGUSR1 if kill else signal.SIGTERM):
+            return
+        if claim is None or claim.void:
+            return
+        for pid, ticks in _members(claim.uni_id):
+            proof = partial(_is_member, ticks=ticks, uni_id=claim.uni_id)
+            shim.signal_proven(pid, signal.SIGKILL if kill else signal.SIGTERM, proof)
+            shim.signal_proven(pid, signal.SIGCONT, proof)
+
+    def _signal_shim(self, pid: int, ticks: int, number: int) -> bool:
+        def proof(pid: int) -> bool:
+            return proc.uid(pid) == os.geteuid() and proc.alive(pid, ticks)
+
+        done = shim.signal_proven(pid, number, proof)
+        if done:
+            shim.signal_proven(pid, signal.SIGCONT, proof)  # one that was stopped could not stop its run
+        return done
+
+    def forget(self, run: RunId) -> None:
+        """The run is final in the store: its shim need not make the exit record durable, and we stop watching."""
+        known = self._runs.pop(run, None)
+        if known is None:
+            return
+        if known.sock is not None and known.ended is not None:
+            try:
+                known.sock.send(b"F")
+            except OSError:
+                pass
+        leases.withdraw(self._lease_dir, known.republished)
+        known.republished = []
+        self._release(known)
+
+    def _release(self, known: _Known) -> None:
+        """Closes what we hold on a run; the run does not notice."""
+        if known.sock is not None:
+            self._watcher.unwatch(known.sock.fileno())
+            known.sock.close()
+            known.sock = None
+        self._close_pidfd(known)
+        for held in known.republished:
+            os.close(held.fd)
+        known.republished = []
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Claim:
+    """The content of a run's `claim`; a damaged one is of no boot we know."""
+
+    pid: int = 0
+    ticks: int = -1
+    boot: str = ""
+    uni_id: str = ""
+    leases: tuple[str, ...] = ()
+    void: bool = False
+
+    @classmethod
+    def of(cls, record: Mapping[str, Any]) -> _Claim:
+        if record.get("void") is True:
+            return cls(void=True)
+        names = record.get("leases")
+        pid, ticks, boot, uni_id = (record.get(k) for k in ("pid", "ticks", "boot", "uni_id"))
+        if not (isinstance(pid, int) and isinstance(ticks, int) and isinstance(boot, str) and isinstance(uni_id, str)):
+            return cls()
+        kept = tuple(n for n in names if isinstance(n, str)) if isinstance(names, list) else ()
+        return cls(pid=pid, ticks=ticks, boot=boot, uni_id=uni_id, leases=kept)
+
+    def alive(self) -> bool:
+        return proc.alive(self.pid, self.ticks)
+
+
+def _pidfd(pid: int) -> int | None:
+    try:
+        return os.pidfd_open(pid)
+    except (AttributeError, OSError):
+        return None
+
+
+def _ended(sock: socket.socket) -> bool:
+    try:
+        return not sock.recv(1, socket.MSG_PEEK)
+    except BlockingIOError:
+        return False
+    except OSError:
+        return True
+
+
+def _send(sock: socket.socket, spec: Mapping[str, Any], fds: Iterable[int]) -> None:
+    """One message that never waits; if it does not go out whole, the spare sees a torn one and leaves."""
+    text = json.dumps(spec).encode()
+    given, extra = list(fds), None
+    try:
+        if len(text) > shim.INLINE:
+            extra = os.memfd_create("spec", os.MFD_CLOEXEC)
+            with open(extra, "wb", closefd=False) as f:
+                f.write(text)
+            given.append(extra)
+            text = b""
+        header = len(text).to_bytes(4, "big") + (b"\1" if extra is not None else b"\0")
+        if socket.send_fds(sock, [header + text], given) < len(header) + len(text):
+            sock.shutdown(socket.SHUT_RDWR)
+    except OSError:
+        try:
+            sock.shutdown(socket.SHUT_RDWR)
+        except OSError:
+            pass
+    finally:
+        if extra is not None:
+            os.close(extra)
+
+
+def _read(path: str) -> bytes | None:
+    """A small regular file of a run; None if there is none (S41: the job could have put anything there)."""
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError as e:
+        if e.errno in (errno.ENOENT, errno.ENOTDIR):
+            return None
+        return b""
+    try:
+        return os.read(fd, MAX_RECORD)
+    except OSError:
+        return b""
+    finally:
+        os.close(fd)
+
+
+def _record(text: bytes) -> dict[str, Any]:
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def _exit(record: Any) -> Exit | None:
+    """An exit record that has the right shape, or None."""
+    if not isinstance(record, dict) or "code" not in record or "ended_at" not in record:
+        return None
+    shapes: dict[str, tuple[type, ...]] = {
+        "code": (int, type(None)),
+        "signal": (int, type(None)),
+        "timed_out": (bool,),
+        "error": (str,),
+        "tail": (str,),
+        "started_at": (int, float, type(None)),
+        "ended_at": (int, float, type(None)),
+        "ran_for": (int, float, type(None)),
+        "rss_mib": (int, type(None)),
+        "leftovers": (list,),
+    }
+    fields = {k: record[k] for k in shapes if k in record}
+    if not all(isinstance(v, shapes[k]) for k, v in fields.items()):
+        return None
+    left = fields.pop("leftovers", [])
+    if not all(isinstance(pid, int) for pid in left):
+        return None
+    return Exit(**fields, leftovers=tuple(left))
+
+
+def _members(uni_id: str) -> list[tuple[int, int]]:
+    """Living processes of ours that carry the run's marker, with their start ticks."""
+    found = []
+    me = os.geteuid()
+    for pid in proc.pids():
+        if pid == os.getpid() or not uni_id or proc.uid(pid) != me or proc.mark(pid) != uni_id:
+            continue
+        s = proc.stat(pid)
+        if s is not None and s.state not in "ZX":
+            found.append((pid, s.ticks))
+    return found
+
+
+def _is_member(pid: int, *, ticks: int, uni_id: str) -> bool:
+    return proc.uid(pid) == os.geteuid() and proc.mark(pid) == uni_id and proc.alive(pid, ticks)

@@ -1,0 +1,104 @@
+"""`jostle add -- CMD ARGS…`: queue one command and print its id."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any
+
+from jostle import units
+from jostle.cli import ids
+from jostle.cli.parse import checked
+from jostle.errors import Usage
+from jostle.formats import spec
+
+if TYPE_CHECKING:
+    from argparse import Namespace
+
+    from jostle.cli.desk import Desk
+    from jostle.cli.parse import Parser
+
+SHELL = frozenset(" \t\n;&|<>()$`\\\"'*?[]{}~#!")
+BATCH = "add"
+"""Single commands lie together in one standing batch of this key."""
+
+
+def add_options(p: Parser) -> None:
+    p.usage = "jostle add [options] -- COMMAND [ARGS…]"
+    p.example("""
+        jostle add -g 2 -m 20GiB -- python train.py --lr 1e-5
+        jostle add -q night --begin 22:00 -- 'source env.sh && python train.py > out.txt'
+        jostle add --after last --retry 3 -- bash eval.sh""")
+    p.add_argument("-g", dest="gpus", metavar="N|N-M", type=checked(units.gpu_range), default=(1, 1),
+                   help="how many GPUs; 0 for none (default 1)")
+    p.add_argument("-m", "--memory", metavar="SIZE", type=checked(units.size_mib), help="per GPU, 20GiB (default: the whole card)")
+    p.add_argument("-q", "--queue", type=checked(lambda t: spec.label(t, "the name of a queue")), help="jobs of one queue run one after another")
+    p.add_argument("-n", "--name", type=checked(spec.label))
+    p.add_argument("-p", "--priority", type=checked(spec.priority), default=0, help="higher comes first (default 0)")
+    p.add_argument("--after", metavar="IDS", help="only when these have succeeded")
+    p.add_argument("--after-any", metavar="IDS", help="when these have ended, however")
+    p.add_argument("--begin", metavar="TIME", type=checked(units.instant), help="not before: 22:00, +10m, 2031-05-01T18:30")
+    p.add_argument("--time-limit", metavar="TIME", type=checked(spec.time_limit), help="stop it after 2h30m")
+    p.add_argument("--retry", metavar="N", type=checked(spec.attempts), default=0, help="try again after a failure, or `unlimited`")
+    p.add_argument("--share", action="store_true", help="other jobs of ours may use the same card; needs -m")
+    p.add_argument("--hold", action="store_true", help="queue it, but do not start it before `jostle unhold`")
+    p.add_argument("--log", metavar="PATH", help="where its output goes")
+    p.add_argument("--workdir", metavar="DIR", help="where it runs (default: here)")
+    p.add_argument("-e", "--env", metavar="NAME=VALUE", action="append", default=[])
+    p.add_argument("--tag", action="append", default=[], type=checked(lambda t: spec.label(t, "a tag")))
+    p.add_argument("--gpus", dest="devices", metavar="SPEC", help="the set of devices, if an engine must be started: sim:4x24")
+    p.add_argument("command", nargs="+", metavar="COMMAND",
+                   help="a program and its arguments, run as they are; a single text with spaces or shell characters is run by bash")
+
+
+def add(args: Namespace, desk: Desk) -> int:
+    from jostle.cli.context import capture
+
+    if args.share and args.memory is None:
+        raise Usage("add: --share needs -m: a job without it takes the whole card")
+    request = {
+        "batch": {"key": BATCH, "name": BATCH, "join": True, "owner": None, "policy": {}},
+        "context": capture(),
+        "jobs": [job_of(args, desk)],
+        "once": None,
+    }
+    answer = desk.client(gpus=args.devices).call("submit", **request)
+    desk.put(str(answer["ids"][0]))
+    return 0
+
+
+def job_of(args: Namespace, desk: Desk) -> dict[str, Any]:
+    commands = [command_of(args.command)]
+    retry = {"max": args.retry, "backoff_after": 3, "backoff": 600.0} if args.retry != 0 else None
+    needs = [["job", id, any_end] for word, any_end in ((args.after, False), (args.after_any, True)) if word
+             for id in ids.jobs([word], lambda: desk.reader)]  # fmt: skip
+    here = os.getcwd()
+    values = spec.job(
+        name=args.name or spec.name_of(commands), queue=args.queue, commands=commands, gpus=list(args.gpus),
+        memory_mib=args.memory, share=args.share, env=dict(map(variable, args.env)),
+        workdir=spec.path(args.workdir, here) if args.workdir else here, log=spec.path(args.log, here) if args.log else None,
+        priority=args.priority, needs=needs, begin=args.begin, time_limit=args.time_limit, retry=retry, tags=args.tag,
+    )  # fmt: skip
+    if args.hold:
+        values["intent"] = "hold"
+    return values
+
+
+def command_of(words: list[str]) -> str | list[str]:
+    """Arguments are executed as they are; one text that only a shell understands is given to bash."""
+    if len(words) == 1 and any(c in SHELL for c in words[0]):
+        try:
+            return spec.command(words[0])
+        except ValueError as e:
+            raise Usage(f"add: expected {e}") from None
+    if not words[0]:
+        raise Usage("add: the command is empty; expected a program and its arguments")
+    return words
+
+
+def variable(text: str) -> tuple[str, str]:
+    """`NAME=VALUE`, or `NAME` for the value it has here."""
+    name, said, value = text.partition("=")
+    try:
+        return spec.variable(name, value if said else os.environ.get(name, ""))
+    except ValueError as e:
+        raise Usage(f"add: -e {text!r} is not understood; expected {e}") from None

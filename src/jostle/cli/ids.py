@@ -1,0 +1,62 @@
+"""Job ids as people write them: `12 3-7 1,4 last all`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from typing import Protocol
+
+from jostle.errors import NotFound, Usage
+
+WRITTEN = "ids such as 12, 3-7, 1,4, last or all"
+_ID = re.compile(r"(\d{1,15})(?:-(\d{1,15}))?\Z", re.ASCII)
+MAX_RANGE = 1_000_000
+
+
+class Ids(Protocol):
+    """The part of the reader that ids need."""
+
+    def last_id(self) -> int | None: ...
+
+
+def jobs(words: Sequence[str], reader: Callable[[], Ids], every: Callable[[], list[int]] | None = None) -> list[int]:
+    """The ids in the order given, each once. `every` says what `all` means here; the store is read only for words that need it."""
+    found: dict[int, None] = {}
+    for part in (part for word in words for part in word.split(",") if part):
+        if part == "last":
+            found[_last(reader())] = None
+        elif part == "all" and every is not None:
+            found.update(dict.fromkeys(every()))
+        else:
+            found.update(dict.fromkeys(_range(part, reader)))
+    return list(found)
+
+
+def one(word: str, reader: Callable[[], Ids]) -> int:
+    found = jobs([word], reader)
+    if len(found) != 1:
+        raise Usage(f"{word!r} is not one job; expected an id such as 12, or last")
+    return found[0]
+
+
+def _last(reader: Ids) -> int:
+    last = reader.last_id()
+    if last is None:
+        raise NotFound("there is no job yet")
+    return last
+
+
+def _range(part: str, reader: Callable[[], Ids]) -> range:
+    found = _ID.match(part)
+    if not found:
+        raise Usage(f"{part!r} is no job id; expected {WRITTEN}")
+    low, high = int(found[1]), int(found[2] or found[1])
+    if low > high:
+        raise Usage(f"{part!r} runs backwards; expected the smaller id first")
+    if found[2]:
+        high = min(high, reader().last_id() or 0)  # 5-99999 means what there is of it
+        if low > high:
+            raise NotFound(f"there is no job {part}")
+    if high - low > MAX_RANGE:
+        raise Usage(f"{part!r} names more than {MAX_RANGE} jobs")
+    return range(low, high + 1)

@@ -1,0 +1,73 @@
+"""The parser of one verb, built when the verb is known.
+
+Each verb has, in its module, a function of its name and one `VERB_options(parser)` that adds its options; the example in the help
+is the `example` text passed to `describe`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+from collections.abc import Callable
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from jostle.cli.verbs import VERBS
+from jostle.errors import Usage
+
+if TYPE_CHECKING:
+    from jostle.cli.desk import Desk
+
+Command = Callable[[argparse.Namespace, "Desk"], int]
+
+
+class _Help(argparse.RawDescriptionHelpFormatter):
+    """Help of a known width: argparse would import shutil (and with it three compressors) for each option to learn it."""
+
+    def __init__(self, prog: str, **_: Any) -> None:
+        super().__init__(prog, max_help_position=26, width=_width())
+
+
+def _width() -> int:
+    try:
+        return max(60, min(110, os.get_terminal_size().columns - 2))
+    except OSError:
+        return 100
+
+
+class Parser(argparse.ArgumentParser):
+    """Errors are Usage, like any other error of ours."""
+
+    def error(self, message: str) -> NoReturn:
+        raise Usage(f"{self.prog.removeprefix('jostle ')}: {message}. `{self.prog} --help` shows an example")
+
+    def example(self, text: str) -> None:
+        self.epilog = "examples:\n" + "\n".join(f"  {line.strip()}" for line in text.strip().split("\n"))
+
+    def json_option(self) -> None:
+        self.add_argument("--json", action="store_true", help="print JSON for programs")
+
+
+def options(verb: str) -> tuple[Callable[[Parser], None], Command]:
+    module = import_module(f"jostle.cli.{VERBS[verb][0]}")
+    return getattr(module, f"{verb}_options"), getattr(module, verb)
+
+
+def parser(verb: str) -> Parser:
+    made = Parser(
+        prog=f"jostle {verb}", description=VERBS[verb][1] + ".", formatter_class=_Help, allow_abbrev=False
+    )
+    options(verb)[0](made)
+    return made
+
+
+def checked(check: Callable[[str], Any]) -> Callable[[str], Any]:
+    """A check of ours as an argparse type: its sentence says what was expected."""
+
+    def convert(text: str) -> Any:
+        try:
+            return check(text)
+        except ValueError as e:
+            raise argparse.ArgumentTypeError(f"{text!r} is not understood; expected {e}") from None
+
+    return convert

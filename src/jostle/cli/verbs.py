@@ -1,0 +1,40 @@
+"""The verbs of the command line, in groups: where each lives and one line about it. Data only."""
+
+from __future__ import annotations
+
+# group -> verb -> (module of jostle.cli, one line)
+GROUPS: dict[str, dict[str, tuple[str, str]]] = {
+    "Jobs": {
+        "run": ("run", "run the jobs of a file and stay until they have ended"),
+        "add": ("add", "queue one command and print its id"),
+        "cancel": ("change", "end jobs, or take them out of the queue"),
+        "hold": ("change", "keep queued jobs from starting"),
+        "unhold": ("change", "let held jobs start again"),
+        "retry": ("change", "queue finished jobs again, as new ones"),
+        "move": ("change", "change a job's place in its queue"),
+        "set": ("change", "change a queued job: priority, memory, gpus, …"),
+        "wait": ("wait", "wait until jobs have ended"),
+        "validate": ("validate", "check job files without running them"),
+    },
+    "Looking": {
+        "ps": ("ps", "list what runs, waits and has lately ended"),
+        "show": ("show", "everything about one job"),
+        "why": ("show", "why a job waits, or why it ended as it did"),
+        "logs": ("logs", "what a job has printed"),
+        "gpus": ("gpus", "the GPUs, who uses them, and whether they may be taken"),
+        "status": ("engine", "the engine and how many jobs are in which state"),
+    },
+    "Engine": {
+        "up": ("engine", "start the engine and keep it running"),
+        "down": ("engine", "stop the engine; running jobs go on"),
+        "doctor": ("doctor", "look for what is wrong with this host or installation"),
+        "clean": ("clean", "remove what old jobs left behind"),
+    },
+    "Trying it out": {
+        "demo": ("demo", "watch jobs compete for simulated GPUs"),
+        "burn": ("burn", "hold GPU memory for a while"),
+        "completion": ("completion", "print the completion script of a shell"),
+    },
+}
+
+VERBS: dict[str, tuple[str, str]] = {verb: entry for group in GROUPS.values() for verb, entry in group.items()}

@@ -1,0 +1,183 @@
+"""The engine's socket from the other side: connect (starting an engine if need be), call, follow events.
+
+Light to import: the command line starts with it. JSON lines, one answer per request; errors come back as jostle.errors.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import sys
+import time
+from collections.abc import Iterator
+from typing import Any
+
+from jostle.errors import BY_CODE, JostleError, NoEngine
+
+SOCKET = "engine.sock"
+
+
+class Lost(NoEngine):
+    """The engine went away in the middle of a call."""
+
+
+class address:
+    """A path for bind and connect that is never too long: beyond 107 bytes it leads through a descriptor of its directory."""
+
+    def __init__(self, home: str) -> None:
+        self.path = os.path.join(home, SOCKET)
+        self.fd = -1
+        if len(os.fsencode(self.path)) > 107:
+            self.fd = os.open(home, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+            self.path = f"/proc/self/fd/{self.fd}/{SOCKET}"
+
+    def __enter__(self) -> str:
+        return self.path
+
+    def __exit__(self, *_: object) -> None:
+        if self.fd >= 0:
+            os.close(self.fd)
+
+
+class Client:
+    def __init__(self, home: str, sock: socket.socket) -> None:
+        self.home = home
+        self.sock = sock
+        self.file = sock.makefile("rb")
+
+    def send(self, op: str, **fields: Any) -> None:
+        try:
+            self.sock.sendall(json.dumps({"op": op, **fields}).encode("utf-8", "surrogateescape") + b"\n")
+        except OSError as e:
+            raise Lost(f"the engine of {self.home} went away") from e
+
+    def receive(self) -> dict[str, Any]:
+        try:
+            line = self.file.readline()
+        except OSError as e:
+            raise Lost(f"the engine of {self.home} went away") from e
+        if not line:
+            raise Lost(f"the engine of {self.home} went away")
+        answer: dict[str, Any] = json.loads(line)
+        return answer
+
+    def call(self, op: str, **fields: Any) -> dict[str, Any]:
+        self.send(op, **fields)
+        answer = self.receive()
+        if not answer.pop("ok"):
+            error = answer["error"]
+            raise BY_CODE.get(error["code"], JostleError)(error["text"])
+        return answer
+
+    def stream(self, after: int, batch: int | None = None) -> Iterator[dict[str, Any]]:
+        """Events since a sequence number, then each as it happens. Ends with Lost when the engine goes."""
+        self.call("subscribe", after=after, batch=batch)
+        while True:
+            yield self.receive()
+
+    def fileno(self) -> int:
+        return self.sock.fileno()
+
+    def close(self) -> None:
+        self.file.close()
+        self.sock.close()
+
+
+def attempt(home: str) -> Client | None:
+    """The engine that answers here, if one does."""
+    sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    try:
+        with address(home) as path:
+            sock.connect(path)
+    except OSError:
+        sock.close()
+        return None
+    return Client(home, sock)
+
+
+def connect(home: str, start: bool = True, gpus: str | None = None) -> Client:
+    """A client of this home's engine; starts one unless told not to."""
+    client = attempt(home)
+    if client is not None and gpus is not None:
+        client = _with_gpus(client, gpus)
+    if client is not None:
+        return client
+    if not start:
+        raise NoEngine(f"no engine runs for {home}: `jostle up` starts one")
+    start_engine(home, gpus=gpus)
+    client = attempt(home)
+    if client is None:
+        raise NoEngine(f"the engine of {home} ended right after its start: see {home}/engine.log")
+    return client
+
+
+def _with_gpus(client: Client, gpus: str) -> Client | None:
+    """None if the engine made way, because it was idle, for one with other GPUs."""
+    hello = client.call("hello")
+    if hello["gpus_spec"] == gpus:
+        return client
+    client.call("yield", gpus=gpus)  # an error says what to do if it is busy
+    wait_gone(client)
+    return None
+
+
+def wait_gone(client: Client, timeout: float = 60.0) -> None:
+    """Until the engine at the other end has gone: its socket closes last of all."""
+    client.sock.settimeout(timeout)
+    try:
+        while client.file.readline():
+            pass
+    except TimeoutError:
+        raise JostleError(f"the engine of {client.home} does not end: see {client.home}/engine.log") from None
+    except OSError:
+        pass
+    client.close()
+
+
+def start_engine(home: str, *, gpus: str | None = None, permanent: bool = False) -> None:
+    """Returns when the engine answers; whoever else started one at the same moment is as good."""
+    import subprocess
+
+    from jostle import config
+
+    settings = config.load(home)
+    spec = gpus or settings.get("gpus") or os.environ.get("JOSTLE_GPUS_SPEC") or ""
+    here = os.path.dirname(os.path.abspath(__file__))
+    ready, told = os.pipe()
+    argv = [sys.executable, "-I", "-S", os.path.join(here, "daemon.py"), home, str(spec), "--ready", str(told)]
+    if permanent:
+        argv.append("--permanent")
+    with open(os.path.join(home, "engine.log"), "ab", opener=_private) as log:
+        child = subprocess.Popen(
+            argv, stdin=subprocess.PIPE, stdout=log, stderr=log, pass_fds=[told], cwd="/", start_new_session=True
+        )
+    os.close(told)
+    assert child.stdin is not None
+    with child.stdin as pipe:
+        pipe.write(json.dumps(settings).encode())
+    with open(ready, encoding="utf-8", errors="replace") as pipe_out:
+        answer = pipe_out.read()
+    child.wait()
+    if answer.startswith("error "):
+        _, code, text = answer.split(" ", 2)
+        raise BY_CODE.get(code, JostleError)(text.strip())
+    if answer.startswith("taken"):  # another engine was quicker, or is still on its way up
+        _wait_for_other(home)
+    elif not answer.startswith("ready"):
+        raise NoEngine(f"the engine of {home} did not come up: see {home}/engine.log")
+
+
+def _wait_for_other(home: str, timeout: float = 20.0) -> None:
+    end = time.monotonic() + timeout
+    while time.monotonic() < end:
+        client = attempt(home)
+        if client is not None:
+            client.close()
+            return
+        time.sleep(0.02)
+    raise NoEngine(f"another engine holds {home}/engine.lock but does not answer: see {home}/engine.log")
+
+
+def _private(path: str, flags: int) -> int:
+    return os.open(path, flags, 0o600)

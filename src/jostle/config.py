@@ -1,0 +1,104 @@
+"""Where things lie and what is set: JOSTLE_HOME, the lease directory, config.yaml.
+
+One directory holds state, socket and settings. It is private (0700) from its first instant, and on a local disk: SQLite's
+journal and flock are not to be trusted on network file systems, so there the state moves to /var/tmp and says so.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from jostle.errors import Forbidden, JostleError
+
+NETWORK = {"nfs", "nfs4", "cifs", "smb3", "smbfs", "9p", "afs", "ceph", "lustre", "gpfs", "beegfs", "glusterfs", "fuse.sshfs",
+           "fuse.glusterfs", "fuse.s3fs", "pvfs2", "orangefs"}  # fmt: skip
+
+
+def home() -> str:
+    """The directory of this instance, made if need be."""
+    given = os.environ.get("JOSTLE_HOME")
+    state = os.environ.get("XDG_STATE_HOME") or os.path.expanduser("~/.local/state")
+    path = os.path.abspath(given or os.path.join(state, "jostle"))
+    if on_network(path):
+        local = f"/var/tmp/jostle-{os.getuid()}"
+        print(f"jostle: {path} is on a network file system; its state lies in {local}", file=sys.stderr)
+        path = local
+    make_private(path)
+    return path
+
+
+def make_private(path: str) -> None:
+    if not os.path.lexists(path):
+        parent = os.path.dirname(path)
+        try:
+            os.makedirs(parent, mode=0o700, exist_ok=True)
+            mask = os.umask(0o077)
+            try:
+                os.mkdir(path, 0o700)
+            except FileExistsError:
+                pass  # another of our processes was quicker; it is checked like any other below
+            finally:
+                os.umask(mask)
+        except OSError as e:
+            raise Forbidden(f"cannot make {path}: {e.strerror}; set JOSTLE_HOME to a directory of yours") from e
+    from jostle.store.private import check_private
+
+    check_private(path)
+
+
+def on_network(path: str) -> bool:
+    return file_system(path) in NETWORK
+
+
+def file_system(path: str) -> str:
+    """The type of the file system a path lies (or would lie) on, "" if unknown."""
+    faked = os.environ.get("JOSTLE_TEST_FSTYPE", "")
+    if faked:
+        where, _, kind = faked.partition("=")
+        if path.startswith(where):
+            return kind
+    path = os.path.realpath(path)
+    best, kind = "", ""
+    try:
+        with open("/proc/self/mountinfo", encoding="utf-8", errors="surrogateescape") as f:
+            for line in f:
+                left, _, right = line.partition(" - ")
+                point = left.split()[4].replace("\\040", " ")
+                inside = path == point or path.startswith(point.rstrip("/") + "/")
+                if inside and len(point) >= len(best):
+                    best, kind = point, right.split()[0]
+    except (OSError, IndexError):
+        return ""
+    return kind
+
+
+def lease_dir(home: str, spec: str) -> str:
+    """Where claims on GPUs lie: seen by all users for real cards, private for simulated ones."""
+    given = os.environ.get("JOSTLE_LEASE_DIR")
+    if given:
+        return os.path.abspath(given)
+    if spec.startswith("sim:"):
+        path = os.path.join(home, "leases")
+        os.makedirs(path, mode=0o700, exist_ok=True)
+        return path
+    from jostle.backends.leases import find_dir
+
+    return find_dir()
+
+
+def sim_dir(home: str) -> str:
+    return os.path.abspath(os.environ.get("JOSTLE_SIM_DIR") or os.path.join(home, "sim"))
+
+
+def load(home: str) -> dict[str, object]:
+    """The settings of config.yaml as plain values; absent file = none."""
+    path = os.path.join(home, "config.yaml")
+    if not os.path.exists(path):
+        return {}
+    from jostle.formats.yamlfile import load_mapping
+
+    try:
+        return load_mapping(path)
+    except OSError as e:
+        raise JostleError(f"cannot read {path}: {e.strerror}") from e

@@ -1,0 +1,67 @@
+"""Courtesy: how many cards a user may hold, so that others get some too (SPEC A13).
+
+limit = min(max_gpu, max(min_gpu, available − gpu_left)), where available counts the cards of the range with at least 1 GB
+free and those this user holds, by any of their jostles or by hand. A config with neither key never uses the last `gpu_left`
+cards of its range instead. Sharing a card that is held already takes no further one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from collections.abc import Set as AbstractSet
+
+from jostle.core.ledger import Card
+from jostle.core.model import Gpu, Holder, Policy
+
+DEFAULT_MIN, DEFAULT_MAX = 3, 8
+ROOMY_MIB = 1024
+
+
+def limited(policy: Policy) -> bool:
+    return policy.min_gpu is not None or policy.max_gpu is not None
+
+
+def limit(policy: Policy, available: int) -> int:
+    """How many cards the user may hold when so many are available to them."""
+    least = DEFAULT_MIN if policy.min_gpu is None else policy.min_gpu
+    most = DEFAULT_MAX if policy.max_gpu is None else policy.max_gpu
+    return min(most, max(least, available - policy.gpu_left))
+
+
+def in_range(policy: Policy, gpus: Iterable[Gpu]) -> list[Gpu]:
+    """The cards a policy speaks of, in its own order; parents of MIG slices are none."""
+    known = {g.index: g for g in gpus if g.state != "mig"}
+    wanted: Sequence[int] = sorted(known) if policy.gpus is None else tuple(dict.fromkeys(policy.gpus))
+    return [known[i] for i in wanted if i in known]
+
+
+def left_for_others(policy: Policy, gpus: Iterable[Gpu]) -> frozenset[str]:
+    """The cards an older config never uses."""
+    if limited(policy) or policy.gpu_left <= 0:
+        return frozenset()
+    return frozenset(g.uuid for g in in_range(policy, gpus)[-policy.gpu_left :])
+
+
+def roomy(policy: Policy, gpus: Iterable[Gpu]) -> frozenset[str]:
+    return frozenset(g.uuid for g in in_range(policy, gpus) if g.state == "ok" and g.free_mib >= ROOMY_MIB)
+
+
+def held(policy: Policy, cards: Iterable[Card]) -> set[str]:
+    """The cards this user holds, wherever: promised to a run of theirs, or used by a process they started by hand."""
+    return {c.gpu.uuid for c in cards if c.mine is not None or by_hand(policy, c)}
+
+
+def by_hand(policy: Policy, card: Card) -> list[Holder]:
+    """Processes of this user that no jostle started: Python ones (SPEC A17), and what uses more than a desktop does."""
+    return [h for h in card.holders("own") if counts(policy, h)] if card.gpu.holders else []
+
+
+def counts(policy: Policy, holder: Holder) -> bool:
+    return holder.used_mib is None or holder.used_mib >= policy.small_mib or "python" in holder.name.lower()
+
+
+def budget(policy: Policy, available: AbstractSet[str], holding: AbstractSet[str]) -> int | None:
+    """How many more cards may be taken now; None: no limit."""
+    if not limited(policy):
+        return None
+    return max(0, limit(policy, len(available | holding)) - len(holding))

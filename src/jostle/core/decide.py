@@ -1,0 +1,76 @@
+"""decide(world) -> plan: the one place where it is decided what happens next. Pure; see docs/architecture.md.
+
+The story: runs that have ended become results or new tries; runs that people want to end are stopped; cards are kept for a big job
+that has waited long; then each job that is ready is placed in its order, or gets the reason why not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from jostle.core.model import Job, Lane, World
+from jostle.core.order import Turns
+from jostle.core.place import Table
+from jostle.core.plan import Decision, Fail, Plan, Start, Stop
+from jostle.core.reasons import Reason
+from jostle.core.reserve import reserve_at
+from jostle.core.retry import ending
+
+BLIND = frozenset({"on_hold", "gpus_unknown"})  # nobody runs out of time because we cannot see or start
+
+
+def decide(world: World) -> Plan:
+    decisions: list[Decision] = [ending(world, run) for run in world.runs if run.ended is not None or run.voided]
+    decisions += stops(world)
+    waits: dict[int, Reason] = {}
+    table, turns = Table(world), Turns(world)
+    table.keep_cards()
+    while (head := turns.head()) is not None:
+        job, at, lane = head
+        answer = table.place(job)
+        if isinstance(answer, Start):
+            turns.started()
+            decisions.append(answer)
+            remember_rest(table, waits, job, at, lane)
+        else:
+            turns.blocked()
+            waits[job.shape] = answer
+            decisions += expired(table, answer, lane.jobs[at:])
+            wake_for_reservation(table, job)
+    kept_for = table.kept.job.id if table.kept is not None else None
+    return Plan(decisions=tuple(decisions), waits=waits, wake_at=table.wake_at, kept_for=kept_for)
+
+
+def stops(world: World) -> Iterator[Stop]:
+    """Ends of runs that people want; sent again at every tick until the run is gone, so acting must not mind."""
+    for run in world.runs:
+        open_ = run.ended is None and not run.voided
+        if open_ and run.cancel and (run.state != "stopping" or run.kill):
+            yield Stop(run=run.id, kill=run.kill)
+
+
+def remember_rest(table: Table, waits: dict[int, Reason], job: Job, at: int, lane: Lane) -> None:
+    """The jobs of a lane that this World does not show are decided at the next tick, which should come at once."""
+    rest = lane.count - len(lane.jobs)
+    if at + 1 == len(lane.jobs) and rest > 0:
+        waits[job.shape] = Reason(code="starting_soon", params={"jobs": rest})
+        table.wake(table.world.now)
+
+
+def expired(table: Table, reason: Reason, jobs: tuple[Job, ...]) -> Iterator[Fail]:
+    """The jobs of a blocked lane that have waited longer than their policy allows."""
+    limit = table.scope(jobs[0].batch).policy.max_wait
+    if limit is None or reason.code in BLIND:
+        return
+    for job in jobs:
+        if table.world.now < job.ready_at + limit:
+            table.wake(job.ready_at + limit)
+        else:
+            why = Reason(code="wait_timeout", params={"limit_s": limit, "last": reason.code}, gpus=reason.gpus)
+            yield Fail(job=job.id, error_type="wait_timeout", reason=why)
+
+
+def wake_for_reservation(table: Table, job: Job) -> None:
+    at = reserve_at(table.world, job)
+    if at is not None and at > table.world.now:
+        table.wake(at)

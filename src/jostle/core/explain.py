@@ -1,0 +1,37 @@
+"""Why a job waits, from its row: the part of the answer that does not depend on GPUs is found here, pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from jostle.core.reasons import Reason
+
+
+def explain(
+    row: Mapping[str, Any],
+    *,
+    shape_reason: Reason | None = None,
+    now: float = 0.0,
+    wall: float = 0.0,
+    ahead: tuple[int, int | None] = (0, None),
+    needs: Sequence[Mapping[str, Any]] = (),
+) -> Reason | None:
+    """None for a job that runs or has ended: the store knows the reason of an end."""
+    if row["state"] == "stopping":
+        return Reason(code="cancelling")
+    if row["state"] != "queued":
+        return None
+    if row["intent"] == "hold":
+        return Reason(code="held")
+    waiting = [n for n in needs if n["state"] not in ("succeeded", "failed", "cancelled", "skipped")]
+    if waiting:
+        return Reason(code="after", params={"jobs": [n["id"] for n in waiting]})
+    if ahead[0]:
+        return Reason(code="behind", params={"queue": row["queue"], "n": ahead[0], "job": ahead[1]})
+    if row["not_before"] > now:
+        at = wall + (row["not_before"] - now)
+        if row["retries"]:
+            return Reason(code="backoff", params={"failures": row["retries"], "at": at, "in": row["not_before"] - now})
+        return Reason(code="begin", params={"at": at, "in": row["not_before"] - now})
+    return shape_reason or Reason(code="starting_soon")

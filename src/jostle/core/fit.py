@@ -1,0 +1,240 @@
+"""Which cards fit a request, why the others do not, and which of those that fit are taken.
+
+Rules: a card that is not read as ok is never given. Whoever asks for no memory gets a card nobody else is on. Checks go from what
+nobody can change now (range, state, taken) to what changes by itself (memory, load, idling), and the first that holds is the
+refusal. What is not known is never taken for free.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from jostle.core import courtesy
+from jostle.core.ledger import Card
+from jostle.core.model import Holder, Policy, RunId
+from jostle.core.reasons import Refusal
+
+QUIET_PERCENT = 5  # a card at or below this carries no load
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Want:
+    """What decides whether a card fits, alike for all jobs of one shape."""
+
+    policy: Policy
+    memory_mib: int | None
+    share: bool
+    range: frozenset[str]
+    left: frozenset[str]
+    avoid: frozenset[str]
+    live: frozenset[RunId]
+
+
+def no(card: Card, code: str, **params: Any) -> Refusal:
+    return Refusal(code=code, uuid=card.gpu.uuid, index=card.gpu.index, params=params)
+
+
+def refusal(card: Card, want: Want) -> Refusal | None:
+    """Why this card is not given for that request; None: it fits."""
+    return (
+        _out(card, want)
+        or closed(card)
+        or _ours(card, want)
+        or _others(card, want)
+        or _room(card, want)
+        or _load(card, want.policy)
+    )
+
+
+def _out(card: Card, want: Want) -> Refusal | None:
+    uuid = card.gpu.uuid
+    if uuid not in want.range and card.gpu.state != "mig":
+        return no(card, "out_of_range")
+    if uuid in want.left:
+        return no(card, "left", left=want.policy.gpu_left)
+    return no(card, "avoided") if uuid in want.avoid else None
+
+
+def closed(card: Card) -> Refusal | None:
+    """What keeps a card from everyone."""
+    gpu = card.gpu
+    if gpu.excluded:
+        return no(card, "excluded")
+    if gpu.state != "ok":
+        return no(card, gpu.state if gpu.state in ("lost", "unreadable", "mig") else "unknown", error=gpu.error)
+    if gpu.quarantine:
+        return no(card, "quarantined", why=gpu.quarantine)
+    return taken(card, card.taken) if card.taken is not None else None
+
+
+def taken(card: Card, promise: Any) -> Refusal:
+    if promise.run is not None:
+        return no(card, "taken", job=promise.run[0], run=promise.run[1])
+    if promise.uid == card.uid:
+        return no(card, "taken_elsewhere", sid=promise.sid)
+    user = next((h.user for h in card.gpu.holders if h.uid == promise.uid and h.user), "")
+    return no(card, "neighbour", uid=promise.uid, user=user or f"uid {promise.uid}")
+
+
+def _ours(card: Card, want: Want) -> Refusal | None:
+    if want.share:
+        return None
+    mine = card.mine
+    if mine is not None:
+        return taken(card, mine)
+    if not card.gpu.holders:
+        return None
+    return _strayed(card, want) or _own_process(card, want)
+
+
+def _strayed(card: Card, want: Want) -> Refusal | None:
+    """A process of a run of ours that was given other cards."""
+    for h in card.holders("strayed"):
+        if h.run in want.live and h.run is not None:
+            return no(card, "misplaced", job=h.run[0], pid=h.pid)
+    return None
+
+
+def _own_process(card: Card, want: Want) -> Refusal | None:
+    if want.policy.own_processes == "ignore":
+        return None
+    for h in courtesy.by_hand(want.policy, card):
+        return no(card, "own_process", pid=h.pid, name=h.name or "?", used_mib=h.used_mib or 0)
+    return None
+
+
+def _others(card: Card, want: Want) -> Refusal | None:
+    if want.policy.strangers == "share":
+        return None
+    for promise in card.promises:
+        if promise.uid != card.uid:
+            return taken(card, promise)
+    return _stranger(card, want.policy) or _unexplained(card, want)
+
+
+def _stranger(card: Card, policy: Policy) -> Refusal | None:
+    people = card.holders("stranger") if card.gpu.holders else []
+    if not people:
+        return None
+    used = sum(policy.small_mib if h.used_mib is None else h.used_mib for h in people)
+    if used < policy.small_mib and quiet(card):
+        return None
+    return _named(card, max(people, key=lambda h: h.used_mib or 0), used)
+
+
+def _named(card: Card, holder: Holder, used: int) -> Refusal:
+    user = holder.user or ("?" if holder.uid is None else f"uid {holder.uid}")
+    return no(card, "stranger", user=user, pid=holder.pid, used_mib=used)
+
+
+def quiet(card: Card) -> bool:
+    load = utilization(card)
+    return load is not None and load <= QUIET_PERCENT
+
+
+def utilization(card: Card) -> int | None:
+    known = [u for u in (card.gpu.utilization, card.gpu.mean_utilization) if u is not None]
+    return max(known) if known else None
+
+
+def _unexplained(card: Card, want: Want) -> Refusal | None:
+    """Memory of the system's users, of processes hidden from us, or of none: containers, dead drivers."""
+    if card.gpu.used_mib < want.policy.small_mib and not card.gpu.holders:
+        return None
+    used = card.unexplained_mib
+    if used < want.policy.small_mib:
+        return None
+    hidden = [h for h in card.holders("anonymous") if h.used_mib is None or h.used_mib >= want.policy.small_mib]
+    return _named(card, hidden[0], used) if hidden else no(card, "unexplained", used_mib=used)
+
+
+def _room(card: Card, want: Want) -> Refusal | None:
+    policy = want.policy
+    if want.memory_mib is None:
+        return _not_empty(card, want) or _min_free(card, policy)
+    available = card.available_mib - policy.margin_mib
+    if available < want.memory_mib:
+        return no(card, "memory", available_mib=max(0, available), needed_mib=want.memory_mib)
+    return _min_free(card, policy)
+
+
+def _not_empty(card: Card, want: Want) -> Refusal | None:
+    """A whole card was asked for: nobody else may be on it."""
+    if card.promises:
+        return taken(card, card.promises[0])
+    used = max(card.gpu.used_mib, sum(h.used_mib or 0 for h in card.gpu.holders))
+    if used < want.policy.small_mib:
+        return None
+    for h in card.holders("strayed"):
+        if h.run is not None:
+            return no(card, "leaving", job=h.run[0], pid=h.pid, used_mib=used)
+    return no(card, "not_empty", used_mib=used)
+
+
+def _min_free(card: Card, policy: Policy) -> Refusal | None:
+    available = card.available_mib - policy.margin_mib
+    if available >= policy.min_free_mib or policy.min_free_mib <= 0:
+        return None
+    return no(card, "min_free", available_mib=max(0, available), needed_mib=policy.min_free_mib)
+
+
+def _load(card: Card, policy: Policy) -> Refusal | None:
+    if policy.max_utilization is not None:
+        load = utilization(card)
+        if load is None:
+            return no(card, "utilization_unknown", most=policy.max_utilization)
+        if load > policy.max_utilization:
+            return no(card, "utilization", utilization=load, most=policy.max_utilization)
+    left = policy.idle_for - card.gpu.idle_for
+    return no(card, "idle", left_s=left, idle_for_s=policy.idle_for) if left > 0 else None
+
+
+def _free(card: Card) -> int:
+    return card.gpu.mean_free_mib - card.owed_mib
+
+
+def _used(card: Card) -> int:
+    return card.gpu.mean_used_mib + card.owed_mib
+
+
+def _mean_load(card: Card) -> int:
+    load = card.gpu.mean_utilization if card.gpu.mean_utilization is not None else card.gpu.utilization
+    return 101 if load is None else load
+
+
+def _source_score(card: Card) -> float:
+    """used/total × free, lowest first: an empty card scores 0 and is taken first, as SPEC A18 says of the source."""
+    return _used(card) / max(1, card.gpu.total_mib) * _free(card)
+
+
+# Each gives a card's rank; the lowest is taken first, then the lowest index. Averages over 3 s, less what is promised.
+CHOICES: dict[str, Callable[[Card], float]] = {
+    "best-fit": _free,
+    "least-used": _used,
+    "most-free": lambda card: -_free(card),
+    "lowest-utilization": _mean_load,
+    "round-robin": lambda card: card.given_at,
+    "first-fit": lambda card: 0,
+    "source-score": _source_score,
+}
+
+
+def ranked(cards: list[Card], choice: str) -> list[Card]:
+    rank = CHOICES[choice]
+    return sorted(cards, key=lambda c: (rank(c), c.gpu.index)) if len(cards) > 1 else cards
+
+
+def chosen(cards: list[Card], most: int, budget: int | None, holding: set[str]) -> list[Card]:
+    """The best cards that are allowed: at most so many, and of those not held yet at most the budget."""
+    return list(_within(cards, budget, holding))[:most] if budget is not None else cards[:most]
+
+
+def _within(cards: list[Card], budget: int, holding: set[str]) -> Iterator[Card]:
+    for card in cards:
+        if card.gpu.uuid in holding:
+            yield card
+        elif budget > 0:
+            budget -= 1
+            yield card

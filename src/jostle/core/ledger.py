@@ -1,0 +1,132 @@
+"""The ledger: what each card still has to give, counting what was promised but is not yet used.
+
+Rules: available = measured free − what living runs were promised and do not use yet, and never more than the card has beside
+all promises. A promise of a run that has ended no longer counts; its memory does, until the driver stops showing it. A card is
+taken by a whole-card promise, or by a run of ours that does not share. Each Start of a plan is entered at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from jostle.core.model import Gpu, Holder, Promise, Run, RunId, World
+
+ORDINARY_UID = 1000  # people; below are the system's own users
+
+
+@dataclass(slots=True)
+class Card:
+    """One GPU while a plan is made: what was read, and who was promised what."""
+
+    gpu: Gpu
+    uid: int
+    promises: list[Promise] = field(default_factory=list)
+    taken: Promise | None = None  # has the card for itself
+    owed_mib: int = 0  # promised and not used yet
+    promised_mib: int = 0
+    silent_mib: int = 0  # use without a name that our promises explain (containers)
+    given_at: float = 0.0
+
+    @property
+    def available_mib(self) -> int:
+        if self.taken is not None:
+            return 0
+        gpu = self.gpu
+        return min(gpu.free_mib - self.owed_mib, gpu.total_mib - self.promised_mib)
+
+    @property
+    def mine(self) -> Promise | None:
+        """A promise of this user on it, by whichever home."""
+        return next((p for p in self.promises if p.uid == self.uid), None)
+
+    def enter(self, promise: Promise, alone: bool) -> None:
+        self.promises.append(promise)
+        if alone or promise.mib is None:
+            self.taken = promise
+        self.promised_mib += promise.mib or 0
+        self.owed_mib += promise.mib or 0
+
+    def settle(self) -> None:
+        """Subtract from what is owed what the runs already use."""
+        self.silent_mib = silent_use(self)
+        used = sum(min(p.used_mib, p.mib) for p in self.promises if p.mib is not None)
+        self.owed_mib = self.promised_mib - used - self.silent_mib
+
+    def holders(self, kind: str) -> list[Holder]:
+        return [h for h in self.gpu.holders if self._kind(h) == kind]
+
+    def _kind(self, holder: Holder) -> str:
+        if self._promised(holder):
+            return "promised"
+        if holder.run is not None:
+            return "strayed"  # of a run of ours that has no lease here: leaving, or on the wrong card
+        if holder.uid == self.uid:
+            return "own"
+        return "stranger" if holder.uid is not None and holder.uid >= ORDINARY_UID else "anonymous"
+
+    def _promised(self, holder: Holder) -> bool:
+        if holder.run is None and not holder.sid:
+            return False
+        return any(
+            (p.run is not None and p.run == holder.run) or (p.sid and p.sid == holder.sid) for p in self.promises
+        )
+
+    @property
+    def anonymous_mib(self) -> int:
+        """Use by the system, by processes we cannot see, or by nobody at all."""
+        named = sum(h.used_mib or 0 for h in self.gpu.holders if self._kind(h) != "anonymous")
+        shown = sum(h.used_mib or 0 for h in self.gpu.holders if self._kind(h) == "anonymous")
+        return max(self.gpu.used_mib - named, shown)
+
+    @property
+    def unexplained_mib(self) -> int:
+        return self.anonymous_mib - self.silent_mib
+
+
+def silent_use(card: Card) -> int:
+    """Of the use without a name, what promises without measured use explain; at most what came since they began."""
+    silent = [p for p in card.promises if p.mib is not None and p.used_mib == 0]
+    if not silent:
+        return 0
+    used = card.gpu.used_mib
+    since = used - min(p.used_at_start_mib for p in silent)
+    each = sum(min(p.mib or 0, max(0, used - p.used_at_start_mib)) for p in silent)
+    return max(0, min(each, since, card.anonymous_mib))
+
+
+def alone(promise: Promise, runs: dict[RunId, Run]) -> bool:
+    run = runs.get(promise.run) if promise.run is not None else None
+    return promise.mib is None or (run is not None and not run.share)
+
+
+def cards_of(world: World, runs: dict[RunId, Run]) -> list[Card]:
+    """The cards by index, with every living promise entered; `runs` are ours that are alive."""
+    cards = {g.uuid: Card(g, world.uid, given_at=g.given_at) for g in sorted(world.gpus, key=lambda g: g.index)}
+    dead = {r.id for r in world.runs if r.id not in runs}
+    for promise in world.promises:
+        card = cards.get(promise.uuid)
+        if card is not None and promise.run not in dead:
+            card.enter(promise, alone(promise, runs))
+    for card in cards.values():
+        if card.owed_mib:
+            card.settle()
+    _last_given(cards, runs.values())
+    return list(cards.values())
+
+
+def _last_given(cards: dict[str, Card], runs: Iterable[Run]) -> None:
+    for run in runs:
+        for uuid in run.uuids:
+            if uuid in cards:
+                cards[uuid].given_at = max(cards[uuid].given_at, run.started_at)
+
+
+def alive(world: World) -> dict[RunId, Run]:
+    return {r.id: r for r in world.runs if r.ended is None and not r.voided}
+
+
+def available_mib(world: World) -> dict[str, int]:
+    """By UUID, for showing: what could still be promised; 0 where nothing is known."""
+    cards = cards_of(world, alive(world))
+    return {c.gpu.uuid: max(0, c.available_mib) if c.gpu.state == "ok" else 0 for c in cards}

@@ -1,0 +1,178 @@
+"""The values that decisions are made of: what is (World) as plain, frozen, comparable data.
+
+Rules: nothing here knows a clock, a file or chance. Sizes are MiB, durations seconds, instants seconds on the engine's own
+clock. A GPU is known by its UUID; the index is for showing. None means "not known" or "not asked for", never zero.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+RunId = tuple[int, int]
+"""(job, number of the try, from 1). Written "17.2" for people."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Holder:
+    """A process the driver shows on a GPU."""
+
+    pid: int
+    used_mib: int | None = None  # None: the driver does not say
+    uid: int | None = None  # None: not in our /proc (container, hidepid, just gone)
+    sid: int | None = None  # session id; equals the shim's pid for processes of a run
+    user: str = ""
+    name: str = ""
+    run: RunId | None = None  # ours, proven by session or marker
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Gpu:
+    uuid: str
+    index: int
+    name: str = ""
+    state: str = "ok"  # ok | lost | unreadable | unknown (no fresh reading) | mig (a parent of slices)
+    error: str = ""  # what the driver said, when not ok
+    total_mib: int = 0
+    used_mib: int = 0
+    free_mib: int = 0
+    utilization: int | None = None
+    temperature: int | None = None
+    power_w: float | None = None
+    holders: tuple[Holder, ...] = ()
+    mean_used_mib: int = 0  # over the last 3 s, always warm
+    mean_free_mib: int = 0
+    mean_utilization: int | None = None
+    idle_for: float = 0.0  # how long no foreign process, no unexplained memory and no load was seen
+    excluded: bool = False  # by hand
+    quarantine: str = ""  # why it is not handed out though it looks free
+    mig_slice: bool = False
+    given_at: float = 0.0  # when this engine last handed it out (its clock); for choosing cards in turn
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Promise:
+    """One run's hold on one GPU: ours, or that of another jostle (another user's, or another home's of this user)."""
+
+    uuid: str
+    mib: int | None  # None: the whole card
+    uid: int
+    run: RunId | None = None  # set if the run is this engine's
+    sid: int = 0
+    used_mib: int = 0  # measured use of its processes
+    used_at_start_mib: int = 0  # of the whole card, when the run was decided
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Retry:
+    """When a failed job is tried again. The default is never."""
+
+    max: int | None = 0  # None: without limit
+    backoff_after: int = 3  # every so many failures …
+    backoff: float = 600.0  # … wait this long
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Job:
+    """A job that is ready: at the head of its queue, its dependencies met, not held, its time come."""
+
+    id: int
+    batch: int = 0
+    shape: int = 0  # jobs of one shape are alike in everything that decides where and when they fit
+    queue: str | None = None
+    priority: int = 0
+    rank: float = 0.0  # drawn once, for orders by chance
+    place: int = 0  # position in its file or queue
+    gpus_min: int = 1
+    gpus_max: int = 1
+    memory_mib: int | None = None  # per GPU; None: the whole card
+    share: bool = False  # other runs of ours may use the same card
+    time_limit: float | None = None
+    ready_at: float = 0.0  # since when it could have started
+    avoid: frozenset[str] = frozenset()  # cards it was squeezed on
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Lane:
+    """The first few ready jobs of one shape, in order, and how many there are in all."""
+
+    jobs: tuple[Job, ...]
+    count: int = 0
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Exit:
+    """What is known of a run's end, from its shim's record; code None: unknown."""
+
+    code: int | None = None
+    signal: int | None = None
+    timed_out: bool = False
+    error: str = ""  # why it could not be started
+    lost: str = ""  # why nothing is known of its end: exit_unknown | host_rebooted
+    tail: str = ""  # the end of its log, when it failed
+    started_at: float | None = None  # wall time, for showing
+    ended_at: float | None = None
+    ran_for: float | None = None
+    rss_mib: int | None = None
+    leftovers: tuple[int, ...] = ()  # processes it left behind, which were ended
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Run:
+    """A try that may be alive, with what its job says about ending it."""
+
+    id: RunId
+    batch: int = 0
+    state: str = "running"  # starting | running | stopping
+    cancel: bool = False  # a person wants it to end
+    kill: bool = False  # … at once
+    uuids: tuple[str, ...] = ()
+    memory_mib: int | None = None
+    share: bool = False
+    started_at: float = 0.0  # engine's clock
+    time_limit: float | None = None
+    failures: int = 0  # of its job, before this run
+    retry: Retry = field(default_factory=Retry)
+    peak_mib: int = 0  # the most one of its cards was seen to hold for it
+    uni_id: str = ""
+    ended: Exit | None = None  # set when the backend knows that it has ended
+    voided: bool = False  # it never started and never will; no try is counted
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Policy:
+    """The rules of one batch (over those of the engine). See docs/settings.md for each."""
+
+    gpus: tuple[int, ...] | None = None  # indices it may use; None: all
+    gpu_left: int = 0
+    min_gpu: int | None = None
+    max_gpu: int | None = None
+    share: bool = False  # only memory decides, several runs per card
+    min_free_mib: int = 0
+    max_utilization: int | None = None
+    idle_for: float = 0.0
+    strangers: str = "avoid"  # avoid: not on a card another user uses; share: memory decides
+    small_mib: int = 512  # foreign or unexplained use below this, without load, does not count as use
+    own_processes: str = "avoid"  # avoid | ignore: processes that this user started by hand
+    choice: str = "best-fit"  # see core.fit.CHOICES
+    order: str = "file"  # file | random | gpus-desc
+    max_concurrent: int | None = None
+    start_interval: float = 0.0
+    max_wait: float | None = None
+    reserve_after: float = 600.0
+    margin_mib: int = 0
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class World:
+    now: float
+    uid: int
+    gpus: tuple[Gpu, ...] = ()
+    promises: tuple[Promise, ...] = ()
+    runs: tuple[Run, ...] = ()
+    lanes: tuple[Lane, ...] = ()
+    policies: Mapping[int, Policy] = field(default_factory=dict)  # by batch
+    policy: Policy = field(default_factory=Policy)  # where a batch has none
+    last_start: Mapping[int, float] = field(default_factory=dict)  # by batch
+    turn: int = 0  # the batch that started last: the next in turn comes first
+    hold: str = ""  # why nothing may start at all (disk full, driver mismatch); "" = nothing in the way

@@ -1,0 +1,292 @@
+"""The table: what is still to be handed out while one plan is made, and placing one job on it.
+
+Rules: everything handed out is entered at once, so that two starts of one plan never overlap. What a policy and a request have in
+common is worked out once: refusals are kept per request and worked out again only for cards that were given away meanwhile.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, field
+from typing import Any
+
+from jostle.core import courtesy, fit, reserve
+from jostle.core.ledger import Card, alive, cards_of
+from jostle.core.model import Job, Policy, Promise, World
+from jostle.core.plan import Start
+from jostle.core.reasons import Reason, Refusal
+
+# Holds that concern GPUs only: jobs without one start all the same.
+GPU_HOLDS = ("driver", "gpu")
+
+
+@dataclass(slots=True)
+class Scope:
+    """What one policy means on this table."""
+
+    policy: Policy
+    range: frozenset[str]
+    left: frozenset[str]
+    roomy: frozenset[str]
+    by_hand: frozenset[str]
+    readable: bool  # every card it may use
+    sizes: list[int]  # of the cards it may use, the largest first
+
+
+@dataclass(slots=True)
+class View:
+    """The cards as one request sees them."""
+
+    want: fit.Want
+    refusals: list[Refusal | None]
+    seen: int  # how many of the table's changes it knows
+    reasons: dict[tuple[Any, ...], Reason] = field(default_factory=dict)
+
+
+class Table:
+    def __init__(self, world: World) -> None:
+        self.world = world
+        self.runs = alive(world)
+        self.cards = cards_of(world, self.runs)
+        self.blind = not any(g.state == "ok" for g in world.gpus)
+        self.kept: reserve.Kept | None = None
+        self.wake_at: float | None = None
+        self._last_start = dict(world.last_start)
+        self._running: dict[int, int] = {}
+        for run in self.runs.values():
+            self._running[run.batch] = self._running.get(run.batch, 0) + 1
+        self._changed: list[int] = []  # positions of cards given away, in order
+        self._scopes: dict[Policy, Scope] = {}
+        self._by_batch: dict[int, Scope] = {}
+        self._views: dict[tuple[Any, ...], View] = {}
+        self._live = frozenset(self.runs)
+
+    def place(self, job: Job) -> Start | Reason:
+        """Start a job now, or say why not."""
+        scope = self.scope(job.batch)
+        reason = self.gate(job, scope)
+        if reason is not None:
+            return reason
+        if job.gpus_max == 0:
+            return self._start(job, scope, [])
+        return self._on_cards(job, scope)
+
+    def wake(self, at: float) -> None:
+        if self.wake_at is None or at < self.wake_at:
+            self.wake_at = at
+
+    # What holds a job back whatever cards there are.
+
+    def gate(self, job: Job, scope: Scope) -> Reason | None:
+        return self._hold(job) or self._too_many(job, scope.policy) or self._too_soon(job, scope.policy)
+
+    def _hold(self, job: Job) -> Reason | None:
+        hold, cpu = self.world.hold, job.gpus_max == 0
+        if hold and not (cpu and hold.startswith(GPU_HOLDS)):
+            return Reason(code="on_hold", params={"hold": hold})
+        if self.blind and not cpu:
+            refused = tuple(r for r in map(fit.closed, self.cards) if r is not None)
+            return Reason(code="gpus_unknown", params={"total": len(self.cards)}, gpus=refused)
+        return None
+
+    def _too_many(self, job: Job, policy: Policy) -> Reason | None:
+        if policy.max_concurrent is None:
+            return None
+        running = self._running.get(job.batch, 0)
+        promised = self.kept is not None and self.kept.job.batch == job.batch and self.kept.binds(job)
+        if running + promised < policy.max_concurrent:
+            return None
+        return Reason(code="max_concurrent", params={"running": running, "most": policy.max_concurrent})
+
+    def _too_soon(self, job: Job, policy: Policy) -> Reason | None:
+        last = self._last_start.get(job.batch)
+        if policy.start_interval <= 0 or last is None or self.world.now >= last + policy.start_interval:
+            return None
+        self.wake(last + policy.start_interval)
+        left = last + policy.start_interval - self.world.now
+        return Reason(code="start_interval", params={"left_s": left, "interval_s": policy.start_interval})
+
+    # Which cards a job gets.
+
+    def _on_cards(self, job: Job, scope: Scope) -> Start | Reason:
+        view = self.view(job, scope)
+        fitting = [c for c, r in zip(self.cards, view.refusals, strict=True) if r is None]
+        closed = self._closed(job)
+        open_ = [c for c in fitting if c.gpu.uuid not in closed] if closed else fitting
+        if open_ or not job.gpus_min:
+            holding = self.holding(job, scope)
+            budget = courtesy.budget(scope.policy, scope.roomy, holding)
+            cards = fit.chosen(fit.ranked(open_, scope.policy.choice), job.gpus_max, budget, holding)
+            if len(cards) >= job.gpus_min:
+                return self._start(job, scope, cards)
+            if len(open_) >= job.gpus_min and budget is not None:
+                return self.impossible(job, scope) or self._over_limit(job, scope, view, holding, budget)
+        self._wake_for_idle(view)
+        return self._misfit(job, scope, view, len(open_), closed)
+
+    def _closed(self, job: Job) -> AbstractSet[str]:
+        kept = self.kept
+        if kept is None or not kept.binds(job) or not kept.closed_to(job, self.world.now):
+            return frozenset()
+        return kept.uuids
+
+    def holding(self, job: Job, scope: Scope) -> set[str]:
+        """The cards that count against the user's limit: held, or kept for a job that comes before this one."""
+        if not courtesy.limited(scope.policy):
+            return set()
+        held = {c.gpu.uuid for c in self.cards if c.mine is not None} | scope.by_hand
+        return held | self.kept.uuids if self.kept is not None and self.kept.binds(job) else held
+
+    def _start(self, job: Job, scope: Scope, cards: list[Card]) -> Start:
+        share = job.share or scope.policy.share
+        for card in cards:
+            self._give(card, job, share)
+        self._running[job.batch] = self._running.get(job.batch, 0) + 1
+        self._last_start[job.batch] = self.world.now
+        if self.kept is not None and self.kept.job.id == job.id:
+            self.kept = None
+        uuids = tuple(c.gpu.uuid for c in sorted(cards, key=lambda c: c.gpu.index))
+        return Start(job=job.id, uuids=uuids, memory_mib=job.memory_mib, share=share)
+
+    def _give(self, card: Card, job: Job, share: bool) -> None:
+        promise = Promise(uuid=card.gpu.uuid, mib=job.memory_mib, uid=self.world.uid, run=(job.id, 0))
+        card.enter(promise, alone=not share)
+        self._changed.append(self.cards.index(card))
+        card.given_at = self.world.now + len(self._changed) * 1e-6  # later than any before it in this plan
+
+    # Why not.
+
+    def _over_limit(self, job: Job, scope: Scope, view: View, holding: set[str], budget: int) -> Reason:
+        policy = scope.policy
+        available = len(scope.roomy | holding)
+        params = {
+            "limit": courtesy.limit(policy, available),
+            "held": len(holding),
+            "more": budget,
+            "needed": job.gpus_min,
+            "available": available,
+            "left": policy.gpu_left,
+        }
+        pairs = zip(self.cards, view.refusals, strict=True)
+        return Reason(code="limit", params=params, gpus=tuple(r or fit.no(c, "over_limit") for c, r in pairs))
+
+    def _misfit(self, job: Job, scope: Scope, view: View, fitting: int, closed: AbstractSet[str]) -> Reason:
+        key = (job.gpus_min, closed)
+        reason = view.reasons.get(key)
+        if reason is None:
+            reason = view.reasons[key] = self.impossible(job, scope) or self._gpus(job, view, fitting, closed)
+        return reason
+
+    def _gpus(self, job: Job, view: View, fitting: int, closed: AbstractSet[str]) -> Reason:
+        params = {"needed": job.gpus_min, "fit": fitting, "total": len(self.cards)}
+        refused = list(view.refusals)
+        for at, card in enumerate(self.cards):
+            if refused[at] is None and card.gpu.uuid in closed and self.kept is not None:
+                refused[at] = fit.no(card, "kept", job=self.kept.job.id)
+        return Reason(code="gpus", params=params, gpus=tuple(r for r in refused if r is not None))
+
+    def impossible(self, job: Job, scope: Scope) -> Reason | None:
+        """Why no rearrangement of today's cards could ever fit the job."""
+        policy = scope.policy
+        if courtesy.limited(policy) and job.gpus_min > (most := courtesy.limit(policy, len(scope.range))):
+            return Reason(code="impossible_limit", params={"needed": job.gpus_min, "limit": most})
+        if not scope.readable:
+            return None
+        need = max(job.memory_mib or 0, policy.min_free_mib) + policy.margin_mib
+        able = sum(size >= need for size in scope.sizes)
+        if able >= job.gpus_min:
+            return None
+        largest = scope.sizes[0] if scope.sizes else 0
+        params = {"needed": job.gpus_min, "needed_mib": need, "able": able, "largest_mib": largest}
+        return Reason(code="impossible" if need else "impossible_count", params={**params, "cards": len(scope.sizes)})
+
+    def _wake_for_idle(self, view: View) -> None:
+        if view.want.policy.idle_for > 0:
+            for refusal in view.refusals:
+                if refusal is not None and refusal.code == "idle":
+                    self.wake(self.world.now + refusal.params["left_s"])
+
+    # Worked out once.
+
+    def scope(self, batch: int) -> Scope:
+        scope = self._by_batch.get(batch)
+        if scope is None:
+            policy = self.world.policies.get(batch, self.world.policy)
+            scope = self._scopes.get(policy)
+            if scope is None:
+                scope = self._scopes[policy] = self._scope(policy)
+            self._by_batch[batch] = scope
+        return scope
+
+    def _scope(self, policy: Policy) -> Scope:
+        gpus = self.world.gpus
+        known = courtesy.in_range(policy, gpus)
+        left = courtesy.left_for_others(policy, gpus)
+        usable = [g for g in known if g.uuid not in left]
+        limited = courtesy.limited(policy)
+        return Scope(
+            policy=policy,
+            range=frozenset(g.uuid for g in known),
+            left=left,
+            roomy=courtesy.roomy(policy, gpus) if limited else frozenset(),
+            by_hand=frozenset(c.gpu.uuid for c in self.cards if courtesy.by_hand(policy, c)) if limited else frozenset(),
+            readable=all(g.state == "ok" for g in usable),
+            sizes=sorted((g.total_mib for g in usable), reverse=True),
+        )
+
+    def view(self, job: Job, scope: Scope) -> View:
+        share = job.share or scope.policy.share
+        key = (id(scope), job.memory_mib, share, job.avoid, job.gpus_min if job.avoid else 0)
+        view = self._views.get(key)
+        if view is None:
+            want = self._want(job, scope, share)
+            refusals = [fit.refusal(card, want) for card in self.cards]
+            view = self._views[key] = View(want, refusals, len(self._changed))
+        elif view.seen < len(self._changed):
+            self._refresh(view)
+        return view
+
+    def _want(self, job: Job, scope: Scope, share: bool) -> fit.Want:
+        return fit.Want(
+            policy=scope.policy,
+            memory_mib=job.memory_mib,
+            share=share,
+            range=scope.range,
+            left=scope.left,
+            avoid=self._avoid(job, scope),
+            live=self._live,
+        )
+
+    def _avoid(self, job: Job, scope: Scope) -> frozenset[str]:
+        """The cards to avoid, as long as there are others the job could run on."""
+        if not job.avoid:
+            return job.avoid
+        able = scope.range - scope.left - job.avoid
+        fits = [c for c in self.cards if c.gpu.uuid in able and c.gpu.total_mib >= (job.memory_mib or 0)]
+        return job.avoid if len(fits) >= job.gpus_min else frozenset()
+
+    def _refresh(self, view: View) -> None:
+        for at in set(self._changed[view.seen :]):
+            view.refusals[at] = fit.refusal(self.cards[at], view.want)
+        view.seen = len(self._changed)
+        view.reasons.clear()
+
+    # Cards for big jobs.
+
+    def keep_cards(self) -> None:
+        """Choose the big job that cards are kept for, if one has waited long enough."""
+        if self.world.hold or self.blind:
+            return
+        for job in reserve.waiting(self.world):
+            scope = self.scope(job.batch)
+            if self.impossible(job, scope) is None:
+                self.kept = self._keep(job, scope)
+                return
+
+    def _keep(self, job: Job, scope: Scope) -> reserve.Kept:
+        if self._too_many(job, scope.policy) is not None:
+            return reserve.Kept(job=job, uuids=frozenset(), until=self.world.now)
+        view = self.view(job, scope)
+        pairs = list(zip(self.cards, view.refusals, strict=True))
+        fitting = fit.ranked([c for c, r in pairs if r is None], scope.policy.choice)
+        return reserve.keep(job, self.world.now, fitting, ((c, r) for c, r in pairs if r is not None), self.runs)

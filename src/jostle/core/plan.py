@@ -1,0 +1,66 @@
+"""What decide() answers: decisions as comparable values, and a reason for everything that does not start."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from jostle.core.model import RunId
+from jostle.core.reasons import Reason
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Start:
+    job: int
+    uuids: tuple[str, ...]
+    memory_mib: int | None  # the promise on each card; None: the whole card
+    share: bool = False
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Finish:
+    """The run has ended and so has its job."""
+
+    run: RunId
+    state: str  # succeeded | failed | cancelled
+    error_type: str | None = None
+    reason: Reason | None = None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Requeue:
+    """The run has ended (or never began); its job is queued again."""
+
+    run: RunId
+    not_before: float = 0.0
+    counts: bool = True  # False: voided, this was not a try
+    error_type: str | None = None
+    memory_mib: int | None = None  # the request of the next try
+    avoid: str | None = None  # a card the next try should not use
+    reason: Reason | None = None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Stop:
+    run: RunId
+    kill: bool = False
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Fail:
+    """A job that waits will never run."""
+
+    job: int
+    error_type: str
+    reason: Reason
+
+
+Decision = Start | Finish | Requeue | Stop | Fail
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Plan:
+    decisions: tuple[Decision, ...] = ()
+    waits: Mapping[int, Reason] = field(default_factory=dict)  # by shape: why the first of it does not start now
+    wake_at: float | None = None  # when to decide again even if nothing happens
+    kept_for: int | None = None  # the big job that cards are kept for

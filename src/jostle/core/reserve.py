@@ -1,0 +1,97 @@
+"""Keeping cards for a big job, so that small ones that come later cannot starve it.
+
+Rules: one job at a time, the oldest of the highest priority that waits longer than its policy's `reserve_after` and asks for more
+than others: several cards, or more of one than some other job. It keeps as many cards as it needs: those that fit now, then those
+that our own runs will leave soonest; no new run goes there unless its time limit ends before the big job could start anyway.
+Jobs of a higher priority do not see the reservation. A job that can never fit, or that its batch holds back, keeps nothing.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from jostle.core.ledger import Card
+from jostle.core.model import Job, Run, RunId, World
+from jostle.core.reasons import Refusal
+
+# What our own runs cause, so that it ends with them.
+_OURS = frozenset({"taken", "memory", "min_free", "not_empty", "leaving", "utilization"})
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Kept:
+    job: Job
+    uuids: frozenset[str]
+    until: float  # when the big job can start, as far as time limits tell; infinity: nobody knows
+
+    def binds(self, job: Job) -> bool:
+        return job.id != self.job.id and job.priority <= self.job.priority
+
+    def closed_to(self, job: Job, now: float) -> bool:
+        """Whether a job must leave the kept cards alone: unless it is sure to be gone in time."""
+        return job.time_limit is None or not math.isfinite(self.until) or now + job.time_limit > self.until
+
+
+def waiting(world: World) -> list[Job]:
+    """The jobs that have waited long enough to keep cards, the first in line first."""
+    easiest = _easiest(world)
+    jobs = [lane.jobs[0] for lane in world.lanes if lane.jobs]
+    late = [j for j in jobs if world.now - j.ready_at > _patience(world, j) and big(j, easiest)]
+    return sorted(late, key=lambda j: (-j.priority, j.ready_at, j.id))
+
+
+def _patience(world: World, job: Job) -> float:
+    return world.policies.get(job.batch, world.policy).reserve_after
+
+
+def reserve_at(world: World, job: Job) -> float | None:
+    """When a job that waits begins to keep cards; None: it is not of that kind."""
+    return job.ready_at + _patience(world, job) if big(job, _easiest(world)) else None
+
+
+def _easiest(world: World) -> float:
+    """The least memory that any other one-card job asks for: whoever wants more can be passed over by it."""
+    asked = [lane.jobs[0].memory_mib for lane in world.lanes if lane.jobs and lane.jobs[0].gpus_min == 1]
+    asked += [run.memory_mib for run in world.runs if run.share]
+    return min((mib for mib in asked if mib is not None), default=math.inf)
+
+
+def big(job: Job, easiest: float) -> bool:
+    if job.gpus_min != 1:
+        return job.gpus_min > 1
+    return easiest < (math.inf if job.memory_mib is None else job.memory_mib)
+
+
+def keep(job: Job, now: float, fitting: list[Card], refused: Iterable[tuple[Card, Refusal]], runs: dict[RunId, Run]) -> Kept:
+    """The cards to keep: `fitting` in the order of choice, then those that fall free first."""
+    later = sorted(
+        (free_at(card, now, refusal, runs), _youngest(card, runs), card.gpu.index, card)
+        for card, refusal in refused
+        if passing(card, refusal)
+    )
+    cards = [(now, c) for c in fitting] + [(at, c) for at, _, _, c in later]
+    cards = cards[: job.gpus_min]
+    until = cards[-1][0] if len(cards) == job.gpus_min else math.inf
+    return Kept(job=job, uuids=frozenset(c.gpu.uuid for _, c in cards), until=until)
+
+
+def passing(card: Card, refusal: Refusal) -> bool:
+    """Whether the refusal ends by itself, when runs of ours do or a while has gone by."""
+    return refusal.code in ("idle", "leaving") or (refusal.code in _OURS and card.mine is not None)
+
+
+def free_at(card: Card, now: float, refusal: Refusal, runs: dict[RunId, Run]) -> float:
+    if refusal.code == "idle":
+        return now + float(refusal.params["left_s"])
+    return max((_end(runs.get(p.run) if p.run else None) for p in card.promises), default=math.inf)
+
+
+def _end(run: Run | None) -> float:
+    return math.inf if run is None or run.time_limit is None else run.started_at + run.time_limit
+
+
+def _youngest(card: Card, runs: dict[RunId, Run]) -> float:
+    """A card that is kept gets no younger runs, so the choice stays the same until it is free."""
+    return max((runs[p.run].started_at for p in card.promises if p.run in runs), default=0.0)

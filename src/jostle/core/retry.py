@@ -1,0 +1,175 @@
+"""What becomes of a job whose run has ended: done, tried again, or failed for good.
+
+Rules: exit code 0 is success whatever was wanted; a cancelled job is never tried again; a run that never started is no try. The
+error class comes from the exit and the log's tail (SPEC A26). Every `backoff_after`-th failure waits `backoff`; a run that failed
+within seconds waits a little, twice as long each time, so that a broken command cannot spin. Out of GPU memory is told apart:
+squeezed by a neighbour, more than was asked for, or more than any card has; the last is final whatever tries are left.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+from jostle.core import courtesy
+from jostle.core.ledger import ORDINARY_UID
+from jostle.core.model import Exit, Gpu, Run, World
+from jostle.core.plan import Finish, Requeue
+from jostle.core.reasons import Reason
+
+QUICK_S, MOST_S = 10.0, 60.0
+FULL = 0.9  # a run that used this much of what it had was not squeezed by others
+ALL = 0.95  # … and one that used this much of the card had all of it
+STEP_MIB = 256
+
+_OOM = re.compile(r"out[ _]of[ _]memory|\boom\b", re.IGNORECASE)
+_RUNTIME = re.compile(r"runtimeerror|runtime error", re.IGNORECASE)
+
+
+def error_type(end: Exit) -> str:
+    if end.error:
+        return "unknown" if end.error == "host_rebooted" else "start_failed"
+    if _OOM.search(end.tail):
+        return "oom"
+    if _RUNTIME.search(end.tail):
+        return "runtime_error"
+    if end.timed_out:
+        return "timeout"
+    if end.signal is not None:
+        return f"signal_{end.signal}"
+    return "unknown" if end.code is None else f"exit_code_{end.code}"
+
+
+def ending(world: World, run: Run) -> Finish | Requeue:
+    """The decision for a run that has ended, or never began."""
+    end = run.ended
+    if end is not None and end.code == 0 and not run.voided:
+        return Finish(run=run.id, state="succeeded")
+    if run.cancel:
+        return Finish(run=run.id, state="cancelled")
+    if run.voided or end is None:
+        return Requeue(run=run.id, counts=False, memory_mib=run.memory_mib, reason=Reason(code="not_started"))
+    return next_try(world, run, end)
+
+
+def next_try(world: World, run: Run, end: Exit) -> Finish | Requeue:
+    kind = error_type(end)
+    if kind == "oom" and run.uuids:
+        return _after_oom(world, run, end)
+    return _again(world, run, end, kind)
+
+
+def _again(world: World, run: Run, end: Exit, kind: str) -> Finish | Requeue:
+    """The plain answer: the same request again, if tries are left."""
+    failures = run.failures + 1
+    if run.retry.max is not None and failures > run.retry.max:
+        return Finish(run=run.id, state="failed", error_type=kind, reason=_final(run, end, kind))
+    wait = pause(run, end)
+    params = {"failures": failures, "error_type": kind, "left_s": wait}
+    return Requeue(
+        run=run.id,
+        not_before=world.now + wait if wait else 0.0,
+        error_type=kind,
+        memory_mib=run.memory_mib,
+        reason=Reason(code="backoff" if wait else "retry", params=params),
+    )
+
+
+def _final(run: Run, end: Exit, kind: str) -> Reason:
+    code, params = _cause(run, end, kind)
+    return Reason(code=code, params={**params, "failures": run.failures + 1})
+
+
+def _cause(run: Run, end: Exit, kind: str) -> tuple[str, dict[str, object]]:
+    if end.error == "host_rebooted":
+        return "host_rebooted", {}
+    if kind == "start_failed":
+        return "start_failed", {"error": end.error}
+    if kind == "timeout":
+        return "time_limit", {"limit_s": run.time_limit or end.ran_for or 0.0}
+    if kind == "unknown":
+        return "exit_unknown", {}
+    if kind == "oom":
+        return "oom", {"peak_mib": run.peak_mib}
+    if end.signal is not None:
+        return "signal", {"signal": end.signal, "error_type": kind}
+    return "exit_code", {"exit_code": end.code, "error_type": kind}
+
+
+def pause(run: Run, end: Exit) -> float:
+    """How long the job waits after this failure, in seconds."""
+    failures, retry = run.failures + 1, run.retry
+    if retry.backoff_after > 0 and failures % retry.backoff_after == 0:
+        return retry.backoff
+    if end.ran_for is not None and end.ran_for >= QUICK_S:
+        return 0.0
+    return min(2.0 ** min(failures - 1, 10), MOST_S) * (1 + 0.25 * jitter(run.uni_id))
+
+
+def jitter(text: str) -> float:
+    """A number in [0, 1) that looks like chance and is always the same for one text."""
+    value = 2166136261
+    for char in text:
+        value = (value ^ ord(char)) * 16777619 % 2**32
+    return (value >> 8) / 2**24
+
+
+def _after_oom(world: World, run: Run, end: Exit) -> Finish | Requeue:
+    cards = {g.uuid: g for g in world.gpus}
+    own = [cards[u] for u in run.uuids if u in cards and cards[u].total_mib > 0]
+    if len(own) < len(run.uuids):
+        return _again(world, run, end, "oom")  # a card is gone from sight: nothing to learn from its size
+    if _squeezed(world, run, own):
+        return _changed(_again(world, run, end, "oom"), "oom_squeezed", run, avoid=_crowded(own).uuid)
+    small = min(own, key=lambda g: g.total_mib)
+    if not _had_all(world, run, small):
+        return _changed(_again(world, run, end, "oom"), "oom_raised", run, memory=_raised(world, run))
+    if sum(g.total_mib > small.total_mib for g in _range(world, run)) >= len(own):
+        return _changed(_again(world, run, end, "oom"), "oom_larger_card", run, memory=small.total_mib + 1)
+    params = {"peak_mib": run.peak_mib, "largest_mib": max(g.total_mib for g in own)}
+    return Finish(run=run.id, state="failed", error_type="oom", reason=Reason(code="oom_beyond_any_card", params=params))
+
+
+def _range(world: World, run: Run) -> list[Gpu]:
+    return courtesy.in_range(world.policies.get(run.batch, world.policy), world.gpus)
+
+
+def _squeezed(world: World, run: Run, own: list[Gpu]) -> bool:
+    """It used less than it was promised, so others took the rest; of a whole card only if someone is seen there."""
+    if run.memory_mib is not None:
+        return run.peak_mib < FULL * run.memory_mib
+    return any(run.peak_mib < FULL * g.total_mib and _someone(world, g) for g in own)
+
+
+def _someone(world: World, gpu: Gpu) -> bool:
+    return any(h.uid is not None and h.uid >= ORDINARY_UID and h.uid != world.uid and h.run is None for h in gpu.holders)
+
+
+def _had_all(world: World, run: Run, gpu: Gpu) -> bool:
+    """The card itself was too small. Where sizes differ use tells it too, or a job would go round and round them."""
+    mixed = len({g.total_mib for g in _range(world, run)}) > 1
+    return run.memory_mib is None or (mixed and run.peak_mib >= ALL * gpu.total_mib)
+
+
+def _crowded(own: list[Gpu]) -> Gpu:
+    return min(own, key=lambda g: (g.free_mib, g.index))
+
+
+def _raised(world: World, run: Run) -> int | None:
+    """The request that would have sufficed, in steps; None, the whole card, when no card has more."""
+    wanted = max(float(run.peak_mib), (run.memory_mib or 0) * 1.25)
+    mib = -int(-wanted // STEP_MIB) * STEP_MIB
+    largest = max((g.total_mib for g in _range(world, run)), default=0)
+    return mib if mib <= largest else None
+
+
+def _changed(
+    again: Finish | Requeue, code: str, run: Run, *, memory: int | None = -1, avoid: str | None = None
+) -> Finish | Requeue:
+    """The plain answer with another request; a final answer stays as it is."""
+    if isinstance(again, Finish):
+        return again
+    asked = run.memory_mib if memory == -1 else memory
+    base = again.reason.params if again.reason else {}
+    params = {**base, "asked_mib": run.memory_mib, "peak_mib": run.peak_mib, "next_mib": asked}
+    return replace(again, memory_mib=asked, avoid=avoid, reason=Reason(code=code, params=params))

@@ -1,0 +1,51 @@
+"""The states of a job, and every way from one to another. Depends on nothing; the diagram in the docs is drawn from it."""
+
+QUEUED, STARTING, RUNNING, STOPPING = "queued", "starting", "running", "stopping"
+SUCCEEDED, FAILED, CANCELLED, SKIPPED = "succeeded", "failed", "cancelled", "skipped"
+
+# state -> {next state: what brings it about}
+TRANSITIONS: dict[str, dict[str, str]] = {
+    QUEUED: {
+        STARTING: "its GPUs are reserved and the run is recorded",
+        CANCELLED: "a person cancels it",
+        SKIPPED: "a job it comes after did not succeed",
+        FAILED: "it can never run, or it waited too long",
+    },
+    STARTING: {
+        RUNNING: "its shim has claimed the run",
+        STOPPING: "a person cancels it",
+        QUEUED: "the run was voided, or failed and is tried again",
+        SUCCEEDED: "exit code 0",
+        FAILED: "it failed and is not tried again",
+        CANCELLED: "the run was voided or ended after a cancel",
+    },
+    RUNNING: {
+        STOPPING: "a person cancels it",
+        QUEUED: "the run failed and is tried again",
+        SUCCEEDED: "exit code 0",
+        FAILED: "it failed and is not tried again",
+        CANCELLED: "the run ended after a cancel",
+    },
+    STOPPING: {
+        CANCELLED: "its processes are gone",
+        SUCCEEDED: "it ended with 0 before the signal reached it",
+    },
+    SUCCEEDED: {},
+    FAILED: {},
+    CANCELLED: {},
+    SKIPPED: {},
+}
+
+ALL = tuple(TRANSITIONS)
+FINAL = frozenset(s for s, ways in TRANSITIONS.items() if not ways)
+OPEN = frozenset({STARTING, RUNNING, STOPPING})  # a run of it may be alive
+
+
+def diagram() -> str:
+    """The table as a Mermaid state diagram."""
+    lines = ["stateDiagram-v2", f"    [*] --> {QUEUED}"]
+    for state, ways in TRANSITIONS.items():
+        lines += [f"    {state} --> {to}: {why}" for to, why in ways.items()]
+        if not ways:
+            lines.append(f"    {state} --> [*]")
+    return "\n".join(lines)

@@ -1,0 +1,142 @@
+"""The engine as a process, and the only wiring. Run by path with `python -I -S`: it needs the standard library alone.
+
+Usage: daemon.py HOME GPUS [--ready FD] [--permanent]; settings come as JSON on standard input. On FD it says `ready`, `taken PID`
+or `error CODE TEXT`, then closes it. A flock decides which of several engines lives; the kernel drops it with the process.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import gc
+import json
+import os
+import signal
+import sys
+import time
+import traceback
+from typing import Any
+
+if __package__ in (None, ""):
+    sys.path[0] = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+
+
+def main(argv: list[str]) -> int:
+    os.umask(0o077)
+    home, spec = argv[0], argv[1]
+    ready = int(argv[argv.index("--ready") + 1]) if "--ready" in argv else -1
+    settings = json.loads(sys.stdin.read() or "{}")
+    if ready >= 0 and os.fork():
+        os._exit(0)  # whoever started the engine is not its parent
+    from jostle.errors import JostleError
+
+    try:
+        lock = take_lock(home)
+        if lock is None:
+            tell(ready, f"taken {holder(home)}")
+            return 1
+        serve(home, spec, settings, ready, "--permanent" in argv)
+    except JostleError as e:
+        log(str(e))
+        tell(ready, f"error {e.code} {e}")
+        return e.exit_code
+    except BaseException:
+        log(traceback.format_exc())
+        tell(ready, f"error failed the engine failed: see {home}/engine.log")
+        return 1
+    return 0
+
+
+def log(text: str) -> None:
+    print(f"{time.strftime('%Y-%m-%d %H:%M:%S')} {os.getpid()} {text}", file=sys.stderr, flush=True)
+
+
+def tell(ready: int, text: str) -> None:
+    if ready >= 0:
+        try:
+            os.write(ready, text.encode() + b"\n")
+            os.close(ready)
+        except OSError:
+            pass  # whoever asked is gone, or was told already
+
+
+def take_lock(home: str) -> int | None:
+    """The engine's lock, held until the process ends; None if another has it."""
+    fd = os.open(os.path.join(home, "engine.lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(fd)
+        return None
+    os.ftruncate(fd, 0)
+    os.pwrite(fd, str(os.getpid()).encode(), 0)
+    return fd
+
+
+def holder(home: str) -> str:
+    with open(os.path.join(home, "engine.lock")) as f:
+        return f.read().strip() or "?"
+
+
+def serve(home: str, spec: str, settings: dict[str, Any], ready: int, permanent: bool) -> None:
+    from jostle.engine.engine import Engine
+    from jostle.engine.loop import Loop
+    from jostle.engine.service import Service
+    from jostle.store.store import Store
+
+    store = Store(home)
+    loop = Loop()
+    spec = spec or store.get("spec") or "nvml"
+    with store.transaction():
+        store.put("spec", spec)
+    engine = Engine(home=home, spec=spec, store=store, loop=loop, settings=settings)
+    service = Service(engine, permanent=permanent)
+    wake = signals(loop, service)
+    engine.open()
+    service.server.open()
+    gc.freeze()  # what lives as long as the engine need not be looked through again
+    log(f"engine of {home} is up with {spec}")
+    tell(ready, "ready")
+    try:
+        turn(engine, service)
+    finally:
+        service.server.close()
+        engine.close()
+        store.close()
+        os.close(wake)
+    log("engine ends; running jobs go on")
+
+
+def signals(loop: Any, service: Any) -> int:
+    """SIGTERM ends the engine and touches no job; a hang-up is no reason to end."""
+    r, w = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
+    signal.set_wakeup_fd(w, warn_on_full_buffer=False)
+
+    def heard() -> None:
+        if set(os.read(r, 64)) & {signal.SIGTERM, signal.SIGINT}:
+            service.leaving = True
+
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, lambda *_: None)
+    loop.watch(r, heard)
+    return w
+
+
+def turn(engine: Any, service: Any) -> None:
+    """The loop itself: requests, ticks, housekeeping, and waiting for whichever comes first."""
+    due = 0.0
+    while True:
+        now = engine.clock.now()
+        if service.pending:
+            service.serve()
+        if engine.tick_at is not None and engine.tick_at <= now:
+            engine.tick()
+        if now >= due or (engine.relook_at is not None and now >= engine.relook_at):
+            due = min(engine.housekeeping(now), service.housekeeping(now))
+        if service.finished(now):
+            return
+        waits = [due] + [at for at in (engine.tick_at, engine.relook_at) if at is not None]
+        engine.loop.wait(0.0 if service.pending else max(0.0, min(waits) - engine.clock.now()))
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,184 @@
+"""What a submit must look like. Files are checked with lines by jostle.formats; this is the last gate, for every client.
+
+Answers with the request in canonical form, or raises Invalid naming the job and the field; nothing is taken then.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import fields
+from typing import Any
+
+from jostle.core.model import Policy
+from jostle.errors import Invalid
+
+MAX_GPUS = 1024
+MAX_TEXT = 1 << 20
+POLICY = {f.name for f in fields(Policy)}
+DEFAULTS: dict[str, Any] = {
+    "name": None, "queue": None, "gpus": [1, 1], "memory_mib": None, "share": False, "env": {}, "workdir": None, "log": None,
+    "priority": 0, "needs": [], "begin": None, "time_limit": None, "retry": None, "tags": [], "leftovers": "kill",
+    "intent": "run", "retry_of": None,
+}  # fmt: skip
+
+
+def request(given: Mapping[str, Any]) -> dict[str, Any]:
+    jobs = given.get("jobs")
+    if not isinstance(jobs, list) or not jobs:
+        raise Invalid("a submit needs a list of at least one job")
+    head = given.get("batch") or {}
+    context = given.get("context") or {}
+    if not isinstance(head, dict) or not isinstance(context, dict):
+        raise Invalid("`batch` and `context` are objects")
+    policy(head.get("policy") or {})
+    environment(context.get("env") or {}, "context")
+    return {
+        "batch": head,
+        "once": given.get("once"),
+        "context": {
+            "env": context.get("env") or {},
+            "umask": context.get("umask", 0o022),
+            "limits": context.get("limits") or {},
+        },
+        "jobs": [job(j, k, len(jobs)) for k, j in enumerate(jobs)],
+    }
+
+
+def job(given: Any, k: int, count: int) -> dict[str, Any]:
+    if not isinstance(given, dict):
+        raise Invalid(f"job {k + 1} is not an object")
+    j = {**DEFAULTS, **given}
+    what = f"job {k + 1} ({j['name']})" if j["name"] else f"job {k + 1}"
+    unknown = set(j) - set(DEFAULTS) - {"commands"}
+    need(not unknown, what, f"there is no field {', '.join(sorted(unknown))}")
+    commands = j.get("commands")
+    need(isinstance(commands, list) and bool(commands), what, "commands must be a list of at least one")
+    for c in commands or ():
+        need(command(c), what, "a command must be a text or a list of texts, not empty and without NUL")
+    j["name"] = text(j["name"] if j["name"] is not None else default_name(commands[0]), what, "name")
+    if j["queue"] is not None:
+        j["queue"] = text(str(j["queue"]), what, "queue")
+    need(two_counts(j["gpus"]), what, f"gpus must be [least, most] with 0 ≤ least ≤ most ≤ {MAX_GPUS}")
+    need(j["memory_mib"] is None or whole(j["memory_mib"], 1, 1 << 30), what, "memory_mib must be a positive whole number")
+    need(isinstance(j["share"], bool), what, "share must be true or false")
+    need(whole(j["priority"], -(1 << 31), 1 << 31), what, "priority must be a whole number")
+    for key in ("begin", "time_limit"):
+        need(j[key] is None or (number(j[key]) and j[key] >= 0), what, f"{key} must be a number of seconds")
+    need(j["leftovers"] in ("kill", "wait"), what, "leftovers must be kill or wait")
+    need(j["intent"] in ("run", "hold"), what, "intent must be run or hold")
+    need(isinstance(j["tags"], list) and all(isinstance(t, str) for t in j["tags"]), what, "tags must be a list of texts")
+    for key in ("workdir", "log"):
+        path = j[key]
+        good = path is None if key == "log" else False
+        need(good or (isinstance(path, str) and os.path.isabs(path) and "\0" not in path), what, f"{key} must be an absolute path")
+    environment(j["env"], what)
+    j["retry"] = retry(j["retry"], what)
+    need(isinstance(j["needs"], list) and all(one_need(n, k, count) for n in j["needs"]), what, "needs must name other jobs")
+    return j
+
+
+def need(holds: bool, what: str, text: str) -> None:
+    if not holds:
+        raise Invalid(f"{what}: {text}")
+
+
+def command(c: Any) -> bool:
+    parts = [c] if isinstance(c, str) else c
+    if not isinstance(parts, list) or not parts or not all(isinstance(p, str) for p in parts):
+        return False
+    return bool(parts[0].strip()) and all("\0" not in p and len(p) <= MAX_TEXT for p in parts)
+
+
+def default_name(c: Any) -> str:
+    """The first words of its command."""
+    words = " ".join(c if isinstance(c, list) else c.split())
+    return "".join(ch if ch.isprintable() else " " for ch in words)[:40].strip() or "job"
+
+
+def text(value: Any, what: str, key: str) -> str:
+    need(isinstance(value, str) and 0 < len(value) <= 200 and value.isprintable(), what, f"{key} must be 1 to 200 printable characters")
+    return str(value)
+
+
+def whole(value: Any, low: int, high: int) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and low <= value <= high
+
+
+def number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+
+
+def two_counts(value: Any) -> bool:
+    return (
+        isinstance(value, list) and len(value) == 2 and all(whole(v, 0, MAX_GPUS) for v in value) and value[0] <= value[1]
+    )
+
+
+def one_need(n: Any, k: int, count: int) -> bool:
+    if not (isinstance(n, list) and len(n) == 3 and n[0] in ("job", "index") and whole(n[1], 0, 1 << 62)):
+        return False
+    return n[0] == "job" or (n[1] < count and n[1] != k)
+
+
+def environment(env: Any, what: str) -> None:
+    good = isinstance(env, dict) and all(
+        isinstance(key, str) and isinstance(v, str) and key and "=" not in key and "\0" not in key and "\0" not in v
+        for key, v in env.items()
+    )
+    need(good, what, "env must map names (without = and NUL) to texts")
+
+
+def retry(value: Any, what: str) -> dict[str, Any] | None:
+    if value is None:
+        return None
+    good = isinstance(value, dict) and set(value) <= {"max", "backoff_after", "backoff"}
+    need(good, what, "retry must have max, backoff_after and backoff only")
+    filled = {"max": None, "backoff_after": 3, "backoff": 600.0, **value}
+    need(filled["max"] is None or whole(filled["max"], 0, 1 << 31), what, "retry.max must be a whole number")
+    need(whole(filled["backoff_after"], 1, 1 << 31), what, "retry.backoff_after must be at least 1")
+    need(number(filled["backoff"]) and filled["backoff"] >= 0, what, "retry.backoff must be a number of seconds")
+    return filled
+
+
+CHECKS: dict[str, Callable[[Any], bool]] = {
+    "gpus": lambda v: v is None or (isinstance(v, list | tuple) and all(whole(i, 0, MAX_GPUS) for i in v)),
+    "gpu_left": lambda v: whole(v, 0, MAX_GPUS),
+    "min_gpu": lambda v: v is None or whole(v, 0, MAX_GPUS),
+    "max_gpu": lambda v: v is None or whole(v, 0, MAX_GPUS),
+    "share": lambda v: isinstance(v, bool),
+    "min_free_mib": lambda v: whole(v, 0, 1 << 30),
+    "max_utilization": lambda v: v is None or whole(v, 0, 100),
+    "idle_for": lambda v: number(v) and v >= 0,
+    "strangers": lambda v: v in ("avoid", "share"),
+    "small_mib": lambda v: whole(v, 0, 1 << 30),
+    "own_processes": lambda v: v in ("avoid", "ignore"),
+    "order": lambda v: v in ("file", "random", "gpus-desc"),
+    "max_concurrent": lambda v: v is None or whole(v, 1, 1 << 31),
+    "start_interval": lambda v: number(v) and v >= 0,
+    "max_wait": lambda v: v is None or (number(v) and v >= 0),
+    "reserve_after": lambda v: number(v) and v >= 0,
+    "margin_mib": lambda v: whole(v, 0, 1 << 30),
+}
+
+
+def policy(given: Any) -> Policy:
+    """The rules as a value; raises Invalid for unknown keys and wrong values."""
+    if not isinstance(given, Mapping):
+        raise Invalid("a policy is an object")
+    unknown = sorted(set(given) - POLICY)
+    if unknown:
+        raise Invalid(f"a policy has no setting {', '.join(unknown)}")
+    for key, value in given.items():
+        if key == "choice":
+            from jostle.core.fit import CHOICES
+
+            if value not in CHOICES:
+                raise Invalid(f"choice must be one of {', '.join(CHOICES)}, not {value!r}")
+        elif not CHECKS[key](value):
+            raise Invalid(f"the setting {key} cannot be {value!r}")
+    values = dict(given)
+    if values.get("gpus") is not None:
+        values["gpus"] = tuple(values["gpus"])
+    return Policy(**values)

@@ -1,0 +1,464 @@
+"""The engine: observe → decide → commit → act, at once when something happened and otherwise when a deadline says so.
+
+There is no recovery code. What is known of a run is derived anew from its directory (backend.poll); a restart is a long tick.
+Commit, then act: a run is in the store before its shim hears of it, and a reservation that could not be committed is withdrawn.
+The end of one run and the start of the next are one commit.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import secrets
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from jostle import config, proc
+from jostle.backends.local import Local, Report, Reservation
+from jostle.core.decide import decide
+from jostle.core.model import Exit, Gpu, Policy, Retry, Run, RunId, World
+from jostle.core.plan import Fail, Finish, Plan, Requeue, Start, Stop
+from jostle.core.reasons import Reason, to_dict
+from jostle.engine import checks, launch
+from jostle.engine.clock import Clock
+from jostle.engine.loop import Loop
+from jostle.engine.observe import Observer, promises
+from jostle.engine.probing import ProbeProcess
+from jostle.errors import Damaged, DiskFull
+from jostle.failpoint import failpoint
+from jostle.store import jobs, runs
+from jostle.store.store import Store
+
+DEPTH = 16  # jobs of one shape that a single decision looks at
+SWEEP = 5.0  # all open runs are looked at this often, whatever was heard
+LAZY = 0.05  # how long news that nobody waits for may wait for company in a commit
+AWAIT_LOOK = 0.01  # how long an end waits for the reading that lets its cards be used again
+
+
+@dataclass(slots=True)
+class Open:
+    """A run that may be alive, and what became known of it since the last commit."""
+
+    id: RunId
+    batch: int
+    uni_id: str
+    state: str
+    boot: str
+    shim: tuple[int | None, int | None]
+    memory_mib: int | None
+    share: bool
+    clock_at: float
+    time_limit: float | None
+    failures: int
+    retry: Retry
+    leases: list[tuple[str, int, int | None, int]]
+    intent: str = "run"
+    exit: Exit | None = None
+    voided: bool = False
+    claimed: bool = False
+    unsupervised: tuple[int, ...] = ()
+
+    def value(self, peak: int) -> Run:
+        return Run(
+            id=self.id, batch=self.batch, state=self.state, cancel=self.intent in ("cancel", "kill"), kill=self.intent == "kill",
+            uuids=tuple(lease[0] for lease in self.leases), memory_mib=self.memory_mib, share=self.share, started_at=self.clock_at,
+            time_limit=self.time_limit, failures=self.failures, retry=self.retry, peak_mib=peak, uni_id=self.uni_id,
+            ended=self.exit, voided=self.voided,
+        )  # fmt: skip
+
+
+class Engine:
+    def __init__(self, *, home: str, spec: str, store: Store, loop: Loop, settings: dict[str, Any]) -> None:
+        self.home, self.spec, self.store, self.loop, self.settings = home, spec, store, loop, settings
+        self.clock = Clock(store)
+        self.observer = Observer(os.getuid())
+        self.observer.excluded = set(store.get("excluded", []))
+        self.lease_dir = config.lease_dir(home, spec)
+        self.backend = Local(home=home, lease_dir=self.lease_dir, watcher=loop, changed=self.changed)
+        self.backend.spare_arrived = self.soon
+        env = {**os.environ, "JOSTLE_SIM_DIR": config.sim_dir(home), "JOSTLE_LEASE_DIR": self.lease_dir, "JOSTLE_HOME": home}
+        self.probe = ProbeProcess(loop, spec, env, self.heard)
+        self.policy: Policy = checks.policy(settings.get("policy") or {})
+        self.policies: dict[int, Policy] = {}
+        self.open_runs: dict[RunId, Open] = {}
+        self.waits: dict[int, Reason] = {}
+        self.kept_for: int | None = None
+        self.lanes: tuple[Any, ...] = ()
+        self.lanes_at = -1
+        self.last_start: dict[int, float] = {}
+        self.turn = 0
+        self.disk_full_until: float | None = None
+        self.tick_at: float | None = 0.0
+        self.sweep_at = 0.0
+        self.lively_until = 0.0
+        self.vacated: dict[str, int] = {}  # cards an ended run may still show on -> their use before it
+        self.relook = 0.0  # pause between looks at those: short at first
+        self.relook_at: float | None = None
+        self.told: set[tuple[Any, ...]] = set()  # events given once per run
+        self.after_commit: list[Callable[[], None]] = []  # who wants to know of each commit
+        self.after_look: list[Callable[[], None]] = []  # who waits for the next reading, once
+
+    # --- life
+
+    def open(self) -> None:
+        os.makedirs(os.path.join(self.home, "runs"), mode=0o700, exist_ok=True)
+        for row in runs.open_runs(self.store):
+            run = self._opened(row)
+            self.backend.adopt(run.id, *run.shim)
+            failpoint("engine.adopting")
+        self.backend.open()
+        self.probe.open(self.clock.now())
+        for id in list(self.open_runs):
+            self._poll(id)
+        failpoint("engine.recovered")
+
+    def _opened(self, row: dict[str, Any]) -> Open:
+        run = Open(
+            id=(row["job"], row["n"]), batch=row["batch"], uni_id=row["uni_id"], state=row["state"], boot=row["boot"],
+            shim=(row["shim_pid"], row["shim_ticks"]), memory_mib=row["memory_mib"], share=bool(row["share"]),
+            clock_at=row["clock_at"], time_limit=row["time_limit"], failures=row["retries"], retry=retry_of(row["retry"]),
+            leases=[tuple(lease) for lease in row["leases"]], intent=row["intent"],
+        )  # fmt: skip
+        self._adopt(run)
+        return run
+
+    def _adopt(self, run: Open) -> None:
+        self.open_runs[run.id] = run
+        self.observer.run_opened(run.id, run.uni_id, run.shim[0], [lease[0] for lease in run.leases])
+
+    def close(self) -> None:
+        self.backend.close()
+        self.probe.close()
+        with self.store.transaction():
+            self.store.put("clock_last", self.clock.now())
+
+    # --- facts arrive
+
+    def soon(self, delay: float = 0.0) -> None:
+        at = self.clock.now() + delay if delay else 0.0
+        if self.tick_at is None or at < self.tick_at:
+            self.tick_at = at
+
+    def changed(self, id: RunId) -> None:
+        """The backend heard something of a run."""
+        if id in self.open_runs:
+            self._poll(id)
+
+    def _poll(self, id: RunId) -> None:
+        run = self.open_runs[id]
+        if run.exit is not None or run.voided:
+            return
+        report = self.backend.poll(id)
+        if report.kind == "not_started":
+            self._unclaimed(run)
+        elif report.kind == "voided":
+            run.voided = True
+        elif report.kind == "ended":
+            run.exit = report.exit
+        elif report.kind == "gone":
+            run.exit = Exit(lost="host_rebooted" if "reboot" in report.why else "exit_unknown")
+        else:
+            self._living(run, report)
+        if run.exit is not None or run.voided:
+            self._ended(run)
+
+    def _unclaimed(self, run: Open) -> None:
+        """Recorded, but no shim has claimed it. It is never started twice: it is made impossible, then queued again."""
+        pid, ticks = run.shim
+        if run.boot != self.clock.boot:
+            run.exit = Exit(lost="host_rebooted")  # the claim may have been lost with the page cache
+        elif pid is None or ticks is None or not proc.alive(pid, ticks):
+            failpoint("engine.before_void")
+            if self.backend.void(run.id):
+                run.voided = True
+            else:
+                self.soon(LAZY)
+
+    def _living(self, run: Open, report: Report) -> None:
+        if run.state == "starting" and not run.claimed:
+            run.claimed = report.claimed
+            if run.claimed:
+                self.soon(LAZY)
+        run.unsupervised = report.pids if report.kind == "unsupervised" else ()
+        if run.unsupervised:
+            self._once("unsupervised", run, pids=list(report.pids))
+
+    def _ended(self, run: Open) -> None:
+        now = self.clock.now()
+        cards = [lease[0] for lease in run.leases]
+        self.lively_until = now + 3.0
+        if cards:
+            self.observer.distrust(cards, self.probe.look(now))
+            self.vacated.update({lease[0]: lease[3] for lease in run.leases})
+            self.relook = 0.002
+            self.relook_at = now + self.relook
+        self.soon(AWAIT_LOOK if cards and self.observer.fresh(now) else 0.0)
+
+    def heard(self, line: bytes) -> None:
+        """A snapshot of the GPUs."""
+        now = self.clock.now()
+        waited = bool(self.observer.distrusted) or not self.observer.fresh(now)
+        if self.observer.hear(line, now) or waited:
+            self.soon()
+        for run, uuid, pid in self.observer.misplaced():
+            if run in self.open_runs:
+                self._once("misplaced", self.open_runs[run], uuid=uuid, pid=pid)
+        self._see_who_left()
+        waiting, self.after_look = self.after_look, []
+        for callback in waiting:
+            callback()
+
+    def _see_who_left(self) -> None:
+        """Forgets the cards that show no more of an ended run, or are in use again."""
+        if self.vacated:
+            used, taken = self.observer.used_mib(), {lease[0] for r in self.open_runs.values() if r.exit is None for lease in r.leases}
+            self.vacated = {
+                uuid: before for uuid, before in self.vacated.items() if uuid not in taken and used.get(uuid, 0) > before + 64
+            }
+
+    def _once(self, kind: str, run: Open, **data: Any) -> None:
+        key = (kind, run.id, *map(str, data.values()))
+        if key not in self.told:
+            self.told.add(key)
+            self.journal(kind, batch=run.batch, job=run.id[0], run=run.id[1], **data)
+
+    def journal(self, kind: str, **data: Any) -> None:
+        """An event of its own, where nothing else is committed."""
+        try:
+            with self.store.transaction():
+                self.store.event(self.clock.wall(), kind, **data)
+        except DiskFull:
+            pass  # it is told on the engine's log; the disk will be told of elsewhere
+        self.committed()
+
+    def committed(self) -> None:
+        for callback in self.after_commit:
+            callback()
+
+    # --- the world as it is
+
+    def world(self, now: float, gpus: tuple[Gpu, ...], claims: Sequence[Any], without: frozenset[RunId] = frozenset()) -> World:
+        if self.lanes_at != self.store.generation or self.store.db.in_transaction:
+            self.lanes = jobs.lanes(self.store, DEPTH)
+            self.lanes_at = -1 if self.store.db.in_transaction else self.store.generation
+            self._learn_policies()
+        live = {id: r for id, r in self.open_runs.items() if id not in without}
+        held = {id: r.leases for id, r in live.items() if r.exit is None and not r.voided}
+        return World(
+            now=now, uid=self.observer.uid, gpus=gpus, promises=promises(self.observer, claims, held),
+            runs=tuple(r.value(self.observer.peaks.get(id, 0)) for id, r in live.items()), lanes=self.lanes,
+            policies=self.policies, policy=self.policy, last_start=self.last_start, turn=self.turn, hold=self.hold(),
+        )  # fmt: skip
+
+    def hold(self) -> str:
+        if self.disk_full_until is not None:
+            return "disk_full"
+        return self.observer.snapshot["hold"] or ""
+
+    def _learn_policies(self) -> None:
+        missing = {lane.jobs[0].batch for lane in self.lanes} - self.policies.keys()
+        if missing:
+            given = self.settings.get("policy") or {}
+            for batch, values in jobs.policies(self.store, missing).items():
+                self.policies[batch] = checks.policy({**given, **values})
+
+    # --- one tick
+
+    def tick(self) -> None:
+        self.tick_at = None
+        now = self.clock.now()
+        if self.disk_full_until is not None and now >= self.disk_full_until:
+            self.disk_full_until = None  # this tick's commit tells whether there is room again
+        wake = jobs.next_wake(self.store)
+        if wake is not None and wake <= now:
+            with self.store.transaction():
+                jobs.promote(self.store, now)
+        gpus, claims = self.observer.gpus(now), self.backend.claims()
+        plan = decide(self.world(now, gpus, claims))
+        if plan.decisions or any(r.claimed and r.state == "starting" for r in self.open_runs.values()):
+            plan = self._commit(plan, now, gpus, claims)
+        self.waits, self.kept_for = dict(plan.waits), plan.kept_for
+        self._next_tick(plan, now, wake)
+
+    def _commit(self, plan: Plan, now: float, gpus: tuple[Gpu, ...], claims: Sequence[Any]) -> Plan:
+        """Everything decided, in one transaction; then, and only then, it is done."""
+        at = self.clock.wall()
+        started: list[tuple[Reservation, Open, dict[str, Any]]] = []
+        try:
+            with self.store.transaction():
+                ended = self._record_ends(plan, at, now)
+                if ended:
+                    plan = decide(self.world(now, gpus, claims, ended))
+                self._record_states(plan, at)
+                known = frozenset(c.name for c in claims)
+                for start in plan.decisions:
+                    if isinstance(start, Start) and not self._record_start(start, gpus, known, started, at, now):
+                        break
+                failpoint("engine.reserved")
+        except BaseException as e:
+            for reservation, _, _ in started:
+                self.backend.withdraw(reservation)
+            if not isinstance(e, DiskFull):
+                raise
+            self._disk_full(now, e)
+            return plan
+        self.lanes_at = -1
+        for id in ended:
+            self._forget(id, now)
+        self._act(plan, started, now)
+        self.committed()
+        return plan
+
+    def _record_ends(self, plan: Plan, at: float, now: float) -> frozenset[RunId]:
+        ended = set()
+        for d in plan.decisions:
+            if isinstance(d, Finish | Requeue):
+                run = self.open_runs[d.run]
+                peak = self.observer.peaks.get(d.run, 0)
+                exit = run.exit or Exit()
+                reason = stored(d.reason)
+                if isinstance(d, Finish):
+                    runs.finish(self.store, d.run, state=d.state, exit=exit, error_type=d.error_type, reason=reason,
+                                peak_mib=peak, failed=d.state == "failed", at=at, now=now)  # fmt: skip
+                else:
+                    outcome = "voided" if run.voided else "lost" if exit.lost else "failed"
+                    runs.requeue(self.store, d.run, outcome=outcome, exit=exit, counts=d.counts, not_before=d.not_before,
+                                 error_type=d.error_type, memory_mib=d.memory_mib, avoid=d.avoid, reason=reason, peak_mib=peak,
+                                 at=at, now=now)  # fmt: skip
+                ended.add(d.run)
+            elif isinstance(d, Fail):
+                jobs.end_queued(self.store, d.job, "failed", stored(d.reason), at=at, now=now, error_type=d.error_type)
+        if ended:
+            failpoint("engine.ends_recorded")
+        return frozenset(ended)
+
+    def _record_states(self, plan: Plan, at: float) -> None:
+        for run in self.open_runs.values():
+            if run.claimed and run.state == "starting" and run.exit is None:
+                runs.running(self.store, run.id, run.batch, at)
+        for d in plan.decisions:
+            if isinstance(d, Stop) and self.open_runs[d.run].state != "stopping":
+                runs.stopping(self.store, d.run, self.open_runs[d.run].batch, at)
+
+    def _record_start(
+        self, start: Start, gpus: tuple[Gpu, ...], known: frozenset[str], started: list[Any], at: float, now: float
+    ) -> bool:
+        """Reserves the cards and records the run; False if no more can be started now."""
+        if self.backend.spares == 0:
+            return False  # the next spare brings the next tick
+        cards = [g for uuid in start.uuids for g in gpus if g.uuid == uuid]
+        job = runs.job_to_start(self.store, start.job)
+        id = (start.job, job["attempt"] + 1)
+        reservation = self.backend.reserve(id, [(g.uuid, start.memory_mib) for g in cards], known)
+        if reservation is None:
+            self.soon(random.uniform(0.01, 0.1))  # a neighbour was quicker: the cards are looked at again, not at once
+            return True
+        failpoint("engine.after_reserve")
+        uni_id = secrets.token_hex(8)
+        leases = [(g.uuid, g.index, start.memory_mib, g.used_mib) for g in cards]
+        run = Open(
+            id=id, batch=job["batch"], uni_id=uni_id, state="starting", boot=self.clock.boot, shim=(reservation.pid, reservation.ticks),
+            memory_mib=start.memory_mib, share=start.share, clock_at=now, time_limit=job["time_limit"], failures=job["retries"],
+            retry=retry_of(job["retry"]), leases=leases,
+        )  # fmt: skip
+        paths = [os.path.join(self.lease_dir, name) for name in reservation.names]
+        spec = launch.spec(self.home, job, id, uni_id, self.clock.boot, cards, gpus, paths, self.settings)
+        started.append((reservation, run, spec))
+        runs.begin(
+            self.store, id, batch=run.batch, uni_id=uni_id, boot=run.boot, shim=(reservation.pid, reservation.ticks),
+            memory_mib=start.memory_mib, share=start.share, log=spec["log"], leases=leases, at=at, now=now,
+        )  # fmt: skip
+        return True
+
+    def _act(self, plan: Plan, started: list[tuple[Reservation, Open, dict[str, Any]]], now: float) -> None:
+        for reservation, run, spec in started:
+            failpoint("engine.before_spawn")
+            self.backend.start(reservation, spec)
+            failpoint("engine.after_spawn")
+            self._adopt(run)
+            self.last_start[run.batch] = now
+            self.turn = run.batch
+            self.lively_until = now + 3.0
+        for run in self.open_runs.values():
+            if run.claimed and run.state == "starting":
+                run.state = "running"
+        for d in plan.decisions:
+            if isinstance(d, Stop):
+                run = self.open_runs[d.run]
+                first = run.state != "stopping"
+                run.state = "stopping"
+                if first or d.kill:
+                    self._stop(run, d.kill)
+
+    def _stop(self, run: Open, kill: bool) -> None:
+        """One that nobody has claimed yet is made impossible; one that lives is asked to end."""
+        if self.backend.poll(run.id).kind == "not_started" and self.backend.void(run.id):
+            run.voided = True
+            self._ended(run)
+        else:
+            self.backend.signal(run.id, kill=kill)
+
+    def _forget(self, id: RunId, now: float) -> None:
+        run = self.open_runs.pop(id)
+        self.observer.run_ended(id, now)
+        self.backend.forget(id)
+        self.told = {key for key in self.told if key[1] != run.id}
+
+    def _disk_full(self, now: float, e: BaseException) -> None:
+        print(f"{e}", file=sys.stderr, flush=True)
+        self.disk_full_until = now + 5.0
+        self.soon(5.0)
+
+    def _next_tick(self, plan: Plan, now: float, wake: float | None) -> None:
+        starts = sum(isinstance(d, Start) for d in plan.decisions)
+        if starts and self.tick_at is None and self.backend.spares:
+            self.soon()  # there may be more of them than one look takes
+        for at in (plan.wake_at, wake):
+            if at is not None and at > now:
+                self.soon(at - now)
+        waiting = bool(self.waits) or bool(self.lanes)
+        if waiting and not self.observer.fresh(now) and self.probe.owed_since is None:
+            self.probe.look(now)
+        lively = now < self.lively_until
+        self.probe.rate(0.1 if waiting and lively else 0.5 if waiting else 5.0 if self.open_runs else 10.0)
+
+    # --- between ticks
+
+    def housekeeping(self, now: float) -> float:
+        """What time alone brings about; when to come again."""
+        due = [self.sweep_at, self.probe.tick(now), self.backend.tick(now), self._look_again(now)]
+        if now >= self.sweep_at:
+            orphans = any(r.unsupervised for r in self.open_runs.values())
+            self.sweep_at = now + (1.0 if orphans or not hasattr(os, "pidfd_open") else SWEEP)
+            for id in list(self.open_runs):
+                self._poll(id)
+                self.backend.republish(id)
+            self.store.checkpoint()
+            due[0] = self.sweep_at
+        return min(d for d in due if d is not None)
+
+    def _look_again(self, now: float) -> float | None:
+        """A card may show an ended run's memory for a moment: look soon, then less and less often; the next time."""
+        if self.relook_at is not None and now >= self.relook_at:
+            self.relook_at = None
+            if self.vacated and self.lanes and now < self.lively_until:
+                if self.probe.owed_since is None:
+                    self.probe.look(now)
+                self.relook = min(self.relook * 2, 0.1)
+                self.relook_at = now + self.relook
+        return self.relook_at
+
+
+def retry_of(text: str | None) -> Retry:
+    return Retry(**json.loads(text)) if text else Retry()
+
+
+def stored(reason: Reason | None) -> dict[str, Any] | None:
+    """As it is kept: code and numbers; the words are found when it is shown."""
+    if reason is None:
+        return None
+    whole = to_dict(reason, "en")
+    return {"code": whole["code"], "params": whole["params"], "text": whole["text"]}

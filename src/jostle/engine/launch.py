@@ -1,0 +1,66 @@
+"""What a run is given: its environment and its specification for the shim. Pure, from the job's row and the cards chosen."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from jostle.core.model import Gpu, RunId
+
+LOG_CAP_MIB = 1024
+GRACE = 5.0
+
+
+def visible(gpus: Sequence[Gpu], all_gpus: Sequence[Gpu], by_uuid: bool) -> str:
+    """CUDA_VISIBLE_DEVICES: indices, as people's scripts expect; UUIDs where an index could mean another card."""
+    unsure = any(g.mig_slice for g in gpus) or any(g.state in ("lost", "mig") for g in all_gpus)
+    return ",".join(g.uuid if by_uuid or unsure else str(g.index) for g in gpus)
+
+
+def environment(job: Mapping[str, Any], run: RunId, uni_id: str, cards: str, indices: str) -> dict[str, str]:
+    env: dict[str, str] = dict(json.loads(job["context"])["env"])
+    env["PYTHONUNBUFFERED"] = "1"
+    env.update(json.loads(job["env"]))
+    env.update(
+        CUDA_VISIBLE_DEVICES=cards,
+        CUDA_DEVICE_ORDER="PCI_BUS_ID",
+        JOSTLE_JOB_ID=str(run[0]),
+        JOSTLE_RUN=f"{run[0]}.{run[1]}",
+        JOSTLE_ATTEMPT=str(run[1]),
+        JOSTLE_UNI_ID=uni_id,
+        JOSTLE_QUEUE=job["queue"] or "",
+        JOSTLE_GPUS=indices,
+    )
+    return env
+
+
+def directory(home: str, run: RunId) -> str:
+    return os.path.join(home, "runs", f"{run[0]}.{run[1]}")
+
+
+def spec(
+    home: str, job: Mapping[str, Any], run: RunId, uni_id: str, boot: str, gpus: Sequence[Gpu], all_gpus: Sequence[Gpu],
+    claims: Sequence[str], settings: Mapping[str, Any],
+) -> dict[str, Any]:  # fmt: skip
+    context = json.loads(job["context"])
+    cards = visible(gpus, all_gpus, settings.get("cuda_ids") == "uuid")
+    path = directory(home, run)
+    return {
+        "run": f"{run[0]}.{run[1]}",
+        "uni_id": uni_id,
+        "boot": boot,
+        "dir": path,
+        "commands": json.loads(job["commands"]),
+        "env": environment(job, run, uni_id, cards, ",".join(str(g.index) for g in gpus)),
+        "workdir": job["workdir"],
+        "umask": context["umask"],
+        "limits": context["limits"],
+        "log": job["log"] or os.path.join(path, "log"),
+        "log_cap_mib": settings.get("log_cap_mib", LOG_CAP_MIB),
+        "time_limit": job["time_limit"],
+        "grace": settings.get("grace", GRACE),
+        "leftovers": job["leftovers"],
+        "claims": list(claims),
+    }

@@ -1,0 +1,197 @@
+"""Facts into values: the probe's lines become Gpus, claims and open runs become Promises.
+
+An unreadable card is not free, an old reading is no reading, and after one of our runs ended its cards count as unknown until a
+look that began later (Observer.distrust).
+"""
+
+from __future__ import annotations
+
+import json
+from collections import deque
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from jostle.core.model import Gpu, Holder, Promise, RunId
+
+WINDOW = 3.0
+FRESH_FOR = 1.5
+"""A choice is made on readings no older than this."""
+STEADY_LOAD = 5
+"""Percent of utilisation up to which a card counts as idle."""
+
+
+class Observer:
+    def __init__(self, uid: int) -> None:
+        self.uid = uid
+        self.snapshot: dict[str, Any] = {"gpus": [], "error": None, "hold": None, "driver": None}
+        self.tail = b""  # the part of the last line that tells of GPUs, to see at a glance whether anything changed
+        self.read_at = -1e9
+        self.looked = 0
+        self.distrusted: dict[str, int] = {}  # uuid -> number of the look that will settle it
+        self.samples: dict[str, deque[tuple[float, int, int, int]]] = {}
+        self.busy_at: dict[str, float] = {}
+        self.first_seen: dict[str, float] = {}
+        self.excluded: set[str] = set()
+        self.peaks: dict[RunId, int] = {}
+        self.sessions: dict[int, RunId] = {}  # shim pid -> run, open ones
+        self.marks: dict[str, RunId] = {}  # uni_id -> run, open ones and those that ended lately
+        self.ended: dict[RunId, float] = {}
+        self.placed: dict[RunId, frozenset[str]] = {}
+
+    # --- runs come and go
+
+    def run_opened(self, run: RunId, uni_id: str, sid: int | None, uuids: Iterable[str]) -> None:
+        if sid:
+            self.sessions[sid] = run
+        self.marks[uni_id] = run
+        self.placed[run] = frozenset(uuids)
+
+    def run_ended(self, run: RunId, now: float) -> None:
+        """It is known for a while yet, so that what it left on a card is told from strangers."""
+        self.ended[run] = now
+        self.placed.pop(run, None)
+        self.peaks.pop(run, None)
+        for old in [r for r, at in self.ended.items() if now - at > 600]:
+            del self.ended[old]
+            self.sessions = {k: v for k, v in self.sessions.items() if v != old}
+            self.marks = {k: v for k, v in self.marks.items() if v != old}
+
+    def distrust(self, uuids: Iterable[str], look: int) -> None:
+        """These cards are not believed to be free before look number `look` has been answered."""
+        for uuid in uuids:
+            self.distrusted[uuid] = look
+
+    # --- readings
+
+    def hear(self, line: bytes, now: float) -> bool:
+        """Takes one snapshot; False if it tells nothing new."""
+        cut = line.find(b'"gpus":')
+        tail = line[cut:] if cut >= 0 else b""
+        if tail and tail == self.tail:
+            head = line[:cut].rstrip(b", ") + b"}"
+        else:
+            head = line
+        try:
+            data = json.loads(head)
+            asked = data.get("asked") or 0
+            if head is line:
+                if not isinstance(data["gpus"], list):
+                    raise TypeError
+                self.snapshot = data
+        except (ValueError, KeyError, TypeError, AttributeError):
+            return False  # garbage is no reading; silence will be noticed
+        changed = head is line or bool(self.distrusted)
+        self.snapshot.update({k: data.get(k) for k in ("error", "hold", "driver")})
+        self.tail = tail
+        self.read_at = now
+        self.looked = max(self.looked, asked)
+        self.distrusted = {u: n for u, n in self.distrusted.items() if n > self.looked}
+        self._sample(now)
+        return changed
+
+    def _sample(self, now: float) -> None:
+        for g in self.snapshot["gpus"]:
+            if g["state"] != "ok":
+                self.samples.pop(g["uuid"], None)
+                continue
+            window = self.samples.setdefault(g["uuid"], deque())
+            window.append((now, g["used_mib"], g["free_mib"], g["utilization"] or 0))
+            while window[0][0] < now - WINDOW:
+                window.popleft()
+            self.first_seen.setdefault(g["uuid"], now)
+            for p in g["procs"]:
+                run = self._run_of(p)
+                if run is not None and p["used_mib"]:
+                    used = sum(q["used_mib"] or 0 for q in g["procs"] if self._run_of(q) == run)
+                    self.peaks[run] = max(self.peaks.get(run, 0), used)
+
+    def _run_of(self, p: Mapping[str, Any]) -> RunId | None:
+        """Ours by session or by the marker in its environment; only processes of our own user can be."""
+        if p["uid"] != self.uid:
+            return None
+        run = self.sessions.get(p["sid"]) if p["sid"] else None
+        return run or (self.marks.get(p["mark"]) if p["mark"] else None)
+
+    def used_mib(self) -> dict[str, int]:
+        """By card, of those that could be read."""
+        return {g["uuid"]: g["used_mib"] for g in self.snapshot["gpus"] if g["state"] == "ok"}
+
+    def fresh(self, now: float) -> bool:
+        return now - self.read_at <= FRESH_FOR
+
+    def gpus(self, now: float) -> tuple[Gpu, ...]:
+        fresh = self.fresh(now)
+        return tuple(self._gpu(g, now, fresh) for g in self.snapshot["gpus"])
+
+    def _gpu(self, g: Mapping[str, Any], now: float, fresh: bool) -> Gpu:
+        uuid = g["uuid"]
+        state, error = g["state"], g.get("error") or ""
+        if state == "ok" and not fresh:
+            state, error = "unknown", f"the last reading is {now - self.read_at:.0f} s old"
+        elif state == "ok" and uuid in self.distrusted:
+            state, error = "unknown", "a run ended here; the next reading is on its way"
+        holders = tuple(
+            Holder(pid=p["pid"], used_mib=p["used_mib"], uid=p["uid"], sid=p["sid"], user=p["user"] or "", name=p["name"] or "",
+                   run=self._run_of(p))
+            for p in g["procs"]
+        )  # fmt: skip
+        left = [h for h in holders if h.run is not None and h.run in self.ended]
+        load = g["utilization"] or 0
+        if any(h.run is None for h in holders) or load > STEADY_LOAD:
+            self.busy_at[uuid] = now
+        window = self.samples.get(uuid) or [(now, g["used_mib"], g["free_mib"], load)]
+        n = len(window)
+        return Gpu(
+            uuid=uuid, index=g["index"], name=g["name"] or "", state=state, error=error, total_mib=g["total_mib"],
+            used_mib=g["used_mib"], free_mib=g["free_mib"], utilization=g["utilization"], temperature=g.get("temperature"),
+            power_w=g.get("power_w"), holders=holders, mean_used_mib=sum(s[1] for s in window) // n,
+            mean_free_mib=sum(s[2] for s in window) // n,
+            mean_utilization=None if g["utilization"] is None else sum(s[3] for s in window) // n,
+            idle_for=now - max(self.busy_at.get(uuid, -1e9), self.first_seen.get(uuid, now)),
+            excluded=uuid in self.excluded,
+            quarantine=", ".join(f"process {h.pid} of run {h.run[0]}.{h.run[1]} is still on it" for h in left if h.run),
+            mig_slice=bool(g.get("mig_slice")),
+        )  # fmt: skip
+
+    def misplaced(self) -> list[tuple[RunId, str, int]]:
+        """(run, uuid, pid) of processes of ours on cards they were not given."""
+        found = []
+        for g in self.snapshot["gpus"]:
+            for p in g.get("procs", ()):
+                run = self._run_of(p)
+                if run is not None and run in self.placed and self.placed[run] and g["uuid"] not in self.placed[run]:
+                    found.append((run, str(g["uuid"]), int(p["pid"])))
+        return found
+
+    def used_by_session(self, uuid: str) -> dict[int, int]:
+        for g in self.snapshot["gpus"]:
+            if g["uuid"] == uuid:
+                found: dict[int, int] = {}
+                for p in g["procs"]:
+                    if p["sid"]:
+                        found[p["sid"]] = found.get(p["sid"], 0) + (p["used_mib"] or 0)
+                return found
+        return {}
+
+    def used_by_run(self, uuid: str, run: RunId) -> int:
+        for g in self.snapshot["gpus"]:
+            if g["uuid"] == uuid:
+                return sum(p["used_mib"] or 0 for p in g["procs"] if self._run_of(p) == run)
+        return 0
+
+
+def promises(
+    observer: Observer, claims: Iterable[Any], leases: Mapping[RunId, Iterable[tuple[str, int, int | None, int]]]
+) -> tuple[Promise, ...]:
+    """Holds on GPUs: of our open runs from the record, of all others (and of what ended runs left behind) from live claims."""
+    found = [
+        Promise(uuid=uuid, mib=mib, uid=observer.uid, run=run, used_mib=observer.used_by_run(uuid, run), used_at_start_mib=before)
+        for run, held in leases.items()
+        for uuid, _, mib, before in held
+    ]
+    for c in claims:
+        if c.ours and c.claim.run in leases:
+            continue
+        used = observer.used_by_session(c.claim.uuid).get(c.claim.sid, 0)
+        found.append(Promise(uuid=c.claim.uuid, mib=c.claim.mib, uid=c.uid, sid=c.claim.sid, used_mib=used))
+    return tuple(found)

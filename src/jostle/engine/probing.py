@@ -1,0 +1,149 @@
+"""The probe process as the engine sees it: asked to look, read without waiting, replaced when it dies or falls silent.
+
+It may hang inside the driver and be unkillable: it is then abandoned, never waited for, and no second one is started while the
+first is still stuck (one stuck child at the most).
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+
+from jostle.engine.loop import Loop
+
+SILENT_AFTER = 12.0
+"""Busy drivers have been seen to answer after 5 s; what takes longer than this is hung."""
+
+
+class ProbeProcess:
+    def __init__(self, loop: Loop, spec: str, env: dict[str, str], heard: Callable[[bytes], None]) -> None:
+        self.loop, self.spec, self.env, self.heard = loop, spec, env, heard
+        self.child: subprocess.Popen[bytes] | None = None
+        self.stuck: subprocess.Popen[bytes] | None = None  # killed, but the kernel cannot end it
+        self.buffer = b""
+        self.asked = 0
+        self.period = 0.0
+        self.owed_since: float | None = None  # since when an answer is due
+        self.failures = 0
+        self.start_at = 0.0
+        self.trouble = ""
+
+    def open(self, now: float) -> None:
+        root = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+        code = (
+            f"import sys; sys.path.insert(0, {root!r}); "
+            "from jostle.probes.serve import main; sys.exit(main(sys.argv[1:]))"
+        )
+        try:
+            self.child = subprocess.Popen(
+                [sys.executable, "-I", "-c", code, self.spec], stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=self.env
+            )
+        except OSError as e:
+            self.trouble = f"the probe cannot be started: {e.strerror}"
+            self._later(now)
+            return
+        assert self.child.stdout is not None
+        fd = self.child.stdout.fileno()
+        os.set_blocking(fd, False)
+        self.buffer = b""
+        self.owed_since = now
+        self.loop.watch(fd, self._readable)
+        if self.period:
+            self._write(f"rate {self.period:g}\n")
+
+    def _later(self, now: float) -> None:
+        self.failures += 1
+        self.start_at = now + min(2.0 ** (self.failures - 1), 60.0)
+
+    def _write(self, line: str) -> None:
+        if self.child is None or self.child.stdin is None:
+            return
+        try:
+            os.write(self.child.stdin.fileno(), line.encode())
+        except OSError:
+            pass  # it is gone; its end of the other pipe tells
+
+    def look(self, now: float) -> int:
+        """Asks for a reading that begins after this moment; the number it will carry."""
+        self.asked += 1
+        if self.owed_since is None:
+            self.owed_since = now
+        self._write(f"look {self.asked}\n")
+        return self.asked
+
+    def rate(self, period: float) -> None:
+        if period != self.period:
+            self.period = period
+            self._write(f"rate {period:g}\n")
+
+    def _readable(self) -> None:
+        assert self.child is not None and self.child.stdout is not None
+        try:
+            data = os.read(self.child.stdout.fileno(), 1 << 20)
+        except BlockingIOError:
+            return
+        except OSError:
+            data = b""
+        if not data:
+            self.trouble = "the probe ended"
+            self._drop()
+            return
+        *lines, self.buffer = (self.buffer + data).split(b"\n")
+        if len(self.buffer) > 16 << 20:
+            self.buffer = b""  # whatever this is, it is not a snapshot
+        for line in lines:
+            self.owed_since = None
+            self.failures = 0
+            self.trouble = ""
+            self.heard(line)
+
+    def _drop(self) -> None:
+        """Lets go of the child; kills it if it still lives."""
+        child, self.child = self.child, None
+        self.owed_since = None
+        if child is None:
+            return
+        assert child.stdin is not None and child.stdout is not None
+        self.loop.unwatch(child.stdout.fileno())
+        for pipe in (child.stdin, child.stdout):
+            try:
+                pipe.close()
+            except OSError:
+                pass  # flushing to a dead reader
+        if child.poll() is None:
+            child.send_signal(signal.SIGKILL)
+            self.stuck = child
+
+    def tick(self, now: float) -> float | None:
+        """Looks after the child; the next moment at which it wants to."""
+        if self.stuck is not None and self.stuck.poll() is not None:
+            self.stuck = None
+        if self.child is not None:
+            due = self.owed_since
+            if due is None and self.period:
+                due = now  # unasked readings come by themselves; the next one is owed from now on
+                self.owed_since = now + self.period
+            if due is not None and now - due > SILENT_AFTER + self.period:
+                self.trouble = f"the probe has not answered for {now - due:.0f} s"
+                self._drop()
+                self._later(now)
+            else:
+                return (due or now) + SILENT_AFTER + self.period
+        if self.child is None and self.start_at == 0.0:
+            self._later(now)
+        if self.child is None and now >= self.start_at and self.stuck is None:
+            self.start_at = 0.0
+            self.open(now)
+            return now + SILENT_AFTER
+        return max(self.start_at, now + 1.0)
+
+    def close(self) -> None:
+        self._drop()
+        if self.stuck is not None:
+            try:
+                self.stuck.wait(1.0)
+            except subprocess.TimeoutExpired:
+                pass  # unkillable: left to the kernel

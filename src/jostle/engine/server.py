@@ -1,0 +1,174 @@
+"""The engine's socket: JSON lines from processes of the same user, one answer per request, and events to those who follow.
+
+Nothing a client does may hold up the engine: reads and writes never block, requests and unread answers are bounded, and one
+who does not read is dropped. The kernel says who is at the other end (SO_PEERCRED); only our own uid is heard.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import struct
+from collections.abc import Callable
+from typing import Any
+
+from jostle.client import address
+from jostle.engine.loop import Loop
+
+MAX_REQUEST = 64 << 20
+MAX_UNREAD = 32 << 20
+MAX_CLIENTS = 1024
+
+
+class Peer:
+    """One connected client."""
+
+    def __init__(self, sock: socket.socket) -> None:
+        self.sock = sock
+        self.parts: list[bytes] = []
+        self.size = 0
+        self.out = b""
+        self.following = False
+        self.batch: int | None = None
+        self.seq = 0
+
+
+class Server:
+    def __init__(self, loop: Loop, home: str, request: Callable[[Peer, dict[str, Any]], None]) -> None:
+        self.loop, self.home, self.request = loop, home, request
+        self.peers: dict[int, Peer] = {}
+        self.refused: list[int] = []  # uids of strangers who knocked, for the audit
+        self.listener: socket.socket | None = None
+
+    def open(self) -> None:
+        """Called by the one who holds the engine's lock: a socket found here is a dead engine's."""
+        self.listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        with address(self.home) as path:
+            try:
+                os.unlink(path)
+            except FileNotFoundError:
+                pass
+            self.listener.bind(path)
+            os.chmod(path, 0o600)
+        self.inode = os.stat(os.path.join(self.home, "engine.sock")).st_ino
+        self.listener.listen(512)
+        self.listener.setblocking(False)
+        self.loop.watch(self.listener.fileno(), self._accept)
+
+    def present(self) -> bool:
+        """Whether the socket is still where clients look for it (cleaners and logouts remove things)."""
+        try:
+            return os.stat(os.path.join(self.home, "engine.sock")).st_ino == self.inode
+        except OSError:
+            return False
+
+    def reopen(self) -> None:
+        assert self.listener is not None
+        self.loop.unwatch(self.listener.fileno())
+        self.listener.close()
+        self.open()
+
+    def _accept(self) -> None:
+        assert self.listener is not None
+        try:
+            sock, _ = self.listener.accept()
+        except OSError:
+            return
+        uid = struct.unpack("3i", sock.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))[1]
+        if uid != os.getuid() or len(self.peers) >= MAX_CLIENTS:
+            if uid != os.getuid():
+                self.refused.append(uid)
+            sock.close()
+            return
+        sock.setblocking(False)
+        peer = Peer(sock)
+        self.peers[sock.fileno()] = peer
+        self.loop.watch(sock.fileno(), lambda: self._readable(peer))
+
+    def _readable(self, peer: Peer) -> None:
+        try:
+            data = peer.sock.recv(1 << 20)
+        except BlockingIOError:
+            return
+        except OSError:
+            data = b""
+        if not data:
+            self.drop(peer)
+            return
+        peer.size += len(data)
+        if peer.size > MAX_REQUEST:
+            self.answer(peer, failure("invalid", f"a request may have at most {MAX_REQUEST >> 20} MiB"))
+            self.drop(peer)
+            return
+        peer.parts.append(data)
+        if b"\n" in data:
+            *lines, rest = b"".join(peer.parts).split(b"\n")
+            peer.parts, peer.size = ([rest], len(rest)) if rest else ([], 0)
+            for line in lines:
+                self._line(peer, line)
+
+    def _line(self, peer: Peer, line: bytes) -> None:
+        try:
+            request = json.loads(line)
+        except (ValueError, RecursionError):
+            self.answer(peer, failure("invalid", "a request is one JSON object on one line"))
+            return
+        if not isinstance(request, dict) or not isinstance(request.get("op"), str):
+            self.answer(peer, failure("invalid", 'a request is a JSON object with an "op"'))
+            return
+        self.request(peer, request)
+
+    def answer(self, peer: Peer, message: dict[str, Any]) -> None:
+        self.send(peer, json.dumps(message).encode("utf-8", "surrogateescape") + b"\n")
+
+    def send(self, peer: Peer, data: bytes) -> None:
+        if peer.sock.fileno() < 0:
+            return  # dropped meanwhile
+        if not peer.out:
+            try:
+                data = data[peer.sock.send(data) :]
+            except BlockingIOError:
+                pass
+            except OSError:
+                self.drop(peer)
+                return
+        if not data:
+            return
+        if len(peer.out) + len(data) > MAX_UNREAD:
+            self.drop(peer)
+            return
+        if not peer.out:
+            self.loop.watch_write(peer.sock.fileno(), lambda: self._readable(peer), lambda: self._writable(peer))
+        peer.out += data
+
+    def _writable(self, peer: Peer) -> None:
+        try:
+            peer.out = peer.out[peer.sock.send(peer.out) :]
+        except BlockingIOError:
+            return
+        except OSError:
+            self.drop(peer)
+            return
+        if not peer.out:
+            self.loop.watch_write(peer.sock.fileno(), lambda: self._readable(peer), None)
+
+    def drop(self, peer: Peer) -> None:
+        fd = peer.sock.fileno()
+        if fd >= 0:
+            self.loop.unwatch(fd)
+            self.peers.pop(fd, None)
+            peer.sock.close()
+
+    def close(self) -> None:
+        """The listener goes first, so that nobody new arrives; clients see the end last of all."""
+        if self.listener is not None:
+            self.loop.unwatch(self.listener.fileno())
+            self.listener.close()
+            if self.present():
+                with address(self.home) as path:
+                    os.unlink(path)
+
+
+def failure(code: str, text: str) -> dict[str, Any]:
+    return {"ok": False, "error": {"code": code, "text": text}}

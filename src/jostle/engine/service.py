@@ -1,0 +1,328 @@
+"""What the engine does for its clients: one function per request. Writes of one round share one commit; answers go out after it."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import sys
+from collections.abc import Callable
+from typing import Any
+
+from jostle import __version__, config
+from jostle.core.explain import explain
+from jostle.core.model import Gpu, RunId
+from jostle.core.reasons import Refusal, refusal_text, to_dict
+from jostle.core.survey import survey
+from jostle.engine import checks
+from jostle.engine.engine import Engine
+from jostle.engine.server import Peer, Server, failure
+from jostle.errors import DiskFull, Invalid, JostleError, NotFound, Usage
+from jostle.failpoint import failpoint
+from jostle.store import jobs
+from jostle.store.reads import Reader
+
+Answer = dict[str, Any]
+IDLE_EXIT = 30.0
+
+
+class Service:
+    def __init__(self, engine: Engine, *, permanent: bool) -> None:
+        self.engine, self.store = engine, engine.store
+        self.permanent = permanent
+        self.server = Server(engine.loop, engine.home, self._request)
+        self.reader = Reader(engine.home)
+        self.pending: list[tuple[Peer, dict[str, Any]]] = []
+        self.seq = self.store.last_seq()
+        self.began = engine.clock.now()
+        self.quiet_since = self.began
+        self.leaving = False  # no more requests; ends when `stopping` runs are gone
+        self.waiting_for: set[RunId] = set()
+        engine.after_commit.append(self._push)
+
+    # --- requests come in; those of one round are answered together
+
+    def _request(self, peer: Peer, request: dict[str, Any]) -> None:
+        self.pending.append((peer, request))
+
+    def serve(self) -> None:
+        batch, self.pending = self.pending, []
+        writes = [(p, r) for p, r in batch if r["op"] in WRITES]
+        answers: list[tuple[Peer, Answer]] = []
+        if writes:
+            answers = self._serve_writes(writes)
+        for peer, answer in answers:
+            self.server.answer(peer, answer)
+        for peer, request in batch:
+            if request["op"] not in WRITES:
+                self._serve_read(peer, request)
+        if writes:
+            self.engine.soon()
+            self._push()
+
+    def _serve_writes(self, writes: list[tuple[Peer, dict[str, Any]]]) -> list[tuple[Peer, Answer]]:
+        """One transaction; a request that fails is undone by itself."""
+        answers = []
+        next_ids = self.store.next_job, self.store.next_batch
+        try:
+            with self.store.transaction() as db:
+                for peer, request in writes:
+                    db.execute("SAVEPOINT request")
+                    before = self.store.next_job, self.store.next_batch
+                    try:
+                        answer = {"ok": True, **WRITES[request["op"]](self, request)}
+                    except JostleError as e:
+                        db.execute("ROLLBACK TO request")
+                        self.store.next_job, self.store.next_batch = before
+                        self.store.shapes.clear()
+                        answer = failure(e.code, str(e))
+                    db.execute("RELEASE request")
+                    answers.append((peer, answer))
+                failpoint("service.before_commit")
+        except DiskFull as e:
+            self.store.next_job, self.store.next_batch = next_ids
+            return [(peer, failure(e.code, str(e))) for peer, _ in writes]
+        failpoint("service.after_commit")
+        return answers
+
+    def _serve_read(self, peer: Peer, request: dict[str, Any]) -> None:
+        handler = READS.get(request["op"])
+        try:
+            if handler is None:
+                raise Usage(f"the engine does not know the request {request['op']!r}")
+            answer = handler(self, peer, request)
+        except JostleError as e:
+            answer = failure(e.code, str(e))
+        if answer is not None:
+            self.server.answer(peer, {"ok": True, **answer})
+
+    def _push(self) -> None:
+        """New events to those who follow."""
+        followers = [p for p in self.server.peers.values() if p.following]
+        seq = self.store.last_seq()
+        if followers and seq > self.seq:
+            for peer in followers:
+                self._catch_up(peer)
+        self.seq = seq
+
+    def _catch_up(self, peer: Peer) -> None:
+        for row in self.reader.events(after=peer.seq, limit=100_000):
+            peer.seq = row["seq"]
+            if peer.batch is None or row["batch"] == peer.batch:
+                self.server.send(peer, json.dumps(row).encode() + b"\n")
+
+    # --- writes
+
+    def submit(self, request: dict[str, Any]) -> Answer:
+        e = self.engine
+        if self.leaving:
+            raise JostleError("the engine is about to end: try again in a moment")
+        return jobs.submit(self.store, checks.request(request), at=e.clock.wall(), now=e.clock.now(), rank=random.random)
+
+    def intent(self, request: dict[str, Any]) -> Answer:
+        do = request.get("do")
+        ids = self._ids(request)
+        at, now = self.engine.clock.wall(), self.engine.clock.now()
+        if do == "retry":
+            new, refused = jobs.retry(self.store, ids, at=at, now=now)
+            return {"done": list(new), "refused": refused, "new": new}
+        acts: dict[str, Callable[[int], str | None]] = {
+            "hold": lambda id: jobs.hold(self.store, id, True, at=at, now=now),
+            "unhold": lambda id: jobs.hold(self.store, id, False, at=at, now=now),
+            "cancel": lambda id: self._cancel(id, bool(request.get("now")), at, now),
+            "move": lambda id: jobs.move(self.store, id, destination(request.get("to")), at=at, now=now),
+            "set": lambda id: jobs.change(self.store, id, settable(request.get("values")), at=at, now=now),
+        }
+        if do not in acts:
+            raise Usage(f"an intent is one of {', '.join([*acts, 'retry'])}, not {do!r}")
+        done, refused = [], []
+        for id in ids:
+            why = acts[do](id)
+            if why is None:
+                done.append(id)
+            else:
+                refused.append((id, why))
+        return {"done": done, "refused": refused, "new": {}}
+
+    def _ids(self, request: dict[str, Any]) -> list[int]:
+        if request.get("batch") is not None:
+            return jobs.unfinished(self.store, int(request["batch"]))
+        ids = request.get("ids")
+        if not isinstance(ids, list) or not all(checks.whole(i, 1, 1 << 62) for i in ids):
+            raise Invalid("ids must be a list of job numbers")
+        for id in ids:
+            jobs.state_of(self.store, id)
+        return ids
+
+    def _cancel(self, id: int, kill: bool, at: float, now: float) -> str | None:
+        why = jobs.cancel(self.store, id, kill, at=at, now=now)
+        if why is None:
+            for run in self.engine.open_runs.values():
+                if run.id[0] == id and run.intent != "kill":
+                    run.intent = "kill" if kill else "cancel"
+        return why
+
+    def exclude(self, request: dict[str, Any]) -> Answer:
+        on = bool(request.get("on"))
+        by_index = {g["index"]: g["uuid"] for g in self.engine.observer.snapshot["gpus"]}
+        wanted = request.get("gpus") or []
+        unknown = [i for i in wanted if i not in by_index]
+        if unknown:
+            raise NotFound(f"there is no GPU {', '.join(map(str, unknown))} here")
+        excluded = set(self.engine.observer.excluded)
+        for i in wanted:
+            (excluded.add if on else excluded.discard)(by_index[i])
+        self.engine.observer.excluded = excluded
+        self.store.put("excluded", sorted(excluded))
+        self.store.event(self.engine.clock.wall(), "excluded" if on else "included", gpus=wanted)
+        return {"excluded": sorted(i for i, u in by_index.items() if u in excluded)}
+
+    def reload(self, request: dict[str, Any]) -> Answer:
+        settings = request.get("config") or {}
+        policy = checks.policy(settings.get("policy") or {})
+        self.engine.settings, self.engine.policy = settings, policy
+        self.engine.policies.clear()
+        self.engine.lanes_at = -1
+        self.store.event(self.engine.clock.wall(), "reloaded")
+        return {}
+
+    # --- reads
+
+    def hello(self, peer: Peer, request: dict[str, Any]) -> Answer:
+        e = self.engine
+        return {
+            "version": __version__, "pid": os.getpid(), "gpus_spec": e.spec, "uptime_s": round(e.clock.now() - self.began, 1),
+            "home": e.home, "lease_dir": e.lease_dir, "sim_dir": config.sim_dir(e.home) if e.spec.startswith("sim:") else None,
+            "counts": self.reader.counts(), "hold": e.hold(), "permanent": self.permanent, "driver": e.observer.snapshot["driver"],
+            "probe": e.probe.trouble or e.observer.snapshot["error"] or "", "seq": self.seq, "kept_for": e.kept_for,
+        }  # fmt: skip
+
+    def up(self, peer: Peer, request: dict[str, Any]) -> Answer:
+        self.permanent = True
+        return self.hello(peer, request)
+
+    def why(self, peer: Peer, request: dict[str, Any]) -> Answer:
+        row = self.reader.job(int(request.get("id") or 0))
+        if row is None:
+            raise NotFound(f"there is no job {request.get('id')}")
+        reason = explain(
+            row, shape_reason=self.engine.waits.get(row["shape"]), now=self.engine.clock.now(), wall=self.engine.clock.wall(),
+            ahead=self.reader.ahead(row["id"]), needs=self.reader.needs(row["id"]),
+        )  # fmt: skip
+        lang = request.get("lang") or "en"
+        told = to_dict(reason, lang) if reason else None
+        row["reason"] = told or row["reason"]
+        behind = self.reader.alike(row["shape"], row["id"]) if row["ready"] == 1 else 0
+        return {"job": row, "reason": row["reason"], "behind": behind}
+
+    def reasons(self, peer: Peer, request: dict[str, Any]) -> Answer:
+        lang = request.get("lang") or "en"
+        return {
+            "shapes": {shape: to_dict(reason, lang) for shape, reason in self.engine.waits.items()},
+            "hold": self.engine.hold(), "now": self.engine.clock.now(),
+        }  # fmt: skip
+
+    def gpus(self, peer: Peer, request: dict[str, Any]) -> Answer | None:
+        now = self.engine.clock.now()
+        if now - self.engine.observer.read_at > 2.0 and not request.get("again"):
+            again = {**request, "again": True}
+            self.engine.after_look.append(lambda: self._serve_read(peer, again))
+            self.engine.probe.look(now)
+            return None  # answered when the reading has come, or by `overdue`
+        gpus = self.engine.observer.gpus(now)
+        found = survey(self.engine.world(now, gpus, self.engine.backend.claims()))
+        return {
+            "gpus": [self._gpu(g, *found[g.uuid], request.get("lang") or "en") for g in gpus],
+            "spec": self.engine.spec,
+            "age_s": round(now - self.engine.observer.read_at, 2),
+            "error": self.engine.probe.trouble or self.engine.observer.snapshot["error"] or "",
+        }
+
+    def _gpu(self, g: Gpu, available_mib: int, refusal: Refusal | None, lang: str) -> Answer:
+        ours = [r for r in self.engine.open_runs.values() if any(lease[0] == g.uuid for lease in r.leases)]
+        no = refusal and {"code": refusal.code, "text": refusal_text(refusal, lang), "params": dict(refusal.params)}
+        return {
+            "index": g.index, "uuid": g.uuid, "name": g.name, "total_mib": g.total_mib, "used_mib": g.used_mib,
+            "free_mib": g.free_mib, "available_mib": available_mib, "utilization": g.utilization, "temperature": g.temperature,
+            "power_w": g.power_w, "state": g.state, "error": g.error, "excluded": g.excluded, "quarantine": g.quarantine or None,
+            "runs": [f"{r.id[0]}.{r.id[1]}" for r in ours], "refusal": no,
+            "holders": [{"pid": h.pid, "user": h.user, "used_mib": h.used_mib, "name": h.name,
+                         "run": f"{h.run[0]}.{h.run[1]}" if h.run else None} for h in g.holders],
+        }  # fmt: skip
+
+    def subscribe(self, peer: Peer, request: dict[str, Any]) -> Answer | None:
+        peer.following, peer.batch, peer.seq = True, request.get("batch"), int(request.get("after") or 0)
+        self.server.answer(peer, {"ok": True, "seq": self.seq})
+        self._catch_up(peer)
+        return None
+
+    def down(self, peer: Peer, request: dict[str, Any]) -> Answer:
+        """Running jobs go on, unless they are to be stopped; then the engine goes when they have."""
+        if request.get("stop_jobs"):
+            self.waiting_for = set(self.engine.open_runs)
+            with self.store.transaction():
+                for id in {run[0] for run in self.waiting_for}:
+                    self._cancel(id, bool(request.get("now")), self.engine.clock.wall(), self.engine.clock.now())
+            self.engine.soon()
+        self.leaving = True
+        return {"pid": os.getpid(), "runs": len(self.engine.open_runs)}
+
+    def make_way(self, peer: Peer, request: dict[str, Any]) -> Answer:
+        """Ends in favour of an engine with other GPUs, if nothing is at stake."""
+        if any(self.reader.counts().get(s) for s in ("queued", "starting", "running", "stopping")):
+            raise JostleError(
+                f"an engine with other GPUs ({self.engine.spec or 'nvml'}) is busy: wait for its jobs, or cancel them, "
+                f"or use another JOSTLE_HOME for {request.get('gpus')}"
+            )
+        self.leaving = True
+        return {}
+
+    # --- between rounds
+
+    def finished(self, now: float) -> bool:
+        """Whether the engine should end now."""
+        if self.leaving:
+            return not (self.waiting_for & self.engine.open_runs.keys())
+        busy = self.permanent or self.server.peers or self.engine.open_runs or self.engine.lanes
+        if busy:
+            self.quiet_since = now
+        elif now - self.quiet_since >= IDLE_EXIT:
+            return not any(self.reader.counts().get(s) for s in ("queued", "starting", "running", "stopping"))
+        return False
+
+    def housekeeping(self, now: float) -> float:
+        if not self.server.present():
+            self.server.reopen()
+        for uid in self.server.refused:
+            print(f"refused a connection by uid {uid}", file=sys.stderr, flush=True)
+            self.engine.journal("refused", uid=uid)
+        self.server.refused.clear()
+        return now + (5.0 if self.permanent else 2.0)
+
+
+def destination(to: Any) -> Any:
+    if to in ("first", "last"):
+        return to
+    if isinstance(to, dict) and len(to) == 1 and next(iter(to)) in ("before", "after") and checks.whole(next(iter(to.values())), 1, 1 << 62):
+        return to
+    raise Invalid("a job is moved to first, to last, or before or after another job")
+
+
+def settable(values: Any) -> dict[str, Any]:
+    if not isinstance(values, dict) or not values:
+        raise Invalid(f"set takes one or more of {', '.join(jobs.SETTABLE)}")
+    unknown = sorted(set(values) - set(jobs.SETTABLE))
+    if unknown:
+        raise Invalid(f"cannot set {', '.join(unknown)}: only {', '.join(jobs.SETTABLE)}")
+    checked = checks.job({"commands": ["true"], "workdir": "/", **values}, 0, 1)
+    return {key: checked[key] for key in values}
+
+
+WRITES: dict[str, Callable[[Service, dict[str, Any]], Answer]] = {
+    "submit": Service.submit, "intent": Service.intent, "exclude": Service.exclude, "reload": Service.reload,
+}  # fmt: skip
+
+READS: dict[str, Callable[[Service, Peer, dict[str, Any]], Answer | None]] = {
+    "hello": Service.hello, "up": Service.up, "why": Service.why, "reasons": Service.reasons, "gpus": Service.gpus,
+    "subscribe": Service.subscribe, "down": Service.down, "yield": Service.make_way,
+}  # fmt: skip

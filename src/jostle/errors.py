@@ -1,0 +1,53 @@
+"""Every error a person may meet, each with the exit code of the command line.
+
+An error says what happened, to which thing, and what can be done about it.
+"""
+
+
+class JostleError(Exception):
+    """Something that a person is told in one sentence, without a traceback."""
+
+    exit_code = 1
+    code = "failed"
+
+
+class Usage(JostleError):
+    exit_code = 2
+    code = "usage"
+
+
+class NoEngine(JostleError):
+    exit_code = 3
+    code = "no_engine"
+
+
+class NotFound(JostleError):
+    exit_code = 4
+    code = "not_found"
+
+
+class Forbidden(JostleError):
+    exit_code = 5
+    code = "forbidden"
+
+
+class Invalid(JostleError):
+    """Bad input; nothing of it was taken."""
+
+    exit_code = 6
+    code = "invalid"
+
+
+class Damaged(JostleError):
+    """State that must not be touched until a person has looked at it."""
+
+    code = "damaged"
+
+
+class DiskFull(JostleError):
+    code = "disk_full"
+
+
+BY_CODE: dict[str, type[JostleError]] = {
+    kind.code: kind for kind in (JostleError, Usage, NoEngine, NotFound, Forbidden, Invalid, Damaged, DiskFull)
+}

@@ -1,0 +1,403 @@
+"""The job file of our own: `defaults:`, `policy:` and `jobs:` as YAML, read into a submit request.
+
+Rules: a file is taken whole or not at all. All its errors are found at once, each with file, line, what was wrong and what was
+expected. A string under `run:` is one bash script; a list is commands that run one after another, each in a shell of its own.
+Relative paths are relative to the file.
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from jostle import units
+from jostle.errors import Invalid
+from jostle.formats import policyfile, spec, yamlfile
+from jostle.formats.nodes import Flaw, Map, Node, Scalar, Seq
+from jostle.formats.order import circle
+
+TOP = ("defaults", "jobs", "name", "policy")
+SHOWN = 100  # of a file's errors; beyond that nobody reads them
+MAX_JOBS = 200_000
+
+
+class BadFiles(Invalid):
+    """Everything that is wrong with the files, as (file, line, text)."""
+
+    def __init__(self, flaws: list[tuple[str, int, str]]) -> None:
+        self.flaws = flaws
+        lines = [f"{file}:{line}: {text}" if line else f"{file}: {text}" for file, line, text in flaws[:SHOWN]]
+        if len(flaws) > SHOWN:
+            lines.append(f"… and {len(flaws) - SHOWN} more")
+        super().__init__("\n".join(lines))
+
+
+def load(files: Sequence[str], *, now: float | None = None) -> dict[str, Any]:
+    """{"name", "policy", "jobs"} of one batch made of all the files, in their order."""
+    # a big file makes a million small objects that all live: the collector would only walk them again and again
+    collecting = gc.isenabled()
+    gc.disable()
+    try:
+        return _load(files, now)
+    finally:
+        if collecting:
+            gc.enable()
+
+
+def _load(files: Sequence[str], now: float | None) -> dict[str, Any]:
+    jobs: list[dict[str, Any]] = []
+    flaws: list[tuple[str, int, str]] = []
+    policy: dict[str, Any] = {}
+    name = None
+    for file in files:
+        reader = _File(file, first=len(jobs), now=now)
+        reader.read()
+        flaws += [(file, line, text) for line, text in sorted(reader.flaws)]
+        if reader.policy and policy and reader.policy != policy:
+            flaws.append((file, reader.policy_line, "a second policy in one batch; expected it in one file, or the same in all"))
+        policy = policy or reader.policy
+        name = name or reader.name
+        jobs += reader.jobs
+    if flaws:
+        raise BadFiles(flaws)
+    stems = [os.path.splitext(os.path.basename(file))[0] for file in files]
+    return {"name": name or ", ".join(stems)[: spec.MAX_NAME], "policy": policy, "jobs": jobs}
+
+
+class _File:
+    """One file being read."""
+
+    def __init__(self, file: str, *, first: int, now: float | None) -> None:
+        self.file = file
+        self.base = os.path.dirname(os.path.abspath(file)) if file != "-" else os.getcwd()
+        self.first = first  # how many jobs other files put before ours
+        self.now = now
+        self.flaws: list[tuple[int, str]] = []
+        self.jobs: list[dict[str, Any]] = []
+        self.policy: dict[str, Any] = {}
+        self.policy_line = 0
+        self.name: str | None = None
+        self.after: list[tuple[int, list[tuple[Scalar, bool]]]] = []  # by job: the names it comes after
+        self.lines: list[int] = []
+
+    def wrong(self, line: int, text: str) -> None:
+        self.flaws.append((line, text))
+
+    def read(self) -> None:
+        try:
+            root = yamlfile.parse(yamlfile.text_of(self.file))
+        except Flaw as e:
+            self.wrong(e.line, e.text)
+            return
+        if not isinstance(root, Map):
+            what = "is empty" if root is None else f"holds {root.shape}"
+            self.wrong(root.line if root else 0, f"{what}; expected `jobs:` and a list of jobs")
+            return
+        parts = self.keys(root, TOP)
+        if "name" in parts:
+            self.name = self.checked("name", parts["name"], spec.label)
+        if "policy" in parts and not _null(parts["policy"]):
+            self.policy_line = parts["policy"].line
+            self.policy = policyfile.read(parts["policy"], self)
+        defaults = self.defaults(parts.get("defaults"))
+        self.all_jobs(parts.get("jobs"), root.line, defaults)
+        self.resolve()
+
+    def keys(self, node: Map, known: Sequence[str], where: str = "") -> dict[str, Node]:
+        """The mapping's entries; unknown and repeated keys are told."""
+        found: dict[str, Node] = {}
+        for key, value in node.items:
+            if key.text in found:
+                self.wrong(key.line, f"the key {_shown(key.text)} is there twice{where}; expected it once")
+            elif key.text not in known:
+                self.wrong(key.line, _unknown(key.text, known, where))
+            else:
+                found[key.text] = value
+        return found
+
+    def checked(self, key: str, node: Node, check: Callable[[str], Any]) -> Any:
+        """The value of a scalar, or None after telling what is wrong with it."""
+        if not isinstance(node, Scalar):
+            self.wrong(node.line, f"{key}: {node.shape}; expected {_expectation(check)}")
+            return None
+        try:
+            return check(node.text)
+        except ValueError as e:
+            self.wrong(node.line, f"{key}: {_shown(node.text)} is not understood; expected {e}")
+            return None
+
+    def defaults(self, node: Node | None) -> dict[str, Any]:
+        plain = spec.job(workdir=self.base)
+        if node is None or _null(node):
+            return plain
+        if not isinstance(node, Map):
+            self.wrong(node.line, f"defaults: {node.shape}; expected keys of a job such as `gpus: 1`")
+            return plain
+        for key in [k for k, _ in node.items if k.text in ("name", "after", "after_any")]:
+            self.wrong(key.line, f"{key.text} in defaults; expected it in the jobs it is meant for")
+        known = Map(node.line, [(k, v) for k, v in node.items if k.text not in ("name", "after", "after_any")])
+        return self.fields(known, plain, " in defaults")
+
+    def all_jobs(self, node: Node | None, line: int, defaults: dict[str, Any]) -> None:
+        if node is None or _null(node):
+            self.wrong(node.line if node else line, "no jobs; expected `jobs:` and a list of jobs")
+        elif not isinstance(node, Seq):
+            self.wrong(node.line, f"jobs: {node.shape}; expected a list, each job beginning with `- `")
+        elif len(node.items) > MAX_JOBS:
+            self.wrong(node.line, f"jobs: {len(node.items)} jobs; expected at most {MAX_JOBS} in one file")
+        else:
+            for item in node.items:
+                self.one_job(item, defaults)
+
+    def one_job(self, node: Node, defaults: dict[str, Any]) -> None:
+        self.lines.append(node.line)
+        if not isinstance(node, Map):
+            self.wrong(node.line, f"{node.shape} in jobs; expected a job with keys such as `run: python train.py`")
+            self.jobs.append(dict(defaults))
+            return
+        job = self.fields(node, defaults, "")
+        if not job["commands"] and not any(key.text == "run" for key, _ in node.items):
+            self.wrong(node.line, "a job without `run`; expected a command such as `run: python train.py`")
+        elif not job["name"] and job["commands"]:
+            job["name"] = spec.name_of(job["commands"])
+        if job["share"] and job["memory_mib"] is None and not any(key.text == "memory" for key, _ in node.items):
+            self.wrong(node.line, "share without memory; expected `memory:`, since a job without it takes the whole card")
+        self.jobs.append(job)
+
+    def fields(self, node: Map, start: dict[str, Any], where: str) -> dict[str, Any]:
+        """A copy of `start` with what the mapping says."""
+        job = dict(start)
+        seen: set[str] = set()
+        for key, value in node.items:
+            text = key.text
+            read = FIELDS.get(text)
+            if text in seen:
+                self.wrong(key.line, f"the key {_shown(text)} is there twice{where}; expected it once")
+            elif read is None:
+                self.wrong(key.line, _unknown(text, tuple(FIELDS), where))
+            else:
+                read(self, job, text, value)
+            seen.add(text)
+        return job
+
+    def resolve(self) -> None:
+        """Names under `after` become places in the batch."""
+        if not self.after:
+            return
+        places: dict[str, list[int]] = {}
+        for place, job in enumerate(self.jobs):
+            places.setdefault(job["name"], []).append(place)
+        edges: dict[int, list[int]] = {}
+        for place, wanted in self.after:
+            for node, any_end in wanted:
+                found = places.get(node.text, [])
+                if len(found) == 1:
+                    edges.setdefault(place, []).append(found[0])
+                    self.jobs[place]["needs"].append(["index", self.first + found[0], any_end])
+                elif found:
+                    lines = ", ".join(str(self.lines[k]) for k in found[:5])
+                    self.wrong(node.line, f"after: {_shown(node.text)} names {len(found)} jobs (lines {lines}); expected one")
+                elif node.text.isascii() and node.text.isdigit() and len(node.text) < 16 and int(node.text) > 0:
+                    self.jobs[place]["needs"].append(["job", int(node.text), any_end])
+                else:
+                    hint = _nearest(node.text, tuple(places))
+                    self.wrong(node.line, f"after: no job is named {_shown(node.text)}; expected a name in this file or an id{hint}")
+        self.no_circle(edges)
+
+    def no_circle(self, edges: dict[int, list[int]]) -> None:
+        found = circle(edges, [job["queue"] for job in self.jobs])
+        if found:
+            shown = " → ".join(f"{_shown(self.jobs[k]['name'])} (line {self.lines[k]})" for k in [*found, found[0]])
+            self.wrong(
+                self.lines[found[0]],
+                f"after: these jobs wait for each other: {shown}; expected an order in which they can run"
+                + (" (jobs of one queue run in the order of the file)" if len(found) > 1 else ""),
+            )
+
+
+def _null(node: Node) -> bool:
+    return isinstance(node, Scalar) and node.null
+
+
+def _shown(text: str) -> str:
+    cut = text if len(text) <= 60 else text[:59] + "…"
+    return '"' + cut.encode("unicode_escape").decode().replace('"', '\\"') + '"' if not cut.isprintable() else f'"{cut}"'
+
+
+def _unknown(key: str, known: Sequence[str], where: str) -> str:
+    hint = _nearest(key, known)
+    return f"unknown key {_shown(key)}{where}; expected " + (hint[2:] if hint else "one of " + ", ".join(sorted(known)))
+
+
+def _nearest(word: str, known: Sequence[str]) -> str:
+    from difflib import get_close_matches
+
+    near = get_close_matches(word[:100], [k for k in known if len(k) <= 100][:2000], 1, 0.6)
+    return f"; did you mean {near[0]}?" if near else ""
+
+
+def _expectation(check: Callable[[str], Any]) -> str:
+    """What a check wants, in its own words."""
+    try:
+        check("\0")
+    except ValueError as e:
+        return str(e)
+    return "a value"
+
+
+# --- one reader per key of a job: (file, job being made, key, value)
+
+Field = Callable[[_File, dict[str, Any], str, Node], None]
+
+
+def _scalar(target: str, check: Callable[[str], Any], absent: Any = None) -> Field:
+    """A key with one value; null takes a default back."""
+
+    def read(file: _File, job: dict[str, Any], key: str, node: Node) -> None:
+        if isinstance(node, Scalar) and node.plain and node.null:
+            job[target] = absent
+            return
+        value = file.checked(key, node, check)
+        if value is not None:
+            job[target] = value
+
+    return read
+
+
+def truth(text: str) -> bool:
+    if text not in yamlfile.TRUTHS:
+        raise ValueError("true or false")
+    return yamlfile.TRUTHS[text]
+
+
+def _run(file: _File, job: dict[str, Any], key: str, node: Node) -> None:
+    items = node.items if isinstance(node, Seq) else [node]
+    if isinstance(node, Map) or not items:
+        file.wrong(node.line, f"run: {'an empty list' if isinstance(node, Seq) else node.shape}; expected a command or a list of commands")
+        return
+    commands: list[Any] = []
+    for item in items:
+        if isinstance(item, Seq) and item.items and all(isinstance(word, Scalar) for word in item.items):
+            words = [word.text for word in item.items if isinstance(word, Scalar)]
+            if any("\0" in word for word in words) or not words[0]:
+                file.wrong(item.line, "run: arguments that cannot be executed; expected a program and its arguments")
+            commands.append(words)
+        elif isinstance(item, Scalar):
+            text = file.checked("run", item, spec.command)
+            commands += [text] if text is not None else []
+        else:
+            file.wrong(item.line, f"run: {item.shape}; expected a command")
+    job["commands"] = commands
+
+
+def _gpus(file: _File, job: dict[str, Any], key: str, node: Node) -> None:
+    value = [1, 1] if _null(node) else file.checked(key, node, units.gpu_range)
+    if value is not None:
+        job["gpus"] = list(value)
+
+
+def _env(file: _File, job: dict[str, Any], key: str, node: Node) -> None:
+    if _null(node):
+        job["env"] = {}
+        return
+    if not isinstance(node, Map):
+        file.wrong(node.line, f"env: {node.shape}; expected `NAME: value` lines")
+        return
+    said: dict[str, str] = {}
+    for name, value in node.items:
+        if name.text in said:
+            file.wrong(name.line, f"env: {_shown(name.text)} is there twice; expected it once")
+        elif not isinstance(value, Scalar):
+            file.wrong(value.line, f"env: {_shown(name.text)} is {value.shape}; expected a text")
+        else:
+            try:
+                spec.variable(name.text, value.text)
+            except ValueError as e:
+                file.wrong(name.line, f"env: {_shown(name.text)} is not understood; expected {e}")
+            said[name.text] = "" if value.null else value.text
+    job["env"] = {**job["env"], **said}
+
+
+def _path(target: str) -> Field:
+    def read(file: _File, job: dict[str, Any], key: str, node: Node) -> None:
+        if _null(node):
+            job[target] = file.base if target == "workdir" else None
+            return
+        value = file.checked(key, node, lambda text: spec.path(text, file.base))
+        if value is not None:
+            job[target] = value
+
+    return read
+
+
+def _begin(file: _File, job: dict[str, Any], key: str, node: Node) -> None:
+    _scalar("begin", lambda text: units.instant(text, file.now))(file, job, key, node)
+
+
+def _after(any_end: bool) -> Field:
+    def read(file: _File, job: dict[str, Any], key: str, node: Node) -> None:
+        if _null(node):
+            return
+        if not isinstance(node, Scalar | Seq):
+            file.wrong(node.line, f"{key}: {node.shape}; expected names of jobs in this file, or ids")
+            return
+        wanted = []
+        for item in [node] if isinstance(node, Scalar) else node.items:
+            if isinstance(item, Scalar) and not item.null:
+                wanted.append((item, any_end))
+            else:
+                file.wrong(item.line, f"{key}: {item.shape if not _null(item) else 'nothing'}; expected the name of a job, or an id")
+        job["needs"] = list(job["needs"])  # the default's list is shared
+        file.after.append((len(file.jobs), wanted))
+
+    return read
+
+
+def _retry(file: _File, job: dict[str, Any], key: str, node: Node) -> None:
+    if _null(node):
+        job["retry"] = None
+        return
+    value: dict[str, Any] = {"max": 0, "backoff_after": 3, "backoff": 600.0}
+    if isinstance(node, Map):
+        parts = file.keys(node, tuple(value), " in retry")
+        if "max" not in parts:
+            file.wrong(node.line, "retry without max; expected `max: 3`, or `max: unlimited`")
+        checks: dict[str, Callable[[str], Any]] = {
+            "max": spec.attempts, "backoff_after": lambda text: spec.whole(text, 1), "backoff": units.seconds,
+        }  # fmt: skip
+        value.update({part: file.checked(f"retry.{part}", parts[part], checks[part]) for part in parts})
+    else:
+        value["max"] = file.checked(key, node, spec.attempts)
+    job["retry"] = value
+
+
+def _tags(file: _File, job: dict[str, Any], key: str, node: Node) -> None:
+    if _null(node):
+        job["tags"] = []
+        return
+    items = node.items if isinstance(node, Seq) else [node]
+    found = [file.checked(key, item, lambda text: spec.label(text, "a tag")) for item in items]
+    job["tags"] = [tag for tag in found if tag is not None]
+
+
+FIELDS: dict[str, Field] = {
+    "name": _scalar("name", spec.label, ""),
+    "queue": _scalar("queue", lambda text: spec.label(text, "the name of a queue")),
+    "run": _run,
+    "gpus": _gpus,
+    "memory": _scalar("memory_mib", units.size_mib),
+    "share": _scalar("share", truth, False),
+    "env": _env,
+    "workdir": _path("workdir"),
+    "log": _path("log"),
+    "priority": _scalar("priority", spec.priority, 0),
+    "after": _after(False),
+    "after_any": _after(True),
+    "begin": _begin,
+    "time_limit": _scalar("time_limit", spec.time_limit),
+    "retry": _retry,
+    "tags": _tags,
+    "leftovers": _scalar("leftovers", lambda text: spec.one_of(text, ("kill", "wait")), "kill"),
+}

@@ -1,0 +1,94 @@
+"""The `policy:` of a file: the rules of core.model.Policy as people write them, with sizes and durations."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
+
+from jostle import units
+from jostle.formats import spec
+from jostle.formats.nodes import Map, Node, Scalar, Seq
+from jostle.formats.yamlfile import TRUTHS
+
+
+class Sink(Protocol):
+    """The file that is being read, and is told what is wrong with it."""
+
+    def wrong(self, line: int, text: str) -> None: ...
+    def keys(self, node: Map, known: Sequence[str], where: str = "") -> dict[str, Node]: ...
+    def checked(self, key: str, node: Node, check: Callable[[str], Any]) -> Any: ...
+
+
+def _choice(text: str) -> str:
+    from jostle.core.fit import CHOICES
+
+    return spec.one_of(text, tuple(CHOICES))
+
+
+def _truth(text: str) -> bool:
+    if text not in TRUTHS:
+        raise ValueError("true or false")
+    return TRUTHS[text]
+
+
+def _percent(text: str) -> int:
+    return spec.whole(text.removesuffix("%"), 0, 100)
+
+
+def _size(text: str) -> int:
+    return 0 if text.strip() == "0" else units.size_mib(text)
+
+
+def _from_one(text: str) -> int:
+    return spec.whole(text, 1)
+
+
+# key in the file: (field of Policy, check)
+RULES: dict[str, tuple[str, Callable[[str], Any]]] = {
+    "gpu_left": ("gpu_left", spec.whole),
+    "min_gpu": ("min_gpu", spec.whole),
+    "max_gpu": ("max_gpu", spec.whole),
+    "share": ("share", _truth),
+    "min_free": ("min_free_mib", _size),
+    "max_utilization": ("max_utilization", _percent),
+    "idle_for": ("idle_for", units.seconds),
+    "strangers": ("strangers", lambda text: spec.one_of(text, ("avoid", "share"))),
+    "small": ("small_mib", _size),
+    "own_processes": ("own_processes", lambda text: spec.one_of(text, ("avoid", "ignore"))),
+    "choice": ("choice", _choice),
+    "order": ("order", lambda text: spec.one_of(text, ("file", "random", "gpus-desc"))),
+    "max_concurrent": ("max_concurrent", _from_one),
+    "start_interval": ("start_interval", units.seconds),
+    "max_wait": ("max_wait", units.seconds),
+    "reserve_after": ("reserve_after", units.seconds),
+    "margin": ("margin_mib", _size),
+}
+
+
+def read(node: Node, file: Sink) -> dict[str, Any]:
+    """The fields that the file sets; nothing stands for what it does not say."""
+    if not isinstance(node, Map):
+        file.wrong(node.line, f"policy: {node.shape}; expected rules such as `gpu_left: 1`")
+        return {}
+    policy: dict[str, Any] = {}
+    for key, value in file.keys(node, ("gpus", *RULES), " in policy").items():
+        if isinstance(value, Scalar) and value.null:
+            continue
+        if key == "gpus":
+            policy["gpus"] = _gpus(value, file)
+        else:
+            field, check = RULES[key]
+            policy[field] = file.checked(f"policy.{key}", value, check)
+    low, high = policy.get("min_gpu"), policy.get("max_gpu")
+    if low is not None and high is not None and low > high:
+        file.wrong(node.line, f"policy: min_gpu {low} is more than max_gpu {high}; expected the smaller number first")
+    return policy
+
+
+def _gpus(node: Node, file: Sink) -> list[int]:
+    """Indices, as a list or as `0-3,6`."""
+    items = node.items if isinstance(node, Seq) else [node]
+    found: set[int] = set()
+    for item in items:
+        found.update(file.checked("policy.gpus", item, units.numbers) or ())
+    return sorted(found)

@@ -1,0 +1,109 @@
+"""One job as a plain dict of the submit request, and the checks that every way of describing a job shares.
+
+Rules: light to import, for `jostle add` starts with it. Each check answers with the value or raises ValueError saying what
+was expected. Text that people chose (names, queues, tags) is kept literally; only what would break a line or a screen is refused.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from typing import Any
+
+from jostle import units
+
+MAX_NAME = 200
+MAX_TEXT = 1_000_000
+MAX_COUNT = 1_000_000
+
+_CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
+_INT = re.compile(r"[-+]?\d{1,12}\Z", re.ASCII)
+
+
+def job(**values: Any) -> dict[str, Any]:
+    """A job with every field of the submit request; what is not said has its default."""
+    return {
+        "name": "", "queue": None, "commands": [], "gpus": [1, 1], "memory_mib": None, "share": False, "env": {},
+        "workdir": "/", "log": None, "priority": 0, "needs": [], "begin": None, "time_limit": None, "retry": None,
+        "tags": [], "leftovers": "kill", **values,
+    }  # fmt: skip
+
+
+def label(text: str, what: str = "a name") -> str:
+    """A name, queue or tag: one line that can be shown anywhere."""
+    if not text.strip():
+        raise ValueError(f"{what} that is not empty")
+    if len(text) > MAX_NAME:
+        raise ValueError(f"{what} of at most {MAX_NAME} characters")
+    if _CONTROL.search(text):
+        raise ValueError(f"{what} in one line, without control characters")
+    return text
+
+
+def name_of(commands: list[Any]) -> str:
+    """A name for a job that was given none: the beginning of its command."""
+    first = commands[0]
+    text = " ".join(first) if isinstance(first, list) else first
+    line = next((line.strip() for line in text.split("\n") if line.strip()), "job")
+    shown = _CONTROL.sub(" ", line)
+    return shown if len(shown) <= 40 else shown[:39] + "…"
+
+
+def command(text: str) -> str:
+    if not text.strip():
+        raise ValueError("a command that is not empty")
+    if "\0" in text:
+        raise ValueError("a command without NUL characters")
+    if len(text) > MAX_TEXT:
+        raise ValueError(f"a command of at most {MAX_TEXT} characters")
+    return text
+
+
+def whole(text: str, low: int = 0, high: int = MAX_COUNT) -> int:
+    text = text.strip()
+    if not _INT.match(text) or not low <= int(text) <= high:
+        raise ValueError(f"a whole number of at least {low}" if low == 0 else f"a whole number from {low} to {high}")
+    return int(text)
+
+
+def priority(text: str) -> int:
+    return whole(text, -MAX_COUNT, MAX_COUNT)
+
+
+def time_limit(text: str) -> float:
+    value = units.seconds(text)
+    if value <= 0:
+        raise ValueError(units.DURATION + ", more than 0")
+    return value
+
+
+def variable(name: str, value: str) -> tuple[str, str]:
+    """A variable of the environment; any name that the kernel can carry (LD_PRELOAD and PATH are daily bread)."""
+    if not name or "=" in name or "\0" in name:
+        raise ValueError("a variable's name without = and NUL")
+    if "\0" in value:
+        raise ValueError(f"a value of {name} without NUL")
+    return name, value
+
+
+def path(text: str, base: str) -> str:
+    """An absolute path; relative ones start at `base`, `~` is the home directory."""
+    if not text or "\0" in text:
+        raise ValueError("a path")
+    return os.path.normpath(os.path.join(base, os.path.expanduser(text)))
+
+
+def one_of(text: str, choices: tuple[str, ...]) -> str:
+    if text not in choices:
+        raise ValueError("one of " + ", ".join(choices))
+    return text
+
+
+def attempts(text: str) -> int | None:
+    """How often a failed job is tried again; None: without limit."""
+    if text in ("unlimited", "forever"):
+        return None
+    try:
+        return whole(text)
+    except ValueError:
+        raise ValueError("a whole number of at least 0, or unlimited") from None

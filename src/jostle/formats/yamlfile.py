@@ -1,0 +1,249 @@
+"""YAML text as nodes that know their line, read safely and quickly.
+
+Rules: scalars keep the author's text (`1e-5` stays `1e-5`); what a text means is for the format to say. No tags, no object of
+any kind is ever made. Size, depth and what aliases expand to are bounded.
+
+Two readers give the same nodes. `plainyaml` reads, in one pass, the plain subset that nearly all job files are written in
+(10,000 jobs in a fraction of a second; a full YAML reader in Python takes seconds) and declines everything else. Then ruamel.yaml reads
+the file, and words the errors. The tests hold the two equal.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+from typing import Any
+
+from jostle.errors import Invalid
+from jostle.formats import plainyaml
+from jostle.formats.nodes import Flaw, Map, Node, Scalar, Seq
+
+MAX_BYTES = 5_000_000
+MAX_CAREFUL_BYTES = 500_000  # the full reader needs some 6 s per MB; nobody should wait minutes for an error
+MAX_DEPTH = 50
+MAX_NODES = 400_000
+
+TRUTHS = {"true": True, "True": True, "TRUE": True, "false": False, "False": False, "FALSE": False}
+_INT = re.compile(r"[-+]?\d{1,18}\Z", re.ASCII)
+_FLOAT = re.compile(r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d{1,2})?\Z", re.ASCII)
+
+
+def text_of(path: str) -> str:
+    """The file's text with `\\n` line ends and no BOM. Flaw if it is too big, not a file or not UTF-8."""
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)  # a FIFO must not hold us up
+    except OSError as e:
+        raise Flaw(0, f"cannot be read: {e.strerror}") from None
+    with os.fdopen(fd, "rb") as f:
+        info = os.fstat(fd)
+        if stat.S_ISDIR(info.st_mode):
+            raise Flaw(0, "is a directory; expected a job file")
+        if not stat.S_ISREG(info.st_mode) and not path.startswith("/dev/"):
+            raise Flaw(0, "is not a regular file; expected a job file")
+        os.set_blocking(fd, True)  # /dev/stdin
+        raw = f.read(MAX_BYTES + 1)
+    if len(raw) > MAX_BYTES:
+        raise Flaw(0, f"is larger than {MAX_BYTES // 1_000_000} MB; split it into several files")
+    return decoded(raw)
+
+
+def decoded(raw: bytes) -> str:
+    try:
+        text = raw.decode("utf-8-sig")
+    except UnicodeDecodeError as e:
+        raise Flaw(raw.count(b"\n", 0, e.start) + 1, "is not UTF-8 here; save the file as UTF-8") from None
+    return text.replace("\r\n", "\n")
+
+
+def parse(text: str) -> Node | None:
+    """The document's root; None if it is empty. Flaw for anything that is not one sound YAML document."""
+    try:
+        return plainyaml.parse(text)
+    except plainyaml.Declined as e:
+        if len(text) > MAX_CAREFUL_BYTES:
+            raise Flaw(
+                e.line, f"{e.why}; files over {MAX_CAREFUL_BYTES // 1000} kB must be plain YAML: split the file"
+            ) from None
+    return careful(text)
+
+
+def careful(text: str) -> Node | None:
+    """The same by ruamel.yaml: all of YAML, slowly, with its errors."""
+    from ruamel.yaml import YAML
+    from ruamel.yaml.error import MarkedYAMLError, YAMLError
+
+    build = _Build()
+    try:
+        for event in YAML(typ="safe", pure=True).parse(text):
+            build.take(event)
+    except MarkedYAMLError as e:
+        mark = e.problem_mark or e.context_mark
+        raise Flaw(mark.line + 1 if mark else 0, _words(e)) from None
+    except YAMLError as e:
+        where = getattr(e, "position", None)  # of a character YAML does not allow
+        line = text.count("\n", 0, where) + 1 if isinstance(where, int) else 0
+        raise Flaw(line, "a character that YAML does not allow; expected printable text") from e
+    except (ValueError, AssertionError, RecursionError, OverflowError) as e:  # seen from broken escapes and directives
+        raise Flaw(build.line, f"not YAML ({e})") from None
+    return build.root
+
+
+def _words(e: Any) -> str:
+    problem = str(e.problem or e.context or "not YAML").strip()
+    if "'\\t'" in problem:
+        return "a tab where YAML wants spaces; indent with spaces"
+    return f"not YAML: {problem}"
+
+
+class _Build:
+    """Nodes from ruamel's events, without recursion, so that depth is ours to bound."""
+
+    def __init__(self) -> None:
+        self.root: Node | None = None
+        self.line = 0
+        self._documents = 0
+        self._open: list[tuple[Map | Seq, list[Node], str | None]] = []
+        self._anchors: dict[str, Node | None] = {}  # None while the anchored node is not complete
+        self._weight: dict[int, int] = {}  # nodes below an anchored node, itself included
+        self._count = 0
+
+    def take(self, event: Any) -> None:
+        self.line = event.start_mark.line + 1
+        kind = type(event).__name__
+        if kind == "DocumentStartEvent":
+            self._documents += 1
+            if self._documents > 1:
+                raise Flaw(self.line, "a second document; expected one document per file")
+        elif kind == "ScalarEvent":
+            self._check_tag(event)
+            # a document of nothing but comments arrives as one empty plain scalar
+            self._add(Scalar(self.line, event.value, event.style is None and not event.tag), event.anchor)
+        elif kind == "AliasEvent":
+            self._add(self._alias(event.anchor), None)
+        elif kind in ("MappingStartEvent", "SequenceStartEvent"):
+            self._begin(event, Map(self.line, []) if kind[0] == "M" else Seq(self.line, []))
+        elif kind in ("MappingEndEvent", "SequenceEndEvent"):
+            self._end()
+
+    def _check_tag(self, event: Any) -> None:
+        tag = str(event.tag or "")
+        if tag not in ("", "!", "tag:yaml.org,2002:str", "tag:yaml.org,2002:map", "tag:yaml.org,2002:seq"):
+            shown = tag.replace("tag:yaml.org,2002:", "!!")
+            raise Flaw(self.line, f"the tag {shown} is not read; expected plain values")
+
+    def _begin(self, event: Any, node: Map | Seq) -> None:
+        self._check_tag(event)
+        if len(self._open) >= MAX_DEPTH:
+            raise Flaw(self.line, f"nested deeper than {MAX_DEPTH} levels")
+        if event.anchor:
+            self._anchors[event.anchor] = None
+        self._open.append((node, [], event.anchor))
+
+    def _end(self) -> None:
+        node, children, anchor = self._open.pop()
+        if isinstance(node, Seq):
+            node.items = children
+        else:
+            node.items = _pairs(children)
+        self._add(node, anchor)
+
+    def _alias(self, name: str) -> Node:
+        if name not in self._anchors:
+            raise Flaw(self.line, f"the alias *{name} has no anchor before it")
+        node = self._anchors[name]
+        if node is None:
+            raise Flaw(self.line, f"the alias *{name} stands inside what it names; expected a value that ends")
+        self._count += self._weight[id(node)]
+        return node
+
+    def _add(self, node: Node, anchor: str | None) -> None:
+        self._count += 1
+        if self._count > MAX_NODES:
+            raise Flaw(self.line, f"more than {MAX_NODES} values, aliases counted each time; split the file")
+        if anchor:
+            self._anchors[anchor] = node
+            self._weight[id(node)] = _weight(node)
+        if self._open:
+            self._open[-1][1].append(node)
+        elif not (isinstance(node, Scalar) and node.null):
+            self.root = node
+
+
+def _weight(node: Node) -> int:
+    """How many values a node stands for; bounded, since a small file can stand for billions."""
+    total, todo = 0, [node]
+    while todo and total <= MAX_NODES:
+        here = todo.pop()
+        total += 1
+        if isinstance(here, Seq):
+            todo += here.items
+        elif isinstance(here, Map):
+            todo += [value for _, value in here.items]
+    return total
+
+
+def _pairs(children: list[Node]) -> list[tuple[Scalar, Node]]:
+    """Key, value, key, value … as pairs; `<<: *base` gives what the mapping does not say itself."""
+    pairs: list[tuple[Scalar, Node]] = []
+    merged: list[tuple[Scalar, Node]] = []
+    for key, value in zip(children[::2], children[1::2], strict=True):
+        if not isinstance(key, Scalar):
+            raise Flaw(key.line, "a list or mapping as a key; expected a word")
+        if key.text == "<<" and key.plain:
+            merged += _merge(value)
+        else:
+            pairs.append((key, value))
+    said = {key.text for key, _ in pairs}
+    for key, value in merged:
+        if key.text not in said:
+            said.add(key.text)
+            pairs.append((key, value))
+    return pairs
+
+
+def _merge(value: Node) -> list[tuple[Scalar, Node]]:
+    if isinstance(value, Map):
+        return value.items
+    if isinstance(value, Seq) and all(isinstance(item, Map) for item in value.items):
+        return [pair for item in value.items if isinstance(item, Map) for pair in item.items]
+    raise Flaw(value.line, "<< merges a mapping; expected an alias of one")
+
+
+def load_mapping(path: str) -> dict[str, object]:
+    """A small settings file as plain values; an empty file is an empty mapping."""
+    try:
+        root = parse(text_of(path))
+        if root is None:
+            return {}
+        if not isinstance(root, Map):
+            raise Flaw(root.line, f"{root.shape}; expected `key: value` lines")
+        return {str(key): value for key, value in _values_of(root).items()}
+    except Flaw as e:
+        raise Invalid(f"{path}:{e.line}: {e.text}" if e.line else f"{path}: {e.text}") from None
+
+
+def _values_of(node: Map) -> dict[str, object]:
+    seen: dict[str, object] = {}
+    for key, value in node.items:
+        if key.text in seen:
+            raise Flaw(key.line, f"the key {key.text} is there twice; expected it once")
+        seen[key.text] = _value_of(value)
+    return seen
+
+
+def _value_of(node: Node) -> object:
+    if isinstance(node, Map):
+        return _values_of(node)
+    if isinstance(node, Seq):
+        return [_value_of(item) for item in node.items]
+    if not node.plain:
+        return node.text
+    if node.null:
+        return None
+    if node.text in TRUTHS:
+        return TRUTHS[node.text]
+    for number, pattern in ((int, _INT), (float, _FLOAT)):
+        if pattern.match(node.text):
+            return number(node.text)
+    return node.text

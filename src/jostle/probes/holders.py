@@ -1,0 +1,88 @@
+"""Who a pid is: the process behind a line of the driver's process list.
+
+A pid may be unknown here (another container's, hidden, just gone): then all is None, which is "not known". What
+cannot change in the life of a process is remembered by (pid, start ticks, name), so a look costs one read of /proc
+per holder.
+"""
+
+from __future__ import annotations
+
+import pwd
+
+from jostle import proc
+from jostle.probes.snapshot import Proc
+
+_Known = tuple[int | None, str, str | None]  # uid, user, mark
+
+
+class Holders:
+    def __init__(self) -> None:
+        self._known: dict[tuple[int, int, str], _Known] = {}
+        self._users: dict[int, str] = {}
+
+    def describe(self, pid: int, used_mib: int | None, stat: proc.Stat | None = None) -> Proc:
+        """The holder of this pid; `stat` if the caller has just read it."""
+        stat = stat or proc.stat(pid)
+        if stat is None:
+            return unknown(pid, used_mib)
+        uid, user, mark = self._life(stat)
+        return {
+            "pid": pid,
+            "used_mib": used_mib,
+            "uid": uid,
+            "sid": stat.sid,
+            "ticks": stat.ticks,
+            "user": user,
+            "name": stat.name,
+            "mark": mark,
+        }
+
+    def user(self, uid: int) -> str:
+        """The login name; the number where there is none."""
+        if uid not in self._users:
+            try:
+                self._users[uid] = pwd.getpwuid(uid).pw_name
+            except (KeyError, OSError):
+                self._users[uid] = str(uid)
+        return self._users[uid]
+
+    def forget_dead(self, living: set[int]) -> None:
+        """Keeps the memory as small as the process list is."""
+        if len(self._known) > 64 + 2 * len(living):
+            self._known = {key: value for key, value in self._known.items() if key[0] in living}
+
+    def _life(self, stat: proc.Stat) -> _Known:
+        # the name is part of the key because an exec changes the environment
+        key = (stat.pid, stat.ticks, stat.name)
+        known = self._known.get(key)
+        if known is None:
+            uid = _uid(stat.pid)
+            known = (uid, "" if uid is None else self.user(uid), proc.mark(stat.pid))
+            if uid is not None:
+                self._known[key] = known
+        return known
+
+
+def unknown(pid: int, used_mib: int | None) -> Proc:
+    return {
+        "pid": pid,
+        "used_mib": used_mib,
+        "uid": None,
+        "sid": None,
+        "ticks": None,
+        "user": "",
+        "name": "",
+        "mark": None,
+    }
+
+
+def _uid(pid: int) -> int | None:
+    """The process's real uid. The owner of /proc/PID is root's for processes that may not be dumped."""
+    try:
+        with open(f"/proc/{pid}/status", "rb") as f:
+            for line in f:
+                if line.startswith(b"Uid:"):
+                    return int(line.split()[1])
+    except (OSError, ValueError, IndexError):
+        return proc.uid(pid)
+    return None

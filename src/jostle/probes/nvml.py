@@ -1,0 +1,274 @@
+"""NVIDIA GPUs through NVML (nvidia-ml-py). Every driver call goes through `_call`.
+
+Rules: nothing that the driver says becomes an exception of `read`. What fails for one GPU is that GPU's state, and
+the others stay readable. NVML that is missing, not loaded or of the wrong version is tried again at each later
+reading. GPUs are listed anew each time, for they come, go and change places; what never changes of one (name) is
+remembered by its UUID.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import struct
+import time
+from collections.abc import Callable
+from typing import Any
+
+import pynvml as n
+
+from jostle.probes.holders import Holders
+from jostle.probes.snapshot import MIB, MISMATCH, NO_NVML, Gpu, Proc, Reading, blind, failed
+
+_MISSING = (n.NVML_ERROR_LIBRARY_NOT_FOUND, n.NVML_ERROR_DRIVER_NOT_LOADED)
+_LOST = (n.NVML_ERROR_GPU_IS_LOST, n.NVML_ERROR_RESET_REQUIRED)
+_START_OVER = (n.NVML_ERROR_UNINITIALIZED, n.NVML_ERROR_LIB_RM_VERSION_MISMATCH, n.NVML_ERROR_DRIVER_NOT_LOADED)
+# what an older driver answers to a newer call
+_TOO_NEW = (n.NVML_ERROR_FUNCTION_NOT_FOUND, n.NVML_ERROR_ARGUMENT_VERSION_MISMATCH, n.NVML_ERROR_NOT_SUPPORTED)
+_VERSIONS = ("_v3", "_v2", "")
+_NO_MEMORY_FIGURE = (1 << 64) - 1
+# Records of a process list begin with pid and memory, but their size is not what the version says: drivers 535.43 to
+# 535.86 fill longer ones for the same version 3 (nvitop#79). So there is room for the longest, and a look at what was written.
+_RECORDS = (16, 24, 32)
+_UNTOUCHED = b"\xa5"
+_SENSORS_EVERY = 1.0  # s
+
+_Sensors = tuple[int | None, float | None, float | None, int | None]  # temperature, power, its limit, fan
+
+
+class _DriverError(Exception):
+    def __init__(self, code: int, text: str) -> None:
+        super().__init__(text)
+        self.code = code
+
+
+def _call(function: Callable[..., Any], *args: Any) -> Any:
+    """The funnel: each call of the driver, with each of its failures as one kind of error."""
+    try:
+        return function(*args)
+    except n.NVMLError as e:
+        raise _DriverError(e.value, str(e)) from None
+    except (OSError, ValueError, UnicodeError, ctypes.ArgumentError) as e:
+        raise _DriverError(n.NVML_ERROR_UNKNOWN, f"{type(e).__name__}: {e}") from None
+
+
+def _maybe(function: Callable[..., Any], *args: Any) -> Any:
+    """None where this GPU or driver does not say; a GPU that is gone is still an error."""
+    try:
+        return _call(function, *args)
+    except _DriverError as e:
+        if e.code in _LOST + _START_OVER:
+            raise
+        return None
+
+
+class Nvml:
+    def __init__(self) -> None:
+        self._ready = False
+        self._driver: str | None = None
+        self._holders = Holders()
+        self._names: dict[str, str] = {}
+        self._sensors: dict[str, tuple[float, _Sensors]] = {}
+        self._last: dict[int, tuple[str, str]] = {}  # index: uuid and name when it could last be read
+
+    def read(self) -> Reading:
+        try:
+            self._start()
+            gpus = self._gpus()
+        except _DriverError as e:
+            self._stop()
+            return _whole_failure(e)
+        self._holders.forget_dead({who["pid"] for gpu in gpus for who in gpu["procs"]})
+        return {"driver": self._driver, "error": None, "hold": None, "gpus": gpus}
+
+    def _start(self) -> None:
+        if not self._ready:
+            _call(n.nvmlInit)
+            self._ready = True
+            self._driver = _maybe(n.nvmlSystemGetDriverVersion)
+
+    def _stop(self) -> None:
+        """So that the next reading starts over."""
+        if self._ready:
+            self._ready = False
+            try:
+                _call(n.nvmlShutdown)
+            except _DriverError:
+                pass  # there was nothing left to shut
+
+    def _gpus(self) -> list[Gpu]:
+        gpus: list[Gpu] = []
+        slices: list[Any] = []
+        for index in range(_call(n.nvmlDeviceGetCount)):
+            try:
+                handle = _call(n.nvmlDeviceGetHandleByIndex, index)
+                gpus.append(self._gpu(index, handle, slices))
+            except _DriverError as e:
+                gpus.append(self._blind(index, e))
+        for handle in slices:
+            gpus.append(self._slice(len(gpus), handle))
+        _name_nameless(gpus)
+        self._last = {gpu["index"]: (gpu["uuid"], gpu["name"]) for gpu in gpus if not gpu["mig_slice"]}
+        return gpus
+
+    def _gpu(self, index: int, handle: Any, slices: list[Any]) -> Gpu:
+        uuid = _call(n.nvmlDeviceGetUUID, handle)
+        name = self._name(uuid, handle)
+        self._last[index] = (uuid, name)  # if the rest fails, it fails for this one
+        found = _mig_slices(handle)
+        if found is not None:
+            slices += found
+            memory = _maybe(n.nvmlDeviceGetMemoryInfo, handle)
+            return blind(index, uuid, name, "mig", "", memory.total // MIB if memory else 0)
+        gpu = self._memory(index, uuid, name, handle)
+        utilization = _maybe(n.nvmlDeviceGetUtilizationRates, handle)
+        gpu["utilization"] = None if utilization is None else utilization.gpu
+        sensors = self._sensors_of(uuid, handle)
+        gpu["temperature"], gpu["power_w"], gpu["power_limit_w"], gpu["fan"] = sensors
+        return gpu
+
+    def _sensors_of(self, uuid: str, handle: Any) -> _Sensors:
+        """For showing only, so once a second will do: a look must be quick."""
+        now = time.monotonic()
+        known = self._sensors.get(uuid)
+        if known is None or now - known[0] >= _SENSORS_EVERY:
+            known = self._sensors[uuid] = (now, _sensors(handle))
+        return known[1]
+
+    def _slice(self, index: int, handle: Any) -> Gpu:
+        uuid = ""
+        try:
+            uuid = _call(n.nvmlDeviceGetUUID, handle)
+            gpu = self._memory(index, uuid, self._name(uuid, handle), handle)
+        except _DriverError as e:
+            if e.code in _START_OVER:
+                raise
+            return blind(index, uuid, self._names.get(uuid, ""), _state(e), str(e), mig_slice=True)
+        gpu["mig_slice"] = True
+        return gpu
+
+    def _memory(self, index: int, uuid: str, name: str, handle: Any) -> Gpu:
+        """A readable GPU with what must be known of it: memory and processes."""
+        total, used, free = _memory_mib(handle)
+        gpu = blind(index, uuid, name, "ok", "", total)
+        gpu["used_mib"], gpu["free_mib"] = used, free
+        gpu["procs"] = self._procs(handle)
+        return gpu
+
+    def _procs(self, handle: Any) -> list[Proc]:
+        """Compute and graphics processes as one list; a process that is in both counts once."""
+        found: dict[int, int | None] = {}
+        for kind in ("Compute", "Graphics"):
+            for pid, used in _process_list(kind, handle):
+                known = found.get(pid)
+                found[pid] = used if known is None else max(known, used or 0)
+        return [self._holders.describe(pid, used) for pid, used in sorted(found.items())]
+
+    def _name(self, uuid: str, handle: Any) -> str:
+        if uuid not in self._names:
+            self._names[uuid] = _maybe(n.nvmlDeviceGetName, handle) or ""
+        return self._names[uuid]
+
+    def _blind(self, index: int, e: _DriverError) -> Gpu:
+        if e.code in _START_OVER:
+            raise e
+        uuid, name = self._last.get(index, ("", ""))
+        return blind(index, uuid, name, _state(e), str(e))
+
+
+def _whole_failure(e: _DriverError) -> Reading:
+    if e.code == n.NVML_ERROR_LIB_RM_VERSION_MISMATCH:
+        return failed(MISMATCH, "driver_mismatch")
+    if e.code in _MISSING:
+        return failed(NO_NVML)
+    return failed(f"NVML does not work: {e}")
+
+
+def _state(e: _DriverError) -> str:
+    return "lost" if e.code in _LOST else "unreadable"
+
+
+def _name_nameless(gpus: list[Gpu]) -> None:
+    """Each GPU has a UUID of its own: one that cannot be asked may have had one that another has by now."""
+    sure = {gpu["uuid"] for gpu in gpus if gpu["state"] in ("ok", "mig")}
+    for gpu in gpus:
+        if gpu["state"] not in ("ok", "mig") and (not gpu["uuid"] or gpu["uuid"] in sure):
+            gpu["uuid"], gpu["name"] = f"GPU-unreadable-{gpu['index']}", ""
+
+
+def _mig_slices(handle: Any) -> list[Any] | None:
+    """The slices of a GPU in MIG mode; None for one that is not."""
+    try:
+        mode = _call(n.nvmlDeviceGetMigMode, handle)
+    except _DriverError as e:
+        if e.code in _TOO_NEW or e.code == n.NVML_ERROR_INVALID_ARGUMENT:
+            return None
+        raise  # not knowing is no reason to hand out what may be a parent
+    if mode[0] != n.NVML_DEVICE_MIG_ENABLE:
+        return None
+    count = _maybe(n.nvmlDeviceGetMaxMigDeviceCount, handle) or 0
+    handles = (_maybe(n.nvmlDeviceGetMigDeviceHandleByIndex, handle, i) for i in range(count))
+    return [found for found in handles if found is not None]
+
+
+def _memory_mib(handle: Any) -> tuple[int, int, int]:
+    """Total, used and free. Version 2 tells what the driver keeps for itself from what is used."""
+    try:
+        memory = _call(n.nvmlDeviceGetMemoryInfo, handle, n.nvmlMemory_v2)
+    except _DriverError as e:
+        if e.code not in _TOO_NEW:
+            raise
+        memory = _call(n.nvmlDeviceGetMemoryInfo, handle)
+    return memory.total // MIB, -(-memory.used // MIB), memory.free // MIB
+
+
+def _process_list(kind: str, handle: Any) -> list[tuple[int, int | None]]:
+    """(pid, MiB or None) by the newest version of the call that the driver has."""
+    last = _DriverError(n.NVML_ERROR_FUNCTION_NOT_FOUND, "Function Not Found")
+    for version in _VERSIONS:
+        try:
+            return _call(_processes, f"nvmlDeviceGet{kind}RunningProcesses{version}", handle)  # type: ignore[no-any-return]
+        except _DriverError as e:
+            if e.code not in _TOO_NEW:
+                raise
+            last = e
+    if kind == "Graphics":
+        return []  # cards without graphics say "not supported"
+    raise last
+
+
+def _processes(function: str, handle: Any) -> list[tuple[int, int | None]]:
+    call = n._nvmlGetFunctionPointer(function)
+    room = 32
+    while True:
+        count, raw = ctypes.c_uint(room), bytearray(_UNTOUCHED * (room * _RECORDS[-1]))
+        code = call(handle, ctypes.byref(count), (ctypes.c_char * len(raw)).from_buffer(raw))
+        if code != n.NVML_ERROR_INSUFFICIENT_SIZE or room > 1 << 16:
+            break
+        room = 2 * max(room, count.value)  # others may come between two calls
+    n._nvmlCheckReturn(code)
+    size = _record_size(raw, count.value, 24 if function.endswith(("_v2", "_v3")) else 16)
+    records = (struct.unpack_from("=I4xQ", raw, i * size) for i in range(count.value))
+    return [(pid, _used_mib(used)) for pid, used in records]
+
+
+def _record_size(raw: bytes | bytearray, count: int, expected: int) -> int:
+    """How far apart the driver wrote its records: the smallest size that holds all it wrote."""
+    written = len(raw.rstrip(_UNTOUCHED))
+    return next((size for size in _RECORDS if written <= size * count), expected)
+
+
+def _used_mib(used: int) -> int | None:
+    return None if used == _NO_MEMORY_FIGURE else -(-used // MIB)
+
+
+def _sensors(handle: Any) -> _Sensors:
+    return (
+        _maybe(n.nvmlDeviceGetTemperature, handle, n.NVML_TEMPERATURE_GPU),
+        _watts(_maybe(n.nvmlDeviceGetPowerUsage, handle)),
+        _watts(_maybe(n.nvmlDeviceGetEnforcedPowerLimit, handle)),
+        _maybe(n.nvmlDeviceGetFanSpeed, handle),
+    )
+
+
+def _watts(milliwatts: int | None) -> float | None:
+    return None if milliwatts is None else milliwatts / 1000

@@ -1,0 +1,314 @@
+"""Reads a scenario file (YAML or JSON); scenario.py says what may stand in it.
+
+A value is checked where it is used, together with its path in the file. Only an error pays for finding the line of a
+path.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from jostle.errors import Invalid
+from jostle.probes.scenario import FAKE_PIDS, MAX_GPUS, Card, Mishap, Runs, Scenario, Stranger, Window, card
+
+
+def parse(text: str, file: str) -> Scenario:
+    """The scenario of a file's text; `file` is for messages and tells YAML from JSON."""
+    data = _json(text, file) if file.endswith(".json") else _yaml(text, file)
+    try:
+        return _scenario(_At(data, ()))
+    except _BadValue as e:
+        raise Invalid(f"{file}:{_line_of(text, e.path)}: {e}") from None
+
+
+def _json(text: str, file: str) -> object:
+    try:
+        return json.loads(text)
+    except json.JSONDecodeError as e:
+        raise Invalid(f"{file}:{e.lineno}: not JSON: {e.msg}") from None
+
+
+def _yaml(text: str, file: str, kind: str = "safe") -> Any:
+    from ruamel.yaml import YAML  # costs 50 ms: only for those who need it
+    from ruamel.yaml.error import MarkedYAMLError, YAMLError
+
+    try:
+        return YAML(typ=kind, pure=True).load(text)
+    except MarkedYAMLError as e:
+        line = e.problem_mark.line + 1 if e.problem_mark else 1
+        raise Invalid(f"{file}:{line}: not YAML: {e.problem or e.context}") from None
+    except (YAMLError, ValueError) as e:
+        raise Invalid(f"{file}: not YAML: {e}") from None
+
+
+def _line_of(text: str, path: tuple[str | int, ...]) -> int:
+    """Where the value at this path stands. JSON is YAML enough for that."""
+    node, line = _yaml(text, "", "rt"), 1
+    for key in path:
+        try:
+            line = (node.lc.item(key) if isinstance(key, int) else node.lc.key(key))[0] + 1
+            node = node[key]
+        except (AttributeError, KeyError, IndexError, TypeError):
+            break
+    return line
+
+
+class _BadValue(Exception):
+    def __init__(self, path: tuple[str | int, ...], text: str) -> None:
+        super().__init__(text)
+        self.path = path
+
+
+_SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*(MiB|GiB|M|G)", re.IGNORECASE)
+_TIME = re.compile(r"(\d+(?:\.\d+)?)\s*(s|m|h)")
+
+
+@dataclass(frozen=True, slots=True)
+class _At:
+    """A value of the file and where it stands."""
+
+    value: Any
+    path: tuple[str | int, ...]
+
+    def bad(self, expected: str) -> _BadValue:
+        return _BadValue(self.path, f"{_where(self.path) or 'the file'} is {_shown(self.value)}: expected {expected}")
+
+    def mapping(self, *keys: str) -> dict[str, _At]:
+        if not isinstance(self.value, dict):
+            raise self.bad("a mapping with " + ", ".join(keys))
+        for key in self.value:
+            if key not in keys:
+                inside = f" in {_where(self.path)}" if self.path else ""
+                raise _BadValue((*self.path, key), f"unknown key {key!r}{inside}: expected one of {', '.join(keys)}")
+        return {key: _At(value, (*self.path, key)) for key, value in self.value.items()}
+
+    def items(self) -> list[_At]:
+        if not isinstance(self.value, list):
+            raise self.bad("a list")
+        return [_At(value, (*self.path, i)) for i, value in enumerate(self.value)]
+
+    def number(self, low: float, high: float, what: str) -> float:
+        if isinstance(self.value, bool) or not isinstance(self.value, int | float) or not low <= self.value <= high:
+            raise self.bad(what)
+        return float(self.value)
+
+    def whole(self, low: int, high: int, what: str) -> int:
+        if not isinstance(self.value, int):
+            raise self.bad(what)
+        return int(self.number(low, high, what))
+
+    def mib(self) -> int:
+        found = _SIZE.fullmatch(self.value) if isinstance(self.value, str) else None
+        if found:
+            return round(float(found[1]) * (1024 if found[2][0] in "gG" else 1))
+        return round(self.number(0, 1 << 40, "MiB, like 6000, 500MiB or 24GiB"))
+
+    def seconds(self) -> float:
+        found = _TIME.fullmatch(self.value) if isinstance(self.value, str) else None
+        if found:
+            return float(found[1]) * {"s": 1, "m": 60, "h": 3600}[found[2]]
+        return self.number(0, math.inf, "seconds, like 30, 90s, 5m or 2h")
+
+    def text(self, what: str) -> str:
+        if not isinstance(self.value, str) or not self.value:
+            raise self.bad(what)
+        return self.value
+
+    def truth(self) -> bool:
+        if not isinstance(self.value, bool):
+            raise self.bad("true or false")
+        return self.value
+
+
+def _where(path: tuple[str | int, ...]) -> str:
+    return "".join(f"[{p}]" if isinstance(p, int) else f".{p}" for p in path).lstrip(".")
+
+
+def _shown(value: object) -> str:
+    text = "empty" if value is None else json.dumps(value, default=str, ensure_ascii=False)
+    return text if len(text) <= 60 else text[:57] + "..."
+
+
+_TIMES = ("from", "to", "for")
+
+
+def _scenario(top: _At) -> Scenario:
+    keys = top.mapping("gpus", "repeat", "runs", "strangers", "faults", "missing", "reorder", "mig", "hang", "mismatch")
+    if "gpus" not in keys:
+        raise top.bad("the key gpus, like gpus: {count: 8, total: 24GiB}")
+    gpus = _gpus(keys["gpus"])
+    repeat = keys["repeat"].seconds() if "repeat" in keys else None
+    if repeat == 0:
+        raise keys["repeat"].bad("a period above 0 s")
+    slices = [s for entry in _list(keys, "mig") for s in _slices(entry, gpus, repeat)]
+    cards = (*gpus, *slices)
+    return Scenario(
+        cards=cards,
+        strangers=tuple(_strangers(_list(keys, "strangers"), len(cards), repeat)),
+        runs=_runs(keys["runs"]) if "runs" in keys else Runs(),
+        mishaps=tuple(_mishaps(keys, len(gpus), repeat)),
+        hang=tuple(_window(entry.mapping(*_TIMES), repeat) for entry in _list(keys, "hang")),
+        mismatch=tuple(_window(entry.mapping(*_TIMES), repeat) for entry in _list(keys, "mismatch")),
+        repeat=repeat,
+    )
+
+
+def _list(keys: dict[str, _At], key: str) -> list[_At]:
+    return keys[key].items() if key in keys and keys[key].value is not None else []
+
+
+def _gpus(at: _At) -> list[Card]:
+    if isinstance(at.value, list):
+        cards = [_one_gpu(entry, place) for place, entry in enumerate(at.items())]
+    else:
+        keys = at.mapping("count", "total", "name")
+        if "count" not in keys:
+            raise at.bad("how many (count), like {count: 8, total: 24GiB}")
+        count = keys["count"].whole(1, MAX_GPUS, f"a number of GPUs from 1 to {MAX_GPUS}")
+        cards = [_one_gpu(at, place) for place in range(count)]
+    if not 0 < len(cards) <= MAX_GPUS:
+        raise at.bad(f"1 to {MAX_GPUS} GPUs")
+    return cards
+
+
+def _one_gpu(at: _At, place: int) -> Card:
+    keys = at.mapping("count", "total", "name")
+    if "total" not in keys:
+        raise at.bad("its memory (total), like {total: 24GiB}")
+    total = keys["total"].mib()
+    if total < 128:
+        # 24 is what people write for 24 GiB, because specs like sim:8x24 are in GiB
+        raise keys["total"].bad("at least 128 MiB (a plain number is MiB: write 24GiB)")
+    return card(place, total, keys["name"].text("a name") if "name" in keys else "Simulated GPU")
+
+
+def _slices(at: _At, gpus: list[Card], repeat: float | None) -> Iterable[Card]:
+    keys = at.mapping("gpu", "slices", *_TIMES)
+    window = _window({k: v for k, v in keys.items() if k in _TIMES}, repeat)
+    if "slices" not in keys:
+        raise at.bad("its slices: a number, or a list of sizes")
+    for parent in _places(at, keys, len(gpus)):
+        sizes = _slice_sizes(keys["slices"], gpus[parent].total_mib)
+        for n, mib in enumerate(sizes):
+            name = f"{gpus[parent].name} MIG {mib}MiB"
+            yield Card(uuid=f"MIG-sim-{parent:04d}-{n}", total_mib=mib, name=name, parent=parent, window=window)
+
+
+def _slice_sizes(at: _At, total: int) -> list[int]:
+    if isinstance(at.value, list):
+        sizes = [size.mib() for size in at.items()]
+    else:
+        count = at.whole(1, 7, "1 to 7 slices, or a list of their sizes")
+        sizes = [total // count] * count
+    if sum(sizes) > total:
+        raise at.bad(f"at most the {total} MiB of the GPU in all")
+    return sizes
+
+
+def _window(keys: dict[str, _At], repeat: float | None) -> Window:
+    start = keys["from"].seconds() if "from" in keys else 0.0
+    if repeat is not None and start >= repeat:
+        raise keys["from"].bad(f"a time before the script repeats ({repeat:g} s)")
+    if "to" in keys and "for" in keys:
+        raise keys["for"].bad("either to or for, not both")
+    end = math.inf
+    if "to" in keys:
+        end = keys["to"].seconds()
+    elif "for" in keys:
+        end = start + keys["for"].seconds()
+    if end <= start:
+        raise keys["to" if "to" in keys else "for"].bad(f"an end after the start ({start:g} s)")
+    return Window(start=start, end=end)
+
+
+def _places(at: _At, keys: dict[str, _At], count: int) -> list[int]:
+    if "gpu" not in keys:
+        raise at.bad("the key gpu")
+    gpu = keys["gpu"]
+    if gpu.value == "all":
+        return list(range(count))
+    what = f"a GPU from 0 to {count - 1}, a list of them, or all"
+    return [one.whole(0, count - 1, what) for one in (gpu.items() if isinstance(gpu.value, list) else [gpu])]
+
+
+def _strangers(entries: list[_At], count: int, repeat: float | None) -> Iterable[Stranger]:
+    users: dict[str, int] = {}
+    pid = FAKE_PIDS
+    for at in entries:
+        keys = at.mapping("user", "uid", "gpu", "used", "ramp", "utilization", "hidden", "pid", *_TIMES)
+        if "used" not in keys:
+            raise at.bad("the memory it takes (used), like 8GiB")
+        window = _window({k: v for k, v in keys.items() if k in _TIMES}, repeat)
+        user = keys["user"].text("a user's name") if "user" in keys else "stranger"
+        real = "pid" in keys
+        pid += 1
+        for place in _places(at, keys, count):
+            yield Stranger(
+                user=user,
+                uid=_uid(keys, user, users),
+                pid=keys["pid"].whole(1, 1 << 30, "a pid") if real else pid,
+                real=real,
+                card=place,
+                window=window,
+                used_mib=keys["used"].mib(),
+                ramp=keys["ramp"].seconds() if "ramp" in keys else 0.0,
+                utilization=_percent(keys, 0),
+                hidden=keys["hidden"].truth() if "hidden" in keys else False,
+            )
+
+
+def _uid(keys: dict[str, _At], user: str, users: dict[str, int]) -> int:
+    if "uid" in keys:
+        return keys["uid"].whole(0, (1 << 32) - 2, "a user's number")
+    if user in ("me", "root"):
+        return os.getuid() if user == "me" else 0
+    return users.setdefault(user, 60001 + len(users))
+
+
+def _percent(keys: dict[str, _At], default: int) -> int:
+    return keys["utilization"].whole(0, 100, "percent, 0 to 100") if "utilization" in keys else default
+
+
+def _runs(at: _At) -> Runs:
+    keys = at.mapping("use", "ramp", "lag", "free_lag", "utilization")
+
+    def seconds(key: str) -> float:
+        return keys[key].seconds() if key in keys else 0.0
+
+    return Runs(
+        use=_share(keys["use"]) if "use" in keys else 1.0,
+        ramp=seconds("ramp"),
+        lag=seconds("lag"),
+        free_lag=seconds("free_lag"),
+        utilization=_percent(keys, 90),
+    )
+
+
+def _share(at: _At) -> float | int:
+    if isinstance(at.value, int | float) and not isinstance(at.value, bool) and 0 <= at.value <= 1:
+        return float(at.value)
+    return at.mib()
+
+
+def _mishaps(keys: dict[str, _At], count: int, repeat: float | None) -> Iterable[Mishap]:
+    for kind in ("faults", "missing", "reorder"):
+        for at in _list(keys, kind):
+            fields = at.mapping("gpu", "state", *_TIMES) if kind == "faults" else at.mapping("gpu", *_TIMES)
+            name = _fault_state(at, fields) if kind == "faults" else kind
+            window = _window({k: v for k, v in fields.items() if k in _TIMES}, repeat)
+            for place in _places(at, fields, count):
+                yield Mishap(card=place, kind=name, window=window)
+
+
+def _fault_state(at: _At, fields: dict[str, _At]) -> str:
+    if "state" not in fields:
+        raise at.bad("the key state: lost or unreadable")
+    if fields["state"].value not in ("lost", "unreadable"):
+        raise fields["state"].bad("lost or unreadable")
+    return str(fields["state"].value)

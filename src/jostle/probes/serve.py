@@ -1,0 +1,190 @@
+"""The probe process: `python -m jostle.probes.serve SPEC`, SPEC = nvml or sim:….
+
+stdin, a command a line: `rate SECONDS` (period of unasked snapshots; 0 = none) · `look N` (a snapshot at once, with
+"asked": N). Anything else is ignored. stdout, a snapshot a line, each by one write, the first at once. End of stdin
+is the end: a probe never outlives its engine. It keeps no inherited file, for one of them could be a lock. One
+thread: a driver that hangs, hangs all of it, and the engine replaces it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import signal
+import sys
+import time
+from typing import Any
+
+from jostle.errors import JostleError, Usage
+from jostle.probes.snapshot import Hung, Probe, Reading, failed
+
+RATE = 0.5  # s, until told otherwise
+_LONGEST = 4096  # bytes of a command; more without a line's end is garbage
+_IN, _OUT = 0, 1
+_encode = json.JSONEncoder(separators=(",", ":"), check_circular=False).encode
+
+
+def probe(spec: str) -> Probe:
+    if spec == "nvml":
+        from jostle.probes.nvml import Nvml
+
+        return Nvml()
+    if spec.startswith("sim:"):
+        from jostle.probes.sim import Sim
+
+        return Sim(spec[4:])
+    raise Usage(f"--gpus {spec}: expected nvml, sim:8x24 (8 GPUs of 24 GiB) or sim:FILE")
+
+
+class Server:
+    """Answers commands until stdin ends."""
+
+    def __init__(self, source: Probe) -> None:
+        self._source = source
+        self._seq = 0
+        self._rate = RATE
+        self._rest = b""
+
+    def run(self) -> None:
+        self._answer(None)
+        last = time.monotonic()
+        while True:
+            left = None if self._rate <= 0 else max(0.0, last + self._rate - time.monotonic())
+            if select.select([_IN], [], [], left)[0]:
+                data = os.read(_IN, 65536)
+                if not data:
+                    return
+                if not self._obey(data):
+                    continue
+            else:
+                self._answer(None)
+            last = time.monotonic()
+
+    def _obey(self, data: bytes) -> bool:
+        """Whether a snapshot was written."""
+        *lines, self._rest = (self._rest + data).split(b"\n")
+        if len(self._rest) > _LONGEST:
+            self._rest = b""
+        answered = False
+        for line in lines:
+            asked = self._command(line.split())
+            if asked is not None:
+                self._answer(asked)
+                answered = True
+        return answered
+
+    def _command(self, words: list[bytes]) -> int | None:
+        """The number of a look; None after everything else."""
+        try:
+            verb, value = words
+            if verb == b"look":
+                return int(value)
+            if verb == b"rate":
+                rate = float(value)
+                self._rate = rate if 0 <= rate < 1e6 else self._rate  # also false for nan
+        except ValueError:
+            pass
+        return None
+
+    def _answer(self, asked: int | None) -> None:
+        start = time.perf_counter()
+        reading = self._read()
+        self._seq += 1
+        took = round((time.perf_counter() - start) * 1000, 3)
+        line = _encode({"seq": self._seq, "asked": asked, "took_ms": took, **reading})
+        _write(line.encode() + b"\n")
+
+    def _read(self) -> Reading:
+        while True:
+            try:
+                return self._source.read()
+            except Hung:
+                _hang()
+            except Exception as e:  # a bug in a probe must not look like a dead driver for ever
+                return failed(f"the probe failed: {type(e).__name__}: {e}")
+
+
+def _hang() -> None:
+    """Deaf for a moment to all but the end of the engine."""
+    poll = select.poll()
+    poll.register(_IN, 0)
+    if poll.poll(50):
+        os._exit(0)
+
+
+def _write(data: bytes) -> None:
+    while data:
+        data = data[os.write(_OUT, data) :]
+
+
+def one_shot(spec: str, timeout: float = 10.0) -> dict[str, Any]:
+    """One snapshot from a probe process of its own: a driver that hangs or crashes does so elsewhere."""
+    import subprocess
+
+    if spec != "nvml" and not spec.startswith("sim:"):
+        probe(spec)
+    child = subprocess.Popen(
+        [sys.executable, "-m", "jostle.probes.serve", spec],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+    assert child.stdin and child.stdout
+    try:
+        answer = _first_line(child.stdout.fileno(), time.monotonic() + timeout)
+    finally:
+        child.kill()
+        child.stdin.close()
+        child.stdout.close()
+        try:
+            child.wait(1)
+        except subprocess.TimeoutExpired:
+            child.returncode = -signal.SIGKILL  # stuck inside the driver: abandoned, it ends when the driver lets it
+    if answer:
+        found: dict[str, Any] = json.loads(answer)
+        return found
+    error = f"no answer from the GPUs in {timeout:g} s" if answer is None else "the probe crashed inside the driver"
+    return {"seq": 0, "asked": None, "took_ms": None, **failed(error)}
+
+
+def _first_line(fd: int, deadline: float) -> bytes | None:
+    """None: not in time. Empty: it ended without one."""
+    data = b""
+    while not data.endswith(b"\n"):
+        if not select.select([fd], [], [], max(0.0, deadline - time.monotonic()))[0]:
+            return None
+        part = os.read(fd, 65536)
+        if not part:
+            return b""
+        data += part
+    return data
+
+
+def _close_inherited() -> None:
+    for name in os.listdir("/proc/self/fd"):
+        if int(name) > 2:
+            try:
+                os.close(int(name))
+            except OSError:
+                pass  # the listing's own
+
+
+def main(argv: list[str]) -> int:
+    _close_inherited()
+    os.umask(0o077)  # what it makes in a home is private unless it says otherwise
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # the engine is gone: so are we
+    try:
+        if len(argv) != 1:
+            raise Usage("usage: python -m jostle.probes.serve SPEC")
+        Server(probe(argv[0])).run()
+    except JostleError as e:
+        print(e, file=sys.stderr)
+        return e.exit_code
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,86 @@
+"""What a probe says: the shape of one snapshot, which both probes fill and the engine reads.
+
+Rules: None means "the driver does not say", never zero. A GPU that is not ok shows no free memory, so that no reader
+can take it for idle by forgetting to look at its state.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol, TypedDict
+
+NO_NVML = "no NVML on this host: install the NVIDIA driver, or try --gpus sim:8x24"
+MISMATCH = "Driver/library version mismatch: the driver was updated under a running kernel module; reboot, or reload it"
+LOST = "GPU is lost"
+MIB = 1 << 20
+
+
+class Proc(TypedDict):
+    pid: int
+    used_mib: int | None
+    uid: int | None  # None: not in our /proc
+    sid: int | None
+    ticks: int | None
+    user: str
+    name: str
+    mark: str | None  # JOSTLE_UNI_ID of its environment, if we may read that
+
+
+class _Gpu(TypedDict):
+    index: int
+    uuid: str
+    name: str
+    state: str  # ok | lost | unreadable | mig
+    error: str
+    total_mib: int
+    used_mib: int
+    free_mib: int
+    utilization: int | None
+    temperature: int | None
+    power_w: float | None
+    mig_slice: bool
+    procs: list[Proc]
+
+
+class Gpu(_Gpu, total=False):
+    power_limit_w: float | None
+    fan: int | None
+    overcommitted: bool  # simulated only: more was asked of the card than it has
+
+
+class Reading(TypedDict):
+    driver: str | None
+    error: str | None  # why there are no GPUs to see
+    hold: str | None  # driver_mismatch: nothing may start, what runs goes on
+    gpus: list[Gpu]
+
+
+class Hung(Exception):
+    """A scenario wants a probe that does not answer."""
+
+
+class Probe(Protocol):
+    def read(self) -> Reading:
+        """The GPUs now. Never raises for what a driver or a file says (but Hung)."""
+
+
+def failed(error: str, hold: str | None = None) -> Reading:
+    return {"driver": None, "error": error, "hold": hold, "gpus": []}
+
+
+def blind(index: int, uuid: str, name: str, state: str, error: str, total_mib: int = 0, mig_slice: bool = False) -> Gpu:
+    """A GPU that cannot be read: nothing of it is free."""
+    return {
+        "index": index,
+        "uuid": uuid,
+        "name": name,
+        "state": state,
+        "error": error,
+        "total_mib": total_mib,
+        "used_mib": 0,
+        "free_mib": 0,
+        "utilization": None,
+        "temperature": None,
+        "power_w": None,
+        "mig_slice": mig_slice,
+        "procs": [],
+    }

@@ -1,0 +1,285 @@
+"""The directories of a simulated world (see sim.py): its beginning, what processes say they use, the claims of runs."""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+import tempfile
+import time
+from typing import NamedTuple
+
+from jostle import proc
+from jostle.core import claims as claim_names
+
+
+class Held(NamedTuple):
+    """A run's claim on one GPU, alive or lately ended."""
+
+    uuid: str
+    mib: int | None  # None: the whole card
+    pid: int
+    age: float
+    gone_for: float | None = None  # since its end
+
+
+class Use(NamedTuple):
+    """What a process says that it uses of a GPU, named by place or UUID."""
+
+    pid: int
+    gpu: str
+    mib: int
+    utilization: int = 0
+
+
+class World:
+    """The directory."""
+
+    def __init__(self, path: str) -> None:
+        self._use_dir = os.path.join(path, "use")
+        os.makedirs(path, exist_ok=True)
+        _make_shared(self._use_dir)
+        self.began_at = _began(path)
+        self._first_ticks: dict[int, int] = {}
+        self._texts: dict[int, tuple[tuple[int, int, int], list[Use]]] = {}
+
+    def uses(self) -> tuple[list[Use], dict[int, proc.Stat]]:
+        """What living processes say they use, and who they are."""
+        uses: list[Use] = []
+        stats: dict[int, proc.Stat] = {}
+        for name in os.listdir(self._use_dir):
+            if not name.isdecimal():
+                continue
+            pid, path = int(name), os.path.join(self._use_dir, name)
+            stat = _alive(pid)
+            if stat is None or self._first_ticks.setdefault(pid, stat.ticks) != stat.ticks:
+                self._forget(pid, path)
+                continue
+            stats[pid] = stat
+            uses += self._text(pid, path)
+        return uses, stats
+
+    def _text(self, pid: int, path: str) -> list[Use]:
+        found = version(path)
+        known = self._texts.get(pid)
+        if found is None:
+            return []
+        if known is None or known[0] != found:
+            known = self._texts[pid] = (found, _uses_of(pid, path))
+        return known[1]
+
+    def _forget(self, pid: int, path: str) -> None:
+        self._first_ticks.pop(pid, None)
+        self._texts.pop(pid, None)
+        try:
+            os.unlink(path)
+        except OSError:
+            pass  # another user's: theirs to remove
+
+
+def _uses_of(pid: int, path: str) -> list[Use]:
+    try:
+        with open(path, encoding="utf-8", errors="replace") as f:
+            lines = f.read(65536).splitlines()
+    except OSError:
+        return []
+    return [use for use in (_use_of(pid, line.split()) for line in lines) if use is not None]
+
+
+def _use_of(pid: int, words: list[str]) -> Use | None:
+    """One line of a use file; None for anything that is not one."""
+    if not 2 <= len(words) <= 3 or not all(word.isdecimal() for word in words[1:]):
+        return None
+    return Use(pid, words[0], int(words[1]), int(words[2]) if len(words) == 3 else 0)
+
+
+class Claims:
+    """The live claims of a lease directory, and those that ended lately."""
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+        self._known: dict[str, _Tracked] = {}
+
+    def look(self, free_lag: float, stats: dict[int, proc.Stat]) -> list[Held]:
+        """The claims now, but those of the sessions in `stats`, to which it adds the holders."""
+        now, speaking = boottime(), {stat.sid for stat in stats.values()}
+        held = []
+        for known in self._listed():
+            holder = known.check(now)
+            if holder is not None:
+                stats[holder.pid] = holder
+                if known.claim.sid not in speaking:
+                    held.append(Held(known.claim.uuid, known.claim.mib, holder.pid, now - known.born_at))
+        return held + self._ended(free_lag, now)
+
+    def _listed(self) -> list[_Tracked]:
+        try:
+            names = os.listdir(self._path)
+        except OSError:
+            names = []  # no lease was ever taken
+        listed = []
+        for name in names:
+            known = self._known.get(name) or _track(self._path, name)
+            if known is not None:
+                self._known[name] = known
+                listed.append(known)
+        for name in self._known.keys() - set(names):
+            self._known[name].close()
+        return listed
+
+    def _ended(self, free_lag: float, now: float) -> list[Held]:
+        ghosts = []
+        for name, known in list(self._known.items()):
+            if known.fd >= 0:
+                continue
+            known.ended_at = known.ended_at or now
+            if known.born_at == 0.0 or now - known.ended_at >= free_lag:
+                del self._known[name]
+                continue
+            claim, age = known.claim, known.ended_at - known.born_at
+            ghosts.append(Held(claim.uuid, claim.mib, claim.sid, age, now - known.ended_at))
+        return ghosts
+
+
+class _Tracked:
+    """A claim whose file is kept open, for a try of its lock is all that a look at it then costs."""
+
+    def __init__(self, claim: claim_names.Claim, fd: int) -> None:
+        self.claim = claim
+        self.fd = fd
+        self.born_at = 0.0  # 0: no holder was seen yet
+        self.ended_at = 0.0  # 0: it lives
+        self._holder: proc.Stat | None = None
+        self._next_check_at = 0.0
+
+    def check(self, now: float) -> proc.Stat | None:
+        """Who holds it: a process of its session while it is locked. (A lock alone may be a mere test of it.)"""
+        if self.fd < 0 or not _is_locked(self.fd):
+            self.close()
+            return None
+        if now >= self._next_check_at:
+            self._holder = _member(self.claim.sid)
+            self._next_check_at = now + (_HOLDER_CHECK if self._holder else _NO_HOLDER_CHECK)
+            if self._holder is not None and self.born_at == 0.0:
+                self.born_at = now - _age(self.fd, self._holder, now)
+        return self._holder
+
+    def close(self) -> None:
+        if self.fd >= 0:
+            os.close(self.fd)
+            self.fd = -1
+
+
+_HOLDER_CHECK = 0.1  # s; who holds a lock that is held changes only when a leader dies before its session
+_NO_HOLDER_CHECK = 1.0  # s; reading all of /proc takes milliseconds
+
+
+def _track(path: str, name: str) -> _Tracked | None:
+    claim = claim_names.parse(name)
+    if claim is None:
+        return None
+    try:
+        fd = os.open(os.path.join(path, name), os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError:
+        return None
+    return _Tracked(claim, fd)
+
+
+def _is_locked(fd: int) -> bool:
+    """A shared try-lock: two who test at once do not see each other. Who gets it must close the file."""
+    try:
+        fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except OSError as e:
+        return e.errno == errno.EWOULDBLOCK
+    return False
+
+
+def _member(sid: int) -> proc.Stat | None:
+    """The session's leader, or another process of it where the leader has died and the lock lives on."""
+    leader = _alive(sid)
+    if leader is not None:
+        return leader
+    return next((stat for stat in map(_alive, proc.pids()) if stat is not None and stat.sid == sid), None)
+
+
+def _alive(pid: int) -> proc.Stat | None:
+    stat = proc.stat(pid)
+    return None if stat is None or stat.state in "ZX" else stat
+
+
+def _age(fd: int, holder: proc.Stat, now: float) -> float:
+    age = time.time() - os.fstat(fd).st_mtime
+    return max(0.0, min(age, now - holder.ticks / os.sysconf("SC_CLK_TCK")))
+
+
+def version(path: str | None) -> tuple[int, int, int] | None:
+    if path is None:
+        return None
+    try:
+        s = os.stat(path)
+    except OSError:
+        return None
+    return s.st_mtime_ns, s.st_size, s.st_ino
+
+
+def _make_shared(path: str) -> None:
+    try:
+        os.mkdir(path)
+        os.chmod(path, 0o1777)  # like /tmp: anyone may say what they use; a private parent keeps others out
+    except FileExistsError:
+        pass
+
+
+def _began(path: str) -> float:
+    """The world's time zero, which the first of all its probes sets."""
+    file, boot = os.path.join(path, "began"), proc.boot_id()
+    for _ in range(3):
+        found = _read_began(file)
+        if found is not None and found[0] == boot:
+            return found[1]
+        if found is not None:
+            os.unlink(file)  # of an earlier boot: its BOOTTIME means nothing now
+        _write_began(path, file, f"{boot} {boottime():.6f}\n")
+    raise OSError(errno.EIO, "cannot be made or read", file)
+
+
+def _read_began(file: str) -> tuple[str, float] | None:
+    try:
+        with open(file) as f:
+            boot, _, second = f.read().partition(" ")
+        return boot, float(second)
+    except FileNotFoundError:
+        return None
+    except ValueError:
+        return "", 0.0
+
+
+def _write_began(path: str, file: str, text: str) -> None:
+    """Links a finished file into place: who comes second finds it whole."""
+    fd, temporary = tempfile.mkstemp(prefix=".began-", dir=path)
+    try:
+        os.fchmod(fd, 0o644)
+        os.write(fd, text.encode())
+        os.link(temporary, file)
+    except FileExistsError:
+        pass
+    finally:
+        os.close(fd)
+        os.unlink(temporary)
+
+
+def boottime() -> float:
+    return time.clock_gettime(time.CLOCK_BOOTTIME)
+
+
+def _home() -> str:
+    state = os.environ.get("XDG_STATE_HOME") or os.path.expanduser("~/.local/state")
+    return os.environ.get("JOSTLE_HOME") or os.path.join(state, "jostle")
+
+
+def world_dir() -> str:
+    return os.environ.get("JOSTLE_SIM_DIR") or os.path.join(_home(), "sim")
+
+
+def lease_dir() -> str:
+    return os.environ.get("JOSTLE_LEASE_DIR") or os.path.join(_home(), "leases")

@@ -1,0 +1,178 @@
+"""Reading the store without the engine: read-only, by any process of the same user, while the engine writes.
+
+Rows come out as the dictionaries of the JSON contract (docs/json.md). A home without a database reads as empty.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sqlite3
+from collections.abc import Iterable
+from typing import Any
+
+from jostle.errors import JostleError
+
+NAME = "jostle.db"
+UNFINISHED = ("queued", "starting", "running", "stopping")
+
+JOB = """SELECT j.id, j.name, j.queue, j.batch, j.state, j.intent, j.attempt, j.retries, j.exit_code, j.error_type,
+    j.submitted_at, j.started_at, j.ended_at, j.reason, j.commands, j.memory_mib, j.gpus_min, j.gpus_max, j.shape, j.ready,
+    j.priority, j.tags, j.begin_at, j.not_before, j.time_limit, j.workdir, j.log, j.retry, j.share, j.retry_of, j.place,
+    CASE WHEN j.attempt THEN (SELECT group_concat(idx || '=' || uuid) FROM lease WHERE job = j.id AND n = j.attempt) END AS leases
+    FROM job j"""
+
+RUN = """SELECT r.n, r.uni_id, r.state, r.shim_pid, r.started_at, r.ended_at, r.exit_code, r.signal, r.error_type, r.outcome,
+    r.log, r.peak_mib, r.rss_mib, r.memory_mib, r.leftovers,
+    (SELECT group_concat(idx || '=' || uuid) FROM lease WHERE job = r.job AND n = r.n) AS leases
+    FROM run r WHERE r.job = ? ORDER BY r.n"""
+
+
+class Reader:
+    def __init__(self, home: str) -> None:
+        self.path = os.path.join(home, NAME)
+        self.db: sqlite3.Connection | None = None
+        if os.path.exists(self.path):
+            from urllib.parse import quote
+
+            self.db = sqlite3.connect(f"file:{quote(self.path)}?mode=ro", uri=True, isolation_level=None, timeout=5)
+            self.db.row_factory = sqlite3.Row
+
+    def _all(self, sql: str, args: Iterable[Any] = ()) -> list[sqlite3.Row]:
+        if self.db is None:
+            return []
+        try:
+            return self.db.execute(sql, tuple(args)).fetchall()
+        except sqlite3.DatabaseError as e:
+            raise JostleError(f"{self.path} cannot be read ({e}): `jostle doctor` tells what is wrong with it") from e
+
+    def jobs(
+        self,
+        ids: Iterable[int] | None = None,
+        batch: int | None = None,
+        states: Iterable[str] | None = None,
+        finished_since: float | None = None,
+        newest: int | None = None,
+    ) -> list[dict[str, Any]]:
+        """In order of id. `finished_since` keeps the unfinished and what ended since then; `newest` the last so many."""
+        where: list[str] = []
+        args: list[Any] = []
+        if ids is not None:
+            wanted = list(ids)
+            where.append(f"j.id IN ({','.join(map(str, map(int, wanted)))})")
+        if batch is not None:
+            where.append("j.batch = ?")
+            args.append(batch)
+        if states is not None:
+            listed = list(states)
+            where.append(f"j.state IN ({','.join('?' * len(listed))})")
+            args += listed
+        if finished_since is not None:
+            # two index look-ups instead of a walk over everything that ever ended
+            where.append(
+                "j.id IN (SELECT id FROM job WHERE state IN ('queued', 'starting', 'running', 'stopping') "
+                "UNION ALL SELECT id FROM job WHERE ended_at >= ?)"
+            )
+            args.append(finished_since)
+        sql = JOB + (" WHERE " + " AND ".join(where) if where else "")
+        sql += " ORDER BY j.id" + (" DESC LIMIT ?" if newest is not None else "")
+        if newest is not None:
+            args.append(newest)
+        rows = [job_row(r) for r in self._all(sql, args)]
+        return rows[::-1] if newest is not None else rows
+
+    def job(self, id: int) -> dict[str, Any] | None:
+        rows = self.jobs(ids=[id])
+        return rows[0] if rows else None
+
+    def runs(self, id: int) -> list[dict[str, Any]]:
+        found = []
+        for r in self._all(RUN, (id,)):
+            row = dict(r)
+            row["gpus"], row["gpu_uuids"] = cards(row.pop("leases"))
+            row["leftovers"] = json.loads(row["leftovers"]) if row["leftovers"] else []
+            found.append(row)
+        return found
+
+    def events(self, job: int | None = None, after: int = 0, limit: int = 1000) -> list[dict[str, Any]]:
+        where, args = ("AND job = ?", (after, job, limit)) if job is not None else ("", (after, limit))
+        rows = self._all(f"SELECT * FROM event WHERE seq > ? {where} ORDER BY seq LIMIT ?", args)
+        return [event_row(r) for r in rows]
+
+    def batch(self, id: int) -> dict[str, Any] | None:
+        rows = self._all("SELECT id, key, name, policy, submitted_at FROM batch WHERE id = ?", (id,))
+        return {**rows[0], "policy": json.loads(rows[0]["policy"])} if rows else None
+
+    def batches(self) -> list[dict[str, Any]]:
+        return [dict(r) for r in self._all("SELECT id, key, name, submitted_at FROM batch ORDER BY id")]
+
+    def unfinished_batch(self, key: str) -> int | None:
+        """The newest batch of this key that still has something to do."""
+        rows = self._all(
+            """SELECT b.id FROM batch b WHERE b.key = ? AND EXISTS (SELECT 1 FROM job j WHERE j.batch = b.id
+               AND j.state IN ('queued', 'starting', 'running', 'stopping')) ORDER BY b.id DESC LIMIT 1""",
+            (key,),
+        )
+        return rows[0][0] if rows else None
+
+    def counts(self, batch: int | None = None) -> dict[str, int]:
+        where, args = ("WHERE batch = ?", (batch,)) if batch is not None else ("", ())
+        return {r[0]: r[1] for r in self._all(f"SELECT state, count(*) FROM job {where} GROUP BY state", args)}
+
+    def last_id(self) -> int | None:
+        rows = self._all("SELECT max(id) FROM job")
+        return rows[0][0] if rows else None
+
+    def last_seq(self) -> int:
+        rows = self._all("SELECT coalesce(max(seq), 0) FROM event")
+        return rows[0][0] if rows else 0
+
+    def needs(self, id: int) -> list[dict[str, Any]]:
+        """The jobs it comes after, and how they stand."""
+        return [dict(r) for r in self._all(
+            "SELECT d.needs AS id, d.any, j.state, j.name FROM dep d JOIN job j ON j.id = d.needs WHERE d.job = ?", (id,))]  # fmt: skip
+
+    def ahead(self, id: int) -> tuple[int, int | None]:
+        """How many of its queue come before it, and the first of them."""
+        rows = self._all(
+            """SELECT count(*), min(o.place), o.id FROM job j JOIN job o ON o.queue = j.queue
+               AND o.state IN ('queued', 'starting', 'running', 'stopping') AND (o.place, o.id) < (j.place, j.id) WHERE j.id = ?""",
+            (id,),
+        )
+        return (rows[0][0], rows[0][2]) if rows and rows[0][0] else (0, None)
+
+    def alike(self, shape: int, id: int) -> int:
+        """How many ready jobs of the same shape stand before it."""
+        rows = self._all(
+            "SELECT count(*) FROM job WHERE ready = 1 AND shape = ? AND sort < (SELECT sort FROM job WHERE id = ?)", (shape, id)
+        )
+        return rows[0][0] if rows else 0
+
+
+def cards(leases: str | None) -> tuple[list[int], list[str]]:
+    pairs = sorted((int(i), uuid) for i, _, uuid in (part.partition("=") for part in leases.split(","))) if leases else []
+    return [i for i, _ in pairs], [uuid for _, uuid in pairs]
+
+
+def job_row(r: sqlite3.Row) -> dict[str, Any]:
+    row = dict(r)
+    row["gpus"], row["gpu_uuids"] = cards(row.pop("leases"))
+    row["gpu_request"] = [row.pop("gpus_min"), row.pop("gpus_max")]
+    row["commands"] = [c if isinstance(c, str) else joined(c) for c in json.loads(row["commands"])]
+    row["tags"] = json.loads(row["tags"])
+    row["retry"] = json.loads(row["retry"]) if row["retry"] else None
+    row["share"] = bool(row["share"])
+    row["reason"] = json.loads(row["reason"]) if row["reason"] else None
+    return row
+
+
+def joined(argv: list[str]) -> str:
+    import shlex
+
+    return shlex.join(argv)
+
+
+def event_row(r: sqlite3.Row) -> dict[str, Any]:
+    row = dict(r)
+    row["data"] = json.loads(row["data"]) if row["data"] else {}
+    return row

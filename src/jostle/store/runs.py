@@ -1,0 +1,117 @@
+"""Runs in the store: begun, running, ended, queued again. Every function works inside the caller's transaction."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from jostle.core.model import Exit, RunId
+from jostle.store.jobs import after_end, refresh, reshape
+from jostle.store.store import Store
+
+Row = Mapping[str, Any]
+
+JOB_FOR_START = """SELECT j.id, j.batch, j.name, j.queue, j.attempt, j.retries, j.commands, j.env, j.workdir, j.log, j.time_limit,
+    j.retry, j.leftovers, c.data AS context FROM job j JOIN context c ON c.id = j.context WHERE j.id = ?"""
+
+
+def job_to_start(store: Store, id: int) -> dict[str, Any]:
+    cursor = store.db.execute(JOB_FOR_START, (id,))
+    names = [d[0] for d in cursor.description]
+    return dict(zip(names, cursor.fetchone(), strict=True))
+
+
+def begin(
+    store: Store, run: RunId, *, batch: int, uni_id: str, boot: str, shim: tuple[int, int], memory_mib: int | None,
+    share: bool, log: str, leases: Sequence[tuple[str, int, int | None, int]], at: float, now: float,
+) -> None:  # fmt: skip
+    """The run is recorded before anything is started."""
+    job, n = run
+    store.db.execute("UPDATE job SET state = 'starting', ready = 0, attempt = ?, started_at = ?, reason = NULL WHERE id = ?", (n, at, job))
+    store.db.execute(
+        """INSERT INTO run (job, n, uni_id, state, boot, shim_pid, shim_ticks, memory_mib, share, log, clock_at, started_at)
+           VALUES (?, ?, ?, 'starting', ?, ?, ?, ?, ?, ?, ?, ?)""",
+        (job, n, uni_id, boot, *shim, memory_mib, int(share), log, now, at),
+    )
+    store.db.executemany(
+        "INSERT INTO lease (job, n, uuid, idx, mib, used_at_start) VALUES (?, ?, ?, ?, ?, ?)",
+        [(job, n, *lease) for lease in leases],
+    )
+    store.event(at, "starting", batch=batch, job=job, run=n, gpus=[lease[1] for lease in leases])
+
+
+def running(store: Store, run: RunId, batch: int, at: float) -> None:
+    job, n = run
+    store.db.execute("UPDATE run SET state = 'running' WHERE job = ? AND n = ? AND state = 'starting'", (job, n))
+    store.db.execute("UPDATE job SET state = 'running' WHERE id = ? AND state = 'starting'", (job,))
+    store.event(at, "running", batch=batch, job=job, run=n)
+
+
+def stopping(store: Store, run: RunId, batch: int, at: float) -> None:
+    job, n = run
+    store.db.execute("UPDATE run SET state = 'stopping' WHERE job = ? AND n = ? AND state <> 'ended'", (job, n))
+    store.db.execute("UPDATE job SET state = 'stopping' WHERE id = ? AND state IN ('starting', 'running')", (job,))
+    store.event(at, "stopping", batch=batch, job=job, run=n)
+
+
+def _end(store: Store, run: RunId, outcome: str, exit: Exit, error_type: str | None, peak_mib: int, at: float) -> None:
+    store.db.execute(
+        """UPDATE run SET state = 'ended', outcome = ?, exit_code = ?, signal = ?, error_type = ?, ended_at = ?, peak_mib = ?,
+           rss_mib = ?, leftovers = ? WHERE job = ? AND n = ?""",
+        (outcome, exit.code, exit.signal, error_type, exit.ended_at or at, peak_mib or None, exit.rss_mib,
+         json.dumps(exit.leftovers) if exit.leftovers else None, *run),
+    )  # fmt: skip
+
+
+def finish(
+    store: Store, run: RunId, *, state: str, exit: Exit, error_type: str | None, reason: Row | None, peak_mib: int, failed: bool,
+    at: float, now: float,
+) -> None:  # fmt: skip
+    """The run has ended, and its job with it."""
+    _end(store, run, state, exit, error_type, peak_mib, at)
+    store.db.execute(
+        """UPDATE job SET state = ?, exit_code = ?, error_type = ?, reason = ?, ended_at = ?, retries = retries + ?, ready = 0
+           WHERE id = ?""",
+        (state, exit.code, error_type, json.dumps(reason) if reason else None, exit.ended_at or at, int(failed), run[0]),
+    )
+    after_end(store, run[0], state, at=at, now=now, exit_code=exit.code, error_type=error_type, reason=reason)
+
+
+def requeue(
+    store: Store, run: RunId, *, outcome: str, exit: Exit, counts: bool, not_before: float, error_type: str | None,
+    memory_mib: int | None, avoid: str | None, reason: Row | None, peak_mib: int, at: float, now: float,
+) -> None:  # fmt: skip
+    """The run has ended or never began; its job waits again, at the same place."""
+    job, n = run
+    _end(store, run, outcome, exit, error_type, peak_mib, at)
+    row = store.db.execute("SELECT batch, avoid FROM job WHERE id = ?", (job,)).fetchone()
+    avoided = json.loads(row[1])
+    if avoid is not None and avoid not in avoided:
+        avoided.append(avoid)
+    store.db.execute(
+        """UPDATE job SET state = 'queued', not_before = ?, retries = retries + ?, exit_code = ?, error_type = ?, reason = ?,
+           memory_mib = ?, avoid = ? WHERE id = ?""",
+        (not_before, int(counts), exit.code, error_type, json.dumps(reason) if reason else None, memory_mib,
+         json.dumps(avoided), job),
+    )  # fmt: skip
+    reshape(store, job)
+    store.event(at, "requeued", batch=row[0], job=job, run=n, outcome=outcome, error_type=error_type, exit_code=exit.code,
+                reason=reason)  # fmt: skip
+    refresh(store, job, now)
+
+
+OPEN = """SELECT r.job, r.n, r.uni_id, r.state, r.boot, r.shim_pid, r.shim_ticks, r.memory_mib, r.share, r.log, r.clock_at, r.started_at,
+    j.batch, j.intent, j.time_limit, j.retries, j.retry FROM run r JOIN job j ON j.id = r.job WHERE r.state <> 'ended'"""
+
+
+def open_runs(store: Store) -> list[dict[str, Any]]:
+    """Every run that may be alive, with its leases."""
+    cursor = store.db.execute(OPEN)
+    names = [d[0] for d in cursor.description]
+    rows = [dict(zip(names, values, strict=True)) for values in cursor.fetchall()]
+    for row in rows:
+        row["leases"] = store.db.execute(
+            "SELECT uuid, idx, mib, used_at_start FROM lease WHERE job = ? AND n = ? ORDER BY idx", (row["job"], row["n"])
+        ).fetchall()
+    return rows

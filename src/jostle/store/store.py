@@ -1,0 +1,212 @@
+"""The store: one SQLite file, one writing connection. Opening, checking, migrating, transactions, events.
+
+Rules: a commit that returned is durable (WAL, synchronous=FULL). A database that is damaged, newer than we are, or open to
+others is refused with a sentence that says what to do; it is never replaced by an empty one. Files are 0600 at every instant.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import sqlite3
+import time
+from collections.abc import Iterator
+from typing import Any
+
+from jostle.errors import Damaged, DiskFull, Forbidden, JostleError
+from jostle.failpoint import failpoint
+from jostle.store.private import check_private
+
+NAME = "jostle.db"
+MIGRATIONS: list[str] = ["schema.sql"]
+"""Script k brings a database from version k to k+1."""
+
+CHECK_BELOW = 32 << 20
+"""A whole integrity check of a larger file would keep people waiting at each start."""
+
+
+def script(name: str) -> str:
+    with open(os.path.join(os.path.dirname(__file__), name), encoding="utf-8") as f:  # importlib.resources costs 20 ms
+        return f.read()
+
+
+def version() -> int:
+    return len(MIGRATIONS)
+
+
+def damaged(path: str, what: object) -> Damaged:
+    return Damaged(
+        f"the database {path} is damaged ({what}). It was left as it is; "
+        "`jostle doctor --salvage` writes what can be read of it into a new one"
+    )
+
+
+class Store:
+    """The writing connection."""
+
+    def __init__(self, home: str) -> None:
+        self.path = os.path.join(home, NAME)
+        check_private(home)
+        if not os.path.lexists(self.path):
+            refuse_to_begin_anew(home)
+            create(self.path)
+        check_private(self.path)
+        self.db = connect(self.path)
+        try:
+            self._check()
+            migrate(self.db, self.path)
+            next_id, next_batch = self.db.execute(
+                "SELECT (SELECT max(id) FROM job), (SELECT max(id) FROM batch)"
+            ).fetchone()
+        except sqlite3.DatabaseError as e:
+            self.db.close()
+            raise translated(e, self.path) from e
+        except JostleError:
+            self.db.close()
+            raise
+        self.next_job: int = (next_id or 0) + 1
+        self.next_batch: int = (next_batch or 0) + 1
+        self.generation = 0  # grows with each commit: what was read at the same generation still holds
+        self.shapes: dict[str, int] = {}
+
+    def _check(self) -> None:
+        found = self.db.execute("PRAGMA user_version").fetchone()[0]
+        if found > version():
+            raise Damaged(
+                f"{self.path} was written by a newer jostle (schema {found}, this one knows {version()}): "
+                "upgrade jostle, or point JOSTLE_HOME elsewhere"
+            )
+        if os.path.getsize(self.path) < CHECK_BELOW:
+            answer = self.db.execute("PRAGMA quick_check(1)").fetchone()[0]
+            if answer != "ok":
+                raise damaged(self.path, answer)
+
+    def close(self) -> None:
+        with contextlib.suppress(sqlite3.Error):
+            self.db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        self.db.close()
+
+    @contextlib.contextmanager
+    def transaction(self) -> Iterator[sqlite3.Connection]:
+        """All or nothing; what it returns from is on the disk."""
+        try:
+            self.db.execute("BEGIN IMMEDIATE")
+            try:
+                yield self.db
+                failpoint("store.before_commit")
+                self.db.execute("COMMIT")
+                self.generation += 1
+            except BaseException:
+                self.shapes.clear()  # some may have been made in what is now undone
+                if self.db.in_transaction:
+                    self.db.execute("ROLLBACK")
+                raise
+        except sqlite3.IntegrityError:
+            raise
+        except sqlite3.DatabaseError as e:
+            raise translated(e, self.path) from e
+        failpoint("store.after_commit")
+
+    def event(
+        self, at: float, kind: str, *, batch: int | None = None, job: int | None = None, run: int | None = None, **data: Any
+    ) -> None:
+        self.db.execute(
+            "INSERT INTO event (at, kind, batch, job, run, data) VALUES (?, ?, ?, ?, ?, ?)",
+            (at, kind, batch, job, run, json.dumps(data) if data else None),
+        )
+
+    def last_seq(self) -> int:
+        return int(self.db.execute("SELECT coalesce(max(seq), 0) FROM event").fetchone()[0])
+
+    def get(self, key: str, default: Any = None) -> Any:
+        row = self.db.execute("SELECT value FROM meta WHERE key = ?", (key,)).fetchone()
+        return json.loads(row[0]) if row else default
+
+    def put(self, key: str, value: Any) -> None:
+        self.db.execute(
+            "INSERT INTO meta (key, value) VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value",
+            (key, json.dumps(value)),
+        )
+
+    def checkpoint(self) -> None:
+        """Moves the journal into the file while nothing is in a hurry."""
+        with contextlib.suppress(sqlite3.OperationalError, OSError):
+            if os.path.getsize(self.path + "-wal") > 4 << 20:
+                self.db.execute("PRAGMA wal_checkpoint(PASSIVE)")
+
+
+def connect(path: str) -> sqlite3.Connection:
+    try:
+        db = sqlite3.connect(f"file:{quoted(path)}?mode=rw", uri=True, isolation_level=None, cached_statements=400, timeout=5)
+        db.execute("PRAGMA journal_mode = WAL")
+        db.execute("PRAGMA synchronous = FULL")
+        db.execute("PRAGMA wal_autocheckpoint = 8000")  # a backstop: Store.checkpoint works at quieter times
+        db.execute("PRAGMA foreign_keys = OFF")  # rows are never deleted before their dependants
+    except sqlite3.DatabaseError as e:
+        raise translated(e, path) from e
+    return db
+
+
+def quoted(path: str) -> str:
+    from urllib.parse import quote
+
+    return quote(path)
+
+
+def translated(e: sqlite3.DatabaseError, path: str) -> JostleError:
+    text = str(e)
+    if "full" in text:
+        return DiskFull(f"no space left for {path}: nothing was recorded; free some and it goes on by itself")
+    if "readonly" in text or "unable to open" in text:
+        return Forbidden(f"{path} cannot be written ({text}): check the file system and `chmod 600 {path}`")
+    if "disk I/O error" in text:
+        return DiskFull(f"the disk under {path} reports an error ({text}): nothing was recorded")
+    return damaged(path, text)
+
+
+def refuse_to_begin_anew(home: str) -> None:
+    runs = os.path.join(home, "runs")
+    if os.path.isdir(runs) and os.listdir(runs):
+        raise Damaged(
+            f"{home} holds runs but its database {NAME} is missing: put it back, "
+            f"or move {runs} away if you mean to begin anew"
+        )
+
+
+def create(path: str) -> None:
+    """The file appears under its name only with its tables in it, so an empty file is always damage."""
+    new = f"{path}.new-{os.getpid()}"
+    os.close(os.open(new, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+    try:
+        db = sqlite3.connect(new, isolation_level=None)
+        apply(db, 0)
+        db.close()
+        fd = os.open(new, os.O_RDONLY)
+        os.fsync(fd)
+        os.close(fd)
+        os.rename(new, path)
+    except sqlite3.DatabaseError as e:
+        os.unlink(new)
+        raise translated(e, path) from e
+
+
+def apply(db: sqlite3.Connection, since: int) -> None:
+    """Runs the migrations after `since` in one transaction."""
+    steps = "\n".join(script(name) for name in MIGRATIONS[since:])
+    db.executescript(f"BEGIN IMMEDIATE;\n{steps}\nPRAGMA user_version = {version()};")
+    failpoint("store.mid_migration")
+    db.execute("COMMIT")
+
+
+def migrate(db: sqlite3.Connection, path: str) -> None:
+    found = db.execute("PRAGMA user_version").fetchone()[0]
+    if found == 0:
+        raise damaged(path, "it has no tables")
+    if found == version():
+        return
+    backup = f"{path}.schema{found}-{int(time.time())}"
+    os.close(os.open(backup, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+    with contextlib.closing(sqlite3.connect(backup)) as copy:
+        db.backup(copy)
+    apply(db, found)

@@ -1,0 +1,100 @@
+"""A driver for tests on hosts without one: builds the C stand-in and writes its hardware from a scenario's reading.
+
+The probe under test loads it as the real binding does, by LD_LIBRARY_PATH, in a process of its own.
+"""
+
+from __future__ import annotations
+
+import atexit
+import functools
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterable, Sequence
+
+import pytest
+
+from jostle.probes.scenario import Scenario
+from jostle.probes.sim import Held, Use, reading
+from jostle.probes.snapshot import Gpu, Proc
+
+_SOURCE = os.path.join(os.path.dirname(__file__), "fakenvml.c")
+_ERRORS = {"lost": 15, "unreadable": 999}
+MISMATCH = 18
+
+
+@functools.cache
+def library_dir(process_version: int = 3) -> str:
+    """A directory with the stand-in, built once per test run; skips the test where there is no C compiler."""
+    compiler = next((found for name in ("cc", "gcc", "clang") if (found := shutil.which(name))), None)
+    if compiler is None:
+        pytest.skip("no C compiler (cc, gcc or clang): the NVML stand-in cannot be built")
+    path = tempfile.mkdtemp(prefix="fakenvml-")
+    atexit.register(shutil.rmtree, path, ignore_errors=True)
+    flags = ["-std=gnu11", "-O1", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC", "-fvisibility=hidden"]
+    target = os.path.join(path, "libnvidia-ml.so.1")
+    command = [compiler, *flags, f"-DPROCESS_VERSION={process_version}", "-o", target, _SOURCE]
+    subprocess.run(command, check=True, timeout=60)
+    return path
+
+
+class Driver:
+    """The stand-in with hardware that a test may change at any time."""
+
+    def __init__(self, directory: str, process_version: int = 3) -> None:
+        self._library = library_dir(process_version)
+        self._state = os.path.join(directory, "nvml.state")
+
+    @property
+    def env(self) -> dict[str, str]:
+        return {"LD_LIBRARY_PATH": self._library, "FAKE_NVML_STATE": self._state}
+
+    def show(
+        self,
+        scenario: Scenario,
+        t: float = 0.0,
+        claims: Iterable[Held] = (),
+        uses: Iterable[Use] = (),
+        *,
+        extra: Sequence[str] = (),
+    ) -> None:
+        """Makes the hardware what the simulator would show at this time."""
+        init = [f"init {MISMATCH}"] if any(w.holds(scenario.when(t)) for w in scenario.mismatch) else []
+        hang = ["hang nvmlDeviceGetCount"] if any(w.holds(scenario.when(t)) for w in scenario.hang) else []
+        self.write([*init, *hang, *lines(reading(scenario, t, claims, uses)), *extra])
+
+    def write(self, state: Iterable[str]) -> None:
+        temporary = self._state + ".new"
+        with open(temporary, "w") as f:
+            f.write("\n".join(state) + "\n")
+        os.replace(temporary, self._state)
+
+
+def lines(gpus: Sequence[Gpu]) -> list[str]:
+    """The stand-in's state for a reading."""
+    found = []
+    for gpu in gpus:
+        if gpu["mig_slice"]:
+            continue
+        size = f"{gpu['total_mib']} {gpu['used_mib']}"
+        found.append(f"gpu {gpu['uuid']} {size} {gpu['utilization'] or 0} {gpu['name']}")
+        if gpu["state"] in _ERRORS:
+            found.append(f"error {_ERRORS[gpu['state']]}")
+        found += [_process(who) for who in gpu["procs"]]
+        if gpu["state"] == "mig":
+            found += ["mig", *_slices(gpu["uuid"], gpus)]
+    return found
+
+
+def _slices(parent: str, gpus: Sequence[Gpu]) -> list[str]:
+    found = []
+    for gpu in gpus:
+        if gpu["mig_slice"] and gpu["uuid"].startswith(parent.replace("GPU-", "MIG-") + "-"):
+            found.append(f"slice {gpu['uuid']} {gpu['total_mib']} {gpu['used_mib']} {gpu['name']}")
+            found += [_process(who) for who in gpu["procs"]]
+    return found
+
+
+def _process(who: Proc, kind: str = "C") -> str:
+    return f"proc {who['pid']} {'-' if who['used_mib'] is None else who['used_mib']} {kind}"
