@@ -58,7 +58,8 @@ class Scene:
             out.seek(0)
             text = out.read()
         if done.returncode:
-            raise RuntimeError(f"{' '.join(argv)[:120]} gave {done.returncode}: {text[-300:].decode(errors='replace')}")
+            last = (text.decode(errors="replace").strip().splitlines() or ["without a word"])[-1]
+            raise RuntimeError(f"{' '.join(argv)[:120]} gave {done.returncode}: {last}")
         return text
 
     def timed(self, argv: list[str], timeout: float = 60.0) -> float:

@@ -78,8 +78,12 @@ def holder(home: str) -> str:
 
 
 def serve(home: str, spec: str, settings: dict[str, Any], ready: int, permanent: bool) -> None:
+    from jostle import config
+    from jostle.backends.local import Local
+    from jostle.engine.clock import Clock
     from jostle.engine.engine import Engine
     from jostle.engine.loop import Loop
+    from jostle.engine.probing import ProbeProcess
     from jostle.engine.service import Service
     from jostle.store.store import Store
 
@@ -88,16 +92,20 @@ def serve(home: str, spec: str, settings: dict[str, Any], ready: int, permanent:
     spec = spec or store.get("spec") or "nvml"
     with store.transaction():
         store.put("spec", spec)
-    engine = Engine(home=home, spec=spec, store=store, loop=loop, settings=settings)
-    service = Service(engine, permanent=permanent)
+    leases = config.lease_dir(home, spec)
+    engine = Engine(home=home, spec=spec, lease_dir=leases, store=store, clock=Clock(store), settings=settings)
+    service = Service(engine, loop, permanent=permanent)
     wake = signals(loop, service)
-    engine.open()
+    env = {**os.environ, "JOSTLE_SIM_DIR": config.sim_dir(home), "JOSTLE_LEASE_DIR": leases, "JOSTLE_HOME": home}
+    engine.open(
+        Local(home=home, lease_dir=leases, watcher=loop, changed=engine.changed), ProbeProcess(loop, spec, env, engine.heard)
+    )
     service.server.open()
     gc.freeze()  # what lives as long as the engine need not be looked through again
     log(f"engine of {home} is up with {spec}")
     tell(ready, "ready")
     try:
-        turn(engine, service)
+        turn(loop, engine, service)
     finally:
         service.server.close()
         engine.close()
@@ -121,7 +129,7 @@ def signals(loop: Any, service: Any) -> int:
     return w
 
 
-def turn(engine: Any, service: Any) -> None:
+def turn(loop: Any, engine: Any, service: Any) -> None:
     """The loop itself: requests, ticks, housekeeping, and waiting for whichever comes first."""
     due = 0.0
     while True:
@@ -135,7 +143,7 @@ def turn(engine: Any, service: Any) -> None:
         if service.finished(now):
             return
         waits = [due] + [at for at in (engine.tick_at, engine.relook_at) if at is not None]
-        engine.loop.wait(0.0 if service.pending else max(0.0, min(waits) - engine.clock.now()))
+        loop.wait(0.0 if service.pending else max(0.0, min(waits) - engine.clock.now()))
 
 
 if __name__ == "__main__":

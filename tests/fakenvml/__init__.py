@@ -32,7 +32,7 @@ def library_dir(process_version: int = 3) -> str:
         pytest.skip("no C compiler (cc, gcc or clang): the NVML stand-in cannot be built")
     path = tempfile.mkdtemp(prefix="fakenvml-")
     atexit.register(shutil.rmtree, path, ignore_errors=True)
-    flags = ["-std=gnu11", "-O1", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC", "-fvisibility=hidden"]
+    flags = ["-std=gnu11", "-O0", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC", "-fvisibility=hidden"]
     target = os.path.join(path, "libnvidia-ml.so.1")
     command = [compiler, *flags, f"-DPROCESS_VERSION={process_version}", "-o", target, _SOURCE]
     subprocess.run(command, check=True, timeout=60)

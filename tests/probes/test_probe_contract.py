@@ -6,7 +6,7 @@ import os
 import signal
 from typing import Any
 
-from conftest import Place, World
+from probing import Place, World
 
 from jostle import proc
 
@@ -117,9 +117,7 @@ def test_a_hanging_driver_gives_no_answer_and_can_be_killed(world: World) -> Non
 
 def test_mig_slices_are_gpus_and_their_parent_is_not(world: World) -> None:
     text = (
-        "gpus: {count: 3, total: 40GiB}\n"
-        "mig: [{gpu: 1, slices: [20GiB, 10GiB]}]\n"
-        "strangers: [{user: eve, gpu: 4, used: 3GiB}]\n"
+        "gpus: {count: 3, total: 40GiB}\nmig: [{gpu: 1, slices: [20GiB, 10GiB]}]\nstrangers: [{user: eve, gpu: 4, used: 3GiB}]\n"
     )
     probe = world.probe(text)
     snapshot = probe.look()

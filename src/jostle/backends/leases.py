@@ -14,7 +14,7 @@ import fcntl
 import hashlib
 import os
 import stat
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from jostle.core import claims
@@ -134,15 +134,89 @@ def _unlink(path: str, inode: int | None = None) -> None:
         pass  # gone already, or not ours to remove
 
 
-def names(directory: str) -> Iterator[tuple[str, int]]:
+class Directory:
+    """The claims of everybody, as one home sees them."""
+
+    def __init__(self, path: str, home: str) -> None:
+        self.path, self.home = path, home
+        self.trouble = ""  # why it could not be read or written when that was last tried
+        self.seen: dict[str, int] = {}  # the live claims of the last look, with their inodes
+
+    def live(self, known: Mapping[str, int | None]) -> list[Claimed]:
+        """Every live claim; `known` ones, of runs that are surely alive, are not tested. Stale ones of ours go."""
+        found: list[Claimed] = []
+        for name, inode in self._entries():
+            claim = claims.parse(name)
+            if claim is None:
+                self._sweep(name)
+            elif known.get(name) == inode:
+                found.append(Claimed(claim=claim, name=name, uid=os.geteuid(), ours=True, inode=inode))
+            elif (one := self.look(name, claim)) is not None:
+                found.append(one)
+        self.seen = {one.name: one.inode for one in found}
+        return found
+
+    def publish(self, names: Iterable[str]) -> list[Held] | None:
+        try:
+            return publish_all(self.path, names)
+        except OSError as e:
+            self.trouble = f"GPUs cannot be claimed in {self.path}: {e.strerror}"
+            return None
+
+    def contested(self, uuids: Collection[str], allowed: Collection[str]) -> bool:
+        """Whether another's live claim, not an allowed one, is on one of these GPUs."""
+        try:
+            for name, _ in names_in(self.path):
+                claim = claims.parse(name) if name not in allowed else None
+                if claim is None or claim.uuid not in uuids:
+                    continue
+                one = self.look(name, claim)
+                if one is not None and not one.ours:
+                    return True
+        except OSError as e:
+            self.trouble = f"lease directory {self.path} cannot be read: {e.strerror}"
+            return True
+        self.trouble = ""
+        return False
+
+    def inode(self, name: str) -> int | None:
+        """The inode of a live claim of ours."""
+        claim = claims.parse(name)
+        one = self.look(name, claim) if claim is not None else None
+        return one.inode if one is not None and one.ours else None
+
+    def look(self, name: str, claim: claims.Claim) -> Claimed | None:
+        return look(self.path, name, claim, self.home)
+
+    def _entries(self) -> list[tuple[str, int]]:
+        try:
+            return list(names_in(self.path))
+        except OSError as e:
+            # nothing starts meanwhile: reserving reads the directory, too
+            self.trouble = f"lease directory {self.path} cannot be read: {e.strerror}"
+            return []
+
+    def _sweep(self, name: str) -> None:
+        """Removes a dot name of this home: only one process publishes for it, and that one is not publishing now."""
+        claim = claims.parse(name[1:]) if name.startswith("." + claims.PREFIX) else None
+        if claim is None or claim.home != self.home:
+            return
+        try:
+            if os.lstat(f"{self.path}/{name}").st_uid == os.geteuid():
+                os.unlink(f"{self.path}/{name}")
+        except OSError:
+            pass
+
+
+def names_in(directory: str) -> Iterator[tuple[str, int]]:
     """Every entry's name and inode."""
     with os.scandir(directory) as entries:
         for entry in entries:
             yield entry.name, entry.inode()
 
 
-def look(directory: str, name: str, claim: claims.Claim, home: str, known: int | None = None) -> Claimed | None:
-    """The claim of this name if it is live; `known` is the inode of ours, if we know one."""
+def look(directory: str, name: str, claim: claims.Claim, home: str) -> Claimed | None:
+    """The claim of this name if it is live."""
     try:
         fd = os.open(f"{directory}/{name}", _LOOK)
     except OSError as e:
@@ -152,7 +226,7 @@ def look(directory: str, name: str, claim: claims.Claim, home: str, known: int |
         if not stat.S_ISREG(s.st_mode):
             return None
         # a hard link shows its victim as the owner, so only a file with one name is taken for ours
-        ours = s.st_uid == os.geteuid() and claim.home == home and (s.st_nlink <= 1 or s.st_ino == known)
+        ours = s.st_uid == os.geteuid() and claim.home == home and s.st_nlink <= 1
         if _free(fd):
             if ours:
                 _unlink(f"{directory}/{name}", inode=s.st_ino)  # stale: locked once, at birth, and never again
@@ -181,17 +255,3 @@ def _free(fd: int) -> bool:
     except OSError:
         return False
     return True
-
-
-def sweep_hidden(directory: str, name: str, home: str) -> None:
-    """Removes a dot name of this home: only one process publishes for it, and that one is not publishing now."""
-    if not name.startswith("." + claims.PREFIX):
-        return
-    claim = claims.parse(name[1:])
-    if claim is not None and claim.home == home:
-        path = f"{directory}/{name}"
-        try:
-            if os.lstat(path).st_uid == os.geteuid():
-                os.unlink(path)
-        except OSError:
-            pass

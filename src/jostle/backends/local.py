@@ -8,8 +8,6 @@ idempotent by run id: starting or voiding twice does what once does.
 
 from __future__ import annotations
 
-import errno
-import fcntl
 import json
 import os
 import signal
@@ -21,15 +19,14 @@ from functools import partial
 from typing import Any
 
 from jostle import proc
-from jostle.backends import leases, shim
+from jostle.backends import leases, process, shim
 from jostle.backends.leases import Claimed
 from jostle.backends.nursery import Nursery, Watcher
+from jostle.backends.records import RunClaim, RunDir, exit_of, record
 from jostle.core import claims
 from jostle.core.model import Exit, RunId
 
 __all__ = ["Claimed", "Local", "Report", "Reservation", "Watcher"]
-
-MAX_RECORD = 1 << 20
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -83,6 +80,7 @@ class _Known:
     run: RunId
     pid: int | None = None
     ticks: int | None = None
+    spare: Spare | None = None  # what it was started with
     sock: socket.socket | None = None  # open: the shim lives
     pidfd: int | None = None
     watched: bool = False  # whether the loop watches the pidfd
@@ -111,14 +109,14 @@ class Local:
     ) -> None:
         self._runs_dir, self._lease_dir = os.path.join(home, "runs"), lease_dir
         self._home = leases.home_id(home)
+        self._directory = leases.Directory(lease_dir, self._home)
+        self._boot = proc.boot_id()
         self._watcher, self._changed = watcher, changed
         self._nursery = Nursery(watcher=watcher, python=python, arrived=self._arrived)
         self._pool: list[Spare] = []
         self._wanted = 2
         self._runs: dict[RunId, _Known] = {}
-        self._seen: dict[str, int] = {}  # what the last look at the lease directory showed
         self.spare_arrived: Callable[[], None] | None = None
-        self.trouble = ""  # why the last claims could not be published or read
 
     # ------------------------------------------------------------------ spares
 
@@ -148,8 +146,9 @@ class Local:
         return len(self._pool)
 
     @property
-    def nursery_trouble(self) -> str:
-        return self._nursery.trouble
+    def trouble(self) -> str:
+        """Why nothing can be started now, in a sentence; empty if nothing is in the way."""
+        return self._directory.trouble or self._nursery.trouble
 
     def want(self, n: int) -> None:
         self._wanted = n
@@ -161,7 +160,7 @@ class Local:
 
     def _arrived(self, pid: int, sock: socket.socket) -> None:
         sock.setblocking(False)
-        pidfd = _pidfd(pid)
+        pidfd = process.open_pidfd(pid)
         stat = proc.stat(pid)
         # only the spare holds the other end: while that is open, the pid is still its own
         if stat is None or _ended(sock):
@@ -195,29 +194,7 @@ class Local:
 
     def claims(self) -> list[Claimed]:
         """Every live claim; stale ones of this home are removed on the way."""
-        live = {name: k for k in self._runs.values() if k.sock is not None for name in k.inodes}
-        found: list[Claimed] = []
-        self._seen = {}
-        for name, inode in self._entries():
-            claim = claims.parse(name)
-            if claim is None:
-                leases.sweep_hidden(self._lease_dir, name, self._home)
-                continue
-            known = live.get(name)
-            if known is not None and known.inodes[name] == inode:
-                found.append(Claimed(claim=claim, name=name, uid=os.geteuid(), ours=True, inode=inode))
-                self._seen[name] = inode
-            elif (one := leases.look(self._lease_dir, name, claim, self._home)) is not None:
-                found.append(one)
-                self._seen[name] = one.inode
-        return found
-
-    def _entries(self) -> list[tuple[str, int]]:
-        try:
-            return list(leases.names(self._lease_dir))
-        except OSError as e:
-            self.trouble = f"lease directory {self._lease_dir} cannot be read: {e.strerror}"
-            return []
+        return self._directory.live({n: i for k in self._runs.values() if k.sock is not None for n, i in k.inodes.items()})
 
     def reserve(self, run: RunId, wants: Sequence[tuple[str, int | None]], known: frozenset[str]) -> Reservation | None:
         """Publishes the claims, then looks again: an unknown live claim on one of these GPUs came first or at once."""
@@ -225,37 +202,15 @@ class Local:
             self._replenish()
             return None
         spare = self._pool[0]
-        names = [
-            claims.name_of(claims.Claim(uuid=uuid, mib=mib, sid=spare.pid, home=self._home, run=run))
-            for uuid, mib in wants
-        ]
-        try:
-            held = leases.publish_all(self._lease_dir, names)
-        except OSError as e:
-            self.trouble = f"GPUs cannot be claimed in {self._lease_dir}: {e.strerror}"
+        names = [claims.name_of(claims.Claim(uuid=uuid, mib=mib, sid=spare.pid, home=self._home, run=run)) for uuid, mib in wants]
+        held = self._directory.publish(names)
+        if held is None:
             return None
-        if wants and self._contested({uuid for uuid, _ in wants}, known.union(names)):
+        if wants and self._directory.contested({uuid for uuid, _ in wants}, known.union(names)):
             leases.withdraw(self._lease_dir, held)
             return None
-        self.trouble = ""
         self._pool.pop(0)
         return Reservation(run=run, spare=spare, held=tuple(held))
-
-    def _contested(self, uuids: set[str], allowed: frozenset[str]) -> bool:
-        try:
-            for name, _ in leases.names(self._lease_dir):
-                if name in allowed:
-                    continue
-                claim = claims.parse(name)
-                if claim is None or claim.uuid not in uuids:
-                    continue
-                one = leases.look(self._lease_dir, name, claim, self._home)
-                if one is not None and not one.ours:
-                    return True
-        except OSError as e:
-            self.trouble = f"lease directory {self._lease_dir} cannot be read: {e.strerror}"
-            return True
-        return False
 
     def withdraw(self, r: Reservation) -> None:
         leases.withdraw(self._lease_dir, r.held)
@@ -266,7 +221,7 @@ class Local:
         known = self._runs.get(run)
         if known is None or known.ended is not None:
             return ()
-        return tuple(n for n, inode in known.inodes.items() if n not in self._seen or self._seen[n] != (inode or -1))
+        return tuple(n for n, inode in known.inodes.items() if inode is None or self._directory.seen.get(n) != inode)
 
     def republish(self, run: RunId) -> tuple[str, ...]:
         """Publishes missing claims again, held by the engine until forget(); says which."""
@@ -275,13 +230,11 @@ class Local:
         for name in self.missing_claims(run):
             if known is None or self.poll(run).kind not in ("alive", "unsupervised"):
                 break
-            try:
-                held = leases.publish(self._lease_dir, name)
-            except OSError as e:
-                self.trouble = f"claim {name} is gone and cannot be published again: {e.strerror}"
+            held = self._directory.publish([name])
+            if held is None:
                 continue
-            known.republished.append(held)
-            known.inodes[name] = self._seen[name] = held.inode
+            known.republished += held
+            known.inodes[name] = self._directory.seen[name] = held[0].inode
             done.append(name)
         return tuple(done)
 
@@ -294,18 +247,18 @@ class Local:
         old = self._runs.pop(r.run, None)
         if old is not None:
             self._release(old)
-        known = _Known(run=r.run, pid=spare.pid, ticks=spare.ticks, sock=spare.sock, pidfd=spare.pidfd)
+        known = _Known(run=r.run, pid=spare.pid, ticks=spare.ticks, spare=spare, sock=spare.sock, pidfd=spare.pidfd)
         known.inodes = {one.name: one.inode for one in r.held}
         self._runs[r.run] = known
         full = {
-            "dir": self._dir(r.run),
-            "boot": proc.boot_id(),
+            "dir": self._dir(r.run).path,
+            "boot": self._boot,
             **spec,
             "claims": [f"{self._lease_dir}/{name}" for name in r.names],
             "ticks": spare.ticks,
         }
         try:
-            os.mkdir(self._dir(r.run), 0o700)
+            os.mkdir(self._dir(r.run).path, 0o700)
         except OSError:
             pass  # there already; or the disk is full, which the shim will find too
         _send(spare.sock, full, [one.fd for one in r.held])
@@ -316,27 +269,23 @@ class Local:
 
     def void(self, run: RunId) -> bool:
         """Makes sure that a run never starts. True: it never will; False: it has."""
-        os.makedirs(self._dir(run), mode=0o700, exist_ok=True)
-        if shim.make_claim(f"{self._dir(run)}/claim", {"void": True}):
-            return True
-        claim = self._claim(run)
-        return claim is not None and claim.void
+        return self._dir(run).void()
 
     def adopt(self, run: RunId, pid: int | None, ticks: int | None) -> None:
         """Watches a run that an earlier engine started, if its shim is provably alive."""
         if run in self._runs:
             return
-        claim = self._claim(run)
+        claim = self._dir(run).claim()
         known = _Known(run=run, pid=pid, ticks=ticks)
         if claim is not None and not claim.void:
             known.claimed = True
-            known.inodes = {name: self._inode(name) for name in claim.leases}
-            if claim.boot == proc.boot_id():
+            known.inodes = {name: self._directory.inode(name) for name in claim.leases}
+            if claim.boot == self._boot:
                 known.pid, known.ticks = claim.pid, claim.ticks  # another spare than the recorded one may have won
         self._runs[run] = known
         if known.shim is None:
             return
-        known.pidfd = _pidfd(known.shim[0])
+        known.pidfd = process.open_pidfd(known.shim[0])
         if known.pidfd is None:
             return
         if proc.alive(*known.shim):
@@ -344,12 +293,6 @@ class Local:
         else:
             os.close(known.pidfd)
             known.pidfd = None
-
-    def _inode(self, name: str) -> int | None:
-        """The inode of a live claim of ours."""
-        claim = claims.parse(name)
-        one = leases.look(self._lease_dir, name, claim, self._home) if claim is not None else None
-        return one.inode if one is not None and one.ours else None
 
     # ------------------------------------------------------------------ watch
 
@@ -394,9 +337,9 @@ class Local:
                 self._message(known, line)
 
     def _message(self, known: _Known, line: bytes) -> None:
-        message = _record(line)
+        message = record(line)
         if "ended" in message:
-            known.ended = _exit(message["ended"])
+            known.ended = exit_of(message["ended"])
         elif "claimed" in message:
             known.claimed = True
             self._replenish()  # only now: until here the cores were the starting run's
@@ -421,11 +364,11 @@ class Local:
             if known.sock is not None:
                 return Report(kind="alive", claimed=known.claimed, pid=known.pid)
         # the claim before the lock: one that was there first, with the lock free, belongs to a dead shim
-        claim = self._claim(run)
-        locked = self._locked(run, claim)
+        claim = self._dir(run).claim()
+        locked = self._dir(run).locked(claim, self._boot)
         if locked:
             return Report(kind="alive", claimed=claim is not None and not claim.void, pid=claim.pid if claim else None)
-        record = self._exit(run)
+        record = self._dir(run).exit()
         if record is not None:
             return Report(kind="ended", exit=record, pid=claim.pid if claim else None)
         if claim is None:
@@ -433,65 +376,40 @@ class Local:
         return self._unlocked(run, claim)
 
     def _unclaimed(self, run: RunId, known: _Known | None) -> Report:
-        if self._claim(run) is not None:
+        if self._dir(run).claim() is not None:
             return self.poll(run)  # made since we looked; it is never unmade, so this ends
         if known is not None and known.shim is not None and proc.alive(*known.shim):
             return Report(kind="alive", pid=known.pid)  # on its way to the claim, or leaving
         return Report(kind="not_started")
 
-    def _unlocked(self, run: RunId, claim: _Claim) -> Report:
+    def _unlocked(self, run: RunId, claim: RunClaim) -> Report:
         """Claimed, no shim, no exit record."""
         if claim.void:
             return Report(kind="voided")
-        if claim.boot != proc.boot_id():
+        if claim.boot != self._boot:
             return Report(kind="gone", why="host rebooted", pid=claim.pid)
-        pids = tuple(pid for pid, _ in _members(claim.uni_id))
+        pids = tuple(pid for pid, _ in process.members(claim.uni_id))
         if pids or self._still_leased(run, claim):
             return Report(kind="unsupervised", pids=pids, pid=claim.pid)
         return Report(kind="gone", why="exit unknown", pid=claim.pid)
 
-    def _still_leased(self, run: RunId, claim: _Claim) -> bool:
+    def _still_leased(self, run: RunId, claim: RunClaim) -> bool:
         """Whether some process has the run's lease, even one that hides its environment."""
         known = self._runs.get(run)
         by_us = {held.name for held in known.republished} if known is not None else set()
-        return any(name not in by_us and self._inode(name) is not None for name in claim.leases)
+        return any(name not in by_us and self._directory.inode(name) is not None for name in claim.leases)
 
-    def _locked(self, run: RunId, claim: _Claim | None) -> bool:
-        try:
-            fd = os.open(f"{self._dir(run)}/lock", os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-        except FileNotFoundError:
-            # never made, or removed by the job itself: then only the process can tell
-            return claim is not None and not claim.void and claim.boot == proc.boot_id() and claim.alive()
-        except OSError as e:
-            # a silent file system is no bad news; something else in its place is not a lock
-            return e.errno not in (errno.ELOOP, errno.ENXIO)
-        try:
-            fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
-        except OSError:
-            return True
-        finally:
-            os.close(fd)
-        return False
-
-    def _claim(self, run: RunId) -> _Claim | None:
-        text = _read(f"{self._dir(run)}/claim")
-        return None if text is None else _Claim.of(_record(text))
-
-    def _exit(self, run: RunId) -> Exit | None:
-        text = _read(f"{self._dir(run)}/exit")
-        return None if text is None else _exit(_record(text))
-
-    def _dir(self, run: RunId) -> str:
-        return f"{self._runs_dir}/{run[0]}.{run[1]}"
+    def _dir(self, run: RunId) -> RunDir:
+        return RunDir(self._runs_dir, run)
 
     # ------------------------------------------------------------------ stop, forget
 
     def signal(self, run: RunId, *, kill: bool) -> None:
         """Asks the shim to end its run; without one, signals the run's processes (kill=True is then the caller's)."""
         known = self._runs.get(run)
-        claim = self._claim(run)
+        claim = self._dir(run).claim()
         if claim is not None and not claim.void:
-            if claim.boot != proc.boot_id():
+            if claim.boot != self._boot:
                 return
             who: tuple[int, int] | None = (claim.pid, claim.ticks)
         else:
@@ -500,18 +418,18 @@ class Local:
             return
         if claim is None or claim.void:
             return
-        for pid, ticks in _members(claim.uni_id):
-            proof = partial(_is_member, ticks=ticks, uni_id=claim.uni_id)
-            shim.signal_proven(pid, signal.SIGKILL if kill else signal.SIGTERM, proof)
-            shim.signal_proven(pid, signal.SIGCONT, proof)
+        for pid, ticks in process.members(claim.uni_id):
+            proof = partial(process.is_member, ticks=ticks, uni_id=claim.uni_id)
+            process.signal_proven(pid, signal.SIGKILL if kill else signal.SIGTERM, proof)
+            process.signal_proven(pid, signal.SIGCONT, proof)
 
     def _signal_shim(self, pid: int, ticks: int, number: int) -> bool:
         def proof(pid: int) -> bool:
             return proc.uid(pid) == os.geteuid() and proc.alive(pid, ticks)
 
-        done = shim.signal_proven(pid, number, proof)
+        done = process.signal_proven(pid, number, proof)
         if done:
-            shim.signal_proven(pid, signal.SIGCONT, proof)  # one that was stopped could not stop its run
+            process.signal_proven(pid, signal.SIGCONT, proof)  # one that was stopped could not stop its run
         return done
 
     def forget(self, run: RunId) -> None:
@@ -519,14 +437,25 @@ class Local:
         known = self._runs.pop(run, None)
         if known is None:
             return
-        if known.sock is not None and known.ended is not None:
-            try:
-                known.sock.send(b"F")
-            except OSError:
-                pass
         leases.withdraw(self._lease_dir, known.republished)
         known.republished = []
+        if known.sock is not None and known.ended is not None:
+            again = len(self._pool) < self._wanted and not known.ended.leftovers
+            try:
+                known.sock.send(shim.AGAIN if again else shim.FINAL)
+            except OSError:
+                again = False
+            if again and known.spare is not None:
+                self._reuse(known.spare)
+                return
         self._release(known)
+
+    def _reuse(self, spare: Spare) -> None:
+        """The shim of a run that is over and of which nobody is left is a spare again, and a warm one."""
+        spare.run = None
+        self._pool.append(spare)
+        if self.spare_arrived is not None:
+            self.spare_arrived()
 
     def _release(self, known: _Known) -> None:
         """Closes what we hold on a run; the run does not notice."""
@@ -538,39 +467,6 @@ class Local:
         for held in known.republished:
             os.close(held.fd)
         known.republished = []
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class _Claim:
-    """The content of a run's `claim`; a damaged one is of no boot we know."""
-
-    pid: int = 0
-    ticks: int = -1
-    boot: str = ""
-    uni_id: str = ""
-    leases: tuple[str, ...] = ()
-    void: bool = False
-
-    @classmethod
-    def of(cls, record: Mapping[str, Any]) -> _Claim:
-        if record.get("void") is True:
-            return cls(void=True)
-        names = record.get("leases")
-        pid, ticks, boot, uni_id = (record.get(k) for k in ("pid", "ticks", "boot", "uni_id"))
-        if not (isinstance(pid, int) and isinstance(ticks, int) and isinstance(boot, str) and isinstance(uni_id, str)):
-            return cls()
-        kept = tuple(n for n in names if isinstance(n, str)) if isinstance(names, list) else ()
-        return cls(pid=pid, ticks=ticks, boot=boot, uni_id=uni_id, leases=kept)
-
-    def alive(self) -> bool:
-        return proc.alive(self.pid, self.ticks)
-
-
-def _pidfd(pid: int) -> int | None:
-    try:
-        return os.pidfd_open(pid)
-    except (AttributeError, OSError):
-        return None
 
 
 def _ended(sock: socket.socket) -> bool:
@@ -604,69 +500,3 @@ def _send(sock: socket.socket, spec: Mapping[str, Any], fds: Iterable[int]) -> N
     finally:
         if extra is not None:
             os.close(extra)
-
-
-def _read(path: str) -> bytes | None:
-    """A small regular file of a run; None if there is none (S41: the job could have put anything there)."""
-    try:
-        fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-    except OSError as e:
-        if e.errno in (errno.ENOENT, errno.ENOTDIR):
-            return None
-        return b""
-    try:
-        return os.read(fd, MAX_RECORD)
-    except OSError:
-        return b""
-    finally:
-        os.close(fd)
-
-
-def _record(text: bytes) -> dict[str, Any]:
-    try:
-        found = json.loads(text)
-    except (ValueError, RecursionError):
-        return {}
-    return found if isinstance(found, dict) else {}
-
-
-def _exit(record: Any) -> Exit | None:
-    """An exit record that has the right shape, or None."""
-    if not isinstance(record, dict) or "code" not in record or "ended_at" not in record:
-        return None
-    shapes: dict[str, tuple[type, ...]] = {
-        "code": (int, type(None)),
-        "signal": (int, type(None)),
-        "timed_out": (bool,),
-        "error": (str,),
-        "tail": (str,),
-        "started_at": (int, float, type(None)),
-        "ended_at": (int, float, type(None)),
-        "ran_for": (int, float, type(None)),
-        "rss_mib": (int, type(None)),
-        "leftovers": (list,),
-    }
-    fields = {k: record[k] for k in shapes if k in record}
-    if not all(isinstance(v, shapes[k]) for k, v in fields.items()):
-        return None
-    left = fields.pop("leftovers", [])
-    if not all(isinstance(pid, int) for pid in left):
-        return None
-    return Exit(**fields, leftovers=tuple(left))
-
-
-def _members(uni_id: str) -> list[tuple[int, int]]:
-    """Living processes of ours that carry the run's marker, with their start ticks."""
-    found = []
-    me = os.geteuid()
-    for pid in proc.pids():
-        if pid == os.getpid() or not uni_id or proc.uid(pid) != me or proc.mark(pid) != uni_id:
-            continue
-        s = proc.stat(pid)
-        if s is not None and s.state not in "ZX":
-            found.append((pid, s.ticks))
-    return found
-
-
-def _is_member(pid: int, *, ticks: int, uni_id: str) -> bool:
-    return proc.uid(pid) == os.geteuid() and proc.mark(pid) == uni_id and proc.alive(pid, ticks)

@@ -3,8 +3,9 @@
 Rules. The lock in the run's directory is held for life: it is the proof of life. `claim` is made once, complete, by
 link(): whoever makes it owns the run, so a run starts at most once. Every descendant is ours until it is reaped (child
 subreaper), so "no child left" proves that nobody is left; only then are leases unlocked. The end is told in this order:
-leases free, message to the engine, `exit` in the directory, lock released by leaving. Nothing is imported after the
-fork: the package may have been replaced on disk since.
+leases free, message to the engine, `exit` in the directory, lock released by leaving. A shim is used again only when
+the engine says that the run is final in its store and nobody was left of it: so a living shim has one run or none.
+Nothing is imported after the fork: the package may have been replaced on disk since.
 """
 
 from __future__ import annotations
@@ -15,39 +16,35 @@ import errno
 import fcntl
 import json
 import os
-import resource
 import signal
 import socket
-import stat
 import time
 from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
 from jostle import proc
+from jostle.backends import joblog, process
 from jostle.failpoint import failpoint
 
 HEADER = 5  # length of the spec (4 bytes), and whether it comes in a file, as the last descriptor (1 byte)
 INLINE = 65536  # a longer spec comes in a file: a socket's buffer must never make the engine wait
 
 WAITED_FOR = (signal.SIGCHLD, signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR1)
-ALL_DEFAULT = sorted(signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP})
 LEASE_FD = 100  # lease descriptors are moved up here: scripts like to say `exec 3>file`
-TAIL = 4096
+FINAL, AGAIN = b"F", b"A"  # the engine's answer to an end: the store has it; and here comes the next run
+RUNS = 1000  # that one shim may carry, so that nothing can grow in it for ever
 LOG_LOOK = 2.0
 LINGER = 0.1  # `exec > >(tee log)`: what ends by itself when the main process has ended is not left behind
 GIVE_UP = 10.0  # what survives SIGKILL for so long is stuck in the kernel
 ACK_WITHIN = 0.1
 FORK_TRIES_FOR = 30.0
 EXIT_TRIES_FOR = 6 * 3600.0
-OOM_MORE = 100
 
 _PR_SET_CHILD_SUBREAPER = 36
-_PUNCH_KEEP = 0x02 | 0x01
-_libc = ctypes.CDLL(None, use_errno=True)
-_prctl = _libc.prctl
-_fallocate = getattr(_libc, "fallocate64", None) or getattr(_libc, "fallocate", None)
-if _fallocate is not None:
-    _fallocate.argtypes = (ctypes.c_int, ctypes.c_int, ctypes.c_int64, ctypes.c_int64)
+_prctl = ctypes.CDLL(None).prctl
+
+
+_subreaper = False
 
 
 def spare(sock: socket.socket) -> NoReturn:
@@ -56,11 +53,38 @@ def spare(sock: socket.socket) -> NoReturn:
     signal.pthread_sigmask(signal.SIG_BLOCK, WAITED_FOR)
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # the nursery ignores it, and ignored children leave no exit code
     os.umask(0o077)
-    _prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
-    received = receive(sock)
-    if received is not None:
-        carry(*received, sock)
+    global _subreaper
+    _subreaper = _prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) == 0
+    rehearse()
+    for _ in range(RUNS):
+        received = receive(sock)
+        if received is None or not carry(*received, sock):
+            break
     os._exit(0)
+
+
+def rehearse() -> None:
+    """Goes the way of a start once, in vain: the pages it writes to are copied now, and not while a GPU waits."""
+    if os.environ.get("JOSTLE_FAILPOINTS"):
+        return  # they are meant for the real thing
+    spec: dict[str, Any] = {
+        "dir": "/proc/self/nowhere",
+        "claims": ["/proc/self/nowhere/claim"],
+        "ticks": 0,
+        "boot": "",
+        "uni_id": "",
+        "commands": [["/proc/self/nowhere"]],
+        "env": {"PATH": "/bin", "HOME": "/"},
+        "workdir": "/",
+        "log": os.devnull,
+        "limits": {"nofile": [1024, 4096]},
+    }
+    spec = json.loads(json.dumps(spec))
+    take(spec)
+    run = Run(spec)
+    run.execute(started=lambda: None)
+    if run.log is not None:
+        os.close(run.log)
 
 
 def receive(sock: socket.socket) -> tuple[dict[str, Any], list[int]] | None:
@@ -98,10 +122,11 @@ def _inherited(fd: int) -> int:
     return high
 
 
-def carry(spec: dict[str, Any], leases: Sequence[int], sock: socket.socket) -> None:
-    """From the claim to the exit record."""
-    if _pending_stop() or not take(spec):
-        return
+def carry(spec: dict[str, Any], leases: Sequence[int], sock: socket.socket) -> bool:
+    """From the claim to the exit record; True: the engine has it all and wants this shim for another run."""
+    lock = None if _pending_stop() else take(spec)
+    if lock is None:
+        return False
     run = Run(spec)
     try:
         failpoint("shim.after_claim")
@@ -114,7 +139,15 @@ def carry(spec: dict[str, Any], leases: Sequence[int], sock: socket.socket) -> N
     if run.empty:
         release(leases, spec["claims"])
     _tell(sock, {"ended": record})
-    write_exit(spec["dir"], record, sock)
+    wanted = write_exit(spec["dir"], record, sock) == AGAIN
+    if not wanted or not run.empty or not _subreaper:
+        return False
+    for fd in (*leases, lock, run.log):
+        if fd is not None:
+            os.close(fd)
+    while signal.sigtimedwait(WAITED_FOR, 0) is not None:
+        pass  # a stop that was meant for the run that has ended
+    return True
 
 
 def _pending_stop() -> bool:
@@ -123,33 +156,32 @@ def _pending_stop() -> bool:
     return signal.SIGTERM in pending or signal.SIGUSR1 in pending
 
 
-def take(spec: dict[str, Any]) -> bool:
-    """Lock, then claim; False if the run is another's or void, or cannot be claimed (disk full)."""
+def take(spec: dict[str, Any]) -> int | None:
+    """Lock, then claim: the lock; None if the run is another's or void, or cannot be claimed (disk full)."""
     claim = f"{spec['dir']}/claim"
     try:
         failpoint("shim.before_lock")
-        if not _lock(f"{spec['dir']}/lock", claim):
-            return False
+        lock = _lock(f"{spec['dir']}/lock", claim)
         failpoint("shim.before_claim")
         names = [os.path.basename(path) for path in spec["claims"]]
         me = {k: spec[k] for k in ("ticks", "boot", "uni_id")} | {"pid": os.getpid(), "leases": names}
-        return make_claim(claim, me)
+        return lock if lock is not None and make_claim(claim, me) else None
     except OSError:
-        return False
+        return None
 
 
-def _lock(path: str, claim: str) -> bool:
+def _lock(path: str, claim: str) -> int | None:
     if os.path.lexists(claim):
-        return False
-    fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)  # open for life
+        return None
+    fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
     while True:
         try:
             fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            return True
+            return fd
         except BlockingIOError:
             # a look by the engine, over in an instant, or another shim of this run, which claims or leaves
             if os.path.lexists(claim):
-                return False
+                return None
             time.sleep(0.0005)
 
 
@@ -173,31 +205,6 @@ def make_claim(path: str, content: dict[str, Any]) -> bool:
     return True
 
 
-def signal_proven(pid: int, number: int, proof: Callable[[int], bool]) -> bool:
-    """Signals a process only if the proof holds while we have a handle on it: its pid cannot become another's then."""
-    try:
-        fd = os.pidfd_open(pid)
-    except AttributeError:
-        fd = -1  # a Python built without it
-    except OSError as e:
-        if e.errno not in (errno.ENOSYS, errno.EPERM):
-            return False
-        fd = -1
-    try:
-        if not proof(pid):
-            return False
-        if fd >= 0:
-            signal.pidfd_send_signal(fd, number)
-        else:
-            os.kill(pid, number)
-    except OSError:
-        return False
-    finally:
-        if fd >= 0:
-            os.close(fd)
-    return True
-
-
 class Run:
     """The commands of one run and everything that descends from them."""
 
@@ -205,7 +212,7 @@ class Run:
         self.spec = spec
         self.error = ""
         self.empty = True  # no child is left
-        self._log: int | None = None
+        self.log: int | None = None
         self._log_look: float | None = None
         self._main = 0
         self._status: int | None = None  # wait status of the last command
@@ -227,7 +234,7 @@ class Run:
     def execute(self, started: Callable[[], None]) -> None:
         """One command after the other, until one fails or we are stopped."""
         try:
-            self._log = open_log(self.spec["log"])
+            self.log = joblog.open_log(self.spec["log"])
         except OSError as e:
             self._refuse(f"log {self.spec['log']}", e)
             return
@@ -237,6 +244,7 @@ class Run:
             if self._started_at is None:
                 self._clocks()
                 started()
+                json.dumps(self.record())  # in vain, as rehearse(): the end of the run is to find its pages ready
             while self._main and self._status is None:
                 self._step()
             if self._stopping or self.error or self._status != 0:
@@ -251,13 +259,13 @@ class Run:
             self._log_look = self._began + LOG_LOOK
 
     def _spawn(self, command: str | list[str]) -> None:
-        argv = command if isinstance(command, list) else [_shell(), "-c", command]
+        argv = command if isinstance(command, list) else [process.shell(), "-c", command]
         until, pause = time.monotonic() + FORK_TRIES_FOR, 0.05
         while not self._stopping:
             try:
-                self._main = spawn(argv, self.spec, self._log if self._log is not None else 1)
+                self._main = process.spawn(argv, self.spec, self.log if self.log is not None else 1)
                 self.empty = False
-                _raise_oom_score(self._main)
+                process.raise_oom_score(self._main)
                 return
             except OSError as e:
                 if e.errno not in (errno.EAGAIN, errno.ENOMEM) or time.monotonic() > until:
@@ -313,7 +321,7 @@ class Run:
             self._kill_at = now + 0.02  # again and again: a tree can grow while it is felled
             self._signal_tree(signal.SIGKILL)
         if self._log_look is not None and now >= self._log_look:
-            fast = self._log is not None and cap_log(self._log, self.spec["log_cap_mib"] << 20)
+            fast = self.log is not None and joblog.cap_log(self.log, self.spec["log_cap_mib"] << 20)
             self._log_look = now + (LOG_LOOK / 10 if fast else LOG_LOOK)
 
     # ------------------------------------------------------------------ stop
@@ -336,7 +344,7 @@ class Run:
 
     def _signal_tree(self, number: int) -> None:
         for pid in proc.tree(os.getpid()):
-            signal_proven(pid, number, _is_descendant)
+            process.signal_proven(pid, number, process.is_descendant)
 
     def sweep(self) -> None:
         """Sees to what the commands left behind, until nobody is left or what is left cannot be killed."""
@@ -345,11 +353,11 @@ class Run:
         while not self.empty and not self._stopping and (rest := until - time.monotonic()) > 0:
             self._step(rest)
         if not self.empty and not self._stopping and self.spec.get("leftovers", "kill") != "wait":
-            self._leftovers = _living()
+            self._leftovers = process.living()
             self._term(5.0)
         while not self.empty:
             if self._killing_since is not None and time.monotonic() - self._killing_since > GIVE_UP:
-                self._leftovers = _living()
+                self._leftovers = process.living()
                 return
             self._step()
 
@@ -368,176 +376,13 @@ class Run:
             "signal": number,
             "timed_out": self._timed_out,
             "error": self.error,
-            "tail": _tail(self._log) if code != 0 and self._log is not None else "",
+            "tail": joblog.tail(self.log) if code != 0 and self.log is not None else "",
             "started_at": self._started_at,
             "ended_at": self._ended_at or now,
             "ran_for": (self._ended or time.monotonic()) - self._began,
             "rss_mib": self._rss // 1024,
             "leftovers": self._leftovers,
         }
-
-
-def _is_descendant(pid: int) -> bool:
-    me = os.getpid()
-    while pid > 1:
-        s = proc.stat(pid)
-        if s is None:
-            return False
-        if s.ppid == me:
-            return True
-        pid = s.ppid
-    return False
-
-
-def _living() -> list[int]:
-    found = [proc.stat(pid) for pid in proc.tree(os.getpid())]
-    return [s.pid for s in found if s is not None and s.state not in "ZX"]
-
-
-def _shell() -> str:
-    return "/bin/bash" if os.access("/bin/bash", os.X_OK) else "/bin/sh"
-
-
-def spawn(argv: list[str], spec: dict[str, Any], log: int) -> int:
-    """The command's process; directory, umask and limits are ours only for the moment in which it is made."""
-    env = spec["env"]
-    try:
-        os.chdir(spec["workdir"])
-    except OSError as e:
-        raise OSError(e.errno, e.strerror, f"working directory {spec['workdir']}") from e
-    files = [
-        (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
-        (os.POSIX_SPAWN_DUP2, log, 1),
-        (os.POSIX_SPAWN_DUP2, log, 2),
-    ]
-    before = _set_limits(spec.get("limits") or {})
-    os.umask(spec.get("umask", 0o077))
-    try:
-        path = find_program(argv[0], env.get("PATH", os.defpath))
-        return os.posix_spawn(path, argv, env, file_actions=files, setpgroup=0, setsigmask=(), setsigdef=ALL_DEFAULT)
-    except OSError as e:
-        raise OSError(e.errno, e.strerror, argv[0]) from e
-    finally:
-        os.umask(0o077)
-        for which, pair in before:
-            resource.setrlimit(which, pair)
-        os.chdir("/")
-
-
-def find_program(name: str, path: str) -> str:
-    """The file that the run's own PATH gives this name."""
-    if "/" in name:
-        return name
-    found = None
-    for directory in path.split(":"):
-        candidate = os.path.join(directory or ".", name)
-        if os.access(candidate, os.X_OK) and not os.path.isdir(candidate):
-            return candidate
-        if found is None and os.path.isfile(candidate):
-            found = candidate
-    if found is not None:
-        return found  # not executable: let exec say so
-    raise FileNotFoundError(errno.ENOENT, "command not found", name)
-
-
-def _set_limits(limits: dict[str, list[int]]) -> list[tuple[int, tuple[int, int]]]:
-    """Sets the run's limits on ourselves; gives back what to restore (a lowered hard limit cannot be raised again)."""
-    restore = []
-    for name, (soft, hard) in limits.items():
-        which = getattr(resource, f"RLIMIT_{name.upper()}", None)
-        if which is None:
-            continue
-        old_soft, old_hard = resource.getrlimit(which)
-        most = hard if old_hard == resource.RLIM_INFINITY or 0 <= hard < old_hard else old_hard
-        if most != resource.RLIM_INFINITY and (soft == resource.RLIM_INFINITY or soft > most):
-            soft = most
-        if soft == old_soft:
-            continue
-        try:
-            # the hard limit stays ours: lowered, it could hurt the shim itself for the rest of the run
-            resource.setrlimit(which, (soft, old_hard))
-            restore.append((which, (old_soft, old_hard)))
-        except (OSError, ValueError):
-            pass  # a limit that cannot be had is no reason not to run
-    return restore
-
-
-def _raise_oom_score(pid: int) -> None:
-    """When memory runs out, the job is to go before the processes that look after it."""
-    try:
-        with open("/proc/self/oom_score_adj") as f:
-            own = int(f.read())
-        with open(f"/proc/{pid}/oom_score_adj", "w") as f:
-            f.write(str(min(1000, own + OOM_MORE)))
-    except (OSError, ValueError):
-        pass
-
-
-# ---------------------------------------------------------------------- log
-
-
-def open_log(path: str) -> int:
-    """The log, open for appending; an older one with something in it is first put aside as path.N."""
-    try:
-        before = os.lstat(path)
-    except FileNotFoundError:
-        os.makedirs(os.path.dirname(path) or ".", mode=0o700, exist_ok=True)
-    else:
-        if stat.S_ISREG(before.st_mode) and before.st_size:
-            n = 1
-            while os.path.lexists(f"{path}.{n}"):
-                n += 1
-            os.rename(path, f"{path}.{n}")
-    # O_NONBLOCK: a FIFO that nobody reads is an error, not a wait
-    fd = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOCTTY | os.O_NONBLOCK, 0o600)
-    os.set_blocking(fd, True)
-    return fd
-
-
-def cap_log(fd: int, cap: int) -> bool:
-    """Punches out the middle of a log that passed its cap; True if it should be looked at again soon."""
-    try:
-        s = os.fstat(fd)
-        if not stat.S_ISREG(s.st_mode) or _fallocate is None:
-            return False
-        used = s.st_blocks * 512
-        if used > cap:
-            block = 4096
-            head, tail = cap // 4 // block * block, (s.st_size - cap // 4) // block * block
-            if tail > head and _fallocate(fd, _PUNCH_KEEP, head, tail - head) == 0:
-                _mark(fd, head, cap)
-        return used > cap // 2
-    except OSError:
-        return False
-
-
-def _mark(fd: int, head: int, cap: int) -> None:
-    """Says in the log itself what happened (our own descriptor would append, wherever we point it)."""
-    text = f"\n[jostle: the middle of this log was dropped to keep it under {cap >> 20} MiB]\n".encode()
-    if head < len(text):
-        return
-    own = os.open(f"/proc/self/fd/{fd}", os.O_WRONLY | os.O_CLOEXEC)
-    try:
-        os.pwrite(own, text, head - len(text))
-    finally:
-        os.close(own)
-
-
-def _tail(fd: int) -> str:
-    try:
-        s = os.fstat(fd)
-        if not stat.S_ISREG(s.st_mode):
-            return ""
-        own = os.open(f"/proc/self/fd/{fd}", os.O_RDONLY | os.O_CLOEXEC)
-        try:
-            return os.pread(own, TAIL, max(0, s.st_size - TAIL)).decode(errors="replace")
-        finally:
-            os.close(own)
-    except OSError:
-        return ""
-
-
-# ---------------------------------------------------------------------- end
 
 
 def release(leases: Sequence[int], claims: Sequence[str]) -> None:
@@ -558,10 +403,10 @@ def _tell(sock: socket.socket, message: dict[str, Any]) -> None:
         pass  # no engine, or one that does not listen: the files say it too
 
 
-def write_exit(directory: str, record: dict[str, Any], sock: socket.socket) -> None:
-    """Writes `exit`, however long it takes: while it is not there, we stay and hold the lock.
+def write_exit(directory: str, record: dict[str, Any], sock: socket.socket) -> bytes:
+    """Writes `exit`, however long it takes (while it is not there, we stay and hold the lock); the engine's answer.
 
-    It need not survive a power loss if the engine says in time that the store has it.
+    It need not survive a power loss if the engine says in time that its store has the end of this run.
     """
     text = json.dumps(record).encode()
     until, pause = time.monotonic() + EXIT_TRIES_FOR, 0.05
@@ -570,19 +415,22 @@ def write_exit(directory: str, record: dict[str, Any], sock: socket.socket) -> N
             fd = _place_exit(directory, text)
             break
         except FileNotFoundError:
-            return  # the directory is gone: there is nobody to tell
+            return b""  # the directory is gone: there is nobody to tell
         except OSError:
             if time.monotonic() > until:
-                return
+                return b""
             time.sleep(pause)
             pause = min(5.0, pause * 2)
     try:
         failpoint("shim.after_exit_rename")
-        if not _acknowledged(sock):
+        answer = _answer(sock, ACK_WITHIN)
+        if not answer:
             os.fsync(fd)
             _sync_directory(directory)
     except OSError:
-        pass  # it is there for every reader of this boot
+        answer = b""  # it is there for every reader of this boot
+    os.close(fd)
+    return answer or _answer(sock, None)
 
 
 def _place_exit(directory: str, text: bytes) -> int:
@@ -608,9 +456,12 @@ def _sync_directory(directory: str) -> None:
         os.close(fd)
 
 
-def _acknowledged(sock: socket.socket) -> bool:
-    sock.settimeout(ACK_WITHIN)
+def _answer(sock: socket.socket, within: float | None) -> bytes:
+    """FINAL or AGAIN; nothing if there is no engine or it takes its time."""
+    sock.settimeout(within)
     try:
-        return bool(sock.recv(1))
+        return sock.recv(1)
     except OSError:
-        return False
+        return b""
+    finally:
+        sock.settimeout(None)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any
 
 from jostle import units
 from jostle.cli import ids
@@ -11,7 +10,10 @@ from jostle.cli.parse import checked
 from jostle.errors import Usage
 from jostle.formats import spec
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from argparse import Namespace
 
     from jostle.cli.desk import Desk

@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import TYPE_CHECKING, Any
 
 from jostle.errors import NoEngine
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from jostle.client import Client
     from jostle.store.reads import Reader
 

@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from typing import Protocol
 
 from jostle.errors import NotFound, Usage
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Protocol
+
+    class Ids(Protocol):
+        """The part of the reader that ids need."""
+
+        def last_id(self) -> int | None: ...
+
 
 WRITTEN = "ids such as 12, 3-7, 1,4, last or all"
 _ID = re.compile(r"(\d{1,15})(?:-(\d{1,15}))?\Z", re.ASCII)
 MAX_RANGE = 1_000_000
-
-
-class Ids(Protocol):
-    """The part of the reader that ids need."""
-
-    def last_id(self) -> int | None: ...
 
 
 def jobs(words: Sequence[str], reader: Callable[[], Ids], every: Callable[[], list[int]] | None = None) -> list[int]:

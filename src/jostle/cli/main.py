@@ -8,10 +8,13 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import NoReturn
 
 from jostle.cli.verbs import VERBS
 from jostle.errors import JostleError, Usage
+
+TYPE_CHECKING = False  # not from typing, which costs more to import than all the rest
+if TYPE_CHECKING:
+    from typing import NoReturn
 
 
 def entry() -> NoReturn:

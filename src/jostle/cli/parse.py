@@ -10,15 +10,17 @@ import argparse
 import os
 from collections.abc import Callable
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, NoReturn
 
 from jostle.cli.verbs import VERBS
 from jostle.errors import Usage
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any, NoReturn
+
     from jostle.cli.desk import Desk
 
-Command = Callable[[argparse.Namespace, "Desk"], int]
+    Command = Callable[[argparse.Namespace, Desk], int]
 
 
 class _Help(argparse.RawDescriptionHelpFormatter):

@@ -13,7 +13,7 @@ from jostle.core.order import Turns
 from jostle.core.place import Table
 from jostle.core.plan import Decision, Fail, Plan, Start, Stop
 from jostle.core.reasons import Reason
-from jostle.core.reserve import reserve_at
+from jostle.core.reserve import big, reserve_at
 from jostle.core.retry import ending
 
 BLIND = frozenset({"on_hold", "gpus_unknown"})  # nobody runs out of time because we cannot see or start
@@ -36,7 +36,6 @@ def decide(world: World) -> Plan:
             turns.blocked()
             waits[job.shape] = answer
             decisions += expired(table, answer, lane.jobs[at:])
-            wake_for_reservation(table, job)
     kept_for = table.kept.job.id if table.kept is not None else None
     return Plan(decisions=tuple(decisions), waits=waits, wake_at=table.wake_at, kept_for=kept_for)
 
@@ -57,20 +56,15 @@ def remember_rest(table: Table, waits: dict[int, Reason], job: Job, at: int, lan
         table.wake(table.world.now)
 
 
-def expired(table: Table, reason: Reason, jobs: tuple[Job, ...]) -> Iterator[Fail]:
-    """The jobs of a blocked lane that have waited longer than their policy allows."""
-    limit = table.scope(jobs[0].batch).policy.max_wait
-    if limit is None or reason.code in BLIND:
-        return
-    for job in jobs:
-        if table.world.now < job.ready_at + limit:
-            table.wake(job.ready_at + limit)
-        else:
-            why = Reason(code="wait_timeout", params={"limit_s": limit, "last": reason.code}, gpus=reason.gpus)
-            yield Fail(job=job.id, error_type="wait_timeout", reason=why)
-
-
-def wake_for_reservation(table: Table, job: Job) -> None:
-    at = reserve_at(table.world, job)
-    if at is not None and at > table.world.now:
+def expired(table: Table, reason: Reason, jobs: tuple[Job, ...]) -> list[Fail]:
+    """The jobs of a blocked lane that have waited longer than their policy allows; and when the next thing is due."""
+    world, limit = table.world, table.scope(jobs[0].batch).policy.max_wait
+    if (at := reserve_at(world, jobs[0])) > world.now and big(jobs[0], table.easiest_mib):
         table.wake(at)
+    if limit is None or reason.code in BLIND:
+        return []
+    for job in jobs:
+        if world.now < job.ready_at + limit:
+            table.wake(job.ready_at + limit)
+    why = Reason(code="wait_timeout", params={"limit_s": limit, "last": reason.code}, gpus=reason.gpus)
+    return [Fail(job=j.id, error_type="wait_timeout", reason=why) for j in jobs if world.now >= j.ready_at + limit]

@@ -13,22 +13,20 @@ from typing import Any
 
 from jostle.core import courtesy
 from jostle.core.ledger import Card
-from jostle.core.model import Holder, Policy, RunId
+from jostle.core.model import Holder, Policy, Promise, RunId
 from jostle.core.reasons import Refusal
 
 QUIET_PERCENT = 5  # a card at or below this carries no load
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Want:
-    """What decides whether a card fits, alike for all jobs of one shape."""
+class Terms:
+    """What a policy says of cards, whatever a job asks for: alike for many shapes."""
 
     policy: Policy
-    memory_mib: int | None
     share: bool
     range: frozenset[str]
     left: frozenset[str]
-    avoid: frozenset[str]
     live: frozenset[RunId]
 
 
@@ -36,25 +34,23 @@ def no(card: Card, code: str, **params: Any) -> Refusal:
     return Refusal(code=code, uuid=card.gpu.uuid, index=card.gpu.index, params=params)
 
 
-def refusal(card: Card, want: Want) -> Refusal | None:
-    """Why this card is not given for that request; None: it fits."""
-    return (
-        _out(card, want)
-        or closed(card)
-        or _ours(card, want)
-        or _others(card, want)
-        or _room(card, want)
-        or _load(card, want.policy)
-    )
+def standing(card: Card, terms: Terms) -> Refusal | None:
+    """Why this card is not given on these terms to anyone; None: it depends on the request."""
+    return _out(card, terms) or closed(card) or _ours(card, terms) or _others(card, terms.policy)
 
 
-def _out(card: Card, want: Want) -> Refusal | None:
+def refusal(card: Card, policy: Policy, memory_mib: int | None, avoid: frozenset[str]) -> Refusal | None:
+    """Why this card, which nothing stands against, is not given for this request; None: it fits."""
+    if avoid and card.gpu.uuid in avoid:
+        return no(card, "avoided")
+    return _room(card, policy, memory_mib) or _load(card, policy)
+
+
+def _out(card: Card, terms: Terms) -> Refusal | None:
     uuid = card.gpu.uuid
-    if uuid not in want.range and card.gpu.state != "mig":
+    if uuid not in terms.range and card.gpu.state != "mig":
         return no(card, "out_of_range")
-    if uuid in want.left:
-        return no(card, "left", left=want.policy.gpu_left)
-    return no(card, "avoided") if uuid in want.avoid else None
+    return no(card, "left", left=terms.policy.gpu_left) if uuid in terms.left else None
 
 
 def closed(card: Card) -> Refusal | None:
@@ -69,7 +65,7 @@ def closed(card: Card) -> Refusal | None:
     return taken(card, card.taken) if card.taken is not None else None
 
 
-def taken(card: Card, promise: Any) -> Refusal:
+def taken(card: Card, promise: Promise) -> Refusal:
     if promise.run is not None:
         return no(card, "taken", job=promise.run[0], run=promise.run[1])
     if promise.uid == card.uid:
@@ -78,40 +74,37 @@ def taken(card: Card, promise: Any) -> Refusal:
     return no(card, "neighbour", uid=promise.uid, user=user or f"uid {promise.uid}")
 
 
-def _ours(card: Card, want: Want) -> Refusal | None:
-    if want.share:
+def _ours(card: Card, terms: Terms) -> Refusal | None:
+    if terms.share:
         return None
-    mine = card.mine
-    if mine is not None:
-        return taken(card, mine)
-    if not card.gpu.holders:
-        return None
-    return _strayed(card, want) or _own_process(card, want)
+    if card.mine is not None:
+        return taken(card, card.mine)
+    return _strayed(card, terms) or _own_process(card, terms.policy) if card.gpu.holders else None
 
 
-def _strayed(card: Card, want: Want) -> Refusal | None:
+def _strayed(card: Card, terms: Terms) -> Refusal | None:
     """A process of a run of ours that was given other cards."""
     for h in card.holders("strayed"):
-        if h.run in want.live and h.run is not None:
+        if h.run is not None and h.run in terms.live:
             return no(card, "misplaced", job=h.run[0], pid=h.pid)
     return None
 
 
-def _own_process(card: Card, want: Want) -> Refusal | None:
-    if want.policy.own_processes == "ignore":
+def _own_process(card: Card, policy: Policy) -> Refusal | None:
+    if policy.own_processes == "ignore":
         return None
-    for h in courtesy.by_hand(want.policy, card):
+    for h in courtesy.by_hand(policy, card):
         return no(card, "own_process", pid=h.pid, name=h.name or "?", used_mib=h.used_mib or 0)
     return None
 
 
-def _others(card: Card, want: Want) -> Refusal | None:
-    if want.policy.strangers == "share":
+def _others(card: Card, policy: Policy) -> Refusal | None:
+    if policy.strangers == "share":
         return None
     for promise in card.promises:
         if promise.uid != card.uid:
             return taken(card, promise)
-    return _stranger(card, want.policy) or _unexplained(card, want)
+    return _stranger(card, policy) or _unexplained(card, policy)
 
 
 def _stranger(card: Card, policy: Policy) -> Refusal | None:
@@ -139,33 +132,32 @@ def utilization(card: Card) -> int | None:
     return max(known) if known else None
 
 
-def _unexplained(card: Card, want: Want) -> Refusal | None:
+def _unexplained(card: Card, policy: Policy) -> Refusal | None:
     """Memory of the system's users, of processes hidden from us, or of none: containers, dead drivers."""
-    if card.gpu.used_mib < want.policy.small_mib and not card.gpu.holders:
+    if card.gpu.used_mib < policy.small_mib and not card.gpu.holders:
         return None
     used = card.unexplained_mib
-    if used < want.policy.small_mib:
+    if used < policy.small_mib:
         return None
-    hidden = [h for h in card.holders("anonymous") if h.used_mib is None or h.used_mib >= want.policy.small_mib]
+    hidden = [h for h in card.holders("anonymous") if h.used_mib is None or h.used_mib >= policy.small_mib]
     return _named(card, hidden[0], used) if hidden else no(card, "unexplained", used_mib=used)
 
 
-def _room(card: Card, want: Want) -> Refusal | None:
-    policy = want.policy
-    if want.memory_mib is None:
-        return _not_empty(card, want) or _min_free(card, policy)
+def _room(card: Card, policy: Policy, memory_mib: int | None) -> Refusal | None:
+    if memory_mib is None:
+        return _not_empty(card, policy) or _min_free(card, policy)
     available = card.available_mib - policy.margin_mib
-    if available < want.memory_mib:
-        return no(card, "memory", available_mib=max(0, available), needed_mib=want.memory_mib)
+    if available < memory_mib:
+        return no(card, "memory", available_mib=max(0, available), needed_mib=memory_mib)
     return _min_free(card, policy)
 
 
-def _not_empty(card: Card, want: Want) -> Refusal | None:
+def _not_empty(card: Card, policy: Policy) -> Refusal | None:
     """A whole card was asked for: nobody else may be on it."""
     if card.promises:
         return taken(card, card.promises[0])
     used = max(card.gpu.used_mib, sum(h.used_mib or 0 for h in card.gpu.holders))
-    if used < want.policy.small_mib:
+    if used < policy.small_mib:
         return None
     for h in card.holders("strayed"):
         if h.run is not None:
@@ -174,8 +166,10 @@ def _not_empty(card: Card, want: Want) -> Refusal | None:
 
 
 def _min_free(card: Card, policy: Policy) -> Refusal | None:
+    if policy.min_free_mib <= 0:
+        return None
     available = card.available_mib - policy.margin_mib
-    if available >= policy.min_free_mib or policy.min_free_mib <= 0:
+    if available >= policy.min_free_mib:
         return None
     return no(card, "min_free", available_mib=max(0, available), needed_mib=policy.min_free_mib)
 

@@ -22,11 +22,13 @@ class Card:
     gpu: Gpu
     uid: int
     promises: list[Promise] = field(default_factory=list)
+    mine: Promise | None = None  # a promise of this user on it, by whichever home
     taken: Promise | None = None  # has the card for itself
     owed_mib: int = 0  # promised and not used yet
     promised_mib: int = 0
-    silent_mib: int = 0  # use without a name that our promises explain (containers)
+    silent_mib: int = 0  # use without a name that promises explain (containers)
     given_at: float = 0.0
+    kinds: dict[str, list[Holder]] | None = None  # the processes on it, sorted when first asked for
 
     @property
     def available_mib(self) -> int:
@@ -35,15 +37,12 @@ class Card:
         gpu = self.gpu
         return min(gpu.free_mib - self.owed_mib, gpu.total_mib - self.promised_mib)
 
-    @property
-    def mine(self) -> Promise | None:
-        """A promise of this user on it, by whichever home."""
-        return next((p for p in self.promises if p.uid == self.uid), None)
-
     def enter(self, promise: Promise, alone: bool) -> None:
         self.promises.append(promise)
         if alone or promise.mib is None:
             self.taken = promise
+        if promise.uid == self.uid:
+            self.mine = self.mine or promise
         self.promised_mib += promise.mib or 0
         self.owed_mib += promise.mib or 0
 
@@ -54,7 +53,12 @@ class Card:
         self.owed_mib = self.promised_mib - used - self.silent_mib
 
     def holders(self, kind: str) -> list[Holder]:
-        return [h for h in self.gpu.holders if self._kind(h) == kind]
+        """Processes of one kind: promised, strayed, own, stranger or anonymous."""
+        if self.kinds is None:
+            self.kinds = {}
+            for holder in self.gpu.holders:
+                self.kinds.setdefault(self._kind(holder), []).append(holder)
+        return self.kinds.get(kind, [])
 
     def _kind(self, holder: Holder) -> str:
         if self._promised(holder):
@@ -66,17 +70,18 @@ class Card:
         return "stranger" if holder.uid is not None and holder.uid >= ORDINARY_UID else "anonymous"
 
     def _promised(self, holder: Holder) -> bool:
-        if holder.run is None and not holder.sid:
-            return False
-        return any(
-            (p.run is not None and p.run == holder.run) or (p.sid and p.sid == holder.sid) for p in self.promises
-        )
+        for promise in self.promises:
+            if promise.run is not None and promise.run == holder.run:
+                return True
+            if promise.sid and promise.sid == holder.sid:
+                return True
+        return False
 
     @property
     def anonymous_mib(self) -> int:
         """Use by the system, by processes we cannot see, or by nobody at all."""
-        named = sum(h.used_mib or 0 for h in self.gpu.holders if self._kind(h) != "anonymous")
-        shown = sum(h.used_mib or 0 for h in self.gpu.holders if self._kind(h) == "anonymous")
+        shown = sum(h.used_mib or 0 for h in self.holders("anonymous"))
+        named = sum(h.used_mib or 0 for h in self.gpu.holders) - shown
         return max(self.gpu.used_mib - named, shown)
 
     @property

@@ -6,8 +6,10 @@ common is worked out once: refusals are kept per request and worked out again on
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from jostle.core import courtesy, fit, reserve
@@ -19,8 +21,11 @@ from jostle.core.reasons import Reason, Refusal
 # Holds that concern GPUs only: jobs without one start all the same.
 GPU_HOLDS = ("driver", "gpu")
 
+Refusals = list[Refusal | None]
+Answer = Callable[[int], Refusal | None]
 
-@dataclass(slots=True)
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Scope:
     """What one policy means on this table."""
 
@@ -29,18 +34,37 @@ class Scope:
     left: frozenset[str]
     roomy: frozenset[str]
     by_hand: frozenset[str]
+    most: float  # the most cards it ever lets the user hold
     readable: bool  # every card it may use
     sizes: list[int]  # of the cards it may use, the largest first
 
 
-@dataclass(slots=True)
 class View:
-    """The cards as one request sees them."""
+    """One answer per card, worked out again only for cards that were given away meanwhile."""
 
-    want: fit.Want
-    refusals: list[Refusal | None]
-    seen: int  # how many of the table's changes it knows
-    reasons: dict[tuple[Any, ...], Reason] = field(default_factory=dict)
+    __slots__ = ("_answer", "_answers", "_below", "_changed", "_seen", "reasons")
+
+    def __init__(self, cards: int, changed: list[int], answer: Answer, below: View | None = None) -> None:
+        self._answer = answer
+        self._answers = [answer(at) for at in range(cards)]
+        self._below = below  # what the answers build on
+        self._changed = changed
+        self._seen = len(changed)
+        self.reasons: dict[tuple[Any, ...], Reason] = {}
+
+    @property
+    def refusals(self) -> Refusals:
+        if self._seen < len(self._changed):
+            self._refresh()
+        return self._answers
+
+    def _refresh(self) -> None:
+        if self._below is not None:
+            self._below._refresh()
+        for at in set(self._changed[self._seen :]):
+            self._answers[at] = self._answer(at)
+        self._seen = len(self._changed)
+        self.reasons.clear()
 
 
 class Table:
@@ -51,6 +75,7 @@ class Table:
         self.blind = not any(g.state == "ok" for g in world.gpus)
         self.kept: reserve.Kept | None = None
         self.wake_at: float | None = None
+        self.easiest_mib = reserve.easiest_mib(world)
         self._last_start = dict(world.last_start)
         self._running: dict[int, int] = {}
         for run in self.runs.values():
@@ -64,7 +89,7 @@ class Table:
     def place(self, job: Job) -> Start | Reason:
         """Start a job now, or say why not."""
         scope = self.scope(job.batch)
-        reason = self.gate(job, scope)
+        reason = self.gate(job, scope.policy)
         if reason is not None:
             return reason
         if job.gpus_max == 0:
@@ -77,8 +102,13 @@ class Table:
 
     # What holds a job back whatever cards there are.
 
-    def gate(self, job: Job, scope: Scope) -> Reason | None:
-        return self._hold(job) or self._too_many(job, scope.policy) or self._too_soon(job, scope.policy)
+    def gate(self, job: Job, policy: Policy) -> Reason | None:
+        reason = self._hold(job) if self.world.hold or self.blind else None
+        if reason is None and policy.max_concurrent is not None:
+            reason = self._too_many(job, policy.max_concurrent)
+        if reason is None and policy.start_interval > 0:
+            reason = self._too_soon(job, policy.start_interval)
+        return reason
 
     def _hold(self, job: Job) -> Reason | None:
         hold, cpu = self.world.hold, job.gpus_max == 0
@@ -89,28 +119,26 @@ class Table:
             return Reason(code="gpus_unknown", params={"total": len(self.cards)}, gpus=refused)
         return None
 
-    def _too_many(self, job: Job, policy: Policy) -> Reason | None:
-        if policy.max_concurrent is None:
-            return None
+    def _too_many(self, job: Job, most: int) -> Reason | None:
         running = self._running.get(job.batch, 0)
         promised = self.kept is not None and self.kept.job.batch == job.batch and self.kept.binds(job)
-        if running + promised < policy.max_concurrent:
+        if running + promised < most:
             return None
-        return Reason(code="max_concurrent", params={"running": running, "most": policy.max_concurrent})
+        return Reason(code="max_concurrent", params={"running": running, "most": most})
 
-    def _too_soon(self, job: Job, policy: Policy) -> Reason | None:
-        last = self._last_start.get(job.batch)
-        if policy.start_interval <= 0 or last is None or self.world.now >= last + policy.start_interval:
+    def _too_soon(self, job: Job, interval: float) -> Reason | None:
+        next_at = self._last_start.get(job.batch, -math.inf) + interval
+        if self.world.now >= next_at:
             return None
-        self.wake(last + policy.start_interval)
-        left = last + policy.start_interval - self.world.now
-        return Reason(code="start_interval", params={"left_s": left, "interval_s": policy.start_interval})
+        self.wake(next_at)
+        return Reason(code="start_interval", params={"left_s": next_at - self.world.now, "interval_s": interval})
 
     # Which cards a job gets.
 
     def _on_cards(self, job: Job, scope: Scope) -> Start | Reason:
         view = self.view(job, scope)
-        fitting = [c for c, r in zip(self.cards, view.refusals, strict=True) if r is None]
+        refusals = view.refusals
+        fitting = [c for c, r in zip(self.cards, refusals, strict=True) if r is None]
         closed = self._closed(job)
         open_ = [c for c in fitting if c.gpu.uuid not in closed] if closed else fitting
         if open_ or not job.gpus_min:
@@ -120,8 +148,8 @@ class Table:
             if len(cards) >= job.gpus_min:
                 return self._start(job, scope, cards)
             if len(open_) >= job.gpus_min and budget is not None:
-                return self.impossible(job, scope) or self._over_limit(job, scope, view, holding, budget)
-        self._wake_for_idle(view)
+                return self.impossible(job, scope) or self._over_limit(job, scope, refusals, holding, budget)
+        self._wake_for_idle(scope, refusals)
         return self._misfit(job, scope, view, len(open_), closed)
 
     def _closed(self, job: Job) -> AbstractSet[str]:
@@ -156,7 +184,7 @@ class Table:
 
     # Why not.
 
-    def _over_limit(self, job: Job, scope: Scope, view: View, holding: set[str], budget: int) -> Reason:
+    def _over_limit(self, job: Job, scope: Scope, refusals: Refusals, holding: set[str], budget: int) -> Reason:
         policy = scope.policy
         available = len(scope.roomy | holding)
         params = {
@@ -167,19 +195,18 @@ class Table:
             "available": available,
             "left": policy.gpu_left,
         }
-        pairs = zip(self.cards, view.refusals, strict=True)
+        pairs = zip(self.cards, refusals, strict=True)
         return Reason(code="limit", params=params, gpus=tuple(r or fit.no(c, "over_limit") for c, r in pairs))
 
     def _misfit(self, job: Job, scope: Scope, view: View, fitting: int, closed: AbstractSet[str]) -> Reason:
-        key = (job.gpus_min, closed)
-        reason = view.reasons.get(key)
+        reason = self.impossible(job, scope) or view.reasons.get((job.gpus_min, closed))
         if reason is None:
-            reason = view.reasons[key] = self.impossible(job, scope) or self._gpus(job, view, fitting, closed)
+            reason = view.reasons[job.gpus_min, closed] = self._gpus(job, view.refusals, fitting, closed)
         return reason
 
-    def _gpus(self, job: Job, view: View, fitting: int, closed: AbstractSet[str]) -> Reason:
+    def _gpus(self, job: Job, refusals: Refusals, fitting: int, closed: AbstractSet[str]) -> Reason:
         params = {"needed": job.gpus_min, "fit": fitting, "total": len(self.cards)}
-        refused = list(view.refusals)
+        refused = list(refusals)
         for at, card in enumerate(self.cards):
             if refused[at] is None and card.gpu.uuid in closed and self.kept is not None:
                 refused[at] = fit.no(card, "kept", job=self.kept.job.id)
@@ -187,22 +214,20 @@ class Table:
 
     def impossible(self, job: Job, scope: Scope) -> Reason | None:
         """Why no rearrangement of today's cards could ever fit the job."""
-        policy = scope.policy
-        if courtesy.limited(policy) and job.gpus_min > (most := courtesy.limit(policy, len(scope.range))):
-            return Reason(code="impossible_limit", params={"needed": job.gpus_min, "limit": most})
-        if not scope.readable:
-            return None
+        count, policy = job.gpus_min, scope.policy
+        if count > scope.most:
+            return Reason(code="impossible_limit", params={"needed": count, "limit": scope.most})
         need = max(job.memory_mib or 0, policy.min_free_mib) + policy.margin_mib
-        able = sum(size >= need for size in scope.sizes)
-        if able >= job.gpus_min:
+        sizes = scope.sizes
+        if not scope.readable or not count or (count <= len(sizes) and sizes[count - 1] >= need):
             return None
-        largest = scope.sizes[0] if scope.sizes else 0
-        params = {"needed": job.gpus_min, "needed_mib": need, "able": able, "largest_mib": largest}
-        return Reason(code="impossible" if need else "impossible_count", params={**params, "cards": len(scope.sizes)})
+        able = sum(size >= need for size in sizes)
+        params = {"needed": count, "needed_mib": need, "able": able, "largest_mib": max(sizes, default=0)}
+        return Reason(code="impossible" if need else "impossible_count", params={**params, "cards": len(sizes)})
 
-    def _wake_for_idle(self, view: View) -> None:
-        if view.want.policy.idle_for > 0:
-            for refusal in view.refusals:
+    def _wake_for_idle(self, scope: Scope, refusals: Refusals) -> None:
+        if scope.policy.idle_for > 0:
+            for refusal in refusals:
                 if refusal is not None and refusal.code == "idle":
                     self.wake(self.world.now + refusal.params["left_s"])
 
@@ -230,32 +255,36 @@ class Table:
             left=left,
             roomy=courtesy.roomy(policy, gpus) if limited else frozenset(),
             by_hand=frozenset(c.gpu.uuid for c in self.cards if courtesy.by_hand(policy, c)) if limited else frozenset(),
+            most=courtesy.limit(policy, len(known)) if limited else math.inf,
             readable=all(g.state == "ok" for g in usable),
             sizes=sorted((g.total_mib for g in usable), reverse=True),
         )
 
     def view(self, job: Job, scope: Scope) -> View:
+        """Why each card does not fit the job; None where it does."""
         share = job.share or scope.policy.share
-        key = (id(scope), job.memory_mib, share, job.avoid, job.gpus_min if job.avoid else 0)
+        key = (id(scope), share, job.memory_mib, job.avoid, job.gpus_min if job.avoid else 0)
         view = self._views.get(key)
         if view is None:
-            want = self._want(job, scope, share)
-            refusals = [fit.refusal(card, want) for card in self.cards]
-            view = self._views[key] = View(want, refusals, len(self._changed))
-        elif view.seen < len(self._changed):
-            self._refresh(view)
+            standing = self._standing(scope, share)
+            hopeless = None not in standing.refusals  # cards are only given in a plan: it stays so
+            view = self._views[key] = standing if hopeless else self._view(job, scope, standing)
         return view
 
-    def _want(self, job: Job, scope: Scope, share: bool) -> fit.Want:
-        return fit.Want(
-            policy=scope.policy,
-            memory_mib=job.memory_mib,
-            share=share,
-            range=scope.range,
-            left=scope.left,
-            avoid=self._avoid(job, scope),
-            live=self._live,
+    def _view(self, job: Job, scope: Scope, standing: View) -> View:
+        known, cards = standing.refusals, self.cards
+        policy, memory, avoid = scope.policy, job.memory_mib, self._avoid(job, scope)
+        return View(
+            len(cards), self._changed, lambda at: known[at] or fit.refusal(cards[at], policy, memory, avoid), standing
         )
+
+    def _standing(self, scope: Scope, share: bool) -> View:
+        view = self._views.get((id(scope), share))
+        if view is None:
+            terms = fit.Terms(policy=scope.policy, share=share, range=scope.range, left=scope.left, live=self._live)
+            view = View(len(self.cards), self._changed, lambda at: fit.standing(self.cards[at], terms))
+            self._views[id(scope), share] = view
+        return view
 
     def _avoid(self, job: Job, scope: Scope) -> frozenset[str]:
         """The cards to avoid, as long as there are others the job could run on."""
@@ -265,28 +294,22 @@ class Table:
         fits = [c for c in self.cards if c.gpu.uuid in able and c.gpu.total_mib >= (job.memory_mib or 0)]
         return job.avoid if len(fits) >= job.gpus_min else frozenset()
 
-    def _refresh(self, view: View) -> None:
-        for at in set(self._changed[view.seen :]):
-            view.refusals[at] = fit.refusal(self.cards[at], view.want)
-        view.seen = len(self._changed)
-        view.reasons.clear()
-
     # Cards for big jobs.
 
     def keep_cards(self) -> None:
         """Choose the big job that cards are kept for, if one has waited long enough."""
         if self.world.hold or self.blind:
             return
-        for job in reserve.waiting(self.world):
+        for job in reserve.waiting(self.world, self.easiest_mib):
             scope = self.scope(job.batch)
             if self.impossible(job, scope) is None:
                 self.kept = self._keep(job, scope)
                 return
 
     def _keep(self, job: Job, scope: Scope) -> reserve.Kept:
-        if self._too_many(job, scope.policy) is not None:
+        most = scope.policy.max_concurrent
+        if most is not None and self._too_many(job, most) is not None:
             return reserve.Kept(job=job, uuids=frozenset(), until=self.world.now)
-        view = self.view(job, scope)
-        pairs = list(zip(self.cards, view.refusals, strict=True))
+        pairs = list(zip(self.cards, self.view(job, scope).refusals, strict=True))
         fitting = fit.ranked([c for c, r in pairs if r is None], scope.policy.choice)
         return reserve.keep(job, self.world.now, fitting, ((c, r) for c, r in pairs if r is not None), self.runs)

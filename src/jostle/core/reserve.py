@@ -34,37 +34,33 @@ class Kept:
         return job.time_limit is None or not math.isfinite(self.until) or now + job.time_limit > self.until
 
 
-def waiting(world: World) -> list[Job]:
+def waiting(world: World, easiest_mib: float) -> list[Job]:
     """The jobs that have waited long enough to keep cards, the first in line first."""
-    easiest = _easiest(world)
-    jobs = [lane.jobs[0] for lane in world.lanes if lane.jobs]
-    late = [j for j in jobs if world.now - j.ready_at > _patience(world, j) and big(j, easiest)]
-    return sorted(late, key=lambda j: (-j.priority, j.ready_at, j.id))
+    late = [lane.jobs[0] for lane in world.lanes if lane.jobs and world.now > reserve_at(world, lane.jobs[0])]
+    return sorted((j for j in late if big(j, easiest_mib)), key=lambda j: (-j.priority, j.ready_at, j.id))
 
 
-def _patience(world: World, job: Job) -> float:
-    return world.policies.get(job.batch, world.policy).reserve_after
+def reserve_at(world: World, job: Job) -> float:
+    """When a job that waits may begin to keep cards."""
+    return job.ready_at + world.policies.get(job.batch, world.policy).reserve_after
 
 
-def reserve_at(world: World, job: Job) -> float | None:
-    """When a job that waits begins to keep cards; None: it is not of that kind."""
-    return job.ready_at + _patience(world, job) if big(job, _easiest(world)) else None
-
-
-def _easiest(world: World) -> float:
+def easiest_mib(world: World) -> float:
     """The least memory that any other one-card job asks for: whoever wants more can be passed over by it."""
     asked = [lane.jobs[0].memory_mib for lane in world.lanes if lane.jobs and lane.jobs[0].gpus_min == 1]
     asked += [run.memory_mib for run in world.runs if run.share]
     return min((mib for mib in asked if mib is not None), default=math.inf)
 
 
-def big(job: Job, easiest: float) -> bool:
+def big(job: Job, easiest_mib: float) -> bool:
     if job.gpus_min != 1:
         return job.gpus_min > 1
-    return easiest < (math.inf if job.memory_mib is None else job.memory_mib)
+    return easiest_mib < (math.inf if job.memory_mib is None else job.memory_mib)
 
 
-def keep(job: Job, now: float, fitting: list[Card], refused: Iterable[tuple[Card, Refusal]], runs: dict[RunId, Run]) -> Kept:
+def keep(
+    job: Job, now: float, fitting: list[Card], refused: Iterable[tuple[Card, Refusal]], runs: dict[RunId, Run]
+) -> Kept:
     """The cards to keep: `fitting` in the order of choice, then those that fall free first."""
     later = sorted(
         (free_at(card, now, refusal, runs), _youngest(card, runs), card.gpu.index, card)

@@ -54,8 +54,9 @@ def job(given: Any, k: int, count: int) -> dict[str, Any]:
     unknown = set(j) - set(DEFAULTS) - {"commands"}
     need(not unknown, what, f"there is no field {', '.join(sorted(unknown))}")
     commands = j.get("commands")
-    need(isinstance(commands, list) and bool(commands), what, "commands must be a list of at least one")
-    for c in commands or ():
+    if not isinstance(commands, list) or not commands:
+        raise Invalid(f"{what}: commands must be a list of at least one")
+    for c in commands:
         need(command(c), what, "a command must be a text or a list of texts, not empty and without NUL")
     j["name"] = text(j["name"] if j["name"] is not None else default_name(commands[0]), what, "name")
     if j["queue"] is not None:
@@ -70,9 +71,7 @@ def job(given: Any, k: int, count: int) -> dict[str, Any]:
     need(j["intent"] in ("run", "hold"), what, "intent must be run or hold")
     need(isinstance(j["tags"], list) and all(isinstance(t, str) for t in j["tags"]), what, "tags must be a list of texts")
     for key in ("workdir", "log"):
-        path = j[key]
-        good = path is None if key == "log" else False
-        need(good or (isinstance(path, str) and os.path.isabs(path) and "\0" not in path), what, f"{key} must be an absolute path")
+        need(absolute(j[key]) or (key == "log" and j[key] is None), what, f"{key} must be an absolute path")
     environment(j["env"], what)
     j["retry"] = retry(j["retry"], what)
     need(isinstance(j["needs"], list) and all(one_need(n, k, count) for n in j["needs"]), what, "needs must name other jobs")
@@ -82,6 +81,10 @@ def job(given: Any, k: int, count: int) -> dict[str, Any]:
 def need(holds: bool, what: str, text: str) -> None:
     if not holds:
         raise Invalid(f"{what}: {text}")
+
+
+def absolute(path: Any) -> bool:
+    return isinstance(path, str) and os.path.isabs(path) and "\0" not in path
 
 
 def command(c: Any) -> bool:
@@ -98,7 +101,8 @@ def default_name(c: Any) -> str:
 
 
 def text(value: Any, what: str, key: str) -> str:
-    need(isinstance(value, str) and 0 < len(value) <= 200 and value.isprintable(), what, f"{key} must be 1 to 200 printable characters")
+    good = isinstance(value, str) and 0 < len(value) <= 200 and value.isprintable()
+    need(good, what, f"{key} must be 1 to 200 printable characters")
     return str(value)
 
 
@@ -111,9 +115,8 @@ def number(value: Any) -> bool:
 
 
 def two_counts(value: Any) -> bool:
-    return (
-        isinstance(value, list) and len(value) == 2 and all(whole(v, 0, MAX_GPUS) for v in value) and value[0] <= value[1]
-    )
+    good = isinstance(value, list) and len(value) == 2 and all(whole(v, 0, MAX_GPUS) for v in value)
+    return bool(good and value[0] <= value[1])
 
 
 def one_need(n: Any, k: int, count: int) -> bool:

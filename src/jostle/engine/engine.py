@@ -16,24 +16,22 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from jostle import config, proc
-from jostle.backends.local import Local, Report, Reservation
+from jostle import proc
 from jostle.core.decide import decide
 from jostle.core.model import Exit, Gpu, Policy, Retry, Run, RunId, World
 from jostle.core.plan import Fail, Finish, Plan, Requeue, Start, Stop
 from jostle.core.reasons import Reason, to_dict
 from jostle.engine import checks, launch
-from jostle.engine.clock import Clock
-from jostle.engine.loop import Loop
 from jostle.engine.observe import Observer, promises
-from jostle.engine.probing import ProbeProcess
-from jostle.errors import Damaged, DiskFull
+from jostle.engine.ports import Backend, Claimed, Probe, Report, Reservation, Timer
+from jostle.errors import DiskFull
 from jostle.failpoint import failpoint
 from jostle.store import jobs, runs
 from jostle.store.store import Store
 
 DEPTH = 16  # jobs of one shape that a single decision looks at
 SWEEP = 5.0  # all open runs are looked at this often, whatever was heard
+SPARES, SPARES_BUSY = 2, 6  # shims kept waiting for a run: at rest, and while runs follow fast on each other
 LAZY = 0.05  # how long news that nobody waits for may wait for company in a commit
 AWAIT_LOOK = 0.01  # how long an end waits for the reading that lets its cards be used again
 
@@ -59,28 +57,27 @@ class Open:
     exit: Exit | None = None
     voided: bool = False
     claimed: bool = False
-    unsupervised: tuple[int, ...] = ()
+    unsupervised: tuple[int, ...] = ()  # its processes, while they live on without a shim
+    kill_at: float | None = None  # stopping without a shim: when we lose patience
 
     def value(self, peak: int) -> Run:
         return Run(
-            id=self.id, batch=self.batch, state=self.state, cancel=self.intent in ("cancel", "kill"), kill=self.intent == "kill",
-            uuids=tuple(lease[0] for lease in self.leases), memory_mib=self.memory_mib, share=self.share, started_at=self.clock_at,
-            time_limit=self.time_limit, failures=self.failures, retry=self.retry, peak_mib=peak, uni_id=self.uni_id,
+            id=self.id, batch=self.batch, state=self.state, cancel=self.intent in ("cancel", "kill"),
+            kill=self.intent == "kill", uuids=tuple(lease[0] for lease in self.leases), memory_mib=self.memory_mib,
+            share=self.share, started_at=self.clock_at, time_limit=self.time_limit, failures=self.failures, retry=self.retry, peak_mib=peak, uni_id=self.uni_id,
             ended=self.exit, voided=self.voided,
         )  # fmt: skip
 
 
 class Engine:
-    def __init__(self, *, home: str, spec: str, store: Store, loop: Loop, settings: dict[str, Any]) -> None:
-        self.home, self.spec, self.store, self.loop, self.settings = home, spec, store, loop, settings
-        self.clock = Clock(store)
+    backend: Backend
+    probe: Probe
+
+    def __init__(self, *, home: str, spec: str, lease_dir: str, store: Store, clock: Timer, settings: dict[str, Any]) -> None:
+        self.home, self.spec, self.lease_dir, self.store, self.clock = home, spec, lease_dir, store, clock
+        self.settings = settings
         self.observer = Observer(os.getuid())
         self.observer.excluded = set(store.get("excluded", []))
-        self.lease_dir = config.lease_dir(home, spec)
-        self.backend = Local(home=home, lease_dir=self.lease_dir, watcher=loop, changed=self.changed)
-        self.backend.spare_arrived = self.soon
-        env = {**os.environ, "JOSTLE_SIM_DIR": config.sim_dir(home), "JOSTLE_LEASE_DIR": self.lease_dir, "JOSTLE_HOME": home}
-        self.probe = ProbeProcess(loop, spec, env, self.heard)
         self.policy: Policy = checks.policy(settings.get("policy") or {})
         self.policies: dict[int, Policy] = {}
         self.open_runs: dict[RunId, Open] = {}
@@ -103,8 +100,10 @@ class Engine:
 
     # --- life
 
-    def open(self) -> None:
-        os.makedirs(os.path.join(self.home, "runs"), mode=0o700, exist_ok=True)
+    def open(self, backend: Backend, probe: Probe) -> None:
+        """Takes up what the store says may be alive. The backend reports to `changed`, the probe to `heard`."""
+        self.backend, self.probe = backend, probe
+        backend.spare_arrived = self.soon
         for row in runs.open_runs(self.store):
             run = self._opened(row)
             self.backend.adopt(run.id, *run.shim)
@@ -214,7 +213,8 @@ class Engine:
     def _see_who_left(self) -> None:
         """Forgets the cards that show no more of an ended run, or are in use again."""
         if self.vacated:
-            used, taken = self.observer.used_mib(), {lease[0] for r in self.open_runs.values() if r.exit is None for lease in r.leases}
+            used = self.observer.used_mib()
+            taken = {lease[0] for r in self.open_runs.values() if r.exit is None for lease in r.leases}
             self.vacated = {
                 uuid: before for uuid, before in self.vacated.items() if uuid not in taken and used.get(uuid, 0) > before + 64
             }
@@ -240,7 +240,7 @@ class Engine:
 
     # --- the world as it is
 
-    def world(self, now: float, gpus: tuple[Gpu, ...], claims: Sequence[Any], without: frozenset[RunId] = frozenset()) -> World:
+    def world(self, now: float, gpus: tuple[Gpu, ...], claims: Sequence[Claimed], without: frozenset[RunId] = frozenset()) -> World:
         if self.lanes_at != self.store.generation or self.store.db.in_transaction:
             self.lanes = jobs.lanes(self.store, DEPTH)
             self.lanes_at = -1 if self.store.db.in_transaction else self.store.generation
@@ -283,7 +283,7 @@ class Engine:
         self.waits, self.kept_for = dict(plan.waits), plan.kept_for
         self._next_tick(plan, now, wake)
 
-    def _commit(self, plan: Plan, now: float, gpus: tuple[Gpu, ...], claims: Sequence[Any]) -> Plan:
+    def _commit(self, plan: Plan, now: float, gpus: tuple[Gpu, ...], claims: Sequence[Claimed]) -> Plan:
         """Everything decided, in one transaction; then, and only then, it is done."""
         at = self.clock.wall()
         started: list[tuple[Reservation, Open, dict[str, Any]]] = []
@@ -348,6 +348,7 @@ class Engine:
     ) -> bool:
         """Reserves the cards and records the run; False if no more can be started now."""
         if self.backend.spares == 0:
+            self.backend.want(SPARES_BUSY)
             return False  # the next spare brings the next tick
         cards = [g for uuid in start.uuids for g in gpus if g.uuid == uuid]
         job = runs.job_to_start(self.store, start.job)
@@ -360,8 +361,8 @@ class Engine:
         uni_id = secrets.token_hex(8)
         leases = [(g.uuid, g.index, start.memory_mib, g.used_mib) for g in cards]
         run = Open(
-            id=id, batch=job["batch"], uni_id=uni_id, state="starting", boot=self.clock.boot, shim=(reservation.pid, reservation.ticks),
-            memory_mib=start.memory_mib, share=start.share, clock_at=now, time_limit=job["time_limit"], failures=job["retries"],
+            id=id, batch=job["batch"], uni_id=uni_id, state="starting", boot=self.clock.boot,
+            shim=(reservation.pid, reservation.ticks), memory_mib=start.memory_mib, share=start.share, clock_at=now, time_limit=job["time_limit"], failures=job["retries"],
             retry=retry_of(job["retry"]), leases=leases,
         )  # fmt: skip
         paths = [os.path.join(self.lease_dir, name) for name in reservation.names]
@@ -400,6 +401,7 @@ class Engine:
             self._ended(run)
         else:
             self.backend.signal(run.id, kill=kill)
+            run.kill_at = self.clock.now() + self.settings.get("grace", launch.GRACE)
 
     def _forget(self, id: RunId, now: float) -> None:
         run = self.open_runs.pop(id)
@@ -433,9 +435,13 @@ class Engine:
         if now >= self.sweep_at:
             orphans = any(r.unsupervised for r in self.open_runs.values())
             self.sweep_at = now + (1.0 if orphans or not hasattr(os, "pidfd_open") else SWEEP)
-            for id in list(self.open_runs):
-                self._poll(id)
-                self.backend.republish(id)
+            for run in list(self.open_runs.values()):
+                self._poll(run.id)
+                self.backend.republish(run.id)
+                if run.unsupervised and run.kill_at is not None and now >= run.kill_at:
+                    self.backend.signal(run.id, kill=True)
+            if now > self.lively_until:
+                self.backend.want(SPARES)
             self.store.checkpoint()
             due[0] = self.sweep_at
         return min(d for d in due if d is not None)

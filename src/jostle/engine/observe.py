@@ -13,7 +13,8 @@ from typing import Any
 
 from jostle.core.model import Gpu, Holder, Promise, RunId
 
-WINDOW = 3.0
+WINDOW, APART = 3.0, 0.09
+"""Averages are over this long, of samples this far apart."""
 FRESH_FOR = 1.5
 """A choice is made on readings no older than this."""
 STEADY_LOAD = 5
@@ -67,10 +68,7 @@ class Observer:
         """Takes one snapshot; False if it tells nothing new."""
         cut = line.find(b'"gpus":')
         tail = line[cut:] if cut >= 0 else b""
-        if tail and tail == self.tail:
-            head = line[:cut].rstrip(b", ") + b"}"
-        else:
-            head = line
+        head = line[:cut].rstrip(b", ") + b"}" if tail and tail == self.tail else line
         try:
             data = json.loads(head)
             asked = data.get("asked") or 0
@@ -95,7 +93,8 @@ class Observer:
                 self.samples.pop(g["uuid"], None)
                 continue
             window = self.samples.setdefault(g["uuid"], deque())
-            window.append((now, g["used_mib"], g["free_mib"], g["utilization"] or 0))
+            if not window or now - window[-1][0] >= APART:
+                window.append((now, g["used_mib"], g["free_mib"], g["utilization"] or 0))
             while window[0][0] < now - WINDOW:
                 window.popleft()
             self.first_seen.setdefault(g["uuid"], now)

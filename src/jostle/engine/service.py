@@ -1,4 +1,4 @@
-"""What the engine does for its clients: one function per request. Writes of one round share one commit; answers go out after it."""
+"""What the engine does for its clients: one function per request. Writes of one round share one commit, and answers follow it."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from jostle.core.reasons import Refusal, refusal_text, to_dict
 from jostle.core.survey import survey
 from jostle.engine import checks
 from jostle.engine.engine import Engine
+from jostle.engine.loop import Loop
 from jostle.engine.server import Peer, Server, failure
 from jostle.errors import DiskFull, Invalid, JostleError, NotFound, Usage
 from jostle.failpoint import failpoint
@@ -27,10 +28,10 @@ IDLE_EXIT = 30.0
 
 
 class Service:
-    def __init__(self, engine: Engine, *, permanent: bool) -> None:
+    def __init__(self, engine: Engine, loop: Loop, *, permanent: bool) -> None:
         self.engine, self.store = engine, engine.store
         self.permanent = permanent
-        self.server = Server(engine.loop, engine.home, self._request)
+        self.server = Server(loop, engine.home, self._request)
         self.reader = Reader(engine.home)
         self.pending: list[tuple[Peer, dict[str, Any]]] = []
         self.seq = self.store.last_seq()
@@ -191,10 +192,11 @@ class Service:
     def hello(self, peer: Peer, request: dict[str, Any]) -> Answer:
         e = self.engine
         return {
-            "version": __version__, "pid": os.getpid(), "gpus_spec": e.spec, "uptime_s": round(e.clock.now() - self.began, 1),
-            "home": e.home, "lease_dir": e.lease_dir, "sim_dir": config.sim_dir(e.home) if e.spec.startswith("sim:") else None,
-            "counts": self.reader.counts(), "hold": e.hold(), "permanent": self.permanent, "driver": e.observer.snapshot["driver"],
-            "probe": e.probe.trouble or e.observer.snapshot["error"] or "", "seq": self.seq, "kept_for": e.kept_for,
+            "version": __version__, "pid": os.getpid(), "gpus_spec": e.spec, "home": e.home, "lease_dir": e.lease_dir,
+            "uptime_s": round(e.clock.now() - self.began, 1),
+            "sim_dir": config.sim_dir(e.home) if e.spec.startswith("sim:") else None,
+            "counts": self.reader.counts(), "hold": e.hold(), "permanent": self.permanent,
+            "driver": e.observer.snapshot["driver"], "probe": e.probe.trouble or e.observer.snapshot["error"] or "", "seq": self.seq, "kept_for": e.kept_for,
         }  # fmt: skip
 
     def up(self, peer: Peer, request: dict[str, Any]) -> Answer:
@@ -303,8 +305,10 @@ class Service:
 def destination(to: Any) -> Any:
     if to in ("first", "last"):
         return to
-    if isinstance(to, dict) and len(to) == 1 and next(iter(to)) in ("before", "after") and checks.whole(next(iter(to.values())), 1, 1 << 62):
-        return to
+    if isinstance(to, dict) and len(to) == 1:
+        side, other = next(iter(to.items()))
+        if side in ("before", "after") and checks.whole(other, 1, 1 << 62):
+            return to
     raise Invalid("a job is moved to first, to last, or before or after another job")
 
 

@@ -8,15 +8,17 @@ from __future__ import annotations
 
 import os
 import re
-from typing import Any
 
 from jostle import units
+
+TYPE_CHECKING = False  # not from typing, which costs more to import than all the rest
+if TYPE_CHECKING:
+    from typing import Any
 
 MAX_NAME = 200
 MAX_TEXT = 1_000_000
 MAX_COUNT = 1_000_000
 
-_CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 _INT = re.compile(r"[-+]?\d{1,12}\Z", re.ASCII)
 
 
@@ -35,8 +37,8 @@ def label(text: str, what: str = "a name") -> str:
         raise ValueError(f"{what} that is not empty")
     if len(text) > MAX_NAME:
         raise ValueError(f"{what} of at most {MAX_NAME} characters")
-    if _CONTROL.search(text):
-        raise ValueError(f"{what} in one line, without control characters")
+    if not text.isprintable():
+        raise ValueError(f"{what} in one line of printable characters")
     return text
 
 
@@ -45,7 +47,7 @@ def name_of(commands: list[Any]) -> str:
     first = commands[0]
     text = " ".join(first) if isinstance(first, list) else first
     line = next((line.strip() for line in text.split("\n") if line.strip()), "job")
-    shown = _CONTROL.sub(" ", line)
+    shown = "".join(c if c.isprintable() else " " for c in line[:41])
     return shown if len(shown) <= 40 else shown[:39] + "…"
 
 

@@ -27,7 +27,8 @@ _TOO_NEW = (n.NVML_ERROR_FUNCTION_NOT_FOUND, n.NVML_ERROR_ARGUMENT_VERSION_MISMA
 _VERSIONS = ("_v3", "_v2", "")
 _NO_MEMORY_FIGURE = (1 << 64) - 1
 # Records of a process list begin with pid and memory, but their size is not what the version says: drivers 535.43 to
-# 535.86 fill longer ones for the same version 3 (nvitop#79). So there is room for the longest, and a look at what was written.
+# 535.86 fill longer ones for the same version 3 (nvitop#79). So there is room for the longest, and what was written is
+# looked at.
 _RECORDS = (16, 24, 32)
 _UNTOUCHED = b"\xa5"
 _SENSORS_EVERY = 1.0  # s

@@ -27,14 +27,33 @@ _encode = json.JSONEncoder(separators=(",", ":"), check_circular=False).encode
 
 def probe(spec: str) -> Probe:
     if spec == "nvml":
-        from jostle.probes.nvml import Nvml
-
+        try:
+            from jostle.probes.nvml import Nvml
+        except ImportError as e:
+            return _Without(f"nvidia-ml-py cannot be loaded ({e}): pip install nvidia-ml-py, or try --gpus sim:8x24")
         return Nvml()
     if spec.startswith("sim:"):
         from jostle.probes.sim import Sim
 
         return Sim(spec[4:])
     raise Usage(f"--gpus {spec}: expected nvml, sim:8x24 (8 GPUs of 24 GiB) or sim:FILE")
+
+
+class _Without:
+    """The probe of a host on which none can be had."""
+
+    def __init__(self, error: str) -> None:
+        self._error = error
+
+    def read(self) -> Reading:
+        return failed(self._error)
+
+
+def command(spec: str) -> list[str]:
+    """The probe process as a command that finds what this process finds, wherever it is started."""
+    path = [os.path.abspath(entry) for entry in sys.path if entry]
+    code = f"import sys; sys.path[:] = {path!r}; from jostle.probes.serve import main; sys.exit(main(sys.argv[1:]))"
+    return [sys.executable, "-I", "-c", code, spec]
 
 
 class Server:
@@ -125,7 +144,7 @@ def one_shot(spec: str, timeout: float = 10.0) -> dict[str, Any]:
     if spec != "nvml" and not spec.startswith("sim:"):
         probe(spec)
     child = subprocess.Popen(
-        [sys.executable, "-m", "jostle.probes.serve", spec],
+        command(spec),
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,

@@ -5,7 +5,6 @@ from __future__ import annotations
 import errno
 import fcntl
 import os
-import tempfile
 import time
 from typing import NamedTuple
 
@@ -231,41 +230,40 @@ def _make_shared(path: str) -> None:
 
 
 def _began(path: str) -> float:
-    """The world's time zero, which the first of all its probes sets."""
+    """The world's time zero, which the first of all its probes in this boot sets."""
     file, boot = os.path.join(path, "began"), proc.boot_id()
-    for _ in range(3):
-        found = _read_began(file)
-        if found is not None and found[0] == boot:
-            return found[1]
-        if found is not None:
-            os.unlink(file)  # of an earlier boot: its BOOTTIME means nothing now
-        _write_began(path, file, f"{boot} {boottime():.6f}\n")
-    raise OSError(errno.EIO, "cannot be made or read", file)
+    found = _read_began(file, boot)
+    if found is not None:
+        return found
+    lock = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        found = _read_began(file, boot)  # another may have been first
+        return _write_began(file, boot) if found is None else found
+    finally:
+        os.close(lock)
 
 
-def _read_began(file: str) -> tuple[str, float] | None:
+def _read_began(file: str, boot: str) -> float | None:
+    """None if there is none of this boot: BOOTTIME of another means nothing now."""
     try:
         with open(file) as f:
-            boot, _, second = f.read().partition(" ")
-        return boot, float(second)
-    except FileNotFoundError:
+            of_boot, _, second = f.read().partition(" ")
+        return float(second) if of_boot == boot else None
+    except (FileNotFoundError, ValueError):
         return None
-    except ValueError:
-        return "", 0.0
 
 
-def _write_began(path: str, file: str, text: str) -> None:
-    """Links a finished file into place: who comes second finds it whole."""
-    fd, temporary = tempfile.mkstemp(prefix=".began-", dir=path)
+def _write_began(file: str, boot: str) -> float:
+    now = round(boottime(), 6)
+    fd = os.open(file + ".new", os.O_CREAT | os.O_TRUNC | os.O_WRONLY | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
     try:
-        os.fchmod(fd, 0o644)
-        os.write(fd, text.encode())
-        os.link(temporary, file)
-    except FileExistsError:
-        pass
+        os.write(fd, f"{boot} {now}\n".encode())
+        os.fchmod(fd, 0o644)  # whatever the umask
     finally:
         os.close(fd)
-        os.unlink(temporary)
+    os.rename(file + ".new", file)  # who reads without the lock finds it whole
+    return now
 
 
 def boottime() -> float:

@@ -38,7 +38,9 @@ def submit(store: Store, request: Row, *, at: float, now: float, rank: Callable[
     context = _context(store, request["context"])
     first = store.next_job
     random_order = (head.get("policy") or {}).get("order") == "random"
-    rows, deps, queues = [], [], set()
+    rows = []
+    deps: list[tuple[int, int, int]] = []
+    queues = set()
     for k, job in enumerate(request["jobs"]):
         id = first + k
         blocked = _needs(store, id, first, job.get("needs") or (), deps)
@@ -345,7 +347,7 @@ COPIED = """batch, context, shape, name, queue, place, sort, priority, gpus_min,
 
 
 def retry(store: Store, ids: Sequence[int], *, at: float, now: float) -> tuple[dict[int, int], list[tuple[int, str]]]:
-    """Finished jobs are copied as new ones, since final states are final; their dependencies lead to the copies where there are any."""
+    """Finished jobs are copied as new ones, since final states are final; a copy comes after copies only."""
     new: dict[int, int] = {}
     refused = []
     for id in ids:

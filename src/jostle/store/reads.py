@@ -129,14 +129,14 @@ class Reader:
 
     def needs(self, id: int) -> list[dict[str, Any]]:
         """The jobs it comes after, and how they stand."""
-        return [dict(r) for r in self._all(
-            "SELECT d.needs AS id, d.any, j.state, j.name FROM dep d JOIN job j ON j.id = d.needs WHERE d.job = ?", (id,))]  # fmt: skip
+        sql = "SELECT d.needs AS id, d.any, j.state, j.name FROM dep d JOIN job j ON j.id = d.needs WHERE d.job = ?"
+        return [dict(r) for r in self._all(sql, (id,))]
 
     def ahead(self, id: int) -> tuple[int, int | None]:
         """How many of its queue come before it, and the first of them."""
         rows = self._all(
             """SELECT count(*), min(o.place), o.id FROM job j JOIN job o ON o.queue = j.queue
-               AND o.state IN ('queued', 'starting', 'running', 'stopping') AND (o.place, o.id) < (j.place, j.id) WHERE j.id = ?""",
+               AND (o.place, o.id) < (j.place, j.id) AND o.state IN ('queued', 'starting', 'running', 'stopping') WHERE j.id = ?""",
             (id,),
         )
         return (rows[0][0], rows[0][2]) if rows and rows[0][0] else (0, None)

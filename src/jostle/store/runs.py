@@ -28,7 +28,9 @@ def begin(
 ) -> None:  # fmt: skip
     """The run is recorded before anything is started."""
     job, n = run
-    store.db.execute("UPDATE job SET state = 'starting', ready = 0, attempt = ?, started_at = ?, reason = NULL WHERE id = ?", (n, at, job))
+    store.db.execute(
+        "UPDATE job SET state = 'starting', ready = 0, attempt = ?, started_at = ?, reason = NULL WHERE id = ?", (n, at, job)
+    )
     store.db.execute(
         """INSERT INTO run (job, n, uni_id, state, boot, shim_pid, shim_ticks, memory_mib, share, log, clock_at, started_at)
            VALUES (?, ?, ?, 'starting', ?, ?, ?, ?, ?, ?, ?, ?)""",
@@ -101,8 +103,8 @@ def requeue(
     refresh(store, job, now)
 
 
-OPEN = """SELECT r.job, r.n, r.uni_id, r.state, r.boot, r.shim_pid, r.shim_ticks, r.memory_mib, r.share, r.log, r.clock_at, r.started_at,
-    j.batch, j.intent, j.time_limit, j.retries, j.retry FROM run r JOIN job j ON j.id = r.job WHERE r.state <> 'ended'"""
+OPEN = """SELECT r.job, r.n, r.uni_id, r.state, r.boot, r.shim_pid, r.shim_ticks, r.memory_mib, r.share, r.clock_at, j.batch,
+    j.intent, j.time_limit, j.retries, j.retry FROM run r JOIN job j ON j.id = r.job WHERE r.state <> 'ended'"""
 
 
 def open_runs(store: Store) -> list[dict[str, Any]]:

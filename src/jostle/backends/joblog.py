@@ -1,0 +1,86 @@
+"""The log of a run: a file the job appends to by itself, kept under a cap by dropping its middle.
+
+Only regular files are renamed, capped or read; anything else a person may have named (/dev/null, a FIFO) is just
+written to.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import stat
+
+TAIL = 4096
+BLOCK = 4096
+
+_PUNCH_KEEP = 0x02 | 0x01
+_libc = ctypes.CDLL(None, use_errno=True)
+_fallocate = getattr(_libc, "fallocate64", None) or getattr(_libc, "fallocate", None)
+if _fallocate is not None:
+    _fallocate.argtypes = (ctypes.c_int, ctypes.c_int, ctypes.c_int64, ctypes.c_int64)
+
+
+def open_log(path: str) -> int:
+    """The log, open for appending; an older one with something in it is first put aside as path.N."""
+    try:
+        before = os.lstat(path)
+    except FileNotFoundError:
+        os.makedirs(os.path.dirname(path) or ".", mode=0o700, exist_ok=True)
+    else:
+        if stat.S_ISREG(before.st_mode) and before.st_size:
+            n = 1
+            while os.path.lexists(f"{path}.{n}"):
+                n += 1
+            os.rename(path, f"{path}.{n}")
+        if not stat.S_ISREG(before.st_mode):
+            return _open_special(path)
+    return os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOCTTY, 0o600)
+
+
+def _open_special(path: str) -> int:
+    """A link, a device, a FIFO; one that nobody reads is an error, not a wait."""
+    fd = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOCTTY | os.O_NONBLOCK, 0o600)
+    os.set_blocking(fd, True)
+    return fd
+
+
+def cap_log(fd: int, cap: int) -> bool:
+    """Punches out the middle of a log that passed its cap; True if it should be looked at again soon."""
+    try:
+        s = os.fstat(fd)
+        if not stat.S_ISREG(s.st_mode) or _fallocate is None:
+            return False
+        used = s.st_blocks * 512
+        if used > cap:
+            head, tail = cap // 4 // BLOCK * BLOCK, (s.st_size - cap // 4) // BLOCK * BLOCK
+            if tail > head and _fallocate(fd, _PUNCH_KEEP, head, tail - head) == 0:
+                _mark(fd, head, cap)
+        return used > cap // 2
+    except OSError:
+        return False
+
+
+def _mark(fd: int, head: int, cap: int) -> None:
+    """Says in the log itself what happened (our own descriptor would append, wherever we point it)."""
+    text = f"\n[jostle: the middle of this log was dropped to keep it under {cap >> 20} MiB]\n".encode()
+    if head < len(text):
+        return
+    own = os.open(f"/proc/self/fd/{fd}", os.O_WRONLY | os.O_CLOEXEC)
+    try:
+        os.pwrite(own, text, head - len(text))
+    finally:
+        os.close(own)
+
+
+def tail(fd: int) -> str:
+    try:
+        s = os.fstat(fd)
+        if not stat.S_ISREG(s.st_mode):
+            return ""
+        own = os.open(f"/proc/self/fd/{fd}", os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            return os.pread(own, TAIL, max(0, s.st_size - TAIL)).decode(errors="replace")
+        finally:
+            os.close(own)
+    except OSError:
+        return ""

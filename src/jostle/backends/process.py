@@ -1,0 +1,177 @@
+"""Making processes and signalling them, and only ours.
+
+A pid is a number that may be another's by the next instant. So a handle is opened first, then the proof is made that the
+process is ours, and then the handle is signalled. Shims use this too: it imports little, and nothing after the start.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import resource
+import signal
+from collections.abc import Callable
+from typing import Any
+
+from jostle import proc
+
+ALL_DEFAULT = sorted(signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP})
+OOM_MORE = 100
+
+
+def open_pidfd(pid: int) -> int | None:
+    """A handle on the process; None if there is no such process, or no such thing as handles here."""
+    try:
+        return os.pidfd_open(pid)
+    except (AttributeError, OSError):
+        return None
+
+
+def signal_proven(pid: int, number: int, proof: Callable[[int], bool]) -> bool:
+    """Signals a process only if the proof holds while we have a handle on it: its pid cannot become another's then."""
+    try:
+        fd = os.pidfd_open(pid)
+    except AttributeError:
+        fd = -1  # a Python built without it
+    except OSError as e:
+        if e.errno not in (errno.ENOSYS, errno.EPERM):
+            return False
+        fd = -1
+    try:
+        if not proof(pid):
+            return False
+        if fd >= 0:
+            signal.pidfd_send_signal(fd, number)
+        else:
+            os.kill(pid, number)
+    except OSError:
+        return False
+    finally:
+        if fd >= 0:
+            os.close(fd)
+    return True
+
+
+def is_descendant(pid: int) -> bool:
+    me = os.getpid()
+    while pid > 1:
+        s = proc.stat(pid)
+        if s is None:
+            return False
+        if s.ppid == me:
+            return True
+        pid = s.ppid
+    return False
+
+
+def living() -> list[int]:
+    found = [proc.stat(pid) for pid in proc.tree(os.getpid())]
+    return [s.pid for s in found if s is not None and s.state not in "ZX"]
+
+
+def members(uni_id: str) -> list[tuple[int, int]]:
+    """Living processes of ours that carry the run's marker, with their start ticks."""
+    found = []
+    me = os.geteuid()
+    for pid in proc.pids():
+        if pid == os.getpid() or not uni_id or proc.uid(pid) != me or proc.mark(pid) != uni_id:
+            continue
+        s = proc.stat(pid)
+        if s is not None and s.state not in "ZX":
+            found.append((pid, s.ticks))
+    return found
+
+
+def is_member(pid: int, *, ticks: int, uni_id: str) -> bool:
+    return proc.uid(pid) == os.geteuid() and proc.mark(pid) == uni_id and proc.alive(pid, ticks)
+
+
+def shell() -> str:
+    return "/bin/bash" if os.access("/bin/bash", os.X_OK) else "/bin/sh"
+
+
+def spawn(argv: list[str], spec: dict[str, Any], log: int) -> int:
+    """The command's process; directory, umask and limits are ours only for the moment in which it is made."""
+    env = spec["env"]
+    try:
+        os.chdir(spec["workdir"])
+    except OSError as e:
+        raise OSError(e.errno, e.strerror, f"working directory {spec['workdir']}") from e
+    files = [
+        (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
+        (os.POSIX_SPAWN_DUP2, log, 1),
+        (os.POSIX_SPAWN_DUP2, log, 2),
+    ]
+    before = _set_limits(spec.get("limits") or {})
+    os.umask(spec.get("umask", 0o077))
+    try:
+        path = find_program(argv[0], env.get("PATH", os.defpath))
+        return os.posix_spawn(path, argv, env, file_actions=files, setpgroup=0, setsigmask=(), setsigdef=ALL_DEFAULT)
+    except OSError as e:
+        raise OSError(e.errno, e.strerror, argv[0]) from e
+    finally:
+        os.umask(0o077)
+        for which, pair in before:
+            resource.setrlimit(which, pair)
+        os.chdir("/")
+
+
+def find_program(name: str, path: str) -> str:
+    """The file that the run's own PATH gives this name."""
+    if "/" in name:
+        return name
+    found = None
+    for directory in path.split(":"):
+        candidate = os.path.join(directory or ".", name)
+        if os.access(candidate, os.X_OK) and not os.path.isdir(candidate):
+            return candidate
+        if found is None and os.path.isfile(candidate):
+            found = candidate
+    if found is not None:
+        return found  # not executable: let exec say so
+    raise FileNotFoundError(errno.ENOENT, "command not found", name)
+
+
+def _set_limits(limits: dict[str, list[int]]) -> list[tuple[int, tuple[int, int]]]:
+    """Sets the run's limits on ourselves; gives back what to restore (a lowered hard limit cannot be raised again)."""
+    restore = []
+    for name, (soft, hard) in limits.items():
+        which = getattr(resource, f"RLIMIT_{name.upper()}", None)
+        if which is None:
+            continue
+        old_soft, old_hard = resource.getrlimit(which)
+        most = hard if old_hard == resource.RLIM_INFINITY or 0 <= hard < old_hard else old_hard
+        if most != resource.RLIM_INFINITY and (soft == resource.RLIM_INFINITY or soft > most):
+            soft = most
+        if soft == old_soft:
+            continue
+        try:
+            # the hard limit stays ours: lowered, it could hurt the shim itself for the rest of the run
+            resource.setrlimit(which, (soft, old_hard))
+            restore.append((which, (old_soft, old_hard)))
+        except (OSError, ValueError):
+            pass  # a limit that cannot be had is no reason not to run
+    return restore
+
+
+def _oom_score() -> bytes:
+    try:
+        with open("/proc/self/oom_score_adj") as f:
+            return str(min(1000, int(f.read()) + OOM_MORE)).encode()
+    except (OSError, ValueError):
+        return str(OOM_MORE).encode()
+
+
+_OOM_SCORE = _oom_score()  # read once, in the nursery
+
+
+def raise_oom_score(pid: int) -> None:
+    """When memory runs out, the job is to go before the processes that look after it."""
+    try:
+        fd = os.open(f"/proc/{pid}/oom_score_adj", os.O_WRONLY | os.O_CLOEXEC)
+        try:
+            os.write(fd, _OOM_SCORE)
+        finally:
+            os.close(fd)
+    except OSError:
+        pass

@@ -1,0 +1,137 @@
+"""Reading what shims write into a run's directory: `claim` and `exit`.
+
+The job runs as the same user and could have put anything there, so nothing is followed, waited for or believed unless it
+has the right shape. A damaged claim is a claim all the same (the run must not start again), of no boot we know.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from jostle import proc
+from jostle.backends import shim
+from jostle.core.model import Exit, RunId
+
+MAX_RECORD = 1 << 20
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RunClaim:
+    """The content of a run's `claim`."""
+
+    pid: int = 0
+    ticks: int = -1
+    boot: str = ""
+    uni_id: str = ""
+    leases: tuple[str, ...] = ()
+    void: bool = False
+
+    @classmethod
+    def of(cls, record: Mapping[str, Any]) -> RunClaim:
+        if record.get("void") is True:
+            return cls(void=True)
+        names = record.get("leases")
+        pid, ticks, boot, uni_id = (record.get(k) for k in ("pid", "ticks", "boot", "uni_id"))
+        if not (isinstance(pid, int) and isinstance(ticks, int) and isinstance(boot, str) and isinstance(uni_id, str)):
+            return cls()
+        kept = tuple(n for n in names if isinstance(n, str)) if isinstance(names, list) else ()
+        return cls(pid=pid, ticks=ticks, boot=boot, uni_id=uni_id, leases=kept)
+
+
+class RunDir:
+    """The directory of one run."""
+
+    def __init__(self, runs: str, run: RunId) -> None:
+        self.path = f"{runs}/{run[0]}.{run[1]}"
+
+    def make(self) -> None:
+        os.makedirs(self.path, mode=0o700, exist_ok=True)
+
+    def void(self) -> bool:
+        """Claims the run for nobody; True: it will never start; False: it has."""
+        self.make()
+        if shim.make_claim(f"{self.path}/claim", {"void": True}):
+            return True
+        claim = self.claim()
+        return claim is not None and claim.void
+
+    def claim(self) -> RunClaim | None:
+        text = read(f"{self.path}/claim")
+        return None if text is None else RunClaim.of(record(text))
+
+    def exit(self) -> Exit | None:
+        text = read(f"{self.path}/exit")
+        return None if text is None else exit_of(record(text))
+
+    def locked(self, claim: RunClaim | None, boot: str) -> bool:
+        """Whether a shim holds the run's lock. The claim is read before, and the exit record after."""
+        try:
+            fd = os.open(f"{self.path}/lock", os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        except FileNotFoundError:
+            # never made, or removed by the job itself: then only the process can tell
+            return claim is not None and claim.boot == boot and proc.alive(claim.pid, claim.ticks)
+        except OSError as e:
+            # a file system that does not answer is no bad news; but something else in its place is not a lock
+            return e.errno not in (errno.ELOOP, errno.ENXIO, errno.ENOTDIR)
+        try:
+            fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except OSError:
+            return True
+        finally:
+            os.close(fd)
+        return False
+
+
+def read(path: str) -> bytes | None:
+    """A small regular file of a run; None if there is none (S41: the job could have put anything there)."""
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError as e:
+        if e.errno in (errno.ENOENT, errno.ENOTDIR):
+            return None
+        return b""
+    try:
+        return os.read(fd, MAX_RECORD)
+    except OSError:
+        return b""
+    finally:
+        os.close(fd)
+
+
+def record(text: bytes) -> dict[str, Any]:
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def exit_of(record: Any) -> Exit | None:
+    """An exit record that has the right shape, or None."""
+    if not isinstance(record, dict) or "code" not in record or "ended_at" not in record:
+        return None
+    shapes: dict[str, tuple[type, ...]] = {
+        "code": (int, type(None)),
+        "signal": (int, type(None)),
+        "timed_out": (bool,),
+        "error": (str,),
+        "tail": (str,),
+        "started_at": (int, float, type(None)),
+        "ended_at": (int, float, type(None)),
+        "ran_for": (int, float, type(None)),
+        "rss_mib": (int, type(None)),
+        "leftovers": (list,),
+    }
+    fields = {k: record[k] for k in shapes if k in record}
+    if not all(isinstance(v, shapes[k]) for k, v in fields.items()):
+        return None
+    left = fields.pop("leftovers", [])
+    if not all(isinstance(pid, int) for pid in left):
+        return None
+    return Exit(**fields, leftovers=tuple(left))

@@ -1,0 +1,171 @@
+"""What people want of jobs: `cancel hold unhold retry move set`. Each is an intent; the engine alone changes states."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from jostle import units
+from jostle.cli import ids, render
+from jostle.errors import Usage
+from jostle.formats import spec
+
+if TYPE_CHECKING:
+    from argparse import Namespace
+    from collections.abc import Callable
+
+    from jostle.cli.desk import Desk
+    from jostle.cli.parse import Parser
+
+UNFINISHED = ("queued", "starting", "running", "stopping")
+
+
+def cancel_options(p: Parser) -> None:
+    p.example("""
+        jostle cancel 12 15-20
+        jostle cancel all --now""")
+    p.add_argument("ids", nargs="+", metavar="ID", help=ids.WRITTEN)
+    p.add_argument("--now", action="store_true", help="kill at once, without time to end by itself")
+
+
+def cancel(args: Namespace, desk: Desk) -> int:
+    return intend(desk, wanted(args.ids, desk, UNFINISHED), "cancel", "cancelled", now=args.now)
+
+
+def hold_options(p: Parser) -> None:
+    p.example("jostle hold 12-20")
+    p.add_argument("ids", nargs="+", metavar="ID", help=ids.WRITTEN)
+
+
+def hold(args: Namespace, desk: Desk) -> int:
+    return intend(desk, wanted(args.ids, desk, ("queued",)), "hold", "held")
+
+
+def unhold_options(p: Parser) -> None:
+    p.example("jostle unhold all")
+    p.add_argument("ids", nargs="+", metavar="ID", help=ids.WRITTEN)
+
+
+def unhold(args: Namespace, desk: Desk) -> int:
+    held = wanted(args.ids, desk, ("queued",), lambda row: row["intent"] == "hold")
+    return intend(desk, held, "unhold", "released")
+
+
+def retry_options(p: Parser) -> None:
+    p.example("""
+        jostle retry 12
+        jostle retry all            every failed job""")
+    p.add_argument("ids", nargs="+", metavar="ID", help=ids.WRITTEN)
+
+
+def retry(args: Namespace, desk: Desk) -> int:
+    """Final states are final, so a retry is a new job; its id is printed."""
+    chosen = wanted(args.ids, desk, ("failed",))
+    answer = told(desk, chosen, do="retry")
+    for new in answer["new"].values():
+        desk.put(str(new))
+    return refusals(desk, answer)
+
+
+def move_options(p: Parser) -> None:
+    p.usage = "jostle move ID first|last\n       jostle move ID before|after OTHER"
+    p.example("""
+        jostle move 12 first
+        jostle move 12 before 9""")
+    p.add_argument("id", metavar="ID")
+    p.add_argument("where", choices=("first", "last", "before", "after"))
+    p.add_argument("other", nargs="?", metavar="OTHER")
+
+
+def move(args: Namespace, desk: Desk) -> int:
+    beside = args.where in ("before", "after")
+    if beside != (args.other is not None):
+        raise Usage("move: expected `first`, `last`, `before ID` or `after ID`")
+    to = {args.where: ids.one(args.other, lambda: desk.reader)} if beside else args.where
+    return intend(desk, [ids.one(args.id, lambda: desk.reader)], "move", "moved", to=to)
+
+
+def set_options(p: Parser) -> None:
+    p.example("""
+        jostle set 12 priority=5 memory=24GiB
+        jostle set 3-7 time_limit=none""")
+    p.add_argument("words", nargs="+", metavar="ID… KEY=VALUE…", help="keys: " + ", ".join(SETTINGS) + "; `none` takes a value back")
+
+
+def set(args: Namespace, desk: Desk) -> int:
+    chosen = [word for word in args.words if "=" not in word]
+    values = dict(setting(word) for word in args.words if "=" in word)
+    if not chosen or not values:
+        raise Usage("set: expected ids and key=value pairs, such as `jostle set 12 priority=5`")
+    return intend(desk, wanted(chosen, desk, ("queued",)), "set", "changed", values=values)
+
+
+def _tags(text: str) -> list[str]:
+    return [spec.label(tag, "a tag") for tag in text.split(",")]
+
+
+def _truth(text: str) -> bool:
+    return spec.one_of(text, ("true", "false")) == "true"
+
+
+# key on the command line: (field, check, value of `none`)
+SETTINGS: dict[str, tuple[str, Callable[[str], Any], Any]] = {
+    "name": ("name", spec.label, ...),
+    "priority": ("priority", spec.priority, 0),
+    "time_limit": ("time_limit", spec.time_limit, None),
+    "memory": ("memory_mib", units.size_mib, None),
+    "gpus": ("gpus", lambda text: list(units.gpu_range(text)), [1, 1]),
+    "queue": ("queue", lambda text: spec.label(text, "the name of a queue"), None),
+    "tags": ("tags", _tags, []),
+    "share": ("share", _truth, False),
+}
+
+
+def setting(word: str) -> tuple[str, Any]:
+    key, _, text = word.partition("=")
+    if key not in SETTINGS:
+        from difflib import get_close_matches
+
+        near = get_close_matches(key, SETTINGS, 1)
+        raise Usage(f"set: there is no setting {key!r}; expected " + (near[0] if near else "one of " + ", ".join(SETTINGS)))
+    field, check, none = SETTINGS[key]
+    if text == "none" and none is not ...:
+        return field, none
+    try:
+        return field, check(text)
+    except ValueError as e:
+        raise Usage(f"set: {key}={text!r} is not understood; expected {e}") from None
+
+
+def wanted(
+    words: list[str], desk: Desk, states: tuple[str, ...], which: Callable[[dict[str, Any]], bool] = lambda row: True
+) -> list[int]:
+    """The ids; `all` = every job in these states."""
+    return ids.jobs(words, lambda: desk.reader, lambda: [row["id"] for row in desk.reader.jobs(states=states) if which(row)])
+
+
+def intend(desk: Desk, chosen: list[int], do: str, done: str, **fields: Any) -> int:
+    if not chosen:
+        desk.say("nothing to do: no job is meant")
+        return 0
+    answer = told(desk, chosen, do=do, **fields)
+    if answer["done"]:
+        few = answer["done"][:10]
+        more = f" and {len(answer['done']) - 10:,} more" if len(answer["done"]) > 10 else ""
+        desk.say(f"{done}: {render.count(len(answer['done']), 'job')} ({', '.join(map(str, few))}{more})")
+    return refusals(desk, answer)
+
+
+def told(desk: Desk, chosen: list[int], **fields: Any) -> dict[str, Any]:
+    if not chosen:
+        return {"done": [], "refused": [], "new": {}}
+    client = desk.client()
+    try:
+        return client.call("intent", ids=chosen, batch=None, **fields)
+    finally:
+        client.close()
+
+
+def refusals(desk: Desk, answer: dict[str, Any]) -> int:
+    for _, text in answer["refused"]:
+        desk.say(f"jostle: {text}")
+    return 1 if answer["refused"] else 0

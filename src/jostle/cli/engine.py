@@ -1,0 +1,127 @@
+"""`jostle up`, `jostle down`, `jostle status`: the engine itself."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any
+
+from jostle import units
+from jostle.cli import render
+
+if TYPE_CHECKING:
+    from argparse import Namespace
+
+    from jostle.cli.desk import Desk
+    from jostle.cli.parse import Parser
+
+STATES = ("running", "starting", "stopping", "queued", "succeeded", "failed", "cancelled", "skipped")
+
+
+def up_options(p: Parser) -> None:
+    p.example("""
+        jostle up
+        jostle up --gpus sim:8x24""")
+    p.add_argument("--gpus", metavar="SPEC", help="the set of devices: nvml, sim:8x24 or sim:FILE")
+
+
+def up(args: Namespace, desk: Desk) -> int:
+    """Returns when the engine answers. An engine of another version makes way; jobs do not notice."""
+    from jostle import __version__
+    from jostle.client import attempt, connect, start_engine
+
+    client = attempt(desk.home)
+    ran = client is not None
+    if client is not None:
+        hello = client.call("hello")
+        if hello["version"] != __version__:
+            desk.say(f"replacing the engine of version {hello['version']}")
+            leave(client)
+            ran = False
+            start_engine(desk.home, gpus=args.gpus or hello["gpus_spec"] or None, permanent=True)
+        else:
+            client.close()
+    else:
+        start_engine(desk.home, gpus=args.gpus, permanent=True)
+    client = connect(desk.home, gpus=args.gpus)
+    hello = client.call("up")
+    client.close()
+    verb = "runs already" if ran else "is up"
+    desk.say(f"the engine {verb}: pid {hello['pid']}, GPUs {hello['gpus_spec'] or 'nvml'}")
+    return 0
+
+
+def down_options(p: Parser) -> None:
+    p.example("""
+        jostle down                 running jobs go on
+        jostle down --stop-jobs""")
+    p.add_argument("--stop-jobs", action="store_true", help="end the running jobs first")
+    p.add_argument("--now", action="store_true", help="with --stop-jobs: kill them at once")
+
+
+def down(args: Namespace, desk: Desk) -> int:
+    from jostle.client import attempt
+
+    client = attempt(desk.home)
+    if client is None:
+        desk.say("no engine runs")
+        return 0
+    runs = leave(client, stop_jobs=args.stop_jobs, now=args.now)
+    left = f"; {render.count(runs, 'running job goes', 'running jobs go')} on" if runs and not args.stop_jobs else ""
+    desk.say(f"the engine is down{left}")
+    return 0
+
+
+def leave(client: Any, *, stop_jobs: bool = False, now: bool = False) -> int:
+    """Returns when the engine is gone; how many runs it had."""
+    from jostle.client import wait_gone
+
+    answer = client.call("down", stop_jobs=stop_jobs, now=now)
+    wait_gone(client)
+    return int(answer.get("runs") or 0)
+
+
+def status_options(p: Parser) -> None:
+    p.example("jostle status")
+    p.json_option()
+
+
+def status(args: Namespace, desk: Desk) -> int:
+    client = desk.engine_if_any()
+    hello = client.call("hello") if client else {}
+    if client:
+        client.close()
+    told = report(desk, hello)
+    if args.json:
+        desk.put_json(told)
+    else:
+        desk.put("\n".join(lines(told)))
+    return 0
+
+
+def report(desk: Desk, hello: dict[str, Any]) -> dict[str, Any]:
+    from jostle import __version__
+
+    home = desk.home
+    paths = {
+        "home": home, "database": os.path.join(home, "jostle.db"), "socket": os.path.join(home, "engine.sock"),
+        "log": os.path.join(home, "engine.log"), "runs": os.path.join(home, "runs"), "config": os.path.join(home, "config.yaml"),
+        "leases": hello.get("lease_dir"), "sim": hello.get("sim_dir"),
+    }  # fmt: skip
+    counts = hello.get("counts") or desk.reader.counts()
+    return {
+        "schema": 1, "running": bool(hello), "pid": hello.get("pid"), "version": hello.get("version") or __version__,
+        "uptime_s": hello.get("uptime_s"), "gpus_spec": hello.get("gpus_spec"), "permanent": hello.get("permanent"),
+        "hold": hello.get("hold") or "", "probe": hello.get("probe") or "", "counts": counts, "paths": paths,
+    }  # fmt: skip
+
+
+def lines(told: dict[str, Any]) -> list[str]:
+    if told["running"]:
+        first = f"engine: pid {told['pid']}, version {told['version']}, up for {units.show_duration(told['uptime_s'])}, "
+        first += f"GPUs {told['gpus_spec'] or 'nvml'}"
+    else:
+        first = "engine: none runs; any verb that needs one starts it"
+    found = [first]
+    found += [f"{label}: {told[key]}" for label, key in (("nothing starts", "hold"), ("GPUs", "probe")) if told[key]]
+    counts = ", ".join(f"{told['counts'][s]:,} {s}" for s in STATES if told["counts"].get(s))
+    return [*found, f"jobs:   {counts or 'none'}", f"home:   {told['paths']['home']}"]

@@ -1,0 +1,66 @@
+"""Events of the engine as a queue that can be waited on together with signals and time.
+
+A thread reads the stream; when the engine goes away it connects again (which starts one) and goes on after the last event seen,
+so that nothing is missed and nothing told twice. Signals arrive in the same queue.
+"""
+
+from __future__ import annotations
+
+import queue
+import signal
+import threading
+import time
+from typing import TYPE_CHECKING, Any
+
+from jostle.errors import JostleError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from jostle.client import Client
+
+GIVE_UP = 60.0  # s without an engine
+
+
+class Feed:
+    def __init__(self, connect: Callable[[], Client], *, after: int, batch: int | None) -> None:
+        self.connect, self.after, self.batch = connect, after, batch
+        self.items: queue.SimpleQueue[tuple[str, Any]] = queue.SimpleQueue()
+
+    def start(self) -> None:
+        threading.Thread(target=self._pump, daemon=True).start()
+
+    def catch(self, *signals: int) -> None:
+        """Signals become items ("signal", number); SimpleQueue.put may be called from a handler."""
+        for number in signals:
+            signal.signal(number, lambda n, _: self.items.put(("signal", n)))
+
+    def next(self, timeout: float | None) -> tuple[str, Any] | None:
+        """("event", row), ("lost", text), ("back", None), ("signal", number), ("error", exception); None when time is up."""
+        try:
+            return self.items.get(timeout=timeout) if timeout is None or timeout > 0 else self.items.get_nowait()
+        except queue.Empty:
+            return None
+
+    def _pump(self) -> None:
+        lost_at: float | None = None
+        pause = 0.05
+        while True:
+            try:
+                client = self.connect()
+                for event in client.stream(self.after, self.batch):
+                    if lost_at is not None:
+                        self.items.put(("back", None))
+                        lost_at, pause = None, 0.05
+                    self.after = event["seq"]
+                    self.items.put(("event", event))
+            except (JostleError, OSError, ValueError) as e:
+                now = time.monotonic()
+                if lost_at is None:
+                    lost_at = now
+                    self.items.put(("lost", str(e)))
+                elif now - lost_at > GIVE_UP:
+                    self.items.put(("error", e))
+                    return
+                time.sleep(pause)
+                pause = min(2.0, pause * 2)

@@ -1,0 +1,116 @@
+"""`jostle gpus`: the cards, who uses them, and whether they may be taken. Without an engine, one look by a probe of its own."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any
+
+from jostle import units
+from jostle.cli import render
+from jostle.cli.parse import checked
+
+if TYPE_CHECKING:
+    from argparse import Namespace
+
+    from jostle.cli.desk import Desk
+    from jostle.cli.parse import Parser
+
+HEAD = ("GPU", "NAME", "USED", "TOTAL", "FREE FOR YOU", "LOAD", "°C", "W", "HELD BY", "MAY BE TAKEN")
+
+
+def gpus_options(p: Parser) -> None:
+    p.example("""
+        jostle gpus
+        jostle gpus --exclude 3         no job of ours starts there any more
+        jostle gpus --gpus sim:8x24""")
+    p.add_argument("--exclude", metavar="N", type=checked(units.numbers), help="do not use these cards: 3 or 0,4-7")
+    p.add_argument("--include", metavar="N", type=checked(units.numbers), help="use them again")
+    p.add_argument("--gpus", dest="devices", metavar="SPEC", help="which devices to look at when no engine runs")
+    p.json_option()
+
+
+def gpus(args: Namespace, desk: Desk) -> int:
+    if args.exclude or args.include:
+        return change(args, desk)
+    client = desk.engine_if_any()
+    if client is not None:
+        answer = client.call("gpus", lang=desk.language)
+        client.close()
+    else:
+        answer = without_engine(args.devices or spec_of(desk))
+    if args.json:
+        desk.put_json({"schema": 1, **answer})
+    elif answer["gpus"]:
+        rows = [row_of(gpu) for gpu in answer["gpus"]]
+        desk.put(render.table(HEAD, rows, columns=desk.width, right=(2, 3, 4, 5, 6, 7), colours=desk.colours))
+    if answer.get("error"):
+        desk.say(f"jostle: {answer['error']}")
+        return 1
+    if not answer["gpus"]:
+        desk.say("jostle: no GPU here; try --gpus sim:8x24")
+    return 0
+
+
+def change(args: Namespace, desk: Desk) -> int:
+    client = desk.client()
+    for numbers, on in ((args.exclude, True), (args.include, False)):
+        if numbers:
+            excluded = client.call("exclude", gpus=numbers, on=on)["excluded"]
+            desk.say(f"excluded: GPU {render.gpus(excluded)}" if excluded else "no GPU is excluded")
+    client.close()
+    return 0
+
+
+def spec_of(desk: Desk) -> str:
+    """The devices that an engine started now would have."""
+    from jostle import config
+
+    return str(config.load(desk.home).get("gpus") or os.environ.get("JOSTLE_GPUS_SPEC") or "nvml")
+
+
+def without_engine(spec: str) -> dict[str, Any]:
+    """A single look: what the driver shows, without the ledger that only an engine has."""
+    from jostle.probes.serve import one_shot
+
+    seen = one_shot(spec)
+    return {
+        "gpus": [from_snapshot(gpu) for gpu in seen["gpus"]],
+        "spec": spec,
+        "age_s": 0.0,
+        "error": seen["error"] or "",
+    }
+
+
+def from_snapshot(gpu: dict[str, Any]) -> dict[str, Any]:
+    keys = ("index", "uuid", "name", "total_mib", "used_mib", "free_mib", "utilization", "temperature", "power_w", "state", "error")
+    holders = [{"pid": p["pid"], "user": p["user"], "used_mib": p["used_mib"], "name": p["name"], "run": None} for p in gpu["procs"]]
+    return {
+        **{key: gpu[key] for key in keys}, "available_mib": gpu["free_mib"] if gpu["state"] == "ok" else 0,
+        "holders": holders, "refusal": None, "excluded": False, "runs": [],
+    }  # fmt: skip
+
+
+def row_of(gpu: dict[str, Any]) -> tuple[str, ...]:
+    refusal = gpu["refusal"]
+    verdict = refusal["text"] if refusal else "yes" if gpu["state"] == "ok" else gpu["error"] or gpu["state"]
+    return (
+        str(gpu["index"]), gpu["name"], units.show_size(gpu["used_mib"]), units.show_size(gpu["total_mib"]),
+        units.show_size(gpu["available_mib"]), _number(gpu["utilization"], "%"), _number(gpu["temperature"]),
+        _number(gpu["power_w"]), holders(gpu), verdict,
+    )  # fmt: skip
+
+
+def _number(value: float | None, unit: str = "") -> str:
+    return "-" if value is None else f"{value:.0f}{unit}"
+
+
+def holders(gpu: dict[str, Any]) -> str:
+    """`job 17 (12 GiB), bob (4 GiB)`: our runs by number, others by name."""
+    sums: dict[str, int | None] = {}
+    for h in gpu["holders"]:
+        who = f"job {h['run'].split('.')[0]}" if h["run"] else h["user"] or f"pid {h['pid']}"
+        before = sums.get(who, 0)
+        sums[who] = None if before is None or h["used_mib"] is None else before + int(h["used_mib"])
+    for run in gpu.get("runs") or ():
+        sums.setdefault(f"job {run.split('.')[0]}", 0)  # it holds the card but uses nothing yet
+    return ", ".join(f"{who} ({units.show_size(mib)})" if mib else who for who, mib in sums.items()) or "-"

@@ -1,0 +1,182 @@
+"""`jostle logs ID`: what a job has printed, and with -f what it prints until it has ended.
+
+Rules: only regular files are opened, never through a link, so that no name can make us read something else or hang. Bytes are
+passed on as they are; to a terminal without the control sequences that could do more than colour.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+import sys
+import time
+from typing import TYPE_CHECKING, Any
+
+from jostle.cli import ids
+from jostle.errors import JostleError, NotFound, Usage
+
+if TYPE_CHECKING:
+    from argparse import Namespace
+
+    from jostle.cli.desk import Desk
+    from jostle.cli.parse import Parser
+
+CHUNK = 1 << 16
+POLL = 0.1  # s between looks at a growing file
+FINISHED = ("succeeded", "failed", "cancelled", "skipped")
+# colours and line erasing may pass; titles, clipboard, cursor reports and other answers of the terminal may not
+_UNSAFE = re.compile(rb"\x1b(?!\[[0-9;]*[mK])|[\x00-\x06\x0e-\x1a\x1c-\x1f\x7f]|\xc2[\x80-\x9f]")
+
+
+def logs_options(p: Parser) -> None:
+    p.example("""
+        jostle logs 17
+        jostle logs -f last
+        jostle logs 17 --run 1 -n 50""")
+    p.add_argument("id", metavar="ID")
+    p.add_argument("-f", "--follow", action="store_true", help="go on until the job has ended")
+    p.add_argument("-n", "--lines", metavar="N", help="only the last N lines")
+    p.add_argument("--run", metavar="N", help="of the N-th try (default: the last)")
+    p.add_argument("--raw", action="store_true", help="pass control sequences to a terminal, too")
+    p.add_argument("--path", action="store_true", help="print where the log lies")
+    p.json_option()
+
+
+def logs(args: Namespace, desk: Desk) -> int:
+    id = ids.one(args.id, lambda: desk.reader)
+    number = count_of(args.run, "--run") if args.run else None
+    last = count_of(args.lines, "-n") if args.lines else None
+    path = path_of(desk, id, number, wait=args.follow)
+    if args.path:
+        desk.put(path)
+        return 0
+    fd = opened(path)
+    sys.stdout.flush()
+    out = sys.stdout.buffer
+    clean = sys.stdout.isatty() and not args.raw
+    if args.json:
+        text = b"".join(chunks(fd, start_of(fd, last))).decode("utf-8", "replace")
+        desk.put_json({"schema": 1, "id": id, "path": path, "text": text})
+        return 0
+    for data in chunks(fd, start_of(fd, last)):
+        out.write(safe(data) if clean else data)
+    out.flush()
+    if args.follow:
+        follow(desk, id, fd, path, number, clean)
+    return 0
+
+
+def count_of(text: str, option: str) -> int:
+    if not (text.isascii() and text.isdigit() and len(text) < 10):
+        raise Usage(f"logs: {option} {text!r} is not understood; expected a number")
+    return int(text)
+
+
+def run_of(desk: Desk, id: int, number: int | None) -> dict[str, Any] | None:
+    runs = desk.reader.runs(id)
+    if number is None:
+        return runs[-1] if runs else None
+    found = [run for run in runs if run["n"] == number]
+    if not found and runs:
+        raise NotFound(f"job {id} has no run {number}: it has had {len(runs)}")
+    return found[0] if found else None
+
+
+def path_of(desk: Desk, id: int, number: int | None, wait: bool) -> str:
+    """The log of the run; with `wait`, of the run that is yet to come."""
+    told = False
+    while True:
+        job = desk.reader.job(id)
+        if job is None:
+            raise NotFound(f"there is no job {id}; `jostle ps --all` lists them")
+        run = run_of(desk, id, number)
+        if run is not None and os.path.lexists(run["log"]):
+            return str(run["log"])
+        if run is None and job["state"] in FINISHED:
+            raise NotFound(f"job {id} is {job['state']} without having run, so it printed nothing")
+        if run is not None and job["state"] in FINISHED:
+            raise NotFound(f"the log of job {id} is gone: {run['log']}")
+        if not wait:
+            raise NotFound(f"job {id} is {job['state']} and has printed nothing yet: `jostle logs -f {id}` waits for it")
+        if not told:
+            desk.say(f"job {id} is {job['state']}; waiting for its output (`jostle why {id}`)")
+            told = True
+        time.sleep(POLL)
+
+
+def opened(path: str) -> int:
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError as e:
+        raise JostleError(f"the log {path} cannot be opened: {e.strerror}") from e
+    if not stat.S_ISREG(os.fstat(fd).st_mode):
+        os.close(fd)
+        raise JostleError(f"the log {path} is not a regular file")
+    return fd
+
+
+def start_of(fd: int, lines: int | None) -> int:
+    """Where the last so many lines begin; read from the end, for logs grow large."""
+    if lines is None:
+        return 0
+    end = os.fstat(fd).st_size
+    if lines == 0:
+        return end
+    # the last line end closes a line, it does not begin another one
+    seen, at = 0, end - (end > 0 and os.pread(fd, 1, end - 1) == b"\n")
+    while at > 0:
+        step = min(CHUNK, at)
+        block = os.pread(fd, step, at - step)
+        found = len(block)
+        while (found := block.rfind(b"\n", 0, found)) >= 0:
+            seen += 1
+            if seen == lines:
+                return at - step + found + 1
+        at -= step
+    return 0
+
+
+def chunks(fd: int, start: int) -> Any:
+    os.lseek(fd, start, os.SEEK_SET)
+    while data := os.read(fd, CHUNK):
+        yield data
+
+
+def safe(data: bytes) -> bytes:
+    return _UNSAFE.sub(b"?", data)
+
+
+def follow(desk: Desk, id: int, fd: int, path: str, number: int | None, clean: bool) -> None:
+    """Until the run has ended and its file is read to the end; a retry's new file is taken up."""
+    out = sys.stdout.buffer
+    while True:
+        job = desk.reader.job(id)
+        run = run_of(desk, id, number)
+        # the end is looked at before the last reading: what was printed before it is then certainly seen
+        over = job is None or job["state"] in FINISHED or (number is not None and run is not None and run["ended_at"] is not None)
+        if os.lseek(fd, 0, os.SEEK_CUR) > os.fstat(fd).st_size:
+            os.lseek(fd, 0, os.SEEK_SET)  # it was truncated
+        grown = False
+        while data := os.read(fd, CHUNK):
+            out.write(safe(data) if clean else data)
+            grown = True
+        out.flush()
+        if over:
+            return
+        if number is None and run is not None and other(fd, run["log"]):
+            os.close(fd)
+            path, fd = run["log"], opened(run["log"])
+            desk.say(f"job {id} is tried again (run {run['n']})")
+        elif not grown:
+            time.sleep(POLL)
+
+
+def other(fd: int, path: str) -> bool:
+    """Whether another file lies there now."""
+    try:
+        there = os.lstat(path)
+    except OSError:
+        return False
+    here = os.fstat(fd)
+    return (there.st_dev, there.st_ino) != (here.st_dev, here.st_ino)

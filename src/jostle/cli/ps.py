@@ -1,0 +1,134 @@
+"""`jostle ps`: what runs, what waits and why, and what has lately ended."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any
+
+from jostle import units
+from jostle.cli import render, waits
+from jostle.errors import JostleError, Usage
+
+if TYPE_CHECKING:
+    from argparse import Namespace
+
+    from jostle.cli.desk import Desk
+    from jostle.cli.parse import Parser
+
+LATELY = 3600.0
+AT_LEAST = 10  # of the finished are shown, however old
+FOLD = 200  # waiting rows; more of them say nothing in a table
+HEAD = ("ID", "NAME", "QUEUE", "STATE", "GPUS", "TRY", "TIME", "WHY")
+FINISHED = ("succeeded", "failed", "cancelled", "skipped")
+
+
+def ps_options(p: Parser) -> None:
+    p.example("""
+        jostle ps
+        jostle ps --all --json""")
+    p.add_argument("-a", "--all", action="store_true", help="also what ended long ago, and every waiting job")
+    p.add_argument("-b", "--batch", metavar="N", help="only jobs of this batch")
+    p.add_argument("-s", "--state", action="append", metavar="STATE", help="only jobs in this state")
+    p.json_option()
+
+
+def ps(args: Namespace, desk: Desk) -> int:
+    rows = listed(desk, batch=batch_of(args.batch), everything=args.all, states=states_of(args.state))
+    told = engine_reasons(desk) if any(r["state"] == "queued" for r in rows) else {}
+    reasons = waits.Waits(rows, told, desk.language)
+    if args.json:
+        reasons.fill(rows)
+        desk.put_json({"schema": 1, "jobs": rows})
+        return 0
+    if not rows:
+        desk.say("no jobs: `jostle add -- COMMAND` queues one")
+        return 0
+    shown, folded = fold(rows, FOLD if not args.all else len(rows))
+    reasons.fill(shown)
+    now = time.time()
+    lines = [row_of(row, now) for row in shown]
+    desk.put(render.table(HEAD, lines, columns=desk.width, right=(0, 5, 6), paint_column=3, colours=desk.colours))
+    if folded:
+        desk.put(f"… and {render.count(len(folded), 'job')} more waiting ({folded[0]['id']}-{folded[-1]['id']}); `jostle ps --all` lists them")
+    return 0
+
+
+def batch_of(text: str | None) -> int | None:
+    if text is not None and not (text.isascii() and text.isdigit() and len(text) < 16):
+        raise Usage(f"ps: --batch {text!r} is not understood; expected the number of a batch")
+    return None if text is None else int(text)
+
+
+def states_of(given: list[str] | None) -> list[str] | None:
+    from jostle.core.states import ALL
+
+    for state in given or ():
+        if state not in ALL:
+            raise Usage(f"ps: there is no state {state!r}; expected one of {', '.join(ALL)}")
+    return given
+
+
+def listed(desk: Desk, *, batch: int | None, everything: bool, states: list[str] | None) -> list[dict[str, Any]]:
+    """Unfinished jobs and those that ended lately, in order of id."""
+    reader = desk.reader
+    if everything or states is not None:
+        return reader.jobs(batch=batch, states=states)
+    rows = reader.jobs(batch=batch, finished_since=time.time() - LATELY)
+    if sum(row["ended_at"] is not None for row in rows) < AT_LEAST:
+        known = {row["id"] for row in rows}
+        rows += [row for row in reader.jobs(batch=batch, states=FINISHED, newest=AT_LEAST) if row["id"] not in known]
+        rows.sort(key=lambda row: int(row["id"]))
+    return rows
+
+
+def engine_reasons(desk: Desk) -> dict[str, Any] | None:
+    """None: no engine runs."""
+    client = desk.engine_if_any()
+    if client is None:
+        return None
+    try:
+        return client.call("reasons", lang=desk.language)
+    except JostleError:
+        return None  # it went away while we asked
+    finally:
+        client.close()
+
+
+def fold(rows: list[dict[str, Any]], limit: int) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """All rows but the waiting ones beyond the limit; and those."""
+    shown, folded, waiting = [], [], 0
+    for row in rows:
+        waiting += row["state"] == "queued"
+        (folded if row["state"] == "queued" and waiting > limit else shown).append(row)
+    return shown, folded
+
+
+def row_of(row: dict[str, Any], now: float) -> tuple[str, ...]:
+    reason = row["reason"]
+    why = reason["text"] if reason else ""
+    if row["state"] == "failed" and not why:
+        why = row["error_type"] or (f"exit code {row['exit_code']}" if row["exit_code"] is not None else "")
+    state = "held" if row["state"] == "queued" and row["intent"] == "hold" else row["state"]
+    return (
+        str(row["id"]), row["name"], row["queue"] or "-", state, render.gpus(row["gpus"]) if holds(row) else asked(row),
+        str(row["attempt"] or "-"), units.show_duration(elapsed(row, now)), why,
+    )  # fmt: skip
+
+
+def holds(row: dict[str, Any]) -> bool:
+    return bool(row["gpus"]) and row["state"] != "queued"
+
+
+def asked(row: dict[str, Any]) -> str:
+    """What a job without cards wants: `×2`, `×1-4`."""
+    low, high = row["gpu_request"]
+    return "-" if row["ended_at"] is not None or not high else f"×{low}" if low == high else f"×{low}-{high}"
+
+
+def elapsed(row: dict[str, Any], now: float) -> float | None:
+    """How long it ran, runs, or waits."""
+    if row["state"] == "queued":
+        return now - float(row["submitted_at"])
+    if row["started_at"] is None:
+        return None
+    return float(row["ended_at"] or now) - float(row["started_at"])

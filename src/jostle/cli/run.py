@@ -1,0 +1,282 @@
+"""`jostle run FILE…`: submits a job file as one batch, follows it to its end, and exits with its result.
+
+The batch is owned by this process: Ctrl-C or SIGTERM cancels it (a second one at once). kill -9 or a hang-up leaves it running,
+and the same command attaches to it again. When the engine vanishes, it is started again and the story goes on where it was.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import time
+from typing import TYPE_CHECKING, Any
+
+from jostle.cli import render
+from jostle.errors import JostleError
+
+if TYPE_CHECKING:
+    from argparse import Namespace
+
+    from jostle.cli.desk import Desk
+    from jostle.cli.feed import Feed
+    from jostle.cli.parse import Parser
+    from jostle.cli.progress import Progress
+
+REDRAW = 1.0
+TELL_WAITS = 30.0  # s between lines that say why the next jobs wait
+FIRST_TELL = 3.0
+
+
+def run_options(p: Parser) -> None:
+    p.example("""
+        jostle run jobs.yaml
+        jostle run --gpus sim:4x24 examples/hello.yaml
+        jostle run jobs.yaml --detach && jostle ps""")
+    p.add_argument("files", nargs="+", metavar="FILE", help="job files; together they are one batch")
+    p.add_argument("--gpus", metavar="SPEC", help="the set of devices: nvml, sim:8x24 or sim:FILE")
+    p.add_argument("-d", "--detach", action="store_true", help="submit, print the ids, and leave")
+    p.json_option()
+
+
+def run(args: Namespace, desk: Desk) -> int:
+    from jostle.formats import jobfile
+
+    batch = jobfile.load(args.files)
+    key = batch_key(args.files)
+    client = desk.client(gpus=args.gpus)
+    seq = desk.reader.last_seq()
+    attached = desk.reader.unfinished_batch(key)
+    if attached is not None:
+        number, rows = attached, desk.reader.jobs(batch=attached)
+        unfinished = sum(row["ended_at"] is None for row in rows)
+        desk.say(f"batch {number} of the same file is not finished ({render.count(unfinished, 'job')} left): attached to it again")
+    else:
+        answer = client.call("submit", **submission(batch, key, attached=not args.detach))
+        number = answer["batch"]
+        rows = rows_of(batch, answer["ids"][0])
+        if not args.json:
+            desk.say(f"batch {number}: {render.count(len(rows), 'job')} ({answer['ids'][0]}-{answer['ids'][1]})")
+    client.close()
+    if args.detach:
+        return detached(args, desk, number, rows)
+    return follow(args, desk, number, rows, seq)
+
+
+def batch_key(files: list[str]) -> str:
+    """What makes it the same batch: the same files in the same order."""
+    return "run:" + "\n".join(os.path.realpath(file) for file in files)
+
+
+def submission(batch: dict[str, Any], key: str, *, attached: bool) -> dict[str, Any]:
+    from jostle import proc
+    from jostle.cli.context import capture
+
+    me = proc.stat(os.getpid())
+    owner = [me.pid, me.ticks] if attached and me is not None else None
+    return {
+        "batch": {"key": key, "name": batch["name"], "owner": owner, "policy": batch["policy"]},
+        "context": capture(),
+        "jobs": batch["jobs"],
+        "once": os.urandom(16).hex(),
+    }
+
+
+def rows_of(batch: dict[str, Any], first: int) -> list[dict[str, Any]]:
+    """The new jobs as the store will show them, without asking it."""
+    return [
+        {"id": first + k, "name": job["name"], "state": "queued", "gpus": [], "started_at": None}
+        for k, job in enumerate(batch["jobs"])
+    ]
+
+
+def detached(args: Namespace, desk: Desk, number: int, rows: list[dict[str, Any]]) -> int:
+    ids = [row["id"] for row in rows]
+    if args.json:
+        desk.put_json({"schema": 1, "batch": number, "ids": ids})
+    else:
+        desk.put(str(ids[0]) if len(ids) == 1 else f"{ids[0]}-{ids[-1]}")
+    return 0
+
+
+def follow(args: Namespace, desk: Desk, number: int, rows: list[dict[str, Any]], seq: int) -> int:
+    from jostle.cli.feed import Feed
+    from jostle.cli.progress import Progress
+
+    progress = Progress(rows)
+    feed = Feed(lambda: desk.client(gpus=args.gpus), after=seq, batch=number)
+    feed.catch(signal.SIGINT, signal.SIGTERM)
+    feed.start()
+    screen: Screen = Events(desk) if args.json else Live(desk, progress) if desk.terminal else Lines(desk, progress)
+    interrupted = Followed(args, desk, number, progress, feed, screen).to_the_end()
+    if args.json:
+        desk.put_json({"schema": 1, "batch": number, "ok": progress.succeeded, "counts": +progress.counts})
+    else:
+        desk.say(f"batch {number}: {progress.summary()}")
+    return 130 if interrupted else 0 if progress.succeeded else 1
+
+
+class Followed:
+    """A batch that is being watched."""
+
+    def __init__(
+        self, args: Namespace, desk: Desk, number: int, progress: Progress, feed: Feed, screen: Screen
+    ) -> None:  # fmt: skip
+        self.args, self.desk, self.number = args, desk, number
+        self.progress, self.feed, self.screen = progress, feed, screen
+        self.signals = 0
+
+    def to_the_end(self) -> bool:
+        """Whether somebody interrupted it."""
+        while not self.progress.over:
+            item = self.feed.next(self.screen.patience())
+            if item is None:
+                self.screen.idle()
+            else:
+                self._take(*item)
+                if self.signals > 2:
+                    break
+        self.screen.close()
+        return self.signals > 0
+
+    def _take(self, kind: str, value: Any) -> None:
+        if kind == "event":
+            self.screen.event(value, self.progress.take(value))
+        elif kind == "signal":
+            self._interrupt()
+        elif kind == "lost":
+            self.screen.note(f"jostle: {value}; connecting again")
+        elif kind == "back":
+            self.screen.note("jostle: the engine is back")
+        elif kind == "error":
+            self.screen.close()
+            raise value
+
+    def _interrupt(self) -> None:
+        self.signals += 1
+        if self.signals > 2:
+            self.screen.note("jostle: leaving; the jobs are being killed")
+            return
+        now = self.signals == 2
+        self.screen.note("jostle: killing the jobs" if now else "jostle: cancelling the batch (again: at once)")
+        try:
+            client = self.desk.client(gpus=self.args.gpus)
+            client.call("intent", ids=None, batch=self.number, do="cancel", now=now)
+            client.close()
+        except JostleError as e:
+            self.screen.note(f"jostle: {e}")
+
+
+class Screen:
+    """How progress is told; this one tells nothing."""
+
+    def __init__(self, desk: Desk) -> None:
+        self.desk = desk
+
+    def event(self, event: dict[str, Any], line: str | None) -> None: ...
+    def note(self, text: str) -> None:
+        self.desk.say(text)
+
+    def patience(self) -> float:
+        """How long to wait for the next event before `idle` is called."""
+        return 3600.0
+
+    def idle(self) -> None: ...
+    def close(self) -> None: ...
+
+
+class Events(Screen):
+    """--json: each event as it is."""
+
+    def event(self, event: dict[str, Any], line: str | None) -> None:
+        self.desk.put_json(event)
+        sys.stdout.flush()
+
+
+class Lines(Screen):
+    """A file or pipe: plain lines, and now and then why the next jobs wait."""
+
+    def __init__(self, desk: Desk, progress: Progress) -> None:
+        super().__init__(desk)
+        self.progress = progress
+        self.tell_at = time.monotonic() + FIRST_TELL
+
+    def event(self, event: dict[str, Any], line: str | None) -> None:
+        if line:
+            self.desk.put(f"{time.strftime('%H:%M:%S')} {line}")
+            sys.stdout.flush()
+            self.tell_at = max(self.tell_at, time.monotonic() + FIRST_TELL)
+
+    def patience(self) -> float:
+        return max(0.0, self.tell_at - time.monotonic())
+
+    def idle(self) -> None:
+        self.tell_at = time.monotonic() + TELL_WAITS
+        for id in self.progress.first_waiting(2):
+            said = why(self.desk, id)
+            if said:
+                self.desk.put(f"{time.strftime('%H:%M:%S')} waiting    {self.progress.label(id)}: {said}")
+        sys.stdout.flush()
+
+
+class Live(Screen):
+    """A terminal: what has ended scrolls by, below it the picture of now."""
+
+    def __init__(self, desk: Desk, progress: Progress) -> None:
+        super().__init__(desk)
+        self.progress = progress
+        self.drawn = 0
+        self.waiting = ""
+        self.asked_at = 0.0
+        self.draw()
+
+    def event(self, event: dict[str, Any], line: str | None) -> None:
+        if line and event["kind"] != "starting":
+            self._above(line)
+        self.draw()
+
+    def note(self, text: str) -> None:
+        self._above(text)
+        self.draw()
+
+    def patience(self) -> float:
+        return REDRAW
+
+    def idle(self) -> None:
+        if time.monotonic() - self.asked_at > 2.0:
+            self.asked_at = time.monotonic()
+            first = self.progress.first_waiting(1)
+            said = why(self.desk, first[0]) if first else ""
+            self.waiting = f"next: {self.progress.label(first[0])}: {said}" if said else ""
+        self.draw()
+
+    def draw(self) -> None:
+        size = os.get_terminal_size(1)
+        lines = self.progress.view(time.time(), size.columns, min(12, size.lines - 2), self.waiting)
+        sys.stdout.write(self._erase() + "\n".join(lines) + "\n")
+        sys.stdout.flush()
+        self.drawn = len(lines)
+
+    def _above(self, line: str) -> None:
+        columns = os.get_terminal_size(1).columns
+        sys.stdout.write(self._erase() + render.cut(line, columns - 1) + "\n")
+        self.drawn = 0
+
+    def _erase(self) -> str:
+        return f"\x1b[{self.drawn}F\x1b[J" if self.drawn else ""
+
+    def close(self) -> None:
+        sys.stdout.write(self._erase())
+        sys.stdout.flush()
+        self.drawn = 0
+
+
+def why(desk: Desk, id: int) -> str:
+    """Why a job waits, in a sentence; nothing when the engine cannot be asked."""
+    try:
+        client = desk.client(start=False)
+        reason = client.call("why", id=id, lang=desk.language)["reason"]
+        client.close()
+    except (JostleError, OSError):
+        return ""
+    return str(reason["text"]) if reason else ""

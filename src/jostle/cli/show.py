@@ -1,0 +1,140 @@
+"""`jostle show ID` and `jostle why ID`: everything about one job."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any
+
+from jostle import units
+from jostle.cli import ids, render, waits
+from jostle.errors import NotFound
+
+if TYPE_CHECKING:
+    from argparse import Namespace
+
+    from jostle.cli.desk import Desk
+    from jostle.cli.parse import Parser
+
+
+def show_options(p: Parser) -> None:
+    p.example("""
+        jostle show 17
+        jostle show last --json""")
+    p.add_argument("id", metavar="ID")
+    p.json_option()
+
+
+def show(args: Namespace, desk: Desk) -> int:
+    id = ids.one(args.id, lambda: desk.reader)
+    job, told = explained(desk, id)
+    runs, events = desk.reader.runs(id), desk.reader.events(job=id)
+    if args.json:
+        desk.put_json({"schema": 1, "job": job, "runs": runs, "events": events, "needs": desk.reader.needs(id)})
+        return 0
+    desk.put("\n".join([*facts(job, desk), *run_lines(runs), *event_lines(events)]))
+    return 0
+
+
+def why_options(p: Parser) -> None:
+    p.example("""
+        jostle why 17
+        JOSTLE_LANG=zh jostle why last""")
+    p.add_argument("id", metavar="ID")
+    p.json_option()
+
+
+def why(args: Namespace, desk: Desk) -> int:
+    id = ids.one(args.id, lambda: desk.reader)
+    job, told = explained(desk, id)
+    reason = job["reason"]
+    if args.json:
+        refusals = (reason or {}).get("gpus") or []
+        desk.put_json({"schema": 1, "id": id, "state": job["state"], "reason": reason, "gpus": refusals, "behind": told.get("behind", 0)})
+        return 0
+    desk.put("\n".join(why_lines(job, reason, told.get("behind") or 0)))
+    return 0
+
+
+def explained(desk: Desk, id: int) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The job with its reason worded, and what else the engine said."""
+    job = desk.reader.job(id)
+    if job is None:
+        raise NotFound(f"there is no job {id}; `jostle ps --all` lists them")
+    told: dict[str, Any] = {}
+    client = desk.engine_if_any() if job["state"] == "queued" else None
+    if client is not None:
+        told = client.call("why", id=id, lang=desk.language)
+        client.close()
+    if told.get("reason"):
+        job["reason"] = told["reason"]
+    else:
+        waits.Waits([job], {} if client is not None else None, desk.language).fill([job])
+    return job, told
+
+
+def why_lines(job: dict[str, Any], reason: dict[str, Any] | None, behind: int) -> list[str]:
+    lines = [f"job {job['id']} ({render.plain(job['name'])}) is {job['state']}" + (f": {reason['text']}" if reason else "")]
+    if not reason and job["state"] == "failed":
+        lines[0] += f": {job['error_type'] or 'exit code ' + str(job['exit_code'])}; `jostle logs {job['id']}` shows its output"
+    if behind:
+        lines.append(f"  {render.count(behind, 'job')} like it come before it")
+    for refusal in (reason or {}).get("gpus") or []:
+        lines.append(f"  GPU {refusal['index']}: {refusal['text']}")
+    return lines
+
+
+def facts(job: dict[str, Any], desk: Desk) -> list[str]:
+    low, high = job["gpu_request"]
+    asked = f"{low}" if low == high else f"{low}-{high}"
+    state = render.paint(job["state"], render.OF_STATE.get(job["state"], ""), desk.colours)
+    now = time.time()
+    pairs = [
+        ("job", f"{job['id']}  {render.plain(job['name'])}"),
+        ("state", state + (f"  {job['reason']['text']}" if job["reason"] else "")),
+        ("batch, queue", f"{job['batch']}, {render.plain(job['queue'] or 'none')}"),
+        ("asks for", f"{asked} GPU, {units.show_size(job['memory_mib']) if job['memory_mib'] else 'the whole card'}"
+                     + (" (shared)" if job.get("share") else "") if high else "no GPU"),
+        ("GPUs", render.gpus(job["gpus"])),
+        ("submitted", units.show_instant(job["submitted_at"], now)),
+        ("started", units.show_instant(job["started_at"], now)),
+        ("ended", units.show_instant(job["ended_at"], now)),
+        ("exit code", "-" if job["exit_code"] is None else str(job["exit_code"])),
+        ("error", job["error_type"] or "-"),
+        ("tries", f"{job['attempt']} ({job['retries']} failed)"),
+        ("priority", str(job.get("priority", 0))),
+        ("time limit", units.show_duration(job.get("time_limit"))),
+        ("directory", render.plain(job.get("workdir") or "-")),
+        ("log", render.plain(job.get("log") or "-")),
+        ("tags", render.plain(", ".join(job.get("tags") or ()) or "-")),
+    ]  # fmt: skip
+    lines = [f"{key:<13} {value}" for key, value in pairs if value != "-"]
+    for k, command in enumerate(job["commands"]):
+        first, *rest = command.rstrip("\n").split("\n")
+        lines.append(f"{'command' if k == 0 else '':<13} {render.plain(first)}")
+        lines += [f"{'':<13} {render.plain(line)}" for line in rest]
+    return lines
+
+
+def run_lines(runs: list[dict[str, Any]]) -> list[str]:
+    if not runs:
+        return []
+    rows = [
+        (str(r["n"]), r["outcome"] or r["state"], render.gpus(r["gpus"]), units.show_instant(r["started_at"]), took(r),
+         "-" if r["exit_code"] is None else str(r["exit_code"]), units.show_size(r["peak_mib"]), r["error_type"] or "", r["log"])
+        for r in runs
+    ]  # fmt: skip
+    head = ("RUN", "STATE", "GPUS", "STARTED", "TIME", "EXIT", "PEAK", "ERROR", "LOG")
+    return ["", render.table(head, rows, right=(0, 4, 5, 6), paint_column=1)]
+
+
+def took(run: dict[str, Any]) -> str:
+    return units.show_duration((run["ended_at"] or time.time()) - run["started_at"]) if run["started_at"] else "-"
+
+
+def event_lines(events: list[dict[str, Any]]) -> list[str]:
+    lines = [""] if events else []
+    for event in events[-50:]:
+        said = ", ".join(f"{key} {value}" for key, value in event["data"].items() if not isinstance(value, dict) and value is not None)
+        run = f" (run {event['run']})" if event["run"] else ""
+        lines.append(render.plain(f"{units.show_instant(event['at'])}  {event['kind']}{run}{': ' + said if said else ''}"))
+    return lines

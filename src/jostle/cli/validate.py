@@ -1,0 +1,38 @@
+"""`jostle validate FILE…`: the errors of job files, all at once, without running anything."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from jostle.cli import render
+
+if TYPE_CHECKING:
+    from argparse import Namespace
+
+    from jostle.cli.desk import Desk
+    from jostle.cli.parse import Parser
+
+
+def validate_options(p: Parser) -> None:
+    p.example("jostle validate jobs.yaml")
+    p.add_argument("files", nargs="+", metavar="FILE")
+    p.json_option()
+
+
+def validate(args: Namespace, desk: Desk) -> int:
+    from jostle.formats import jobfile
+
+    try:
+        batch = jobfile.load(args.files)
+    except jobfile.BadFiles as e:
+        if not args.json:
+            raise
+        flaws = [{"file": file, "line": line or None, "text": text} for file, line, text in e.flaws]
+        desk.put_json({"schema": 1, "ok": False, "errors": flaws})
+        return e.exit_code
+    queues = len({job["queue"] for job in batch["jobs"] if job["queue"] is not None})
+    if args.json:
+        desk.put_json({"schema": 1, "ok": True, "errors": [], "jobs": len(batch["jobs"]), "queues": queues})
+    else:
+        desk.put(f"good: {render.count(len(batch['jobs']), 'job')}, {render.count(queues, 'queue')}")
+    return 0

@@ -1,0 +1,68 @@
+"""Why each listed job waits: what the engine says, and what the rows themselves tell when it is not asked or not there.
+
+Words come from core.reasons alone.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from jostle import units
+
+Row = Mapping[str, Any]
+
+
+class Waits:
+    """The reasons of one listing. `engine` is the answer to `reasons`; None if no engine runs."""
+
+    def __init__(self, rows: Sequence[Row], engine: Mapping[str, Any] | None, language: str) -> None:
+        self.engine = engine
+        self.shapes = (engine or {}).get("shapes") or {}
+        self.language = language
+        self.position: dict[int, int] = {}
+        self.head: dict[str, int] = {}
+        waiting = [row for row in rows if row["queue"] is not None and row["ended_at"] is None]
+        counts: dict[str, int] = {}
+        for row in sorted(waiting, key=_place):
+            queue = row["queue"]
+            self.position[row["id"]] = counts.get(queue, 0)
+            self.head.setdefault(queue, row["id"])
+            counts[queue] = counts.get(queue, 0) + 1
+
+    def fill(self, rows: Iterable[dict[str, Any]]) -> None:
+        """Sets `reason`, worded, on these rows."""
+        for row in rows:
+            if row["state"] == "queued":
+                row["reason"] = self._of(row)
+            elif row["reason"] and not row["reason"].get("text"):
+                row["reason"] = worded(row["reason"]["code"], row["reason"].get("params") or {}, self.language)
+
+    def _of(self, row: Row) -> dict[str, Any] | None:
+        if row["intent"] == "hold":
+            return worded("held", {}, self.language)
+        if self.engine is None:
+            return worded("no_engine", {}, self.language)
+        ahead = self.position.get(row["id"], 0)
+        if ahead:
+            return worded("behind", {"queue": row["queue"], "ahead": ahead, "head": self.head[row["queue"]]}, self.language)
+        if row.get("ready") == 1:
+            said: dict[str, Any] | None = self.shapes.get(str(row.get("shape")))
+            return said or worded("starting_soon", {}, self.language)
+        if row.get("begin_at") and row["begin_at"] > time.time():
+            return worded("begin", {"at": units.show_instant(row["begin_at"])}, self.language)
+        if row.get("ready") == 2:
+            left = max(0.0, float(row["not_before"]) - float(self.engine.get("now") or 0.0))
+            return worded("backoff", {"failures": row["retries"], "error_type": row["error_type"], "left_s": left}, self.language)
+        return worded("after", {"jobs": row.get("after") or []}, self.language)
+
+
+def _place(row: Row) -> tuple[float, int]:
+    return (row.get("place") or 0.0, row["id"])
+
+
+def worded(code: str, params: Mapping[str, Any], language: str) -> dict[str, Any]:
+    from jostle.core.reasons import Reason, text
+
+    return {"code": code, "text": text(Reason(code=code, params=params), language), "params": dict(params)}

@@ -1,0 +1,82 @@
+"""The probe as a process: commands, pace, garbage, and its end."""
+
+from __future__ import annotations
+
+import os
+import select
+import sys
+
+import pytest
+from probing import Place
+
+from jostle.errors import Usage
+from jostle.probes.serve import one_shot, probe
+
+
+def test_the_first_snapshot_comes_unasked_and_numbers_go_up(place: Place) -> None:
+    probe = place.start("sim:1x24")
+    snapshot = probe.line()
+    assert snapshot is not None and (snapshot["seq"], snapshot["asked"]) == (1, None)
+    probe.say("rate 0\n")
+    assert [probe.look()["seq"] for _ in range(3)] == [2, 3, 4]
+
+
+def test_each_look_gets_its_answer_even_when_many_come_at_once(place: Place) -> None:
+    probe = place.start("sim:1x24")
+    probe.say("rate 0\nlook 5\nlook 6\nloo")
+    probe.say("k 7\n")
+    answers = [probe.line() for _ in range(4)]
+    assert [answer and answer["asked"] for answer in answers] == [None, 5, 6, 7]
+
+
+def test_the_rate_says_how_often_it_speaks_unasked(place: Place) -> None:
+    probe = place.start("sim:1x24")
+    probe.say("rate 0.01\n")
+    snapshots = [probe.line() for _ in range(10)]
+    assert [s and s["asked"] for s in snapshots] == [None] * 10
+    probe.say("rate 0\n")
+    probe.look()
+    assert probe.line(patience=0.3) is None
+
+
+GARBAGE = (
+    "\n\n", "look\n", "look x\n", "rate\n", "rate nan\n", "rate -1\n", "rate x\n", "rate inf\n", "jump 3\n", "look 1 2\n",
+    "\x00\x01 é ü\n", "look " + "9" * 5000 + "\n", "x" * 200_000 + "\n",
+)  # fmt: skip
+
+
+def test_garbage_is_ignored(place: Place) -> None:
+    probe = place.start("sim:1x24")
+    for asked, garbage in enumerate(GARBAGE, start=1):
+        probe.say(garbage)
+        assert probe.look()["asked"] == asked, garbage[:20]
+
+
+def test_the_end_of_stdin_is_its_end(place: Place) -> None:
+    probe = place.start("sim:1x24")
+    assert probe.line() is not None
+    assert probe.end() == 0
+
+
+def test_it_keeps_no_inherited_file_open(place: Place) -> None:
+    reading, writing = os.pipe()
+    probe = place.start("sim:1x24", pass_fds=(writing,))
+    os.close(writing)
+    assert probe.line() is not None
+    assert select.select([reading], [], [], 10)[0]
+    assert os.read(reading, 1) == b""  # no writer is left
+    os.close(reading)
+
+
+@pytest.mark.parametrize("spec", ["cuda", "", "sim", "nvml:0"])
+def test_an_unknown_spec_is_a_usage_error(place: Place, spec: str) -> None:
+    with pytest.raises(Usage, match="expected nvml, sim:8x24"):
+        one_shot(spec)
+
+
+def test_a_host_without_the_nvml_binding_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "pynvml", None)
+    monkeypatch.delitem(sys.modules, "jostle.probes.nvml", raising=False)
+    reading = probe("nvml").read()
+    assert reading["gpus"] == []
+    assert "pip install nvidia-ml-py" in (reading["error"] or "")
