@@ -1,7 +1,8 @@
 """Places where a crash or an error can be made to happen, for tests of what survives it.
 
 JOSTLE_FAILPOINTS="name=kill,other=sleep:0.15,third=ENOSPC@3" acts at the named places: `kill` (SIGKILL to this very process),
-`sleep:S`, or an errno name (raises OSError); `@N` acts only the N-th time. Without the variable each call is one dict look-up.
+`crash` (raises Crashed: a kill for tests inside one process), `sleep:S`, or an errno name (raises OSError); `@N` acts only the
+N-th time. Without the variable each call is one dict look-up.
 """
 
 from __future__ import annotations
@@ -10,6 +11,12 @@ import errno
 import os
 import signal
 import time
+
+
+
+class Crashed(BaseException):
+    """The engine is dead, as far as it can know."""
+
 
 _armed: dict[str, tuple[str, int]] = {}
 _hits: dict[str, int] = {}
@@ -34,6 +41,8 @@ def failpoint(name: str) -> None:
         return
     if action == "kill":
         os.kill(os.getpid(), signal.SIGKILL)
+    elif action == "crash":
+        raise Crashed(name)
     elif action.startswith("sleep:"):
         time.sleep(float(action[6:]))
     else:

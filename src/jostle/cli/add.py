@@ -12,9 +12,8 @@ from jostle.formats import spec
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
     from argparse import Namespace
+    from typing import Any
 
     from jostle.cli.desk import Desk
     from jostle.cli.parse import Parser
@@ -30,26 +29,41 @@ def add_options(p: Parser) -> None:
         jostle add -g 2 -m 20GiB -- python train.py --lr 1e-5
         jostle add -q night --begin 22:00 -- 'source env.sh && python train.py > out.txt'
         jostle add --after last --retry 3 -- bash eval.sh""")
-    p.add_argument("-g", dest="gpus", metavar="N|N-M", type=checked(units.gpu_range), default=(1, 1),
-                   help="how many GPUs; 0 for none (default 1)")
-    p.add_argument("-m", "--memory", metavar="SIZE", type=checked(units.size_mib), help="per GPU, 20GiB (default: the whole card)")
-    p.add_argument("-q", "--queue", type=checked(lambda t: spec.label(t, "the name of a queue")), help="jobs of one queue run one after another")
+    p.add_argument(
+        "-g",
+        dest="gpus",
+        metavar="N|N-M",
+        type=checked(units.gpu_range),
+        default=(1, 1),
+        help="how many GPUs; 0 for none (default 1)",
+    )
+    p.add_argument(
+        "-m", "--memory", metavar="SIZE", type=checked(units.size_mib), help="per GPU, 20GiB (default: the whole card)"
+    )
+    p.add_argument("-q", "--queue", type=checked(_queue), help="jobs of one queue run one after another")
     p.add_argument("-n", "--name", type=checked(spec.label))
     p.add_argument("-p", "--priority", type=checked(spec.priority), default=0, help="higher comes first (default 0)")
     p.add_argument("--after", metavar="IDS", help="only when these have succeeded")
     p.add_argument("--after-any", metavar="IDS", help="when these have ended, however")
     p.add_argument("--begin", metavar="TIME", type=checked(units.instant), help="not before: 22:00, +10m, 2031-05-01T18:30")
     p.add_argument("--time-limit", metavar="TIME", type=checked(spec.time_limit), help="stop it after 2h30m")
-    p.add_argument("--retry", metavar="N", type=checked(spec.attempts), default=0, help="try again after a failure, or `unlimited`")
+    p.add_argument("--retry", metavar="N", type=checked(spec.attempts), default=0, help="try again when it fails, or `unlimited`")
     p.add_argument("--share", action="store_true", help="other jobs of ours may use the same card; needs -m")
     p.add_argument("--hold", action="store_true", help="queue it, but do not start it before `jostle unhold`")
     p.add_argument("--log", metavar="PATH", help="where its output goes")
     p.add_argument("--workdir", metavar="DIR", help="where it runs (default: here)")
     p.add_argument("-e", "--env", metavar="NAME=VALUE", action="append", default=[])
     p.add_argument("--tag", action="append", default=[], type=checked(lambda t: spec.label(t, "a tag")))
-    p.add_argument("--gpus", dest="devices", metavar="SPEC", help="the set of devices, if an engine must be started: sim:4x24")
-    p.add_argument("command", nargs="+", metavar="COMMAND",
-                   help="a program and its arguments, run as they are; a single text with spaces or shell characters is run by bash")
+    p.add_argument(
+        "command",
+        nargs="+",
+        metavar="COMMAND",
+        help="a program and its arguments, run as they are; one text with spaces or shell characters is run by bash",
+    )
+
+
+def _queue(text: str) -> str:
+    return spec.label(text, "the name of a queue")
 
 
 def add(args: Namespace, desk: Desk) -> int:
@@ -57,13 +71,13 @@ def add(args: Namespace, desk: Desk) -> int:
 
     if args.share and args.memory is None:
         raise Usage("add: --share needs -m: a job without it takes the whole card")
-    request = {
+    request: dict[str, Any] = {
         "batch": {"key": BATCH, "name": BATCH, "join": True, "owner": None, "policy": {}},
         "context": capture(),
         "jobs": [job_of(args, desk)],
         "once": None,
     }
-    answer = desk.client(gpus=args.devices).call("submit", **request)
+    answer = desk.client().call("submit", **request)
     desk.put(str(answer["ids"][0]))
     return 0
 

@@ -88,7 +88,9 @@ def set_options(p: Parser) -> None:
     p.example("""
         jostle set 12 priority=5 memory=24GiB
         jostle set 3-7 time_limit=none""")
-    p.add_argument("words", nargs="+", metavar="ID… KEY=VALUE…", help="keys: " + ", ".join(SETTINGS) + "; `none` takes a value back")
+    p.add_argument(
+        "words", nargs="+", metavar="ID… KEY=VALUE…", help="; ".join((", ".join(SETTINGS), "`none` takes a value back"))
+    )
 
 
 def set(args: Namespace, desk: Desk) -> int:

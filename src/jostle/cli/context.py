@@ -7,9 +7,10 @@ import resource
 
 # Of the terminal and the login, not of the work: they would be stale, or lead a job to someone's screen or agent.
 SESSION = frozenset((
-    "_", "COLORTERM", "COLUMNS", "DBUS_SESSION_BUS_ADDRESS", "DESKTOP_SESSION", "DISPLAY", "GPG_AGENT_INFO", "GPG_TTY", "INVOCATION_ID",
-    "JOURNAL_STREAM", "LINES", "LS_COLORS", "NOTIFY_SOCKET", "OLDPWD", "PS1", "PS2", "SHLVL", "STY", "WAYLAND_DISPLAY", "WINDOW",
-    "WINDOWID", "XAUTHORITY", "XDG_SEAT", "XDG_VTNR",
+    "_", "COLORTERM", "COLUMNS", "DBUS_SESSION_BUS_ADDRESS", "DESKTOP_SESSION", "DISPLAY", "GPG_AGENT_INFO", "GPG_TTY",
+    "INVOCATION_ID", "JOURNAL_STREAM", "LINES", "LS_COLORS", "NOTIFY_SOCKET", "OLDPWD", "PS1", "PS2", "SHLVL", "STY",
+    "WAYLAND_DISPLAY",
+    "WINDOW", "WINDOWID", "XAUTHORITY", "XDG_SEAT", "XDG_VTNR",
 ))  # fmt: skip
 SESSION_PREFIXES = ("TERM", "TMUX", "SSH_", "XDG_SESSION_", "VTE_", "ITERM_", "KITTY_", "VSCODE_", "LC_TERMINAL", "LISTEN_")
 

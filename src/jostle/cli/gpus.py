@@ -82,8 +82,22 @@ def without_engine(spec: str) -> dict[str, Any]:
 
 
 def from_snapshot(gpu: dict[str, Any]) -> dict[str, Any]:
-    keys = ("index", "uuid", "name", "total_mib", "used_mib", "free_mib", "utilization", "temperature", "power_w", "state", "error")
-    holders = [{"pid": p["pid"], "user": p["user"], "used_mib": p["used_mib"], "name": p["name"], "run": None} for p in gpu["procs"]]
+    keys = (
+        "index",
+        "uuid",
+        "name",
+        "total_mib",
+        "used_mib",
+        "free_mib",
+        "utilization",
+        "temperature",
+        "power_w",
+        "state",
+        "error",
+    )
+    holders = [
+        {"pid": p["pid"], "user": p["user"], "used_mib": p["used_mib"], "name": p["name"], "run": None} for p in gpu["procs"]
+    ]
     return {
         **{key: gpu[key] for key in keys}, "available_mib": gpu["free_mib"] if gpu["state"] == "ok" else 0,
         "holders": holders, "refusal": None, "excluded": False, "runs": [],

@@ -23,7 +23,7 @@ MAX_RANGE = 1_000_000
 
 
 def jobs(words: Sequence[str], reader: Callable[[], Ids], every: Callable[[], list[int]] | None = None) -> list[int]:
-    """The ids in the order given, each once. `every` says what `all` means here; the store is read only for words that need it."""
+    """The ids in the order given, each once. `every` says what `all` means; the store is read only for words that need it."""
     found: dict[int, None] = {}
     for part in (part for word in words for part in word.split(",") if part):
         if part == "last":

@@ -166,7 +166,7 @@ def follow(desk: Desk, id: int, fd: int, path: str, number: int | None, clean: b
             return
         if number is None and run is not None and other(fd, run["log"]):
             os.close(fd)
-            path, fd = run["log"], opened(run["log"])
+            _path, fd = run["log"], opened(run["log"])
             desk.say(f"job {id} is tried again (run {run['n']})")
         elif not grown:
             time.sleep(POLL)

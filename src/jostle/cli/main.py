@@ -1,7 +1,8 @@
 """`jostle VERB …`: finds the verb, builds the parser of that verb only, runs it, and turns errors into exit codes.
 
 Rules: nothing is imported before it is needed, for people feel the start of every command. Data goes to stdout, messages to
-stderr. Exit codes: 0 ok, 1 failed, 2 usage, 3 no engine, 4 not found, 5 forbidden, 6 invalid input, 124 time limit, 130 interrupted.
+stderr. Exit codes: 0 ok, 1 failed, 2 usage, 3 no engine, 4 not found, 5 forbidden, 6 invalid input,
+124 time limit, 130 interrupted.
 """
 
 from __future__ import annotations

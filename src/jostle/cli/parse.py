@@ -56,9 +56,7 @@ def options(verb: str) -> tuple[Callable[[Parser], None], Command]:
 
 
 def parser(verb: str) -> Parser:
-    made = Parser(
-        prog=f"jostle {verb}", description=VERBS[verb][1] + ".", formatter_class=_Help, allow_abbrev=False
-    )
+    made = Parser(prog=f"jostle {verb}", description=VERBS[verb][1] + ".", formatter_class=_Help, allow_abbrev=False)
     options(verb)[0](made)
     return made
 

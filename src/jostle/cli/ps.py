@@ -49,7 +49,8 @@ def ps(args: Namespace, desk: Desk) -> int:
     lines = [row_of(row, now) for row in shown]
     desk.put(render.table(HEAD, lines, columns=desk.width, right=(0, 5, 6), paint_column=3, colours=desk.colours))
     if folded:
-        desk.put(f"… and {render.count(len(folded), 'job')} more waiting ({folded[0]['id']}-{folded[-1]['id']}); `jostle ps --all` lists them")
+        span = f"{folded[0]['id']}-{folded[-1]['id']}"
+        desk.put(f"… and {render.count(len(folded), 'more job')} waiting ({span}); `jostle ps --all` lists them")
     return 0
 
 
@@ -96,7 +97,9 @@ def engine_reasons(desk: Desk) -> dict[str, Any] | None:
 
 def fold(rows: list[dict[str, Any]], limit: int) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
     """All rows but the waiting ones beyond the limit; and those."""
-    shown, folded, waiting = [], [], 0
+    shown: list[dict[str, Any]] = []
+    folded: list[dict[str, Any]] = []
+    waiting = 0
     for row in rows:
         waiting += row["state"] == "queued"
         (folded if row["state"] == "queued" and waiting > limit else shown).append(row)

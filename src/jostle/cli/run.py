@@ -50,7 +50,8 @@ def run(args: Namespace, desk: Desk) -> int:
     if attached is not None:
         number, rows = attached, desk.reader.jobs(batch=attached)
         unfinished = sum(row["ended_at"] is None for row in rows)
-        desk.say(f"batch {number} of the same file is not finished ({render.count(unfinished, 'job')} left): attached to it again")
+        left = render.count(unfinished, "job")
+        desk.say(f"batch {number} of the same file is not finished ({left} left): attached to it again")
     else:
         answer = client.call("submit", **submission(batch, key, attached=not args.detach))
         number = answer["batch"]

@@ -26,7 +26,7 @@ def show_options(p: Parser) -> None:
 
 def show(args: Namespace, desk: Desk) -> int:
     id = ids.one(args.id, lambda: desk.reader)
-    job, told = explained(desk, id)
+    job, _told = explained(desk, id)
     runs, events = desk.reader.runs(id), desk.reader.events(job=id)
     if args.json:
         desk.put_json({"schema": 1, "job": job, "runs": runs, "events": events, "needs": desk.reader.needs(id)})
@@ -49,7 +49,8 @@ def why(args: Namespace, desk: Desk) -> int:
     reason = job["reason"]
     if args.json:
         refusals = (reason or {}).get("gpus") or []
-        desk.put_json({"schema": 1, "id": id, "state": job["state"], "reason": reason, "gpus": refusals, "behind": told.get("behind", 0)})
+        behind = told.get("behind", 0)
+        desk.put_json({"schema": 1, "id": id, "state": job["state"], "reason": reason, "gpus": refusals, "behind": behind})
         return 0
     desk.put("\n".join(why_lines(job, reason, told.get("behind") or 0)))
     return 0
@@ -134,7 +135,8 @@ def took(run: dict[str, Any]) -> str:
 def event_lines(events: list[dict[str, Any]]) -> list[str]:
     lines = [""] if events else []
     for event in events[-50:]:
-        said = ", ".join(f"{key} {value}" for key, value in event["data"].items() if not isinstance(value, dict) and value is not None)
+        told = {key: value for key, value in event["data"].items() if not isinstance(value, dict) and value is not None}
+        said = ", ".join(f"{key} {value}" for key, value in told.items())
         run = f" (run {event['run']})" if event["run"] else ""
         lines.append(render.plain(f"{units.show_instant(event['at'])}  {event['kind']}{run}{': ' + said if said else ''}"))
     return lines

@@ -7,7 +7,7 @@ cards of its range instead. Sharing a card that is held already takes no further
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from collections.abc import Set as AbstractSet
 
 from jostle.core.ledger import Card
@@ -30,9 +30,12 @@ def limit(policy: Policy, available: int) -> int:
 
 def in_range(policy: Policy, gpus: Iterable[Gpu]) -> list[Gpu]:
     """The cards a policy speaks of, in its own order; parents of MIG slices are none."""
-    known = {g.index: g for g in gpus if g.state != "mig"}
-    wanted: Sequence[int] = sorted(known) if policy.gpus is None else tuple(dict.fromkeys(policy.gpus))
-    return [known[i] for i in wanted if i in known]
+    known: dict[int, list[Gpu]] = {}
+    for gpu in gpus:
+        if gpu.state != "mig":
+            known.setdefault(gpu.index, []).append(gpu)
+    wanted: Iterable[int] = sorted(known) if policy.gpus is None else dict.fromkeys(policy.gpus)
+    return [gpu for index in wanted for gpu in known.get(index, ())]
 
 
 def left_for_others(policy: Policy, gpus: Iterable[Gpu]) -> frozenset[str]:

@@ -1,7 +1,7 @@
 """decide(world) -> plan: the one place where it is decided what happens next. Pure; see docs/architecture.md.
 
-The story: runs that have ended become results or new tries; runs that people want to end are stopped; cards are kept for a big job
-that has waited long; then each job that is ready is placed in its order, or gets the reason why not.
+The story: runs that have ended become results or new tries; runs that people want to end are stopped; cards are kept for a
+big job that has waited long; then each job that is ready is placed in its order, or gets the reason why not.
 """
 
 from __future__ import annotations
@@ -16,7 +16,8 @@ from jostle.core.reasons import Reason
 from jostle.core.reserve import big, reserve_at
 from jostle.core.retry import ending
 
-BLIND = frozenset({"on_hold", "gpus_unknown"})  # nobody runs out of time because we cannot see or start
+# Waiting for anything else (a hold, a driver, its own batch) never makes a job run out of time.
+FOR_GPUS = frozenset({"gpus", "limit", "impossible", "impossible_count", "impossible_limit"})
 
 
 def decide(world: World) -> Plan:
@@ -34,8 +35,10 @@ def decide(world: World) -> Plan:
             remember_rest(table, waits, job, at, lane)
         else:
             turns.blocked()
-            waits[job.shape] = answer
-            decisions += expired(table, answer, lane.jobs[at:])
+            given_up = expired(table, answer, lane.jobs[at:])
+            decisions += given_up
+            if len(given_up) < max(lane.count, len(lane.jobs)) - at:
+                waits[job.shape] = answer
     kept_for = table.kept.job.id if table.kept is not None else None
     return Plan(decisions=tuple(decisions), waits=waits, wake_at=table.wake_at, kept_for=kept_for)
 
@@ -61,7 +64,7 @@ def expired(table: Table, reason: Reason, jobs: tuple[Job, ...]) -> list[Fail]:
     world, limit = table.world, table.scope(jobs[0].batch).policy.max_wait
     if (at := reserve_at(world, jobs[0])) > world.now and big(jobs[0], table.easiest_mib):
         table.wake(at)
-    if limit is None or reason.code in BLIND:
+    if limit is None or reason.code not in FOR_GPUS:
         return []
     for job in jobs:
         if world.now < job.ready_at + limit:

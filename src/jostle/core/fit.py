@@ -182,7 +182,9 @@ def _load(card: Card, policy: Policy) -> Refusal | None:
         if load > policy.max_utilization:
             return no(card, "utilization", utilization=load, most=policy.max_utilization)
     left = policy.idle_for - card.gpu.idle_for
-    return no(card, "idle", left_s=left, idle_for_s=policy.idle_for) if left > 0 else None
+    if left <= 0 or card.mine is not None:  # beside a run of ours it is our own load that keeps the card from idling
+        return None
+    return no(card, "idle", left_s=left, idle_for_s=policy.idle_for)
 
 
 def _free(card: Card) -> int:

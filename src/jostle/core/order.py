@@ -1,7 +1,7 @@
 """Who comes first: priority, then batches in turn, then the batch's own rule.
 
-Rules: a batch's turn ends when a job of it starts, so the next batch (by id, cyclic) is served before it again. The jobs of a lane
-are interchangeable: when the first does not fit, none does, and the lane is left out of the rest of the plan.
+Rules: a batch's turn ends when a job of it starts, so the next batch (by id, cyclic) is served before it again. The jobs of a
+lane are interchangeable: when the first does not fit, none does, and the lane is left out of the rest of the plan.
 """
 
 from __future__ import annotations

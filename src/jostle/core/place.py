@@ -9,12 +9,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from jostle.core import courtesy, fit, reserve
 from jostle.core.ledger import Card, alive, cards_of
 from jostle.core.model import Job, Policy, Promise, World
+from jostle.core.order import ORDERS
 from jostle.core.plan import Start
 from jostle.core.reasons import Reason, Refusal
 
@@ -274,9 +275,7 @@ class Table:
     def _view(self, job: Job, scope: Scope, standing: View) -> View:
         known, cards = standing.refusals, self.cards
         policy, memory, avoid = scope.policy, job.memory_mib, self._avoid(job, scope)
-        return View(
-            len(cards), self._changed, lambda at: known[at] or fit.refusal(cards[at], policy, memory, avoid), standing
-        )
+        return View(len(cards), self._changed, lambda at: known[at] or fit.refusal(cards[at], policy, memory, avoid), standing)
 
     def _standing(self, scope: Scope, share: bool) -> View:
         view = self._views.get((id(scope), share))
@@ -307,9 +306,13 @@ class Table:
                 return
 
     def _keep(self, job: Job, scope: Scope) -> reserve.Kept:
-        most = scope.policy.max_concurrent
-        if most is not None and self._too_many(job, most) is not None:
-            return reserve.Kept(job=job, uuids=frozenset(), until=self.world.now)
+        policy, now = scope.policy, self.world.now
+        served = any(r.batch == job.batch and len(r.uuids) >= job.gpus_min for r in self.runs.values())
+        kept = reserve.Kept(job=job, rank=ORDERS[policy.order], served=served)
+        if policy.max_concurrent is not None and self._too_many(job, policy.max_concurrent) is not None:
+            return kept
         pairs = list(zip(self.cards, self.view(job, scope).refusals, strict=True))
-        fitting = fit.ranked([c for c, r in pairs if r is None], scope.policy.choice)
-        return reserve.keep(job, self.world.now, fitting, ((c, r) for c, r in pairs if r is not None), self.runs)
+        fitting = fit.ranked([c for c, r in pairs if r is None], policy.choice)
+        refused = [(c, r) for c, r in pairs if r is not None]
+        uuids, until = reserve.cards_for(job, now, fitting, refused, self.runs)
+        return replace(kept, uuids=uuids, until=until)

@@ -1,19 +1,21 @@
 """Keeping cards for a big job, so that small ones that come later cannot starve it.
 
 Rules: one job at a time, the oldest of the highest priority that waits longer than its policy's `reserve_after` and asks for more
-than others: several cards, or more of one than some other job. It keeps as many cards as it needs: those that fit now, then those
-that our own runs will leave soonest; no new run goes there unless its time limit ends before the big job could start anyway.
-Jobs of a higher priority do not see the reservation. A job that can never fit, or that its batch holds back, keeps nothing.
+than others: several cards, or more of one than some other job. It keeps as many cards as it needs: those that fit now, then
+those that our own runs will leave soonest; no new run goes there unless its time limit ends before the big job could start.
+Not held back are jobs of higher priority, those before it in its own batch, and, while a run as big of its batch is alive, older
+jobs of other batches: so neither side starves. A job that can never fit keeps nothing, nor one whose batch runs all it may.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from jostle.core.ledger import Card
 from jostle.core.model import Job, Run, RunId, World
+from jostle.core.order import Key, by_file
 from jostle.core.reasons import Refusal
 
 # What our own runs cause, so that it ends with them.
@@ -23,11 +25,19 @@ _OURS = frozenset({"taken", "memory", "min_free", "not_empty", "leaving", "utili
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Kept:
     job: Job
-    uuids: frozenset[str]
-    until: float  # when the big job can start, as far as time limits tell; infinity: nobody knows
+    uuids: frozenset[str] = frozenset()
+    until: float = math.inf  # when the big job can start, as far as time limits tell
+    rank: Callable[[Job], Key] = by_file  # the order of its batch
+    served: bool = False  # its batch has a run as big
 
     def binds(self, job: Job) -> bool:
-        return job.id != self.job.id and job.priority <= self.job.priority
+        """Whether a job must stand back for the big one."""
+        big = self.job
+        if job.id == big.id or job.priority != big.priority:
+            return job.priority < big.priority
+        if job.batch == big.batch:
+            return self.rank(job) > self.rank(big)
+        return not (self.served and job.ready_at <= big.ready_at)
 
     def closed_to(self, job: Job, now: float) -> bool:
         """Whether a job must leave the kept cards alone: unless it is sure to be gone in time."""
@@ -58,19 +68,15 @@ def big(job: Job, easiest_mib: float) -> bool:
     return easiest_mib < (math.inf if job.memory_mib is None else job.memory_mib)
 
 
-def keep(
+def cards_for(
     job: Job, now: float, fitting: list[Card], refused: Iterable[tuple[Card, Refusal]], runs: dict[RunId, Run]
-) -> Kept:
-    """The cards to keep: `fitting` in the order of choice, then those that fall free first."""
-    later = sorted(
-        (free_at(card, now, refusal, runs), _youngest(card, runs), card.gpu.index, card)
-        for card, refusal in refused
-        if passing(card, refusal)
-    )
-    cards = [(now, c) for c in fitting] + [(at, c) for at, _, _, c in later]
+) -> tuple[frozenset[str], float]:
+    """The cards to keep, `fitting` in the order of choice and then those that fall free first; and when that will be."""
+    later = [(free_at(c, now, r, runs), _youngest(c, runs), c.gpu.index, c.gpu.uuid) for c, r in refused if passing(c, r)]
+    cards = [(now, c.gpu.uuid) for c in fitting] + [(at, uuid) for at, _, _, uuid in sorted(later)]
     cards = cards[: job.gpus_min]
     until = cards[-1][0] if len(cards) == job.gpus_min else math.inf
-    return Kept(job=job, uuids=frozenset(c.gpu.uuid for _, c in cards), until=until)
+    return frozenset(uuid for _, uuid in cards), until
 
 
 def passing(card: Card, refusal: Refusal) -> bool:

@@ -28,7 +28,7 @@ _RUNTIME = re.compile(r"runtimeerror|runtime error", re.IGNORECASE)
 
 def error_type(end: Exit) -> str:
     if end.error:
-        return "unknown" if end.error == "host_rebooted" else "start_failed"
+        return "start_failed"
     if _OOM.search(end.tail):
         return "oom"
     if _RUNTIME.search(end.tail):
@@ -45,7 +45,7 @@ def ending(world: World, run: Run) -> Finish | Requeue:
     end = run.ended
     if end is not None and end.code == 0 and not run.voided:
         return Finish(run=run.id, state="succeeded")
-    if run.cancel:
+    if run.cancel or run.state == "stopping":
         return Finish(run=run.id, state="cancelled")
     if run.voided or end is None:
         return Requeue(run=run.id, counts=False, memory_mib=run.memory_mib, reason=Reason(code="not_started"))
@@ -81,8 +81,8 @@ def _final(run: Run, end: Exit, kind: str) -> Reason:
 
 
 def _cause(run: Run, end: Exit, kind: str) -> tuple[str, dict[str, object]]:
-    if end.error == "host_rebooted":
-        return "host_rebooted", {}
+    if end.lost:
+        return end.lost, {}
     if kind == "start_failed":
         return "start_failed", {"error": end.error}
     if kind == "timeout":
@@ -120,12 +120,12 @@ def _after_oom(world: World, run: Run, end: Exit) -> Finish | Requeue:
     if len(own) < len(run.uuids):
         return _again(world, run, end, "oom")  # a card is gone from sight: nothing to learn from its size
     if _squeezed(world, run, own):
-        return _changed(_again(world, run, end, "oom"), "oom_squeezed", run, avoid=_crowded(own).uuid)
+        return _changed(_again(world, run, end, "oom"), "oom_squeezed", run, run.memory_mib, _crowded(own).uuid)
     small = min(own, key=lambda g: g.total_mib)
     if not _had_all(world, run, small):
-        return _changed(_again(world, run, end, "oom"), "oom_raised", run, memory=_raised(world, run))
+        return _changed(_again(world, run, end, "oom"), "oom_raised", run, _raised(world, run))
     if sum(g.total_mib > small.total_mib for g in _range(world, run)) >= len(own):
-        return _changed(_again(world, run, end, "oom"), "oom_larger_card", run, memory=small.total_mib + 1)
+        return _changed(_again(world, run, end, "oom"), "oom_larger_card", run, small.total_mib + 1)
     params = {"peak_mib": run.peak_mib, "largest_mib": max(g.total_mib for g in own)}
     return Finish(run=run.id, state="failed", error_type="oom", reason=Reason(code="oom_beyond_any_card", params=params))
 
@@ -163,13 +163,10 @@ def _raised(world: World, run: Run) -> int | None:
     return mib if mib <= largest else None
 
 
-def _changed(
-    again: Finish | Requeue, code: str, run: Run, *, memory: int | None = -1, avoid: str | None = None
-) -> Finish | Requeue:
+def _changed(again: Finish | Requeue, code: str, run: Run, memory_mib: int | None, avoid: str | None = None) -> Finish | Requeue:
     """The plain answer with another request; a final answer stays as it is."""
     if isinstance(again, Finish):
         return again
-    asked = run.memory_mib if memory == -1 else memory
     base = again.reason.params if again.reason else {}
-    params = {**base, "asked_mib": run.memory_mib, "peak_mib": run.peak_mib, "next_mib": asked}
-    return replace(again, memory_mib=asked, avoid=avoid, reason=Reason(code=code, params=params))
+    params = {**base, "asked_mib": run.memory_mib, "peak_mib": run.peak_mib, "next_mib": memory_mib}
+    return replace(again, memory_mib=memory_mib, avoid=avoid, reason=Reason(code=code, params=params))

@@ -115,8 +115,10 @@ def number(value: Any) -> bool:
 
 
 def two_counts(value: Any) -> bool:
-    good = isinstance(value, list) and len(value) == 2 and all(whole(v, 0, MAX_GPUS) for v in value)
-    return bool(good and value[0] <= value[1])
+    if not (isinstance(value, list) and len(value) == 2 and all(whole(v, 0, MAX_GPUS) for v in value)):
+        return False
+    low, high = value
+    return bool(low <= high)
 
 
 def one_need(n: Any, k: int, count: int) -> bool:

@@ -281,7 +281,7 @@ class Engine:
         if plan.decisions or any(r.claimed and r.state == "starting" for r in self.open_runs.values()):
             plan = self._commit(plan, now, gpus, claims)
         self.waits, self.kept_for = dict(plan.waits), plan.kept_for
-        self._next_tick(plan, now, wake)
+        self._next_tick(plan, now)
 
     def _commit(self, plan: Plan, now: float, gpus: tuple[Gpu, ...], claims: Sequence[Claimed]) -> Plan:
         """Everything decided, in one transaction; then, and only then, it is done."""
@@ -414,11 +414,11 @@ class Engine:
         self.disk_full_until = now + 5.0
         self.soon(5.0)
 
-    def _next_tick(self, plan: Plan, now: float, wake: float | None) -> None:
+    def _next_tick(self, plan: Plan, now: float) -> None:
         starts = sum(isinstance(d, Start) for d in plan.decisions)
         if starts and self.tick_at is None and self.backend.spares:
             self.soon()  # there may be more of them than one look takes
-        for at in (plan.wake_at, wake):
+        for at in (plan.wake_at, jobs.next_wake(self.store)):
             if at is not None and at > now:
                 self.soon(at - now)
         waiting = bool(self.waits) or bool(self.lanes)

@@ -12,11 +12,12 @@ import os
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from jostle import units
 from jostle.errors import Invalid
 from jostle.formats import policyfile, spec, yamlfile
+from jostle.formats.fields import FIELDS
 from jostle.formats.nodes import Flaw, Map, Node, Scalar, Seq
 from jostle.formats.order import circle
+from jostle.formats.wording import closest, expectation, null, shown, unknown
 
 TOP = ("defaults", "jobs", "name", "policy")
 SHOWN = 100  # of a file's errors; beyond that nobody reads them
@@ -98,7 +99,7 @@ class _File:
         parts = self.keys(root, TOP)
         if "name" in parts:
             self.name = self.checked("name", parts["name"], spec.label)
-        if "policy" in parts and not _null(parts["policy"]):
+        if "policy" in parts and not null(parts["policy"]):
             self.policy_line = parts["policy"].line
             self.policy = policyfile.read(parts["policy"], self)
         defaults = self.defaults(parts.get("defaults"))
@@ -110,9 +111,9 @@ class _File:
         found: dict[str, Node] = {}
         for key, value in node.items:
             if key.text in found:
-                self.wrong(key.line, f"the key {_shown(key.text)} is there twice{where}; expected it once")
+                self.wrong(key.line, f"the key {shown(key.text)} is there twice{where}; expected it once")
             elif key.text not in known:
-                self.wrong(key.line, _unknown(key.text, known, where))
+                self.wrong(key.line, unknown(key.text, known, where))
             else:
                 found[key.text] = value
         return found
@@ -120,17 +121,17 @@ class _File:
     def checked(self, key: str, node: Node, check: Callable[[str], Any]) -> Any:
         """The value of a scalar, or None after telling what is wrong with it."""
         if not isinstance(node, Scalar):
-            self.wrong(node.line, f"{key}: {node.shape}; expected {_expectation(check)}")
+            self.wrong(node.line, f"{key}: {node.shape}; expected {expectation(check)}")
             return None
         try:
             return check(node.text)
         except ValueError as e:
-            self.wrong(node.line, f"{key}: {_shown(node.text)} is not understood; expected {e}")
+            self.wrong(node.line, f"{key}: {shown(node.text)} is not understood; expected {e}")
             return None
 
     def defaults(self, node: Node | None) -> dict[str, Any]:
         plain = spec.job(workdir=self.base)
-        if node is None or _null(node):
+        if node is None or null(node):
             return plain
         if not isinstance(node, Map):
             self.wrong(node.line, f"defaults: {node.shape}; expected keys of a job such as `gpus: 1`")
@@ -141,7 +142,7 @@ class _File:
         return self.fields(known, plain, " in defaults")
 
     def all_jobs(self, node: Node | None, line: int, defaults: dict[str, Any]) -> None:
-        if node is None or _null(node):
+        if node is None or null(node):
             self.wrong(node.line if node else line, "no jobs; expected `jobs:` and a list of jobs")
         elif not isinstance(node, Seq):
             self.wrong(node.line, f"jobs: {node.shape}; expected a list, each job beginning with `- `")
@@ -174,9 +175,9 @@ class _File:
             text = key.text
             read = FIELDS.get(text)
             if text in seen:
-                self.wrong(key.line, f"the key {_shown(text)} is there twice{where}; expected it once")
+                self.wrong(key.line, f"the key {shown(text)} is there twice{where}; expected it once")
             elif read is None:
-                self.wrong(key.line, _unknown(text, tuple(FIELDS), where))
+                self.wrong(key.line, unknown(text, tuple(FIELDS), where))
             else:
                 read(self, job, text, value)
             seen.add(text)
@@ -198,206 +199,23 @@ class _File:
                     self.jobs[place]["needs"].append(["index", self.first + found[0], any_end])
                 elif found:
                     lines = ", ".join(str(self.lines[k]) for k in found[:5])
-                    self.wrong(node.line, f"after: {_shown(node.text)} names {len(found)} jobs (lines {lines}); expected one")
+                    self.wrong(node.line, f"after: {shown(node.text)} names {len(found)} jobs (lines {lines}); expected one")
                 elif node.text.isascii() and node.text.isdigit() and len(node.text) < 16 and int(node.text) > 0:
                     self.jobs[place]["needs"].append(["job", int(node.text), any_end])
                 else:
-                    hint = _nearest(node.text, tuple(places))
-                    self.wrong(node.line, f"after: no job is named {_shown(node.text)}; expected a name in this file or an id{hint}")
+                    near = closest(node.text, tuple(places))
+                    hint = f", perhaps {near}" if near else ""
+                    what = f"after: no job is named {shown(node.text)}"
+                    self.wrong(node.line, f"{what}; expected a name in this file or an id{hint}")
         self.no_circle(edges)
 
     def no_circle(self, edges: dict[int, list[int]]) -> None:
         found = circle(edges, [job["queue"] for job in self.jobs])
         if found:
-            shown = " → ".join(f"{_shown(self.jobs[k]['name'])} (line {self.lines[k]})" for k in [*found, found[0]])
+            queues = {self.jobs[k]["queue"] or k for k in found}
+            story = " → ".join(f"{shown(self.jobs[k]['name'])} (line {self.lines[k]})" for k in [*found, found[0]])
             self.wrong(
                 self.lines[found[0]],
-                f"after: these jobs wait for each other: {shown}; expected an order in which they can run"
-                + (" (jobs of one queue run in the order of the file)" if len(found) > 1 else ""),
+                f"after: these jobs wait for each other: {story}; expected an order in which they can run"
+                + (" (jobs of one queue run in the order of the file)" if len(queues) < len(found) else ""),
             )
-
-
-def _null(node: Node) -> bool:
-    return isinstance(node, Scalar) and node.null
-
-
-def _shown(text: str) -> str:
-    cut = text if len(text) <= 60 else text[:59] + "…"
-    return '"' + cut.encode("unicode_escape").decode().replace('"', '\\"') + '"' if not cut.isprintable() else f'"{cut}"'
-
-
-def _unknown(key: str, known: Sequence[str], where: str) -> str:
-    hint = _nearest(key, known)
-    return f"unknown key {_shown(key)}{where}; expected " + (hint[2:] if hint else "one of " + ", ".join(sorted(known)))
-
-
-def _nearest(word: str, known: Sequence[str]) -> str:
-    from difflib import get_close_matches
-
-    near = get_close_matches(word[:100], [k for k in known if len(k) <= 100][:2000], 1, 0.6)
-    return f"; did you mean {near[0]}?" if near else ""
-
-
-def _expectation(check: Callable[[str], Any]) -> str:
-    """What a check wants, in its own words."""
-    try:
-        check("\0")
-    except ValueError as e:
-        return str(e)
-    return "a value"
-
-
-# --- one reader per key of a job: (file, job being made, key, value)
-
-Field = Callable[[_File, dict[str, Any], str, Node], None]
-
-
-def _scalar(target: str, check: Callable[[str], Any], absent: Any = None) -> Field:
-    """A key with one value; null takes a default back."""
-
-    def read(file: _File, job: dict[str, Any], key: str, node: Node) -> None:
-        if isinstance(node, Scalar) and node.plain and node.null:
-            job[target] = absent
-            return
-        value = file.checked(key, node, check)
-        if value is not None:
-            job[target] = value
-
-    return read
-
-
-def truth(text: str) -> bool:
-    if text not in yamlfile.TRUTHS:
-        raise ValueError("true or false")
-    return yamlfile.TRUTHS[text]
-
-
-def _run(file: _File, job: dict[str, Any], key: str, node: Node) -> None:
-    items = node.items if isinstance(node, Seq) else [node]
-    if isinstance(node, Map) or not items:
-        file.wrong(node.line, f"run: {'an empty list' if isinstance(node, Seq) else node.shape}; expected a command or a list of commands")
-        return
-    commands: list[Any] = []
-    for item in items:
-        if isinstance(item, Seq) and item.items and all(isinstance(word, Scalar) for word in item.items):
-            words = [word.text for word in item.items if isinstance(word, Scalar)]
-            if any("\0" in word for word in words) or not words[0]:
-                file.wrong(item.line, "run: arguments that cannot be executed; expected a program and its arguments")
-            commands.append(words)
-        elif isinstance(item, Scalar):
-            text = file.checked("run", item, spec.command)
-            commands += [text] if text is not None else []
-        else:
-            file.wrong(item.line, f"run: {item.shape}; expected a command")
-    job["commands"] = commands
-
-
-def _gpus(file: _File, job: dict[str, Any], key: str, node: Node) -> None:
-    value = [1, 1] if _null(node) else file.checked(key, node, units.gpu_range)
-    if value is not None:
-        job["gpus"] = list(value)
-
-
-def _env(file: _File, job: dict[str, Any], key: str, node: Node) -> None:
-    if _null(node):
-        job["env"] = {}
-        return
-    if not isinstance(node, Map):
-        file.wrong(node.line, f"env: {node.shape}; expected `NAME: value` lines")
-        return
-    said: dict[str, str] = {}
-    for name, value in node.items:
-        if name.text in said:
-            file.wrong(name.line, f"env: {_shown(name.text)} is there twice; expected it once")
-        elif not isinstance(value, Scalar):
-            file.wrong(value.line, f"env: {_shown(name.text)} is {value.shape}; expected a text")
-        else:
-            try:
-                spec.variable(name.text, value.text)
-            except ValueError as e:
-                file.wrong(name.line, f"env: {_shown(name.text)} is not understood; expected {e}")
-            said[name.text] = "" if value.null else value.text
-    job["env"] = {**job["env"], **said}
-
-
-def _path(target: str) -> Field:
-    def read(file: _File, job: dict[str, Any], key: str, node: Node) -> None:
-        if _null(node):
-            job[target] = file.base if target == "workdir" else None
-            return
-        value = file.checked(key, node, lambda text: spec.path(text, file.base))
-        if value is not None:
-            job[target] = value
-
-    return read
-
-
-def _begin(file: _File, job: dict[str, Any], key: str, node: Node) -> None:
-    _scalar("begin", lambda text: units.instant(text, file.now))(file, job, key, node)
-
-
-def _after(any_end: bool) -> Field:
-    def read(file: _File, job: dict[str, Any], key: str, node: Node) -> None:
-        if _null(node):
-            return
-        if not isinstance(node, Scalar | Seq):
-            file.wrong(node.line, f"{key}: {node.shape}; expected names of jobs in this file, or ids")
-            return
-        wanted = []
-        for item in [node] if isinstance(node, Scalar) else node.items:
-            if isinstance(item, Scalar) and not item.null:
-                wanted.append((item, any_end))
-            else:
-                file.wrong(item.line, f"{key}: {item.shape if not _null(item) else 'nothing'}; expected the name of a job, or an id")
-        job["needs"] = list(job["needs"])  # the default's list is shared
-        file.after.append((len(file.jobs), wanted))
-
-    return read
-
-
-def _retry(file: _File, job: dict[str, Any], key: str, node: Node) -> None:
-    if _null(node):
-        job["retry"] = None
-        return
-    value: dict[str, Any] = {"max": 0, "backoff_after": 3, "backoff": 600.0}
-    if isinstance(node, Map):
-        parts = file.keys(node, tuple(value), " in retry")
-        if "max" not in parts:
-            file.wrong(node.line, "retry without max; expected `max: 3`, or `max: unlimited`")
-        checks: dict[str, Callable[[str], Any]] = {
-            "max": spec.attempts, "backoff_after": lambda text: spec.whole(text, 1), "backoff": units.seconds,
-        }  # fmt: skip
-        value.update({part: file.checked(f"retry.{part}", parts[part], checks[part]) for part in parts})
-    else:
-        value["max"] = file.checked(key, node, spec.attempts)
-    job["retry"] = value
-
-
-def _tags(file: _File, job: dict[str, Any], key: str, node: Node) -> None:
-    if _null(node):
-        job["tags"] = []
-        return
-    items = node.items if isinstance(node, Seq) else [node]
-    found = [file.checked(key, item, lambda text: spec.label(text, "a tag")) for item in items]
-    job["tags"] = [tag for tag in found if tag is not None]
-
-
-FIELDS: dict[str, Field] = {
-    "name": _scalar("name", spec.label, ""),
-    "queue": _scalar("queue", lambda text: spec.label(text, "the name of a queue")),
-    "run": _run,
-    "gpus": _gpus,
-    "memory": _scalar("memory_mib", units.size_mib),
-    "share": _scalar("share", truth, False),
-    "env": _env,
-    "workdir": _path("workdir"),
-    "log": _path("log"),
-    "priority": _scalar("priority", spec.priority, 0),
-    "after": _after(False),
-    "after_any": _after(True),
-    "begin": _begin,
-    "time_limit": _scalar("time_limit", spec.time_limit),
-    "retry": _retry,
-    "tags": _tags,
-    "leftovers": _scalar("leftovers", lambda text: spec.one_of(text, ("kill", "wait")), "kill"),
-}

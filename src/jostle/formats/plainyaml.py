@@ -231,7 +231,7 @@ class _Reader:
     def flow(self, text: str) -> Node:
         node, rest = self.flow_value(text, 0, 0)
         tail = text[rest:]
-        if tail and not (tail[0] == " " or text[rest - 1] == " ") or (tail.strip(" ") and tail.lstrip(" ")[0] != "#"):
+        if (tail and not (tail[0] == " " or text[rest - 1] == " ")) or (tail.strip(" ") and tail.lstrip(" ")[0] != "#"):
             raise self.decline("text after a closing bracket")
         return node
 
@@ -304,4 +304,4 @@ def _chomped(body: list[str], how: str, ended: bool) -> str:
     if how == "+":
         return text + "\n" if ended else text
     text = text.rstrip("\n")
-    return text + "\n" if not how and (ended or len(body) > 1 and not body[-1]) else text
+    return text + "\n" if not how and (ended or (len(body) > 1 and not body[-1])) else text

@@ -2,33 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any, Protocol
+from collections.abc import Callable
+from typing import Any
 
 from jostle import units
 from jostle.formats import spec
+from jostle.formats.fields import File, truth
 from jostle.formats.nodes import Map, Node, Scalar, Seq
-from jostle.formats.yamlfile import TRUTHS
-
-
-class Sink(Protocol):
-    """The file that is being read, and is told what is wrong with it."""
-
-    def wrong(self, line: int, text: str) -> None: ...
-    def keys(self, node: Map, known: Sequence[str], where: str = "") -> dict[str, Node]: ...
-    def checked(self, key: str, node: Node, check: Callable[[str], Any]) -> Any: ...
 
 
 def _choice(text: str) -> str:
     from jostle.core.fit import CHOICES
 
     return spec.one_of(text, tuple(CHOICES))
-
-
-def _truth(text: str) -> bool:
-    if text not in TRUTHS:
-        raise ValueError("true or false")
-    return TRUTHS[text]
 
 
 def _percent(text: str) -> int:
@@ -48,7 +34,7 @@ RULES: dict[str, tuple[str, Callable[[str], Any]]] = {
     "gpu_left": ("gpu_left", spec.whole),
     "min_gpu": ("min_gpu", spec.whole),
     "max_gpu": ("max_gpu", spec.whole),
-    "share": ("share", _truth),
+    "share": ("share", truth),
     "min_free": ("min_free_mib", _size),
     "max_utilization": ("max_utilization", _percent),
     "idle_for": ("idle_for", units.seconds),
@@ -65,7 +51,7 @@ RULES: dict[str, tuple[str, Callable[[str], Any]]] = {
 }
 
 
-def read(node: Node, file: Sink) -> dict[str, Any]:
+def read(node: Node, file: File) -> dict[str, Any]:
     """The fields that the file sets; nothing stands for what it does not say."""
     if not isinstance(node, Map):
         file.wrong(node.line, f"policy: {node.shape}; expected rules such as `gpu_left: 1`")
@@ -85,7 +71,7 @@ def read(node: Node, file: Sink) -> dict[str, Any]:
     return policy
 
 
-def _gpus(node: Node, file: Sink) -> list[int]:
+def _gpus(node: Node, file: File) -> list[int]:
     """Indices, as a list or as `0-3,6`."""
     items = node.items if isinstance(node, Seq) else [node]
     found: set[int] = set()

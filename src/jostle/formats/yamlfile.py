@@ -4,8 +4,8 @@ Rules: scalars keep the author's text (`1e-5` stays `1e-5`); what a text means i
 any kind is ever made. Size, depth and what aliases expand to are bounded.
 
 Two readers give the same nodes. `plainyaml` reads, in one pass, the plain subset that nearly all job files are written in
-(10,000 jobs in a fraction of a second; a full YAML reader in Python takes seconds) and declines everything else. Then ruamel.yaml reads
-the file, and words the errors. The tests hold the two equal.
+(10,000 jobs in a fraction of a second; a full YAML reader in Python takes seconds) and declines everything else. Then
+ruamel.yaml reads the file, and words the errors. The tests hold the two equal.
 """
 
 from __future__ import annotations
@@ -35,13 +35,12 @@ def text_of(path: str) -> str:
         fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)  # a FIFO must not hold us up
     except OSError as e:
         raise Flaw(0, f"cannot be read: {e.strerror}") from None
+    kind = os.fstat(fd).st_mode
+    if not stat.S_ISREG(kind) and not (stat.S_ISFIFO(kind) and path.startswith("/dev/")):
+        os.close(fd)
+        raise Flaw(0, f"is {'a directory' if stat.S_ISDIR(kind) else 'not a regular file'}; expected a job file")
+    os.set_blocking(fd, True)  # /dev/stdin and <(…) are FIFOs of the person's own
     with os.fdopen(fd, "rb") as f:
-        info = os.fstat(fd)
-        if stat.S_ISDIR(info.st_mode):
-            raise Flaw(0, "is a directory; expected a job file")
-        if not stat.S_ISREG(info.st_mode) and not path.startswith("/dev/"):
-            raise Flaw(0, "is not a regular file; expected a job file")
-        os.set_blocking(fd, True)  # /dev/stdin
         raw = f.read(MAX_BYTES + 1)
     if len(raw) > MAX_BYTES:
         raise Flaw(0, f"is larger than {MAX_BYTES // 1_000_000} MB; split it into several files")
@@ -62,9 +61,7 @@ def parse(text: str) -> Node | None:
         return plainyaml.parse(text)
     except plainyaml.Declined as e:
         if len(text) > MAX_CAREFUL_BYTES:
-            raise Flaw(
-                e.line, f"{e.why}; files over {MAX_CAREFUL_BYTES // 1000} kB must be plain YAML: split the file"
-            ) from None
+            raise Flaw(e.line, f"{e.why}; files over {MAX_CAREFUL_BYTES // 1000} kB must be plain YAML: split the file") from None
     return careful(text)
 
 

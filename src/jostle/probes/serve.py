@@ -97,6 +97,8 @@ class Server:
         """The number of a look; None after everything else."""
         try:
             verb, value = words
+            if len(value) > 18:
+                return None
             if verb == b"look":
                 return int(value)
             if verb == b"rate":

@@ -3,6 +3,7 @@
     JOSTLE_SIM_DIR (else $JOSTLE_HOME/sim)
       began        boot id and BOOTTIME second at which this world's time is 0; made once, renewed after a reboot
       use/PID      lines `INDEX-or-UUID MIB [UTIL]`: what the process PID says that it uses, for as long as it lives
+                   (written whole: under another name, then renamed)
 
 What shows on a GPU is the sum of
 - the scenario's strangers (see scenario.py);

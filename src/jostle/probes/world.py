@@ -87,7 +87,9 @@ def _uses_of(pid: int, path: str) -> list[Use]:
 
 def _use_of(pid: int, words: list[str]) -> Use | None:
     """One line of a use file; None for anything that is not one."""
-    if not 2 <= len(words) <= 3 or not all(word.isdecimal() for word in words[1:]):
+    if not 2 <= len(words) <= 3 or max(map(len, words)) > 96:
+        return None
+    if not all(word.isdecimal() and len(word) < 10 for word in words[1:]):
         return None
     return Use(pid, words[0], int(words[1]), int(words[2]) if len(words) == 3 else 0)
 

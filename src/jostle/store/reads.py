@@ -136,7 +136,8 @@ class Reader:
         """How many of its queue come before it, and the first of them."""
         rows = self._all(
             """SELECT count(*), min(o.place), o.id FROM job j JOIN job o ON o.queue = j.queue
-               AND (o.place, o.id) < (j.place, j.id) AND o.state IN ('queued', 'starting', 'running', 'stopping') WHERE j.id = ?""",
+               AND (o.place, o.id) < (j.place, j.id) AND o.state IN ('queued', 'starting', 'running', 'stopping')
+               WHERE j.id = ?""",
             (id,),
         )
         return (rows[0][0], rows[0][2]) if rows and rows[0][0] else (0, None)

@@ -7,6 +7,7 @@ others is refused with a sentence that says what to do; it is never replaced by 
 from __future__ import annotations
 
 import contextlib
+import errno
 import json
 import os
 import sqlite3
@@ -106,6 +107,10 @@ class Store:
             raise
         except sqlite3.DatabaseError as e:
             raise translated(e, self.path) from e
+        except OSError as e:
+            if e.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EIO):
+                raise
+            raise DiskFull(f"{e.strerror} under {self.path}: nothing was recorded; it goes on by itself when that is mended") from e
         failpoint("store.after_commit")
 
     def event(

@@ -1,0 +1,93 @@
+"""`jostle clean`: removes what long finished jobs left behind: the run directories in our home, with the logs inside.
+
+Rules: only directories of jobs that the store knows as finished, that no process holds any more. Logs that a person asked to have
+elsewhere are theirs.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import re
+import shutil
+import time
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from jostle import units
+from jostle.cli import render
+from jostle.cli.parse import checked
+
+if TYPE_CHECKING:
+    from argparse import Namespace
+
+    from jostle.cli.desk import Desk
+    from jostle.cli.parse import Parser
+
+_RUN = re.compile(r"(\d{1,15})\.(\d{1,9})\Z", re.ASCII)
+AT_ONCE = 500
+
+
+def clean_options(p: Parser) -> None:
+    p.example("""
+        jostle clean --dry-run
+        jostle clean --older-than 7d""")
+    p.add_argument("--older-than", metavar="TIME", type=checked(units.seconds), default=30 * 86400.0, help="default 30d")
+    p.add_argument("--dry-run", action="store_true", help="only say what would be removed")
+
+
+def clean(args: Namespace, desk: Desk) -> int:
+    runs = os.path.join(desk.home, "runs")
+    removed = size = 0
+    for path in old_runs(desk, runs, time.time() - args.older_than):
+        if held(path):
+            desk.say(f"{path} is still held by a process: left alone")
+            continue
+        size += size_of(path)
+        removed += 1
+        if not args.dry_run:
+            shutil.rmtree(path, ignore_errors=True)
+    verb = "would be removed" if args.dry_run else "removed"
+    desk.say(f"{render.count(removed, 'run directory', 'run directories')}, {units.show_size(size / (1 << 20))}: {verb}")
+    return 0
+
+
+def old_runs(desk: Desk, runs: str, before: float) -> Iterator[str]:
+    """Directories of runs whose job ended before that."""
+    try:
+        names = sorted(name for name in os.listdir(runs) if _RUN.match(name))
+    except FileNotFoundError:
+        return
+    for start in range(0, len(names), AT_ONCE):
+        part = names[start : start + AT_ONCE]
+        rows = desk.reader.jobs(ids={int(name.partition(".")[0]) for name in part})
+        old = {row["id"] for row in rows if row["ended_at"] is not None and row["ended_at"] < before}
+        yield from (os.path.join(runs, name) for name in part if int(name.partition(".")[0]) in old)
+
+
+def held(path: str) -> bool:
+    """Whether a shim lives here: it holds the lock for life."""
+    try:
+        fd = os.open(os.path.join(path, "lock"), os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return False
+    except OSError:
+        return True  # not to be seen is not to be touched
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return True
+    finally:
+        os.close(fd)
+    return False
+
+
+def size_of(path: str) -> int:
+    total = 0
+    for folder, _, files in os.walk(path):
+        for name in files:
+            try:
+                total += os.lstat(os.path.join(folder, name)).st_blocks * 512
+            except OSError:
+                continue  # gone meanwhile
+    return total

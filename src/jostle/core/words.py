@@ -1,0 +1,277 @@
+"""The words for every reason and refusal, in English and Chinese; docs/reasons.md lists them with examples.
+
+In the words, `{x_mib}` shows GiB, `{x_s}` a duration, `{n:GPU|GPUs}` a number with its noun or verb, `{gpus}` all cards' refusals as
+a histogram. Free memory is rounded down and needed memory up, so that the two never look alike.
+"""
+
+# code: (English, Chinese)
+TEXTS: dict[str, tuple[str, str]] = {
+    # why a job that is ready does not start
+    "gpus": ("{fit} of {total:GPU|GPUs} fit{wanted}: {gpus}.", "{total} 张 GPU 中有 {fit} 张可用{wanted}：{gpus}。"),
+    "gpus_unknown": (
+        "The GPUs cannot be read at the moment, and an unread card is never taken for free{details}.",
+        "目前读不到 GPU 的状态，读不到的卡一律不视为空闲{details}。",
+    ),
+    "on_hold": ("Nothing starts at the moment: {hold}.", "目前暂停启动任务：{hold}。"),
+    "limit": (
+        "You hold {held:card|cards} and may hold {limit} now, so there is room for {more} more and {needed:is|are} needed: "
+        "{available:card is|cards are} available to you, and courtesy leaves {left} for others.",
+        "您已占用 {held} 张卡，目前最多可占用 {limit} 张，还可再用 {more} 张，而任务需要 {needed} 张"
+        "（可用 {available} 张，礼让他人 {left} 张）。",
+    ),
+    "impossible": (
+        "It can never start with the cards this host has: it needs {needed:card|cards} with {needed_mib}, and {able} of the "
+        "{cards:card|cards} it may use {able_have} that much (the largest has {largest_mib}). It stays queued in case this "
+        "changes.",
+        "以本机现有的卡无法运行：需要 {needed} 张显存不少于 {needed_mib} 的卡，而可用范围内的 {cards} 张中只有 {able} 张满足"
+        "（最大 {largest_mib}）。任务保留在队列中，以备情况变化。",
+    ),
+    "impossible_count": (
+        "It can never start with the cards this host has: it needs {needed:card|cards} and may use {cards}. It stays queued "
+        "in case this changes.",
+        "以本机现有的卡无法运行：需要 {needed} 张卡，而可用范围内只有 {cards} 张。任务保留在队列中，以备情况变化。",
+    ),
+    "impossible_limit": (
+        "It can never start under the present limits: it needs {needed:card|cards}, and you may never hold more than {limit} "
+        "(gpu_left, min_gpu, max_gpu).",
+        "在当前限制下无法运行：需要 {needed} 张卡，而最多只能占用 {limit} 张（gpu_left、min_gpu、max_gpu）。",
+    ),
+    "max_concurrent": (
+        "Its batch runs {running:job|jobs} and may run {most} at once.",
+        "所属批次正在运行 {running} 个任务，最多同时运行 {most} 个。",
+    ),
+    "start_interval": (
+        "Its batch starts one job every {interval_s}; the next may start in {left_s}.",
+        "所属批次每隔 {interval_s} 启动一个任务；{left_s}后可启动下一个。",
+    ),
+    "starting_soon": ("Nothing is in its way; it starts in a moment.", "没有阻碍，马上就会启动。"),
+    "no_spare": (
+        "Its cards are ready; it waits for a process to carry it, which takes a moment.",
+        "显卡已就绪，正在等待承载进程，马上就好。",
+    ),
+    # why a job is not ready, worked out by those who show it
+    "behind": (
+        "It waits behind {n:other job|other jobs} of queue {queue}{head}.",
+        "排在队列 {queue} 的 {n} 个任务之后{head}。",
+    ),
+    "after": ("It waits for {jobs} to end.", "等待{jobs}结束。"),
+    "held": ("A person holds it back; `jostle unhold` lets it go.", "已被人工暂缓；用 `jostle unhold` 放行。"),
+    "begin": ("It was asked to begin later, in {left_s}.", "设定为 {left_s}后开始。"),
+    "backoff": (
+        "It failed {failures:time|times}{last} and is tried again in {left_s}.",
+        "已失败 {failures} 次{last}，{left_s}后重试。",
+    ),
+    "cancelling": ("It is being cancelled; its processes are ending.", "正在取消，等待其进程结束。"),
+    "no_engine": (
+        "No engine is running, so nothing starts; `jostle up` starts one.",
+        "引擎没有运行，任务不会启动；用 `jostle up` 启动引擎。",
+    ),
+    # why it is tried again
+    "retry": (
+        "It failed ({error_type}, failure {failures}) and is tried again at once.",
+        "运行失败（{error_type}，第 {failures} 次），立即重试。",
+    ),
+    "not_started": (
+        "The run was withdrawn before it began, so it does not count as a try.",
+        "该次运行在开始前已撤回，不计入尝试次数。",
+    ),
+    "oom_squeezed": (
+        "It ran out of GPU memory though it used only {peak_mib} of {asked}: a neighbour took the rest. "
+        "It is tried again with the same request on another card.",
+        "显存不足，但它只用了 {asked}中的 {peak_mib}：其余被同卡的其他进程占用。将以同样的要求换一张卡重试。",
+    ),
+    "oom_raised": (
+        "It ran out of GPU memory: it used {peak_mib} and had asked for {asked}. It is tried again with {next}.",
+        "显存不足：用了 {peak_mib}，原先要求{asked}。将以{next}重试。",
+    ),
+    "oom_larger_card": (
+        "It ran out of GPU memory on a whole card. It is tried again on a larger one (at least {next}).",
+        "整张卡的显存也不够。将在更大的卡上重试（至少{next}）。",
+    ),
+    # why it is over
+    "oom_beyond_any_card": (
+        "It needs more GPU memory than any card it may use has (the largest: {largest_mib}); trying again cannot help.",
+        "所需显存超过了可用范围内最大的卡（{largest_mib}），重试无济于事。",
+    ),
+    "oom": (
+        "It ran out of GPU memory (it was seen to use {peak_mib}) and has failed {failures:time|times}.",
+        "显存不足（观测到最多使用 {peak_mib}），共失败 {failures} 次。",
+    ),
+    "exit_code": (
+        "Its command ended with exit code {exit_code} ({error_type}); it has failed {failures:time|times}.",
+        "命令以退出码 {exit_code} 结束（{error_type}），共失败 {failures} 次。",
+    ),
+    "signal": (
+        "Its command was ended by signal {signal}{hint} ({error_type}); it has failed {failures:time|times}.",
+        "命令被信号 {signal} 终止{hint}（{error_type}），共失败 {failures} 次。",
+    ),
+    "start_failed": ("Its command could not be started: {error}.", "命令无法启动：{error}。"),
+    "time_limit": ("It ran longer than its time limit of {limit_s}.", "运行时间超过了时限 {limit_s}。"),
+    "wait_timeout": (
+        "It waited longer than {limit_s} for its GPUs and was given up{details}.",
+        "等待 GPU 超过 {limit_s}，已放弃{details}。",
+    ),
+    "exit_unknown": (
+        "How it ended is not known: it is gone and left no exit record, so it does not count as succeeded.",
+        "不知道它如何结束：进程已消失且没有退出记录，因此不视为成功。",
+    ),
+    "host_rebooted": (
+        "The host was rebooted while it ran, so how it ended is not known.",
+        "运行期间主机重启，不知道它如何结束。",
+    ),
+    "after_failed": (
+        "It was skipped: job {job}, which it comes after, ended as {state}.",
+        "已跳过：它所依赖的任务 {job} 以 {state} 结束。",
+    ),
+    "queue_failed": (
+        "It was not started: job {job} of its queue failed for good.",
+        "没有启动：同一队列的任务 {job} 最终失败。",
+    ),
+}
+
+# code: (one card, English; one card, Chinese; several cards after their number, English; Chinese)
+REFUSALS: dict[str, tuple[str, str, str, str]] = {
+    "memory": (
+        "too little memory: {available_mib} available, {needed_mib} needed",
+        "显存不足：可用 {available_mib}，需要 {needed_mib}",
+        "{n:has|have} too little memory (most {available_mib} free, {needed_mib} needed)",
+        "{n} 张显存不足（最多可用 {available_mib}，需要 {needed_mib}）",
+    ),
+    "min_free": (
+        "too little free memory: {available_mib} available, the rule asks for {needed_mib}",
+        "空闲显存不足：可用 {available_mib}，规则要求 {needed_mib}",
+        "{n:is|are} below the least free memory (most {available_mib} free, {needed_mib} asked for)",
+        "{n} 张低于最小空闲显存（最多可用 {available_mib}，要求 {needed_mib}）",
+    ),
+    "not_empty": (
+        "a whole card is wanted, and {used_mib} of it is in use",
+        "需要整张卡，但已被使用 {used_mib}",
+        "{n:is|are} not empty, and whole cards are wanted",
+        "{n} 张不是空卡（需要整张卡）",
+    ),
+    "stranger": (
+        "used by {user} (process {pid}, {used_mib})",
+        "被 {user} 使用（进程 {pid}，{used_mib}）",
+        "{n:is|are} used by others ({who})",
+        "{n} 张被他人使用（{who}）",
+    ),
+    "neighbour": (
+        "taken by a jostle job of {user}",
+        "被 {user} 的 jostle 任务占用",
+        "{n:is|are} taken by jostle jobs of others ({who})",
+        "{n} 张被他人的 jostle 任务占用（{who}）",
+    ),
+    "taken": (
+        "taken by your job {job}",
+        "被您的任务 {job} 占用",
+        "{n:is|are} taken by your jobs ({jobs})",
+        "{n} 张被您的任务占用（{jobs}）",
+    ),
+    "taken_elsewhere": (
+        "taken by a job of another jostle of yours",
+        "被您另一个 jostle 的任务占用",
+        "{n:is|are} taken by another jostle of yours",
+        "{n} 张被您另一个 jostle 占用",
+    ),
+    "own_process": (
+        "you run process {pid} ({name}, {used_mib}) there by hand",
+        "您在上面手动运行着进程 {pid}（{name}，{used_mib}）",
+        "{n:has|have} processes that you started by hand",
+        "{n} 张上有您手动启动的进程",
+    ),
+    "misplaced": (
+        "process {pid} of your job {job} uses it though it was given other cards",
+        "您的任务 {job} 的进程 {pid} 用了没有分配给它的这张卡",
+        "{n:is|are} used by your jobs that were given other cards ({jobs})",
+        "{n} 张被没有分得它们的任务使用（{jobs}）",
+    ),
+    "leaving": (
+        "your job {job} has ended, but its {used_mib} are not given back yet",
+        "您的任务 {job} 已结束，但其 {used_mib} 显存尚未归还",
+        "{n:is|are} being given back by your jobs ({jobs})",
+        "{n} 张正由您的任务归还（{jobs}）",
+    ),
+    "unexplained": (
+        "{used_mib} are in use by processes that cannot be seen",
+        "有 {used_mib} 被看不到的进程使用",
+        "{n:has|have} memory in use by processes that cannot be seen",
+        "{n} 张有显存被看不到的进程使用",
+    ),
+    "utilization": (
+        "busy: {utilization} % load, at most {most} % allowed",
+        "负载过高：{utilization} %，上限 {most} %",
+        "{n:is|are} too busy (least {utilization} % load, at most {most} % allowed)",
+        "{n} 张负载过高（最低 {utilization} %，上限 {most} %）",
+    ),
+    "utilization_unknown": (
+        "its load cannot be read, and at most {most} % is allowed",
+        "读不到负载，而上限为 {most} %",
+        "{n:has|have} a load that cannot be read",
+        "{n} 张读不到负载",
+    ),
+    "idle": (
+        "not idle for {idle_for_s} yet: {left_s} to go",
+        "空闲未满 {idle_for_s}，还差 {left_s}",
+        "{n:is|are} not idle for {idle_for_s} yet (the first in {left_s})",
+        "{n} 张空闲未满 {idle_for_s}（最快还差 {left_s}）",
+    ),
+    "kept": (
+        "kept for job {job}, which has waited long",
+        "为久等的任务 {job} 保留",
+        "{n:is|are} kept for job {job}, which has waited long",
+        "{n} 张为久等的任务 {job} 保留",
+    ),
+    "avoided": (
+        "the job ran out of memory there beside a neighbour",
+        "该任务曾在此卡上因邻居而显存不足",
+        "{n:is|are} avoided after running out of memory there",
+        "{n} 张因曾显存不足而避开",
+    ),
+    "over_limit": (
+        "it fits, but is left for others",
+        "可用，但留给他人",
+        "{n:fits, but is|fit, but are} left for others",
+        "{n} 张可用但留给他人",
+    ),
+    "left": (
+        "left for others (gpu_left: {left})",
+        "留给他人（gpu_left: {left}）",
+        "{n:is|are} left for others",
+        "{n} 张留给他人",
+    ),
+    "out_of_range": (
+        "outside the range of cards it may use",
+        "不在可用范围内",
+        "{n:is|are} outside the range",
+        "{n} 张不在可用范围内",
+    ),
+    "excluded": (
+        "excluded by hand (`jostle gpus --include` brings it back)",
+        "已被手动排除（可用 `jostle gpus --include` 恢复）",
+        "{n:is|are} excluded by hand",
+        "{n} 张被手动排除",
+    ),
+    "quarantined": ("set aside: {why}", "已隔离：{why}", "{n:is|are} set aside", "{n} 张被隔离"),
+    "lost": ("the driver has lost it{because}", "驱动已丢失此卡{because}", "{n:is|are} lost", "{n} 张已丢失"),
+    "unreadable": ("it cannot be read{because}", "无法读取{because}", "{n:is|are} unreadable", "{n} 张无法读取"),
+    "unknown": ("no fresh reading of it", "没有最新读数", "{n:has|have} no fresh reading", "{n} 张没有最新读数"),
+    "mig": (
+        "split into MIG slices, of which each counts as a card",
+        "已切分为 MIG 实例，各实例单独计为一张卡",
+        "{n:is|are} split into slices",
+        "{n} 张已切分为实例",
+    ),
+}
+
+HOLDS: dict[str, tuple[str, str]] = {
+    "disk_full": (
+        "the disk with jostle's state is full; free some space, and it goes on by itself",
+        "存放 jostle 状态的磁盘已满；腾出空间后会自动继续",
+    ),
+    "driver_mismatch": (
+        "the NVIDIA driver was updated and its parts do not match until a reboot; running jobs are not affected",
+        "NVIDIA 驱动已更新，重启前各部分版本不一致；正在运行的任务不受影响",
+    ),
+}
+
+SIGNALS = {9: ("killed, perhaps for want of host memory", "被强制杀死，可能是主机内存不足"), 11: ("a crash", "程序崩溃")}

@@ -1,0 +1,39 @@
+"""How the errors of a file are worded: what was found, and the nearest thing that was expected."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from jostle.formats.nodes import Node, Scalar
+
+
+def null(node: Node) -> bool:
+    return isinstance(node, Scalar) and node.null
+
+
+def shown(text: str) -> str:
+    cut = text if len(text) <= 60 else text[:59] + "…"
+    return '"' + cut.encode("unicode_escape").decode().replace('"', '\\"') + '"' if not cut.isprintable() else f'"{cut}"'
+
+
+def unknown(key: str, known: Sequence[str], where: str) -> str:
+    near = closest(key, known)
+    return f"unknown key {shown(key)}{where}; expected " + (f"{near}?" if near else "one of " + ", ".join(sorted(known)))
+
+
+def closest(word: str, known: Sequence[str]) -> str:
+    """The known word that was perhaps meant, or nothing."""
+    from difflib import get_close_matches
+
+    near = get_close_matches(word[:100], [k for k in known if len(k) <= 100][:2000], 1, 0.6)
+    return near[0] if near else ""
+
+
+def expectation(check: Callable[[str], Any]) -> str:
+    """What a check wants, in its own words."""
+    try:
+        check("\0")
+    except ValueError as e:
+        return str(e)
+    return "a value"

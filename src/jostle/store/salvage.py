@@ -1,0 +1,107 @@
+"""What can still be read of a damaged database, written into a new one beside it. The damaged file is never touched."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from collections.abc import Iterator
+from urllib.parse import quote
+
+from jostle.errors import JostleError
+from jostle.store.store import MIGRATIONS, script, version
+
+TABLES = {  # parents first; the key by which rows are walked
+    "meta": "key", "context": "id", "batch": "id", "shape": "id", "job": "id", "dep": "job, needs", "run": "job, n",
+    "lease": "job, n, uuid", "event": "seq",
+}  # fmt: skip
+WALKED_BY_ROWID = ("context", "batch", "shape", "job", "event")
+
+
+def read_only(path: str) -> sqlite3.Connection:
+    return sqlite3.connect(f"file:{quote(path)}?mode=ro", uri=True, isolation_level=None, timeout=5)
+
+
+def complaints(path: str) -> list[str]:
+    """What SQLite finds wrong with the file; nothing if it is sound."""
+    try:
+        db = read_only(path)
+        try:
+            found = [str(row[0]) for row in db.execute("PRAGMA integrity_check(10)")]
+        finally:
+            db.close()
+    except sqlite3.DatabaseError as e:
+        return [str(e)]
+    return [text for text in found if text != "ok"]
+
+
+def salvage(path: str, to: str) -> dict[str, tuple[int, int]]:
+    """Rows saved and gaps skipped, by table."""
+    old = read_only(path)
+    mask = os.umask(0o077)
+    try:
+        os.close(os.open(to, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o600))
+    except OSError as e:
+        raise JostleError(f"cannot make {to}: {e.strerror}") from e
+    finally:
+        os.umask(mask)
+    new = sqlite3.connect(to, isolation_level=None)
+    try:
+        for name in MIGRATIONS:
+            new.executescript(script(name))
+        new.execute("BEGIN")
+        counts = {table: _table(old, new, table) for table in TABLES}
+        new.execute(f"PRAGMA user_version = {version()}")
+        new.execute("COMMIT")
+    finally:
+        new.close()
+        old.close()
+    return counts
+
+
+def _table(old: sqlite3.Connection, new: sqlite3.Connection, table: str) -> tuple[int, int]:
+    try:
+        theirs = {row[1] for row in old.execute(f"PRAGMA table_info({table})")}
+    except sqlite3.DatabaseError:
+        return 0, 1
+    columns = [row[1] for row in new.execute(f"PRAGMA table_info({table})") if row[1] in theirs]
+    if not columns:
+        return 0, 1
+    insert = f"INSERT OR IGNORE INTO {table} ({', '.join(columns)}) VALUES ({', '.join('?' * len(columns))})"
+    saved = gaps = 0
+    rows = _by_rowid(old, table, columns) if table in WALKED_BY_ROWID else _both_ways(old, table, columns)
+    for row in rows:
+        if row is None:
+            gaps += 1
+            continue
+        try:
+            saved += new.execute(insert, row).rowcount
+        except sqlite3.IntegrityError:
+            gaps += 1  # torn: a value that no row may have
+    return saved, gaps
+
+
+def _by_rowid(old: sqlite3.Connection, table: str, columns: list[str]) -> Iterator[tuple[object, ...] | None]:
+    """Each row; None for a stretch that cannot be read, which is jumped over in growing steps."""
+    at, step = 0, 1
+    sql = f"SELECT rowid, {', '.join(columns)} FROM {table} WHERE rowid >= ? ORDER BY rowid"
+    while at < 1 << 62 and step < 1 << 40:
+        try:
+            for row in old.execute(sql, (at,)):
+                at, step = row[0] + 1, 1
+                yield row[1:]
+            return
+        except sqlite3.DatabaseError:
+            at += step
+            step *= 2
+            yield None
+
+
+def _both_ways(old: sqlite3.Connection, table: str, columns: list[str]) -> Iterator[tuple[object, ...] | None]:
+    """From the beginning up to the damage, and from the end back to it."""
+    for way in ("ASC", "DESC"):
+        order = ", ".join(f"{key.strip()} {way}" for key in TABLES[table].split(","))
+        try:
+            yield from old.execute(f"SELECT {', '.join(columns)} FROM {table} ORDER BY {order}")
+            return
+        except sqlite3.DatabaseError:
+            yield None

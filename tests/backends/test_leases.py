@@ -1,0 +1,253 @@
+"""Claims in a directory where anybody may write: what is live, what is ours, and who wins."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import random
+import socket
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from local_bench import Bench, MakeBench
+
+from jostle.backends import leases
+from jostle.core import claims
+from jostle.errors import JostleError
+
+HOME = "0badcafe"
+
+
+def name(uuid: str = "GPU-0", *, home: str = HOME, run: tuple[int, int] = (1, 1), mib: int | None = None) -> str:
+    return claims.name_of(claims.Claim(uuid=uuid, mib=mib, sid=4711, home=home, run=run))
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Path:
+    (tmp_path / "leases").mkdir()
+    return tmp_path / "leases"
+
+
+@pytest.fixture
+def directory(place: Path) -> leases.Directory:
+    return leases.Directory(str(place), HOME)
+
+
+@pytest.fixture
+def held(place: Path) -> Iterator[leases.Held]:
+    one = leases.publish(str(place), name())
+    yield one
+    try:
+        os.close(one.fd)
+    except OSError:
+        pass
+
+
+def test_a_published_claim_is_live_readable_by_all_and_writable_by_none(
+    directory: leases.Directory, place: Path, held: leases.Held
+) -> None:
+    [one] = directory.live({})
+    assert (one.name, one.uid, one.ours, one.inode) == (held.name, os.geteuid(), True, held.inode)
+    assert [p.name for p in place.iterdir()] == [held.name]
+    assert stat.S_IMODE((place / held.name).stat().st_mode) == 0o444
+
+
+def test_a_claim_of_another_home_is_live_and_not_ours(place: Path, held: leases.Held) -> None:
+    [one] = leases.Directory(str(place), "ffffffff").live({})
+    assert not one.ours
+
+
+def test_a_claim_ends_with_the_last_descriptor(directory: leases.Directory, place: Path, held: leases.Held) -> None:
+    copy = os.dup(held.fd)
+    os.close(held.fd)
+    assert len(directory.live({})) == 1
+    os.close(copy)
+    assert directory.live({}) == []
+    assert list(place.iterdir()) == []  # ours and stale: removed
+
+
+def test_a_stale_claim_of_another_home_is_dead_but_left_alone(place: Path, held: leases.Held) -> None:
+    os.close(held.fd)
+    assert leases.Directory(str(place), "ffffffff").live({}) == []
+    assert [p.name for p in place.iterdir()] == [held.name]
+
+
+def test_withdrawing_removes_only_what_was_published(place: Path, held: leases.Held) -> None:
+    (place / held.name).unlink()
+    (place / held.name).write_text("somebody else's")
+    leases.withdraw(str(place), [held])
+    assert (place / held.name).exists()
+
+
+def test_publishing_is_all_or_nothing(place: Path) -> None:
+    taken = place / name("GPU-1")
+    taken.mkdir()  # cannot be replaced by a file
+    with pytest.raises(OSError):
+        leases.publish_all(str(place), [name("GPU-0"), name("GPU-1"), name("GPU-2")])
+    assert list(place.iterdir()) == [taken]
+
+
+def test_what_a_crash_left_half_published_is_removed_and_in_nobodys_way(directory: leases.Directory, place: Path) -> None:
+    (place / f".{name()}").touch(0o000)
+    other = place / f".{name(home='ffffffff')}"
+    other.touch(0o000)
+    held = leases.publish(str(place), name())
+    assert len(directory.live({})) == 1
+    (place / f".{name()}").touch(0o000)
+    assert len(directory.live({})) == 1
+    assert sorted(p.name for p in place.iterdir()) == sorted([held.name, other.name])
+    os.close(held.fd)
+
+
+def test_hostile_entries_are_neither_followed_nor_waited_for_nor_harmed(
+    directory: leases.Directory, place: Path, tmp_path: Path
+) -> None:
+    victim = tmp_path / "victim"
+    victim.write_text("precious")
+    (place / name("GPU-1")).symlink_to(victim)
+    (place / name("GPU-2")).symlink_to("/nowhere")
+    os.mkfifo(place / name("GPU-3"))
+    (place / name("GPU-4")).mkdir()
+    sock = socket.socket(socket.AF_UNIX)
+    here = os.open(place, os.O_RDONLY)
+    sock.bind(f"/proc/self/fd/{here}/{name('GPU-5')}")
+    (place / "jostle-rubbish~x").write_text("")
+    os.mkfifo(place / "other")
+    assert directory.live({}) == []
+    assert directory.contested({f"GPU-{i}" for i in range(9)}, ()) is False
+    assert victim.read_text() == "precious"
+    assert len(list(place.iterdir())) == 7
+    sock.close()
+    os.close(here)
+
+
+def test_a_hard_link_to_our_own_file_is_not_taken_for_our_claim(directory: leases.Directory, place: Path, tmp_path: Path) -> None:
+    victim = tmp_path / "victim"
+    victim.write_text("precious")
+    os.link(victim, place / name())
+    assert directory.live({}) == []
+    with victim.open() as f:
+        fcntl.flock(f, fcntl.LOCK_EX)
+        [one] = directory.live({})
+        assert not one.ours
+    assert victim.read_text() == "precious"
+    assert (place / name()).exists()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs a second user")
+def test_an_unreadable_claim_of_another_user_counts_as_live(place: Path) -> None:
+    place.chmod(0o1777)
+    for parent in place.parents:
+        if stat.S_IMODE(parent.stat().st_mode) & 0o005 != 0o005:
+            parent.chmod(0o755)
+    (place / name()).touch(0o000)
+    r, w = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        try:
+            os.setuid(65534)
+            found = leases.Directory(str(place), HOME).live({})
+            os.write(w, f"{len(found)} {found[0].uid} {found[0].ours}".encode())
+        finally:
+            os._exit(0)
+    os.waitpid(pid, 0)
+    assert os.read(r, 100) == b"1 0 False"
+    os.close(r)
+    os.close(w)
+
+
+def test_a_directory_that_cannot_be_read_lets_nothing_start(place: Path) -> None:
+    gone = leases.Directory(str(place / "gone"), HOME)
+    assert gone.live({}) == []
+    assert gone.contested({"GPU-0"}, ()) is True
+    assert gone.publish([name()]) is None
+    assert "No such file" in gone.trouble
+
+
+def test_the_meeting_place_must_be_roots_and_sticky(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("JOSTLE_LEASE_DIR", raising=False)
+    assert leases.find_dir(("/nowhere", "/tmp")) == "/tmp"
+    with pytest.raises(JostleError, match="JOSTLE_LEASE_DIR"):
+        leases.find_dir((str(place), "/proc"))
+    monkeypatch.setenv("JOSTLE_LEASE_DIR", str(place / "own"))
+    assert leases.find_dir(()) == str(place / "own")
+    monkeypatch.setenv("JOSTLE_LEASE_DIR", "/dev/null/x")
+    with pytest.raises(JostleError, match="/dev/null/x"):
+        leases.find_dir(())
+
+
+def test_a_claim_of_a_stranger_wins_over_a_reservation_unless_it_was_known(make_bench: MakeBench) -> None:
+    one, two = make_bench("one"), make_bench("two")
+    first = one.reserve((1, 1), [("GPU-0", None), ("GPU-1", 500)])
+    two.until(lambda: two.local.spares)
+    assert two.local.reserve((1, 1), [("GPU-1", 500)], frozenset()) is None
+    assert {c.name for c in two.local.claims()} == set(first.names)
+    assert not any(c.ours for c in two.local.claims())
+    allowed = two.local.reserve((1, 1), [("GPU-1", 500)], frozenset(first.names))
+    assert allowed is not None
+    two.local.withdraw(allowed)
+    one.local.withdraw(first)
+    assert one.local.claims() == two.local.claims() == []
+    assert two.local.spares >= 1
+
+
+def test_our_own_claims_are_not_in_our_way(bench: Bench) -> None:
+    bench.local.want(3)
+    first = bench.reserve((1, 1), [("GPU-0", 500)])
+    second = bench.reserve((2, 1), [("GPU-0", 500)])
+    assert first.pid != second.pid
+    assert {c.claim.sid for c in bench.local.claims()} == {first.pid, second.pid}
+    bench.local.withdraw(first)
+    bench.local.withdraw(second)
+
+
+def test_a_claim_deleted_while_held_is_noticed_and_published_again(bench: Bench) -> None:
+    run = (1, 1)
+    bench.start(run, "while [ ! -e go ]; do sleep 0.02; done", wants=[("GPU-0", None), ("GPU-1", None)])
+    names = [c.name for c in bench.local.claims()]
+    assert len(names) == 2 and bench.local.missing_claims(run) == ()
+    (bench.lease_dir / names[0]).unlink()
+    assert len(bench.local.claims()) == 1
+    assert bench.local.missing_claims(run) == (names[0],)
+    assert bench.local.republish(run) == (names[0],)
+    assert bench.local.missing_claims(run) == ()
+    assert sorted(c.name for c in bench.local.claims()) == sorted(names)
+    (bench.home / "go").touch()
+    bench.end(run)
+    bench.local.forget(run)
+    assert bench.local.claims() == [] and list(bench.lease_dir.iterdir()) == []
+
+
+def test_two_homes_that_contest_gpus_never_overlap(make_bench: MakeBench, tmp_path: Path) -> None:
+    chance = random.Random(1)
+    (tmp_path / "witness").mkdir()
+    shell = 'cd "$0" && for g; do mkdir $g || exit 9; done && for g; do rmdir $g || exit 8; done'
+    benches = [make_bench("one"), make_bench("two")]
+    live: dict[tuple[int, tuple[int, int]], None] = {}
+    ended, refused, job = 0, 0, 0
+    while ended < 200:
+        for i, bench in enumerate(benches):
+            bench.local.tick(0.0)
+            bench.loop.turn(0.001)
+            job += 1
+            gpus = chance.sample(["GPU-0", "GPU-1", "GPU-2"], chance.choice([1, 1, 2]))
+            busy = {c.claim.uuid for c in bench.local.claims() if c.ours}
+            if bench.local.spares and not busy & set(gpus):
+                got = bench.local.reserve((job, 1), [(g, None) for g in gpus], frozenset())
+                refused += got is None
+                if got is not None:
+                    command = ["sh", "-c", shell, str(tmp_path / "witness"), *gpus]
+                    bench.local.start(got, bench.spec((job, 1), [command]))
+                    live[i, (job, 1)] = None
+        for i, run in list(live):
+            report = benches[i].local.poll(run)
+            if report.kind == "ended":
+                assert report.exit is not None and report.exit.code == 0, (run, report.exit)
+                benches[i].local.forget(run)
+                del live[i, run]
+                ended += 1
+            else:
+                assert report.kind == "alive"
+    assert refused > 10  # they did get in each other's way

@@ -1,0 +1,320 @@
+"""A world in which time is a number: a disk that survives the engine, a backend and a probe that live on it."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from jostle import failpoint
+from jostle.core.claims import Claim, name_of
+from jostle.core.model import Exit, RunId
+from jostle.engine import checks
+from jostle.engine.engine import Engine
+from jostle.store import jobs
+from jostle.store.store import Store
+
+FOREVER = 1e9
+
+
+@dataclass
+class FakeClock:
+    at: float = 1000.0
+    boot: str = "boot-1"
+
+    def now(self) -> float:
+        return self.at
+
+    def wall(self) -> float:
+        return self.at + 5e8
+
+
+@dataclass
+class Process:
+    """What a started run is here: it holds its cards until its end and then has an exit."""
+
+    run: RunId
+    uuids: tuple[str, ...]
+    mib: int | None
+    began: float
+    ends: float
+    code: int = 0
+    tail: str = ""
+    signalled: bool = False
+
+
+@dataclass
+class Disk:
+    """Everything that outlives an engine."""
+
+    gpus: int = 4
+    total: int = 24576
+    processes: dict[RunId, Process] = field(default_factory=dict)
+    voided: set[RunId] = field(default_factory=set)
+    boot: str = "boot-1"
+    overlaps: list[str] = field(default_factory=list)
+    doubled: list[RunId] = field(default_factory=list)
+    strangers: dict[str, int] = field(default_factory=dict)  # uuid -> MiB of another user
+    durations: dict[int, tuple[float, int, str]] = field(default_factory=dict)  # job -> seconds, code, tail
+    lag: float = 0.0  # how long memory goes on showing after an end
+
+    def uuids(self) -> list[str]:
+        return [f"GPU-{i}" for i in range(self.gpus)]
+
+    def alive(self, now: float) -> list[Process]:
+        return [p for p in self.processes.values() if p.ends > now]
+
+    def start(self, run: RunId, uuids: tuple[str, ...], mib: int | None, now: float) -> None:
+        if run in self.processes or run in self.voided:
+            return  # the claim is taken: this is what makes a second spawn harmless
+        for p in self.alive(now):
+            for uuid in set(p.uuids) & set(uuids):
+                both = [q.mib for q in self.alive(now) if uuid in q.uuids] + [mib]
+                if None in both or sum(m or 0 for m in both) > self.total:
+                    self.overlaps.append(f"{run} and {p.run} on {uuid}")
+        if any(run[0] == p.run[0] for p in self.alive(now)):
+            self.doubled.append(run)
+        seconds, code, tail = self.durations.get(run[0], (5.0, 0, ""))
+        self.processes[run] = Process(run, uuids, mib, now, now + seconds, code, tail)
+
+
+@dataclass
+class FakeReport:
+    kind: str
+    exit: Exit | None = None
+    pids: tuple[int, ...] = ()
+    why: str = ""
+    claimed: bool = False
+
+
+@dataclass
+class FakeClaimed:
+    claim: Claim
+    name: str
+    uid: int
+    ours: bool
+
+
+@dataclass
+class FakeReservation:
+    run: RunId
+    wants: Sequence[tuple[str, int | None]]
+    pid: int = 999_999_999  # no such process: a run of which only this is known is not alive
+    ticks: int = 1
+    names: tuple[str, ...] = ()
+
+
+class FakeBackend:
+    spare_arrived = None
+
+    def __init__(self, disk: Disk, clock: FakeClock) -> None:
+        self.disk, self.clock = disk, clock
+        self.spares = 4
+        self.conflicts: set[str] = set()
+        self.reserved: list[FakeReservation] = []
+        self.forgotten: set[RunId] = set()
+
+    def want(self, n: int) -> None: ...
+    def open(self) -> None: ...
+    def close(self) -> None: ...
+    def adopt(self, run: RunId, pid: int | None, ticks: int | None) -> None: ...
+    def republish(self, run: RunId) -> tuple[str, ...]:
+        return ()
+
+    def tick(self, now: float) -> float | None:
+        return None
+
+    def claims(self) -> list[FakeClaimed]:
+        found = []
+        for p in self.disk.alive(self.clock.at):
+            for uuid in p.uuids:
+                claim = Claim(uuid=uuid, mib=p.mib, sid=1, home="00000000", run=p.run)
+                found.append(FakeClaimed(claim, name_of(claim), os.getuid(), True))
+        return found
+
+    def reserve(self, run: RunId, wants: Sequence[tuple[str, int | None]], known: frozenset[str]) -> FakeReservation | None:
+        if any(uuid in self.conflicts for uuid, _ in wants):
+            return None
+        self.reserved.append(FakeReservation(run, wants))
+        return self.reserved[-1]
+
+    def withdraw(self, r: FakeReservation) -> None:
+        self.reserved.remove(r)
+
+    def start(self, r: FakeReservation, spec: Any) -> None:
+        self.reserved.remove(r)
+        self.disk.start(r.run, tuple(u for u, _ in r.wants), r.wants[0][1] if r.wants else None, self.clock.at)
+
+    def poll(self, run: RunId) -> FakeReport:
+        p = self.disk.processes.get(run)
+        if p is None:
+            return FakeReport("voided" if run in self.disk.voided else "not_started")
+        if p.ends > self.clock.at:
+            return FakeReport("alive", claimed=True) if self.disk.boot == self.clock.boot else FakeReport("gone", why="host rebooted")
+        number = 15 if p.signalled else None
+        return FakeReport("ended", Exit(code=143 if number else p.code, signal=number, tail=p.tail, ran_for=p.ends - p.began))
+
+    def void(self, run: RunId) -> bool:
+        if run in self.disk.processes:
+            return False
+        self.disk.voided.add(run)
+        return True
+
+    def signal(self, run: RunId, *, kill: bool) -> None:
+        p = self.disk.processes.get(run)
+        if p is not None and p.ends > self.clock.at:
+            p.ends, p.signalled = self.clock.at + (0.0 if kill else 0.5), True
+
+    def forget(self, run: RunId) -> None:
+        self.forgotten.add(run)
+
+
+class FakeProbe:
+    trouble = ""
+
+    def __init__(self, disk: Disk, clock: FakeClock) -> None:
+        self.disk, self.clock = disk, clock
+        self.asked = 0
+        self.owed_since: float | None = None
+        self.silent = False
+        self.lines: list[bytes] = []
+
+    def open(self, now: float) -> None:
+        self.lines.append(self.line())
+
+    def close(self) -> None: ...
+    def rate(self, period: float) -> None: ...
+    def tick(self, now: float) -> float | None:
+        return None
+
+    def look(self, now: float) -> int:
+        self.asked += 1
+        self.owed_since = now
+        if not self.silent:
+            self.lines.append(self.line())
+        return self.asked
+
+    def line(self) -> bytes:
+        gpus = []
+        now = self.clock.at
+        for i, uuid in enumerate(self.disk.uuids()):
+            procs, used = [], 0
+            for p in self.disk.processes.values():
+                if uuid in p.uuids and p.began <= now < p.ends + self.disk.lag:
+                    size = self.disk.total - 512 if p.mib is None else p.mib
+                    used += size
+                    if p.ends > now:
+                        procs.append({"pid": 1, "used_mib": size, "uid": os.getuid(), "sid": None, "user": "me", "name": "job", "mark": None})
+            foreign = self.disk.strangers.get(uuid, 0)
+            if foreign:
+                used += foreign
+                procs.append({"pid": 2, "used_mib": foreign, "uid": 54321, "sid": None, "user": "bob", "name": "py", "mark": None})
+            used = min(used, self.disk.total)
+            gpus.append({"index": i, "uuid": uuid, "name": "fake", "state": "ok", "error": "", "total_mib": self.disk.total,
+                         "used_mib": used, "free_mib": self.disk.total - used, "utilization": 0, "procs": procs})  # fmt: skip
+        head = {"seq": self.asked, "asked": self.asked or None, "driver": None, "error": None, "hold": None, "gpus": gpus}
+        return json.dumps(head).encode()
+
+
+class Host:
+    """One machine: its disk, its clock, and the engine that runs on it just now."""
+
+    def __init__(self, home: str, **disk: Any) -> None:
+        self.home = home
+        self.disk = Disk(**disk)
+        self.clock = FakeClock()
+        self.crashes = self.submits = 0
+        self.boot()
+
+    def boot(self) -> None:
+        """A new engine on what the last one left; it may crash on the way up, too."""
+        while True:
+            try:
+                self.store = Store(self.home)
+                self.backend = FakeBackend(self.disk, self.clock)
+                self.probe = FakeProbe(self.disk, self.clock)
+                self.engine = Engine(home=self.home, spec="fake", lease_dir=self.home, store=self.store, clock=self.clock, settings={})
+                self.engine.open(self.backend, self.probe)
+                return
+            except failpoint.Crashed:
+                self.crash()
+
+    def crash(self) -> None:
+        self.crashes += 1
+        self.store.db.close()
+
+    def submit(self, *given: dict[str, Any], policy: dict[str, Any] | None = None, once: str | None = None) -> list[int]:
+        full = [{"commands": ["true"], "workdir": "/", **g} for g in given]
+        self.submits += 1
+        once = once or f"submit {self.submits}"  # a client that got no answer asks again with the same key
+        request = checks.request({"batch": {"policy": policy or {}}, "jobs": full, "once": once})
+        answer = self._request(
+            lambda: jobs.submit(self.store, request, at=self.clock.wall(), now=self.clock.now(), rank=lambda: 0.5)
+        )
+        first, last = answer["ids"]
+        return list(range(first, last + 1))
+
+    def cancel(self, id: int) -> str | None:
+        why = self._request(lambda: jobs.cancel(self.store, id, False, at=self.clock.wall(), now=self.clock.now()))
+        for run in self.engine.open_runs.values():
+            if run.id[0] == id and why is None:
+                run.intent = "cancel"
+        return why
+
+    def _request(self, act: Callable[[], Any]) -> Any:
+        """As a client does: again, if the engine died before it answered."""
+        for _ in range(3):
+            try:
+                with self.store.transaction():
+                    answer = act()
+                self.engine.soon()
+                return answer
+            except failpoint.Crashed:
+                self.crash()
+                self.boot()
+        raise AssertionError("the engine dies at each request")
+
+    def step(self, seconds: float = 0.0) -> None:
+        """Lets time pass and everything happen that is due; a crash brings a new engine."""
+        self.clock.at += seconds
+        if seconds and not self.probe.silent:
+            self.probe.lines.append(self.probe.line())  # the readings that come unasked
+        try:
+            for run in list(self.engine.open_runs):
+                self.engine.changed(run)
+            for _ in range(20):
+                self._hear()
+                if self.engine.tick_at is not None and self.engine.tick_at <= self.clock.at:
+                    self.engine.tick()
+                elif not self.probe.lines:
+                    break
+            self.engine.housekeeping(self.clock.at)
+        except failpoint.Crashed:
+            self.crash()
+            self.boot()
+
+    def _hear(self) -> None:
+        lines, self.probe.lines = self.probe.lines, []
+        for line in lines:
+            self.probe.owed_since = None
+            self.engine.heard(line)
+
+    def settle(self, at_most: float = 5000.0, step: float = 1.0) -> None:
+        """Until nothing is left to do."""
+        until = self.clock.at + at_most
+        while jobs.unfinished(self.store):
+            assert self.clock.at < until, f"still unfinished: {self.states()}"
+            self.step(step)
+
+    def states(self) -> dict[int, str]:
+        return dict(self.store.db.execute("SELECT id, state FROM job ORDER BY id").fetchall())
+
+    def job(self, id: int) -> dict[str, Any]:
+        cursor = self.store.db.execute("SELECT * FROM job WHERE id = ?", (id,))
+        return dict(zip([d[0] for d in cursor.description], cursor.fetchone(), strict=True))
+
+    def why(self, id: int) -> str | None:
+        reason = self.engine.waits.get(self.job(id)["shape"])
+        return reason.code if reason else None
