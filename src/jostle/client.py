@@ -13,31 +13,11 @@ import time
 from collections.abc import Iterator
 from typing import Any
 
+from jostle.address import address
 from jostle.errors import BY_CODE, JostleError, NoEngine
-
-SOCKET = "engine.sock"
-
 
 class Lost(NoEngine):
     """The engine went away in the middle of a call."""
-
-
-class address:
-    """A path for bind and connect that is never too long: beyond 107 bytes it leads through a descriptor of its directory."""
-
-    def __init__(self, home: str) -> None:
-        self.path = os.path.join(home, SOCKET)
-        self.fd = -1
-        if len(os.fsencode(self.path)) > 107:
-            self.fd = os.open(home, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-            self.path = f"/proc/self/fd/{self.fd}/{SOCKET}"
-
-    def __enter__(self) -> str:
-        return self.path
-
-    def __exit__(self, *_: object) -> None:
-        if self.fd >= 0:
-            os.close(self.fd)
 
 
 class Client:

@@ -16,8 +16,9 @@ from collections.abc import Iterable, Sequence
 import pytest
 
 from jostle.probes.scenario import Scenario
-from jostle.probes.sim import Held, Use, reading
+from jostle.probes.sim import reading
 from jostle.probes.snapshot import Gpu, Proc
+from jostle.probes.world import Held, Use
 
 _SOURCE = os.path.join(os.path.dirname(__file__), "fakenvml.c")
 _ERRORS = {"lost": 15, "unreadable": 999}

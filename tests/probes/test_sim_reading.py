@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from jostle.probes.scenario import Runs, Scenario, of_shape
 from jostle.probes.scenario_file import parse
-from jostle.probes.sim import Held, Use, reading
+from jostle.probes.sim import reading
+from jostle.probes.world import Held, Use
 
 TWO = "gpus: {count: 2, total: 24GiB}\n"
 

@@ -134,7 +134,7 @@ def gpus(desk: Desk) -> Finding:
     spec = spec_of(desk)
     seen = one_shot(spec)
     if seen["error"]:
-        return "warn" if not seen["gpus"] else "bad", seen["error"], "without a GPU, try --gpus sim:8x24"
+        return "warn" if not seen["gpus"] else "bad", seen["error"], ""
     sick = [gpu for gpu in seen["gpus"] if gpu["state"] in ("lost", "unreadable")]
     if sick:
         return "bad", ", ".join(f"GPU {g['index']} is {g['state']}: {g['error']}" for g in sick), "the other cards are used"

@@ -62,9 +62,15 @@ def change(args: Namespace, desk: Desk) -> int:
 
 
 def spec_of(desk: Desk) -> str:
-    """The devices that an engine started now would have."""
+    """The devices of the engine, or those that one started now would have."""
     from jostle import config
 
+    client = desk.engine_if_any()
+    if client is not None:
+        found = client.call("hello")["gpus_spec"]
+        client.close()
+        if found:
+            return str(found)
     return str(config.load(desk.home).get("gpus") or os.environ.get("JOSTLE_GPUS_SPEC") or "nvml")
 
 

@@ -42,7 +42,8 @@ def main(argv: list[str]) -> int:
     except BrokenPipeError:
         raise
     except JostleError as e:
-        return _tell(str(e), e.exit_code)
+        # errors in files begin with file:line, as editors and CI expect
+        return _tell(str(e), e.exit_code, "" if hasattr(e, "flaws") else "jostle: ")
     except SystemExit as e:  # argparse, after --help
         return e.code if isinstance(e.code, int) else 2
 
@@ -82,9 +83,9 @@ def _unknown(verb: str) -> str:
     return f"there is no {what} {verb!r}: {hint}"
 
 
-def _tell(text: str, code: int) -> int:
+def _tell(text: str, code: int, prefix: str) -> int:
     try:
-        print("\n".join(f"jostle: {line}" for line in text.split("\n")), file=sys.stderr)
+        print("\n".join(prefix + line for line in text.split("\n")), file=sys.stderr)
     except OSError:
         pass  # nobody listens; the exit code speaks
     return code

@@ -16,7 +16,8 @@ LIVE = ("starting", "running", "stopping")
 class Progress:
     """One batch."""
 
-    def __init__(self, rows: Iterable[Mapping[str, Any]]) -> None:
+    def __init__(self, rows: Iterable[Mapping[str, Any]], language: str = "en") -> None:
+        self.language = language
         self.names: dict[int, str] = {}
         self.states: dict[int, str] = {}
         self.gpus: dict[int, list[int]] = {}
@@ -61,12 +62,12 @@ class Progress:
             return None
         if kind == "requeued":
             self._set(id, "queued")
-            return f"again      {self.label(id)}: {_why(data) or 'it is queued again'}"
+            return f"again      {self.label(id)}: {_why(data, self.language) or 'it is queued again'}"
         if kind in FINISHED:
             self._set(id, kind)
             began = self.since.pop(id, None)
             took = f" after {units.show_duration(event['at'] - began)}" if began else ""
-            why = _why(data) if kind != "succeeded" else ""
+            why = _why(data, self.language) if kind != "succeeded" else ""
             return f"{kind:<10} {self.label(id)}{took}{': ' + why if why else ''}"
         return None
 
@@ -106,20 +107,12 @@ class Progress:
         return [render.cut(line, columns - 1) for line in lines]
 
 
-def _why(data: Mapping[str, Any]) -> str:
-    reason = data.get("reason") or {}
-    if reason.get("text"):
-        return str(reason["text"])
-    if reason.get("code"):
-        from jostle.cli.waits import worded
+def _why(data: Mapping[str, Any], language: str) -> str:
+    reason = data.get("reason")
+    if reason:
+        from jostle.cli.waits import reworded
 
-        return str(worded(reason["code"], reason.get("params") or {}, _language())["text"])
+        return str(reworded(reason, language)["text"])
     if data.get("error_type"):
         return str(data["error_type"])
     return f"exit code {data['exit_code']}" if data.get("exit_code") else ""
-
-
-def _language() -> str:
-    from jostle.cli.desk import Desk
-
-    return Desk().language

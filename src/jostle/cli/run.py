@@ -104,7 +104,7 @@ def follow(args: Namespace, desk: Desk, number: int, rows: list[dict[str, Any]],
     from jostle.cli.feed import Feed
     from jostle.cli.progress import Progress
 
-    progress = Progress(rows)
+    progress = Progress(rows, desk.language)
     feed = Feed(lambda: desk.client(gpus=args.gpus), after=seq, batch=number)
     feed.catch(signal.SIGINT, signal.SIGTERM)
     feed.start()

@@ -36,8 +36,8 @@ class Waits:
         for row in rows:
             if row["state"] == "queued":
                 row["reason"] = self._of(row)
-            elif row["reason"] and not row["reason"].get("text"):
-                row["reason"] = worded(row["reason"]["code"], row["reason"].get("params") or {}, self.language)
+            elif row["reason"]:
+                row["reason"] = reworded(row["reason"], self.language)
 
     def _of(self, row: Row) -> dict[str, Any] | None:
         if row["intent"] == "hold":
@@ -60,6 +60,15 @@ class Waits:
 
 def _place(row: Row) -> tuple[float, int]:
     return (row.get("place") or 0.0, row["id"])
+
+
+def reworded(stored: Mapping[str, Any], language: str) -> dict[str, Any]:
+    """A reason of the store is a code and numbers; it is worded when it is shown, in the reader's language."""
+    from jostle.core.words import TEXTS
+
+    if stored["code"] not in TEXTS and stored.get("text"):
+        return dict(stored)  # of a newer or older version: its own words are better than none
+    return {**stored, **worded(stored["code"], stored.get("params") or {}, language)}
 
 
 def worded(code: str, params: Mapping[str, Any], language: str) -> dict[str, Any]:

@@ -32,6 +32,8 @@ class Reason:
     gpus: tuple[Refusal, ...] = ()
 
 
+__all__ = ["REFUSALS", "TEXTS", "Reason", "Refusal", "histogram", "refusal_text", "text", "to_dict"]
+
 EN, ZH = 0, 1
 
 
@@ -79,9 +81,9 @@ def _derived(reason: Reason, at: int) -> dict[str, Any]:
     """Words that depend on several numbers, or on there being any."""
     params = reason.params
     gpus = histogram(reason.gpus, "zh" if at else "en")
-    needed, kind, head = params.get("needed", 1), params.get("error_type"), params.get("job")
+    needed, kind, head = params.get("needed", 1), params.get("error_type"), params.get("job") or params.get("head")
     hold, hint = str(params.get("hold", "")), SIGNALS.get(params.get("signal", 0))
-    derived = {
+    derived: dict[str, Any] = {
         "gpus": gpus,
         "details": _if(gpus, "（{}）" if at else " ({})"),
         "wanted": _if("" if needed == 1 else needed, "，需要 {} 张" if at else " ({} needed)"),
@@ -95,6 +97,10 @@ def _derived(reason: Reason, at: int) -> dict[str, Any]:
     }
     if "in" in params:
         derived["left_s"] = params["in"]
+    if "ahead" in params:
+        derived["n"] = params["ahead"]
+    when = params.get("at")
+    derived["when"] = when if isinstance(when, str) else _duration(params.get("in", 0.0), at) + ("后" if at else " from now")
     if isinstance(params.get("jobs"), (list, tuple)):
         derived["jobs"] = _jobs(params["jobs"], at)
     return derived

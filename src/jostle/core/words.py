@@ -1,6 +1,6 @@
 """The words for every reason and refusal, in English and Chinese; docs/reasons.md lists them with examples.
 
-In the words, `{x_mib}` shows GiB, `{x_s}` a duration, `{n:GPU|GPUs}` a number with its noun or verb, `{gpus}` all cards' refusals as
+In the words, `{x_mib}` shows GiB, `{x_s}` a duration, `{n:GPU|GPUs}` a number with its noun or verb, `{gpus}` all refusals as
 a histogram. Free memory is rounded down and needed memory up, so that the two never look alike.
 """
 
@@ -56,7 +56,7 @@ TEXTS: dict[str, tuple[str, str]] = {
     ),
     "after": ("It waits for {jobs} to end.", "等待{jobs}结束。"),
     "held": ("A person holds it back; `jostle unhold` lets it go.", "已被人工暂缓；用 `jostle unhold` 放行。"),
-    "begin": ("It was asked to begin later, in {left_s}.", "设定为 {left_s}后开始。"),
+    "begin": ("It was asked to begin later: {when}.", "设定在 {when} 开始。"),
     "backoff": (
         "It failed {failures:time|times}{last} and is tried again in {left_s}.",
         "已失败 {failures} 次{last}，{left_s}后重试。",

@@ -13,7 +13,7 @@ import struct
 from collections.abc import Callable
 from typing import Any
 
-from jostle.client import address
+from jostle.address import SOCKET, address
 from jostle.engine.loop import Loop
 
 MAX_REQUEST = 64 << 20
@@ -51,7 +51,7 @@ class Server:
                 pass
             self.listener.bind(path)
             os.chmod(path, 0o600)
-        self.inode = os.stat(os.path.join(self.home, "engine.sock")).st_ino
+        self.inode = os.stat(os.path.join(self.home, SOCKET)).st_ino
         self.listener.listen(512)
         self.listener.setblocking(False)
         self.loop.watch(self.listener.fileno(), self._accept)
@@ -59,7 +59,7 @@ class Server:
     def present(self) -> bool:
         """Whether the socket is still where clients look for it (cleaners and logouts remove things)."""
         try:
-            return os.stat(os.path.join(self.home, "engine.sock")).st_ino == self.inode
+            return os.stat(os.path.join(self.home, SOCKET)).st_ino == self.inode
         except OSError:
             return False
 

@@ -226,7 +226,7 @@ class Service:
 
     def gpus(self, peer: Peer, request: dict[str, Any]) -> Answer | None:
         now = self.engine.clock.now()
-        if now - self.engine.observer.read_at > 2.0 and not request.get("again"):
+        if now - self.engine.observer.read_at > 0.5 and not request.get("again"):
             again = {**request, "again": True}
             self.engine.after_look.append(lambda: self._serve_read(peer, again))
             self.engine.probe.look(now)

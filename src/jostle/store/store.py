@@ -53,6 +53,7 @@ class Store:
             refuse_to_begin_anew(home)
             create(self.path)
         check_private(self.path)
+        check_header(self.path)
         self.db = connect(self.path)
         try:
             self._check()
@@ -60,7 +61,7 @@ class Store:
             next_id, next_batch = self.db.execute(
                 "SELECT (SELECT max(id) FROM job), (SELECT max(id) FROM batch)"
             ).fetchone()
-        except sqlite3.DatabaseError as e:
+        except (sqlite3.DatabaseError, UnicodeError) as e:
             self.db.close()
             raise translated(e, self.path) from e
         except JostleError:
@@ -148,9 +149,16 @@ def connect(path: str) -> sqlite3.Connection:
         db.execute("PRAGMA synchronous = FULL")
         db.execute("PRAGMA wal_autocheckpoint = 8000")  # a backstop: Store.checkpoint works at quieter times
         db.execute("PRAGMA foreign_keys = OFF")  # rows are never deleted before their dependants
-    except sqlite3.DatabaseError as e:
+    except (sqlite3.DatabaseError, UnicodeError) as e:  # a damaged schema may not even be text
         raise translated(e, path) from e
     return db
+
+
+def check_header(path: str) -> None:
+    """Before SQLite sees it: to an empty file it would write a header, and the evidence would be gone."""
+    with open(path, "rb") as f:
+        if f.read(16) != b"SQLite format 3\0":
+            raise damaged(path, "it does not begin as a database")
 
 
 def quoted(path: str) -> str:
@@ -159,7 +167,7 @@ def quoted(path: str) -> str:
     return quote(path)
 
 
-def translated(e: sqlite3.DatabaseError, path: str) -> JostleError:
+def translated(e: Exception, path: str) -> JostleError:
     text = str(e)
     if "full" in text:
         return DiskFull(f"no space left for {path}: nothing was recorded; free some and it goes on by itself")

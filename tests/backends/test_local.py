@@ -1,0 +1,541 @@
+"""The start protocol from the engine's side: at most once, never lost, never another's process."""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from local_bench import PATIENCE, Bench, MakeBench
+
+from jostle import proc
+from jostle.backends import process
+from jostle.backends.nursery import Nursery
+
+RUN = (7, 1)
+WAIT = "echo $$ > pid; touch up; while [ ! -e go ]; do sleep 0.02; done; exit 6"
+
+
+def claim_of(bench: Bench, run: tuple[int, int] = RUN) -> dict[str, object]:
+    found = json.loads((bench.dir(run) / "claim").read_text())
+    assert isinstance(found, dict)
+    return found
+
+
+def shim_of(bench: Bench, run: tuple[int, int] = RUN) -> int:
+    pid = claim_of(bench, run)["pid"]
+    assert isinstance(pid, int)
+    return pid
+
+
+def gone(pid: int) -> bool:
+    s = proc.stat(pid)
+    return s is None or s.state in "ZX"
+
+
+# ---------------------------------------------------------------------- start
+
+
+def test_a_run_is_claimed_then_alive_then_ended_and_says_each(bench: Bench) -> None:
+    assert bench.local.poll(RUN).kind == "not_started"
+    reservation = bench.start(RUN, WAIT, wants=[("GPU-0", None)])
+    assert bench.local.poll(RUN).kind == "alive"
+    bench.until(lambda: bench.local.poll(RUN).claimed)
+    claim = claim_of(bench)
+    assert (claim["pid"], claim["ticks"], claim["boot"]) == (reservation.pid, reservation.ticks, proc.boot_id())
+    assert claim["leases"] == list(reservation.names)
+    bench.changes.clear()
+    (bench.home / "go").touch()
+    bench.until(lambda: RUN in bench.changes)
+    assert bench.end(RUN).code == 6
+    assert bench.local.claims() == []
+
+
+def test_the_exit_record_says_what_the_message_said(bench: Bench) -> None:
+    heard = bench.carry(RUN, "exit 3")
+    bench.until((bench.dir(RUN) / "exit").exists)
+    other = Bench(bench.home, bench.lease_dir)
+    try:
+        assert other.end(RUN) == heard
+    finally:
+        other.local.close()
+
+
+def test_files_of_a_run_are_for_its_owner_only(bench: Bench) -> None:
+    bench.carry(RUN, "umask 000; touch loose", umask=0)
+    bench.until((bench.dir(RUN) / "exit").exists)
+    modes = {p.name: p.stat().st_mode & 0o777 for p in bench.dir(RUN).iterdir()}
+    assert modes == {"lock": 0o600, "claim": 0o600, "exit": 0o600, "log": 0o600}
+    assert bench.dir(RUN).stat().st_mode & 0o777 == 0o700
+
+
+def test_a_run_that_is_spawned_twice_runs_once(bench: Bench) -> None:
+    bench.local.want(4)
+    for n in range(20):
+        run = (n + 1, 1)
+        bench.until(lambda: bench.local.spares >= 2)
+        first, second = bench.reserve(run), bench.reserve(run)
+        spec = bench.spec(run, [f"echo ran >> ran.{n}"])
+        bench.local.start(first, spec)
+        bench.local.start(second, spec)
+        assert bench.end(run).code == 0
+        bench.local.forget(run)
+        bench.until(lambda: gone(first.pid) or gone(second.pid), what="the loser leaves")
+        assert (bench.home / f"ran.{n}").read_text() == "ran\n"
+
+
+def test_a_voided_run_never_starts(bench: Bench) -> None:
+    reservation = bench.reserve(RUN, [("GPU-0", None)])
+    assert bench.local.void(RUN) is True
+    assert bench.local.void(RUN) is True
+    bench.local.start(reservation, bench.spec(RUN, ["touch never"]))
+    bench.until(lambda: gone(reservation.pid))
+    assert bench.report(RUN, "voided")
+    assert not (bench.home / "never").exists()
+    assert bench.local.claims() == []
+
+
+def test_a_run_that_has_started_cannot_be_voided(bench: Bench) -> None:
+    bench.start(RUN, WAIT)
+    bench.running(RUN, "up")
+    assert bench.local.void(RUN) is False
+    assert bench.local.poll(RUN).kind == "alive"
+
+
+def test_voiding_races_with_the_start_and_exactly_one_wins(bench: Bench) -> None:
+    outcomes = set()
+    for n in range(60):
+        run = (n + 1, 1)
+        bench.start(run, f"touch ran.{n}")
+        if n % 3:
+            select.select([], [], [], 0.0002 * (n % 10))  # another moment each time
+        voided = bench.local.void(run)
+        report = bench.report(run, "voided" if voided else "ended")
+        assert (bench.home / f"ran.{n}").exists() is not voided, report
+        bench.local.forget(run)
+        outcomes.add(voided)
+    assert outcomes == {True, False}
+
+
+def test_a_start_on_a_dead_spare_is_not_started_and_can_be_done_again(bench: Bench) -> None:
+    reservation = bench.reserve(RUN, [("GPU-0", None)])
+    os.kill(reservation.pid, signal.SIGKILL)
+    bench.until(lambda: gone(reservation.pid))
+    bench.local.start(reservation, bench.spec(RUN, ["touch never"]))
+    bench.until(lambda: RUN in bench.changes)
+    assert bench.local.poll(RUN).kind == "not_started"
+    assert bench.local.claims() == []
+    assert bench.carry(RUN, "exit 4", wants=[("GPU-0", None)]).code == 4
+
+
+def test_a_stop_before_the_claim_means_not_started(make_bench: MakeBench, monkeypatch: pytest.MonkeyPatch) -> None:
+    bench = make_bench()
+    reservation = bench.reserve(RUN)
+    os.kill(reservation.pid, signal.SIGTERM)
+    bench.local.start(reservation, bench.spec(RUN, ["touch never"]))
+    assert bench.report(RUN, "not_started")
+    assert not (bench.home / "never").exists()
+
+
+# ---------------------------------------------------------------------- reuse
+
+
+def test_a_shim_whose_run_is_final_carries_another(bench: Bench) -> None:
+    bench.local.want(1)
+    pids = []
+    for n in range(5):
+        run = (n + 1, 1)
+        reservation = bench.start(run, f"exit {n}", wants=[("GPU-0", None)])
+        pids.append(reservation.pid)
+        assert bench.end(run).code == n
+        bench.local.forget(run)
+    assert len(set(pids)) < 5
+    assert [json.loads((bench.dir((n + 1, 1)) / "exit").read_text())["code"] for n in range(5)] == list(range(5))
+    assert bench.local.claims() == []
+
+
+def test_a_stop_for_an_ended_run_does_not_reach_the_next_run_of_its_shim(bench: Bench) -> None:
+    bench.local.want(1)
+    assert bench.carry((1, 1), "true").code == 0
+    bench.local.signal((1, 1), kill=True)
+    bench.local.forget((1, 1))
+    reservation = bench.start((2, 1), WAIT)
+    bench.running((2, 1), "up")
+    assert reservation.pid == shim_of(bench, (1, 1)) == shim_of(bench, (2, 1))
+    bench.local.signal((1, 1), kill=True)
+    (bench.home / "go").touch()
+    assert bench.end((2, 1)).code == 6
+
+
+def test_a_shim_that_left_somebody_behind_is_not_used_again(bench: Bench) -> None:
+    bench.local.want(1)
+    end = bench.carry((1, 1), "setsid sleep 1000 & sleep 0.01")
+    assert end.leftovers
+    first = shim_of(bench, (1, 1))
+    bench.local.forget((1, 1))
+    bench.until(lambda: gone(first))
+    assert bench.carry((2, 1), "true").code == 0
+
+
+# ---------------------------------------------------------------------- the look
+
+
+def test_no_short_run_is_ever_called_lost(make_bench: MakeBench) -> None:
+    """Polled all the time by a second engine's eyes, which have only the files to go by."""
+    bench = make_bench()
+    eyes = Bench(bench.home, bench.lease_dir)
+    bench.local.want(4)
+    polls, seen = 0, set()
+    try:
+        for n in range(150):
+            run = (n + 1, 1)
+            bench.start(run, ["true"])
+            deadline = time.monotonic() + PATIENCE
+            while (report := eyes.local.poll(run)).kind != "ended":
+                assert report.kind in ("not_started", "alive"), (run, report)
+                assert time.monotonic() < deadline
+                seen.add(report.kind)
+                polls += 1
+                if polls % 3 == 0:
+                    bench.loop.turn(0)
+            assert report.exit is not None and report.exit.code == 0
+            assert bench.end(run).code == 0
+            bench.local.forget(run)
+    finally:
+        eyes.local.close()
+    assert seen == {"not_started", "alive"} and polls > 300
+
+
+def test_a_killed_shim_leaves_an_unsupervised_run_whose_exit_stays_unknown(bench: Bench) -> None:
+    bench.start(RUN, WAIT, wants=[("GPU-0", None)])
+    bench.running(RUN, "up")
+    main = int((bench.home / "pid").read_text())
+    os.kill(shim_of(bench), signal.SIGKILL)
+    bench.changes.clear()
+    bench.until(lambda: RUN in bench.changes)
+    report = bench.local.poll(RUN)
+    assert report.kind == "unsupervised" and main in report.pids
+    assert len(bench.local.claims()) == 1  # the GPU is still held, by the job itself
+    (bench.home / "go").touch()
+    assert bench.report(RUN, "gone").why == "exit unknown"
+    assert bench.local.claims() == []
+
+
+def test_an_unsupervised_run_can_be_stopped(bench: Bench) -> None:
+    bench.start(RUN, "trap '' TERM; " + WAIT)
+    bench.running(RUN, "up")
+    os.kill(shim_of(bench), signal.SIGKILL)
+    bench.report(RUN, "unsupervised")
+    bench.local.signal(RUN, kill=False)
+    assert bench.local.poll(RUN).kind == "unsupervised"
+    bench.local.signal(RUN, kill=True)
+    assert bench.report(RUN, "gone").why == "exit unknown"
+
+
+def test_a_process_that_hides_its_marker_still_holds_the_lease(bench: Bench) -> None:
+    bench.start(RUN, "exec env -i /bin/sh -c '" + WAIT + "'", wants=[("GPU-0", None)])
+    bench.running(RUN, "up")
+    os.kill(shim_of(bench), signal.SIGKILL)
+    assert bench.report(RUN, "unsupervised").pids == ()
+    (bench.home / "go").touch()
+    assert bench.report(RUN, "gone")
+
+
+def test_a_run_of_another_boot_is_gone(bench: Bench) -> None:
+    bench.dir(RUN).mkdir()
+    me = {"pid": os.getpid(), "ticks": 1, "boot": "another", "uni_id": "x", "leases": []}
+    (bench.dir(RUN) / "claim").write_text(json.dumps(me))
+    assert (bench.local.poll(RUN).kind, bench.local.poll(RUN).why) == ("gone", "host rebooted")
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", '{"code": "0", "ended_at": 1}', '{"code": 0}', "[" * 100_000, "\0"])
+def test_a_forged_or_damaged_exit_record_is_no_success(bench: Bench, text: str) -> None:
+    bench.dir(RUN).mkdir()
+    me = {"pid": 1, "ticks": 1, "boot": proc.boot_id(), "uni_id": "x", "leases": []}
+    (bench.dir(RUN) / "claim").write_text(json.dumps(me))
+    (bench.dir(RUN) / "exit").write_text(text)
+    assert bench.local.poll(RUN).why == "exit unknown"
+
+
+def test_a_fifo_or_link_in_place_of_a_record_is_not_read(bench: Bench) -> None:
+    bench.dir(RUN).mkdir()
+    os.mkfifo(bench.dir(RUN) / "claim")
+    (bench.dir(RUN) / "exit").symlink_to("/dev/zero")
+    (bench.dir(RUN) / "lock").symlink_to("/nowhere")
+    assert bench.local.poll(RUN).kind == "gone"
+    assert bench.local.void(RUN) is False
+
+
+def test_a_job_that_removes_its_lock_is_still_seen_alive(bench: Bench, make_bench: MakeBench) -> None:
+    bench.start(RUN, WAIT)
+    bench.running(RUN, "up")
+    (bench.dir(RUN) / "lock").unlink()
+    eyes = Bench(bench.home, bench.lease_dir)
+    try:
+        assert eyes.local.poll(RUN).kind == "alive"
+    finally:
+        eyes.local.close()
+
+
+# ---------------------------------------------------------------------- identity
+
+
+def test_a_pid_that_became_anothers_is_never_signalled_nor_adopted(bench: Bench) -> None:
+    stranger = os.posix_spawn("/bin/sleep", ["sleep", "1000"], {})
+    try:
+        s = proc.stat(stranger)
+        assert s is not None
+        bench.dir(RUN).mkdir()
+        me = {"pid": stranger, "ticks": s.ticks - 1, "boot": proc.boot_id(), "uni_id": "u", "leases": []}
+        (bench.dir(RUN) / "claim").write_text(json.dumps(me))
+        bench.local.adopt(RUN, stranger, s.ticks - 1)
+        bench.local.signal(RUN, kill=False)
+        bench.local.signal(RUN, kill=True)
+        assert bench.local.poll(RUN).why == "exit unknown"
+        assert not process.is_member(stranger, ticks=s.ticks, uni_id="u")
+        assert os.waitpid(stranger, os.WNOHANG) == (0, 0)
+    finally:
+        os.kill(stranger, signal.SIGKILL)
+        os.waitpid(stranger, 0)
+
+
+def test_a_pid_of_another_boot_is_never_signalled(bench: Bench) -> None:
+    stranger = os.posix_spawn("/bin/sleep", ["sleep", "1000"], {proc.MARK: "u"})
+    try:
+        s = proc.stat(stranger)
+        assert s is not None
+        bench.dir(RUN).mkdir()
+        me = {"pid": stranger, "ticks": s.ticks, "boot": "another", "uni_id": "u", "leases": []}
+        (bench.dir(RUN) / "claim").write_text(json.dumps(me))
+        bench.local.signal(RUN, kill=True)
+        assert os.waitpid(stranger, os.WNOHANG) == (0, 0)
+    finally:
+        os.kill(stranger, signal.SIGKILL)
+        os.waitpid(stranger, 0)
+
+
+# ---------------------------------------------------------------------- the engine dies
+
+ENGINE = """
+import sys, time
+sys.path[:0] = sys.argv[1:3]
+from pathlib import Path
+from local_bench import Bench
+bench = Bench(Path(sys.argv[3]), Path(sys.argv[4]))
+r = bench.start((7, 1), sys.argv[5], wants=[("GPU-0", None)])
+bench.until(lambda: bench.local.poll((7, 1)).claimed)
+bench.until(lambda: bench.local.spares >= 2)
+print(r.pid, r.ticks, bench.local._nursery.pid, *[s.pid for s in bench.local._pool], flush=True)
+bench.until(lambda: False)
+"""
+
+
+def engine(tmp_path: Path, command: str) -> tuple[subprocess.Popen[str], list[int]]:
+    for name in ("home", "leases"):
+        (tmp_path / name).mkdir(exist_ok=True)
+    here = Path(__file__).parent
+    args = [str(here), str(here.parents[1] / "src"), str(tmp_path / "home"), str(tmp_path / "leases"), command]
+    child = subprocess.Popen([sys.executable, "-c", ENGINE, *args], stdout=subprocess.PIPE, text=True)
+    assert child.stdout is not None
+    with child.stdout:
+        return child, [int(n) for n in child.stdout.readline().split()]
+
+
+def test_a_run_outlives_its_engine_and_the_next_one_adopts_it(tmp_path: Path, make_bench: MakeBench) -> None:
+    first, (pid, ticks, *_) = engine(tmp_path, WAIT)
+    first.kill()
+    first.wait()
+    bench = make_bench()
+    bench.local.adopt(RUN, pid, ticks)
+    report = bench.local.poll(RUN)
+    assert (report.kind, report.claimed, report.pid) == ("alive", True, pid)
+    assert [(c.ours, c.claim.run) for c in bench.local.claims()] == [(True, RUN)]
+    assert bench.local.missing_claims(RUN) == ()
+    (bench.home / "go").touch()
+    bench.until(lambda: RUN in bench.changes, what="the adopted shim's end is an event")
+    assert bench.end(RUN).code == 6
+    bench.local.forget(RUN)
+    assert bench.local.claims() == []
+
+
+def test_an_adopted_run_can_be_stopped(tmp_path: Path, make_bench: MakeBench) -> None:
+    first, (pid, ticks, *_) = engine(tmp_path, WAIT)
+    first.kill()
+    first.wait()
+    bench = make_bench()
+    bench.local.adopt(RUN, pid, ticks)
+    bench.local.signal(RUN, kill=False)
+    assert bench.end(RUN).signal == signal.SIGTERM
+
+
+def test_an_adopted_run_whose_claim_was_deleted_is_published_again(tmp_path: Path, make_bench: MakeBench) -> None:
+    first, (pid, ticks, *_) = engine(tmp_path, WAIT)
+    first.kill()
+    first.wait()
+    for claim in (tmp_path / "leases").iterdir():
+        claim.unlink()
+    bench = make_bench()
+    bench.local.adopt(RUN, pid, ticks)
+    assert bench.local.claims() == []
+    assert len(bench.local.republish(RUN)) == 1
+    assert [c.ours for c in bench.local.claims()] == [True]
+
+
+def test_with_the_engine_its_nursery_and_spares_end_and_nothing_else(tmp_path: Path, make_bench: MakeBench) -> None:
+    first, (pid, _, *idle) = engine(tmp_path, WAIT)
+    assert len(idle) >= 3 and not any(gone(p) for p in idle)
+    first.kill()
+    first.wait()
+    bench = make_bench()
+    bench.until(lambda: all(gone(p) for p in idle), what="nursery and spares end")
+    assert not gone(pid)
+
+
+def test_closing_leaves_runs_alone(bench: Bench, make_bench: MakeBench) -> None:
+    reservation = bench.start(RUN, WAIT)
+    bench.running(RUN, "up")
+    bench.local.close()
+    second = make_bench()
+    second.local.adopt(RUN, reservation.pid, reservation.ticks)
+    (bench.home / "go").touch()
+    assert second.end(RUN).code == 6
+
+
+def test_no_shim_keeps_a_file_of_the_engine_open(bench: Bench, tmp_path: Path) -> None:
+    secret = os.open(tmp_path / "engine.lock", os.O_RDWR | os.O_CREAT)
+    os.set_inheritable(secret, True)  # the worst case
+    second = Bench(bench.home, tmp_path / "leases")
+    try:
+        second.start(RUN, WAIT)
+        second.running(RUN, "up")
+        pids = [shim_of(second), second.local._nursery.pid, int((bench.home / "pid").read_text())]
+        for pid in pids:
+            held = [os.readlink(f"/proc/{pid}/fd/{fd}") for fd in os.listdir(f"/proc/{pid}/fd")]
+            assert not [path for path in held if "engine.lock" in path]
+    finally:
+        second.local.signal(RUN, kill=True)
+        second.end(RUN)
+        second.local.close()
+        os.close(secret)
+
+
+# ---------------------------------------------------------------------- nursery
+
+
+def test_a_killed_nursery_is_replaced(bench: Bench) -> None:
+    for _ in range(3):
+        bench.until(lambda: bench.local.spares >= 2)
+        before = bench.local._nursery.pid
+        assert before is not None
+        os.kill(before, signal.SIGKILL)
+        bench.until(lambda: bench.local._nursery.pid not in (None, before))
+        assert proc.stat(before) is None or bench.until(lambda: proc.stat(before) is None, what="no zombie")
+    for n in range(4):
+        assert bench.carry((n + 1, 1), f"exit {n}").code == n
+
+
+def test_a_killed_spare_is_replaced(bench: Bench) -> None:
+    bench.until(lambda: bench.local.spares >= 2)
+    victims = [spare.pid for spare in bench.local._pool]
+    for pid in victims:
+        os.kill(pid, signal.SIGKILL)
+    bench.until(lambda: bench.local.spares >= 2 and not {s.pid for s in bench.local._pool} & set(victims))
+    assert bench.carry(RUN, "true").code == 0
+
+
+def test_a_nursery_that_cannot_be_started_is_tried_ever_more_rarely(tmp_path: Path) -> None:
+    class Nothing:
+        def watch(self, fd: int, callback: object) -> None:
+            raise AssertionError("there is nothing to watch")
+
+        def unwatch(self, fd: int) -> None:
+            raise AssertionError("there is nothing to watch")
+
+    nursery = Nursery(watcher=Nothing(), python=str(tmp_path / "no-python"), arrived=lambda pid, sock: None)
+    nursery.start()
+    assert "cannot be started" in nursery.trouble and not nursery.ready
+    now, pauses = 0.0, []
+    for _ in range(14):
+        at = nursery.tick(now)
+        if at is not None:
+            pauses.append(at - now)
+            now = at
+    assert pauses == sorted(pauses) and pauses[-1] > 1.0
+
+
+def test_a_nursery_that_does_not_answer_is_replaced(bench: Bench) -> None:
+    bench.until(lambda: bench.local.spares >= 2)
+    stuck = bench.local._nursery.pid
+    assert stuck is not None
+    os.kill(stuck, signal.SIGSTOP)
+    bench.local.want(4)
+    bench.local.tick(1000.0)
+    bench.local.tick(1011.0)
+    bench.until(lambda: bench.local.spares >= 4)
+    assert bench.local._nursery.pid != stuck
+    assert bench.until(lambda: proc.stat(stuck) is None)
+
+
+def test_a_host_out_of_processes_is_waited_out(make_bench: MakeBench, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("JOSTLE_FAILPOINTS", "nursery.before_fork=EAGAIN@2")
+    bench = make_bench()
+    bench.until(lambda: bench.local.spares >= 2)
+    assert bench.carry(RUN, "true").code == 0
+
+
+# ---------------------------------------------------------------------- failpoints
+
+BEFORE = ("shim.before_lock", "shim.before_claim")
+AFTER = ("shim.after_claim", "shim.before_exit_write", "shim.before_exit_rename", "shim.after_exit_rename")
+
+
+@pytest.mark.parametrize("place", BEFORE)
+def test_a_shim_killed_before_its_claim_has_not_started(
+    make_bench: MakeBench, monkeypatch: pytest.MonkeyPatch, place: str
+) -> None:
+    monkeypatch.setenv("JOSTLE_FAILPOINTS", f"{place}=kill")
+    bench = make_bench()
+    bench.start(RUN, "touch never", wants=[("GPU-0", None)])
+    bench.until(lambda: RUN in bench.changes)
+    assert bench.local.poll(RUN).kind == "not_started"
+    assert bench.local.claims() == [] and not (bench.home / "never").exists()
+
+
+@pytest.mark.parametrize("place", AFTER)
+def test_a_shim_killed_after_its_claim_is_an_unknown_exit_or_the_true_one(
+    make_bench: MakeBench, monkeypatch: pytest.MonkeyPatch, place: str
+) -> None:
+    monkeypatch.setenv("JOSTLE_FAILPOINTS", f"{place}=kill")
+    bench = make_bench()
+    eyes = Bench(bench.home, bench.lease_dir)
+    try:
+        reservation = bench.start(RUN, "touch ran; exit 5", wants=[("GPU-0", None)])
+        bench.until(lambda: gone(reservation.pid))
+        report = eyes.local.poll(RUN)
+        if place == "shim.after_exit_rename":
+            assert report.exit is not None and report.exit.code == 5
+        else:
+            assert (report.kind, report.why) == ("gone", "exit unknown")
+        if place != "shim.after_claim":
+            assert bench.end(RUN).code == 5  # the living engine heard it
+        assert bench.local.claims() == []
+    finally:
+        eyes.local.close()
+
+
+@pytest.mark.parametrize("place", BEFORE)
+@pytest.mark.parametrize("error", ["ENOSPC", "EIO"])
+def test_a_claim_that_cannot_be_made_costs_no_try(
+    make_bench: MakeBench, monkeypatch: pytest.MonkeyPatch, place: str, error: str
+) -> None:
+    monkeypatch.setenv("JOSTLE_FAILPOINTS", f"{place}={error}")
+    bench = make_bench()
+    bench.start(RUN, "touch never", wants=[("GPU-0", None)])
+    assert bench.report(RUN, "not_started")
+    assert bench.local.claims() == [] and not (bench.home / "never").exists()

@@ -1,0 +1,211 @@
+"""The database file: made whole, refused when damaged, newer or open to others, and never replaced by an empty one."""
+
+import os
+import random
+import shutil
+import sqlite3
+import stat
+import subprocess
+import sys
+
+import pytest
+
+from jostle.engine import checks
+from jostle.errors import Damaged, DiskFull, Forbidden, JostleError
+from jostle.store import jobs, store
+from jostle.store.reads import Reader
+from jostle.store.store import Store
+
+
+@pytest.fixture
+def home(tmp_path):
+    path = tmp_path / "home"
+    path.mkdir(mode=0o700)
+    return str(path)
+
+
+def fill(home, n=50):
+    s = Store(home)
+    request = checks.request({"jobs": [{"commands": [f"echo {i}"], "workdir": "/", "queue": f"q{i % 3}"} for i in range(n)]})
+    with s.transaction():
+        jobs.submit(s, request, at=1.0, now=1.0, rank=lambda: 0.5)
+    s.close()
+    return os.path.join(home, store.NAME)
+
+
+def test_a_new_database_is_private_and_has_its_tables(home):
+    path = fill(home)
+    assert stat.S_IMODE(os.stat(path).st_mode) == 0o600
+    assert len(Reader(home).jobs()) == 50
+
+
+@pytest.mark.parametrize("mask", [0o000, 0o077, 0o022])
+def test_no_file_is_ever_looser_than_0600_whatever_the_umask(home, mask):
+    """The directory is watched through inotify by a second process would be racy; instead each creation is checked at its source."""
+    code = (
+        "import os, sys; os.umask(int(sys.argv[2])); real = os.open\n"
+        "def spy(path, flags, mode=0o777, **kw):\n"
+        "    if flags & os.O_CREAT: assert mode & 0o077 == 0, (path, oct(mode))\n"
+        "    return real(path, flags, mode, **kw)\n"
+        "os.open = spy\n"
+        "from jostle.store.store import Store; s = Store(sys.argv[1])\n"
+        "with s.transaction(): s.put('a', 1)\n"
+        "names = os.listdir(sys.argv[1]); print(sorted(names), {oct(os.stat(os.path.join(sys.argv[1], n)).st_mode & 0o777) for n in names})"
+    )
+    out = subprocess.run([sys.executable, "-c", code, home, str(mask)], capture_output=True, text=True, check=True).stdout
+    assert out.strip() == "['jostle.db', 'jostle.db-shm', 'jostle.db-wal'] {'0o600'}"
+
+
+def test_a_loose_directory_or_file_is_refused_with_the_chmod_to_run(home):
+    path = fill(home)
+    os.chmod(path, 0o644)
+    with pytest.raises(Forbidden, match=f"chmod 600 {path}"):
+        Store(home)
+    os.chmod(path, 0o600)
+    os.chmod(home, 0o755)
+    with pytest.raises(Forbidden, match=f"chmod 700 {home}"):
+        Store(home)
+
+
+def test_a_linked_state_directory_is_refused(home, tmp_path):
+    fill(home)
+    os.symlink(home, tmp_path / "link")
+    with pytest.raises(Forbidden, match="symbolic link"):
+        Store(str(tmp_path / "link"))
+
+
+def test_a_newer_schema_is_refused_and_kept(home):
+    path = fill(home)
+    db = sqlite3.connect(path)
+    db.execute("PRAGMA user_version = 99")
+    db.close()
+    with pytest.raises(Damaged, match="newer jostle"):
+        Store(home)
+    assert len(Reader(home).jobs()) == 50
+
+
+@pytest.mark.parametrize("content", [b"", b"not a database at all", b"\0" * 8192])
+def test_an_empty_or_foreign_file_is_refused_and_left_alone(home, content):
+    path = fill(home)
+    for extra in ("-wal", "-shm"):
+        if os.path.exists(path + extra):
+            os.unlink(path + extra)
+    with open(path, "wb") as f:
+        f.write(content)
+    with pytest.raises(Damaged, match="salvage"):
+        Store(home)
+    with open(path, "rb") as f:
+        assert f.read() == content
+
+
+def test_a_missing_database_beside_runs_is_refused(home):
+    os.makedirs(os.path.join(home, "runs", "1.1"))
+    with pytest.raises(Damaged, match="missing"):
+        Store(home)
+
+
+def test_no_mutation_of_the_file_is_answered_by_an_empty_store_or_a_crash(home, tmp_path):
+    """F24: 60 seeded bit flips, zeroed blocks and truncations: either it says so, or every acknowledged job is there."""
+    path = fill(home, 300)
+    refused = 0
+    for seed in range(60):
+        rng = random.Random(seed)
+        copy = tmp_path / f"m{seed}"
+        copy.mkdir(mode=0o700)
+        target = copy / store.NAME
+        shutil.copy(path, target)
+        os.chmod(target, 0o600)
+        data = bytearray(target.read_bytes())
+        kind = seed % 3
+        if kind == 0:
+            for _ in range(20):
+                data[rng.randrange(len(data))] ^= 1 << rng.randrange(8)
+        elif kind == 1:
+            at = rng.randrange(0, len(data), 4096)
+            data[at : at + 4096] = bytes(4096)
+        else:
+            del data[rng.randrange(100, len(data)) :]
+        target.write_bytes(data)
+        try:
+            s = Store(str(copy))
+            ids = [r[0] for r in s.db.execute("SELECT id FROM job ORDER BY id")]
+            s.db.close()
+            assert ids == list(range(1, 301)), f"seed {seed}: jobs vanished in silence"
+        except (JostleError, sqlite3.DatabaseError) as e:
+            refused += 1
+            assert str(e)
+        assert target.stat().st_size > 0
+    assert refused > 30
+
+
+def test_a_migration_keeps_a_copy_and_is_all_or_nothing(home, monkeypatch):
+    path = fill(home)
+    real = store.script
+    monkeypatch.setattr(store, "MIGRATIONS", [*store.MIGRATIONS, "second.sql"])
+    monkeypatch.setattr(store, "script", lambda name: "CREATE TABLE extra (x);" if name == "second.sql" else real(name))
+    env = "import sys; from jostle.store import store; real = store.script\n" \
+          "store.MIGRATIONS.append('second.sql')\n" \
+          "store.script = lambda n: 'CREATE TABLE extra (x);' if n == 'second.sql' else real(n)\n" \
+          "store.Store(sys.argv[1])"  # fmt: skip
+    died = subprocess.run([sys.executable, "-c", env, home], env={**os.environ, "JOSTLE_FAILPOINTS": "store.mid_migration=kill"})
+    assert died.returncode == -9
+    db = sqlite3.connect(path)
+    assert db.execute("PRAGMA user_version").fetchone()[0] == 1
+    db.close()
+    for name in [n for n in os.listdir(home) if ".schema1-" in n]:
+        os.unlink(os.path.join(home, name))
+    s = Store(home)
+    assert s.db.execute("SELECT count(*) FROM extra").fetchone()[0] == 0
+    assert len(jobs.unfinished(s)) == 50
+    s.close()
+    (backup,) = [n for n in os.listdir(home) if ".schema1-" in n]
+    assert stat.S_IMODE(os.stat(os.path.join(home, backup)).st_mode) == 0o600
+
+
+def test_what_was_committed_survives_the_loss_of_the_shared_memory_file(home):
+    """F25: killed in the middle, -shm removed: the journal alone brings everything back."""
+    code = (
+        "import os, sys; from jostle.store.store import Store; s = Store(sys.argv[1])\n"
+        "for i in range(20):\n    with s.transaction(): s.put(f'k{i}', i)\n"
+        "os.kill(os.getpid(), 9)"
+    )
+    assert subprocess.run([sys.executable, "-c", code, home]).returncode == -9
+    os.unlink(os.path.join(home, "jostle.db-shm"))
+    s = Store(home)
+    assert [s.get(f"k{i}") for i in range(20)] == list(range(20))
+    s.close()
+
+
+def test_a_full_disk_is_told_as_such(home, monkeypatch):
+    s = Store(home)
+    limit = s.db.execute("PRAGMA page_count").fetchone()[0] + 2
+    s.db.execute(f"PRAGMA max_page_count = {limit}")
+    with pytest.raises(DiskFull, match="no space left"), s.transaction():
+        s.put("big", "x" * 100_000)
+    assert s.get("big") is None
+    s.db.execute("PRAGMA max_page_count = 1000000")
+    with s.transaction():
+        s.put("big", "y")
+    assert s.get("big") == "y"
+    s.close()
+
+
+def test_readiness_of_queues_costs_no_walk_over_the_queue(home):
+    """The plans of the per-tick queries use their indices: the cost of a tick does not grow with what waits."""
+    fill(home, 10)
+    s = Store(home)
+
+    def plan(sql, *args):
+        return " ".join(r[3] for r in s.db.execute("EXPLAIN QUERY PLAN " + sql, args))
+
+    assert "job_ready" in plan(jobs.SHAPES) and "SCAN job" not in plan(jobs.SHAPES)
+    head = f"SELECT id FROM job WHERE queue = ? AND {jobs.UNFINISHED} ORDER BY place, id LIMIT 1"
+    assert "job_queue" in plan(head, "q")
+    assert "job_wake" in plan("SELECT min(not_before) FROM job WHERE ready = 2")
+    assert "job_unfinished" in plan(f"SELECT 1 FROM job WHERE batch = ? AND {jobs.UNFINISHED} LIMIT 1", 1)
+    s.close()
+
+
+def test_a_home_without_a_database_reads_as_empty(home):
+    r = Reader(home)
+    assert (r.jobs(), r.counts(), r.last_id(), r.job(1)) == ([], {}, None, None)
