@@ -11,6 +11,7 @@ import importlib
 import json
 import os
 import platform
+import signal
 import sys
 import time
 
@@ -21,7 +22,7 @@ from peers.floors import FloorC, FloorDb, FloorPy, SimpleGpuScheduler
 from peers.gflow import Gflow
 from peers.ours import Jostle
 from peers.tsp import TaskSpooler
-from scene import adopt_orphans
+from scene import adopt_orphans, clear_up
 from tasks import NoCompiler, task_program
 
 MEASURES = ("handover", "throughput", "submit", "growth", "idle", "start", "restart", "makespan")
@@ -90,8 +91,12 @@ def main(argv: list[str]) -> int:
     except NoCompiler as e:
         print(e, file=sys.stderr)
         return 1
-    lab.admit([kind for kind in PARTICIPANTS if kind.name in chosen.peers])
-    rows = measured(lab, chosen.only)
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that the stage is cleared on the way out
+    try:
+        lab.admit([kind for kind in PARTICIPANTS if kind.name in chosen.peers])
+        rows = measured(lab, chosen.only)
+    finally:
+        clear_up()
     report(lab, rows, before)
     if chosen.json:
         with open(chosen.json, "w") as f:

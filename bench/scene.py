@@ -2,8 +2,8 @@
 
 Every process of a scene carries a random mark in its environment and passes it on. So what a participant leaves in the
 background is found again, and nothing is ever signalled that does not carry the mark (checked again through a pidfd,
-since a number may have passed to another process in between). Leaving a scene ends its processes and removes its
-directory.
+since a number may have passed to another process in between). Leaving a scene ends its processes; its
+directory is removed with the others by clear_up.
 """
 
 from __future__ import annotations
@@ -22,6 +22,9 @@ from collections.abc import Callable, Iterator
 MARK = "JOSTLE_BENCH_SCENE"
 _PR_SET_CHILD_SUBREAPER = 36
 _SCRUBBED = ("JOSTLE_", "CUDA_VISIBLE", "TMUX", "TS_")
+
+
+_left: list[str] = []  # directories of closed scenes
 
 
 class TooSlow(Exception):
@@ -86,7 +89,8 @@ class Scene:
         for pid in self.members():
             end_marked(pid, self.mark)
         self._await_end(3.0)
-        shutil.rmtree(self.dir, ignore_errors=True)
+        _left.append(self.dir)
+        drop_large_files(self.dir)
 
     def _await_end(self, seconds: float) -> None:
         deadline = time.monotonic() + seconds
@@ -96,6 +100,23 @@ class Scene:
             if not alive and not self.members():
                 return
             time.sleep(0.02)
+
+
+def drop_large_files(place: str) -> None:
+    for here, _, names in os.walk(place):
+        for path in (os.path.join(here, name) for name in names):
+            try:
+                if os.lstat(path).st_size > 1 << 20:
+                    os.unlink(path)
+            except OSError:
+                pass  # gone by itself
+
+
+def clear_up() -> None:
+    """Removes all directories, at the very end: an ext4 without a journal will not use an inode again for minutes, and
+    every file made after thousands were deleted pays for the search."""
+    while _left:
+        shutil.rmtree(_left.pop(), ignore_errors=True)
 
 
 def until(condition: Callable[[], object], seconds: float, what: str, step: float = 0.02) -> None:

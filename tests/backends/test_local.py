@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -37,6 +38,18 @@ def shim_of(bench: Bench, run: tuple[int, int] = RUN) -> int:
 def gone(pid: int) -> bool:
     s = proc.stat(pid)
     return s is None or s.state in "ZX"
+
+
+def any_gone(*pids: int) -> bool:
+    return any(map(gone, pids))
+
+
+def reaped(pid: int) -> bool:
+    return proc.stat(pid) is None
+
+
+def other_than(bench: Bench, pid: int) -> bool:
+    return bench.local._nursery.pid not in (None, pid)
 
 
 # ---------------------------------------------------------------------- start
@@ -86,7 +99,7 @@ def test_a_run_that_is_spawned_twice_runs_once(bench: Bench) -> None:
         bench.local.start(second, spec)
         assert bench.end(run).code == 0
         bench.local.forget(run)
-        bench.until(lambda: gone(first.pid) or gone(second.pid), what="the loser leaves")
+        bench.until(partial(any_gone, first.pid, second.pid), what="the loser leaves")
         assert (bench.home / f"ran.{n}").read_text() == "ran\n"
 
 
@@ -146,31 +159,59 @@ def test_a_stop_before_the_claim_means_not_started(make_bench: MakeBench, monkey
 # ---------------------------------------------------------------------- reuse
 
 
-def test_a_shim_whose_run_is_final_carries_another(bench: Bench) -> None:
-    bench.local.want(1)
+def hand_over(bench: Bench, runs: int, command: str) -> list[int]:
+    """Run after run, each started before the last one is forgotten, as the engine does it; the shims' pids."""
     pids = []
-    for n in range(5):
-        run = (n + 1, 1)
-        reservation = bench.start(run, f"exit {n}", wants=[("GPU-0", None)])
-        pids.append(reservation.pid)
-        assert bench.end(run).code == n
-        bench.local.forget(run)
-    assert len(set(pids)) < 5
-    assert [json.loads((bench.dir((n + 1, 1)) / "exit").read_text())["code"] for n in range(5)] == list(range(5))
+    bench.until(lambda: bench.local.spares >= 2)
+    for n in range(1, runs + 1):
+        pids.append(bench.start((n, 1), command.format(n=n), wants=[("GPU-0", None)]).pid)
+        bench.local.forget((n - 1, 1))
+        assert bench.end((n, 1)).code == n
+    return pids
+
+
+def test_a_shim_whose_run_is_final_carries_another(bench: Bench) -> None:
+    pids = hand_over(bench, 12, "echo {n}; exit {n}")
+    assert len(set(pids)) <= 4
+    for n in range(1, 13):
+        assert json.loads((bench.dir((n, 1)) / "exit").read_text())["code"] == n
+        assert bench.log((n, 1)) == f"{n}\n"
     assert bench.local.claims() == []
 
 
 def test_a_stop_for_an_ended_run_does_not_reach_the_next_run_of_its_shim(bench: Bench) -> None:
-    bench.local.want(1)
+    bench.until(lambda: bench.local.spares >= 2)
     assert bench.carry((1, 1), "true").code == 0
     bench.local.signal((1, 1), kill=True)
+    second = bench.reserve((2, 1))
     bench.local.forget((1, 1))
-    reservation = bench.start((2, 1), WAIT)
-    bench.running((2, 1), "up")
-    assert reservation.pid == shim_of(bench, (1, 1)) == shim_of(bench, (2, 1))
+    bench.local.withdraw(second)
+    bench.until(lambda: bench.local._pool[0].pid == second.pid)
+    bench.local._pool.reverse()
+    reservation = bench.start((3, 1), WAIT)
+    bench.running((3, 1), "up")
+    assert reservation.pid == shim_of(bench, (1, 1)) == shim_of(bench, (3, 1))
     bench.local.signal((1, 1), kill=True)
     (bench.home / "go").touch()
-    assert bench.end((2, 1)).code == 6
+    assert bench.end((3, 1)).code == 6
+
+
+def test_a_shim_is_its_old_self_for_every_run(bench: Bench) -> None:
+    """Umask, directory, limits and descriptors of one run are not those of the next."""
+    bench.until(lambda: bench.local.spares >= 2)
+    look = "umask; ulimit -n; ls -l /proc/$$/fd | awk '{{print $NF}}' | grep -c {leases}; ls -l /proc/$PPID/fd | wc -l; exit 1"
+    seen = []
+    for n in range(1, 9):
+        more = {"umask": 0o077, "limits": {"nofile": [100 + n, 4096]}} if n % 2 else {"umask": 0o022}
+        command = look.format(leases=bench.lease_dir)
+        bench.start((n, 1), command, wants=[("GPU-0", None)] * (n % 2) + [("GPU-1", None)], **more)
+        bench.local.forget((n - 1, 1))
+        bench.end((n, 1))
+        mask, files, leases, descriptors = bench.log((n, 1)).split()
+        assert (mask, leases) == (("0077", "2") if n % 2 else ("0022", "1"))
+        assert (files == str(100 + n)) == bool(n % 2)
+        seen.append(int(descriptors) - int(leases))
+    assert len(set(seen)) == 1
 
 
 def test_a_shim_that_left_somebody_behind_is_not_used_again(bench: Bench) -> None:
@@ -434,8 +475,8 @@ def test_a_killed_nursery_is_replaced(bench: Bench) -> None:
         before = bench.local._nursery.pid
         assert before is not None
         os.kill(before, signal.SIGKILL)
-        bench.until(lambda: bench.local._nursery.pid not in (None, before))
-        assert proc.stat(before) is None or bench.until(lambda: proc.stat(before) is None, what="no zombie")
+        bench.until(partial(other_than, bench, before))
+        assert bench.until(partial(reaped, before), what="no zombie")
     for n in range(4):
         assert bench.carry((n + 1, 1), f"exit {n}").code == n
 

@@ -273,7 +273,7 @@ class Torture:
         armed_at = time.time()
         to = self.engine.start(armed)
         if to is not None and in_engine:
-            self._work_until_gone(to, 3.0)
+            self._work_until_gone(to, 2.0)
         elif to is not None and name:
             self._shims_die(to, name, armed_at)
         elif to is not None:
@@ -283,7 +283,7 @@ class Torture:
             self._work_until_gone(to, 5.0)
             timer.join()
             name = "random" if fuse else "just started"
-        reached = self.engine.gone()
+        reached = self.engine.gone(5.0 if to is None else 0.0)
         if not reached:
             self.missed[name] += 1
             name = "random"

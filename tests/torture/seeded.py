@@ -1,2 +1,70 @@
-BUGS={}
-def hunt(*a): raise NotImplementedError
+"""Which bugs are seeded, and where the engine must be killed so that each shows within a few kills.
+
+Random moments alone are not enough for some (see RELIABILITY, "Lesson from a trial harness"): those get a failpoint.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from dataclasses import dataclass
+from typing import Any
+
+import harness
+
+
+@dataclass(frozen=True, kw_only=True)
+class Hunt:
+    points: tuple[str, ...] = ()  # failpoints to be killed at, in turn; none: random moments
+    kills: int = 8  # by when it must have been caught
+    harmless: bool = False  # a fault that the protocol survives: nothing may be found
+
+
+BUGS: dict[str, Hunt] = {
+    "ack_before_commit": Hunt(points=("service.before_commit=kill@1",), kills=3),
+    "adopts_nothing": Hunt(kills=4),
+    "cancel_forgotten": Hunt(points=("", "service.after_commit=kill@4"), kills=24),
+    "double_spawn": Hunt(kills=8, harmless=True),
+    "exit_before_lock": Hunt(kills=16),
+    "exit_code_always_zero": Hunt(kills=6),
+    "exit_not_written": Hunt(kills=6),
+    "final_not_final": Hunt(kills=4),
+    "forget_leases": Hunt(kills=10),
+    "ignore_neighbours": Hunt(kills=10),
+    "leases_die_with_engine": Hunt(kills=16),
+    "ledger_forgets": Hunt(kills=3),
+    "lost_dependants": Hunt(kills=8),
+    "mark_failed_on_restart": Hunt(kills=4),
+    "next_of_queue_forgotten": Hunt(kills=6),
+    "no_claim": Hunt(kills=3),
+    "no_subreaper": Hunt(kills=8),
+    "no_sweep": Hunt(kills=8),
+    "once_ignored": Hunt(points=("service.after_commit=kill@1",), kills=3),
+    "queue_not_serial": Hunt(kills=8),
+    "requeue_on_restart": Hunt(kills=4),
+    "requeue_without_void": Hunt(points=("engine.after_spawn=kill@1",), kills=8),
+    "shim_dies_with_nursery": Hunt(kills=4),
+    "spawn_before_commit": Hunt(points=("engine.reserved=kill@1",), kills=4),
+    "stop_with_engine": Hunt(kills=4),
+    "void_is_failure": Hunt(points=("engine.before_spawn=kill@1",), kills=4),
+}
+
+
+def hunt(name: str, seed: int, verbose: bool = False) -> dict[str, Any]:
+    """One run of the harness against an engine with this bug; `caught_by` names the invariants that did not hold."""
+    plan = BUGS[name]
+    began = time.monotonic()
+    whole = harness.Torture(seed, name, verbose)
+    try:
+        points = plan.points or ("",)
+        found = whole.run([points[k % len(points)] for k in range(plan.kills)], shims=False)
+        report = whole.report(time.monotonic() - began, found)
+    finally:
+        whole.close()
+    return {**report, "caught_by": sorted({v.invariant for v in found}), "harmless": plan.harmless}
+
+
+def quickest(count: int, seed: int) -> list[str]:
+    """A few different ones for each commit, by the seed."""
+    cheap = [name for name, plan in BUGS.items() if plan.kills <= 4]
+    return random.Random(seed).sample(cheap, min(count, len(cheap)))

@@ -152,6 +152,8 @@ class Local:
 
     def want(self, n: int) -> None:
         self._wanted = n
+        while len(self._pool) > n:
+            self._hang_up(self._pool.pop())
         self._replenish()
 
     def _replenish(self) -> None:

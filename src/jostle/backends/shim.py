@@ -3,7 +3,7 @@
 Rules. The lock in the run's directory is held for life: it is the proof of life. `claim` is made once, complete, by
 link(): whoever makes it owns the run, so a run starts at most once. Every descendant is ours until it is reaped (child
 subreaper), so "no child left" proves that nobody is left; only then are leases unlocked. The end is told in this order:
-leases free, message to the engine, `exit` in the directory, lock released by leaving. A shim is used again only when
+leases free, message to the engine, `exit` in the directory, lock. A shim is used again only when
 the engine says that the run is final in its store and nobody was left of it: so a living shim has one run or none.
 Nothing is imported after the fork: the package may have been replaced on disk since.
 """
@@ -139,7 +139,7 @@ def carry(spec: dict[str, Any], leases: Sequence[int], sock: socket.socket) -> b
     if run.empty:
         release(leases, spec["claims"])
     _tell(sock, {"ended": record})
-    wanted = write_exit(spec["dir"], record, sock) == AGAIN
+    wanted = write_exit(spec["dir"], record, lock, sock) == AGAIN
     if not wanted or not run.empty or not _subreaper:
         return False
     for fd in (*leases, lock, run.log):
@@ -403,8 +403,8 @@ def _tell(sock: socket.socket, message: dict[str, Any]) -> None:
         pass  # no engine, or one that does not listen: the files say it too
 
 
-def write_exit(directory: str, record: dict[str, Any], sock: socket.socket) -> bytes:
-    """Writes `exit`, however long it takes (while it is not there, we stay and hold the lock); the engine's answer.
+def write_exit(directory: str, record: dict[str, Any], lock: int, sock: socket.socket) -> bytes:
+    """Writes `exit`, however long it takes, and only then lets go of the lock; gives the engine's answer.
 
     It need not survive a power loss if the engine says in time that its store has the end of this run.
     """
@@ -421,6 +421,7 @@ def write_exit(directory: str, record: dict[str, Any], sock: socket.socket) -> b
                 return b""
             time.sleep(pause)
             pause = min(5.0, pause * 2)
+    fcntl.flock(lock, fcntl.LOCK_UN)
     try:
         failpoint("shim.after_exit_rename")
         answer = _answer(sock, ACK_WITHIN)

@@ -124,7 +124,7 @@ def two_counts(value: Any) -> bool:
 def one_need(n: Any, k: int, count: int) -> bool:
     if not (isinstance(n, list) and len(n) == 3 and n[0] in ("job", "index") and whole(n[1], 0, 1 << 62)):
         return False
-    return n[0] == "job" or (n[1] < count and n[1] != k)
+    return n[0] == "job" or bool(n[1] < count and n[1] != k)
 
 
 def environment(env: Any, what: str) -> None:

@@ -61,6 +61,7 @@ class Observer:
         """These cards are not believed to be free before look number `look` has been answered."""
         for uuid in uuids:
             self.distrusted[uuid] = look
+            self.samples.pop(uuid, None)  # the averages were of the run that ended, and say nothing about others
 
     # --- readings
 

@@ -33,13 +33,11 @@ class ProbeProcess:
 
     def open(self, now: float) -> None:
         root = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-        code = (
-            f"import sys; sys.path.insert(0, {root!r}); "
-            "from jostle.probes.serve import main; sys.exit(main(sys.argv[1:]))"
-        )
+        # not -I: NVML's binding may be among the packages a person installed for themselves
+        code = f"import sys; sys.path[0] = {root!r}; from jostle.probes.serve import main; sys.exit(main(sys.argv[1:]))"
         try:
             self.child = subprocess.Popen(
-                [sys.executable, "-I", "-c", code, self.spec], stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=self.env
+                [sys.executable, "-E", "-c", code, self.spec], stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=self.env
             )
         except OSError as e:
             self.trouble = f"the probe cannot be started: {e.strerror}"

@@ -20,7 +20,7 @@ from jostle.formats import plainyaml
 from jostle.formats.nodes import Flaw, Map, Node, Scalar, Seq
 
 MAX_BYTES = 5_000_000
-MAX_CAREFUL_BYTES = 500_000  # the full reader needs some 6 s per MB; nobody should wait minutes for an error
+MAX_CAREFUL_BYTES = 1_000_000  # the full reader needs some 6 s per MB; nobody should wait minutes for an error
 MAX_DEPTH = 50
 MAX_NODES = 400_000
 

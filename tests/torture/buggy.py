@@ -1,0 +1,439 @@
+"""The engine with one bug in it, to prove that the harness finds such bugs. Run in place of daemon.py, with JOSTLE_BUG=name.
+
+Without arguments it is the nursery of such an engine: shims are forked there, and some bugs are theirs.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+from collections.abc import Callable
+from typing import Any
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path[0] = os.path.join(os.path.dirname(os.path.dirname(HERE)), "src")
+BUG = os.environ["JOSTLE_BUG"]
+
+ENGINE: dict[str, Callable[[], None]] = {}
+SHIM: dict[str, Callable[[], None]] = {}
+
+
+def bug(where: dict[str, Callable[[], None]]) -> Callable[[Callable[[], None]], Callable[[], None]]:
+    def known(patch: Callable[[], None]) -> Callable[[], None]:
+        where[patch.__name__] = patch
+        return patch
+
+    return known
+
+
+def before(owner: Any, name: str, act: Callable[..., None]) -> None:
+    """Does something else first, each time."""
+    right = getattr(owner, name)
+
+    def both(self: Any, *args: Any, **more: Any) -> Any:
+        act(self, *args, **more)
+        return right(self, *args, **more)
+
+    setattr(owner, name, both)
+
+
+# --- the order of commit and act
+
+
+@bug(ENGINE)
+def spawn_before_commit() -> None:
+    """The run is started while its record is not committed yet."""
+    from jostle.engine.engine import Engine
+
+    record, act = Engine._record_start, Engine._act
+
+    def eager(self: Any, start: Any, gpus: Any, known: Any, started: list[Any], *rest: Any) -> bool:
+        count = len(started)
+        going = record(self, start, gpus, known, started, *rest)
+        for reservation, _, spec in started[count:]:
+            self.backend.start(reservation, spec)
+        return going
+
+    def late(self: Any, *args: Any) -> None:
+        start, self.backend.start = self.backend.start, lambda *_: None
+        try:
+            act(self, *args)
+        finally:
+            self.backend.start = start
+
+    Engine._record_start, Engine._act = eager, late  # type: ignore[method-assign]
+
+
+@bug(ENGINE)
+def ack_before_commit() -> None:
+    """A submit is answered before it is on the disk."""
+    from jostle.engine import service
+
+    def eager(self: Any, writes: list[Any]) -> list[Any]:
+        with self.store.transaction():
+            for peer, request in writes:
+                self.server.answer(peer, {"ok": True, **service.WRITES[request["op"]](self, request)})
+            service.failpoint("service.before_commit")
+        return []
+
+    service.Service._serve_writes = eager  # type: ignore[method-assign]
+
+
+@bug(ENGINE)
+def once_ignored() -> None:
+    """A submit whose answer was lost is taken a second time."""
+    from jostle.engine import service
+
+    submit = service.jobs.submit
+    service.jobs.submit = lambda store, request, **more: submit(store, {**request, "once": None}, **more)
+
+
+# --- what a restart does to runs
+
+
+def at_restart(sql: str) -> None:
+    from jostle.engine.engine import Engine
+
+    def rewrite(self: Any) -> None:
+        with self.store.transaction() as db:
+            for statement in sql.split(";"):
+                db.execute(statement)
+
+    before(Engine, "open", rewrite)
+
+
+@bug(ENGINE)
+def requeue_on_restart() -> None:
+    """What ran when the engine died is queued again."""
+    at_restart("""UPDATE job SET state = 'queued', ready = 1 WHERE state IN ('starting', 'running');
+                  UPDATE run SET state = 'ended', outcome = 'lost' WHERE state IN ('starting', 'running')""")
+
+
+@bug(ENGINE)
+def mark_failed_on_restart() -> None:
+    """What ran when the engine died is called failed."""
+    at_restart("""UPDATE job SET state = 'failed', ready = 0, ended_at = 1 WHERE state IN ('starting', 'running');
+                  UPDATE run SET state = 'ended', outcome = 'failed' WHERE state IN ('starting', 'running')""")
+
+
+@bug(ENGINE)
+def final_not_final() -> None:
+    """A restart calls the last success a failure of the engine."""
+    at_restart("""DROP TRIGGER IF EXISTS job_final;
+                  UPDATE job SET state = 'failed' WHERE state = 'succeeded' AND id = (SELECT max(id) FROM job WHERE state = 'succeeded')""")
+
+
+@bug(ENGINE)
+def requeue_without_void() -> None:
+    """A run that nobody has claimed yet is queued again though its shim may be about to claim it."""
+    from jostle.engine.engine import Engine
+
+    def careless(self: Any, run: Any) -> None:
+        run.voided = True
+
+    def hasty(self: Any, id: Any) -> None:
+        run = self.open_runs[id]
+        if run.state == "starting" and self.backend._claim(id) is None:
+            careless(self, run)
+
+    Engine._unclaimed = careless  # type: ignore[method-assign]
+    before(Engine, "_poll", hasty)
+
+
+@bug(ENGINE)
+def void_is_failure() -> None:
+    """A run that never started counts as a failed one."""
+    from jostle.engine.engine import Engine, Exit
+
+    def wrong(self: Any, run: Any) -> None:
+        run.exit = Exit(code=1)
+
+    Engine._unclaimed = wrong  # type: ignore[method-assign]
+
+
+@bug(ENGINE)
+def cancel_forgotten() -> None:
+    """What people wanted of a running job does not survive a restart."""
+    from jostle.engine.engine import Engine
+
+    opened = Engine._opened
+    Engine._opened = lambda self, row: opened(self, {**row, "intent": "run"})  # type: ignore[method-assign]
+
+
+@bug(ENGINE)
+def adopts_nothing() -> None:
+    """Open runs of an earlier engine are not looked at again."""
+    from jostle.store import runs
+
+    runs.open_runs = lambda store: []
+
+
+@bug(ENGINE)
+def exit_before_lock() -> None:
+    """Looks for the exit record first and tests the lock afterwards (the gap made wide enough to be met)."""
+    from jostle.backends.local import Local
+
+    def wrong(self: Any, run: Any) -> Any:
+        known = self._runs.get(run)
+        record = self._exit(run)
+        if record is None and known is not None and known.sock is None:
+            time.sleep(0.15)
+        read, self._exit = self._exit, lambda _: record
+        try:
+            return poll(self, run)
+        finally:
+            self._exit = read
+
+    poll = Local.poll
+    Local.poll = wrong  # type: ignore[method-assign]
+
+
+# --- leases
+
+
+@bug(ENGINE)
+def forget_leases() -> None:
+    """Claims on cards are not published."""
+    from jostle.backends import leases
+
+    leases.publish_all = lambda directory, names: []
+
+
+@bug(ENGINE)
+def leases_die_with_engine() -> None:
+    """The engine alone holds the claims, so they end with it and not with the run."""
+    from jostle.backends import local
+
+    send = local._send
+    kept = []
+
+    def alone(sock: Any, spec: Any, fds: Any) -> None:
+        kept.extend(os.dup(fd) for fd in fds)
+        send(sock, spec, [])
+
+    local._send = alone
+
+
+@bug(ENGINE)
+def ignore_neighbours() -> None:
+    """Cards that another jostle has claimed are taken all the same, whatever they show."""
+    from jostle.backends.local import Local
+    from jostle.engine.observe import Observer
+
+    claims, gpus = Local.claims, Observer.gpus
+    Local.claims = lambda self: [c for c in claims(self) if c.ours]  # type: ignore[method-assign]
+    Local._contested = lambda self, uuids, allowed: False  # type: ignore[method-assign]
+
+    def empty(self: Any, now: float) -> Any:
+        from dataclasses import replace
+
+        return tuple(
+            replace(g, holders=(), used_mib=0, free_mib=g.total_mib, mean_used_mib=0, mean_free_mib=g.total_mib) for g in gpus(self, now)
+        )
+
+    Observer.gpus = empty  # type: ignore[method-assign]
+
+
+@bug(ENGINE)
+def ledger_forgets() -> None:
+    """Promises of our own running jobs are not counted, only what the cards show already."""
+    from jostle.engine import engine
+    from jostle.engine.observe import Observer
+
+    engine.promises = lambda *_: ()
+    right = Observer.gpus
+
+    def lagging(self: Any, now: float) -> Any:
+        from dataclasses import replace
+
+        return tuple(
+            replace(g, holders=(), used_mib=0, free_mib=g.total_mib, mean_used_mib=0, mean_free_mib=g.total_mib) for g in right(self, now)
+        )
+
+    Observer.gpus = lagging  # type: ignore[method-assign]
+
+
+# --- order and dependants
+
+
+@bug(ENGINE)
+def lost_dependants() -> None:
+    """Nobody tells those who wait that what they waited for has ended."""
+    from jostle.store import jobs
+
+    jobs.settle_dependants = lambda *_, **__: None
+
+
+@bug(ENGINE)
+def next_of_queue_forgotten() -> None:
+    """The end of a job does not make the next of its queue ready."""
+    from jostle.store import jobs
+
+    right = jobs.after_end
+
+    def wrong(*args: Any, **more: Any) -> None:
+        refresh, jobs.refresh_queue = jobs.refresh_queue, lambda *_: None
+        try:
+            right(*args, **more)
+        finally:
+            jobs.refresh_queue = refresh
+
+    from jostle.store import runs
+
+    jobs.after_end = runs.after_end = wrong
+
+
+@bug(ENGINE)
+def queue_not_serial() -> None:
+    """Every job of a queue is ready at once."""
+    from jostle.store import jobs
+
+    def wrong(store: Any, queue: str, now: float) -> None:
+        for (id,) in store.db.execute("SELECT id FROM job WHERE queue = ? AND state = 'queued'", (queue,)).fetchall():
+            jobs._mark_ready(store, id, now)
+
+    jobs.refresh_queue = wrong
+
+
+# --- the shim
+
+
+@bug(ENGINE)
+@bug(SHIM)
+def double_spawn() -> None:
+    """Every run is handed to two shims. The claim makes this harmless: it must find nothing."""
+    if sys.argv[1:]:
+        from jostle.backends.local import Local, _send
+
+        start = Local.start
+
+        def twice(self: Any, r: Any, spec: Any) -> None:
+            fds = [os.dup(one.fd) for one in r.held]
+            start(self, r, spec)
+            if self._pool:
+                spare = self._pool.pop()
+                full = {"dir": self._dir(r.run), "boot": self._boot, **spec, "ticks": spare.ticks}
+                _send(spare.sock, full, fds)
+                self._hang_up(spare)
+            for fd in fds:
+                os.close(fd)
+
+        Local.start = twice  # type: ignore[method-assign]
+
+
+@bug(ENGINE)
+@bug(SHIM)
+def no_claim() -> None:
+    """Every run is handed to two shims, and a claim that exists does not stop the second."""
+    double_spawn()
+    from jostle.backends import shim
+
+    right = shim.make_claim
+
+    def careless(path: str, content: dict[str, Any]) -> bool:
+        try:
+            return right(path, content) or True
+        except OSError:
+            return False
+
+    shim._lock = lambda path, claim: True
+    shim.make_claim = careless
+
+
+@bug(SHIM)
+def exit_code_always_zero() -> None:
+    """The end of a run is inferred, not measured."""
+    from jostle.backends.shim import Run
+
+    record = Run.record
+    Run.record = lambda self: {**record(self), "code": 0, "signal": None}  # type: ignore[method-assign]
+
+
+@bug(SHIM)
+def no_subreaper() -> None:
+    """Who leaves his parents is not the shim's any more."""
+    from jostle.backends import shim
+
+    shim._prctl = lambda *_: 0
+
+
+@bug(SHIM)
+def no_sweep() -> None:
+    """What the commands left behind is not ended."""
+    from jostle.backends.shim import Run
+
+    Run.sweep = lambda self: setattr(self, "empty", True)  # type: ignore[method-assign,assignment]
+
+
+@bug(SHIM)
+def shim_dies_with_nursery() -> None:
+    """The shim does not outlive those who made it."""
+    from jostle.backends import shim
+
+    prctl = shim._prctl
+
+    def tied(option: int, *rest: int) -> int:
+        prctl(1, 9, 0, 0, 0)  # PR_SET_PDEATHSIG
+        return int(prctl(option, *rest))
+
+    shim._prctl = tied
+
+
+@bug(SHIM)
+def stop_with_engine() -> None:
+    """A shim that does not hear its engine any more stops its run."""
+    from jostle.backends import shim
+
+    step, carry = shim.Run._step, shim.carry
+    heard: list[Any] = []
+
+    def listening(self: Any, at_most: float = 3600.0) -> None:
+        step(self, min(at_most, 0.02))
+        if heard:
+            try:
+                gone = heard[0].recv(1, 0x40 | 0x2) == b""  # MSG_DONTWAIT | MSG_PEEK
+            except BlockingIOError:
+                gone = False
+            if gone:
+                self.stop(kill=False)
+
+    def carried(spec: Any, leases: Any, sock: Any) -> None:
+        heard.append(sock)
+        carry(spec, leases, sock)
+
+    shim.Run._step, shim.carry = listening, carried  # type: ignore[method-assign]
+
+
+@bug(SHIM)
+def exit_not_written() -> None:
+    """The end is told to a living engine only."""
+    from jostle.backends import shim
+
+    shim.write_exit = lambda *_: None
+
+
+def main() -> int:
+    if sys.argv[1:]:
+        from jostle import daemon
+        from jostle.backends import nursery
+
+        nursery.__file__ = os.path.abspath(__file__)
+        nursery.KEPT = (*nursery.KEPT, "JOSTLE_BUG")
+        ENGINE.get(BUG, lambda: None)()
+        return daemon.main(sys.argv[1:])
+    from jostle.backends import nursery
+
+    SHIM.get(BUG, lambda: None)()
+    try:
+        nursery.main()
+    except (BrokenPipeError, ConnectionResetError):
+        pass
+    return 0
+
+
+if __name__ == "__main__":
+    if BUG not in ENGINE | SHIM:
+        sys.exit(json.dumps({"unknown bug": BUG}))
+    sys.exit(main())
