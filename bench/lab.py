@@ -19,6 +19,7 @@ class Lab:
     reps: int
     kinds: list[type[Peer]] = field(default_factory=list)  # who can take part here
     notes: list[str] = field(default_factory=list)
+    faults: list[str] = field(default_factory=list)
 
     def admit(self, kinds: list[type[Peer]]) -> None:
         for kind in kinds:
@@ -36,15 +37,18 @@ class Lab:
     def with_skills(self, *skills: str) -> list[type[Peer]]:
         return [kind for kind in self.kinds if kind.can.issuperset(skills)]
 
+    def quick_ones(self) -> list[type[Peer]]:
+        return [kind for kind in self.kinds if kind.seconds_per_task < 0.1]
+
     def named(self, *names: str) -> list[type[Peer]]:
         return [kind for kind in self.kinds if kind.name in names]
 
     def turns(self, kinds: list[type[Peer]]) -> Iterator[tuple[int, type[Peer]]]:
-        """Everyone once per repetition, each time beginning with another; slow ones only in the first."""
+        """Everyone once per repetition, each time beginning with another; slow ones only in the first of a full run."""
         for rep in range(self.reps):
             shift = rep % max(1, len(kinds))
             for kind in kinds[shift:] + kinds[:shift]:
-                if rep == 0 or kind.seconds_per_task < 0.1:
+                if kind.seconds_per_task < 0.1 or (rep == 0 and not self.quick):
                     yield rep, kind
 
     def attempt(self, what: str, kind: type[Peer], slots: int, held: bool, act: Callable[[Peer], T]) -> T | None:
@@ -58,8 +62,8 @@ class Lab:
             return None
 
     def fault(self, what: str, name: str, error: BaseException) -> None:
-        self.notes.append(f"{what}: {name} failed: {type(error).__name__}: {error}"[:400])
-        self.say(self.notes[-1])
+        self.faults.append(f"{what}: {name} failed: {type(error).__name__}: {error}"[:400])
+        self.say(self.faults[-1])
 
     def say(self, text: str) -> None:
         print(f"[{time.strftime('%H:%M:%S')}] {text}", file=sys.stderr, flush=True)

@@ -34,7 +34,7 @@ def options(argv: list[str]) -> argparse.Namespace:
     parser.add_argument("--quick", action="store_true", help="fewer and shorter, some minutes")
     parser.add_argument("--only", metavar="NAMES", help=f"some of: {','.join(MEASURES)}")
     parser.add_argument("--peers", metavar="NAMES", help=f"some of: {','.join(k.name for k in PARTICIPANTS)}")
-    parser.add_argument("--reps", type=int, help="repetitions (3; with --quick 1)")
+    parser.add_argument("--reps", type=int, help="repetitions (3; with --quick 2)")
     parser.add_argument("--json", metavar="FILE", help="write all rows there too")
     chosen = parser.parse_args(argv)
     chosen.only = among(parser, chosen.only, list(MEASURES))
@@ -75,15 +75,15 @@ def report(lab: Lab, rows: list[Row], before: str) -> None:
     print("\nparticipants")
     for kind in lab.kinds:
         print(f"  {kind.name}: {kind.note}")
-    for note in lab.notes:
-        print(f"  ! {note}")
+    for note in [*lab.notes, *(f"! {fault}" for fault in lab.faults)]:
+        print(f"  {note}")
     judged = [row.met for row in rows if row.met is not None]
     print(f"\ngoals: {sum(judged)} of {len(judged)} met")
 
 
 def main(argv: list[str]) -> int:
     chosen = options(argv)
-    lab = Lab(quick=chosen.quick, reps=chosen.reps or (1 if chosen.quick else 3))
+    lab = Lab(quick=chosen.quick, reps=chosen.reps or (2 if chosen.quick else 3))
     before = surroundings()
     adopt_orphans()
     try:
@@ -99,9 +99,10 @@ def main(argv: list[str]) -> int:
         clear_up()
     report(lab, rows, before)
     if chosen.json:
+        found = {"where": before, "rows": [row.as_json() for row in rows], "notes": lab.notes, "faults": lab.faults}
         with open(chosen.json, "w") as f:
-            json.dump({"where": before, "rows": [row.as_json() for row in rows], "notes": lab.notes}, f, indent=1)
-    return 1 if any("jostle" in note for note in lab.notes) else 0
+            json.dump(found, f, indent=1)
+    return 1 if any("jostle" in fault for fault in lab.faults) or Jostle not in lab.kinds else 0
 
 
 if __name__ == "__main__":

@@ -10,6 +10,7 @@ import os
 import sqlite3
 import time
 from collections import defaultdict
+from statistics import median
 
 from figures import Row, Series, above, below, hold_against
 from lab import Lab
@@ -19,6 +20,7 @@ from scene import command, cpu_seconds, until
 from tasks import Sheet, Task, rate
 
 GROUP = "growth with the length of the queue (floor: jostle itself with 1,000)"
+APART = "growth with batches (floor: the same 1,000 in one batch)"
 PAST = "growth with finished jobs (floor: jostle itself without any)"
 FIRST = 400  # completions looked at
 Found = dict[str, float]
@@ -31,12 +33,16 @@ def measure(lab: Lab) -> list[Row]:
     series: dict[str, Series] = defaultdict(Series)
     for kind in lab.named("jostle"):
         for rep in range(lab.reps):
+            turn = f"{rep + 1}/{lab.reps}"
             for size in sizes:
-                what = f"growth, {size:,} queued, {rep + 1}/{lab.reps}"
-                found = lab.attempt(what, kind, 8, True, lambda p, n=size: with_queue(p, n))
+                found = lab.attempt(
+                    f"growth, {size:,} queued, {turn}", kind, 8, True, lambda p, n=size: with_queue(p, n, n)
+                )
                 note(series, found, f"{size:,}", rep)
+            found = lab.attempt(f"growth, 1,000 batches, {turn}", kind, 8, True, lambda p: with_queue(p, 1_000, 1))
+            note(series, found, "apart", rep)
     rows = [row for size in sizes[1:] for row in judged(series, GROUP, f"{size:,} queued", f"{size:,}", "1,000")]
-    return rows + history(lab)
+    return rows + judged(series, APART, "1,000 added one by one", "apart", "1,000") + history(lab)
 
 
 def note(series: dict[str, Series], found: Found | None, who: str, rep: int) -> None:
@@ -44,20 +50,25 @@ def note(series: dict[str, Series], found: Found | None, who: str, rep: int) -> 
         series[figure].add(who, rep, value)
 
 
-def with_queue(peer: Peer, size: int) -> Found:
+def with_queue(peer: Peer, size: int, at_once: int) -> Found:
     assert isinstance(peer, Jostle)
     sheet = Sheet(peer.scene.path("sheet"))
-    fill(peer, sheet.tasks(size))
+    fill(peer, sheet.tasks(size), at_once)
     waiting = share_of_core(peer.pid, 4.0)
-    began = time.perf_counter()
-    peer.submit([Task(number=size + 1, out=sheet.path)])
-    one = time.perf_counter() - began
+    one = median(one_more(peer, sheet) for _ in range(7))
     return {**released(peer, sheet), "while waiting": waiting, "one more": one * 1e3}
 
 
-def fill(peer: Jostle, tasks: list[Task]) -> None:
-    for start in range(0, len(tasks), 10_000):
-        peer.submit(tasks[start : start + 10_000])
+def one_more(peer: Jostle, sheet: Sheet) -> float:
+    began = time.perf_counter()
+    peer.submit([Task(number=0, out=sheet.path)])
+    return time.perf_counter() - began
+
+
+def fill(peer: Jostle, tasks: list[Task], at_once: int) -> None:
+    """In batches of so many: what is handed in together is one batch."""
+    for start in range(0, len(tasks), at_once):
+        peer.submit(tasks[start : start + at_once])
 
 
 def share_of_core(pid: int, seconds: float) -> float:
@@ -134,10 +145,10 @@ def multiply(path: str, times: int) -> None:
 def copy_rows(db: sqlite3.Connection, table: str, key: str, times: int) -> None:
     """Repeats what belongs to job 1 for the jobs 2 … times."""
     names = [name for _, name, *_ in db.execute(f"PRAGMA table_info({table})") if name != "seq"]  # which counts itself
-    fresh = {key: "n", "uni_id": "uni_id || '-' || n"}
+    fresh = {key: "copy", "uni_id": "uni_id || '-' || copy"}
     values = ", ".join(fresh.get(name, name) for name in names)
     db.execute(
-        f"WITH RECURSIVE count(n) AS (SELECT 2 UNION ALL SELECT n + 1 FROM count WHERE n < ?) "
-        f"INSERT INTO {table} ({', '.join(names)}) SELECT {values} FROM {table}, count WHERE {table}.{key} = 1",
+        f"WITH RECURSIVE copies(copy) AS (SELECT 2 UNION ALL SELECT copy + 1 FROM copies WHERE copy < ?) "
+        f"INSERT INTO {table} ({', '.join(names)}) SELECT {values} FROM {table}, copies WHERE {table}.{key} = 1",
         (times,),
     )

@@ -15,7 +15,7 @@ from peers.base import Peer, on_stage
 from tasks import Sheet, Task, gaps_ms, quantile
 
 GROUP = "hand-over: a slot's idle time between two jobs"
-COUNTS = {1: (30, 12), 4: (100, 40), 8: (200, 80)}  # slots: tasks in a full and in a quick run
+COUNTS = {1: (30, 10), 4: (100, 32), 8: (200, 64)}  # slots: tasks in a full and in a quick run
 
 
 def measure(lab: Lab) -> list[Row]:
@@ -59,7 +59,7 @@ def sparse(lab: Lab) -> list[Row]:
     lab.say(f"hand-over, sparse: all side by side, {seconds * rounds} s")
     with ExitStack() as stage:
         running: list[tuple[Peer, Sheet, int]] = []
-        for place, kind in enumerate(lab.kinds):
+        for place, kind in enumerate(lab.kinds if not lab.quick else lab.quick_ones()):
             try:
                 peer = stage.enter_context(on_stage(kind, 2))
                 sheet = Sheet(peer.scene.path("sheet"))

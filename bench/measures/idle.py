@@ -20,7 +20,7 @@ GROUP = "idle: 8 GPUs, 1,000 jobs that wait"
 
 
 def measure(lab: Lab) -> list[Row]:
-    window, settle = lab.size(30, 10), lab.size(8, 6)
+    window, settle = lab.size(30, 8), lab.size(8, 5)
     lab.say(f"idle: all side by side, {window + settle} s")
     with ExitStack() as stage:
         staged = on_stages(lab, stage, lab.with_skills("hold"))

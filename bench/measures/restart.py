@@ -26,7 +26,7 @@ def measure(lab: Lab) -> list[Row]:
 
 def restarted(peer: Peer, size: int) -> float:
     assert isinstance(peer, Jostle)
-    fill(peer, Sheet(peer.scene.path("sheet")).tasks(size))
+    fill(peer, Sheet(peer.scene.path("sheet")).tasks(size), size)
     peer.crash()
     began = time.perf_counter()
     peer.up()

@@ -49,9 +49,9 @@ class Jostle(Peer):
     def up(self) -> None:
         self.scene.run([*self.program, "up", "--gpus", f"sim:{self.slots}x{self.gib}"], timeout=30)
         self.pid = int(self.ask({"op": "hello"})["pid"])
-        until(lambda: len(self.ask({"op": "gpus"})["gpus"]) == self.slots, 10.0, "the first look at the GPUs")
 
     def exclude(self, on: bool) -> None:
+        until(lambda: len(self.ask({"op": "gpus"})["gpus"]) == self.slots, 10.0, "the first look at the GPUs")
         self.ask({"op": "exclude", "gpus": list(range(self.slots)), "on": on})
 
     def release(self) -> None:

@@ -16,6 +16,7 @@ from typing import Any
 from jostle.address import address
 from jostle.errors import BY_CODE, JostleError, NoEngine
 
+
 class Lost(NoEngine):
     """The engine went away in the middle of a call."""
 

@@ -13,7 +13,6 @@ import signal
 import time
 
 
-
 class Crashed(BaseException):
     """The engine is dead, as far as it can know."""
 

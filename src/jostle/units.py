@@ -36,10 +36,10 @@ def size_mib(text: str) -> int:
     found = _SIZE.match(text.strip())
     if not found:
         raise ValueError(SIZE)
-    mib = math.ceil(float(found[1]) * _IN_MIB[(found[2] or "G")[0].upper()])
+    mib = float(found[1]) * _IN_MIB[(found[2] or "G")[0].upper()]
     if not 0 < mib <= MAX_MIB:
         raise ValueError(SIZE + ", more than 0 and at most 1024 TiB")
-    return mib
+    return math.ceil(mib)
 
 
 def seconds(text: str) -> float:

@@ -36,7 +36,8 @@ BY_MEMORY = Policy(strangers="share")
 
 def refused(card: Gpu, *, want: dict[str, Any] | None = None, policy: Policy | None = None, **more: Any) -> str | None:
     """The refusal of the one card there is; None: the job starts on it."""
-    plan = decide(world(job(1, **(want or {"memory_mib": 4 * GIB})), gpus=(card,), policy=policy or Policy(), **more))
+    asked = {"memory_mib": 4 * GIB} if want is None else want
+    plan = decide(world(job(1, **asked), gpus=(card,), policy=policy or Policy(), **more))
     return None if starts(plan) else plan.waits[1].gpus[0].code
 
 

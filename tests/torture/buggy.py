@@ -28,6 +28,13 @@ def bug(where: dict[str, Callable[[], None]]) -> Callable[[Callable[[], None]], 
     return known
 
 
+def swap(owner: Any, name: str, value: Any) -> Any:
+    """Puts the bug in the place of what is right; a place that is not there any more is an error."""
+    right = getattr(owner, name)
+    setattr(owner, name, value)
+    return right
+
+
 def before(owner: Any, name: str, act: Callable[..., None]) -> None:
     """Does something else first, each time."""
     right = getattr(owner, name)
@@ -36,7 +43,7 @@ def before(owner: Any, name: str, act: Callable[..., None]) -> None:
         act(self, *args, **more)
         return right(self, *args, **more)
 
-    setattr(owner, name, both)
+    swap(owner, name, both)
 
 
 # --- the order of commit and act
@@ -63,7 +70,8 @@ def spawn_before_commit() -> None:
         finally:
             self.backend.start = start
 
-    Engine._record_start, Engine._act = eager, late  # type: ignore[method-assign]
+    swap(Engine, "_record_start", eager)
+    swap(Engine, "_act", late)
 
 
 @bug(ENGINE)
@@ -78,7 +86,7 @@ def ack_before_commit() -> None:
             service.failpoint("service.before_commit")
         return []
 
-    service.Service._serve_writes = eager  # type: ignore[method-assign]
+    swap(service.Service, "_serve_writes", eager)
 
 
 @bug(ENGINE)
@@ -87,7 +95,7 @@ def once_ignored() -> None:
     from jostle.engine import service
 
     submit = service.jobs.submit
-    service.jobs.submit = lambda store, request, **more: submit(store, {**request, "once": None}, **more)
+    swap(service.jobs, "submit", lambda store, request, **more: submit(store, {**request, "once": None}, **more))
 
 
 # --- what a restart does to runs
@@ -96,7 +104,7 @@ def once_ignored() -> None:
 def at_restart(sql: str) -> None:
     from jostle.engine.engine import Engine
 
-    def rewrite(self: Any) -> None:
+    def rewrite(self: Any, *_: Any) -> None:
         with self.store.transaction() as db:
             for statement in sql.split(";"):
                 db.execute(statement)
@@ -135,10 +143,10 @@ def requeue_without_void() -> None:
 
     def hasty(self: Any, id: Any) -> None:
         run = self.open_runs[id]
-        if run.state == "starting" and self.backend._claim(id) is None:
+        if run.state == "starting" and self.backend._dir(id).claim() is None:
             careless(self, run)
 
-    Engine._unclaimed = careless  # type: ignore[method-assign]
+    swap(Engine, "_unclaimed", careless)
     before(Engine, "_poll", hasty)
 
 
@@ -150,7 +158,7 @@ def void_is_failure() -> None:
     def wrong(self: Any, run: Any) -> None:
         run.exit = Exit(code=1)
 
-    Engine._unclaimed = wrong  # type: ignore[method-assign]
+    swap(Engine, "_unclaimed", wrong)
 
 
 @bug(ENGINE)
@@ -159,7 +167,7 @@ def cancel_forgotten() -> None:
     from jostle.engine.engine import Engine
 
     opened = Engine._opened
-    Engine._opened = lambda self, row: opened(self, {**row, "intent": "run"})  # type: ignore[method-assign]
+    swap(Engine, "_opened", lambda self, row: opened(self, {**row, "intent": "run"}))
 
 
 @bug(ENGINE)
@@ -167,27 +175,25 @@ def adopts_nothing() -> None:
     """Open runs of an earlier engine are not looked at again."""
     from jostle.store import runs
 
-    runs.open_runs = lambda store: []
+    swap(runs, "open_runs", lambda store: [])
 
 
 @bug(ENGINE)
 def exit_before_lock() -> None:
     """Looks for the exit record first and tests the lock afterwards (the gap made wide enough to be met)."""
-    from jostle.backends.local import Local
+    from jostle.backends.records import RunDir
 
-    def wrong(self: Any, run: Any) -> Any:
-        known = self._runs.get(run)
-        record = self._exit(run)
-        if record is None and known is not None and known.sock is None:
+    right_exit, right_locked = RunDir.exit, RunDir.locked
+    early: dict[str, Any] = {}
+
+    def locked(self: Any, claim: Any, boot: str) -> bool:
+        early[self.path] = right_exit(self)
+        if early[self.path] is None:
             time.sleep(0.15)
-        read, self._exit = self._exit, lambda _: record
-        try:
-            return poll(self, run)
-        finally:
-            self._exit = read
+        return right_locked(self, claim, boot)
 
-    poll = Local.poll
-    Local.poll = wrong  # type: ignore[method-assign]
+    swap(RunDir, "locked", locked)
+    swap(RunDir, "exit", lambda self: early.pop(self.path, None))
 
 
 # --- leases
@@ -196,9 +202,9 @@ def exit_before_lock() -> None:
 @bug(ENGINE)
 def forget_leases() -> None:
     """Claims on cards are not published."""
-    from jostle.backends import leases
+    from jostle.backends.leases import Directory
 
-    leases.publish_all = lambda directory, names: []
+    swap(Directory, "publish", lambda self, names: [])
 
 
 @bug(ENGINE)
@@ -213,46 +219,44 @@ def leases_die_with_engine() -> None:
         kept.extend(os.dup(fd) for fd in fds)
         send(sock, spec, [])
 
-    local._send = alone
+    swap(local, "_send", alone)
 
 
 @bug(ENGINE)
 def ignore_neighbours() -> None:
     """Cards that another jostle has claimed are taken all the same, whatever they show."""
+    from jostle.backends.leases import Directory
     from jostle.backends.local import Local
     from jostle.engine.observe import Observer
 
-    claims, gpus = Local.claims, Observer.gpus
-    Local.claims = lambda self: [c for c in claims(self) if c.ours]  # type: ignore[method-assign]
-    Local._contested = lambda self, uuids, allowed: False  # type: ignore[method-assign]
+    claims = Local.claims
+    swap(Local, "claims", lambda self: [c for c in claims(self) if c.ours])
+    swap(Directory, "contested", lambda self, uuids, allowed: False)
+    blind(Observer)
+
+
+def blind(observer: Any) -> None:
+    """The cards look empty, as they do while a run has not allocated yet."""
+    from dataclasses import replace
+
+    gpus = observer.gpus
 
     def empty(self: Any, now: float) -> Any:
-        from dataclasses import replace
-
         return tuple(
             replace(g, holders=(), used_mib=0, free_mib=g.total_mib, mean_used_mib=0, mean_free_mib=g.total_mib) for g in gpus(self, now)
         )
 
-    Observer.gpus = empty  # type: ignore[method-assign]
+    swap(observer, "gpus", empty)
 
 
 @bug(ENGINE)
 def ledger_forgets() -> None:
-    """Promises of our own running jobs are not counted, only what the cards show already."""
+    """Promises of running jobs are not counted, only what the cards show already."""
     from jostle.engine import engine
     from jostle.engine.observe import Observer
 
-    engine.promises = lambda *_: ()
-    right = Observer.gpus
-
-    def lagging(self: Any, now: float) -> Any:
-        from dataclasses import replace
-
-        return tuple(
-            replace(g, holders=(), used_mib=0, free_mib=g.total_mib, mean_used_mib=0, mean_free_mib=g.total_mib) for g in right(self, now)
-        )
-
-    Observer.gpus = lagging  # type: ignore[method-assign]
+    swap(engine, "promises", lambda *_: ())
+    blind(Observer)
 
 
 # --- order and dependants
@@ -263,7 +267,7 @@ def lost_dependants() -> None:
     """Nobody tells those who wait that what they waited for has ended."""
     from jostle.store import jobs
 
-    jobs.settle_dependants = lambda *_, **__: None
+    swap(jobs, "settle_dependants", lambda *_, **__: None)
 
 
 @bug(ENGINE)
@@ -282,7 +286,8 @@ def next_of_queue_forgotten() -> None:
 
     from jostle.store import runs
 
-    jobs.after_end = runs.after_end = wrong
+    swap(jobs, "after_end", wrong)
+    swap(runs, "after_end", wrong)
 
 
 @bug(ENGINE)
@@ -294,7 +299,7 @@ def queue_not_serial() -> None:
         for (id,) in store.db.execute("SELECT id FROM job WHERE queue = ? AND state = 'queued'", (queue,)).fetchall():
             jobs._mark_ready(store, id, now)
 
-    jobs.refresh_queue = wrong
+    swap(jobs, "refresh_queue", wrong)
 
 
 # --- the shim
@@ -314,13 +319,13 @@ def double_spawn() -> None:
             start(self, r, spec)
             if self._pool:
                 spare = self._pool.pop()
-                full = {"dir": self._dir(r.run), "boot": self._boot, **spec, "ticks": spare.ticks}
+                full = {"dir": self._dir(r.run).path, "boot": self._boot, **spec, "ticks": spare.ticks}
                 _send(spare.sock, full, fds)
                 self._hang_up(spare)
             for fd in fds:
                 os.close(fd)
 
-        Local.start = twice  # type: ignore[method-assign]
+        swap(Local, "start", twice)
 
 
 @bug(ENGINE)
@@ -338,8 +343,8 @@ def no_claim() -> None:
         except OSError:
             return False
 
-    shim._lock = lambda path, claim: True
-    shim.make_claim = careless
+    swap(shim, "_lock", lambda path, claim: os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
+    swap(shim, "make_claim", careless)
 
 
 @bug(SHIM)
@@ -348,7 +353,7 @@ def exit_code_always_zero() -> None:
     from jostle.backends.shim import Run
 
     record = Run.record
-    Run.record = lambda self: {**record(self), "code": 0, "signal": None}  # type: ignore[method-assign]
+    swap(Run, "record", lambda self: {**record(self), "code": 0, "signal": None})
 
 
 @bug(SHIM)
@@ -356,7 +361,7 @@ def no_subreaper() -> None:
     """Who leaves his parents is not the shim's any more."""
     from jostle.backends import shim
 
-    shim._prctl = lambda *_: 0
+    swap(shim, "_prctl", lambda *_: 0)
 
 
 @bug(SHIM)
@@ -364,7 +369,7 @@ def no_sweep() -> None:
     """What the commands left behind is not ended."""
     from jostle.backends.shim import Run
 
-    Run.sweep = lambda self: setattr(self, "empty", True)  # type: ignore[method-assign,assignment]
+    swap(Run, "sweep", lambda self: setattr(self, "empty", True))
 
 
 @bug(SHIM)
@@ -378,7 +383,7 @@ def shim_dies_with_nursery() -> None:
         prctl(1, 9, 0, 0, 0)  # PR_SET_PDEATHSIG
         return int(prctl(option, *rest))
 
-    shim._prctl = tied
+    swap(shim, "_prctl", tied)
 
 
 @bug(SHIM)
@@ -399,11 +404,12 @@ def stop_with_engine() -> None:
             if gone:
                 self.stop(kill=False)
 
-    def carried(spec: Any, leases: Any, sock: Any) -> None:
+    def carried(spec: Any, leases: Any, sock: Any) -> Any:
         heard.append(sock)
-        carry(spec, leases, sock)
+        return carry(spec, leases, sock)
 
-    shim.Run._step, shim.carry = listening, carried  # type: ignore[method-assign]
+    swap(shim.Run, "_step", listening)
+    swap(shim, "carry", carried)
 
 
 @bug(SHIM)
@@ -411,7 +417,7 @@ def exit_not_written() -> None:
     """The end is told to a living engine only."""
     from jostle.backends import shim
 
-    shim.write_exit = lambda *_: None
+    swap(shim, "write_exit", lambda *_: b"")
 
 
 def main() -> int:

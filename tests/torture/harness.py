@@ -38,11 +38,11 @@ SOURCE = os.path.dirname(os.path.abspath(client.__file__))
 CARDS, CARD_MIB = 4, 24 * 1024
 SPEC = f"sim:{CARDS}x24"
 BACKLOG = 14  # jobs unfinished at most, so that ends and starts happen in every cycle
-STALLED_AFTER = 4.0
+STALLED_AFTER = 5.0
 PATIENCE = 60.0
+LONG = 6.0  # how long a job runs that is to be cancelled
 
 _PR_SET_CHILD_SUBREAPER = 36
-REHEARSED = {"shim.before_lock": 2}  # a spare passes it once before it has a run
 LOSES_THE_EXIT = ("shim.after_claim", "shim.before_exit_write", "shim.before_exit_rename")
 PREPARED = {"engine.before_void": "engine.before_spawn=kill@1"}  # what must have happened for it to be reached
 AT_START = ("engine.adopting", "engine.recovered", "engine.before_void", "store.mid_migration")
@@ -88,9 +88,10 @@ class Engine:
         try:
             with launched(self.bug):
                 client.start_engine(self.home, gpus=SPEC, permanent=True)
-        except JostleError:
+        except JostleError as e:
             if not armed:
-                raise
+                with open(f"{self.home}/engine.log", errors="replace") as f:
+                    raise AssertionError(f"{e}\n{f.read()[-3000:]}") from e
         finally:
             os.environ["JOSTLE_FAILPOINTS"] = ""
         with open(f"{self.home}/engine.lock") as f:
@@ -192,7 +193,7 @@ class Torture:
             elif kind == 8:
                 job.flags = ("child",)
             elif kind == 9 and not any("long" in w.flags and not w.cancel_asked for w in self.case.wanted.values()):
-                job.seconds, job.flags = 8.0, ("long",)  # one that is to be cancelled
+                job.seconds, job.flags = LONG, ("long",)  # one that is to be cancelled
             elif kind == 10 and jobs:
                 job.needs = (jobs[-1].key,)
             elif kind == 11:
@@ -283,19 +284,39 @@ class Torture:
             self._work_until_gone(to, 5.0)
             timer.join()
             name = "random" if fuse else "just started"
-        reached = self.engine.gone(5.0 if to is None else 0.0)
-        if not reached:
-            self.missed[name] += 1
-            name = "random"
+        self._die(to, name)
+
+    def cancel_cycle(self, armed: str) -> None:
+        """A running job is cancelled, and the engine dies while it sees to that: what was acknowledged must come about."""
+        self.reap()
+        to = self.engine.start()
+        assert to is not None
+        self.serial += 1
+        job = Wanted(key=f"j{self.serial}", gpus=0, seconds=LONG, flags=("long",))
+        self.submit(to, self.case, [job])
+        until(lambda: job.id in {r["job"] for r in self._runs_since(0) if r["state"] == "running"}, 5.0)
+        self._die(to, "random")
+        to = self.engine.start(armed)
+        if to is not None:
+            with contextlib.suppress(Lost):
+                self.cancel(to, job, now=False)
+        self._die(to, "cancel, " + armed.partition("=")[0], within=0.5)
+
+    def _die(self, to: Client | None, phase: str, within: float = 0.0) -> None:
+        """Kills the engine unless it is dead already, and sees how it ended."""
+        if not self.engine.gone(5.0 if to is None else within):
+            if phase not in ("random", "just started"):
+                self.missed[phase] += 1
+                phase = "random"
             self.engine.kill()
         if to is not None:
             to.close()
         ended_by = self.engine.ended_by()
         if ended_by != signal.SIGKILL:
-            self.violations.append(Violation("engine", f"it ended by itself ({ended_by}) in phase {name}: see its log"))
-        self.kills[name] += 1
+            self.violations.append(Violation("engine", f"it ended by itself ({ended_by}) in phase {phase}: see its log"))
+        self.kills[phase] += 1
         self.violations += evidence.note_finals(self.case) if os.path.exists(f"{self.engine.home}/jostle.db") else []
-        self.say(f"kill {sum(self.kills.values())}: {name}, {len(self.unfinished())} jobs open")
+        self.say(f"kill {sum(self.kills.values())}: {phase}, {len(self.unfinished())} jobs open")
 
     def _work_until_gone(self, to: Client, within: float) -> None:
         end = time.monotonic() + within
@@ -379,7 +400,10 @@ class Torture:
         """All the cycles of the plan (a failpoint's text each, or "" for a random moment), the drain and the checks."""
         self.open()
         for k, armed in enumerate(plan):
-            self.cycle(armed)
+            if armed.startswith("cancel:"):
+                self.cancel_cycle(armed.removeprefix("cancel:"))
+            else:
+                self.cycle(armed)
             if shims and k % 25 == 24:
                 self.kill_a_shim()
         self.drain()
@@ -402,10 +426,10 @@ class Torture:
             busy = sum(hello["counts"].get(s, 0) for s in ("starting", "running", "stopping"))
             if not busy and not hello["counts"].get("queued", 0):
                 break
-            if hello["seq"] != last or busy:
+            if hello["seq"] != last:
                 quiet_since, last = time.monotonic(), hello["seq"]
-            if time.monotonic() - quiet_since > STALLED_AFTER:
-                break  # nothing runs and nothing happens: what is queued now is lost
+            if time.monotonic() - quiet_since > STALLED_AFTER + (LONG if busy else 0):
+                break  # nothing happens any more: what has not ended by now is lost
             time.sleep(0.02)
         assert self.near_client is not None
         near = self.near_client
@@ -476,6 +500,8 @@ def plan_of(kills: int, rng: random.Random, only: list[str] | None = None, point
     names = only if only is not None else failpoints() if points else []
     if "store.mid_migration" in names:
         plan.append("store.mid_migration=kill")
+    if names and only is None:
+        plan += ["cancel:store.before_commit=kill@3", "cancel:store.after_commit=kill@2", "cancel:store.after_commit=kill@3"]
     rest = [n for n in names if n != "store.mid_migration"]
     while rest and len(plan) < kills:
         rng.shuffle(rest)
@@ -495,7 +521,7 @@ def _steps(name: str, rng: random.Random) -> list[str]:
     if name in AT_START:
         again = rng.choice(AT_START[:2])
         return [*(steps or [""]), f"{name}=kill@1", f"{again}=kill@1"]
-    nth = REHEARSED.get(name, 1 if name.startswith("shim.") else rng.randint(1, 3))
+    nth = 1 if name.startswith("shim.") else rng.randint(1, 3)
     return [*steps, f"{name}=kill@{nth}"]
 
 

@@ -408,22 +408,27 @@ class Local:
 
     def signal(self, run: RunId, *, kill: bool) -> None:
         """Asks the shim to end its run; without one, signals the run's processes (kill=True is then the caller's)."""
-        known = self._runs.get(run)
         claim = self._dir(run).claim()
-        if claim is not None and not claim.void:
-            if claim.boot != self._boot:
-                return
-            who: tuple[int, int] | None = (claim.pid, claim.ticks)
-        else:
-            who = known.shim if known is not None else None
+        who = self._shim(run, claim)
         if who is not None and self._signal_shim(*who, signal.SIGUSR1 if kill else signal.SIGTERM):
             return
-        if claim is None or claim.void:
+        if claim is None or claim.void or claim.boot != self._boot:
             return
         for pid, ticks in process.members(claim.uni_id):
             proof = partial(process.is_member, ticks=ticks, uni_id=claim.uni_id)
             process.signal_proven(pid, signal.SIGKILL if kill else signal.SIGTERM, proof)
             process.signal_proven(pid, signal.SIGCONT, proof)
+
+    def _shim(self, run: RunId, claim: RunClaim | None) -> tuple[int, int] | None:
+        """The process that carries this very run now; a living shim may have gone on to another."""
+        known = self._runs.get(run)
+        if known is not None and known.sock is not None:
+            return known.shim if known.ended is None else None
+        if claim is None:
+            return known.shim if known is not None else None  # adopted on its way to the claim
+        if claim.void or claim.boot != self._boot or not self._dir(run).locked(claim, self._boot):
+            return None
+        return claim.pid, claim.ticks
 
     def _signal_shim(self, pid: int, ticks: int, number: int) -> bool:
         def proof(pid: int) -> bool:

@@ -77,7 +77,9 @@ def add(args: Namespace, desk: Desk) -> int:
         "jobs": [job_of(args, desk)],
         "once": None,
     }
-    answer = desk.client().call("submit", **request)
+    client = desk.client()
+    answer = client.call("submit", **request)
+    client.close()
     desk.put(str(answer["ids"][0]))
     return 0
 

@@ -25,8 +25,8 @@ WORLD = {
     "gpus": {"count": 4, "total": "24GiB", "name": "RTX 4090"},
     "runs": {"ramp": 0.8, "use": 0.85, "utilization": 96},
     "strangers": [
-        {"user": "alice", "gpu": 1, "from": 0, "to": 7, "used": "18GiB", "utilization": 88},
-        {"user": "bob", "gpu": 0, "from": 5.5, "to": 13, "used": "11GiB", "ramp": 1, "utilization": 70},
+        {"user": "alice", "gpu": 1, "from": 0, "to": 5, "used": "18GiB", "utilization": 88},
+        {"user": "bob", "gpu": 1, "from": 8, "to": 12, "used": "11GiB", "utilization": 70},
         {"user": "carol", "gpu": 0, "from": 0, "used": "300MiB", "utilization": 0},
     ],
 }
@@ -112,7 +112,7 @@ def screen(gpus: list[dict[str, Any]], rows: list[dict[str, Any]], reasons: dict
     names = {row["id"]: row["name"] for row in rows}
     lines = [""]
     for g in gpus:
-        lines.append(render.cut(card(g, names, desk), desk.width + 20))
+        lines.append(card(g, names, desk))
     lines.append("")
     for queue in ("cifar", "svhn", None):
         mine = "  ".join(piece(row, desk) for row in rows if row["queue"] == queue)
@@ -128,7 +128,7 @@ def card(g: dict[str, Any], names: dict[int, str], desk: Desk) -> str:
     bar = render.paint("█" * full, "blue" if g["runs"] else "magenta", desk.colours) + "░" * (20 - full)
     mine = ", ".join(names.get(int(run.partition(".")[0]), run) for run in g["runs"])
     others = ", ".join(f"{h['user']} {(h['used_mib'] or 0) / 1024:.1f}G" for h in g["holders"] if h["run"] is None)
-    who = render.paint(mine, "green", desk.colours) + (f"  ({others})" if mine and others else others)
+    who = render.paint(mine, "green", desk.colours) + f"  ({others})" * bool(others) if mine else others
     return f"GPU {g['index']}  {bar}  {g['used_mib'] / 1024:4.1f}/{g['total_mib'] / 1024:.0f} GiB  {who or 'free'}"
 
 

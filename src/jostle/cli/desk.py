@@ -39,6 +39,10 @@ class Desk:
             self._reader = Reader(self.home)
         return self._reader
 
+    def close(self) -> None:
+        if self._reader is not None and self._reader.db is not None:
+            self._reader.db.close()
+
     def client(self, *, start: bool = True, gpus: str | None = None) -> Client:
         from jostle.client import connect
 

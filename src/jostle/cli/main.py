@@ -71,7 +71,11 @@ def _verb(verb: str, argv: list[str]) -> int:
     from jostle.cli.desk import Desk
     from jostle.cli.parse import options, parser
 
-    return int(options(verb)[1](parser(verb).parse_args(argv), Desk()))
+    desk = Desk()
+    try:
+        return int(options(verb)[1](parser(verb).parse_args(argv), desk))
+    finally:
+        desk.close()
 
 
 def _unknown(verb: str) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-COLOURS = {"red": "31", "green": "32", "yellow": "33", "blue": "34", "cyan": "36", "dim": "2", "bold": "1"}
+COLOURS = {"magenta": "35", "red": "31", "green": "32", "yellow": "33", "blue": "34", "cyan": "36", "dim": "2", "bold": "1"}
 OF_STATE = {
     "queued": "dim", "starting": "cyan", "running": "blue", "stopping": "yellow", "succeeded": "green", "failed": "red",
     "cancelled": "yellow", "skipped": "yellow", "ok": "green", "warn": "yellow", "bad": "red", "held": "dim",

@@ -94,7 +94,7 @@ def _own_process(card: Card, policy: Policy) -> Refusal | None:
     if policy.own_processes == "ignore":
         return None
     for h in courtesy.by_hand(policy, card):
-        return no(card, "own_process", pid=h.pid, name=h.name or "?", used_mib=h.used_mib or 0)
+        return no(card, "own_process", pid=h.pid, name=h.name or "unnamed", used_mib=h.used_mib or 0)
     return None
 
 
@@ -118,7 +118,7 @@ def _stranger(card: Card, policy: Policy) -> Refusal | None:
 
 
 def _named(card: Card, holder: Holder, used: int) -> Refusal:
-    user = holder.user or ("?" if holder.uid is None else f"uid {holder.uid}")
+    user = holder.user or ("unknown" if holder.uid is None else f"uid {holder.uid}")
     return no(card, "stranger", user=user, pid=holder.pid, used_mib=used)
 
 

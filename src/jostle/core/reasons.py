@@ -111,7 +111,7 @@ def _if(value: Any, words: str) -> str:
 
 
 def _request(mib: Any, at: int) -> str:
-    return ("整张卡" if at else "a whole card") if mib is None else _gib("", mib) if not at else f" {_gib('', mib)} "
+    return ("整张卡" if at else "a whole card") if mib is None else _gib("", mib)
 
 
 def _jobs(jobs: Iterable[Any], at: int) -> str:

@@ -78,15 +78,15 @@ TEXTS: dict[str, tuple[str, str]] = {
     "oom_squeezed": (
         "It ran out of GPU memory though it used only {peak_mib} of {asked}: a neighbour took the rest. "
         "It is tried again with the same request on another card.",
-        "显存不足，但它只用了 {asked}中的 {peak_mib}：其余被同卡的其他进程占用。将以同样的要求换一张卡重试。",
+        "显存不足，但它只用了 {asked} 中的 {peak_mib}：其余被同卡的其他进程占用。将以同样的要求换一张卡重试。",
     ),
     "oom_raised": (
         "It ran out of GPU memory: it used {peak_mib} and had asked for {asked}. It is tried again with {next}.",
-        "显存不足：用了 {peak_mib}，原先要求{asked}。将以{next}重试。",
+        "显存不足：用了 {peak_mib}，原先要求 {asked}。将以 {next} 重试。",
     ),
     "oom_larger_card": (
         "It ran out of GPU memory on a whole card. It is tried again on a larger one (at least {next}).",
-        "整张卡的显存也不够。将在更大的卡上重试（至少{next}）。",
+        "整张卡的显存也不够。将在更大的卡上重试（至少 {next}）。",
     ),
     # why it is over
     "oom_beyond_any_card": (

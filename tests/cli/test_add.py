@@ -1,0 +1,123 @@
+"""`add`: what is submitted for what was typed."""
+
+import os
+
+import pytest
+
+from jostle.cli import context
+
+
+@pytest.fixture
+def added(jostle, engine):
+    engine.answers["submit"] = {"batch": 1, "ids": [12, 12], "count": 1}
+
+    def added(*argv):
+        code, out, err = jostle("add", *argv)
+        assert (code, out) == (0, "12\n"), err
+        return engine.asked("submit")[-1]
+
+    return added
+
+
+def test_arguments_are_executed_as_they_are(added):
+    job = added("--", "python", "train.py", "--x", "a b; rm -rf $HOME")["jobs"][0]
+    assert job["commands"] == [["python", "train.py", "--x", "a b; rm -rf $HOME"]]
+    assert job["workdir"] == os.getcwd() and job["gpus"] == [1, 1] and job["memory_mib"] is None and job["retry"] is None
+
+
+def test_one_text_with_shell_characters_is_given_to_bash(added):
+    assert added("--", "echo a && echo b")["jobs"][0]["commands"] == ["echo a && echo b"]
+    assert added("--", "./train.sh")["jobs"][0]["commands"] == [["./train.sh"]]
+
+
+def test_options_of_the_command_are_not_ours(added):
+    assert added("-g", "2", "--", "ls", "-g", "--json")["jobs"][0]["commands"] == [["ls", "-g", "--json"]]
+
+
+def test_every_option_reaches_the_job(added, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("FROM_HERE", "yes")
+    job = added(
+        "-g",
+        "1-4",
+        "-m",
+        "20GiB",
+        "-q",
+        "q",
+        "-n",
+        "name",
+        "--after",
+        "3,5",
+        "--after-any",
+        "4",
+        "-p",
+        "-2",
+        "--time-limit",
+        "2h",
+        "--retry",
+        "3",
+        "--share",
+        "--hold",
+        "--log",
+        "out.log",
+        "--workdir",
+        "sub",
+        "-e",
+        "A=1=2",
+        "-e",
+        "FROM_HERE",
+        "--tag",
+        "x",
+        "--",
+        "true",
+    )["jobs"][0]
+    assert job["gpus"] == [1, 4] and job["memory_mib"] == 20480 and job["queue"] == "q" and job["name"] == "name"
+    assert job["needs"] == [["job", 3, False], ["job", 5, False], ["job", 4, True]]
+    assert (job["priority"], job["time_limit"], job["share"], job["intent"]) == (-2, 7200.0, True, "hold")
+    assert job["retry"] == {"max": 3, "backoff_after": 3, "backoff": 600.0}
+    assert job["log"] == str(tmp_path / "out.log") and job["workdir"] == str(tmp_path / "sub")
+    assert job["env"] == {"A": "1=2", "FROM_HERE": "yes"} and job["tags"] == ["x"]
+
+
+@pytest.mark.parametrize(
+    ("argv", "words"),
+    [
+        (["-g", "x", "--", "true"], "a count of GPUs"),
+        (["-m", "lots", "--", "true"], "a size such as"),
+        (["--", ""], "is empty"),
+        (["--share", "--", "true"], "--share needs -m"),
+        (["-e", "=x", "--", "true"], "without ="),
+        (["-n", "", "--", "true"], "not empty"),
+        (["--begin", "soon", "--", "true"], "a time such as"),
+        (["--after", "1e3", "--", "true"], "is no job id"),
+        ([], "COMMAND"),
+        (["--retry", "-1", "--", "true"], "unlimited"),
+        (["-n", "a\nb", "--", "true"], "one line"),
+        (["--", " "], "not empty"),
+    ],
+)
+def test_bad_input_is_a_usage_error_and_nothing_is_sent(jostle, engine, store, argv, words):
+    store(rows=5)
+    code, out, err = jostle("add", *argv)
+    assert (code, out) == (2, "") and words in err
+    assert engine.asked("submit") == []
+
+
+def test_the_environment_goes_along_without_the_terminals(added, monkeypatch):
+    monkeypatch.setenv("MY_VAR", "1")
+    for name in ("TERM", "SSH_CLIENT", "TMUX_PANE", "DISPLAY", "LS_COLORS"):
+        monkeypatch.setenv(name, "x")
+    request = added("--", "true")["context"]
+    assert request["env"]["MY_VAR"] == "1" and "PATH" in request["env"]
+    assert not {"TERM", "SSH_CLIENT", "TMUX_PANE", "DISPLAY", "LS_COLORS"} & set(request["env"])
+    assert request["limits"]["nofile"][0] > 0 and 0 <= request["umask"] <= 0o777
+
+
+def test_a_job_that_submits_a_job_does_not_pass_on_its_cards():
+    inside = {"JOSTLE_UNI_ID": "x", "CUDA_VISIBLE_DEVICES": "3", "JOSTLE_HOME": "/h", "A": "1"}
+    assert context.environment(inside) == {"JOSTLE_HOME": "/h", "A": "1"}
+    assert context.environment({"CUDA_VISIBLE_DEVICES": "3"}) == {"CUDA_VISIBLE_DEVICES": "3"}
+
+
+def test_single_commands_join_one_standing_batch(added):
+    assert added("--", "true")["batch"] == {"key": "add", "name": "add", "join": True, "owner": None, "policy": {}}

@@ -1,0 +1,99 @@
+"""Intents: what is asked of the engine for what was typed."""
+
+import time
+
+import pytest
+
+
+@pytest.fixture
+def intent(jostle, engine):
+    engine.answers["intent"] = lambda request: {
+        "done": request["ids"],
+        "refused": [],
+        "new": {str(i): i + 100 for i in request["ids"]},
+    }
+
+    def intent(*argv):
+        code, out, err = jostle(*argv)
+        return code, out, err, (engine.asked("intent") or [None])[-1]
+
+    return intent
+
+
+def test_cancel_names_the_jobs(intent):
+    code, _, err, request = intent("cancel", "3", "5,6", "--now")
+    assert code == 0 and "cancelled: 3 jobs (3, 5, 6)" in err
+    assert (request["do"], request["ids"], request["now"]) == ("cancel", [3, 5, 6], True)
+
+
+def test_all_means_the_unfinished_to_cancel_and_the_failed_to_retry(intent, store):
+    waiting, failed = store(), store(state="failed", ended_at=time.time())
+    assert intent("cancel", "all")[3]["ids"] == [waiting]
+    assert intent("retry", "all")[3]["ids"] == [failed]
+
+
+def test_unhold_all_means_the_held(intent, store):
+    store()
+    held = store(intent="hold")
+    assert intent("unhold", "all")[3]["ids"] == [held]
+
+
+def test_nothing_to_do_starts_no_engine(jostle, home):
+    assert jostle("cancel", "all") == (0, "", "nothing to do: no job is meant\n")
+    assert not (home / "engine.lock").exists()
+
+
+def test_retry_prints_the_new_ids(intent):
+    assert intent("retry", "3", "4")[1] == "103\n104\n"
+
+
+def test_a_refusal_is_told_and_is_a_failure(jostle, engine):
+    engine.answers["intent"] = {"done": [], "refused": [[3, "job 3 is failed: it is final"]], "new": {}}
+    assert jostle("hold", 3) == (1, "", "jostle: job 3 is failed: it is final\n")
+
+
+@pytest.mark.parametrize(
+    ("argv", "to"),
+    [
+        (("3", "first"), "first"),
+        (("3", "last"), "last"),
+        (("3", "before", "9"), {"before": 9}),
+        (("3", "after", "9"), {"after": 9}),
+    ],
+)
+def test_move_says_where_to(intent, argv, to):
+    assert intent("move", *argv)[3]["to"] == to
+
+
+@pytest.mark.parametrize("argv", [("3",), ("3", "first", "4"), ("3", "before"), ("3", "up"), ("1-3", "first")])
+def test_a_move_to_nowhere_is_a_usage_error(intent, store, argv):
+    store(rows=5)
+    assert intent("move", *argv)[0] == 2
+
+
+def test_set_reads_units(intent):
+    request = intent("set", "3", "priority=5", "memory=24GiB", "gpus=1-2", "time_limit=none", "tags=a,b", "share=true")[3]
+    assert request["values"] == {
+        "priority": 5,
+        "memory_mib": 24576,
+        "gpus": [1, 2],
+        "time_limit": None,
+        "tags": ["a", "b"],
+        "share": True,
+    }
+
+
+@pytest.mark.parametrize(
+    ("argv", "words"),
+    [
+        (("3", "priorty=5"), "expected priority"),
+        (("3", "memory=lots"), "a size"),
+        (("3",), "key=value"),
+        (("priority=5",), "ids"),
+        (("3", "name=none", "x=1"), "no setting"),
+        (("3", "share=yes"), "true, false"),
+    ],
+)
+def test_a_bad_setting_is_a_usage_error(intent, argv, words):
+    code, _, err, request = intent("set", *argv)
+    assert code == 2 and words in err and request is None

@@ -1,0 +1,183 @@
+"""`run` and `wait`: attached clients, against an engine that is a script."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from jostle.cli.progress import Progress
+from tests.cli.conftest import event
+
+JOBS = "jobs:\n  - {name: a, run: x}\n  - {name: b, run: y}\n"
+
+
+@pytest.fixture
+def file(tmp_path):
+    path = tmp_path / "jobs.yaml"
+    path.write_text(JOBS)
+    return path
+
+
+def started(home, *argv):
+    env = {**os.environ, "JOSTLE_HOME": str(home), "PYTHONUNBUFFERED": "1"}
+    return subprocess.Popen([sys.executable, "-m", "jostle", *map(str, argv)], env=env, stdout=-1, stderr=-1, text=True)
+
+
+def ran(home, *argv):
+    child = started(home, *argv)
+    out, err = child.communicate(timeout=60)
+    return child.returncode, out, err
+
+
+def submits(engine):
+    engine.answers["submit"] = {"batch": 1, "ids": [1, 2], "count": 2}
+    engine.answers["intent"] = {"done": [], "refused": [], "new": {}}
+    return engine
+
+
+STORY = [
+    event(1, "starting", 1, gpus=[0, 1]),
+    event(2, "running", 1),
+    event(3, "starting", 2, gpus=[]),
+    event(4, "succeeded", 1, exit_code=0),
+    event(5, "succeeded", 2, exit_code=0),
+]
+
+
+def test_a_run_ends_with_its_batch_and_tells_its_story(home, engine, file):
+    submits(engine).events = STORY
+    code, out, err = ran(home, "run", file)
+    assert code == 0, err
+    assert [line.split(" ", 1)[1] for line in out.splitlines()] == [
+        "started    1 a on GPU 0,1",
+        "started    2 b",
+        "succeeded  1 a after 3.0s",
+        "succeeded  2 b after 2.0s",
+    ]
+    assert "batch 1: 2 succeeded" in err
+    request = engine.asked("submit")[0]
+    assert request["batch"]["key"] == f"run:{file}" and request["batch"]["owner"][0] > 1 and len(request["once"]) == 32
+
+
+def test_a_failure_is_exit_code_1_and_says_why(home, engine, file):
+    submits(engine).events = [*STORY[:4], event(5, "failed", 2, exit_code=3, error_type="exit_code_3")]
+    code, out, _ = ran(home, "run", file)
+    assert code == 1 and "failed     2 b after 2.0s: exit_code_3" in out
+
+
+def test_json_is_one_event_a_line_and_a_summary(home, engine, file):
+    submits(engine).events = STORY
+    code, out, _ = ran(home, "run", "--json", file)
+    *events, last = map(json.loads, out.splitlines())
+    assert (code, events, last) == (0, STORY, {"schema": 1, "batch": 1, "ok": True, "counts": {"succeeded": 2}})
+
+
+def test_a_lost_engine_is_found_again_and_nothing_is_told_twice(home, engine, file):
+    submits(engine).events = [*STORY[:2], "hang up", *STORY[2:]]
+    code, out, err = ran(home, "run", file)
+    assert code == 0 and "connecting again" in err and out.count("started    1 a") == 1
+    assert [r["after"] for r in engine.asked("subscribe")] == [0, 2]
+
+
+def test_an_unfinished_batch_of_the_same_file_is_attached_to(home, engine, file, store):
+    first = store(rows=2)
+    store.store.db.execute("UPDATE batch SET key = ?", (f"run:{file}",))
+    submits(engine).events = [event(100, "succeeded", first), event(101, "succeeded", first + 1)]
+    code, _, err = ran(home, "run", file)
+    assert code == 0 and "attached to it again" in err and engine.asked("submit") == []
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_cancels_the_batch(home, engine, file, number):
+    submits(engine).events = [*STORY[:2], "wait", event(3, "cancelled", 1), event(4, "cancelled", 2)]
+    child = started(home, "run", file)
+    assert child.stdout.readline().endswith("started    1 a on GPU 0,1\n")
+    child.send_signal(number)
+    _, err = child.communicate(timeout=60)
+    assert child.returncode == 130 and "cancelling the batch" in err and "2 cancelled" in err
+    assert [(r["batch"], r["now"]) for r in engine.asked("intent")] == [(1, False)]
+
+
+def test_a_second_signal_cancels_at_once(home, engine, file):
+    submits(engine).events = [*STORY[:2]]
+    engine._stream = lambda f, request: (
+        f.write(b'{"ok": true}\n' + json.dumps(STORY[0]).encode() + b"\n"),
+        f.flush(),
+        time.sleep(3),
+    )
+    child = started(home, "run", file)
+    child.stdout.readline()
+    for count in (1, 2):
+        child.send_signal(signal.SIGINT)
+        deadline = time.monotonic() + 20
+        while len(engine.asked("intent")) < count and time.monotonic() < deadline:
+            time.sleep(0.01)
+    child.send_signal(signal.SIGINT)
+    child.communicate(timeout=60)
+    assert [r["now"] for r in engine.asked("intent")] == [False, True] and child.returncode == 130
+
+
+def test_detached_it_prints_the_ids_and_leaves(home, engine, file):
+    submits(engine)
+    assert ran(home, "run", "-d", file)[:2] == (0, "1-2\n")
+    assert engine.asked("submit")[0]["batch"]["owner"] is None and engine.asked("subscribe") == []
+
+
+def test_a_bad_file_queues_nothing(home, engine, tmp_path):
+    path = tmp_path / "bad.yaml"
+    path.write_text("jobs:\n  - run: x\n    gpus: many\n")
+    code, out, err = ran(home, "run", path)
+    assert (code, out) == (6, "") and err.startswith(f"{path}:3: gpus: ") and engine.requests == []
+
+
+def test_wait_says_whether_all_succeeded(home, engine, store):
+    first = store(rows=2)
+    engine.events = [event(90, "succeeded", first), event(91, "failed", first + 1)]
+    assert ran(home, "wait", first)[0] == 0
+    code, _, err = ran(home, "wait")
+    assert code == 1 and f"job {first + 1} failed" in err
+
+
+def test_wait_for_what_has_ended_does_not_wait(home, store):
+    id = store(state="succeeded", ended_at=1.0)
+    assert ran(home, "wait", id)[0] == 0
+
+
+def test_wait_gives_up_in_time(home, engine, store):
+    store()
+    engine._stream = lambda f, request: (f.write(b'{"ok": true}\n'), f.flush(), time.sleep(3))
+    code, _, err = ran(home, "wait", "--timeout", "0.3s")
+    assert code == 124 and "1 job not finished" in err
+
+
+def test_wait_for_an_unknown_job_is_not_found(home, store):
+    store()
+    assert ran(home, "wait", "99")[0] == 4
+
+
+def row(id, state="queued", **more):
+    return {"id": id, "name": f"n{id}", "state": state, "gpus": [], "started_at": None, **more}
+
+
+def test_a_retry_is_told_and_its_job_waits_again():
+    progress = Progress([row(1)])
+    progress.take(event(1, "starting", 1, gpus=[0]))
+    assert progress.take(event(2, "requeued", 1, error_type="oom")) == "again      1 n1: oom"
+    assert progress.states[1] == "queued" and not progress.over
+    assert progress.take(event(3, "starting", 1, run=2, gpus=[1])) == "started    1 n1 on GPU 1 (try 2)"
+
+
+def test_events_of_other_batches_and_replays_change_nothing():
+    progress = Progress([row(1, "succeeded")])
+    assert progress.take(event(1, "failed", 1)) is not None and progress.succeeded
+    assert progress.take(event(2, "starting", 77, gpus=[])) is None and progress.over
+
+
+def test_the_live_view_fits_its_screen():
+    progress = Progress([row(k, "running", started_at=0.0) for k in range(30)] + [row(99)])
+    lines = progress.view(10.0, columns=40, rows=8, waiting="next: " + "x" * 100)
+    assert len(lines) <= 8 and all(len(line) < 40 for line in lines) and "30 running, 1 queued" in lines[0]

@@ -1,0 +1,160 @@
+"""doctor, clean, burn, completion."""
+
+import fcntl
+import json
+import os
+import shutil
+import sqlite3
+import subprocess
+import sys
+import time
+
+import pytest
+
+from jostle.cli import completion, doctor
+from jostle.store import salvage
+from jostle.store.reads import Reader
+
+
+def checks(jostle):
+    code, out, _ = jostle("doctor", "--json")
+    return code, {check["name"]: check for check in json.loads(out)["checks"]}
+
+
+@pytest.fixture(autouse=True)
+def simulated(monkeypatch):
+    monkeypatch.setenv("JOSTLE_GPUS_SPEC", "sim:2x8")
+
+
+def test_a_healthy_home_has_nothing_bad(jostle, store):
+    store()
+    code, found = checks(jostle)
+    assert code == 0 and set(found) == set(doctor.CHECKS)
+    assert found["database"]["verdict"] == "ok" and found["gpus"]["found"].startswith("2 GPUs by sim:2x8")
+
+
+def damage(home, store):
+    """Overwrites pages in the middle of the file, as a bad disk would."""
+    store(rows=3000)
+    store.store.db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    store.store.db.close()
+    path = home / "jostle.db"
+    size = path.stat().st_size
+    with open(path, "r+b") as f:
+        f.seek(size // 2 // 4096 * 4096)
+        f.write(os.urandom(8 * 4096))
+
+
+def test_a_damaged_database_is_found_and_salvaged(jostle, home, store):
+    damage(home, store)
+    before = (home / "jostle.db").read_bytes()
+    code, found = checks(jostle)
+    assert code == 1 and found["database"]["verdict"] == "bad" and "--salvage" in found["database"]["advice"]
+    code, _out, err = jostle("doctor", "--salvage")
+    assert code == 0 and "written to" in err
+    new = next(home.glob("jostle.db.salvaged-*"))
+    assert (home / "jostle.db").read_bytes() == before and new.stat().st_mode & 0o777 == 0o600
+    db = sqlite3.connect(new)
+    saved = db.execute("SELECT count(*) FROM job").fetchone()[0]
+    db.close()
+    assert 1000 < saved <= 3000 and salvage.complaints(str(new)) == []
+
+
+def test_all_of_a_sound_database_is_salvaged(jostle, home, store):
+    store(rows=50, queue="q")
+    assert jostle("doctor", "--salvage")[0] == 0
+    new = next(home.glob("jostle.db.salvaged-*"))
+    os.rename(new, home / "copy.db")
+    assert sqlite3.connect(home / "copy.db").execute("SELECT count(*) FROM job").fetchone() == (50,)
+    assert len(Reader(str(home)).jobs()) == 50
+
+
+def test_a_file_that_is_no_database_is_bad_and_no_crash(jostle, home):
+    (home / "jostle.db").write_bytes(b"not a database at all" * 500)
+    os.chmod(home / "jostle.db", 0o600)
+    code, found = checks(jostle)
+    assert code == 1 and found["database"]["verdict"] == "bad"
+
+
+def test_a_check_that_fails_is_a_finding():
+    def broken(desk):
+        raise RuntimeError("boom")
+
+    assert doctor.looked(broken, None)[:2] == ("bad", "the check itself failed: RuntimeError: boom")
+
+
+@pytest.fixture
+def runs(home, store):
+    """Run directories of: an old job, a new one, an unfinished one, one unknown to the store, and something else."""
+    old = store(state="succeeded", ended_at=time.time() - 40 * 86400)
+    new = store(state="succeeded", ended_at=time.time() - 5)
+    unfinished = store(state="running")
+    names = [f"{old}.1", f"{old}.2", f"{new}.1", f"{unfinished}.1", "999.1", "notes"]
+    for name in names:
+        (home / "runs" / name).mkdir(parents=True)
+        (home / "runs" / name / "lock").touch()
+        (home / "runs" / name / "log").write_text("x" * 5000)
+    return names
+
+
+def test_clean_removes_only_what_old_finished_jobs_left(jostle, home, runs):
+    _, _, err = jostle("clean", "--dry-run")
+    assert err.startswith("2 run directories") and len(os.listdir(home / "runs")) == 6
+    assert jostle("clean")[0] == 0
+    assert sorted(os.listdir(home / "runs")) == sorted(runs[2:])
+
+
+def test_clean_leaves_what_a_process_still_holds(jostle, home, runs):
+    with open(home / "runs" / runs[0] / "lock") as f:
+        fcntl.flock(f, fcntl.LOCK_EX)
+        assert "still held" in jostle("clean")[2]
+    assert (home / "runs" / runs[0]).exists() and not (home / "runs" / runs[1]).exists()
+
+
+def test_clean_does_not_follow_links(jostle, home, runs, tmp_path):
+    (tmp_path / "mine").write_text("keep")
+    os.symlink(tmp_path, home / "runs" / runs[0] / "link")
+    jostle("clean")
+    assert (tmp_path / "mine").read_text() == "keep" and not (home / "runs" / runs[0]).exists()
+
+
+def test_burn_says_in_the_simulated_world_what_it_holds_and_takes_it_back(home, tmp_path):
+    env = {**os.environ, "JOSTLE_SIM_DIR": str(tmp_path), "CUDA_VISIBLE_DEVICES": "1,3"}
+    child = subprocess.Popen([sys.executable, "-m", "jostle", "burn", "60", "700"], env=env, stderr=subprocess.DEVNULL)
+    use = tmp_path / "use" / str(child.pid)
+    deadline = time.monotonic() + 20
+    while not use.exists() and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert use.read_text() == "1 700 50\n3 700 50\n"
+    child.terminate()
+    assert child.wait(20) == 143 and not use.exists()
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_completion_knows_every_verb_and_option(jostle, shell):
+    code, out, _ = jostle("completion", shell)
+    assert code == 0 and all(verb in out for verb in completion.VERBS)
+    assert ("-l stop-jobs" if shell == "fish" else "--stop-jobs") in out
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_completion_is_good_shell(jostle, tmp_path, shell):
+    if shutil.which(shell) is None:
+        pytest.skip(f"no {shell} here")
+    path = tmp_path / "script"
+    path.write_text(jostle("completion", shell)[1])
+    done = subprocess.run([shell, "-n", str(path)], capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_completion_offers_ids_in_bash(jostle, tmp_path, home, store):
+    store(rows=3)
+    script = tmp_path / "script"
+    script.write_text(jostle("completion", "bash")[1])
+    shim = tmp_path / "jostle"
+    shim.write_text(f'#!/bin/sh\nexec {sys.executable} -m jostle "$@"\n')
+    shim.chmod(0o755)
+    ask = f"source {script}; COMP_WORDS=(jostle cancel ''); COMP_CWORD=2; _jostle; echo ${{COMPREPLY[@]}}"
+    env = {**os.environ, "JOSTLE_HOME": str(home), "PATH": f"{tmp_path}:{os.environ['PATH']}"}
+    done = subprocess.run(["bash", "-c", ask], capture_output=True, text=True, env=env)
+    assert done.stdout.split() == ["last", "all", "1", "2", "3"], done.stderr

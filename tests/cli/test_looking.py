@@ -1,0 +1,292 @@
+"""The verbs that only look: ps, show, why, status, gpus, logs, validate."""
+
+import json
+import os
+import time
+
+import pytest
+
+from tests.cli.conftest import event
+
+GPU = {
+    "index": 0,
+    "uuid": "GPU-a",
+    "name": "Card",
+    "total_mib": 24576,
+    "used_mib": 4096,
+    "free_mib": 20480,
+    "available_mib": 20480,
+    "utilization": 5,
+    "temperature": 40,
+    "power_w": 60.5,
+    "state": "ok",
+    "error": "",
+    "refusal": None,
+    "excluded": False,
+    "runs": ["7.1"],
+    "holders": [{"pid": 9, "user": "bob", "used_mib": 4096, "name": "python", "run": None}],
+}
+
+
+def ps_json(jostle, *argv):
+    code, out, _ = jostle("ps", "--json", *argv)
+    assert code == 0
+    return json.loads(out)["jobs"]
+
+
+def test_ps_of_nothing_says_so(jostle):
+    assert jostle("ps") == (0, "", "no jobs: `jostle add -- COMMAND` queues one\n")
+
+
+def test_ps_gives_the_contract(jostle, store):
+    store(name="a", queue="q", gpus=[1, 2], memory_mib=100)
+    row = ps_json(jostle)[0]
+    wanted = {
+        "id",
+        "name",
+        "queue",
+        "batch",
+        "state",
+        "intent",
+        "gpus",
+        "gpu_uuids",
+        "attempt",
+        "retries",
+        "exit_code",
+        "error_type",
+        "submitted_at",
+        "started_at",
+        "ended_at",
+        "reason",
+        "commands",
+        "memory_mib",
+        "gpu_request",
+    }
+    assert wanted <= set(row) and row["gpu_request"] == [1, 2] and row["commands"] == ["true"]
+
+
+def test_without_an_engine_waiting_jobs_say_so(jostle, store):
+    store()
+    assert ps_json(jostle)[0]["reason"]["code"] == "no_engine"
+
+
+def test_the_engines_reason_is_shown_for_the_first_of_its_shape(jostle, store, engine):
+    id = store()
+    shape = store.store.db.execute("SELECT shape FROM job WHERE id = ?", (id,)).fetchone()[0]
+    engine.answers["reasons"] = {
+        "shapes": {str(shape): {"code": "gpus", "text": "0 of 2 GPUs fit.", "params": {}, "gpus": []}},
+        "now": 0,
+    }
+    assert "0 of 2 GPUs fit." in jostle("ps")[1]
+
+
+def test_a_job_behind_others_of_its_queue_says_how_many(jostle, store, engine):
+    first = store(rows=3, queue="q")
+    reasons = {row["id"]: row["reason"] for row in ps_json(jostle)}
+    assert reasons[first + 2]["code"] == "behind" and reasons[first + 2]["params"] == {"queue": "q", "ahead": 2, "head": first}
+
+
+def test_held_and_blocked_jobs_say_so(jostle, store, engine):
+    held, blocked = store(intent="hold"), store(ready=0)
+    reasons = {row["id"]: row["reason"]["code"] for row in ps_json(jostle)}
+    assert reasons == {held: "held", blocked: "after"}
+
+
+def test_reasons_are_worded_in_the_language_of_the_reader(jostle, store, monkeypatch):
+    store(
+        state="failed",
+        ended_at=time.time(),
+        reason=json.dumps({"code": "time_limit", "params": {"limit_s": 60}, "text": "English"}),
+    )
+    monkeypatch.setenv("JOSTLE_LANG", "zh_CN.UTF-8")
+    assert "时限" in ps_json(jostle)[0]["reason"]["text"]
+    monkeypatch.setenv("JOSTLE_LANG", "en")
+    assert "time limit" in ps_json(jostle)[0]["reason"]["text"]
+
+
+def test_ps_shows_what_ended_lately_and_at_least_ten(jostle, store):
+    old = store(rows=15, state="succeeded", ended_at=time.time() - 90_000)
+    new = store(rows=2, state="failed", ended_at=time.time() - 5)
+    assert [row["id"] for row in ps_json(jostle)] == list(range(new + 2 - 10, new + 2))
+    assert len(ps_json(jostle, "--all")) == 17 and ps_json(jostle, "--state", "failed")[0]["id"] == new > old
+
+
+def test_many_waiting_rows_are_folded_in_the_table_only(jostle, store):
+    store(rows=500)
+    _, out, _ = jostle("ps")
+    assert out.count("\n") == 202 and "and 300 more jobs waiting (201-500)" in out
+    assert len(ps_json(jostle)) == 500 and jostle("ps", "--all")[1].count("\n") == 501
+
+
+def test_hostile_names_are_shown_literally_and_in_one_line(jostle, store):
+    store(name="<b>x</b> ../x -rf 🙂", tags=["y"])
+    _, out, _ = jostle("ps")
+    assert "<b>x</b> ../x -rf 🙂" in out and out.count("\n") == 2
+
+
+@pytest.mark.parametrize("argv", [("--batch", "x"), ("--state", "sleeping"), ("--batch", "-1")])
+def test_bad_filters_are_usage_errors(jostle, argv):
+    assert jostle("ps", *argv)[0] == 2
+
+
+def test_show_gives_job_runs_and_events(jostle, store):
+    id = store(name="x", state="succeeded", ended_at=time.time())
+    code, out, _ = jostle("show", id, "--json")
+    told = json.loads(out)
+    assert code == 0 and told["job"]["id"] == id and told["runs"] == [] and told["events"] == []
+    assert f"job           {id}  x" in jostle("show", id)[1]
+
+
+def test_a_job_that_does_not_exist_is_exit_code_4(jostle, store):
+    store()
+    for verb in ("show", "why", "logs"):
+        code, out, err = jostle(verb, 99)
+        assert (code, out) == (4, "") and "there is no job 99" in err
+
+
+def test_why_lists_each_gpus_refusal(jostle, store, engine):
+    id = store()
+    refusal = {"index": 1, "uuid": "GPU-b", "code": "stranger", "text": "used by bob", "params": {}}
+    engine.answers["why"] = {
+        "job": {},
+        "reason": {"code": "gpus", "text": "0 of 2 fit.", "params": {}, "gpus": [refusal]},
+        "behind": 3,
+    }
+    _, out, _ = jostle("why", id)
+    assert out == f"job {id} (job) is queued: 0 of 2 fit.\n  3 jobs like it come before it\n  GPU 1: used by bob\n"
+    told = json.loads(jostle("why", id, "--json")[1])
+    assert told["reason"]["code"] == "gpus" and told["gpus"] == [refusal] and told["behind"] == 3
+
+
+def test_why_a_job_failed_is_read_from_the_store(jostle, store):
+    id = store(state="failed", ended_at=time.time(), exit_code=3, error_type="exit_code_3")
+    assert "exit_code_3" in jostle("why", id)[1]
+
+
+def test_status_works_with_and_without_an_engine(jostle, home, engine):
+    told = json.loads(jostle("status", "--json")[1])
+    assert (told["running"], told["pid"], told["version"], told["uptime_s"]) == (True, 4711, "0.1.0", 61.0)
+    assert told["paths"]["home"] == str(home) and told["counts"] == {"queued": 2}
+    engine.stop()
+    code, out, _ = jostle("status")
+    assert code == 0 and "none runs" in out
+
+
+def test_gpus_shows_who_holds_what(jostle, engine):
+    engine.answers["gpus"] = {"gpus": [GPU], "spec": "sim", "age_s": 0.1, "error": ""}
+    _, out, _ = jostle("gpus")
+    assert "bob (4 GiB), job 7" in out and out.rstrip().endswith("yes")
+    assert json.loads(jostle("gpus", "--json")[1])["gpus"] == [GPU]
+
+
+def test_gpus_can_be_excluded_and_included(jostle, engine):
+    engine.answers["exclude"] = lambda request: {"excluded": request["gpus"] if request["on"] else []}
+    assert jostle("gpus", "--exclude", "1,3")[2] == "excluded: GPU 1,3\n"
+    assert jostle("gpus", "--include", "1")[2] == "no GPU is excluded\n"
+    assert [(r["gpus"], r["on"]) for r in engine.asked("exclude")] == [([1, 3], True), ([1], False)]
+
+
+def test_gpus_without_an_engine_asks_a_probe_of_its_own(jostle, home, monkeypatch):
+    monkeypatch.setenv("JOSTLE_GPUS_SPEC", "sim:2x8")
+    told = json.loads(jostle("gpus", "--json")[1])
+    assert [gpu["total_mib"] for gpu in told["gpus"]] == [8192, 8192] and told["gpus"][0]["holders"] == []
+
+
+@pytest.fixture
+def logged(store, tmp_path):
+    """A job with a run whose log holds these bytes."""
+
+    def logged(data, state="succeeded"):
+        id = store(state=state, attempt=1, ended_at=time.time() if state == "succeeded" else None)
+        path = tmp_path / f"log{id}"
+        if data is not None:
+            path.write_bytes(data)
+        store.store.db.execute(
+            "INSERT INTO run (job, n, uni_id, state, boot, share, log, clock_at, started_at) "
+            "VALUES (?, 1, ?, 'running', 'b', 0, ?, 0, 0)",
+            (id, f"u{id}", str(path)),
+        )
+        return id, path
+
+    return logged
+
+
+def test_logs_pass_bytes_as_they_are(logged, capfdbinary):
+    id, _ = logged(b"a\xff\x1b[31mred\n")
+    from jostle.cli.main import main
+
+    assert main(["logs", str(id)]) == 0
+    assert capfdbinary.readouterr().out == b"a\xff\x1b[31mred\n"
+
+
+@pytest.mark.parametrize(("lines", "shown"), [(1, "c\n"), (2, "b\nc\n"), (9, "a\nb\nc\n"), (0, "")])
+def test_the_last_lines_of_a_log_are_found_from_its_end(jostle, logged, lines, shown):
+    id, _ = logged(b"a\nb\nc\n")
+    assert jostle("logs", id, "-n", lines)[1] == shown
+
+
+def test_the_last_lines_of_a_big_log_are_right_across_blocks(jostle, logged):
+    text = "".join(f"line {k}\n" for k in range(50_000))
+    id, _ = logged(text.encode())
+    assert jostle("logs", id, "-n", "30000")[1] == "".join(f"line {k}\n" for k in range(20_000, 50_000))
+
+
+def test_a_log_that_is_a_link_or_a_fifo_is_not_opened(jostle, logged, tmp_path):
+    id, path = logged(None)
+    (tmp_path / "secret").write_text("secret")
+    os.symlink(tmp_path / "secret", path)
+    code, out, err = jostle("logs", id)
+    assert (code, out) == (1, "") and "cannot be opened" in err
+    path.unlink()
+    os.mkfifo(path)
+    assert jostle("logs", id)[0] == 1
+
+
+def test_a_job_that_has_printed_nothing_says_what_to_do(jostle, store):
+    code, _, err = jostle("logs", store())
+    assert code == 4 and "jostle logs -f" in err
+
+
+def test_following_a_log_ends_with_its_job(jostle, logged, store):
+    import threading
+
+    id, path = logged(b"first\n", state="running")
+
+    def later():
+        from jostle.store.store import connect
+
+        with open(path, "ab") as f:
+            f.write(b"second\n")
+        db = connect(store.store.path)
+        db.execute("UPDATE job SET state = 'succeeded', ended_at = 1 WHERE id = ?", (id,))
+        db.close()
+
+    timer = threading.Timer(0.2, later)
+    timer.start()
+    assert jostle("logs", "-f", id)[1] == "first\nsecond\n"
+    timer.join()
+
+
+def test_a_terminal_gets_no_sequence_that_does_more_than_colour():
+    from jostle.cli.logs import safe
+
+    assert safe(b"\x1b[31mred\x1b[0m\x1b]0;title\x07\x1b[2J\r\n\t") == b"\x1b[31mred\x1b[0m?]0;title\x07?[2J\r\n\t"
+
+
+def test_validate_tells_good_files_and_all_errors(jostle, tmp_path):
+    good, bad = tmp_path / "good.yaml", tmp_path / "bad.yaml"
+    good.write_text("jobs:\n  - {run: x, queue: q}\n  - run: y\n")
+    bad.write_text("jobs:\n  - run: x\n    gpus: -1\n  - runn: y\n")
+    assert jostle("validate", good) == (0, "good: 2 jobs, 1 queue\n", "")
+    code, out, err = jostle("validate", bad)
+    assert (code, out) == (6, "") and [line.split(":")[:2] for line in err.splitlines()] == [
+        [str(bad), "3"],
+        [str(bad), "4"],
+        [str(bad), "4"],
+    ]
+    told = json.loads(jostle("validate", "--json", bad)[1])
+    assert told["ok"] is False and told["errors"][0]["line"] == 3
+
+
+def test_events_made_for_tests_look_like_the_engines():
+    assert set(event(1, "running", 2)) == {"seq", "at", "kind", "batch", "job", "run", "data"}

@@ -1,0 +1,99 @@
+"""The command as a whole: verbs, help, errors and their exit codes, and how quickly it starts."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from jostle import __version__
+from jostle.cli.parse import options, parser
+from jostle.cli.verbs import VERBS
+
+INSTALLED = [verb for verb in VERBS if verb != "demo"]
+
+
+def test_alone_it_lists_every_verb(jostle):
+    code, out, err = jostle()
+    assert code == 0 and err == ""
+    assert all(f"\n  {verb} " in out for verb in VERBS)
+
+
+@pytest.mark.parametrize("verb", INSTALLED)
+def test_every_verb_has_help_with_an_example(jostle, verb):
+    code, out, _ = jostle(verb, "--help")
+    assert code == 0
+    assert f"jostle {verb}" in out.split("examples:")[1]
+
+
+@pytest.mark.parametrize("verb", INSTALLED)
+def test_every_verb_is_one_function_of_its_name(verb):
+    made, function = options(verb)
+    assert callable(made) and function.__name__ == verb
+
+
+@pytest.mark.parametrize("verb", ["ps", "show", "why", "logs", "gpus", "status", "wait", "doctor", "validate"])
+def test_every_reading_verb_speaks_json(verb):
+    assert any("--json" in action.option_strings for action in parser(verb)._actions)
+
+
+def test_the_version_is_told(jostle):
+    assert jostle("--version") == (0, f"jostle {__version__}\n", "")
+
+
+@pytest.mark.parametrize(("typed", "meant"), [("pss", "ps"), ("cancle", "cancel"), ("statsu", "status")])
+def test_an_unknown_verb_gets_the_nearest_one(jostle, typed, meant):
+    code, out, err = jostle(typed)
+    assert (code, out) == (2, "") and f"did you mean `jostle {meant}`?" in err
+
+
+def test_a_bad_option_is_a_usage_error_in_one_line(jostle):
+    code, out, err = jostle("ps", "--nonsense")
+    assert (code, out) == (2, "") and err.count("\n") == 1 and "--nonsense" in err
+
+
+def test_no_engine_where_none_may_be_started_is_exit_code_3(home):
+    env = {**os.environ, "JOSTLE_HOME": str(home), "JOSTLE_GPUS_SPEC": "nonsense"}
+    code = "import jostle.client as c, sys\nfrom jostle.cli import main\nfrom jostle.cli.desk import Desk\n"
+    code += "Desk.client = lambda self, **k: c.connect(self.home, start=False)\nsys.exit(main.main(['add', '--', 'true']))"
+    done = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True)
+    assert done.returncode == 3 and "`jostle up` starts one" in done.stderr
+
+
+def test_a_closed_pipe_is_no_error(home, store):
+    store(rows=3000)
+    command = f"{sys.executable} -m jostle ps --all --json | head -c 10; exit ${{PIPESTATUS[0]}}"
+    done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, env={**os.environ, "JOSTLE_HOME": str(home)})
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_a_home_that_is_open_to_others_is_forbidden(home, jostle):
+    os.chmod(home, 0o755)
+    code, _, err = jostle("ps")
+    os.chmod(home, 0o700)
+    assert code == 5 and "chmod 700" in err
+
+
+HEAVY = (
+    "sqlite3",
+    "dataclasses",
+    "inspect",
+    "ruamel",
+    "rich",
+    "asyncio",
+    "subprocess",
+    "shutil",
+    "threading",
+    "tempfile",
+    "datetime",
+)
+
+
+def test_the_way_to_add_imports_nothing_heavy(engine, home):
+    engine.answers["submit"] = {"batch": 1, "ids": [7, 7], "count": 1}
+    code = "import sys\nfrom jostle.cli.main import main\nassert main(['add', '--', 'true']) == 0\n"
+    code += f"print([name for name in {HEAVY!r} if name in sys.modules])"
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, env={**os.environ, "JOSTLE_HOME": str(home)}
+    )
+    assert done.stdout == "7\n[]\n", done.stderr

@@ -1,0 +1,180 @@
+"""Every reason has words in both languages, uses only its own numbers, and is documented."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from jostle.core.reasons import REFUSALS, TEXTS, Reason, Refusal, histogram, refusal_text, text, to_dict
+from jostle.core.words import HOLDS
+
+DOCS = Path(__file__).parents[2] / "docs" / "reasons.md"
+RETRIED = {"failures": 2, "error_type": "oom", "left_s": 0.0, "asked_mib": 8192, "peak_mib": 5120, "next_mib": 8192}
+
+REFUSED: dict[str, dict[str, Any]] = {
+    "memory": {"available_mib": 4200, "needed_mib": 20480},
+    "min_free": {"available_mib": 4200, "needed_mib": 8000},
+    "not_empty": {"used_mib": 3072},
+    "stranger": {"user": "alice", "pid": 4242, "used_mib": 18432},
+    "neighbour": {"uid": 1001, "user": "bob"},
+    "taken": {"job": 12, "run": 1},
+    "taken_elsewhere": {"sid": 4242},
+    "own_process": {"pid": 4242, "name": "python", "used_mib": 3072},
+    "misplaced": {"job": 12, "pid": 4242},
+    "leaving": {"job": 12, "pid": 4242, "used_mib": 3072},
+    "unexplained": {"used_mib": 3072},
+    "utilization": {"utilization": 85, "most": 30},
+    "utilization_unknown": {"most": 30},
+    "idle": {"left_s": 42.5, "idle_for_s": 300.0},
+    "kept": {"job": 17},
+    "avoided": {},
+    "over_limit": {},
+    "left": {"left": 2},
+    "out_of_range": {},
+    "excluded": {},
+    "quarantined": {"why": "process 4242 of job 12 does not end"},
+    "lost": {"error": "GPU is lost"},
+    "unreadable": {"error": "Unknown Error"},
+    "unknown": {"error": ""},
+    "mig": {"error": ""},
+}
+CARDS = (
+    *(Refusal(code="memory", uuid=f"GPU-{i}", index=i, params={"available_mib": 4200 - i, "needed_mib": 20480}) for i in range(3)),
+    *(Refusal(code="stranger", uuid=f"GPU-{i}", index=i, params={"user": u, "pid": 1, "used_mib": 9}) for i, u in enumerate("aab", 3)),
+)
+EXAMPLES: dict[str, dict[str, Any]] = {
+    "gpus": {"needed": 1, "fit": 0, "total": 6},
+    "gpus_unknown": {"total": 6},
+    "on_hold": {"hold": "disk_full"},
+    "limit": {"limit": 6, "held": 5, "more": 1, "needed": 2, "available": 8, "left": 2},
+    "impossible": {"needed": 2, "needed_mib": 40960, "able": 1, "largest_mib": 81920, "cards": 8},
+    "impossible_count": {"needed": 10, "needed_mib": 0, "able": 8, "largest_mib": 24576, "cards": 8},
+    "impossible_limit": {"needed": 4, "limit": 3},
+    "max_concurrent": {"running": 2, "most": 2},
+    "start_interval": {"left_s": 12.2, "interval_s": 30.0},
+    "starting_soon": {"jobs": 3},
+    "no_spare": {},
+    "behind": {"queue": "3", "n": 4, "job": 12},
+    "after": {"jobs": [12, 13]},
+    "held": {},
+    "begin": {"at": "2025-06-01 08:00"},
+    "backoff": {"failures": 3, "error_type": "exit_code_1", "left_s": 600.0},
+    "cancelling": {},
+    "no_engine": {},
+    "retry": {"failures": 1, "error_type": "exit_code_1", "left_s": 0.0},
+    "not_started": {},
+    "oom_squeezed": RETRIED,
+    "oom_raised": {**RETRIED, "peak_mib": 8100, "next_mib": 10240},
+    "oom_larger_card": {**RETRIED, "asked_mib": None, "next_mib": 24577},
+    "oom_beyond_any_card": {"peak_mib": 24000, "largest_mib": 24576},
+    "oom": {"peak_mib": 8100, "failures": 1},
+    "exit_code": {"exit_code": 1, "error_type": "runtime_error", "failures": 4},
+    "signal": {"signal": 9, "error_type": "signal_9", "failures": 1},
+    "start_failed": {"error": "no such file: trian.py", "failures": 1},
+    "time_limit": {"limit_s": 7200.0, "failures": 1},
+    "wait_timeout": {"limit_s": 3600.0, "last": "gpus"},
+    "exit_unknown": {"failures": 1},
+    "host_rebooted": {"failures": 1},
+    "after_failed": {"job": 12, "state": "failed"},
+    "queue_failed": {"job": 12},
+}
+
+
+def example(code: str) -> Reason:
+    return Reason(code=code, params=EXAMPLES[code], gpus=CARDS if code in ("gpus", "wait_timeout") else ())
+
+
+def test_every_code_has_an_example() -> None:
+    assert EXAMPLES.keys() == TEXTS.keys() and REFUSED.keys() == REFUSALS.keys()
+
+
+@pytest.mark.parametrize("code", sorted(TEXTS))
+def test_a_reason_is_a_full_sentence_in_both_languages(code: str) -> None:
+    english, chinese = text(example(code)), text(example(code), "zh-CN")
+    assert re.fullmatch(r"[A-Z0-9].*\.", english) and chinese.endswith("。")
+    assert not re.search(r"[?{}]|None|  |\.\.", english + chinese)
+    assert re.search(r"[一-鿿]", chinese) and not re.search(r"[一-鿿]", english)
+
+
+@pytest.mark.parametrize("code", sorted(REFUSALS))
+def test_a_refusal_is_worded_in_both_languages_alone_and_counted(code: str) -> None:
+    refusal = Refusal(code=code, uuid="GPU-0", index=0, params=REFUSED[code])
+    words = [refusal_text(refusal), refusal_text(refusal, "zh"), histogram([refusal, refusal]), histogram([refusal], "zh")]
+    assert all(words) and not any(re.search(r"[?{}]|None|  ", w) for w in words)
+    assert words[2].startswith("2 ") and words[3].startswith("1 张")
+
+
+def test_refusals_are_counted_the_most_frequent_first() -> None:
+    cards = [
+        *(Refusal(code="memory", uuid="", index=0, params={"available_mib": m, "needed_mib": 20480}) for m in (4200, 4199, 3000)),
+        *(Refusal(code="stranger", uuid="", index=0, params={"user": u, "pid": 1, "used_mib": 5}) for u in ("bob", "alice") * 2 + ("alice",)),
+    ]
+    reason = Reason(code="gpus", params={"needed": 1, "fit": 0, "total": 8}, gpus=tuple(cards))
+    assert text(reason) == (
+        "0 of 8 GPUs fit: 5 are used by others (alice 3, bob 2), 3 have too little memory (most 4.1 GiB free, 20 GiB needed)."
+    )
+    assert text(reason, "zh") == (
+        "8 张 GPU 中有 0 张可用：5 张被他人使用（alice 3, bob 2），3 张显存不足（最多可用 4.1 GiB，需要 20 GiB）。"
+    )
+
+
+def test_one_is_worded_as_one() -> None:
+    assert histogram([Refusal(code="lost", uuid="", index=0)]) == "1 is lost"
+    assert text(Reason(code="backoff", params={"failures": 1, "left_s": 1})) == "It failed 1 time and is tried again in 1 s."
+
+
+def test_free_memory_is_rounded_down_and_needed_memory_up() -> None:
+    close = Refusal(code="memory", uuid="", index=0, params={"available_mib": 20479, "needed_mib": 20481})
+    assert refusal_text(close) == "too little memory: 19.9 GiB available, 20.1 GiB needed"
+
+
+@pytest.mark.parametrize(
+    ("seconds", "shown"),
+    [(0.2, "1 s"), (59.0, "59 s"), (119, "119 s"), (120, "2 min"), (125, "2 min 5 s"), (3599, "59 min"), (3600, "1 h"), (7260, "2 h 1 min")],
+)
+def test_durations_are_shown_as_people_say_them(seconds: float, shown: str) -> None:
+    assert text(Reason(code="time_limit", params={"limit_s": seconds})) == f"It ran longer than its time limit of {shown}."
+
+
+def test_what_readers_send_is_understood_in_each_of_its_forms() -> None:
+    assert text(Reason(code="behind", params={"queue": "3", "ahead": 1, "head": 7})) == (
+        "It waits behind 1 other job of queue 3; job 7 is at its head."
+    )
+    assert text(Reason(code="behind", params={"queue": "3", "n": 2, "job": None})) == "It waits behind 2 other jobs of queue 3."
+    assert text(Reason(code="begin", params={"at": 1.7e9, "in": 90.0})) == "It was asked to begin later: 90 s from now."
+    assert text(Reason(code="after", params={"jobs": [5]})) == "It waits for job 5 to end."
+    assert text(Reason(code="on_hold", params={"hold": "a person is at work"})) == "Nothing starts at the moment: a person is at work."
+
+
+def test_wording_never_fails() -> None:
+    assert text(Reason(code="new_code", params={"x": 1})) == "new_code {'x': 1}"
+    assert refusal_text(Refusal(code="new_code", uuid="", index=0)) == "new_code"
+    assert histogram([Refusal(code="new_code", uuid="", index=0)]) == "1 new_code"
+    for code in TEXTS:
+        assert text(Reason(code=code)) and text(Reason(code=code), "zh")
+    for code in REFUSALS:
+        assert refusal_text(Refusal(code=code, uuid="", index=0))
+
+
+def test_a_reason_can_be_sent_as_json() -> None:
+    sent = to_dict(example("gpus"), "en")
+    assert json.loads(json.dumps(sent)) == sent
+    assert sent["code"] == "gpus" and sent["text"] == text(example("gpus")) and len(sent["gpus"]) == 6
+    assert sent["gpus"][0] == {
+        "index": 0, "uuid": "GPU-0", "code": "memory", "params": {"available_mib": 4200, "needed_mib": 20480},
+        "text": "too little memory: 4.1 GiB available, 20 GiB needed",
+    }  # fmt: skip
+
+
+def test_the_documentation_lists_every_code_with_its_words() -> None:
+    page = DOCS.read_text(encoding="utf-8")
+    for code in TEXTS:
+        assert f"| `{code}` |" in page and text(example(code)) in page, code
+    for code, params in REFUSED.items():
+        assert f"| `{code}` |" in page and refusal_text(Refusal(code=code, uuid="", index=0, params=params)) in page, code
+    for hold in HOLDS:
+        assert f"`{hold}`" in page

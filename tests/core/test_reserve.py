@@ -1,0 +1,207 @@
+"""A big job is not starved by small ones that come later."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from jostle.core.decide import decide
+from jostle.core.model import Job, Policy, Promise, Run
+from jostle.core.plan import Start
+from tests.core.worlds import GIB, ME, codes, gpu, gpus, job, lane, running, starts, with_runs, world
+
+LATE = {"ready_at": 0.0}  # a thousand seconds ago
+BIG: dict[str, Any] = {"gpus_min": 2, "gpus_max": 2, "batch": 1, **LATE}
+
+
+def small(id: int, **more: Any) -> Job:
+    return job(id, **{"batch": 2, "ready_at": 999.0, **more})
+
+
+def test_the_card_that_falls_free_is_kept_for_the_big_job() -> None:
+    plan = decide(world(job(1, **BIG), small(2), gpus=gpus(2), **with_runs(running(9, 0))))
+    assert plan.decisions == () and plan.kept_for == 1 and codes(plan, 2) == {0: "taken", 1: "kept"}
+    assert plan.waits[2].gpus[1].params == {"job": 1}
+
+
+def test_before_its_time_nothing_is_kept_and_deciding_wakes_for_it() -> None:
+    plan = decide(world(job(1, **{**BIG, "ready_at": 500.0}), small(2), gpus=gpus(2), **with_runs(running(9, 0))))
+    assert starts(plan) == {2: (1,)} and plan.kept_for is None and plan.wake_at == 1100.0
+
+
+def test_the_patience_is_the_batchs_own() -> None:
+    rule = {1: Policy(reserve_after=5000.0)}
+    plan = decide(world(job(1, **BIG), small(2), gpus=gpus(2), policies=rule, **with_runs(running(9, 0))))
+    assert starts(plan) == {2: (1,)}
+
+
+def test_the_big_job_itself_starts_on_the_cards_kept_for_it_though_others_are_before_it() -> None:
+    plan = decide(world(job(1, **{**BIG, "batch": 3}), small(2), gpus=gpus(2)))
+    assert starts(plan) == {1: (0, 1)} and plan.kept_for is None
+
+
+def test_only_as_many_cards_are_kept_as_it_needs() -> None:
+    plan = decide(world(job(1, **BIG), small(2), small(3), gpus=gpus(4), **with_runs(running(9, 0), running(8, 1))))
+    assert starts(plan) == {1: (2, 3)}
+    wide = job(1, **{**BIG, "gpus_min": 3, "gpus_max": 3})
+    plan = decide(world(wide, small(2), small(3), gpus=gpus(5), **with_runs(running(8, 0), running(9, 1), running(7, 2))))
+    assert plan.kept_for == 1 and starts(plan) == {}
+
+
+def test_a_job_that_is_gone_in_time_may_use_a_kept_card() -> None:
+    busy = with_runs(running(9, 0, started_at=900.0, time_limit=300.0))  # card 0 is free at 1200
+    for limit, allowed in ((200.0, True), (201.0, False), (None, False)):
+        plan = decide(world(job(1, **BIG), small(2, time_limit=limit), gpus=gpus(2), **busy))
+        assert (starts(plan) == {2: (1,)}) == allowed
+        assert plan.kept_for == 1
+
+
+def test_nobody_uses_a_kept_card_while_nobody_knows_when_the_rest_falls_free() -> None:
+    plan = decide(world(job(1, **BIG), small(2, time_limit=1.0), gpus=gpus(2), **with_runs(running(9, 0))))
+    assert plan.decisions == ()
+
+
+def test_a_higher_priority_does_not_see_the_reservation() -> None:
+    plan = decide(world(job(1, **BIG), small(2, priority=1), gpus=gpus(2), **with_runs(running(9, 0))))
+    assert starts(plan) == {2: (1,)}
+
+
+def test_the_highest_priority_then_the_oldest_keeps_cards() -> None:
+    jobs = [
+        job(1, **BIG),
+        job(2, **{**BIG, "ready_at": -5.0}),
+        job(3, **{**BIG, "ready_at": 50.0, "priority": 1}),
+    ]
+    assert decide(world(*jobs, gpus=gpus(2), **with_runs(running(9, 0)))).kept_for == 3
+    assert decide(world(*jobs[:2], gpus=gpus(2), **with_runs(running(9, 0)))).kept_for == 2
+
+
+def test_an_impossible_job_keeps_nothing() -> None:
+    wide = job(1, **{**BIG, "gpus_min": 3, "gpus_max": 3})
+    plan = decide(world(wide, small(2), gpus=gpus(2), **with_runs(running(9, 0))))
+    assert starts(plan) == {2: (1,)} and plan.waits[1].code == "impossible_count"
+
+
+def test_a_job_for_a_whole_card_is_not_starved_by_jobs_that_share() -> None:
+    sharing = with_runs(running(8, 0, mib=GIB, share=True, started_at=10.0), running(9, 1, mib=GIB, share=True, started_at=20.0))
+    jobs = [job(1, batch=1, **LATE), small(2, memory_mib=GIB, share=True)]
+    plan = decide(world(*jobs, gpus=gpus(2), **sharing))
+    assert plan.kept_for == 1 and starts(plan) == {2: (1,)}  # card 0, whose youngest run is older, is being emptied
+
+
+def test_jobs_before_it_in_its_own_batch_go_first_and_those_after_it_wait() -> None:
+    big = job(5, place=5, **BIG)
+    for place, allowed in ((4, True), (6, False)):
+        plan = decide(world(big, job(2, batch=1, place=place, **LATE), gpus=gpus(2), **with_runs(running(9, 0))))
+        assert (starts(plan) == {2: (1,)}) == allowed
+
+
+def test_while_its_batch_has_a_big_run_older_jobs_of_others_are_not_held_back() -> None:
+    served = with_runs(running(9, 0, 1, batch=1), running(8, 2))
+    for ready_at, allowed in ((-1.0, True), (1.0, False)):
+        plan = decide(world(job(1, **BIG), small(2, ready_at=ready_at), gpus=gpus(4), **served))
+        assert (starts(plan) == {2: (3,)}) == allowed
+
+
+def test_a_job_that_no_others_can_pass_keeps_nothing() -> None:
+    jobs = [job(1, batch=1, memory_mib=GIB, **LATE), small(2, memory_mib=GIB)]
+    assert decide(world(*jobs, gpus=gpus(1), **with_runs(running(9, 0)))).kept_for is None
+
+
+def test_under_a_limit_the_kept_cards_count_for_the_others() -> None:
+    rule = Policy(min_gpu=0, max_gpu=2)
+    plan = decide(world(job(1, **BIG), small(2), gpus=gpus(4), policy=rule, **with_runs(running(9, 0))))
+    assert plan.decisions == () and plan.kept_for == 1 and plan.waits[1].code == "limit"
+
+
+def test_the_last_slot_of_its_batch_is_kept_too() -> None:
+    rule = {1: Policy(max_concurrent=2)}
+    jobs = [job(1, place=1, **BIG), job(2, place=2, batch=1, **LATE)]
+    busy = with_runs(running(9, 0, batch=1), running(8, 1), running(7, 2))
+    plan = decide(world(*jobs, gpus=gpus(5), policies=rule, **with_runs(running(9, 0, batch=1), running(8, 1), running(7, 2, 3))))
+    assert plan.decisions == () and plan.waits[2].code == "max_concurrent" and plan.kept_for == 1
+    assert starts(decide(world(*jobs, gpus=gpus(5), policies=rule, **busy))) == {1: (3, 4)}
+
+
+class Host:
+    """Four cards on which runs of known length come and go, one decision a second."""
+
+    def __init__(self, cards: int = 4, **world_fields: Any) -> None:
+        self.now, self.cards, self.fields = 0.0, cards, world_fields
+        self.waiting: dict[int, Job] = {}
+        self.length: dict[int, float] = {}
+        self.alive: dict[int, tuple[Run, tuple[Promise, ...]]] = {}
+        self.started: dict[int, float] = {}
+        self.turn = 0
+
+    def submit(self, new: Job, length: float) -> None:
+        self.waiting[new.id], self.length[new.id] = new, length
+
+    def tick(self) -> None:
+        self.now += 1.0
+        for id, (r, _) in list(self.alive.items()):
+            if self.now >= r.started_at + self.length[id]:
+                del self.alive[id]
+        plan = decide(
+            world(*map(lane, self.waiting.values()), now=self.now, gpus=tuple(gpu(i) for i in range(self.cards)), turn=self.turn,
+                  **with_runs(*self.alive.values()), **self.fields)
+        )  # fmt: skip
+        for d in plan.decisions:
+            if isinstance(d, Start):
+                self._start(d)
+
+    def _start(self, d: Start) -> None:
+        j = self.waiting.pop(d.job)
+        r = Run(id=(d.job, 1), batch=j.batch, uuids=d.uuids, started_at=self.now, memory_mib=d.memory_mib, share=d.share)
+        leases = tuple(Promise(uuid=x, mib=d.memory_mib, uid=ME, run=r.id) for x in d.uuids)
+        self.alive[d.job], self.started[d.job], self.turn = (r, leases), self.now, j.batch
+
+
+def flood(host: Host, big: Job, *, ticks: int, length: float = 40.0, **each: Any) -> None:
+    """Small jobs without end, more than the cards can carry, and one big one among them."""
+    for tick in range(ticks):
+        if tick == 100:
+            host.submit(big, 50.0)
+        if tick % 5 == 0:
+            host.submit(job(1000 + tick, **{"batch": 2, "ready_at": host.now, **each}), length + tick % 7)
+        host.tick()
+
+
+def test_a_stream_of_small_jobs_does_not_starve_a_wide_one() -> None:
+    host = Host(policy=Policy(reserve_after=60.0))
+    flood(host, job(1, batch=1, gpus_min=4, gpus_max=4, ready_at=100.0), ticks=600)
+    assert 160.0 <= host.started[1] <= 160.0 + 100.0
+
+
+def test_without_the_reservation_it_would_starve() -> None:
+    host = Host(policy=Policy(reserve_after=1e9))
+    flood(host, job(1, batch=1, gpus_min=4, gpus_max=4, ready_at=100.0), ticks=600)
+    assert 1 not in host.started
+
+
+def test_a_stream_of_sharing_jobs_does_not_starve_one_that_wants_a_whole_card() -> None:
+    host = Host(policy=Policy(reserve_after=60.0), cards=2)
+    flood(host, job(1, batch=1, ready_at=100.0), ticks=600, memory_mib=4 * GIB, share=True, length=60.0)
+    assert 160.0 <= host.started[1] <= 160.0 + 70.0
+
+
+def test_many_wide_jobs_and_many_small_ones_both_get_on() -> None:
+    host = Host(policy=Policy(reserve_after=30.0))
+    for n in range(30):
+        host.submit(job(100 + n, batch=1, gpus_min=2, gpus_max=2), 40.0)
+        host.submit(job(200 + n, batch=2), 40.0)
+    for _ in range(400):
+        host.tick()
+    wide = sum(100 <= id < 130 for id in host.started)
+    narrow = sum(id >= 200 for id in host.started)
+    assert wide >= 5 and narrow >= 10
+
+
+def test_an_endless_row_of_wide_jobs_does_not_starve_a_small_one() -> None:
+    host = Host(policy=Policy(reserve_after=30.0))
+    for tick in range(800):
+        if tick % 20 == 0:  # twice as many as the host can carry
+            host.submit(job(1000 + tick, batch=1, gpus_min=4, gpus_max=4, ready_at=host.now), 40.0)
+        if tick == 100:
+            host.submit(job(1, batch=2, memory_mib=GIB, ready_at=host.now), 40.0)
+        host.tick()
+    assert host.started[1] <= 100.0 + 300.0

@@ -1,0 +1,220 @@
+"""One jostle of its own for a test: the real command line, the real engine, real processes, in a directory that nobody else uses.
+
+Rules: whatever happens is waited for as a condition with a deadline. At the end the engine is gone and so is every process that
+was started under this home; what had to be ended by force is an error.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from jostle.client import Client, attempt
+from jostle.store.reads import Reader
+
+PATIENCE = 30.0  # s; only something broken takes so long
+FINAL = ("succeeded", "failed", "cancelled", "skipped")
+SOURCE = str(Path(__file__).parents[2] / "src")
+
+
+def until(condition: Callable[[], Any], what: str = "", patience: float = PATIENCE) -> Any:
+    """What the condition gave when it held."""
+    deadline = time.monotonic() + patience
+    while True:
+        got = condition()
+        if got:
+            return got
+        if time.monotonic() > deadline:
+            raise AssertionError(f"never happened: {what or condition}")
+        time.sleep(0.01)
+
+
+def alive(pid: int) -> bool:
+    try:
+        with open(f"/proc/{pid}/stat") as f:
+            return f.read().rsplit(")", 1)[1].split()[0] not in "ZX"
+    except OSError:
+        return False
+
+
+class Instance:
+    """A home, what was started for it, and the verbs."""
+
+    def __init__(self, root: Path, **env: str) -> None:
+        self.root = root
+        self.home = root / "home"
+        self.work = root / "work"
+        self.work.mkdir(parents=True)
+        self.children: list[subprocess.Popen[str]] = []
+        kept = {k: v for k, v in os.environ.items() if not k.startswith(("JOSTLE_", "CUDA_", "LC_", "XDG_"))}
+        self.env = {**kept, "JOSTLE_HOME": str(self.home), "PYTHONPATH": SOURCE, "LANG": "C.UTF-8", **env}
+
+    # --- verbs
+
+    def start(self, *words: str, env: dict[str, str] | None = None, **options: Any) -> subprocess.Popen[str]:
+        child = subprocess.Popen(
+            [sys.executable, "-m", "jostle", *words], env={**self.env, **(env or {})}, cwd=options.pop("cwd", self.work), text=True,
+            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, **options,
+        )  # fmt: skip
+        self.children.append(child)
+        return child
+
+    def run(self, *words: str, **options: Any) -> tuple[int, str, str]:
+        """Exit code, stdout, stderr of a verb."""
+        child = self.start(*words, **options)
+        out, err = child.communicate(timeout=PATIENCE)
+        return child.returncode, out, err
+
+    def ok(self, *words: str, **options: Any) -> str:
+        code, out, err = self.run(*words, **options)
+        assert code == 0, (words, code, out, err)
+        return out
+
+    def json(self, *words: str, **options: Any) -> Any:
+        return json.loads(self.ok(*words, "--json", **options))
+
+    def up(self, gpus: str | None = "sim:4x24", **options: Any) -> None:
+        self.ok("up", *(["--gpus", gpus] if gpus else []), **options)
+
+    def add(self, *words: str, **options: Any) -> int:
+        return int(self.ok("add", *words, **options))
+
+    def file(self, text: str, name: str = "jobs.yaml") -> str:
+        path = self.work / name
+        path.write_text(text)
+        return str(path)
+
+    def scenario(self, text: str) -> str:
+        """The spec of a scenario; writing it again changes the world."""
+        path = self.root / "scenario.yaml"
+        fresh = self.root / "scenario.new"
+        fresh.write_text(text)
+        os.replace(fresh, path)
+        return f"sim:{path}"
+
+    # --- without the command line, where that is not what is tested
+
+    def client(self) -> Client:
+        found = attempt(str(self.home))
+        assert found is not None, "no engine answers: " + self.log()
+        return found
+
+    def call(self, op: str, **fields: Any) -> dict[str, Any]:
+        client = self.client()
+        try:
+            return client.call(op, **fields)
+        finally:
+            client.close()
+
+    def submit(self, *jobs: dict[str, Any], once: str | None = None, **head: Any) -> list[int]:
+        """One batch, quickly; a job is what differs from `true` on one GPU."""
+        full = [{"workdir": str(self.work), "commands": ["true"], **job} for job in jobs]
+        context = {"env": {"PATH": os.environ["PATH"]}, "umask": 0o022, "limits": {}}
+        answer = self.call("submit", batch=head, context=context, jobs=full, once=once)
+        first, last = answer["ids"]
+        return list(range(first, last + 1))
+
+    def reader(self) -> Reader:
+        return Reader(str(self.home))
+
+    def job(self, id: int) -> dict[str, Any]:
+        found = self.reader().job(id)
+        assert found is not None
+        return found
+
+    def jobs(self, ids: list[int] | None = None) -> dict[int, dict[str, Any]]:
+        return {row["id"]: row for row in self.reader().jobs(ids=ids)}
+
+    def states(self, ids: list[int] | None = None) -> dict[int, str]:
+        return {id: row["state"] for id, row in self.jobs(ids).items()}
+
+    def events(self, kind: str, job: int | None = None) -> list[dict[str, Any]]:
+        return [e for e in self.reader().events(job=job, limit=1_000_000) if e["kind"] == kind]
+
+    def reach(self, id: int, *states: str) -> dict[str, Any]:
+        until(lambda: self.job(id)["state"] in states, f"job {id} {states}")
+        return self.job(id)
+
+    def end(self, *ids: int) -> list[str]:
+        """How these ended."""
+        wanted = list(ids)
+        until(lambda: all(s in FINAL for s in self.states(wanted).values()), f"the end of {ids}")
+        found = self.states(wanted)
+        return [found[id] for id in ids]
+
+    def reason(self, id: int, code: str) -> dict[str, Any]:
+        """The reason with this code, when the engine gives it."""
+
+        def look() -> Any:
+            reason = self.call("why", id=id)["reason"]
+            return reason if reason and reason["code"] == code else None
+
+        found = until(look, f"job {id} waits with {code}; last {self.call('why', id=id)['reason']}")
+        assert isinstance(found, dict)
+        return found
+
+    def output(self, id: int, n: int = 1) -> str:
+        return (self.home / "runs" / f"{id}.{n}" / "log").read_text()
+
+    def log(self) -> str:
+        path = self.home / "engine.log"
+        return path.read_text() if path.exists() else ""
+
+    # --- processes
+
+    @property
+    def engine(self) -> int:
+        return int(self.call("hello")["pid"])
+
+    def kill_engine(self, number: int = signal.SIGKILL) -> int:
+        pid = self.engine
+        os.kill(pid, number)
+        until(lambda: not alive(pid), "the end of the engine")
+        return pid
+
+    def made(self, *names: str) -> None:
+        """Until the jobs have made these files in the working directory."""
+        until(lambda: all((self.work / name).exists() for name in names), f"{names}")
+
+    def pid_in(self, name: str) -> int:
+        """The pid that a job wrote into a file."""
+        path = self.work / name
+        return int(until(lambda: path.exists() and path.read_text().strip(), name))
+
+    def processes(self) -> list[int]:
+        """Everything that was started under this home, by what its environment says."""
+        mark = f"JOSTLE_HOME={self.home}\0".encode()
+        found = []
+        for name in os.listdir("/proc"):
+            if name.isdigit() and int(name) != os.getpid():
+                try:
+                    with open(f"/proc/{name}/environ", "rb") as f:
+                        if mark in f.read() + b"\0" and alive(int(name)):
+                            found.append(int(name))
+                except OSError:
+                    continue  # gone, or not ours
+        return found
+
+    def close(self) -> None:
+        for child in self.children:
+            if child.poll() is None:
+                child.kill()
+            child.communicate()
+        if attempt(str(self.home)) is not None:
+            self.ok("down", "--stop-jobs", "--now")
+        left: list[int] = []
+        try:
+            until(lambda: not self.processes(), "the end of all processes", patience=8.0)
+        except AssertionError:
+            left = self.processes()
+            named = {pid: Path(f"/proc/{pid}/cmdline").read_bytes()[:200] for pid in left if alive(pid)}
+            for pid in left:
+                os.kill(pid, signal.SIGKILL)
+            raise AssertionError(f"left behind: {named}") from None

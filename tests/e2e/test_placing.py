@@ -1,0 +1,136 @@
+"""Order and place of real processes: queues, big jobs, shared cards, strangers. Jobs say themselves when and where they ran."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import pytest
+
+from tests.e2e.instance import Instance, until
+
+TELL = 'echo "$JOSTLE_JOB_ID $CUDA_VISIBLE_DEVICES $(date +%s.%N) {}" >> times; '
+
+
+class Span(NamedTuple):
+    job: int
+    cards: tuple[str, ...]
+    began: float
+    ended: float
+
+
+def job(seconds: float, **more: object) -> dict[str, object]:
+    return {"commands": [TELL.format("began") + f"sleep {seconds}; " + TELL.format("ended")], **more}
+
+
+def spans(instance: Instance) -> dict[int, Span]:
+    """What the processes of the jobs wrote, by job."""
+    told: dict[int, dict[str, tuple[float, str]]] = {}
+    for line in (instance.work / "times").read_text().splitlines():
+        id, cards, at, what = line.split(" ")
+        told.setdefault(int(id), {})[what] = (float(at), cards)
+    return {
+        id: Span(id, tuple(filter(None, t["began"][1].split(","))), t["began"][0], t["ended"][0]) for id, t in told.items()
+    }
+
+
+def most_at_once(found: list[Span], weight: int = 1) -> dict[str, int]:
+    """Per card, the most that ran there at the same time."""
+    steps = sorted(
+        [(s.ended, -weight, c) for s in found for c in s.cards] + [(s.began, weight, c) for s in found for c in s.cards]
+    )
+    now: dict[str, int] = {}
+    most: dict[str, int] = {}
+    for _, change, card in steps:
+        now[card] = now.get(card, 0) + change
+        most[card] = max(most.get(card, 0), now[card])
+    return most
+
+
+def test_a_queue_is_serial_and_queues_are_parallel(instance: Instance) -> None:
+    instance.up("sim:4x24")
+    a = instance.submit(*[job(0.12, queue="a")] * 3)
+    b = instance.submit(*[job(0.12, queue="b")] * 3)
+    assert set(instance.end(*a, *b)) == {"succeeded"}
+    found = spans(instance)
+    for queue in (a, b):
+        for first, second in zip(queue, queue[1:], strict=False):
+            assert found[first].ended <= found[second].began
+    assert any(found[x].began < found[y].ended and found[y].began < found[x].ended for x in a for y in b)
+    assert set(most_at_once(list(found.values())).values()) == {1}
+
+
+def test_a_big_job_is_not_starved_by_later_small_ones(instance: Instance) -> None:
+    instance.up("sim:2x24")
+    policy = {"reserve_after": 0.2}
+    small = instance.submit(*[job(0.15) for _ in range(4)], policy=policy)
+    (big,) = instance.submit(job(0.05, gpus=[2, 2]), policy=policy)
+    later = instance.submit(*[job(0.15) for _ in range(16)], policy=policy)
+    instance.end(*small, big, *later)
+    found = spans(instance)
+    overtaken = [id for id in later if found[id].began < found[big].began]
+    assert len(overtaken) <= 8, "more of the later jobs went first than fit into the time before cards are kept"
+    assert max(found[id].began for id in later) > found[big].began
+    assert most_at_once(list(found.values())) == {"0": 1, "1": 1}
+
+
+@pytest.fixture
+def lagging(instance: Instance) -> Iterator[Instance]:
+    instance.up(instance.scenario("gpus: {count: 2, total: 24GiB}"))
+    yield instance
+
+
+def test_a_shared_card_is_never_promised_beyond_its_memory_however_late_use_shows(lagging: Instance) -> None:
+    for runs in ("{}", "{lag: 0.05, ramp: 0.1}", "{lag: 120}", "{ramp: 120, use: 0.5}", "{free_lag: 0.1}"):
+        lagging.scenario(f"gpus: {{count: 2, total: 24GiB}}\nruns: {runs}")
+        ids = lagging.submit(*[job(0.1, memory_mib=10 << 10, share=True) for _ in range(8)], policy={"share": True})
+        assert set(lagging.end(*ids)) == {"succeeded"}, runs
+        mine = [s for id, s in spans(lagging).items() if id in ids]
+        most = most_at_once(mine, weight=10)
+        assert max(most.values()) == 20, f"{runs}: two of 10 GiB fit on 24, and no third: {most}"
+        first, last = min(s.began for s in mine), max(s.began for s in mine)
+        assert last - first < 8, f"{runs}: nobody waits for use to show"
+
+
+def test_strangers_are_never_disturbed(instance: Instance) -> None:
+    stranger = subprocess.Popen(["sleep", "60"], start_new_session=True)
+    try:
+        there = f"strangers: [{{user: bob, uid: 4242, pid: {stranger.pid}, gpu: [0, 1], used: 9GiB, utilization: 50}}]"
+        instance.up(instance.scenario("gpus: {count: 3, total: 24GiB}\n" + there))
+        ids = instance.submit(*[job(0.05, memory_mib=4096) for _ in range(4)])
+        instance.end(*ids)
+        found = spans(instance)
+        assert {found[id].cards for id in ids} == {("2",)}, "bob has the others"
+        (wide,) = instance.submit(job(0.01, gpus=[3, 3]))
+        reason = instance.reason(wide, "gpus")
+        assert {g["index"]: g["code"] for g in reason["gpus"]} == {0: "stranger", 1: "stranger"}
+        assert "bob" in reason["text"]
+        assert stranger.poll() is None
+        instance.scenario("gpus: {count: 3, total: 24GiB}")
+        assert instance.end(wide) == ["succeeded"], "he left: now his cards may be used"
+        assert stranger.poll() is None
+    finally:
+        stranger.kill()
+        stranger.wait()
+
+
+def test_slices_of_a_card_are_given_by_uuid(instance: Instance) -> None:
+    instance.up(instance.scenario("gpus: {count: 2, total: 24GiB}\nmig: [{gpu: 0, slices: 2}]"))
+    ids = instance.submit(*[job(0.01, memory_mib=8192) for _ in range(3)])
+    instance.end(*ids)
+    given = {card for s in spans(instance).values() for card in s.cards}
+    assert given <= {"MIG-sim-0000-0", "MIG-sim-0000-1", "GPU-sim-0001"}
+    assert any(card.startswith("MIG-") for card in given)
+
+
+def test_a_card_excluded_by_hand_is_left_alone_until_it_is_included(instance: Instance) -> None:
+    instance.up("sim:1x24")
+    until(lambda: instance.call("gpus")["gpus"])
+    assert instance.run("gpus", "--exclude", "0")[0] == 0
+    (id,) = instance.submit(job(0.01))
+    assert instance.reason(id, "gpus")["gpus"][0]["code"] == "excluded"
+    code, _, err = instance.run("gpus", "--exclude", "7")
+    assert (code, "there is no GPU 7" in err) == (4, True)
+    instance.ok("gpus", "--include", "0")
+    assert instance.end(id) == ["succeeded"]

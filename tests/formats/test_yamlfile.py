@@ -1,0 +1,254 @@
+"""The two YAML readers give the same nodes, and nothing a file holds can hurt."""
+
+import os
+import threading
+import time
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from jostle.errors import Invalid
+from jostle.formats import plainyaml, yamlfile
+from jostle.formats.nodes import Flaw, Map, Scalar, Seq, plain_data
+
+
+def story(node):
+    """A node as comparable data; where an absent value stands does not matter."""
+    if isinstance(node, Seq):
+        return [story(item) for item in node.items]
+    if isinstance(node, Map):
+        return {"pairs": [(key.text, key.line, story(value)) for key, value in node.items]}
+    if isinstance(node, Scalar):
+        return (node.text, node.plain, None if node.null else node.line)
+    return None
+
+
+PIECES = [
+    "a",
+    "key",
+    "- ",
+    "-",
+    "-1",
+    ": ",
+    ":",
+    "\n",
+    "\n  ",
+    "\n    ",
+    "\n  - ",
+    "\n- ",
+    "# c",
+    " # c",
+    '"q"',
+    "'s'",
+    '"a\\n"',
+    "[",
+    "]",
+    "{",
+    "}",
+    ", ",
+    "|\n",
+    "|-\n",
+    "|+\n",
+    "  ",
+    "x y",
+    "1e-5",
+    "null",
+    "~",
+    "\t",
+    "---",
+    "...",
+    "&a",
+    "*a",
+    "!t",
+    "? ",
+    ">",
+    '"',
+    "'",
+    "{a: 1}",
+    "[1, b]",
+    "a: 1",
+    "b:",
+    "run: |\n    x\n    y\n",
+    "\n\n",
+    " ",
+    "%",
+    "@",
+    "é",
+    "a:b",
+    "http://x",
+    "-- x",
+    "x#y",
+    "[]",
+    "{}",
+    "[a,]",
+    "{a: }",
+    "[- a]",
+    '{"a": 1}',
+    '"a" b',
+    "<<: ",
+    "\n  x",
+    "\u2028",
+    "\x07",
+]
+
+
+@settings(max_examples=1500, deadline=None, derandomize=True)
+@given(st.lists(st.sampled_from(PIECES), min_size=1, max_size=14).map("".join))
+def test_what_the_plain_reader_reads_means_what_yaml_says(text):
+    try:
+        plain = plainyaml.parse(text)
+    except plainyaml.Declined:
+        return
+    assert story(plain) == story(yamlfile.careful(text))
+
+
+VALUES = st.recursive(
+    st.sampled_from(["1", "x", "true", "~", "a b", "'q: #'", '"d\\n"', "1e-5", "-3", "/p/q", "a:b", ""]),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from("abcd"), inner, max_size=3),
+    max_leaves=12,
+)
+
+
+def written(value, indent):
+    """Block YAML of a value; scalars are given as they stand in the file."""
+    pad = " " * indent
+    if isinstance(value, dict):
+        return "".join(f"\n{pad}{key}:{written(child, indent + 2)}" for key, child in value.items()) or " {}"
+    if isinstance(value, list):
+        return "".join(f"\n{pad}-{written(child, indent + 2)}" for child in value) or " []"
+    return f" {value}"
+
+
+@settings(max_examples=300, deadline=None, derandomize=True)
+@given(st.dictionaries(st.sampled_from(["jobs", "defaults", "x-y", "p_q"]), VALUES, min_size=1))
+def test_block_files_are_read_without_the_slow_reader(value):
+    text = written(value, 0).lstrip("\n") + "\n"
+    assert story(plainyaml.parse(text)) == story(yamlfile.careful(text))
+
+
+def test_a_block_text_keeps_its_lines():
+    root = plainyaml.parse("run: |\n  if true; then\n    echo a: b # no comment\n  fi\n\nnext: 1\n")
+    assert plain_data(root) == {"run": "if true; then\n  echo a: b # no comment\nfi\n", "next": "1"}
+
+
+def test_numbers_keep_the_authors_text():
+    assert plain_data(yamlfile.parse("lr: 1e-5\nseed: 007\nv: 1.10\n")) == {"lr": "1e-5", "seed": "007", "v": "1.10"}
+
+
+def test_anchors_and_merges_are_read_by_the_full_reader():
+    text = "base: &b {gpus: 1, memory: 2}\njobs:\n  - <<: *b\n    memory: 3\n"
+    assert plain_data(yamlfile.parse(text)) == {"base": {"gpus": "1", "memory": "2"}, "jobs": [{"memory": "3", "gpus": "1"}]}
+
+
+def bomb():
+    lines = ["a: &a [x,x,x,x,x,x,x,x,x]"]
+    lines += [f"{c}: &{c} [{','.join(['*' + p] * 9)}]" for p, c in zip("abcdefgh", "bcdefghi", strict=True)]
+    return "\n".join(lines)
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "words"),
+    [
+        ("a: 1\nb: !!python/object/apply:os.system [ls]\n", 2, "tag !!python/object"),
+        ("a: &a [*a]\n", 1, "stands inside what it names"),
+        ("a: *nothing\n", 1, "no anchor"),
+        ("a:\n\tb: 1\n", 2, "tab"),
+        ("a: [1,\n", 2, "not YAML"),
+        ('a: "x\n', 2, "not YAML"),
+        ("a: 1\n---\nb: 2\n", 2, "second document"),
+        ("a: b: c\n", 1, "not YAML"),
+        ("a: 1\nb: \x07\n", 2, "does not allow"),
+        ("? [a]\n: b\n", 1, "as a key"),
+        ("a: " + "[" * 60 + "]" * 60, 1, "deeper than"),
+        (bomb(), 6, "aliases counted"),
+    ],
+)
+def test_bad_yaml_is_refused_at_its_line(text, line, words):
+    with pytest.raises(Flaw, match=words) as caught:
+        yamlfile.parse(text)
+    assert caught.value.line == line
+
+
+@pytest.mark.parametrize("text", [bomb(), "[" * 100_000, "- " * 50_000, "a: &a\n  - *a\n", "{" * 50_000, "? " * 5_000])
+def test_an_attack_is_answered_quickly(text):
+    began = time.process_time()
+    with pytest.raises(Flaw):
+        yamlfile.parse(text)
+    assert time.process_time() - began < 3
+
+
+def test_a_big_file_that_is_not_plain_yaml_is_told_where():
+    text = "jobs:\n" + "  - run: echo hello world this is a job\n" * 30_000 + "x: &a 1\n"
+    with pytest.raises(Flaw, match="must be plain YAML") as caught:
+        yamlfile.parse(text)
+    assert caught.value.line == 30_002
+
+
+def test_a_file_of_many_jobs_is_read_quickly():
+    text = "jobs:\n" + "".join(f"  - name: j{i}\n    run: echo {i}\n    env: {{SEED: {i}}}\n" for i in range(10_000))
+    began = time.process_time()
+    root = yamlfile.parse(text)
+    assert isinstance(root, Map) and time.process_time() - began < 3  # some 0.25 s on a quiet machine
+
+
+def test_a_bom_and_crlf_are_accepted(tmp_path):
+    path = tmp_path / "f.yaml"
+    path.write_bytes("\ufeffa: 1\r\nb: |\r\n  x\r\n  y\r\n".encode())
+    assert plain_data(yamlfile.parse(yamlfile.text_of(str(path)))) == {"a": "1", "b": "x\ny\n"}
+
+
+def test_bytes_that_are_not_utf8_are_refused_at_their_line(tmp_path):
+    path = tmp_path / "f.yaml"
+    path.write_bytes(b"a: 1\nb: \xff\n")
+    with pytest.raises(Flaw, match="UTF-8") as caught:
+        yamlfile.text_of(str(path))
+    assert caught.value.line == 2
+
+
+def test_a_file_over_the_limit_is_not_read(tmp_path):
+    path = tmp_path / "f.yaml"
+    path.write_bytes(b"a" * (yamlfile.MAX_BYTES + 1))
+    with pytest.raises(Flaw, match="larger than 5 MB"):
+        yamlfile.text_of(str(path))
+
+
+def test_a_directory_a_fifo_and_nothing_are_refused_without_waiting(tmp_path):
+    fifo = tmp_path / "fifo"
+    os.mkfifo(fifo)
+    for path, words in ((tmp_path, "directory"), (fifo, "regular"), (tmp_path / "none", "cannot be read")):
+        with pytest.raises(Flaw, match=words):
+            yamlfile.text_of(str(path))
+
+
+def test_a_pipe_of_the_persons_own_is_read():
+    read, write = os.pipe()
+    threading.Thread(target=lambda: (os.write(write, b"a: 1\n"), os.close(write))).start()
+    assert yamlfile.text_of(f"/dev/fd/{read}") == "a: 1\n"
+    os.close(read)
+
+
+def test_settings_are_plain_values(tmp_path):
+    path = tmp_path / "config.yaml"
+    path.write_text("gpus: sim:4x24\npolicy: {gpu_left: 1, share: true, idle_for: 2.5}\nnote: '1'\nnone: ~\nlist: [1, x]\n")
+    assert yamlfile.load_mapping(str(path)) == {
+        "gpus": "sim:4x24",
+        "policy": {"gpu_left": 1, "share": True, "idle_for": 2.5},
+        "note": "1",
+        "none": None,
+        "list": [1, "x"],
+    }
+
+
+@pytest.mark.parametrize(("text", "words"), [("- a\n", "a list"), ("a: 1\na: 2\n", "twice"), ("a: [", "not YAML")])
+def test_bad_settings_are_refused_with_file_and_line(tmp_path, text, words):
+    path = tmp_path / "config.yaml"
+    path.write_text(text)
+    with pytest.raises(Invalid, match=rf"config.yaml:\d+: .*{words}"):
+        yamlfile.load_mapping(str(path))
+
+
+def test_an_empty_settings_file_sets_nothing(tmp_path):
+    path = tmp_path / "config.yaml"
+    path.write_text("# nothing yet\n")
+    assert yamlfile.load_mapping(str(path)) == {}
