@@ -10,7 +10,7 @@ ROOT = pathlib.Path(__file__).parents[1] / "src" / "jostle"
 MAY_IMPORT = {
     "core": set(),
     "store": {"core", "errors", "failpoint"},
-    "probes": {"core", "errors", "proc", "units"},
+    "probes": {"core", "errors", "proc", "units", "formats"},
     "backends": {"core", "errors", "proc", "failpoint"},
     "engine": {"core", "store", "errors", "proc", "failpoint", "config", "address", "version"},
     "formats": {"core", "errors", "units"},

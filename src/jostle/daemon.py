@@ -10,6 +10,7 @@ import fcntl
 import gc
 import json
 import os
+import resource
 import signal
 import sys
 import time
@@ -22,6 +23,7 @@ if __package__ in (None, ""):
 
 def main(argv: list[str]) -> int:
     os.umask(0o077)
+    many_files()
     home, spec = argv[0], argv[1]
     ready = int(argv[argv.index("--ready") + 1]) if "--ready" in argv else -1
     settings = json.loads(sys.stdin.read() or "{}")
@@ -46,6 +48,14 @@ def main(argv: list[str]) -> int:
     return 0
 
 
+def many_files() -> None:
+    """Clients and runs take descriptors; what programs get by default is meant for programs that use select()."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = min(hard, 65536) if hard != resource.RLIM_INFINITY else 65536
+    if 0 <= soft < wanted:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+
+
 def log(text: str) -> None:
     print(f"{time.strftime('%Y-%m-%d %H:%M:%S')} {os.getpid()} {text}", file=sys.stderr, flush=True)
 
@@ -60,15 +70,24 @@ def tell(ready: int, text: str) -> None:
 
 
 def take_lock(home: str) -> int | None:
-    """The engine's lock, held until the process ends; None if another has it."""
+    """The engine's lock, held until the process ends; None if another has it.
+
+    It is on a file, which says who has it, and on the directory itself: a file may be removed by a cleaner while it is locked.
+    """
+    place = os.open(home, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     fd = os.open(os.path.join(home, "engine.lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
     try:
+        fcntl.flock(place, fcntl.LOCK_EX | fcntl.LOCK_NB)
         fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         os.close(fd)
+        os.close(place)
         return None
-    os.ftruncate(fd, 0)
-    os.pwrite(fd, str(os.getpid()).encode(), 0)
+    try:
+        os.ftruncate(fd, 0)
+        os.pwrite(fd, str(os.getpid()).encode(), 0)
+    except OSError:
+        pass  # a full disk: it is locked all the same
     return fd
 
 
@@ -90,8 +109,9 @@ def serve(home: str, spec: str, settings: dict[str, Any], ready: int, permanent:
     store = Store(home)
     loop = Loop()
     spec = spec or store.get("spec") or "nvml"
-    with store.transaction():
-        store.put("spec", spec)
+    if spec != store.get("spec"):
+        with store.transaction():
+            store.put("spec", spec)
     leases = config.lease_dir(home, spec)
     engine = Engine(home=home, spec=spec, lease_dir=leases, store=store, clock=Clock(store), settings=settings)
     service = Service(engine, loop, permanent=permanent)
@@ -140,9 +160,10 @@ def turn(loop: Any, engine: Any, service: Any) -> None:
             engine.tick()
         if now >= due or (engine.relook_at is not None and now >= engine.relook_at):
             due = min(engine.housekeeping(now), service.housekeeping(now))
+        service.overdue(now)
         if service.finished(now):
             return
-        waits = [due] + [at for at in (engine.tick_at, engine.relook_at) if at is not None]
+        waits = [due] + [at for at in (engine.tick_at, engine.relook_at, service.answer_at) if at is not None]
         loop.wait(0.0 if service.pending else max(0.0, min(waits) - engine.clock.now()))
 
 

@@ -208,6 +208,7 @@ def test_a_claim_deleted_while_held_is_noticed_and_published_again(bench: Bench)
     bench.start(run, "while [ ! -e go ]; do sleep 0.02; done", wants=[("GPU-0", None), ("GPU-1", None)])
     names = [c.name for c in bench.local.claims()]
     assert len(names) == 2 and bench.local.missing_claims(run) == ()
+    assert bench.local.republish(run) == ()
     (bench.lease_dir / names[0]).unlink()
     assert len(bench.local.claims()) == 1
     assert bench.local.missing_claims(run) == (names[0],)

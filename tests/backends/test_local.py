@@ -230,6 +230,30 @@ def test_a_shim_that_left_somebody_behind_is_not_used_again(bench: Bench) -> Non
     assert bench.carry((2, 1), "true").code == 0
 
 
+def test_a_shim_that_cannot_write_its_exit_record_is_free_once_the_store_has_it(
+    make_bench: MakeBench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("JOSTLE_FAILPOINTS", "shim.before_exit_write=ENOSPC")
+    bench = make_bench()
+    pids = hand_over(bench, 6, "exit {n}")
+    assert len(set(pids)) <= 4
+    assert not (bench.dir((1, 1)) / "exit").exists()
+
+
+def test_a_shim_that_cannot_write_its_exit_record_stays_alive_without_an_engine(
+    make_bench: MakeBench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("JOSTLE_FAILPOINTS", "shim.before_exit_rename=ENOSPC@1")
+    bench = make_bench()
+    reservation = bench.start(RUN, WAIT)
+    bench.running(RUN, "up")
+    bench.local.close()
+    second = make_bench()
+    second.local.adopt(RUN, reservation.pid, reservation.ticks)
+    (bench.home / "go").touch()
+    assert second.end(RUN).code == 6
+
+
 # ---------------------------------------------------------------------- the look
 
 

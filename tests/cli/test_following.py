@@ -181,3 +181,30 @@ def test_the_live_view_fits_its_screen():
     progress = Progress([row(k, "running", started_at=0.0) for k in range(30)] + [row(99)])
     lines = progress.view(10.0, columns=40, rows=8, waiting="next: " + "x" * 100)
     assert len(lines) <= 8 and all(len(line) < 40 for line in lines) and "30 running, 1 queued" in lines[0]
+
+
+@pytest.mark.parametrize("columns", [0, 40, 120])
+def test_a_terminal_gets_a_live_view_that_ends_clean(home, engine, file, columns):
+    import fcntl
+    import pty
+    import struct
+    import termios
+
+    submits(engine).events = STORY
+    ours, theirs = pty.openpty()
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("4H", 24 if columns else 0, columns, 0, 0))
+    env = {**os.environ, "JOSTLE_HOME": str(home), "TERM": "xterm"}
+    child = subprocess.Popen([sys.executable, "-m", "jostle", "run", str(file)], env=env, stdout=theirs, stderr=-1, text=True)
+    os.close(theirs)
+    seen = b""
+    try:
+        while part := os.read(ours, 4096):
+            seen += part
+    except OSError:
+        pass  # how Linux says that the other side is gone
+    os.close(ours)
+    _, err = child.communicate(timeout=60)
+    assert child.returncode == 0, err
+    text = seen.decode()
+    assert "succeeded  1 a after 3.0s" in text and "2 queued" in text and text.endswith("F\x1b[J")
+    assert all(len(line.split("\x1b[J")[-1]) <= (columns or 80) for line in text.splitlines())

@@ -87,9 +87,11 @@ def test_a_job_behind_others_of_its_queue_says_how_many(jostle, store, engine):
 
 
 def test_held_and_blocked_jobs_say_so(jostle, store, engine):
-    held, blocked = store(intent="hold"), store(ready=0)
-    reasons = {row["id"]: row["reason"]["code"] for row in ps_json(jostle)}
-    assert reasons == {held: "held", blocked: "after"}
+    held = store(intent="hold")
+    blocked = store(needs=[["job", held, False]])
+    reasons = {row["id"]: row["reason"] for row in ps_json(jostle)}
+    assert reasons[held]["code"] == "held"
+    assert reasons[blocked]["code"] == "after" and reasons[blocked]["params"] == {"jobs": [held]}
 
 
 def test_reasons_are_worded_in_the_language_of_the_reader(jostle, store, monkeypatch):

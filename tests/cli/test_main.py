@@ -78,7 +78,7 @@ HEAVY = (
     "sqlite3",
     "dataclasses",
     "inspect",
-    "ruamel",
+    "yaml",
     "rich",
     "asyncio",
     "subprocess",

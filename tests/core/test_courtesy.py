@@ -48,9 +48,9 @@ def test_the_least_number_may_be_held_however_few_are_free() -> None:
 
 def test_older_configs_never_use_the_last_cards_of_their_range() -> None:
     plan = decide(world(many(8), gpus=gpus(8), policy=Policy(gpu_left=2)))
-    assert [c for c, in starts(plan).values()] == [0, 1, 2, 3, 4, 5] and codes(plan, 1)[7] == "left"
+    assert [c for (c,) in starts(plan).values()] == [0, 1, 2, 3, 4, 5] and codes(plan, 1)[7] == "left"
     ranged = decide(world(many(8), gpus=gpus(8), policy=Policy(gpu_left=1, gpus=(5, 1, 3))))
-    assert sorted(c for c, in starts(ranged).values()) == [1, 5]
+    assert sorted(c for (c,) in starts(ranged).values()) == [1, 5]
 
 
 def test_without_any_of_the_keys_there_is_no_limit() -> None:

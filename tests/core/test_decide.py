@@ -113,7 +113,9 @@ def test_a_job_waits_for_its_least_number_of_cards() -> None:
 def test_max_concurrent_counts_living_runs_of_the_batch_and_starts_of_the_plan() -> None:
     rule = {1: Policy(max_concurrent=2)}
     plan = decide(
-        world(lane(*(job(i, shape=1, batch=1) for i in (1, 2, 3))), gpus=gpus(4), policies=rule, **with_runs(running(9, 0, batch=1)))
+        world(
+            lane(*(job(i, shape=1, batch=1) for i in (1, 2, 3))), gpus=gpus(4), policies=rule, **with_runs(running(9, 0, batch=1))
+        )
     )
     assert starts(plan) == {1: (1,)}
     assert plan.waits == {1: Reason(code="max_concurrent", params={"running": 2, "most": 2})}
@@ -133,7 +135,9 @@ def test_a_job_that_waited_too_long_for_gpus_fails_and_the_others_go_on() -> Non
     rule = Policy(max_wait=100.0, reserve_after=1e9)
     jobs = lane(job(1, shape=1, ready_at=900.0), job(2, shape=1, ready_at=950.0))
     plan = decide(world(jobs, gpus=gpus(1), policy=rule, **with_runs(running(9, 0))))
-    assert [(d.job, d.error_type, d.reason.code) for d in plan.decisions if isinstance(d, Fail)] == [(1, "wait_timeout", "wait_timeout")]
+    assert [(d.job, d.error_type, d.reason.code) for d in plan.decisions if isinstance(d, Fail)] == [
+        (1, "wait_timeout", "wait_timeout")
+    ]
     assert plan.wake_at == 1050.0 and plan.waits[1].code == "gpus"
 
 

@@ -29,6 +29,11 @@ def test_batches_take_turns_and_each_start_passes_the_turn() -> None:
     assert order(world(*jobs, gpus=gpus(6), turn=99)) == [11, 21, 31, 12, 32, 13]
 
 
+def test_jobs_that_are_alike_do_not_keep_the_turn_of_their_batch() -> None:
+    lanes = [lane(*(job(10 * b + n, batch=b, shape=b) for n in (1, 2, 3))) for b in (1, 2)]
+    assert order(world(*lanes, gpus=gpus(6))) == [11, 21, 12, 22, 13, 23]
+
+
 def test_a_batch_that_cannot_start_anything_does_not_lose_the_others_their_turn() -> None:
     jobs = [*batch(1, 11, memory_mib=10**6), *batch(1, 12), *batch(2, 21)]
     assert order(world(*jobs, gpus=gpus(2))) == [12, 21]

@@ -43,8 +43,14 @@ REFUSED: dict[str, dict[str, Any]] = {
     "mig": {"error": ""},
 }
 CARDS = (
-    *(Refusal(code="memory", uuid=f"GPU-{i}", index=i, params={"available_mib": 4200 - i, "needed_mib": 20480}) for i in range(3)),
-    *(Refusal(code="stranger", uuid=f"GPU-{i}", index=i, params={"user": u, "pid": 1, "used_mib": 9}) for i, u in enumerate("aab", 3)),
+    *(
+        Refusal(code="memory", uuid=f"GPU-{i}", index=i, params={"available_mib": 4200 - i, "needed_mib": 20480})
+        for i in range(3)
+    ),
+    *(
+        Refusal(code="stranger", uuid=f"GPU-{i}", index=i, params={"user": u, "pid": 1, "used_mib": 9})
+        for i, u in enumerate("aab", 3)
+    ),
 )
 EXAMPLES: dict[str, dict[str, Any]] = {
     "gpus": {"needed": 1, "fit": 0, "total": 6},
@@ -111,7 +117,10 @@ def test_a_refusal_is_worded_in_both_languages_alone_and_counted(code: str) -> N
 def test_refusals_are_counted_the_most_frequent_first() -> None:
     cards = [
         *(Refusal(code="memory", uuid="", index=0, params={"available_mib": m, "needed_mib": 20480}) for m in (4200, 4199, 3000)),
-        *(Refusal(code="stranger", uuid="", index=0, params={"user": u, "pid": 1, "used_mib": 5}) for u in ("bob", "alice") * 2 + ("alice",)),
+        *(
+            Refusal(code="stranger", uuid="", index=0, params={"user": u, "pid": 1, "used_mib": 5})
+            for u in ("bob", "alice") * 2 + ("alice",)
+        ),
     ]
     reason = Reason(code="gpus", params={"needed": 1, "fit": 0, "total": 8}, gpus=tuple(cards))
     assert text(reason) == (
@@ -134,7 +143,16 @@ def test_free_memory_is_rounded_down_and_needed_memory_up() -> None:
 
 @pytest.mark.parametrize(
     ("seconds", "shown"),
-    [(0.2, "1 s"), (59.0, "59 s"), (119, "119 s"), (120, "2 min"), (125, "2 min 5 s"), (3599, "59 min"), (3600, "1 h"), (7260, "2 h 1 min")],
+    [
+        (0.2, "1 s"),
+        (59.0, "59 s"),
+        (119, "119 s"),
+        (120, "2 min"),
+        (125, "2 min 5 s"),
+        (3599, "59 min"),
+        (3600, "1 h"),
+        (7260, "2 h 1 min"),
+    ],
 )
 def test_durations_are_shown_as_people_say_them(seconds: float, shown: str) -> None:
     assert text(Reason(code="time_limit", params={"limit_s": seconds})) == f"It ran longer than its time limit of {shown}."
@@ -147,7 +165,10 @@ def test_what_readers_send_is_understood_in_each_of_its_forms() -> None:
     assert text(Reason(code="behind", params={"queue": "3", "n": 2, "job": None})) == "It waits behind 2 other jobs of queue 3."
     assert text(Reason(code="begin", params={"at": 1.7e9, "in": 90.0})) == "It was asked to begin later: 90 s from now."
     assert text(Reason(code="after", params={"jobs": [5]})) == "It waits for job 5 to end."
-    assert text(Reason(code="on_hold", params={"hold": "a person is at work"})) == "Nothing starts at the moment: a person is at work."
+    assert (
+        text(Reason(code="on_hold", params={"hold": "a person is at work"}))
+        == "Nothing starts at the moment: a person is at work."
+    )
 
 
 def test_wording_never_fails() -> None:

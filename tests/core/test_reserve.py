@@ -102,6 +102,14 @@ def test_while_its_batch_has_a_big_run_older_jobs_of_others_are_not_held_back() 
         assert (starts(plan) == {2: (3,)}) == allowed
 
 
+def test_an_older_job_of_a_batch_that_has_nothing_running_is_not_held_back() -> None:
+    cases = [((-1.0, with_runs(running(9, 0))), True), ((1.0, with_runs(running(9, 0))), False)]
+    cases.append(((-1.0, with_runs(running(9, 0, batch=2))), False))
+    for (ready_at, busy), allowed in cases:
+        plan = decide(world(job(1, **BIG), small(2, ready_at=ready_at), gpus=gpus(2), **busy))
+        assert (starts(plan) == {2: (1,)}) == allowed
+
+
 def test_a_job_that_no_others_can_pass_keeps_nothing() -> None:
     jobs = [job(1, batch=1, memory_mib=GIB, **LATE), small(2, memory_mib=GIB)]
     assert decide(world(*jobs, gpus=gpus(1), **with_runs(running(9, 0)))).kept_for is None

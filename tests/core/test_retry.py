@@ -62,7 +62,9 @@ def test_without_a_retry_the_first_failure_is_final_and_says_why(exit_fields: di
     assert answer.reason.code == code and answer.reason.params["failures"] == 1
 
 
-@pytest.mark.parametrize(("failures", "most", "again"), [(0, 1, True), (1, 1, False), (99, None, True), (99, 100, True), (100, 100, False)])
+@pytest.mark.parametrize(
+    ("failures", "most", "again"), [(0, 1, True), (1, 1, False), (99, None, True), (99, 100, True), (100, 100, False)]
+)
 def test_as_many_tries_as_were_allowed(failures: int, most: int | None, again: bool) -> None:
     answer = after(ended(1, 0, failures=failures, retry=Retry(max=most)))
     assert isinstance(answer, Requeue) == again

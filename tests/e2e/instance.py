@@ -6,13 +6,14 @@ was started under this home; what had to be ended by force is an error.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -121,22 +122,39 @@ class Instance:
         first, last = answer["ids"]
         return list(range(first, last + 1))
 
-    def reader(self) -> Reader:
-        return Reader(str(self.home))
+    @contextlib.contextmanager
+    def reader(self) -> Iterator[Reader]:
+        reader = Reader(str(self.home))
+        try:
+            yield reader
+        finally:
+            if reader.db is not None:
+                reader.db.close()
 
     def job(self, id: int) -> dict[str, Any]:
-        found = self.reader().job(id)
+        with self.reader() as reader:
+            found = reader.job(id)
         assert found is not None
         return found
 
+    def newest(self, n: int = 1) -> list[dict[str, Any]]:
+        with self.reader() as reader:
+            return reader.jobs(newest=n)
+
     def jobs(self, ids: list[int] | None = None) -> dict[int, dict[str, Any]]:
-        return {row["id"]: row for row in self.reader().jobs(ids=ids)}
+        with self.reader() as reader:
+            return {row["id"]: row for row in reader.jobs(ids=ids)}
+
+    def runs(self, id: int) -> list[dict[str, Any]]:
+        with self.reader() as reader:
+            return reader.runs(id)
 
     def states(self, ids: list[int] | None = None) -> dict[int, str]:
         return {id: row["state"] for id, row in self.jobs(ids).items()}
 
     def events(self, kind: str, job: int | None = None) -> list[dict[str, Any]]:
-        return [e for e in self.reader().events(job=job, limit=1_000_000) if e["kind"] == kind]
+        with self.reader() as reader:
+            return [e for e in reader.events(job=job, limit=1_000_000) if e["kind"] == kind]
 
     def reach(self, id: int, *states: str) -> dict[str, Any]:
         until(lambda: self.job(id)["state"] in states, f"job {id} {states}")
@@ -207,8 +225,7 @@ class Instance:
             if child.poll() is None:
                 child.kill()
             child.communicate()
-        if attempt(str(self.home)) is not None:
-            self.ok("down", "--stop-jobs", "--now")
+        self.ok("down", "--stop-jobs", "--now")
         left: list[int] = []
         try:
             until(lambda: not self.processes(), "the end of all processes", patience=8.0)

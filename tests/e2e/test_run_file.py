@@ -52,7 +52,7 @@ def test_an_interrupt_cancels_the_batch_and_ends_with_130(jostle: Instance, numb
     out, err = child.communicate(timeout=20)
     assert child.returncode == 130, (out, err)
     assert time.monotonic() - began < 4, "a job that ends on SIGTERM needs no grace"
-    newest = jostle.reader().jobs(newest=2)
+    newest = jostle.newest(2)
     assert [row["state"] for row in newest] == ["cancelled", "cancelled"]
     assert "cancelling the batch" in err
 
@@ -62,7 +62,7 @@ def test_a_second_interrupt_does_not_wait_for_those_who_ignore_the_first(jostle:
     child = jostle.start("run", file)
     pid = jostle.pid_in("stubborn")
     child.send_signal(signal.SIGINT)
-    until(lambda: jostle.reader().jobs(newest=1)[0]["state"] == "stopping")
+    until(lambda: jostle.newest()[0]["state"] == "stopping")
     assert alive(pid)
     began = time.monotonic()
     child.send_signal(signal.SIGINT)
@@ -78,13 +78,13 @@ def test_kill_9_of_the_client_leaves_the_batch_and_the_same_command_attaches_aga
     jostle.made("going")
     client.kill()
     client.communicate()
-    before = jostle.reader().last_id()
+    before = jostle.newest()[0]["id"]
     second = jostle.start("run", file)
     assert "attached" in until(second.stderr.readline if second.stderr else str)
     (jostle.work / "go").touch()
     _, err = second.communicate(timeout=20)
-    assert (second.returncode, jostle.reader().last_id()) == (0, before), err
-    (row,) = jostle.reader().jobs(newest=1)
+    assert (second.returncode, jostle.newest()[0]["id"]) == (0, before), err
+    (row,) = jostle.newest()
     assert (row["state"], row["attempt"]) == ("succeeded", 1)
 
 
@@ -94,7 +94,7 @@ def test_a_hang_up_of_the_client_leaves_the_batch_running(jostle: Instance) -> N
     jostle.made("hung")
     client.send_signal(signal.SIGHUP)
     client.communicate(timeout=20)
-    (row,) = jostle.reader().jobs(newest=1)
+    (row,) = jostle.newest()
     assert row["state"] == "running"
     (jostle.work / "on").touch()
     assert jostle.end(row["id"]) == ["succeeded"]
@@ -110,7 +110,7 @@ def test_when_the_engine_is_killed_the_client_connects_again_and_ends_truly(jost
     out, err = client.communicate(timeout=25)
     assert client.returncode == 1, (out, err)
     assert "connecting again" in err and "the engine is back" in err
-    rows = jostle.reader().jobs(newest=2)
+    rows = jostle.newest(2)
     assert [(r["state"], r["exit_code"], r["attempt"]) for r in rows] == [("failed", 4, 1), ("succeeded", 0, 1)]
     assert jostle.engine != old
 
@@ -124,5 +124,5 @@ def test_an_interrupt_while_the_engine_is_dead_is_not_forgotten(jostle: Instance
     client.send_signal(signal.SIGINT)
     out, err = client.communicate(timeout=25)
     assert client.returncode == 130, (out, err)
-    assert jostle.reader().jobs(newest=1)[0]["state"] == "cancelled"
+    assert jostle.newest()[0]["state"] == "cancelled"
     until(lambda: not alive(pid))

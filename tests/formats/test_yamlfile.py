@@ -1,27 +1,17 @@
-"""The two YAML readers give the same nodes, and nothing a file holds can hurt."""
+"""YAML is read as YAML says, with lines, and nothing a file holds can hurt."""
 
 import os
 import threading
 import time
 
 import pytest
+import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jostle.errors import Invalid
-from jostle.formats import plainyaml, yamlfile
-from jostle.formats.nodes import Flaw, Map, Scalar, Seq, plain_data
-
-
-def story(node):
-    """A node as comparable data; where an absent value stands does not matter."""
-    if isinstance(node, Seq):
-        return [story(item) for item in node.items]
-    if isinstance(node, Map):
-        return {"pairs": [(key.text, key.line, story(value)) for key, value in node.items]}
-    if isinstance(node, Scalar):
-        return (node.text, node.plain, None if node.null else node.line)
-    return None
+from jostle.formats import yamlfile
+from jostle.formats.nodes import Flaw, Map, Seq, plain_data
 
 
 PIECES = [
@@ -95,12 +85,31 @@ PIECES = [
 
 @settings(max_examples=1500, deadline=None, derandomize=True)
 @given(st.lists(st.sampled_from(PIECES), min_size=1, max_size=14).map("".join))
-def test_what_the_plain_reader_reads_means_what_yaml_says(text):
+def test_no_text_makes_the_reader_crash_and_what_it_reads_is_what_yaml_says(text):
     try:
-        plain = plainyaml.parse(text)
-    except plainyaml.Declined:
+        root = yamlfile.parse(text)
+    except Flaw as e:
+        assert e.text
         return
-    assert story(plain) == story(yamlfile.careful(text))
+    try:
+        assert_same(root, yaml.compose(text, Loader=yaml.SafeLoader))
+    except yaml.YAMLError:
+        pass  # the C reader takes some texts that the one in Python refuses
+
+
+def assert_same(ours, theirs):
+    """Node by node; `<<` aside, which we resolve."""
+    if ours is None:
+        assert theirs is None or theirs.value in ("", "~", "null", "Null", "NULL")
+    elif isinstance(ours, Seq):
+        for a, b in zip(ours.items, theirs.value, strict=True):
+            assert_same(a, b)
+    elif isinstance(ours, Map) and not any(key.value == "<<" for key, _ in theirs.value):
+        for (key, a), (their_key, b) in zip(ours.items, theirs.value, strict=True):
+            assert key.text == their_key.value
+            assert_same(a, b)
+    elif not isinstance(ours, Map):
+        assert ours.text == theirs.value
 
 
 VALUES = st.recursive(
@@ -122,13 +131,13 @@ def written(value, indent):
 
 @settings(max_examples=300, deadline=None, derandomize=True)
 @given(st.dictionaries(st.sampled_from(["jobs", "defaults", "x-y", "p_q"]), VALUES, min_size=1))
-def test_block_files_are_read_without_the_slow_reader(value):
+def test_block_files_read_as_yaml_says(value):
     text = written(value, 0).lstrip("\n") + "\n"
-    assert story(plainyaml.parse(text)) == story(yamlfile.careful(text))
+    assert_same(yamlfile.parse(text), yaml.compose(text, Loader=yaml.SafeLoader))
 
 
 def test_a_block_text_keeps_its_lines():
-    root = plainyaml.parse("run: |\n  if true; then\n    echo a: b # no comment\n  fi\n\nnext: 1\n")
+    root = yamlfile.parse("run: |\n  if true; then\n    echo a: b # no comment\n  fi\n\nnext: 1\n")
     assert plain_data(root) == {"run": "if true; then\n  echo a: b # no comment\nfi\n", "next": "1"}
 
 
@@ -136,7 +145,7 @@ def test_numbers_keep_the_authors_text():
     assert plain_data(yamlfile.parse("lr: 1e-5\nseed: 007\nv: 1.10\n")) == {"lr": "1e-5", "seed": "007", "v": "1.10"}
 
 
-def test_anchors_and_merges_are_read_by_the_full_reader():
+def test_anchors_and_merges_are_read():
     text = "base: &b {gpus: 1, memory: 2}\njobs:\n  - <<: *b\n    memory: 3\n"
     assert plain_data(yamlfile.parse(text)) == {"base": {"gpus": "1", "memory": "2"}, "jobs": [{"memory": "3", "gpus": "1"}]}
 
@@ -178,11 +187,10 @@ def test_an_attack_is_answered_quickly(text):
     assert time.process_time() - began < 3
 
 
-def test_a_big_file_that_is_not_plain_yaml_is_told_where():
-    text = "jobs:\n" + "  - run: echo hello world this is a job\n" * 30_000 + "x: &a 1\n"
-    with pytest.raises(Flaw, match="must be plain YAML") as caught:
-        yamlfile.parse(text)
-    assert caught.value.line == 30_002
+def test_a_big_file_may_use_all_of_yaml():
+    text = "base: &b {gpus: 1}\njobs:\n" + "  - <<: *b\n    run: echo 1234567890\n" * 40_000
+    assert len(text) > 1_000_000
+    assert len(yamlfile.parse(text).items[1][1].items) == 40_000
 
 
 def test_a_file_of_many_jobs_is_read_quickly():

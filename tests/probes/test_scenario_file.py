@@ -87,8 +87,8 @@ HEAD = "gpus: {count: 2, total: 24GiB}\n"
         (HEAD + "mig: [{gpu: 0, slices: [20GiB, 20GiB]}]", 2, "expected at most the 24576 MiB of the GPU in all"),
         (HEAD + "runs: {ramp: true}", 2, "runs.ramp is true: expected seconds"),
         (HEAD + "runs: [\n", 3, "not YAML"),
-        (HEAD + HEAD, 2, "not YAML"),
-        (HEAD + "1: 2", 2, "unknown key 1"),
+        (HEAD + HEAD, 2, "twice"),
+        (HEAD + "1: 2", 2, "unknown key '1'"),
     ],
 )  # fmt: skip
 def test_a_mistake_is_told_with_file_line_and_what_was_expected(text: str, line: int, words: str) -> None:

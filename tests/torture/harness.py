@@ -23,7 +23,7 @@ import tempfile
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import evidence
@@ -45,6 +45,8 @@ LONG = 6.0  # how long a job runs that is to be cancelled
 _PR_SET_CHILD_SUBREAPER = 36
 LOSES_THE_EXIT = ("shim.after_claim", "shim.before_exit_write", "shim.before_exit_rename")
 PREPARED = {"engine.before_void": "engine.before_spawn=kill@1"}  # what must have happened for it to be reached
+SLOW = ("engine.after_spawn=kill@1,shim.before_lock=sleep:0.4", "engine.after_spawn=kill@1,shim.before_claim=sleep:0.4")
+"""The shim is on its way to the claim while the engine dies and the next one looks."""
 AT_START = ("engine.adopting", "engine.recovered", "engine.before_void", "store.mid_migration")
 
 
@@ -163,6 +165,8 @@ class Torture:
         self.missed: Counter[str] = Counter()  # failpoints that were armed and not reached
         self.violations: list[Violation] = []
         self.serial = 0
+        self.kinds: tuple[int, ...] = ()  # what new jobs are like; none: anything
+        self.neighbour_for = 0.1  # how long the neighbour's jobs run
 
     def _case(self, engine: Engine) -> Case:
         return Case(home=engine.home, journal=f"{self.evidence}/journal", wanted={}, total_mib=CARD_MIB)
@@ -176,10 +180,10 @@ class Torture:
     def new_jobs(self) -> list[Wanted]:
         """A small batch of what people submit, by the seed."""
         r, jobs = self.rng, []
-        for _ in range(r.randint(1, 3)):
+        for _ in range(r.randint(2 if self.kinds else 1, 3)):
             self.serial += 1
             job = Wanted(key=f"j{self.serial}", seconds=round(r.uniform(0.0, 0.25), 3))
-            kind = r.randrange(12)
+            kind = r.choice(self.kinds) if self.kinds else r.randrange(12)
             if kind <= 2:
                 job.queue = r.choice("abc")
             elif kind == 3:
@@ -260,14 +264,17 @@ class Torture:
         open_ = sum(self.near_client.call("hello")["counts"].get(s, 0) for s in ("queued", "starting", "running"))
         if open_ < 2:
             self.serial += 1
-            self.submit(self.near_client, self.near_case, [Wanted(key=f"n{self.serial}", seconds=0.1)])
+            near = self.near_client
+            self.submit(near, self.near_case, [Wanted(key=f"n{self.serial}", seconds=self.neighbour_for)])
+            if self.neighbour_for > 0.1:
+                until(lambda: near.call("hello")["counts"].get("running"), 1.5)
 
     # --- one kill after the other
 
     def cycle(self, armed: str = "") -> None:
         """Starts the engine, lets it work, and sees that it dies by SIGKILL: at a failpoint, or at a random moment."""
         self.reap()
-        if self.rng.random() < 0.5:
+        if self.rng.random() < 0.5 or self.neighbour_for > 0.1:
             self.neighbour_works()
         name = armed.partition("=")[0]
         in_engine = name and not name.startswith(("shim.", "nursery."))
@@ -373,6 +380,8 @@ class Torture:
         for run in self._runs_since(0):
             if run["state"] != "running" or not proc.alive(run["shim_pid"], run["shim_ticks"]):
                 continue
+            if any(w.id == run["job"] and "child" in w.flags for w in self.case.wanted.values()):
+                continue  # nobody would end what it leaves behind: the run goes on, rightly
             pidfd = os.pidfd_open(run["shim_pid"])
             try:
                 # a descendant of ours by the subreaper, and the very process that the run's record names
@@ -396,7 +405,7 @@ class Torture:
     def open(self) -> None:
         self.near_client = self.near.start()
 
-    def run(self, plan: list[str], shims: bool = True) -> list[Violation]:
+    def run(self, plan: Sequence[str], shims: bool = True) -> list[Violation]:
         """All the cycles of the plan (a failpoint's text each, or "" for a random moment), the drain and the checks."""
         self.open()
         for k, armed in enumerate(plan):
@@ -501,6 +510,7 @@ def plan_of(kills: int, rng: random.Random, only: list[str] | None = None, point
     if "store.mid_migration" in names:
         plan.append("store.mid_migration=kill")
     if names and only is None:
+        plan += SLOW
         plan += ["cancel:store.before_commit=kill@3", "cancel:store.after_commit=kill@2", "cancel:store.after_commit=kill@3"]
     rest = [n for n in names if n != "store.mid_migration"]
     while rest and len(plan) < kills:

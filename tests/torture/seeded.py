@@ -5,7 +5,6 @@ Random moments alone are not enough for some (see RELIABILITY, "Lesson from a tr
 
 from __future__ import annotations
 
-import random
 import time
 from dataclasses import dataclass
 from typing import Any
@@ -17,6 +16,8 @@ import harness
 class Hunt:
     points: tuple[str, ...] = ()  # failpoints to be killed at, in turn; none: random moments
     kills: int = 8  # by when it must have been caught
+    kinds: tuple[int, ...] = ()  # of jobs, see Torture.new_jobs; none: all
+    neighbour_for: float = 0.1  # s that the neighbour's jobs run
     harmless: bool = False  # a fault that the protocol survives: nothing may be found
 
 
@@ -26,28 +27,30 @@ BUGS: dict[str, Hunt] = {
     "cancel_forgotten": Hunt(points=tuple(f"cancel:store.before_commit=kill@{k}" for k in (2, 3, 4)), kills=3),
     "double_spawn": Hunt(kills=8, harmless=True),
     "exit_before_lock": Hunt(kills=16),
-    "exit_code_always_zero": Hunt(kills=6),
-    "exit_not_written": Hunt(kills=6),
+    "exit_code_always_zero": Hunt(kills=3, kinds=(7,)),
+    "exit_not_written": Hunt(kills=3),
     "final_not_final": Hunt(kills=4),
-    "forget_leases": Hunt(kills=10),
-    "ignore_neighbours": Hunt(kills=10),
-    "leases_die_with_engine": Hunt(kills=16),
+    "forget_leases": Hunt(points=("engine.ends_recorded=kill@3",), kills=3, kinds=(0, 3), neighbour_for=0.6),
+    "ignore_neighbours": Hunt(points=("engine.ends_recorded=kill@3",), kills=3, kinds=(0, 3), neighbour_for=0.6),
+    "leases_die_with_engine": Hunt(kills=10, kinds=(3,), neighbour_for=0.3),
     "ledger_forgets": Hunt(kills=3),
-    "lost_dependants": Hunt(kills=8),
+    "lost_dependants": Hunt(kills=3, kinds=(10,)),
     "mark_failed_on_restart": Hunt(kills=4),
-    "next_of_queue_forgotten": Hunt(kills=6),
+    "next_of_queue_forgotten": Hunt(kills=3, kinds=(0,)),
     "no_claim": Hunt(kills=3),
-    "no_subreaper": Hunt(kills=8),
-    "no_sweep": Hunt(kills=8),
+    "no_subreaper": Hunt(kills=3, kinds=(8,)),
+    "no_sweep": Hunt(kills=3, kinds=(8,)),
     "once_ignored": Hunt(points=("service.after_commit=kill@1",), kills=3),
-    "queue_not_serial": Hunt(kills=8),
+    "queue_not_serial": Hunt(kills=3, kinds=(0,)),
     "requeue_on_restart": Hunt(kills=4),
-    "requeue_without_void": Hunt(points=("engine.after_spawn=kill@1",), kills=8),
+    "requeue_without_void": Hunt(points=harness.SLOW[1:], kills=3),
     "shim_dies_with_nursery": Hunt(kills=4),
     "spawn_before_commit": Hunt(points=("engine.reserved=kill@1",), kills=4),
     "stop_with_engine": Hunt(kills=4),
     "void_is_failure": Hunt(points=("engine.before_spawn=kill@1",), kills=4),
 }
+
+EACH_COMMIT = ("ack_before_commit", "exit_code_always_zero", "no_claim", "requeue_on_restart", "spawn_before_commit")
 
 
 def hunt(name: str, seed: int, verbose: bool = False) -> dict[str, Any]:
@@ -56,6 +59,7 @@ def hunt(name: str, seed: int, verbose: bool = False) -> dict[str, Any]:
     began = time.monotonic()
     whole = harness.Torture(seed, name, verbose)
     try:
+        whole.kinds, whole.neighbour_for = plan.kinds, plan.neighbour_for
         points = plan.points or ("",)
         found = whole.run([points[k % len(points)] for k in range(plan.kills)], shims=False)
         report = whole.report(time.monotonic() - began, found)
@@ -65,8 +69,3 @@ def hunt(name: str, seed: int, verbose: bool = False) -> dict[str, Any]:
     assert not stale, f"the seeded bug {name} does not fit the engine any more: {stale[0]}"
     return {**report, "caught_by": sorted({v.invariant for v in found}), "harmless": plan.harmless}
 
-
-def quickest(count: int, seed: int) -> list[str]:
-    """A few different ones for each commit, by the seed."""
-    cheap = [name for name, plan in BUGS.items() if plan.kills <= 4]
-    return random.Random(seed).sample(cheap, min(count, len(cheap)))

@@ -140,7 +140,6 @@ class Directory:
     def __init__(self, path: str, home: str) -> None:
         self.path, self.home = path, home
         self.trouble = ""  # why it could not be read or written when that was last tried
-        self.seen: dict[str, int] = {}  # the live claims of the last look, with their inodes
 
     def live(self, known: Mapping[str, int | None]) -> list[Claimed]:
         """Every live claim; `known` ones, of runs that are surely alive, are not tested. Stale ones of ours go."""
@@ -153,7 +152,6 @@ class Directory:
                 found.append(Claimed(claim=claim, name=name, uid=os.geteuid(), ours=True, inode=inode))
             elif (one := self.look(name, claim)) is not None:
                 found.append(one)
-        self.seen = {one.name: one.inode for one in found}
         return found
 
     def publish(self, names: Iterable[str]) -> list[Held] | None:
@@ -178,6 +176,15 @@ class Directory:
             return True
         self.trouble = ""
         return False
+
+    def shows(self, name: str, inode: int | None) -> bool:
+        """Whether the file of this name is that very one."""
+        try:
+            return os.lstat(f"{self.path}/{name}").st_ino == inode
+        except FileNotFoundError:
+            return False
+        except OSError:
+            return True  # a directory that does not answer has lost nothing
 
     def inode(self, name: str) -> int | None:
         """The inode of a live claim of ours."""

@@ -8,91 +8,26 @@ idempotent by run id: starting or voiding twice does what once does.
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import socket
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
 from jostle import proc
 from jostle.backends import leases, process, shim
+from jostle.backends.contact import Known, Report, Reservation, Spare, hung_up, send_spec
 from jostle.backends.leases import Claimed
 from jostle.backends.nursery import Nursery, Watcher
 from jostle.backends.records import RunClaim, RunDir, exit_of, record
 from jostle.core import claims
-from jostle.core.model import Exit, RunId
+from jostle.core.model import RunId
 
 __all__ = ["Claimed", "Local", "Report", "Reservation", "Watcher"]
 
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Report:
-    """What is known of a run now."""
-
-    kind: str  # alive | ended | gone | not_started | voided | unsupervised
-    exit: Exit | None = None  # for ended
-    pids: tuple[int, ...] = ()  # unsupervised: its processes that still live
-    why: str = ""  # gone: what we can say about it
-    claimed: bool = False  # alive: its shim has made the claim, so it has really started
-    pid: int | None = None  # its shim's, where that is known
-
-
-@dataclass(slots=True, eq=False)
-class Spare:
-    """The engine's end of one shim, from its birth in the nursery on."""
-
-    pid: int
-    ticks: int
-    sock: socket.socket
-    pidfd: int | None
-    run: RunId | None = None
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Reservation:
-    """A spare and the published claims of one run that is about to start."""
-
-    run: RunId
-    spare: Spare
-    held: tuple[leases.Held, ...]
-
-    @property
-    def pid(self) -> int:
-        return self.spare.pid
-
-    @property
-    def ticks(self) -> int:
-        return self.spare.ticks
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        return tuple(one.name for one in self.held)
-
-
-@dataclass(slots=True, eq=False)
-class _Known:
-    """A run this engine started or adopted, and the descriptors that watch it."""
-
-    run: RunId
-    pid: int | None = None
-    ticks: int | None = None
-    spare: Spare | None = None  # what it was started with
-    sock: socket.socket | None = None  # open: the shim lives
-    pidfd: int | None = None
-    watched: bool = False  # whether the loop watches the pidfd
-    heard: bytes = b""
-    claimed: bool = False
-    ended: Exit | None = None
-    inodes: dict[str, int | None] = field(default_factory=dict)  # of its claims, by name; None: not seen yet
-    republished: list[leases.Held] = field(default_factory=list)
-
-    @property
-    def shim(self) -> tuple[int, int] | None:
-        return (self.pid, self.ticks) if self.pid is not None and self.ticks is not None else None
+RUNS_PER_SHIM = 1000  # so that nothing can grow in one for ever
 
 
 class Local:
@@ -115,7 +50,7 @@ class Local:
         self._nursery = Nursery(watcher=watcher, python=python, arrived=self._arrived)
         self._pool: list[Spare] = []
         self._wanted = 2
-        self._runs: dict[RunId, _Known] = {}
+        self._runs: dict[RunId, Known] = {}
         self.spare_arrived: Callable[[], None] | None = None
 
     # ------------------------------------------------------------------ spares
@@ -165,7 +100,7 @@ class Local:
         pidfd = process.open_pidfd(pid)
         stat = proc.stat(pid)
         # only the spare holds the other end: while that is open, the pid is still its own
-        if stat is None or _ended(sock):
+        if stat is None or hung_up(sock):
             sock.close()
             if pidfd is not None:
                 os.close(pidfd)
@@ -219,11 +154,11 @@ class Local:
         self._pool.insert(0, r.spare)
 
     def missing_claims(self, run: RunId) -> tuple[str, ...]:
-        """Claims of a run whose files the last look did not find as they were made (deleted, replaced)."""
+        """Claims of a run whose files are not there as they were made (deleted, replaced)."""
         known = self._runs.get(run)
         if known is None or known.ended is not None:
             return ()
-        return tuple(n for n, inode in known.inodes.items() if inode is None or self._directory.seen.get(n) != inode)
+        return tuple(name for name, inode in known.inodes.items() if not self._directory.shows(name, inode))
 
     def republish(self, run: RunId) -> tuple[str, ...]:
         """Publishes missing claims again, held by the engine until forget(); says which."""
@@ -236,7 +171,7 @@ class Local:
             if held is None:
                 continue
             known.republished += held
-            known.inodes[name] = self._directory.seen[name] = held[0].inode
+            known.inodes[name] = held[0].inode
             done.append(name)
         return tuple(done)
 
@@ -249,9 +184,7 @@ class Local:
         old = self._runs.pop(r.run, None)
         if old is not None:
             self._release(old)
-        known = _Known(run=r.run, pid=spare.pid, ticks=spare.ticks, spare=spare, sock=spare.sock, pidfd=spare.pidfd)
-        known.inodes = {one.name: one.inode for one in r.held}
-        self._runs[r.run] = known
+        self._runs[r.run] = Known.of(r)
         full = {
             "dir": self._dir(r.run).path,
             "boot": self._boot,
@@ -263,7 +196,7 @@ class Local:
             os.mkdir(self._dir(r.run).path, 0o700)
         except OSError:
             pass  # there already; or the disk is full, which the shim will find too
-        _send(spare.sock, full, [one.fd for one in r.held])
+        send_spec(spare.sock, full, [one.fd for one in r.held])
         for one in r.held:
             os.close(one.fd)
         if not self._pool:
@@ -278,7 +211,7 @@ class Local:
         if run in self._runs:
             return
         claim = self._dir(run).claim()
-        known = _Known(run=run, pid=pid, ticks=ticks)
+        known = Known(run=run, pid=pid, ticks=ticks)
         if claim is not None and not claim.void:
             known.claimed = True
             known.inodes = {name: self._directory.inode(name) for name in claim.leases}
@@ -298,16 +231,16 @@ class Local:
 
     # ------------------------------------------------------------------ watch
 
-    def _watch_process(self, known: _Known) -> None:
+    def _watch_process(self, known: Known) -> None:
         if known.pidfd is not None:
             known.watched = True
             self._watcher.watch(known.pidfd, partial(self._process_ended, known))
 
-    def _process_ended(self, known: _Known) -> None:
+    def _process_ended(self, known: Known) -> None:
         self._close_pidfd(known)
         self._changed(known.run)
 
-    def _close_pidfd(self, known: _Known) -> None:
+    def _close_pidfd(self, known: Known) -> None:
         if known.pidfd is None:
             return
         if known.watched:
@@ -315,14 +248,14 @@ class Local:
         os.close(known.pidfd)
         known.pidfd, known.watched = None, False
 
-    def _hear(self, known: _Known) -> None:
+    def _hear(self, known: Known) -> None:
         before = (known.claimed, known.ended)
         self._drain(known)
         # a shim that died without a word: its locks go a moment after its socket, so we wait for the process itself
         if (known.claimed, known.ended) != before or (known.sock is None and not known.watched):
             self._changed(known.run)
 
-    def _drain(self, known: _Known) -> None:
+    def _drain(self, known: Known) -> None:
         """Reads what the shim has said. Its end of file closes our end, too."""
         while known.sock is not None:
             try:
@@ -338,7 +271,7 @@ class Local:
             for line in lines:
                 self._message(known, line)
 
-    def _message(self, known: _Known, line: bytes) -> None:
+    def _message(self, known: Known, line: bytes) -> None:
         message = record(line)
         if "ended" in message:
             known.ended = exit_of(message["ended"])
@@ -346,7 +279,7 @@ class Local:
             known.claimed = True
             self._replenish()  # only now: until here the cores were the starting run's
 
-    def _silent(self, known: _Known) -> None:
+    def _silent(self, known: Known) -> None:
         assert known.sock is not None
         self._watcher.unwatch(known.sock.fileno())
         known.sock.close()
@@ -377,7 +310,7 @@ class Local:
             return self._unclaimed(run, known)
         return self._unlocked(run, claim)
 
-    def _unclaimed(self, run: RunId, known: _Known | None) -> Report:
+    def _unclaimed(self, run: RunId, known: Known | None) -> Report:
         if self._dir(run).claim() is not None:
             return self.poll(run)  # made since we looked; it is never unmade, so this ends
         if known is not None and known.shim is not None and proc.alive(*known.shim):
@@ -410,14 +343,10 @@ class Local:
         """Asks the shim to end its run; without one, signals the run's processes (kill=True is then the caller's)."""
         claim = self._dir(run).claim()
         who = self._shim(run, claim)
-        if who is not None and self._signal_shim(*who, signal.SIGUSR1 if kill else signal.SIGTERM):
+        if who is not None and process.signal_shim(*who, signal.SIGUSR1 if kill else signal.SIGTERM):
             return
-        if claim is None or claim.void or claim.boot != self._boot:
-            return
-        for pid, ticks in process.members(claim.uni_id):
-            proof = partial(process.is_member, ticks=ticks, uni_id=claim.uni_id)
-            process.signal_proven(pid, signal.SIGKILL if kill else signal.SIGTERM, proof)
-            process.signal_proven(pid, signal.SIGCONT, proof)
+        if claim is not None and not claim.void and claim.boot == self._boot:
+            process.signal_members(claim.uni_id, signal.SIGKILL if kill else signal.SIGTERM)
 
     def _shim(self, run: RunId, claim: RunClaim | None) -> tuple[int, int] | None:
         """The process that carries this very run now; a living shim may have gone on to another."""
@@ -430,15 +359,6 @@ class Local:
             return None
         return claim.pid, claim.ticks
 
-    def _signal_shim(self, pid: int, ticks: int, number: int) -> bool:
-        def proof(pid: int) -> bool:
-            return proc.uid(pid) == os.geteuid() and proc.alive(pid, ticks)
-
-        done = process.signal_proven(pid, number, proof)
-        if done:
-            process.signal_proven(pid, signal.SIGCONT, proof)  # one that was stopped could not stop its run
-        return done
-
     def forget(self, run: RunId) -> None:
         """The run is final in the store: its shim need not make the exit record durable, and we stop watching."""
         known = self._runs.pop(run, None)
@@ -447,7 +367,7 @@ class Local:
         leases.withdraw(self._lease_dir, known.republished)
         known.republished = []
         if known.sock is not None and known.ended is not None:
-            again = len(self._pool) < self._wanted and not known.ended.leftovers
+            again = self._usable(known.spare) and not known.ended.leftovers
             try:
                 known.sock.send(shim.AGAIN if again else shim.FINAL)
             except OSError:
@@ -457,14 +377,18 @@ class Local:
                 return
         self._release(known)
 
+    def _usable(self, spare: Spare | None) -> bool:
+        return spare is not None and spare.runs < RUNS_PER_SHIM and len(self._pool) < self._wanted
+
     def _reuse(self, spare: Spare) -> None:
         """The shim of a run that is over and of which nobody is left is a spare again, and a warm one."""
         spare.run = None
+        spare.runs += 1
         self._pool.append(spare)
-        if self.spare_arrived is not None:
+        if len(self._pool) == 1 and self.spare_arrived is not None:
             self.spare_arrived()
 
-    def _release(self, known: _Known) -> None:
+    def _release(self, known: Known) -> None:
         """Closes what we hold on a run; the run does not notice."""
         if known.sock is not None:
             self._watcher.unwatch(known.sock.fileno())
@@ -474,36 +398,3 @@ class Local:
         for held in known.republished:
             os.close(held.fd)
         known.republished = []
-
-
-def _ended(sock: socket.socket) -> bool:
-    try:
-        return not sock.recv(1, socket.MSG_PEEK)
-    except BlockingIOError:
-        return False
-    except OSError:
-        return True
-
-
-def _send(sock: socket.socket, spec: Mapping[str, Any], fds: Iterable[int]) -> None:
-    """One message that never waits; if it does not go out whole, the spare sees a torn one and leaves."""
-    text = json.dumps(spec).encode()
-    given, extra = list(fds), None
-    try:
-        if len(text) > shim.INLINE:
-            extra = os.memfd_create("spec", os.MFD_CLOEXEC)
-            with open(extra, "wb", closefd=False) as f:
-                f.write(text)
-            given.append(extra)
-            text = b""
-        header = len(text).to_bytes(4, "big") + (b"\1" if extra is not None else b"\0")
-        if socket.send_fds(sock, [header + text], given) < len(header) + len(text):
-            sock.shutdown(socket.SHUT_RDWR)
-    except OSError:
-        try:
-            sock.shutdown(socket.SHUT_RDWR)
-        except OSError:
-            pass
-    finally:
-        if extra is not None:
-            os.close(extra)

@@ -11,6 +11,7 @@ import os
 import resource
 import signal
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from jostle import proc
@@ -84,6 +85,26 @@ def members(uni_id: str) -> list[tuple[int, int]]:
 
 def is_member(pid: int, *, ticks: int, uni_id: str) -> bool:
     return proc.uid(pid) == os.geteuid() and proc.mark(pid) == uni_id and proc.alive(pid, ticks)
+
+
+def signal_shim(pid: int, ticks: int, number: int) -> bool:
+    """Signals the shim that was started then, and wakes it: one that is stopped could not stop its run."""
+
+    def proof(pid: int) -> bool:
+        return proc.uid(pid) == os.geteuid() and proc.alive(pid, ticks)
+
+    done = signal_proven(pid, number, proof)
+    if done:
+        signal_proven(pid, signal.SIGCONT, proof)
+    return done
+
+
+def signal_members(uni_id: str, number: int) -> None:
+    """Signals every process of a run that has no shim any more."""
+    for pid, ticks in members(uni_id):
+        proof = partial(is_member, ticks=ticks, uni_id=uni_id)
+        signal_proven(pid, number, proof)
+        signal_proven(pid, signal.SIGCONT, proof)
 
 
 def shell() -> str:

@@ -3,9 +3,9 @@
 Rules. The lock in the run's directory is held for life: it is the proof of life. `claim` is made once, complete, by
 link(): whoever makes it owns the run, so a run starts at most once. Every descendant is ours until it is reaped (child
 subreaper), so "no child left" proves that nobody is left; only then are leases unlocked. The end is told in this order:
-leases free, message to the engine, `exit` in the directory, lock. A shim is used again only when
-the engine says that the run is final in its store and nobody was left of it: so a living shim has one run or none.
-Nothing is imported after the fork: the package may have been replaced on disk since.
+leases free, message to the engine, `exit` in the directory, lock. A shim is used again only when the engine says that
+the run is final in its store, and nobody was left of it: so a living shim has one run or none, and only a living engine
+gives it another. Nothing is imported after the fork: the package may have been replaced on disk since.
 """
 
 from __future__ import annotations
@@ -19,46 +19,36 @@ import os
 import signal
 import socket
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, NoReturn
 
-from jostle import proc
-from jostle.backends import joblog, process
+from jostle.backends.commands import WAITED_FOR, Run
 from jostle.failpoint import failpoint
 
 HEADER = 5  # length of the spec (4 bytes), and whether it comes in a file, as the last descriptor (1 byte)
 INLINE = 65536  # a longer spec comes in a file: a socket's buffer must never make the engine wait
 
-WAITED_FOR = (signal.SIGCHLD, signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR1)
 LEASE_FD = 100  # lease descriptors are moved up here: scripts like to say `exec 3>file`
 FINAL, AGAIN = b"F", b"A"  # the engine's answer to an end: the store has it; and here comes the next run
-RUNS = 1000  # that one shim may carry, so that nothing can grow in it for ever
-LOG_LOOK = 2.0
-LINGER = 0.1  # `exec > >(tee log)`: what ends by itself when the main process has ended is not left behind
-GIVE_UP = 10.0  # what survives SIGKILL for so long is stuck in the kernel
 ACK_WITHIN = 0.1
-FORK_TRIES_FOR = 30.0
 EXIT_TRIES_FOR = 6 * 3600.0
 
 _PR_SET_CHILD_SUBREAPER = 36
 _prctl = ctypes.CDLL(None).prctl
-
-
 _subreaper = False
 
 
 def spare(sock: socket.socket) -> NoReturn:
     """A forked spare: waits for its run, carries it, and leaves."""
+    global _subreaper
     os.setsid()
     signal.pthread_sigmask(signal.SIG_BLOCK, WAITED_FOR)
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # the nursery ignores it, and ignored children leave no exit code
     os.umask(0o077)
-    global _subreaper
     _subreaper = _prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) == 0
     rehearse()
-    for _ in range(RUNS):
-        received = receive(sock)
-        if received is None or not carry(*received, sock):
+    while (received := receive(sock)) is not None:
+        if not carry(*received, sock):
             break
     os._exit(0)
 
@@ -205,186 +195,6 @@ def make_claim(path: str, content: dict[str, Any]) -> bool:
     return True
 
 
-class Run:
-    """The commands of one run and everything that descends from them."""
-
-    def __init__(self, spec: dict[str, Any]) -> None:
-        self.spec = spec
-        self.error = ""
-        self.empty = True  # no child is left
-        self.log: int | None = None
-        self._log_look: float | None = None
-        self._main = 0
-        self._status: int | None = None  # wait status of the last command
-        self._code: int | None = None  # where there is no wait status: it could not be started
-        self._rss = 0
-        self._started_at: float | None = None
-        self._ended_at: float | None = None
-        self._began = time.monotonic()
-        self._ended: float | None = None
-        self._deadline: float | None = None
-        self._timed_out = False
-        self._stopping = False
-        self._kill_at: float | None = None  # not None: SIGKILL is due then
-        self._killing_since: float | None = None
-        self._leftovers: list[int] = []
-
-    # ------------------------------------------------------------------ start
-
-    def execute(self, started: Callable[[], None]) -> None:
-        """One command after the other, until one fails or we are stopped."""
-        try:
-            self.log = joblog.open_log(self.spec["log"])
-        except OSError as e:
-            self._refuse(f"log {self.spec['log']}", e)
-            return
-        for command in self.spec["commands"]:
-            self._main, self._status = 0, None
-            self._spawn(command)
-            if self._started_at is None:
-                self._clocks()
-                started()
-                json.dumps(self.record())  # in vain, as rehearse(): the end of the run is to find its pages ready
-            while self._main and self._status is None:
-                self._step()
-            if self._stopping or self.error or self._status != 0:
-                break
-        self._ended, self._ended_at = time.monotonic(), time.time()
-
-    def _clocks(self) -> None:
-        self._began, self._started_at = time.monotonic(), time.time()
-        limit = self.spec.get("time_limit")
-        self._deadline = None if limit is None else self._began + limit
-        if self.spec.get("log_cap_mib"):
-            self._log_look = self._began + LOG_LOOK
-
-    def _spawn(self, command: str | list[str]) -> None:
-        argv = command if isinstance(command, list) else [process.shell(), "-c", command]
-        until, pause = time.monotonic() + FORK_TRIES_FOR, 0.05
-        while not self._stopping:
-            try:
-                self._main = process.spawn(argv, self.spec, self.log if self.log is not None else 1)
-                self.empty = False
-                process.raise_oom_score(self._main)
-                return
-            except OSError as e:
-                if e.errno not in (errno.EAGAIN, errno.ENOMEM) or time.monotonic() > until:
-                    self._refuse(e.filename or argv[0], e)
-                    return
-            except ValueError as e:  # a NUL in a word or a variable
-                self.error, self._code = f"{argv[0]!r}: {e}", 126
-                return
-            self._step(pause)  # the host is out of processes or memory: that is not this run's fault
-            pause = min(5.0, pause * 2)
-
-    def _refuse(self, what: str, e: OSError) -> None:
-        self.error = f"{what}: {e.strerror}"
-        self._code = 127 if e.errno in (errno.ENOENT, errno.ENOTDIR) else 126
-
-    # ------------------------------------------------------------------ wait
-
-    def _step(self, at_most: float = 3600.0) -> None:
-        """Waits for the next thing that happens, and sees to it."""
-        now = time.monotonic()
-        due = [d for d in (self._deadline, self._kill_at, self._log_look) if d is not None]
-        wait = max(0.0, min(at_most, *(d - now for d in due))) if due else at_most
-        heard = signal.sigtimedwait(WAITED_FOR, wait)
-        number = heard.si_signo if heard is not None else None
-        if number == signal.SIGTERM:
-            self.stop(kill=False)
-        elif number == signal.SIGUSR1:
-            self.stop(kill=True)
-        self._reap()
-        self._deadlines(time.monotonic())
-
-    def _reap(self) -> None:
-        while True:
-            try:
-                pid, status, usage = os.wait4(-1, os.WNOHANG)
-            except ChildProcessError:
-                self.empty = True
-                return
-            if pid == 0:
-                return
-            self._rss = max(self._rss, usage.ru_maxrss)
-            if pid == self._main:
-                self._status = status
-
-    def _deadlines(self, now: float) -> None:
-        if self._deadline is not None and now >= self._deadline and not self.empty:
-            self._deadline = None
-            if not self._stopping:
-                self._timed_out = True
-                self.stop(kill=False)
-        if self._kill_at is not None and now >= self._kill_at and not self.empty:
-            self._killing_since = self._killing_since or now
-            self._kill_at = now + 0.02  # again and again: a tree can grow while it is felled
-            self._signal_tree(signal.SIGKILL)
-        if self._log_look is not None and now >= self._log_look:
-            fast = self.log is not None and joblog.cap_log(self.log, self.spec["log_cap_mib"] << 20)
-            self._log_look = now + (LOG_LOOK / 10 if fast else LOG_LOOK)
-
-    # ------------------------------------------------------------------ stop
-
-    def stop(self, *, kill: bool) -> None:
-        """TERM to the tree, KILL after the grace; or KILL at once. Said again it changes nothing, unless to hurry."""
-        now = time.monotonic()
-        if kill:
-            self._stopping = True
-            self._kill_at = now
-        elif not self._stopping:
-            self._stopping = True
-            self._term(float(self.spec.get("grace", 5.0)))
-
-    def _term(self, grace: float) -> None:
-        at = time.monotonic() + grace
-        self._kill_at = at if self._kill_at is None else min(at, self._kill_at)
-        self._signal_tree(signal.SIGTERM)
-        self._signal_tree(signal.SIGCONT)
-
-    def _signal_tree(self, number: int) -> None:
-        for pid in proc.tree(os.getpid()):
-            process.signal_proven(pid, number, process.is_descendant)
-
-    def sweep(self) -> None:
-        """Sees to what the commands left behind, until nobody is left or what is left cannot be killed."""
-        self._reap()
-        until = time.monotonic() + LINGER
-        while not self.empty and not self._stopping and (rest := until - time.monotonic()) > 0:
-            self._step(rest)
-        if not self.empty and not self._stopping and self.spec.get("leftovers", "kill") != "wait":
-            self._leftovers = process.living()
-            self._term(5.0)
-        while not self.empty:
-            if self._killing_since is not None and time.monotonic() - self._killing_since > GIVE_UP:
-                self._leftovers = process.living()
-                return
-            self._step()
-
-    # ------------------------------------------------------------------ end
-
-    def record(self) -> dict[str, Any]:
-        """The fields of core.model.Exit."""
-        code, number = self._code, None
-        if self._status is not None:
-            code = os.waitstatus_to_exitcode(self._status)
-            if code < 0:
-                number, code = -code, 128 - code
-        now = time.time()
-        return {
-            "code": code,
-            "signal": number,
-            "timed_out": self._timed_out,
-            "error": self.error,
-            "tail": joblog.tail(self.log) if code != 0 and self.log is not None else "",
-            "started_at": self._started_at,
-            "ended_at": self._ended_at or now,
-            "ran_for": (self._ended or time.monotonic()) - self._began,
-            "rss_mib": self._rss // 1024,
-            "leftovers": self._leftovers,
-        }
-
-
 def release(leases: Sequence[int], claims: Sequence[str]) -> None:
     """Gives the GPUs back. Only for a run of which nobody is left."""
     for fd in leases:
@@ -419,7 +229,9 @@ def write_exit(directory: str, record: dict[str, Any], lock: int, sock: socket.s
         except OSError:
             if time.monotonic() > until:
                 return b""
-            time.sleep(pause)
+            answer = _pause(sock, pause)
+            if answer:
+                return answer  # the store has it: the record is not needed any more
             pause = min(5.0, pause * 2)
     fcntl.flock(lock, fcntl.LOCK_UN)
     try:
@@ -432,6 +244,15 @@ def write_exit(directory: str, record: dict[str, Any], lock: int, sock: socket.s
         answer = b""  # it is there for every reader of this boot
     os.close(fd)
     return answer or _answer(sock, None)
+
+
+def _pause(sock: socket.socket, seconds: float) -> bytes:
+    """Waits so long, unless the engine answers first."""
+    until = time.monotonic() + seconds
+    answer = _answer(sock, seconds)
+    if not answer:
+        time.sleep(max(0.0, until - time.monotonic()))  # without an engine there is no answer, at once
+    return answer
 
 
 def _place_exit(directory: str, text: bytes) -> int:

@@ -73,7 +73,7 @@ class Desk:
     def width(self) -> int:
         """Columns to fill; a file or pipe takes lines of any length."""
         try:
-            return os.get_terminal_size(1).columns if self.terminal else 10_000
+            return os.get_terminal_size(1).columns or 80 if self.terminal else 10_000
         except OSError:
             return 10_000
 

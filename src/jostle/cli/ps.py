@@ -33,9 +33,13 @@ def ps_options(p: Parser) -> None:
 
 
 def ps(args: Namespace, desk: Desk) -> int:
-    rows = listed(desk, batch=batch_of(args.batch), everything=args.all, states=states_of(args.state))
+    batch = batch_of(args.batch)
+    few = not (args.all or args.state or args.json)  # a table that need not list every waiting job
+    rows = listed(desk, batch=batch, everything=args.all, states=states_of(args.state), waiting=FOLD if few else None)
     told = engine_reasons(desk) if any(r["state"] == "queued" for r in rows) else {}
-    reasons = waits.Waits(rows, told, desk.language)
+    count, last = desk.reader.waiting(batch) if few else (0, None)
+    folded = max(0, count - FOLD)
+    reasons = waits.Waits(rows, told, desk.language, desk.reader.needs, desk.reader.ahead if folded else None)
     if args.json:
         reasons.fill(rows)
         desk.put_json({"schema": 1, "jobs": rows})
@@ -43,14 +47,13 @@ def ps(args: Namespace, desk: Desk) -> int:
     if not rows:
         desk.say("no jobs: `jostle add -- COMMAND` queues one")
         return 0
-    shown, folded = fold(rows, FOLD if not args.all else len(rows))
-    reasons.fill(shown)
+    reasons.fill(rows)
     now = time.time()
-    lines = [row_of(row, now) for row in shown]
+    lines = [row_of(row, now) for row in rows]
     desk.put(render.table(HEAD, lines, columns=desk.width, right=(0, 5, 6), paint_column=3, colours=desk.colours))
     if folded:
-        span = f"{folded[0]['id']}-{folded[-1]['id']}"
-        desk.put(f"… and {render.count(len(folded), 'more job')} waiting ({span}); `jostle ps --all` lists them")
+        first = max(row["id"] for row in rows if row["state"] == "queued") + 1
+        desk.put(f"… and {render.count(folded, 'more job')} waiting ({first}-{last}); `jostle ps --all` lists them")
     return 0
 
 
@@ -69,12 +72,14 @@ def states_of(given: list[str] | None) -> list[str] | None:
     return given
 
 
-def listed(desk: Desk, *, batch: int | None, everything: bool, states: list[str] | None) -> list[dict[str, Any]]:
+def listed(
+    desk: Desk, *, batch: int | None, everything: bool, states: list[str] | None, waiting: int | None
+) -> list[dict[str, Any]]:
     """Unfinished jobs and those that ended lately, in order of id."""
     reader = desk.reader
     if everything or states is not None:
         return reader.jobs(batch=batch, states=states)
-    rows = reader.jobs(batch=batch, finished_since=time.time() - LATELY)
+    rows = reader.jobs(batch=batch, finished_since=time.time() - LATELY, waiting=waiting)
     if sum(row["ended_at"] is not None for row in rows) < AT_LEAST:
         known = {row["id"] for row in rows}
         rows += [row for row in reader.jobs(batch=batch, states=FINISHED, newest=AT_LEAST) if row["id"] not in known]
@@ -93,17 +98,6 @@ def engine_reasons(desk: Desk) -> dict[str, Any] | None:
         return None  # it went away while we asked
     finally:
         client.close()
-
-
-def fold(rows: list[dict[str, Any]], limit: int) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    """All rows but the waiting ones beyond the limit; and those."""
-    shown: list[dict[str, Any]] = []
-    folded: list[dict[str, Any]] = []
-    waiting = 0
-    for row in rows:
-        waiting += row["state"] == "queued"
-        (folded if row["state"] == "queued" and waiting > limit else shown).append(row)
-    return shown, folded
 
 
 def row_of(row: dict[str, Any], now: float) -> tuple[str, ...]:

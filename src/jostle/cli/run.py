@@ -252,14 +252,14 @@ class Live(Screen):
         self.draw()
 
     def draw(self) -> None:
-        size = os.get_terminal_size(1)
-        lines = self.progress.view(time.time(), size.columns, min(12, size.lines - 2), self.waiting)
+        columns, rows = screen_size()
+        lines = self.progress.view(time.time(), columns, min(12, rows - 2), self.waiting)
         sys.stdout.write(self._erase() + "\n".join(lines) + "\n")
         sys.stdout.flush()
         self.drawn = len(lines)
 
     def _above(self, line: str) -> None:
-        columns = os.get_terminal_size(1).columns
+        columns, _ = screen_size()
         sys.stdout.write(self._erase() + render.cut(line, columns - 1) + "\n")
         self.drawn = 0
 
@@ -270,6 +270,15 @@ class Live(Screen):
         sys.stdout.write(self._erase())
         sys.stdout.flush()
         self.drawn = 0
+
+
+def screen_size() -> tuple[int, int]:
+    """Columns and lines; a terminal that does not know its size says 0."""
+    try:
+        size = os.get_terminal_size(1)
+    except OSError:
+        return 80, 24
+    return size.columns or 80, size.lines or 24
 
 
 def why(desk: Desk, id: int) -> str:

@@ -69,7 +69,7 @@ def explained(desk: Desk, id: int) -> tuple[dict[str, Any], dict[str, Any]]:
     if told.get("reason"):
         job["reason"] = told["reason"]
     else:
-        waits.Waits([job], {} if client is not None else None, desk.language).fill([job])
+        waits.Waits([job], {} if client is not None else None, desk.language, desk.reader.needs).fill([job])
     return job, told
 
 

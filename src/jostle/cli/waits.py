@@ -6,18 +6,29 @@ Words come from core.reasons alone.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from jostle import units
+from jostle.core.states import FINAL
 
 Row = Mapping[str, Any]
+Ahead = Callable[[int], tuple[int, int | None]]
 
 
 class Waits:
-    """The reasons of one listing. `engine` is the answer to `reasons`; None if no engine runs."""
+    """The reasons of one listing. `engine` is the answer to `reasons`, None if no engine runs; `needs` looks up dependencies."""
 
-    def __init__(self, rows: Sequence[Row], engine: Mapping[str, Any] | None, language: str) -> None:
+    def __init__(
+        self,
+        rows: Sequence[Row],
+        engine: Mapping[str, Any] | None,
+        language: str,
+        needs: Callable[[int], list[Any]] | None = None,
+        ahead: Ahead | None = None,
+    ) -> None:
+        self.needs = needs
+        self.ahead = ahead  # for a queue that is not listed whole
         self.engine = engine
         self.shapes = (engine or {}).get("shapes") or {}
         self.language = language
@@ -44,9 +55,11 @@ class Waits:
             return worded("held", {}, self.language)
         if self.engine is None:
             return worded("no_engine", {}, self.language)
-        ahead = self.position.get(row["id"], 0)
-        if ahead:
-            return worded("behind", {"queue": row["queue"], "ahead": ahead, "head": self.head[row["queue"]]}, self.language)
+        if row["queue"] is not None:
+            listed = (self.position.get(row["id"], 0), self.head.get(row["queue"]))
+            ahead, head = self.ahead(row["id"]) if self.ahead is not None else listed
+            if ahead:
+                return worded("behind", {"queue": row["queue"], "ahead": ahead, "head": head}, self.language)
         if row.get("ready") == 1:
             said: dict[str, Any] | None = self.shapes.get(str(row.get("shape")))
             return said or worded("starting_soon", {}, self.language)
@@ -55,7 +68,8 @@ class Waits:
         if row.get("ready") == 2:
             left = max(0.0, float(row["not_before"]) - float(self.engine.get("now") or 0.0))
             return worded("backoff", {"failures": row["retries"], "error_type": row["error_type"], "left_s": left}, self.language)
-        return worded("after", {"jobs": row.get("after") or []}, self.language)
+        waits_for = [need["id"] for need in self.needs(row["id"]) if need["state"] not in FINAL] if self.needs else []
+        return worded("after" if waits_for else "starting_soon", {"jobs": waits_for} if waits_for else {}, self.language)
 
 
 def _place(row: Row) -> tuple[float, int]:

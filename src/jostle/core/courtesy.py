@@ -49,11 +49,6 @@ def roomy(policy: Policy, gpus: Iterable[Gpu]) -> frozenset[str]:
     return frozenset(g.uuid for g in in_range(policy, gpus) if g.state == "ok" and g.free_mib >= ROOMY_MIB)
 
 
-def held(policy: Policy, cards: Iterable[Card]) -> set[str]:
-    """The cards this user holds, wherever: promised to a run of theirs, or used by a process they started by hand."""
-    return {c.gpu.uuid for c in cards if c.mine is not None or by_hand(policy, c)}
-
-
 def by_hand(policy: Policy, card: Card) -> list[Holder]:
     """Processes of this user that no jostle started: Python ones (SPEC A17), and what uses more than a desktop does."""
     return [h for h in card.holders("own") if counts(policy, h)] if card.gpu.holders else []

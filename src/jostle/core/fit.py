@@ -148,7 +148,8 @@ def _room(card: Card, policy: Policy, memory_mib: int | None) -> Refusal | None:
         return _not_empty(card, policy) or _min_free(card, policy)
     available = card.available_mib - policy.margin_mib
     if available < memory_mib:
-        return no(card, "memory", available_mib=max(0, available), needed_mib=memory_mib)
+        params = {"available_mib": max(0, available), "needed_mib": memory_mib}
+        return Refusal(code="memory", uuid=card.gpu.uuid, index=card.gpu.index, params=params)
     return _min_free(card, policy)
 
 

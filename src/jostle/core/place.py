@@ -43,11 +43,12 @@ class Scope:
 class View:
     """One answer per card, worked out again only for cards that were given away meanwhile."""
 
-    __slots__ = ("_answer", "_answers", "_below", "_changed", "_seen", "reasons")
+    __slots__ = ("_answer", "_answers", "_below", "_changed", "_seen", "hopeless", "reasons")
 
     def __init__(self, cards: int, changed: list[int], answer: Answer, below: View | None = None) -> None:
         self._answer = answer
         self._answers = [answer(at) for at in range(cards)]
+        self.hopeless = all(refusal is not None for refusal in self._answers)  # and stays so: a plan only gives cards away
         self._below = below  # what the answers build on
         self._changed = changed
         self._seen = len(changed)
@@ -268,8 +269,7 @@ class Table:
         view = self._views.get(key)
         if view is None:
             standing = self._standing(scope, share)
-            hopeless = None not in standing.refusals  # cards are only given in a plan: it stays so
-            view = self._views[key] = standing if hopeless else self._view(job, scope, standing)
+            view = self._views[key] = standing if standing.hopeless else self._view(job, scope, standing)
         return view
 
     def _view(self, job: Job, scope: Scope, standing: View) -> View:
@@ -308,7 +308,7 @@ class Table:
     def _keep(self, job: Job, scope: Scope) -> reserve.Kept:
         policy, now = scope.policy, self.world.now
         served = any(r.batch == job.batch and len(r.uuids) >= job.gpus_min for r in self.runs.values())
-        kept = reserve.Kept(job=job, rank=ORDERS[policy.order], served=served)
+        kept = reserve.Kept(job=job, rank=ORDERS[policy.order], served=served, running=self._running)
         if policy.max_concurrent is not None and self._too_many(job, policy.max_concurrent) is not None:
             return kept
         pairs = list(zip(self.cards, self.view(job, scope).refusals, strict=True))

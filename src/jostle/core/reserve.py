@@ -3,15 +3,16 @@
 Rules: one job at a time, the oldest of the highest priority that waits longer than its policy's `reserve_after` and asks for more
 than others: several cards, or more of one than some other job. It keeps as many cards as it needs: those that fit now, then
 those that our own runs will leave soonest; no new run goes there unless its time limit ends before the big job could start.
-Not held back are jobs of higher priority, those before it in its own batch, and, while a run as big of its batch is alive, older
-jobs of other batches: so neither side starves. A job that can never fit keeps nothing, nor one whose batch runs all it may.
+Not held back are jobs of higher priority, those before it in its own batch, and older jobs of another batch that has nothing
+running, or while a run as big of its own batch is alive: so neither side starves. A job that can never fit keeps nothing, nor one
+whose batch runs all it may.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
 
 from jostle.core.ledger import Card
 from jostle.core.model import Job, Run, RunId, World
@@ -29,6 +30,7 @@ class Kept:
     until: float = math.inf  # when the big job can start, as far as time limits tell
     rank: Callable[[Job], Key] = by_file  # the order of its batch
     served: bool = False  # its batch has a run as big
+    running: Mapping[int, int] = field(default_factory=dict)  # how many runs each batch has now
 
     def binds(self, job: Job) -> bool:
         """Whether a job must stand back for the big one."""
@@ -37,7 +39,8 @@ class Kept:
             return job.priority < big.priority
         if job.batch == big.batch:
             return self.rank(job) > self.rank(big)
-        return not (self.served and job.ready_at <= big.ready_at)
+        left_out = self.served or not self.running.get(job.batch)
+        return not (left_out and job.ready_at <= big.ready_at)
 
     def closed_to(self, job: Job, now: float) -> bool:
         """Whether a job must leave the kept cards alone: unless it is sure to be gone in time."""

@@ -33,17 +33,26 @@ def request(given: Mapping[str, Any]) -> dict[str, Any]:
     if not isinstance(head, dict) or not isinstance(context, dict):
         raise Invalid("`batch` and `context` are objects")
     policy(head.get("policy") or {})
-    environment(context.get("env") or {}, "context")
+    for key, value in (("key", head.get("key")), ("name", head.get("name")), ("once", given.get("once"))):
+        need(value is None or isinstance(value, str), "the batch", f"{key} must be a text")
     return {
         "batch": head,
         "once": given.get("once"),
-        "context": {
-            "env": context.get("env") or {},
-            "umask": context.get("umask", 0o022),
-            "limits": context.get("limits") or {},
-        },
+        "context": surroundings(context),
         "jobs": [job(j, k, len(jobs)) for k, j in enumerate(jobs)],
     }
+
+
+def surroundings(given: Mapping[str, Any]) -> dict[str, Any]:
+    """What a submit captured: environment, umask, limits."""
+    env, umask, limits = given.get("env") or {}, given.get("umask", 0o022), given.get("limits") or {}
+    environment(env, "context")
+    need(whole(umask, 0, 0o777), "context", "umask must be a number from 0 to 0o777")
+    good = isinstance(limits, dict) and all(
+        isinstance(pair, list) and len(pair) == 2 and all(whole(v, -1, 1 << 63) for v in pair) for pair in limits.values()
+    )
+    need(good, "context", "limits must map names to [soft, hard]")
+    return {"env": env, "umask": umask, "limits": limits}
 
 
 def job(given: Any, k: int, count: int) -> dict[str, Any]:
@@ -72,6 +81,7 @@ def job(given: Any, k: int, count: int) -> dict[str, Any]:
     need(isinstance(j["tags"], list) and all(isinstance(t, str) for t in j["tags"]), what, "tags must be a list of texts")
     for key in ("workdir", "log"):
         need(absolute(j[key]) or (key == "log" and j[key] is None), what, f"{key} must be an absolute path")
+        need(j[key] is None or utf8(j[key]), what, f"{key} must be UTF-8 text: its name cannot be kept as it is")
     environment(j["env"], what)
     j["retry"] = retry(j["retry"], what)
     need(isinstance(j["needs"], list) and all(one_need(n, k, count) for n in j["needs"]), what, "needs must name other jobs")
@@ -85,6 +95,13 @@ def need(holds: bool, what: str, text: str) -> None:
 
 def absolute(path: Any) -> bool:
     return isinstance(path, str) and os.path.isabs(path) and "\0" not in path
+
+
+def utf8(path: str) -> bool:
+    try:
+        return bool(path.encode())
+    except UnicodeEncodeError:
+        return False
 
 
 def command(c: Any) -> bool:

@@ -1,7 +1,7 @@
 """The engine's clock: seconds that never jump.
 
 Within a boot it is BOOTTIME (it runs on through suspend and knows no wall-clock changes) on an anchor kept in the store; after
-a reboot it goes on from wall time, but never backwards. Wall time itself is only shown to people.
+a reboot it goes on from wall time, but never before the last start of a run. Wall time itself is only shown to people.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 
 from jostle import proc
+from jostle.store import runs
 from jostle.store.store import Store
 
 
@@ -17,8 +18,7 @@ class Clock:
         self.boot = proc.boot_id()
         anchor = store.get("clock")
         if anchor is None or anchor["boot"] != self.boot:
-            last = store.get("clock_last", 0.0)
-            anchor = {"boot": self.boot, "boottime": self.boottime(), "now": max(self.wall(), last)}
+            anchor = {"boot": self.boot, "boottime": self.boottime(), "now": max(self.wall(), runs.last_start(store))}
             with store.transaction():
                 store.put("clock", anchor)
         self.offset: float = anchor["now"] - anchor["boottime"]

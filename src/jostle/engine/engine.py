@@ -88,6 +88,7 @@ class Engine:
         self.last_start: dict[int, float] = {}
         self.turn = 0
         self.disk_full_until: float | None = None
+        self.ending = False  # its jobs are being stopped: no other is started meanwhile
         self.tick_at: float | None = 0.0
         self.sweep_at = 0.0
         self.lively_until = 0.0
@@ -131,8 +132,6 @@ class Engine:
     def close(self) -> None:
         self.backend.close()
         self.probe.close()
-        with self.store.transaction():
-            self.store.put("clock_last", self.clock.now())
 
     # --- facts arrive
 
@@ -256,6 +255,8 @@ class Engine:
     def hold(self) -> str:
         if self.disk_full_until is not None:
             return "disk_full"
+        if self.ending:
+            return "the engine is about to end"
         return self.observer.snapshot["hold"] or ""
 
     def _learn_policies(self) -> None:
@@ -273,15 +274,24 @@ class Engine:
         if self.disk_full_until is not None and now >= self.disk_full_until:
             self.disk_full_until = None  # this tick's commit tells whether there is room again
         wake = jobs.next_wake(self.store)
-        if wake is not None and wake <= now:
-            with self.store.transaction():
-                jobs.promote(self.store, now)
+        if wake is not None and wake <= now and not self._promote(now):
+            return
         gpus, claims = self.observer.gpus(now), self.backend.claims()
         plan = decide(self.world(now, gpus, claims))
         if plan.decisions or any(r.claimed and r.state == "starting" for r in self.open_runs.values()):
             plan = self._commit(plan, now, gpus, claims)
         self.waits, self.kept_for = dict(plan.waits), plan.kept_for
         self._next_tick(plan, now)
+
+    def _promote(self, now: float) -> bool:
+        """Whether those whose time has come could be marked ready."""
+        try:
+            with self.store.transaction():
+                jobs.promote(self.store, now)
+        except DiskFull as e:
+            self._disk_full(now, e)
+            return False
+        return True
 
     def _commit(self, plan: Plan, now: float, gpus: tuple[Gpu, ...], claims: Sequence[Claimed]) -> Plan:
         """Everything decided, in one transaction; then, and only then, it is done."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import resource
 import socket
 import struct
 from collections.abc import Callable
@@ -19,6 +20,7 @@ from jostle.engine.loop import Loop
 MAX_REQUEST = 64 << 20
 MAX_UNREAD = 32 << 20
 MAX_CLIENTS = 1024
+"""At the most; and never more than half of the descriptors we may have, for runs need some, too."""
 
 
 class Peer:
@@ -40,6 +42,8 @@ class Server:
         self.peers: dict[int, Peer] = {}
         self.refused: list[int] = []  # uids of strangers who knocked, for the audit
         self.listener: socket.socket | None = None
+        self.most = min(MAX_CLIENTS, resource.getrlimit(resource.RLIMIT_NOFILE)[0] // 2)
+        self.deaf = False  # no descriptor was left for one more client
 
     def open(self) -> None:
         """Called by the one who holds the engine's lock: a socket found here is a dead engine's."""
@@ -63,6 +67,11 @@ class Server:
         except OSError:
             return False
 
+    def listen_again(self) -> None:
+        if self.deaf and self.listener is not None:
+            self.deaf = False
+            self.loop.watch(self.listener.fileno(), self._accept)
+
     def reopen(self) -> None:
         assert self.listener is not None
         self.loop.unwatch(self.listener.fileno())
@@ -73,15 +82,22 @@ class Server:
         assert self.listener is not None
         try:
             sock, _ = self.listener.accept()
-        except OSError:
+        except BlockingIOError:
+            return
+        except OSError:  # out of descriptors: whoever knocks stays at the door, and must not keep us running there
+            self.loop.unwatch(self.listener.fileno())
+            self.deaf = True
             return
         uid = struct.unpack("3i", sock.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))[1]
-        if uid != os.getuid() or len(self.peers) >= MAX_CLIENTS:
+        sock.setblocking(False)
+        if uid != os.getuid() or len(self.peers) >= self.most:
             if uid != os.getuid():
                 self.refused.append(uid)
+            else:
+                crowd = failure("failed", f"the engine has {self.most} clients, as many as it takes: try again in a moment")
+                self.send(Peer(sock), json.dumps(crowd).encode() + b"\n")
             sock.close()
             return
-        sock.setblocking(False)
         peer = Peer(sock)
         self.peers[sock.fileno()] = peer
         self.loop.watch(sock.fileno(), lambda: self._readable(peer))

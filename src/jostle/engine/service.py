@@ -22,9 +22,13 @@ from jostle.errors import DiskFull, Invalid, JostleError, NotFound, Usage
 from jostle.failpoint import failpoint
 from jostle.store import jobs
 from jostle.store.reads import Reader
+from jostle.store.store import UNFIT
 
 Answer = dict[str, Any]
 IDLE_EXIT = 30.0
+GPUS_WITHIN = 3.0  # s; a driver that takes longer is not waited for
+NOT_UNDERSTOOD = (TypeError, ValueError, KeyError, AttributeError, OverflowError, RecursionError, *UNFIT)
+"""What a request that is not what it should be may run into."""
 
 
 class Service:
@@ -39,6 +43,7 @@ class Service:
         self.quiet_since = self.began
         self.leaving = False  # no more requests; ends when `stopping` runs are gone
         self.waiting_for: set[RunId] = set()
+        self.answer_at: float | None = None  # when those who asked for the GPUs are answered without a new reading
         engine.after_commit.append(self._push)
 
     # --- requests come in; those of one round are answered together
@@ -72,11 +77,11 @@ class Service:
                     before = self.store.next_job, self.store.next_batch
                     try:
                         answer = {"ok": True, **WRITES[request["op"]](self, request)}
-                    except JostleError as e:
+                    except (JostleError, *NOT_UNDERSTOOD) as e:
                         db.execute("ROLLBACK TO request")
                         self.store.next_job, self.store.next_batch = before
                         self.store.shapes.clear()
-                        answer = failure(e.code, str(e))
+                        answer = refused(e)
                     db.execute("RELEASE request")
                     answers.append((peer, answer))
                 failpoint("service.before_commit")
@@ -92,8 +97,8 @@ class Service:
             if handler is None:
                 raise Usage(f"the engine does not know the request {request['op']!r}")
             answer = handler(self, peer, request)
-        except JostleError as e:
-            answer = failure(e.code, str(e))
+        except (JostleError, *NOT_UNDERSTOOD) as e:
+            answer = refused(e)
         if answer is not None:
             self.server.answer(peer, {"ok": True, **answer})
 
@@ -230,6 +235,7 @@ class Service:
             again = {**request, "again": True}
             self.engine.after_look.append(lambda: self._serve_read(peer, again))
             self.engine.probe.look(now)
+            self.answer_at = self.answer_at or now + GPUS_WITHIN
             return None  # answered when the reading has come, or by `overdue`
         gpus = self.engine.observer.gpus(now)
         found = survey(self.engine.world(now, gpus, self.engine.backend.claims()))
@@ -237,8 +243,19 @@ class Service:
             "gpus": [self._gpu(g, *found[g.uuid], request.get("lang") or "en") for g in gpus],
             "spec": self.engine.spec,
             "age_s": round(now - self.engine.observer.read_at, 2),
-            "error": self.engine.probe.trouble or self.engine.observer.snapshot["error"] or "",
+            "error": self.engine.probe.trouble or self.engine.observer.snapshot["error"] or self._silence(now),
         }
+
+    def _silence(self, now: float) -> str:
+        return "" if self.engine.observer.fresh(now) else "the GPUs do not answer: the probe waits for the driver"
+
+    def overdue(self, now: float) -> None:
+        """Those who wait for a reading that does not come are told what is known."""
+        if self.answer_at is not None and now >= self.answer_at:
+            self.answer_at = None
+            waiting, self.engine.after_look = self.engine.after_look, []
+            for answer in waiting:
+                answer()
 
     def _gpu(self, g: Gpu, available_mib: int, refusal: Refusal | None, lang: str) -> Answer:
         ours = [r for r in self.engine.open_runs.values() if any(lease[0] == g.uuid for lease in r.leases)]
@@ -262,6 +279,7 @@ class Service:
         """Running jobs go on, unless they are to be stopped; then the engine goes when they have."""
         if request.get("stop_jobs"):
             self.waiting_for = set(self.engine.open_runs)
+            self.engine.ending = True
             with self.store.transaction():
                 for id in {run[0] for run in self.waiting_for}:
                     self._cancel(id, bool(request.get("now")), self.engine.clock.wall(), self.engine.clock.now())
@@ -293,6 +311,7 @@ class Service:
         return False
 
     def housekeeping(self, now: float) -> float:
+        self.server.listen_again()
         if not self.server.present():
             self.server.reopen()
         for uid in self.server.refused:
@@ -300,6 +319,13 @@ class Service:
             self.engine.journal("refused", uid=uid)
         self.server.refused.clear()
         return now + (5.0 if self.permanent else 2.0)
+
+
+def refused(e: Exception) -> Answer:
+    if isinstance(e, JostleError):
+        return failure(e.code, str(e))
+    print(f"a request was not understood: {e!r}", file=sys.stderr, flush=True)
+    return failure("invalid", f"the request cannot be understood: {e}")
 
 
 def destination(to: Any) -> Any:

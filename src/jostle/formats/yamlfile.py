@@ -2,10 +2,6 @@
 
 Rules: scalars keep the author's text (`1e-5` stays `1e-5`); what a text means is for the format to say. No tags, no object of
 any kind is ever made. Size, depth and what aliases expand to are bounded.
-
-Two readers give the same nodes. `plainyaml` reads, in one pass, the plain subset that nearly all job files are written in
-(10,000 jobs in a fraction of a second; a full YAML reader in Python takes seconds) and declines everything else. Then
-ruamel.yaml reads the file, and words the errors. The tests hold the two equal.
 """
 
 from __future__ import annotations
@@ -16,11 +12,9 @@ import stat
 from typing import Any
 
 from jostle.errors import Invalid
-from jostle.formats import plainyaml
 from jostle.formats.nodes import Flaw, Map, Node, Scalar, Seq
 
 MAX_BYTES = 5_000_000
-MAX_CAREFUL_BYTES = 1_000_000  # the full reader needs some 6 s per MB; nobody should wait minutes for an error
 MAX_DEPTH = 50
 MAX_NODES = 400_000
 
@@ -57,44 +51,33 @@ def decoded(raw: bytes) -> str:
 
 def parse(text: str) -> Node | None:
     """The document's root; None if it is empty. Flaw for anything that is not one sound YAML document."""
-    try:
-        return plainyaml.parse(text)
-    except plainyaml.Declined as e:
-        if len(text) > MAX_CAREFUL_BYTES:
-            raise Flaw(e.line, f"{e.why}; files over {MAX_CAREFUL_BYTES // 1000} kB must be plain YAML: split the file") from None
-    return careful(text)
-
-
-def careful(text: str) -> Node | None:
-    """The same by ruamel.yaml: all of YAML, slowly, with its errors."""
-    from ruamel.yaml import YAML
-    from ruamel.yaml.error import MarkedYAMLError, YAMLError
+    import yaml
 
     build = _Build()
     try:
-        for event in YAML(typ="safe", pure=True).parse(text):
+        for event in yaml.parse(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader)):
             build.take(event)
-    except MarkedYAMLError as e:
+    except yaml.MarkedYAMLError as e:
         mark = e.problem_mark or e.context_mark
-        raise Flaw(mark.line + 1 if mark else 0, _words(e)) from None
-    except YAMLError as e:
+        lines = text.split("\n")
+        raise Flaw(mark.line + 1 if mark else 0, _words(e, lines[mark.line] if mark and mark.line < len(lines) else "")) from None
+    except (yaml.YAMLError, UnicodeError) as e:
         where = getattr(e, "position", None)  # of a character YAML does not allow
-        line = text.count("\n", 0, where) + 1 if isinstance(where, int) else 0
+        line = text.count("\n", 0, where) + 1 if isinstance(where, int) else build.line
         raise Flaw(line, "a character that YAML does not allow; expected printable text") from e
-    except (ValueError, AssertionError, RecursionError, OverflowError) as e:  # seen from broken escapes and directives
+    except (ValueError, RecursionError) as e:
         raise Flaw(build.line, f"not YAML ({e})") from None
     return build.root
 
 
-def _words(e: Any) -> str:
-    problem = str(e.problem or e.context or "not YAML").strip()
-    if "'\\t'" in problem:
+def _words(e: Any, line: str) -> str:
+    if "\t" in line[: len(line) - len(line.lstrip())]:
         return "a tab where YAML wants spaces; indent with spaces"
-    return f"not YAML: {problem}"
+    return f"not YAML: {str(e.problem or e.context or e).strip()}"
 
 
 class _Build:
-    """Nodes from ruamel's events, without recursion, so that depth is ours to bound."""
+    """Nodes from the parser's events, without recursion, so that depth is ours to bound."""
 
     def __init__(self) -> None:
         self.root: Node | None = None
@@ -115,7 +98,7 @@ class _Build:
         elif kind == "ScalarEvent":
             self._check_tag(event)
             # a document of nothing but comments arrives as one empty plain scalar
-            self._add(Scalar(self.line, event.value, event.style is None and not event.tag), event.anchor)
+            self._add(Scalar(self.line, event.value, not event.style and not event.tag), event.anchor)
         elif kind == "AliasEvent":
             self._add(self._alias(event.anchor), None)
         elif kind in ("MappingStartEvent", "SequenceStartEvent"):
@@ -225,15 +208,16 @@ def _values_of(node: Map) -> dict[str, object]:
     for key, value in node.items:
         if key.text in seen:
             raise Flaw(key.line, f"the key {key.text} is there twice; expected it once")
-        seen[key.text] = _value_of(value)
+        seen[key.text] = value_of(value)
     return seen
 
 
-def _value_of(node: Node) -> object:
+def value_of(node: Node) -> object:
+    """Plain values: null, true and false, numbers, texts."""
     if isinstance(node, Map):
         return _values_of(node)
     if isinstance(node, Seq):
-        return [_value_of(item) for item in node.items]
+        return [value_of(item) for item in node.items]
     if not node.plain:
         return node.text
     if node.null:

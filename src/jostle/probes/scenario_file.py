@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from jostle.errors import Invalid
+from jostle.formats.nodes import Flaw, Map, Seq
 from jostle.probes.scenario import FAKE_PIDS, MAX_GPUS, Card, Mishap, Runs, Scenario, Stranger, Window, card
 
 
@@ -34,28 +35,31 @@ def _json(text: str, file: str) -> object:
         raise Invalid(f"{file}:{e.lineno}: not JSON: {e.msg}") from None
 
 
-def _yaml(text: str, file: str, kind: str = "safe") -> Any:
-    from ruamel.yaml import YAML  # costs 50 ms: only for those who need it
-    from ruamel.yaml.error import MarkedYAMLError, YAMLError
+def _yaml(text: str, file: str) -> object:
+    from jostle.formats import yamlfile  # only for those who need it
 
     try:
-        return YAML(typ=kind, pure=True).load(text)
-    except MarkedYAMLError as e:
-        line = e.problem_mark.line + 1 if e.problem_mark else 1
-        raise Invalid(f"{file}:{line}: not YAML: {e.problem or e.context}") from None
-    except (YAMLError, ValueError) as e:
-        raise Invalid(f"{file}: not YAML: {e}") from None
+        root = yamlfile.parse(text)
+        return None if root is None else yamlfile.value_of(root)
+    except Flaw as e:
+        raise Invalid(f"{file}:{e.line}: {e.text}" if e.line else f"{file}: {e.text}") from None
 
 
 def _line_of(text: str, path: tuple[str | int, ...]) -> int:
     """Where the value at this path stands. JSON is YAML enough for that."""
-    node, line = _yaml(text, "", "rt"), 1
-    for key in path:
-        try:
-            line = (node.lc.item(key) if isinstance(key, int) else node.lc.key(key))[0] + 1
-            node = node[key]
-        except (AttributeError, KeyError, IndexError, TypeError):
+    from jostle.formats import yamlfile
+
+    node, line = yamlfile.parse(text), 1
+    for step in path:
+        if isinstance(node, Map):
+            found = next(((key.line, value) for key, value in node.items if key.text == str(step)), None)
+        elif isinstance(node, Seq) and isinstance(step, int) and step < len(node.items):
+            found = node.items[step].line, node.items[step]
+        else:
+            found = None
+        if found is None:
             break
+        line, node = found
     return line
 
 

@@ -15,6 +15,7 @@ from jostle.errors import JostleError
 
 NAME = "jostle.db"
 UNFINISHED = ("queued", "starting", "running", "stopping")
+UNFINISHED_SQL = "state IN ('queued', 'starting', 'running', 'stopping')"  # as the partial indexes are written
 
 JOB = """SELECT j.id, j.name, j.queue, j.batch, j.state, j.intent, j.attempt, j.retries, j.exit_code, j.error_type,
     j.submitted_at, j.started_at, j.ended_at, j.reason, j.commands, j.memory_mib, j.gpus_min, j.gpus_max, j.shape, j.ready,
@@ -53,8 +54,10 @@ class Reader:
         states: Iterable[str] | None = None,
         finished_since: float | None = None,
         newest: int | None = None,
+        waiting: int | None = None,
     ) -> list[dict[str, Any]]:
-        """In order of id. `finished_since` keeps the unfinished and what ended since then; `newest` the last so many."""
+        """In order of id. `finished_since` keeps the unfinished and what ended since then (of those that wait the first
+        `waiting`); `newest` the last so many."""
         where: list[str] = []
         args: list[Any] = []
         if ids is not None:
@@ -70,16 +73,24 @@ class Reader:
         if finished_since is not None:
             # two index look-ups instead of a walk over everything that ever ended
             where.append(
-                "j.id IN (SELECT id FROM job WHERE state IN ('queued', 'starting', 'running', 'stopping') "
+                f"j.id IN (SELECT id FROM (SELECT id FROM job WHERE {UNFINISHED_SQL} AND state = 'queued' "
+                f"{'AND batch = ?' if batch is not None else ''} ORDER BY id LIMIT ?) "
+                "UNION ALL SELECT id FROM job WHERE state IN ('starting', 'running', 'stopping') "
                 "UNION ALL SELECT id FROM job WHERE ended_at >= ?)"
             )
-            args.append(finished_since)
+            args += [*([batch] if batch is not None else []), -1 if waiting is None else waiting, finished_since]
         sql = JOB + (" WHERE " + " AND ".join(where) if where else "")
         sql += " ORDER BY j.id" + (" DESC LIMIT ?" if newest is not None else "")
         if newest is not None:
             args.append(newest)
         rows = [job_row(r) for r in self._all(sql, args)]
         return rows[::-1] if newest is not None else rows
+
+    def waiting(self, batch: int | None = None) -> tuple[int, int | None]:
+        """How many jobs wait, and the last of them."""
+        where, args = ("AND batch = ?", (batch,)) if batch is not None else ("", ())
+        rows = self._all(f"SELECT count(*), max(id) FROM job WHERE {UNFINISHED_SQL} AND state = 'queued' {where}", args)
+        return (rows[0][0], rows[0][1]) if rows else (0, None)
 
     def job(self, id: int) -> dict[str, Any] | None:
         rows = self.jobs(ids=[id])

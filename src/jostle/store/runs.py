@@ -107,6 +107,11 @@ OPEN = """SELECT r.job, r.n, r.uni_id, r.state, r.boot, r.shim_pid, r.shim_ticks
     j.intent, j.time_limit, j.retries, j.retry FROM run r JOIN job j ON j.id = r.job WHERE r.state <> 'ended'"""
 
 
+def last_start(store: Store) -> float:
+    """On the engine's clock; 0 if nothing ever started."""
+    return float(store.db.execute("SELECT coalesce(max(clock_at), 0) FROM run").fetchone()[0])
+
+
 def open_runs(store: Store) -> list[dict[str, Any]]:
     """Every run that may be alive, with its leases."""
     cursor = store.db.execute(OPEN)

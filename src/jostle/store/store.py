@@ -23,6 +23,9 @@ NAME = "jostle.db"
 MIGRATIONS: list[str] = ["schema.sql"]
 """Script k brings a database from version k to k+1."""
 
+UNFIT = (sqlite3.ProgrammingError, sqlite3.InterfaceError)
+"""What SQLite says to a value that it cannot keep."""
+
 CHECK_BELOW = 32 << 20
 """A whole integrity check of a larger file would keep people waiting at each start."""
 
@@ -107,7 +110,7 @@ class Store:
         except sqlite3.IntegrityError:
             raise
         except sqlite3.DatabaseError as e:
-            raise translated(e, self.path) from e
+            raise unrecorded(e, self.path) from e
         except OSError as e:
             if e.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EIO):
                 raise
@@ -176,6 +179,16 @@ def translated(e: Exception, path: str) -> JostleError:
     if "disk I/O error" in text:
         return DiskFull(f"the disk under {path} reports an error ({text}): nothing was recorded")
     return damaged(path, text)
+
+
+def unrecorded(e: Exception, path: str) -> JostleError:
+    """Of an open store: what may pass by itself (a full, failing or read-only disk, another program's lock) is waited out."""
+    text = str(e)
+    if "locked" in text or "busy" in text:
+        return DiskFull(f"another program keeps {path} locked: nothing was recorded; it goes on by itself when that ends")
+    if "readonly" in text or "unable to open" in text:
+        return DiskFull(f"{path} cannot be written any more ({text}): nothing was recorded; it goes on by itself when it can")
+    return translated(e, path)
 
 
 def refuse_to_begin_anew(home: str) -> None:

@@ -1,0 +1,208 @@
+"""The commands of one run and everything that descends from them, from the first start to the last death.
+
+Everything a shim waits for comes as a signal (a child's end, a stop, a kill) or as a deadline, and is seen to in one
+place, `_step`. A stop is TERM to the whole tree, KILL after the grace. What is left when the last command has ended is
+ended too, or waited for.
+"""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import signal
+import time
+from collections.abc import Callable
+from typing import Any
+
+from jostle import proc
+from jostle.backends import joblog, process
+
+WAITED_FOR = (signal.SIGCHLD, signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR1)
+LOG_LOOK = 2.0
+LINGER = 0.1  # `exec > >(tee log)`: what ends by itself when the main process has ended is not left behind
+GIVE_UP = 10.0  # what survives SIGKILL for so long is stuck in the kernel
+FORK_TRIES_FOR = 30.0
+
+
+class Run:
+    """The commands of one run and everything that descends from them."""
+
+    def __init__(self, spec: dict[str, Any]) -> None:
+        self.spec = spec
+        self.error = ""
+        self.empty = True  # no child is left
+        self.log: int | None = None
+        self._log_look: float | None = None
+        self._main = 0
+        self._status: int | None = None  # wait status of the last command
+        self._code: int | None = None  # where there is no wait status: it could not be started
+        self._rss = 0
+        self._started_at: float | None = None
+        self._ended_at: float | None = None
+        self._began = time.monotonic()
+        self._ended: float | None = None
+        self._deadline: float | None = None
+        self._timed_out = False
+        self._stopping = False
+        self._kill_at: float | None = None  # not None: SIGKILL is due then
+        self._killing_since: float | None = None
+        self._leftovers: list[int] = []
+
+    # ------------------------------------------------------------------ start
+
+    def execute(self, started: Callable[[], None]) -> None:
+        """One command after the other, until one fails or we are stopped."""
+        try:
+            self.log = joblog.open_log(self.spec["log"])
+        except OSError as e:
+            self._refuse(f"log {self.spec['log']}", e)
+            return
+        for command in self.spec["commands"]:
+            self._main, self._status = 0, None
+            self._spawn(command)
+            if self._started_at is None:
+                self._clocks()
+                started()
+                json.dumps(self.record())  # in vain, as rehearse(): the end of the run is to find its pages ready
+            while self._main and self._status is None and not self._in_vain():
+                self._step()
+            if self._stopping or self.error or self._status != 0:
+                break
+        self._ended, self._ended_at = time.monotonic(), time.time()
+
+    def _clocks(self) -> None:
+        self._began, self._started_at = time.monotonic(), time.time()
+        limit = self.spec.get("time_limit")
+        self._deadline = None if limit is None else self._began + limit
+        if self.spec.get("log_cap_mib"):
+            self._log_look = self._began + LOG_LOOK
+
+    def _spawn(self, command: str | list[str]) -> None:
+        argv = command if isinstance(command, list) else [process.shell(), "-c", command]
+        until, pause = time.monotonic() + FORK_TRIES_FOR, 0.05
+        while not self._stopping:
+            try:
+                self._main = process.spawn(argv, self.spec, self.log if self.log is not None else 1)
+                self.empty = False
+                process.raise_oom_score(self._main)
+                return
+            except OSError as e:
+                if e.errno not in (errno.EAGAIN, errno.ENOMEM) or time.monotonic() > until:
+                    self._refuse(e.filename or argv[0], e)
+                    return
+            except ValueError as e:  # a NUL in a word or a variable
+                self.error, self._code = f"{argv[0]!r}: {e}", 126
+                return
+            self._step(pause)  # the host is out of processes or memory: that is not this run's fault
+            pause = min(5.0, pause * 2)
+
+    def _refuse(self, what: str, e: OSError) -> None:
+        self.error = f"{what}: {e.strerror}"
+        self._code = 127 if e.errno in (errno.ENOENT, errno.ENOTDIR) else 126
+
+    # ------------------------------------------------------------------ wait
+
+    def _step(self, at_most: float = 3600.0) -> None:
+        """Waits for the next thing that happens, and sees to it."""
+        now = time.monotonic()
+        due = [d for d in (self._deadline, self._kill_at, self._log_look) if d is not None]
+        wait = max(0.0, min(at_most, *(d - now for d in due))) if due else at_most
+        heard = signal.sigtimedwait(WAITED_FOR, wait)
+        number = heard.si_signo if heard is not None else None
+        if number == signal.SIGTERM:
+            self.stop(kill=False)
+        elif number == signal.SIGUSR1:
+            self.stop(kill=True)
+        self._reap()
+        self._deadlines(time.monotonic())
+
+    def _reap(self) -> None:
+        while True:
+            try:
+                pid, status, usage = os.wait4(-1, os.WNOHANG)
+            except ChildProcessError:
+                self.empty = True
+                return
+            if pid == 0:
+                return
+            self._rss = max(self._rss, usage.ru_maxrss)
+            if pid == self._main:
+                self._status = status
+
+    def _deadlines(self, now: float) -> None:
+        if self._deadline is not None and now >= self._deadline and not self.empty:
+            self._deadline = None
+            if not self._stopping:
+                self._timed_out = True
+                self.stop(kill=False)
+        if self._kill_at is not None and now >= self._kill_at and not self.empty:
+            self._killing_since = self._killing_since or now
+            self._kill_at = now + 0.02  # again and again: a tree can grow while it is felled
+            self._signal_tree(signal.SIGKILL)
+        if self._log_look is not None and now >= self._log_look:
+            fast = self.log is not None and joblog.cap_log(self.log, self.spec["log_cap_mib"] << 20)
+            self._log_look = now + (LOG_LOOK / 10 if fast else LOG_LOOK)
+
+    # ------------------------------------------------------------------ stop
+
+    def stop(self, *, kill: bool) -> None:
+        """TERM to the tree, KILL after the grace; or KILL at once. Said again it changes nothing, unless to hurry."""
+        now = time.monotonic()
+        if kill:
+            self._stopping = True
+            self._kill_at = now
+        elif not self._stopping:
+            self._stopping = True
+            self._term(float(self.spec.get("grace", 5.0)))
+
+    def _term(self, grace: float) -> None:
+        at = time.monotonic() + grace
+        self._kill_at = at if self._kill_at is None else min(at, self._kill_at)
+        self._signal_tree(signal.SIGTERM)
+        self._signal_tree(signal.SIGCONT)
+
+    def _signal_tree(self, number: int) -> None:
+        for pid in proc.tree(os.getpid()):
+            process.signal_proven(pid, number, process.is_descendant)
+
+    def _in_vain(self) -> bool:
+        return self._killing_since is not None and time.monotonic() - self._killing_since > GIVE_UP
+
+    def sweep(self) -> None:
+        """Sees to what the commands left behind, until nobody is left or what is left cannot be killed."""
+        self._reap()
+        until = time.monotonic() + LINGER
+        while not self.empty and not self._stopping and (rest := until - time.monotonic()) > 0:
+            self._step(rest)
+        if not self.empty and not self._stopping and self.spec.get("leftovers", "kill") != "wait":
+            self._leftovers = process.living()
+            self._term(5.0)
+        while not self.empty:
+            if self._in_vain():
+                self._leftovers = process.living()
+                return
+            self._step()
+
+    # ------------------------------------------------------------------ end
+
+    def record(self) -> dict[str, Any]:
+        """The fields of core.model.Exit."""
+        code, number = self._code, None
+        if self._status is not None:
+            code = os.waitstatus_to_exitcode(self._status)
+            if code < 0:
+                number, code = -code, 128 - code
+        now = time.time()
+        return {
+            "code": code,
+            "signal": number,
+            "timed_out": self._timed_out,
+            "error": self.error,
+            "tail": joblog.tail(self.log) if code != 0 and self.log is not None else "",
+            "started_at": self._started_at,
+            "ended_at": self._ended_at or now,
+            "ran_for": (self._ended or time.monotonic()) - self._began,
+            "rss_mib": self._rss // 1024,
+            "leftovers": self._leftovers,
+        }

@@ -1,0 +1,100 @@
+"""The engine as a process: up, down, replaced, and what running jobs notice of it (nothing)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from tests.e2e.instance import Instance, alive, until
+
+WAITING = "echo $$ > {0}; until [ -e {0}.go ]; do sleep 0.02; done; exit {1}"
+
+
+def test_up_twice_says_so_and_starts_no_second_engine(instance: Instance) -> None:
+    code, _, err = instance.run("up", "--gpus", "sim:2x24")
+    assert (code, "is up" in err) == (0, True)
+    pid = instance.engine
+    code, _, err = instance.run("up")
+    assert (code, "runs already" in err, str(pid) in err) == (0, True, True)
+    assert instance.engine == pid
+
+
+def test_down_leaves_jobs_running_and_up_finds_them_with_their_true_exit_codes(instance: Instance) -> None:
+    instance.up("sim:4x24")
+    ends, ended_meanwhile = instance.submit({"commands": [WAITING.format("a", 3)]}, {"commands": [WAITING.format("b", 0)]})
+    pids = [instance.pid_in("a"), instance.pid_in("b")]
+    old = instance.engine
+    code, _, err = instance.run("down")
+    assert (code, "2 running jobs go on" in err, alive(old)) == (0, True, False)
+    assert all(map(alive, pids))
+    (instance.work / "b.go").touch()
+    until(lambda: not alive(pids[1]))
+    assert instance.states() == {ends: "running", ended_meanwhile: "running"}, "nobody is there to write it down"
+    instance.up(None)
+    assert instance.end(ended_meanwhile) == ["succeeded"]
+    assert (alive(pids[0]), instance.call("hello")["gpus_spec"]) == (True, "sim:4x24")
+    (instance.work / "a.go").touch()
+    assert instance.end(ends) == ["failed"]
+    rows = instance.jobs()
+    assert [(rows[i]["exit_code"], rows[i]["attempt"]) for i in (ends, ended_meanwhile)] == [(3, 1), (0, 1)]
+
+
+def test_down_with_stop_jobs_ends_them_first_and_queued_ones_wait_for_the_next_engine(instance: Instance) -> None:
+    instance.up("sim:1x24")
+    running, queued = instance.submit({"commands": [WAITING.format("a", 0)], "queue": "q"}, {"queue": "q"})
+    pid = instance.pid_in("a")
+    instance.ok("down", "--stop-jobs")
+    assert not alive(pid)
+    assert instance.states() == {running: "cancelled", queued: "queued"}
+    instance.up(None)
+    assert instance.end(queued) == ["succeeded"]
+
+
+def test_a_verb_that_needs_an_engine_starts_one(instance: Instance) -> None:
+    (instance.home).mkdir(mode=0o700)
+    (instance.home / "config.yaml").write_text("gpus: sim:1x24\n")
+    id = instance.add("--", "true")
+    assert instance.end(id) == ["succeeded"]
+    assert instance.call("hello")["permanent"] is False
+    instance.up(None)
+    assert instance.call("hello")["permanent"] is True
+
+
+def test_an_idle_engine_makes_way_for_other_gpus_and_a_busy_one_says_what_to_do(instance: Instance) -> None:
+    instance.up("sim:1x24")
+    instance.up("sim:2x16")
+    assert len(instance.call("gpus")["gpus"]) == 2
+    (id,) = instance.submit({"commands": [WAITING.format("a", 0)]})
+    instance.pid_in("a")
+    code, _, err = instance.run("up", "--gpus", "sim:4x24")
+    assert code == 1
+    assert "busy" in err and "JOSTLE_HOME" in err
+    (instance.work / "a.go").touch()
+    assert instance.end(id) == ["succeeded"]
+
+
+def test_homes_are_worlds_of_their_own(make_instance: Callable[..., Instance]) -> None:
+    one, two = make_instance(), make_instance()
+    for each in (one, two):
+        each.up("sim:1x24")
+    assert one.engine != two.engine
+    (id,) = one.submit({})
+    assert one.end(id) == ["succeeded"]
+    assert two.states() == {}
+
+
+def test_down_without_an_engine_is_no_error(instance: Instance) -> None:
+    code, _, err = instance.run("down")
+    assert (code, err) == (0, "no engine runs\n")
+    assert instance.json("status")["running"] is False
+
+
+def test_reading_verbs_work_without_an_engine(instance: Instance) -> None:
+    instance.up("sim:1x24")
+    done, waits = instance.submit({"queue": "q", "commands": ["echo hello"]}, {"gpus": [5, 5]})
+    instance.end(done)
+    instance.ok("down")
+    assert [row["id"] for row in instance.json("ps")["jobs"]] == [done, waits]
+    assert instance.json("why", str(waits))["reason"]["code"] == "no_engine"
+    assert instance.json("show", str(done))["job"]["state"] == "succeeded"
+    assert instance.ok("logs", str(done)) == "hello\n"
+    assert len(instance.json("gpus", "--gpus", "sim:3x24")["gpus"]) == 3

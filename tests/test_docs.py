@@ -1,0 +1,284 @@
+"""The documentation is held to the code: what exists is documented, what is shown is valid, what is linked is there."""
+
+import dataclasses
+import json
+import pathlib
+import re
+
+import pytest
+
+from jostle import errors
+from jostle.cli.parse import parser
+from jostle.cli.verbs import VERBS
+from jostle.core import states
+from jostle.core.fit import CHOICES
+from jostle.core.model import Policy
+from jostle.core.reasons import REFUSALS, TEXTS
+from jostle.engine import checks
+from jostle.formats import jobfile, yamlfile
+from jostle.formats.fields import FIELDS
+from jostle.formats.policyfile import RULES
+from jostle.probes import scenario_file
+from jostle.store import jobs
+from jostle.store.reads import Reader
+from jostle.store.store import Store
+
+ROOT = pathlib.Path(__file__).parents[1]
+SOURCE = ROOT / "src" / "jostle"
+PAGES = [*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")]
+READMES = ("README.md", "README.zh-CN.md")
+
+
+def text(name: str) -> str:
+    return (ROOT / name).read_text("utf-8")
+
+
+def code() -> str:
+    return "\n".join(path.read_text("utf-8") for path in sorted(SOURCE.rglob("*.py")))
+
+
+def blocks(name: str, language: str) -> list[str]:
+    return re.findall(rf"^```{language}\n(.*?)^```", text(name), re.MULTILINE | re.DOTALL)
+
+
+def section(page: str, heading: str) -> str:
+    """The part of a page under one heading, up to the next of any level."""
+    found = re.search(rf"^#+ {re.escape(heading)}\n(.*?)(?=^#+ |\Z)", without_blocks(text(page)), re.MULTILINE | re.DOTALL)
+    assert found, f"{page} has no heading {heading!r}"
+    return found[1]
+
+
+def without_blocks(page: str) -> str:
+    """In a block of code `# …` is a comment, not a heading; its other lines stay."""
+    return re.sub(r"^```.*?^```", lambda m: m[0].replace("\n#", "\n "), page, flags=re.MULTILINE | re.DOTALL)
+
+
+def headings(page: str) -> list[tuple[str, str]]:
+    return re.findall(r"^(#+) (.+)$", without_blocks(page), re.MULTILINE)
+
+
+def anchors(page: str) -> set[str]:
+    """As GitHub makes them."""
+    return {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for _, title in headings(page)}
+
+
+# --- what exists is documented
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_each_verb_has_a_section_with_all_its_options(verb):
+    told = section("docs/cli.md", verb)
+    options = [name for action in parser(verb)._actions for name in action.option_strings if name not in ("-h", "--help")]
+    missing = [name for name in options if not re.search(rf"(?<![\w-]){re.escape(name)}(?![\w-])", told)]
+    assert not missing, f"docs/cli.md, {verb}: {missing}"
+    assert f"jostle {verb}" in told
+
+
+def test_no_section_tells_of_a_verb_that_does_not_exist():
+    assert {title for level, title in headings(text("docs/cli.md")) if level == "###"} == set(VERBS)
+
+
+def test_each_rule_of_a_policy_is_documented_under_both_its_names():
+    rows = dict(re.findall(r"^\| `(\w+)` \| `(\w+)` \|", section("docs/settings.md", "Policy"), re.MULTILINE))
+    assert set(rows) == {field.name for field in dataclasses.fields(Policy)}
+    assert {key: field for field, key in rows.items()} == {"gpus": "gpus"} | {key: field for key, (field, _) in RULES.items()}
+
+
+def test_the_documented_defaults_of_rules_are_true():
+    row = r"^\| `(\w+)` \| `\w+` \|.*?\| ([^|]+) \| [^|]+ \| [^|]+ \|$"
+    told = dict(re.findall(row, section("docs/settings.md", "Policy"), re.MULTILINE))
+    assert told.pop("gpus") == "all"
+    assert told == {field.name: as_shown(field.default) for field in dataclasses.fields(Policy) if field.name != "gpus"}
+
+
+def as_shown(value: object) -> str:
+    if value is None:
+        return "none"
+    if isinstance(value, bool):
+        return f"`{str(value).lower()}`"
+    return f"`{value}`" if isinstance(value, str) else f"{value:g}"
+
+
+@pytest.mark.parametrize("choice", CHOICES)
+def test_each_choice_of_cards_is_documented(choice):
+    assert f"| `{choice}` |" in text("docs/settings.md")
+
+
+def test_each_key_of_the_config_is_documented():
+    read = set(re.findall(r'(?:settings|config\.load\([\w.]+\))\.get\("(\w+)"', code()))
+    assert read, "the pattern finds the keys no more"
+    told = section("docs/settings.md", "config.yaml")
+    assert {key for key in read if f"| `{key}` |" not in told} == set()
+
+
+def test_each_variable_of_the_environment_is_documented():
+    named = set(re.findall(r"JOSTLE_[A-Z_]*[A-Z]", code()))
+    public = {name for name in named if not name.startswith(("JOSTLE_TEST", "JOSTLE_FAILPOINTS"))}
+    assert "JOSTLE_HOME" in public
+    told = text("docs/settings.md")
+    assert {name for name in public | {"NO_COLOR"} if f"| `{name}` |" not in told} == set()
+
+
+@pytest.mark.parametrize("state", states.ALL)
+def test_each_state_is_documented_and_whether_it_is_final(state):
+    row = re.search(rf"^\| `{state}` \|.*\|$", text("docs/states.md"), re.MULTILINE)
+    assert row and row[0].endswith("| yes |") == (state in states.FINAL)
+
+
+def test_the_diagram_is_the_table_of_the_code():
+    assert blocks("docs/states.md", "mermaid") == [states.diagram() + "\n"]
+
+
+def test_each_intent_and_outcome_of_the_schema_is_documented():
+    schema = (SOURCE / "store" / "schema.sql").read_text("utf-8")
+    intents = re.search(r"intent IN \(([^)]*)\)", schema)
+    outcomes = re.search(r"outcome +TEXT, +-- (.*)", schema)
+    assert intents and outcomes
+    told = text("docs/states.md")
+    for word in [*re.findall(r"'(\w+)'", intents[1]), *outcomes[1].split(" | ")]:
+        assert f"| `{word}` |" in told, word
+
+
+@pytest.mark.parametrize("reason", [*TEXTS, *REFUSALS])
+def test_each_reason_and_refusal_is_documented(reason):
+    assert f"`{reason}`" in text("docs/reasons.md")
+
+
+def test_each_exit_code_is_documented():
+    codes = {0, 124, 130} | {kind.exit_code for kind in errors.BY_CODE.values()}
+    told = re.findall(r"^\| (\d+) \|", section("docs/cli.md", "Exit codes"), re.MULTILINE)
+    assert {int(one) for one in told} == codes
+
+
+def test_each_key_of_a_job_is_documented():
+    told = re.findall(r"^\| `(\w+)` \|", section("docs/jobfile.md", "Keys of a job"), re.MULTILINE)
+    assert set(told) == set(FIELDS)
+
+
+# --- what is shown is valid
+
+
+@pytest.mark.parametrize("page", ["docs/jobfile.md", "docs/settings.md", *READMES])
+def test_the_job_files_shown_are_good(page, tmp_path):
+    shown = [block for block in blocks(page, "yaml") if "jobs:" in block and not block.startswith("# wrong")]
+    assert shown
+    for number, block in enumerate(shown):
+        path = tmp_path / f"{number}.yaml"
+        path.write_text(block, "utf-8")
+        assert jobfile.load([str(path)])["jobs"]
+
+
+def test_a_wrong_job_file_gives_the_errors_that_are_shown(tmp_path, monkeypatch):
+    (wrong,) = [block for block in blocks("docs/jobfile.md", "yaml") if block.startswith("# wrong")]
+    (expected,) = blocks("docs/jobfile.md", "text")
+    (tmp_path / "bad.yaml").write_text(wrong, "utf-8")
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(errors.Invalid) as raised:
+        jobfile.load(["bad.yaml"])
+    assert str(raised.value) == expected.rstrip("\n")
+
+
+def test_the_config_shown_is_good(tmp_path):
+    shown = [block for block in blocks("docs/settings.md", "yaml") if "jobs:" not in block]
+    assert shown
+    for block in shown:
+        path = tmp_path / "config.yaml"
+        path.write_text(block, "utf-8")
+        values = yamlfile.load_mapping(str(path))
+        assert isinstance(checks.policy(values["policy"]), Policy)
+
+
+def test_the_scenarios_shown_are_good():
+    shown = blocks("docs/simulator.md", "yaml")
+    assert shown
+    for block in shown:
+        assert scenario_file.parse(block, "shown.yaml").cards
+
+
+def test_each_key_of_a_scenario_is_documented():
+    source = (SOURCE / "probes" / "scenario_file.py").read_text("utf-8")
+    keys = {key for call in re.findall(r"\.mapping\(([^)]*)\)", source) for key in re.findall(r'"(\w+)"', call)}
+    told = text("docs/simulator.md")
+    assert {key for key in keys if not re.search(rf"\b{key}\b", told)} == set()
+
+
+def test_each_sample_of_json_parses_and_no_key_is_missing(tmp_path):
+    samples = [json.loads(block) for block in blocks("docs/json.md", "json")]
+    ps, gpus, why, show, status = samples[:5]
+    row, run = rows_of_a_store(tmp_path)
+    for job in [*ps["jobs"], show["job"]]:
+        assert set(job) == set(row)
+    assert all(set(one) == set(run) for one in show["runs"])
+    wanted = {"index", "uuid", "name", "total_mib", "used_mib", "free_mib", "available_mib", "utilization", "temperature",
+              "power_w", "holders", "state", "refusal"}  # fmt: skip
+    assert all(wanted <= set(gpu) for gpu in gpus["gpus"])
+    assert {"reason", "gpus"} <= set(why) and {"job", "runs", "events"} <= set(show)
+    assert {"pid", "version", "uptime_s", "counts", "paths"} <= set(status)
+    assert all(sample.get("schema", 1) == 1 for sample in samples)
+
+
+def rows_of_a_store(tmp_path):
+    """A job and a run as the reader gives them."""
+    tmp_path.chmod(0o700)
+    store = Store(str(tmp_path))
+    request = checks.request({"jobs": [{"commands": ["true"], "workdir": "/"}]})
+    with store.transaction():
+        jobs.submit(store, request, at=0.0, now=0.0, rank=lambda: 0.0)
+        store.db.execute("INSERT INTO run (job, n, uni_id, state, boot, share, log, clock_at, started_at) "
+                         "VALUES (1, 1, 'x', 'starting', '', 0, '', 0, 0)")  # fmt: skip
+    reader = Reader(str(tmp_path))
+    row, (run,) = reader.job(1), reader.runs(1)
+    store.close()
+    assert row is not None
+    return row, run
+
+
+def test_each_field_of_a_job_is_explained(tmp_path):
+    told = set(re.findall(r"`(\w+)`", section("docs/json.md", "ps")))
+    assert set(rows_of_a_store(tmp_path)[0]) <= told
+
+
+# --- what is linked is there
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda path: path.name)
+def test_each_relative_link_leads_somewhere(page):
+    told = re.sub(r"^```.*?^```", "", page.read_text("utf-8"), flags=re.MULTILINE | re.DOTALL)
+    wrong = []
+    for link in re.findall(r"\]\(([^)\s]+)\)", told):
+        if re.match(r"[a-z]+:", link):
+            continue
+        file, _, anchor = link.partition("#")
+        target = (page.parent / file).resolve() if file else page
+        if not target.exists() or (anchor and anchor not in anchors(target.read_text("utf-8"))):
+            wrong.append(link)
+    assert not wrong, f"{page.name}: {wrong}"
+
+
+@pytest.mark.parametrize("page", READMES)
+def test_the_readme_shows_the_two_commands(page):
+    assert "make demo" in text(page) and "make test" in text(page)
+
+
+def test_both_readmes_have_the_same_parts_commands_and_links():
+    english, chinese = map(text, READMES)
+    assert [level for level, _ in headings(english)] == [level for level, _ in headings(chinese)]
+    for language in ("console", "text", "yaml"):
+        assert blocks(READMES[0], language) == blocks(READMES[1], language)
+    links = [set(re.findall(r"\]\(([^)\s]+)\)", page)) - set(READMES) for page in (english, chinese)]
+    assert links[0] == links[1]
+
+
+def test_every_page_is_linked_from_the_readme():
+    linked = set(re.findall(r"\]\((docs/[\w-]+\.md)\)", text("README.md")))
+    assert {f"docs/{page.name}" for page in (ROOT / "docs").glob("*.md")} <= linked
+
+
+def test_no_page_names_a_path_of_one_machine():
+    for page in PAGES:
+        assert not re.search(r"/(?:home|Users|work)/\w+", page.read_text("utf-8")), page.name
+
+
+def test_no_decision_is_longer_than_it_may_be():
+    for title, body in re.findall(r"^## (.+)\n((?:(?!^## ).*\n)*)", text("docs/decisions.md"), re.MULTILINE):
+        assert len(body.strip().splitlines()) <= 15, title

@@ -1,0 +1,167 @@
+"""Three real users on one host (F13, F14, S39, S40). Needs root for the uids; skips with a line without it."""
+
+from __future__ import annotations
+
+import os
+import resource
+import stat
+import time
+from collections.abc import Iterator
+
+import neighbours
+import pytest
+from neighbours import CARDS, SPEC, Town, until
+
+from jostle import proc
+from jostle.core import claims
+from jostle.core.claims import Claim
+from jostle.probes import scenario
+
+pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="three users need root to become them")
+
+EACH = 80  # jobs of each of the three
+
+
+@pytest.fixture
+def town() -> Iterator[Town]:
+    if not neighbours.python_for(neighbours.free_uids(1)[0]):
+        pytest.skip("no Python here that another user could run")
+    with neighbours.town(3) as whole:
+        yield whole
+
+
+def uuids() -> list[str]:
+    return [card.uuid for card in scenario.load(SPEC.removeprefix("sim:")).cards]
+
+
+def test_three_users_never_hold_the_same_card(town: Town) -> None:
+    for tenant in town.tenants:
+        tenant.start()
+    began = time.monotonic()
+    for tenant in town.tenants:
+        tenant.submit(EACH - 20, 0.02)
+        tenant.submit(20, 0.02, gpus=2)
+    assert until(lambda: all(t.all_succeeded() for t in town.tenants)), [t.states() for t in town.tenants]
+    lines = town.journal()
+    starts = [line for line in lines if line["kind"] == "start"]
+    print(f"{len(starts)} contested starts by {len(town.uids)} uids in {time.monotonic() - began:.1f} s")
+    assert neighbours.overlaps(lines) == []
+    assert len(starts) == len({(line["uid"], line["job"]) for line in starts}) == 3 * EACH >= 200
+    assert {line["uid"] for line in starts} == set(town.uids)
+    assert until(lambda: not any(t.claims() for t in town.tenants), 10.0), os.listdir(town.leases)
+
+
+def test_what_a_hostile_neighbour_puts_into_the_lease_directory_is_not_followed_and_holds_nobody_up(town: Town) -> None:
+    victim, hostile = town.tenants[0], town.tenants[1]
+    precious = f"{victim.home}/thesis"
+    with open(precious, "w") as f:
+        f.write("years of work")
+    os.chown(precious, victim.uid, victim.uid)
+    before = os.stat(precious)
+    victim.start()
+    for k, uuid in enumerate(uuids()):
+        name = claims.name_of(Claim(uuid=uuid, mib=None, sid=1, home="deadbeef", run=(k + 1, 1)))
+        path = f"{town.leases}/{name}"
+        if k % 4 == 0:
+            os.symlink(precious, path)
+        elif k % 4 == 1:
+            os.mkfifo(path)
+        elif k % 4 == 2:
+            os.mkdir(path)
+        else:
+            os.link(precious, path)  # by root: as on a host that does not protect hard links
+        if not os.path.samefile(path, precious):
+            os.chown(path, hostile.uid, hostile.uid, follow_symlinks=False)
+        junk = f"{town.leases}/jostle-{uuid}~x~\n~{k}"
+        open(junk, "w").close()
+        os.chown(junk, hostile.uid, hostile.uid)
+    victim.submit(CARDS, 0.2)
+    assert until(victim.all_succeeded, 20.0), victim.states()
+    assert {c for line in town.journal() for c in line.get("cards", ())} == {str(k) for k in range(CARDS)}
+    after = os.stat(precious)
+    with open(precious) as f:
+        assert f.read() == "years of work"
+    assert (after.st_size, after.st_mtime_ns, stat.S_IMODE(after.st_mode), after.st_nlink) == (
+        before.st_size, before.st_mtime_ns, stat.S_IMODE(before.st_mode), before.st_nlink + 2)  # fmt: skip
+    assert len(os.listdir(town.leases)) == 2 * CARDS, "what others put there is theirs to remove"
+
+
+HOLD = """import fcntl, os, sys, time
+held = []
+for path in sys.argv[1:]:
+    held.append(os.open(path, os.O_RDONLY | os.O_CREAT | os.O_EXCL, 0o444))
+    fcntl.flock(held[-1], fcntl.LOCK_EX)
+print("held", flush=True)
+sys.stdin.read()
+for path in sys.argv[1:]:
+    os.unlink(path)
+"""
+
+
+def cpu_seconds(pid: int) -> float:
+    with open(f"/proc/{pid}/stat") as f:
+        fields = f.read().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def test_a_neighbour_who_holds_every_card_is_named_and_waited_for_quietly(town: Town) -> None:
+    import subprocess
+
+    victim, hostile = town.tenants[0], town.tenants[1]
+    names = [claims.name_of(Claim(uuid=u, mib=None, sid=4242, home="deadbeef", run=(1, 1))) for u in uuids()]
+    argv = [town.python, "-I", "-S", "-c", HOLD, *(f"{town.leases}/{name}" for name in names)]
+    holder = hostile.run(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    assert holder.stdout is not None and holder.stdin is not None
+    assert holder.stdout.readline() == "held\n"
+    victim.start()
+    (job,) = victim.submit(1, 0.0)
+    reason = until(lambda: victim.call("why", id=job)["reason"], 5.0)
+    assert until(lambda: str(hostile.uid) in victim.call("why", id=job)["reason"]["text"], 5.0), reason
+    assert len(victim.call("why", id=job)["reason"]["gpus"]) == CARDS
+    began, used = time.monotonic(), cpu_seconds(victim.engine)
+    until(lambda: time.monotonic() - began > 2.0)
+    spent = cpu_seconds(victim.engine) - used
+    assert spent < 0.5, f"the engine used {spent:.2f} s of processor time in 2 s of waiting"
+    assert town.journal() == []
+    holder.stdin.close()
+    assert until(victim.all_succeeded, 15.0), victim.call("why", id=job)
+
+
+def test_a_claim_that_was_deleted_while_held_is_published_again_and_the_card_stays_ours(town: Town) -> None:
+    first, second = town.tenants[:2]
+    first.start()
+    second.start()
+    first.submit(1, 9.0, "use", town.sim, "20000")
+    assert until(lambda: first.claims(), 5.0)
+    (claim,) = first.claims()
+    assert until(lambda: os.listdir(f"{town.sim}/use"), 5.0)
+    os.unlink(f"{town.leases}/{claim}")  # a cleaner of temporary files
+    deleted = time.monotonic()
+    second.submit(2, 0.0, gpus=CARDS // 2)
+    second.submit(1, 0.0, gpus=CARDS)
+    assert until(lambda: first.claims() == [claim], 8.0), os.listdir(town.leases)
+    print(f"published again after {time.monotonic() - deleted:.1f} s")
+    assert until(lambda: first.all_succeeded() and second.all_succeeded(), 30.0), (first.states(), second.states())
+    assert neighbours.overlaps(town.journal()) == []
+
+
+def test_another_user_is_not_heard_by_the_engine_and_cannot_see_its_home(town: Town) -> None:
+    import subprocess
+
+    first, second = town.tenants[:2]
+    first.start()
+    code = (
+        "import socket, sys\n"
+        "s = socket.socket(socket.AF_UNIX)\n"
+        "try: s.connect(sys.argv[1])\n"
+        "except PermissionError: sys.exit(13)\n"
+    )
+    child = second.run([town.python, "-I", "-S", "-c", code, f"{first.home}/jostle/engine.sock"], stdout=subprocess.DEVNULL)
+    assert child.wait(10) == 13
+    for folder, _, files in os.walk(f"{first.home}/jostle"):
+        for name in ("", *files):
+            mode = os.lstat(os.path.join(folder, name)).st_mode
+            # `sim/use` has the mode of /tmp and lies behind private directories
+            assert not mode & 0o077, f"{folder}/{name} is open to others: {stat.filemode(mode)}"
+    assert resource.getrlimit(resource.RLIMIT_NOFILE)  # the harness itself is untouched
+    assert proc.uid(first.engine) == first.uid
