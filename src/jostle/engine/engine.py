@@ -239,8 +239,11 @@ class Engine:
 
     # --- the world as it is
 
-    def world(self, now: float, gpus: tuple[Gpu, ...], claims: Sequence[Claimed], without: frozenset[RunId] = frozenset()) -> World:
-        if self.lanes_at != self.store.generation or self.store.db.in_transaction:
+    def world(
+        self, now: float, gpus: tuple[Gpu, ...], claims: Sequence[Claimed], *, without: frozenset[RunId] = frozenset(),
+        ends_only: bool = False,
+    ) -> World:  # fmt: skip
+        if not ends_only and (self.lanes_at != self.store.generation or self.store.db.in_transaction):
             self.lanes = jobs.lanes(self.store, DEPTH)
             self.lanes_at = -1 if self.store.db.in_transaction else self.store.generation
             self._learn_policies()
@@ -248,7 +251,8 @@ class Engine:
         held = {id: r.leases for id, r in live.items() if r.exit is None and not r.voided}
         return World(
             now=now, uid=self.observer.uid, gpus=gpus, promises=promises(self.observer, claims, held),
-            runs=tuple(r.value(self.observer.peaks.get(id, 0)) for id, r in live.items()), lanes=self.lanes,
+            runs=tuple(r.value(self.observer.peaks.get(id, 0)) for id, r in live.items()),
+            lanes=() if ends_only else self.lanes,
             policies=self.policies, policy=self.policy, last_start=self.last_start, turn=self.turn, hold=self.hold(),
         )  # fmt: skip
 
@@ -277,7 +281,9 @@ class Engine:
         if wake is not None and wake <= now and not self._promote(now):
             return
         gpus, claims = self.observer.gpus(now), self.backend.claims()
-        plan = decide(self.world(now, gpus, claims))
+        # what an end makes ready is seen only when it is recorded: then there is a second decision in the same transaction
+        ended = any(r.exit is not None or r.voided for r in self.open_runs.values())
+        plan = decide(self.world(now, gpus, claims, ends_only=ended))
         if plan.decisions or any(r.claimed and r.state == "starting" for r in self.open_runs.values()):
             plan = self._commit(plan, now, gpus, claims)
         self.waits, self.kept_for = dict(plan.waits), plan.kept_for
@@ -301,7 +307,7 @@ class Engine:
             with self.store.transaction():
                 ended = self._record_ends(plan, at, now)
                 if ended:
-                    plan = decide(self.world(now, gpus, claims, ended))
+                    plan = decide(self.world(now, gpus, claims, without=ended))
                 self._record_states(plan, at)
                 known = frozenset(c.name for c in claims)
                 for start in plan.decisions:

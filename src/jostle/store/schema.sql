@@ -77,7 +77,7 @@ CREATE INDEX job_ready ON job (shape, sort) WHERE ready = 1;
 CREATE INDEX job_wake ON job (not_before) WHERE ready = 2;
 CREATE INDEX job_queue ON job (queue, place) WHERE queue IS NOT NULL AND state IN ('queued', 'starting', 'running', 'stopping');
 CREATE INDEX job_unfinished ON job (batch, id) WHERE state IN ('queued', 'starting', 'running', 'stopping');
-CREATE INDEX job_open ON job (state) WHERE state IN ('starting', 'running', 'stopping');
+CREATE INDEX job_state ON job (state);
 CREATE INDEX job_batch ON job (batch, id);
 CREATE INDEX job_ended ON job (ended_at) WHERE ended_at IS NOT NULL;
 
