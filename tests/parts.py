@@ -5,7 +5,7 @@ import subprocess
 import sys
 import time
 
-PYTEST = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"]
+PYTEST = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider"]
 PARTS = {
     "ruff": [sys.executable, "-m", "ruff", "check", "."],
     "mypy": [sys.executable, "-m", "mypy"],

@@ -16,7 +16,7 @@ MAY_IMPORT = {
     "formats": {"core", "errors", "units"},
     "cli": {"core", "store", "formats", "client", "config", "errors", "units", "proc", "probes", "address", "daemon", "version"},
     "client": {"errors", "config", "address"},
-    "config": {"errors", "store", "backends", "formats"},
+    "config": {"errors", "store", "backends", "formats", "probes"},
     "daemon": {"engine", "store", "backends", "config", "errors"},
     "units": set(),
     "errors": set(),

@@ -5,16 +5,17 @@ Light to import: the command line starts with it. JSON lines, one answer per req
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import socket
 import sys
 import time
 from collections.abc import Iterator
-from typing import Any
+from typing import IO, Any
 
 from jostle.address import address
-from jostle.errors import BY_CODE, JostleError, NoEngine
+from jostle.errors import BY_CODE, DiskFull, Forbidden, JostleError, NoEngine
 
 
 class Lost(NoEngine):
@@ -52,10 +53,10 @@ class Client:
         return answer
 
     def stream(self, after: int, batch: int | None = None) -> Iterator[dict[str, Any]]:
-        """Events since a sequence number, then each as it happens. Ends with Lost when the engine goes."""
+        """Events since a sequence number, then each as it happens. Subscribed when it returns; ends with Lost when the engine
+        goes."""
         self.call("subscribe", after=after, batch=batch)
-        while True:
-            yield self.receive()
+        return iter(self.receive, None)
 
     def fileno(self) -> int:
         return self.sock.fileno()
@@ -79,6 +80,10 @@ def attempt(home: str) -> Client | None:
 
 def connect(home: str, start: bool = True, gpus: str | None = None) -> Client:
     """A client of this home's engine; starts one unless told not to."""
+    if gpus is not None:
+        from jostle import config
+
+        gpus = config.devices(gpus)
     client = attempt(home)
     if client is not None and gpus is not None:
         client = _with_gpus(client, gpus)
@@ -98,6 +103,9 @@ def _with_gpus(client: Client, gpus: str) -> Client | None:
     hello = client.call("hello")
     if hello["gpus_spec"] == gpus:
         return client
+    from jostle import config
+
+    config.check_devices(gpus)
     client.call("yield", gpus=gpus)  # an error says what to do if it is busy
     wait_gone(client)
     return None
@@ -123,13 +131,14 @@ def start_engine(home: str, *, gpus: str | None = None, permanent: bool = False)
     from jostle import config
 
     settings = config.load(home)
-    spec = gpus or settings.get("gpus") or os.environ.get("JOSTLE_GPUS_SPEC") or ""
+    spec = config.devices(gpus) if gpus else settings.get("gpus") or ""  # "": what this home used last
+    config.check_devices(spec)
     here = os.path.dirname(os.path.abspath(__file__))
     ready, told = os.pipe()
     argv = [sys.executable, "-I", "-S", os.path.join(here, "daemon.py"), home, str(spec), "--ready", str(told)]
     if permanent:
         argv.append("--permanent")
-    with open(os.path.join(home, "engine.log"), "ab", opener=_private) as log:
+    with _log(home) as log:
         child = subprocess.Popen(
             argv, stdin=subprocess.PIPE, stdout=log, stderr=log, pass_fds=[told], cwd="/", start_new_session=True
         )
@@ -158,6 +167,16 @@ def _wait_for_other(home: str, timeout: float = 20.0) -> None:
             return
         time.sleep(0.02)
     raise NoEngine(f"another engine holds {home}/engine.lock but does not answer: see {home}/engine.log")
+
+
+def _log(home: str) -> IO[bytes]:
+    path = os.path.join(home, "engine.log")
+    try:
+        return open(path, "ab", opener=_private)
+    except OSError as e:
+        if e.errno in (errno.ENOSPC, errno.EDQUOT):
+            raise DiskFull(f"no space left for {path}: free some and try again") from e
+        raise Forbidden(f"cannot write {path}: {e.strerror}; check that file system, or set JOSTLE_HOME to a directory of yours") from e
 
 
 def _private(path: str, flags: int) -> int:

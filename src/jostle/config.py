@@ -8,11 +8,15 @@ from __future__ import annotations
 
 import os
 import sys
+from typing import Any
 
-from jostle.errors import Forbidden, JostleError
+from jostle.errors import Forbidden, Usage
 
 NETWORK = {"nfs", "nfs4", "cifs", "smb3", "smbfs", "9p", "afs", "ceph", "lustre", "gpfs", "beegfs", "glusterfs", "fuse.sshfs",
            "fuse.glusterfs", "fuse.s3fs", "pvfs2", "orangefs"}  # fmt: skip
+
+SHAPE = frozenset("0123456789x+.")
+"""Of such characters is `8x24` or `4x80+4x24`, and the name of no scenario."""
 
 
 def home() -> str:
@@ -42,9 +46,10 @@ def make_private(path: str) -> None:
                 os.umask(mask)
         except OSError as e:
             raise Forbidden(f"cannot make {path}: {e.strerror}; set JOSTLE_HOME to a directory of yours") from e
-    from jostle.store.private import check_private
+    from jostle.store.private import check_parent, check_private
 
     check_private(path)
+    check_parent(path)
 
 
 def on_network(path: str) -> bool:
@@ -91,14 +96,38 @@ def sim_dir(home: str) -> str:
     return os.path.abspath(os.environ.get("JOSTLE_SIM_DIR") or os.path.join(home, "sim"))
 
 
-def load(home: str) -> dict[str, object]:
+def load(home: str) -> dict[str, Any]:
     """The settings of config.yaml as plain values; absent file = none."""
-    path = os.path.join(home, "config.yaml")
+    path = config_file(home)
     if not os.path.exists(path):
         return {}
-    from jostle.formats.yamlfile import load_mapping
+    from jostle.formats import configfile
 
-    try:
-        return load_mapping(path)
-    except OSError as e:
-        raise JostleError(f"cannot read {path}: {e.strerror}") from e
+    settings = configfile.load(path)
+    if "gpus" in settings:
+        settings["gpus"] = devices(settings["gpus"], home)  # relative paths in a file are relative to the file
+    return settings
+
+
+def config_file(home: str) -> str:
+    return os.path.join(home, "config.yaml")
+
+
+def devices(spec: str, base: str | None = None) -> str:
+    """A set of devices as the engine takes it: it runs elsewhere, so that the path of a scenario is made whole."""
+    if spec == "nvml":
+        return spec
+    kind, _, what = spec.partition(":")
+    if kind != "sim" or not what:
+        raise Usage(f"--gpus {spec}: expected nvml, sim:8x24 (8 GPUs of 24 GiB) or sim:FILE")
+    if set(what) <= SHAPE:
+        return spec
+    return "sim:" + os.path.normpath(os.path.join(base or os.getcwd(), os.path.expanduser(what)))
+
+
+def check_devices(spec: str) -> None:
+    """Invalid if this is a scenario that cannot be played: better told now, to a person, than later, to a log."""
+    if spec.startswith("sim:"):
+        from jostle.probes import scenario
+
+        scenario.load(spec[4:])

@@ -158,6 +158,7 @@ def turn(loop: Any, engine: Any, service: Any) -> None:
             service.serve()
         if engine.tick_at is not None and engine.tick_at <= now:
             engine.tick()
+        due = min(due, engine.sweep_at)
         if now >= due or (engine.relook_at is not None and now >= engine.relook_at):
             due = min(engine.housekeeping(now), service.housekeeping(now))
         service.overdue(now)

@@ -18,6 +18,7 @@ def test_a_claims_name_says_all() -> None:
         Claim,
         uuid=st.text("GPUMIG-/0123456789abcdef", min_size=1, max_size=60).map(lambda s: s.replace("/", "")).filter(bool),
         mib=st.none() | st.integers(0, 10**6),
+        alone=st.booleans(),
         sid=st.integers(0, 2**22),
         home=st.text("0123456789abcdef", min_size=8, max_size=8),
         run=st.tuples(st.integers(0, 10**9), st.integers(0, 10**6)),

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import fcntl
+import json
 import os
 import random
+import select
 import socket
 import stat
 from collections.abc import Iterator
@@ -252,3 +254,61 @@ def test_two_homes_that_contest_gpus_never_overlap(make_bench: MakeBench, tmp_pa
             else:
                 assert report.kind == "alive"
     assert refused > 10  # they did get in each other's way
+
+
+def _contend(place: Path, witness: Path, home: str, starts: int, look: bool) -> tuple[int, int]:
+    """One scheduler: publish, look again, use the GPU, give it back; how often it overlapped and was refused."""
+    directory, chance = leases.Directory(str(place), home), random.Random(home)
+    overlaps = refused = done = 0
+    while done < starts:
+        gpu = chance.choice(["GPU-0", "GPU-1"])
+        held = directory.publish([name(gpu, home=home, run=(done, 1))])
+        assert held is not None
+        if look and directory.contested({gpu}, {one.name for one in held}):
+            refused += 1
+            leases.withdraw(str(place), held)
+            select.select([], [], [], chance.uniform(0, 0.002))
+            continue
+        done += 1
+        try:
+            (witness / gpu).mkdir()
+        except FileExistsError:
+            overlaps += 1
+        else:
+            os.sched_yield()
+            (witness / gpu).rmdir()
+        leases.withdraw(str(place), held)
+    return overlaps, refused
+
+
+def _contention(place: Path, witness: Path, look: bool) -> tuple[int, int]:
+    """Three processes at once; the sums of what they saw."""
+    witness.mkdir()
+    readers, pids = [], []
+    for home in ("00000001", "00000002", "00000003"):
+        r, w = os.pipe()
+        pid = os.fork()
+        if pid == 0:
+            try:
+                os.write(w, json.dumps(_contend(place, witness, home, 150, look)).encode())
+            finally:
+                os._exit(0)
+        os.close(w)
+        readers.append(r)
+        pids.append(pid)
+    told = []
+    for r, pid in zip(readers, pids, strict=True):
+        told.append(json.loads(os.read(r, 100)))
+        os.close(r)
+        os.waitpid(pid, 0)
+    return sum(t[0] for t in told), sum(t[1] for t in told)
+
+
+def test_processes_that_claim_at_the_same_time_never_overlap(place: Path, tmp_path: Path) -> None:
+    overlaps, refused = _contention(place, tmp_path / "witness", look=True)
+    assert overlaps == 0 and refused > 10
+
+
+def test_the_contest_would_show_overlaps_if_nobody_looked_again(place: Path, tmp_path: Path) -> None:
+    overlaps, _ = _contention(place, tmp_path / "witness", look=False)
+    assert overlaps > 0

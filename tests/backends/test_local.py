@@ -20,6 +20,7 @@ from jostle.backends import process
 from jostle.backends.nursery import Nursery
 
 RUN = (7, 1)
+NOBODY = 2**22 + 1  # more than a pid can be: a broken build under test must not hit a real process
 WAIT = "echo $$ > pid; touch up; while [ ! -e go ]; do sleep 0.02; done; exit 6"
 
 
@@ -321,7 +322,7 @@ def test_a_process_that_hides_its_marker_still_holds_the_lease(bench: Bench) -> 
 
 def test_a_run_of_another_boot_is_gone(bench: Bench) -> None:
     bench.dir(RUN).mkdir()
-    me = {"pid": os.getpid(), "ticks": 1, "boot": "another", "uni_id": "x", "leases": []}
+    me = {"pid": NOBODY, "ticks": 1, "boot": "another", "uni_id": "x", "leases": []}
     (bench.dir(RUN) / "claim").write_text(json.dumps(me))
     assert (bench.local.poll(RUN).kind, bench.local.poll(RUN).why) == ("gone", "host rebooted")
 
@@ -329,7 +330,7 @@ def test_a_run_of_another_boot_is_gone(bench: Bench) -> None:
 @pytest.mark.parametrize("text", ["", "{", "[]", '{"code": "0", "ended_at": 1}', '{"code": 0}', "[" * 100_000, "\0"])
 def test_a_forged_or_damaged_exit_record_is_no_success(bench: Bench, text: str) -> None:
     bench.dir(RUN).mkdir()
-    me = {"pid": 1, "ticks": 1, "boot": proc.boot_id(), "uni_id": "x", "leases": []}
+    me = {"pid": NOBODY, "ticks": 1, "boot": proc.boot_id(), "uni_id": "x", "leases": []}
     (bench.dir(RUN) / "claim").write_text(json.dumps(me))
     (bench.dir(RUN) / "exit").write_text(text)
     assert bench.local.poll(RUN).why == "exit unknown"

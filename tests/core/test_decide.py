@@ -59,7 +59,7 @@ def test_a_cancel_stops_the_run_and_a_kill_is_sent_again(state: str, kill: bool,
 
 def test_a_run_that_has_ended_is_not_stopped() -> None:
     plan = decide(world(runs=(ended(1, 0, code=None, signal=15, cancel=True, state="stopping"),)))
-    assert plan.decisions == (Finish(run=(1, 1), state="cancelled"),)
+    assert plan.decisions == (Finish(run=(1, 1), state="cancelled", reason=Reason(code="cancelled")),)
 
 
 def test_a_cancel_that_came_too_late_leaves_the_success() -> None:
@@ -73,7 +73,7 @@ def test_a_voided_run_is_no_try() -> None:
 
 
 def test_a_voided_run_of_a_cancelled_job_is_cancelled() -> None:
-    assert decide(world(runs=(run(1, 0, voided=True, cancel=True),))).decisions == (Finish(run=(1, 1), state="cancelled"),)
+    assert decide(world(runs=(run(1, 0, voided=True, cancel=True),))).decisions == (Finish(run=(1, 1), state="cancelled", reason=Reason(code="cancelled")),)
 
 
 def test_nothing_starts_on_hold() -> None:

@@ -130,11 +130,13 @@ class FakeBackend:
         found = []
         for p in self.disk.alive(self.clock.at):
             for uuid in p.uuids:
-                claim = Claim(uuid=uuid, mib=p.mib, sid=1, home="00000000", run=p.run)
+                claim = Claim(uuid=uuid, mib=p.mib, alone=p.mib is None, sid=1, home="00000000", run=p.run)
                 found.append(FakeClaimed(claim, name_of(claim), os.getuid(), True))
         return found
 
-    def reserve(self, run: RunId, wants: Sequence[tuple[str, int | None]], known: frozenset[str]) -> FakeReservation | None:
+    def reserve(
+        self, run: RunId, wants: Sequence[tuple[str, int | None]], known: frozenset[str], *, alone: bool
+    ) -> FakeReservation | None:
         if any(uuid in self.conflicts for uuid, _ in wants):
             return None
         self.reserved.append(FakeReservation(run, wants))

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from jostle import proc
 from tests.e2e.instance import SOURCE, Instance, alive, until
 
 WAITING = "echo $$ > {0}; until [ -e {0}.go ]; do sleep 0.02; done; exit {1}"
@@ -89,7 +90,7 @@ def daemon(home: Path) -> subprocess.Popen[str]:
 
 def test_of_engines_that_race_for_one_home_exactly_one_lives(instance: Instance) -> None:
     instance.home.mkdir(mode=0o700)
-    for _ in range(10):
+    for _ in range(20):
         racers = [daemon(instance.home) for _ in range(2)]
         try:
             until(lambda racers=racers: [r for r in racers if r.poll() is not None], "the end of all but one")
@@ -187,7 +188,8 @@ def test_a_run_lost_with_its_shim_is_tried_again_if_its_retry_says_so(jostle: In
         jostle.reach(id, "running")
         shim = shim_of(jostle, id)
         os.kill(shim, signal.SIGSTOP)  # so that it cannot see its child die
-        os.killpg(os.getsid(pid), signal.SIGKILL)
+        for member in [pid, *proc.tree(pid), shim]:
+            os.kill(member, signal.SIGKILL)
     assert jostle.end(once, again) == ["failed", "succeeded"]
     assert jostle.job(once)["reason"]["code"] == "exit_unknown"
     assert [r["outcome"] for r in jostle.runs(again)] == ["lost", "succeeded"]

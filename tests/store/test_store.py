@@ -199,10 +199,16 @@ def test_readiness_of_queues_costs_no_walk_over_the_queue(home):
         return " ".join(r[3] for r in s.db.execute("EXPLAIN QUERY PLAN " + sql, args))
 
     assert "job_ready" in plan(jobs.SHAPES) and "SCAN job" not in plan(jobs.SHAPES)
-    head = f"SELECT id FROM job WHERE queue = ? AND {jobs.UNFINISHED} ORDER BY place, id LIMIT 1"
-    assert "job_queue" in plan(head, "q")
     assert "job_wake" in plan("SELECT min(not_before) FROM job WHERE ready = 2")
-    assert "job_unfinished" in plan(f"SELECT 1 FROM job WHERE batch = ? AND {jobs.UNFINISHED} LIMIT 1", 1)
+    assert "job_queue_ready" in plan("UPDATE job SET ready = 0 WHERE queue = ? AND ready > 0 AND id <> ?", "q", 1)
+    # whatever a finished job brings about is looked up, too: every statement of an end is watched
+    seen = []
+    s.db.set_trace_callback(seen.append)
+    with s.transaction():
+        jobs.cancel(s, 3, False, at=1.0, now=1.0)
+    s.db.set_trace_callback(None)
+    walks = [q for q in seen if q.startswith(("SELECT", "UPDATE")) and "SCAN" in plan(q)]
+    assert len(seen) > 6 and walks == []
     s.close()
 
 

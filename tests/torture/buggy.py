@@ -82,7 +82,11 @@ def ack_before_commit() -> None:
     def eager(self: Any, writes: list[Any]) -> list[Any]:
         with self.store.transaction():
             for peer, request in writes:
-                self.server.answer(peer, {"ok": True, **service.WRITES[request["op"]](self, request)})
+                try:
+                    answer = {"ok": True, **service.WRITES[request["op"]](self, request)}
+                except service.JostleError as e:
+                    answer = service.failure(e.code, str(e))
+                self.server.answer(peer, answer)
             service.failpoint("service.before_commit")
         return []
 
@@ -130,7 +134,7 @@ def mark_failed_on_restart() -> None:
 def final_not_final() -> None:
     """A restart calls the last success a failure of the engine."""
     at_restart("""DROP TRIGGER IF EXISTS job_final;
-                  UPDATE job SET state = 'failed' WHERE state = 'succeeded' AND id = (SELECT max(id) FROM job WHERE state = 'succeeded')""")
+                  UPDATE job SET state = 'failed' WHERE id = (SELECT max(id) FROM job WHERE state = 'succeeded')""")
 
 
 @bug(ENGINE)
@@ -242,9 +246,8 @@ def blind(observer: Any) -> None:
     gpus = observer.gpus
 
     def empty(self: Any, now: float) -> Any:
-        return tuple(
-            replace(g, holders=(), used_mib=0, free_mib=g.total_mib, mean_used_mib=0, mean_free_mib=g.total_mib) for g in gpus(self, now)
-        )
+        bare = {"holders": (), "used_mib": 0, "mean_used_mib": 0}
+        return tuple(replace(g, **bare, free_mib=g.total_mib, mean_free_mib=g.total_mib) for g in gpus(self, now))
 
     swap(observer, "gpus", empty)
 

@@ -11,6 +11,7 @@ import sqlite3
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 FINAL = ("succeeded", "failed", "cancelled", "skipped")
@@ -133,7 +134,7 @@ def check(case: Case) -> list[Violation]:
         jobs, runs = store.jobs(), store.runs()
         found = [Violation("overlap", f"{o['what']}: job {o['job']}.{o['attempt']} was not alone") for o in overlaps]
         found += _lost(case, jobs)
-        found += _doubled(lives, runs)
+        found += _doubled(case, lives, runs)
         found += _exit_codes(case, lives, runs)
         found += _ends(case, lives, jobs)
         found += _states(case, lives, jobs, runs)
@@ -165,7 +166,12 @@ def _lost(case: Case, jobs: Mapping[int, Mapping[str, Any]]) -> Iterator[Violati
         yield Violation("doubled", f"job {names[key]} ({key}) was never submitted")
 
 
-def _doubled(lives: list[Life], runs: Mapping[tuple[int, int], Mapping[str, Any]]) -> Iterator[Violation]:
+def _as_recorded(case: Case, run: Mapping[str, Any] | None) -> tuple[Any, ...]:
+    """What the store says of a run, and whether we may have killed its shim."""
+    return ("never recorded",) if run is None else (run["outcome"], run["exit_code"], "shim killed" if _armed(case, run) else "")
+
+
+def _doubled(case: Case, lives: list[Life], runs: Mapping[tuple[int, int], Mapping[str, Any]]) -> Iterator[Violation]:
     by_run, by_job = defaultdict(list), defaultdict(list)
     for life in lives:
         by_run[life.run].append(life)
@@ -178,11 +184,13 @@ def _doubled(lives: list[Life], runs: Mapping[tuple[int, int], Mapping[str, Any]
             yield Violation("doubled", f"run {run} was started {len(same)} times: pids {[s.start['pid'] for s in same]}")
     for job, tries in by_job.items():
         tries.sort(key=lambda life: life.start["at"])
-        for one, two in zip(tries, tries[1:], strict=False):
+        for one, two in pairwise(tries):
             if one.span()[1] > two.start["at"]:
                 yield Violation("doubled", f"job {job}: its runs {one.run} and {two.run} lived at the same time")
-        if sum(1 for life in tries if life.end and life.end["code"] == 0) > 1:
-            yield Violation("doubled", f"job {job} succeeded more than once")
+        good = [life for life in tries if life.end and life.end["code"] == 0]
+        if len(good) > 1:
+            story = [(*life.run, *_as_recorded(case, runs.get(life.run))) for life in tries]
+            yield Violation("doubled", f"job {job} succeeded more than once: {story}")
 
 
 def _armed(case: Case, run: Mapping[str, Any]) -> bool:
@@ -243,7 +251,8 @@ def _states(
         if wanted.needs:
             allowed.add("skipped")  # whether rightly so: _needs
         if row["state"] not in allowed:
-            yield Violation("exit code", f"job {row['id']} ({wanted.key}, ends {wanted.end}) is {row['state']}, not {sorted(allowed)}")
+            what = f"job {row['id']} ({wanted.key}, ends {wanted.end})"
+            yield Violation("exit code", f"{what} is {row['state']}, not {sorted(allowed)}")
         if row["state"] == "succeeded" and not any(e.run[0] == row["id"] and e.end and e.end["code"] == 0 for e in lives):
             yield Violation("exit code", f"job {row['id']} is called succeeded, but nobody ended with 0")
 
@@ -255,10 +264,10 @@ def _cards(
     leased = defaultdict(set)
     for row in store.rows("SELECT job, n, idx FROM lease"):
         leased[row["job"], row["n"]].add(str(row["idx"]))
-    changes = defaultdict(list)
+    changes: dict[str, list[tuple[int, int, tuple[int, int]]]] = defaultdict(list)
     for life in lives:
         if life.run in runs and set(life.start["cards"]) != leased[life.run]:
-            yield Violation("overlap", f"run {life.run} was given {life.start['cards']}, its leases are {sorted(leased[life.run])}")
+            yield Violation("overlap", f"run {life.run} got {life.start['cards']}, its leases are {sorted(leased[life.run])}")
         for card in life.start["cards"]:
             mib = life.start["mib"] or case.total_mib
             start, end = life.span()
@@ -279,7 +288,7 @@ def _queues(case: Case, lives: list[Life]) -> Iterator[Violation]:
             queues[life.start["queue"]].append(life)
     for queue, members in queues.items():
         members.sort(key=lambda life: life.start["at"])
-        for one, two in zip(members, members[1:], strict=False):
+        for one, two in pairwise(members):
             if two.run[0] < one.run[0]:
                 yield Violation("order", f"queue {queue}: {two.run} started after {one.run}")
             if one.span()[1] > two.start["at"]:
@@ -287,7 +296,8 @@ def _queues(case: Case, lives: list[Life]) -> Iterator[Violation]:
 
 
 def _needs(case: Case, lives: list[Life], jobs: Mapping[int, Mapping[str, Any]]) -> Iterator[Violation]:
-    first, last = {}, {}
+    first: dict[str, int] = {}
+    last: dict[str, int] = {}
     for life in lives:
         key, (start, end) = life.start["key"], life.span()
         first[key], last[key] = min(start, first.get(key, start)), max(end, last.get(key, end))
@@ -298,7 +308,7 @@ def _needs(case: Case, lives: list[Life], jobs: Mapping[int, Mapping[str, Any]])
             if row is None or other is None:
                 continue
             if wanted.key in first and (other["state"] != "succeeded" or first[wanted.key] < last.get(needed, 0)):
-                yield Violation("order", f"job {row['id']} started, though job {other['id']} before it was {other['state']} or not done")
+                yield Violation("order", f"job {row['id']} started before its time: job {other['id']} was {other['state']}")
             if row["state"] == "skipped" and other["state"] == "succeeded":
                 yield Violation("lost", f"job {row['id']} was skipped, though job {other['id']} succeeded")
 

@@ -31,7 +31,7 @@ from evidence import Case, Violation, Wanted
 
 from jostle import client, proc
 from jostle.client import Client, Lost
-from jostle.errors import JostleError
+from jostle.errors import JostleError, NotFound
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 SOURCE = os.path.dirname(os.path.abspath(client.__file__))
@@ -165,6 +165,7 @@ class Torture:
         self.missed: Counter[str] = Counter()  # failpoints that were armed and not reached
         self.violations: list[Violation] = []
         self.serial = 0
+        self.said_at = time.monotonic()
         self.kinds: tuple[int, ...] = ()  # what new jobs are like; none: anything
         self.neighbour_for = 0.1  # how long the neighbour's jobs run
 
@@ -179,7 +180,8 @@ class Torture:
 
     def new_jobs(self) -> list[Wanted]:
         """A small batch of what people submit, by the seed."""
-        r, jobs = self.rng, []
+        r = self.rng
+        jobs: list[Wanted] = []
         for _ in range(r.randint(2 if self.kinds else 1, 3)):
             self.serial += 1
             job = Wanted(key=f"j{self.serial}", seconds=round(r.uniform(0.0, 0.25), 3))
@@ -234,7 +236,11 @@ class Torture:
 
     def cancel(self, to: Client, job: Wanted, now: bool) -> None:
         job.cancel_asked, job.kill_asked = True, job.kill_asked or now
-        answer = to.call("intent", ids=[job.id], do="cancel", now=now)
+        try:
+            answer = to.call("intent", ids=[job.id], do="cancel", now=now)
+        except NotFound as e:
+            self.violations.append(Violation("lost", f"{job.key} was acknowledged, then: {e}"))
+            return
         if job.id in answer["done"]:
             job.cancel_told_at = job.cancel_told_at or time.monotonic_ns()
 
@@ -323,7 +329,9 @@ class Torture:
             self.violations.append(Violation("engine", f"it ended by itself ({ended_by}) in phase {phase}: see its log"))
         self.kills[phase] += 1
         self.violations += evidence.note_finals(self.case) if os.path.exists(f"{self.engine.home}/jostle.db") else []
-        self.say(f"kill {sum(self.kills.values())}: {phase}, {len(self.unfinished())} jobs open")
+        now = time.monotonic()
+        self.say(f"kill {sum(self.kills.values())}: {phase}, {len(self.unfinished())} jobs open, {now - self.said_at:.2f} s")
+        self.said_at = now
 
     def _work_until_gone(self, to: Client, within: float) -> None:
         end = time.monotonic() + within
@@ -396,7 +404,8 @@ class Torture:
         """Children by adoption; the engines are reaped by those who want to know how they ended."""
         for pid in proc.tree(os.getpid()):
             stat = proc.stat(pid)
-            if stat is not None and stat.state == "Z" and stat.ppid == os.getpid() and pid not in (self.engine.pid, self.near.pid):
+            ours = stat is not None and stat.state == "Z" and stat.ppid == os.getpid()
+            if ours and pid not in (self.engine.pid, self.near.pid):
                 with contextlib.suppress(ChildProcessError):
                     os.waitpid(pid, os.WNOHANG)
 
@@ -455,7 +464,11 @@ class Torture:
     def verdict(self) -> list[Violation]:
         found = list(self.violations)
         found += evidence.check(self.case) + evidence.check(self.near_case)
-        until(lambda: self.reap() or not self.left(), 3.0)
+        def alone() -> bool:
+            self.reap()
+            return not self.left()
+
+        until(alone, 3.0)
         found += [Violation("orphaned", f"process {pid} is left: {words}") for pid, words in self.left()]
         found += evidence.litter((self.engine.home, self.near.home), self.leases)
         found += [*evidence.complaints(self.engine.home), *evidence.complaints(self.near.home)]

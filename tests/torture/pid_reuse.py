@@ -89,7 +89,8 @@ def one_trial(home: str, k: int) -> dict[str, Any]:
     engine = to.call("hello")["pid"]
     where = f"{home}/pid-{k}"
     command = f"echo $$ > {where}.new; mv {where}.new {where}; exec sleep 600"
-    job = to.call("submit", batch={}, context={"env": {"PATH": os.environ["PATH"]}}, jobs=[{"commands": [command], "workdir": "/"}])["ids"][0]
+    context = {"env": {"PATH": os.environ["PATH"]}}
+    job = to.call("submit", batch={}, context=context, jobs=[{"commands": [command], "workdir": "/"}])["ids"][0]
     assert until(lambda: os.path.exists(where) and (Reader(home).job(job) or {})["state"] == "running")
     with open(where) as f:
         main = int(f.read())
@@ -114,7 +115,8 @@ def one_trial(home: str, k: int) -> dict[str, Any]:
         os.kill(engine, signal.SIGCONT)
     if k % 4 >= 2:
         to.call("intent", ids=[job], do="cancel", now=True)  # may be refused: it has ended by then
-    row = until(lambda: next((r for r in Reader(home).jobs(ids=[job]) if r["state"] in ("failed", "cancelled", "succeeded")), None))
+    final = ("failed", "cancelled", "succeeded")
+    row = until(lambda: next((r for r in Reader(home).jobs(ids=[job]) if r["state"] in final), None))
     runs = Reader(home).runs(job)
     result = {
         "reused": all(took) and differs, "state": row and row["state"], "reason": row and (row["reason"] or {}).get("code"),

@@ -31,7 +31,8 @@ SEED = int(os.environ.get("TORTURE_SEED", "20240229"))
 def ran(*argv: str, within: float = 110.0) -> subprocess.CompletedProcess[str]:
     """A script of this directory; told to end, and given time to clean up, if it takes too long."""
     path = os.pathsep.join([os.path.dirname(harness.SOURCE), *filter(None, [os.environ.get("PYTHONPATH")])])
-    child = subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env={**os.environ, "PYTHONPATH": path})
+    env = {**os.environ, "PYTHONPATH": path}
+    child = subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=env)
     try:
         out, err = child.communicate(timeout=within)
     finally:
@@ -61,7 +62,8 @@ def test_a_seeded_bug_is_found(name: str) -> None:
 
 
 def test_there_are_a_dozen_seeded_bugs_and_each_names_a_patch() -> None:
-    text = open(f"{HERE}/buggy.py", encoding="utf-8").read()
+    with open(f"{HERE}/buggy.py", encoding="utf-8") as f:
+        text = f.read()
     assert len([h for h in seeded.BUGS.values() if not h.harmless]) >= 12
     assert all(f"def {name}() -> None:" in text for name in seeded.BUGS)
 
@@ -77,9 +79,9 @@ def test_the_invariants_see_a_lost_a_doubled_and_a_misreported_job(tmp_path: Any
         db.execute("INSERT INTO batch (id, policy, submitted_at) VALUES (1, '{}', 0)")
         for id, state in ((1, "running"), (2, "succeeded"), (3, "succeeded")):
             db.execute(
-                """INSERT INTO job (id, batch, context, shape, name, place, sort, priority, gpus_min, gpus_max, share, commands, env,
-                   workdir, leftovers, tags, submitted_at, state, attempt) VALUES (?, 1, 1, 1, ?, 1, 1, 0, 1, 1, 0, '[]', '{}', '/', 'kill',
-                   '[]', 0, ?, 1)""",
+                """INSERT INTO job (id, batch, context, shape, name, place, sort, priority, gpus_min, gpus_max, share,
+                   commands, env, workdir, leftovers, tags, submitted_at, state, attempt)
+                   VALUES (?, 1, 1, 1, ?, 1, 1, 0, 1, 1, 0, '[]', '{}', '/', 'kill', '[]', 0, ?, 1)""",
                 (id, f"j{id}", state),
             )
             db.execute(
@@ -107,7 +109,7 @@ def test_the_invariants_see_a_lost_a_doubled_and_a_misreported_job(tmp_path: Any
     found = check(Case(home=str(home), journal=str(journal), wanted=wanted, total_mib=24576))
     assert Violation("lost", "job 1 (j1) stays running") in found
     assert Violation("lost", "j4 was acknowledged as job 4; the store has []") in found
-    assert Violation("doubled", "job 2 succeeded more than once") in found
+    assert any(v.invariant == "doubled" and v.text.startswith("job 2 succeeded more than once") for v in found)
     assert Violation("exit code", "run (3, 1) ended with 3, the store says 0") in found
     assert "overlap" in {v.invariant for v in found}
     assert len(read_journal(str(journal), ["j2"])[0]) == 2

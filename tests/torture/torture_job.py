@@ -16,7 +16,11 @@ import signal
 import sys
 import time
 
-WHO = {"job": int(os.environ["JOSTLE_JOB_ID"]), "attempt": int(os.environ["JOSTLE_ATTEMPT"]), "uni_id": os.environ["JOSTLE_UNI_ID"]}
+WHO: dict[str, object] = {
+    "job": int(os.environ["JOSTLE_JOB_ID"]),
+    "attempt": int(os.environ["JOSTLE_ATTEMPT"]),
+    "uni_id": os.environ["JOSTLE_UNI_ID"],
+}
 
 
 def say(directory: str, kind: str, **more: object) -> None:

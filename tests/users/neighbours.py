@@ -57,7 +57,8 @@ def python_for(uid: int) -> str | None:
     for path in dict.fromkeys((sys.executable, base, "/usr/bin/python3", "/usr/local/bin/python3")):
         code = "import sqlite3, sys; sys.exit(sys.version_info < (3, 10))"
         try:
-            done = subprocess.run([path, "-I", "-c", code], user=uid, group=uid, extra_groups=[], cwd="/", env={}, capture_output=True)
+            argv = [path, "-I", "-c", code]
+            done = subprocess.run(argv, user=uid, group=uid, extra_groups=[], cwd="/", env={}, capture_output=True)
         except OSError:
             continue
         if done.returncode == 0:
@@ -73,7 +74,8 @@ class Tenant:
         self.home = f"{town.root}/home-{uid}"
         os.mkdir(self.home, 0o700)
         os.chown(self.home, uid, uid)
-        self.child = self.run([town.python, "-I", "-S", f"{town.code}/tenant.py", town.code], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        argv = [town.python, "-I", "-S", f"{town.code}/tenant.py", town.code]
+        self.child = self.run(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         self.engine = 0
 
     def run(self, argv: list[str], **more: Any) -> subprocess.Popen[str]:
@@ -187,7 +189,8 @@ class Town:
 
 def overlaps(lines: list[dict[str, Any]]) -> list[str]:
     """Two on one card: seen by the jobs themselves, or by their times."""
-    found = [f"card {line['card']} was not free for job {line['job']} of {line['uid']}" for line in lines if line["kind"] == "overlap"]
+    seen = [line for line in lines if line["kind"] == "overlap"]
+    found = [f"card {line['card']} was not free for job {line['job']} of {line['uid']}" for line in seen]
     on: dict[str, tuple[int, int]] = {}
     for line in lines:
         who = (line["uid"], line["job"])

@@ -11,9 +11,9 @@ import sys
 
 sys.path.insert(0, sys.argv[1])
 
-from jostle import client, config  # noqa: E402
-from jostle.errors import JostleError  # noqa: E402
-from jostle.store.reads import Reader  # noqa: E402
+from jostle import client, config
+from jostle.errors import JostleError
+from jostle.store.reads import Reader
 
 
 def main() -> None:

@@ -13,7 +13,8 @@ import time
 
 
 def say(directory: str, kind: str, **more: object) -> None:
-    line = json.dumps({"kind": kind, "at": time.monotonic_ns(), "uid": os.getuid(), "job": int(os.environ["JOSTLE_JOB_ID"]), **more})
+    who = {"uid": os.getuid(), "job": int(os.environ["JOSTLE_JOB_ID"])}
+    line = json.dumps({"kind": kind, "at": time.monotonic_ns(), **who, **more})
     fd = os.open(f"{directory}/journal-{os.getuid()}", os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
     os.write(fd, line.encode() + b"\n")
     os.close(fd)

@@ -133,13 +133,18 @@ class Local:
         """Every live claim; stale ones of this home are removed on the way."""
         return self._directory.live({n: i for k in self._runs.values() if k.sock is not None for n, i in k.inodes.items()})
 
-    def reserve(self, run: RunId, wants: Sequence[tuple[str, int | None]], known: frozenset[str]) -> Reservation | None:
+    def reserve(
+        self, run: RunId, wants: Sequence[tuple[str, int | None]], known: frozenset[str], *, alone: bool = False
+    ) -> Reservation | None:
         """Publishes the claims, then looks again: an unknown live claim on one of these GPUs came first or at once."""
         if not self._pool:
             self._replenish()
             return None
         spare = self._pool[0]
-        names = [claims.name_of(claims.Claim(uuid=uuid, mib=mib, sid=spare.pid, home=self._home, run=run)) for uuid, mib in wants]
+        names = [
+            claims.name_of(claims.Claim(uuid=uuid, mib=mib, alone=alone, sid=spare.pid, home=self._home, run=run))
+            for uuid, mib in wants
+        ]
         held = self._directory.publish(names)
         if held is None:
             return None

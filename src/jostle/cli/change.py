@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from jostle.cli.parse import Parser
 
 UNFINISHED = ("queued", "starting", "running", "stopping")
+SHOWN = 10  # ids, or refusals; nobody reads more
 
 
 def cancel_options(p: Parser) -> None:
@@ -151,9 +152,9 @@ def intend(desk: Desk, chosen: list[int], do: str, done: str, **fields: Any) -> 
         return 0
     answer = told(desk, chosen, do=do, **fields)
     if answer["done"]:
-        few = answer["done"][:10]
-        more = f" and {len(answer['done']) - 10:,} more" if len(answer["done"]) > 10 else ""
-        desk.say(f"{done}: {render.count(len(answer['done']), 'job')} ({', '.join(map(str, few))}{more})")
+        ids = sorted(answer["done"])
+        more = f" and {len(ids) - SHOWN:,} more" if len(ids) > SHOWN else ""
+        desk.say(f"{done}: {render.count(len(ids), 'job')} ({', '.join(map(str, ids[:SHOWN]))}{more})")
     return refusals(desk, answer)
 
 
@@ -168,6 +169,8 @@ def told(desk: Desk, chosen: list[int], **fields: Any) -> dict[str, Any]:
 
 
 def refusals(desk: Desk, answer: dict[str, Any]) -> int:
-    for _, text in answer["refused"]:
+    for _, text in answer["refused"][:SHOWN]:
         desk.say(f"jostle: {text}")
+    if len(answer["refused"]) > SHOWN:
+        desk.say(f"jostle: … and {len(answer['refused']) - SHOWN:,} more")
     return 1 if answer["refused"] else 0

@@ -55,6 +55,18 @@ class Desk:
         except NoEngine:
             return None
 
+    def engine_runs(self) -> bool:
+        client = self.engine_if_any()
+        if client is not None:
+            client.close()
+        return client is not None
+
+    def no_engine(self) -> str:
+        """What to think of unfinished jobs that nobody looks after."""
+        if self.language == "zh":
+            return "引擎没有运行：以下是上一个引擎结束时的状态；用 `jostle up` 继续"
+        return "no engine runs: this is how it was when the last one ended; `jostle up` goes on"
+
     @property
     def language(self) -> str:
         env = os.environ

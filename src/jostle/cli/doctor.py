@@ -128,11 +128,10 @@ def engine(desk: Desk) -> Finding:
 
 
 def gpus(desk: Desk) -> Finding:
-    from jostle.cli.gpus import spec_of
-    from jostle.probes.serve import one_shot
+    from jostle.cli.gpus import look, spec_of
 
     spec = spec_of(desk)
-    seen = one_shot(spec)
+    seen = look(spec, desk.home)
     if seen["error"]:
         return "warn" if not seen["gpus"] else "bad", seen["error"], ""
     sick = [gpu for gpu in seen["gpus"] if gpu["state"] in ("lost", "unreadable")]

@@ -25,29 +25,46 @@ def up_options(p: Parser) -> None:
 
 
 def up(args: Namespace, desk: Desk) -> int:
-    """Returns when the engine answers. An engine of another version makes way; jobs do not notice."""
-    from jostle import __version__
+    """Returns when the engine answers. An engine of another version makes way, one that runs reads the settings again."""
+    from jostle import __version__, config
     from jostle.client import attempt, connect, start_engine
 
+    settings = config.load(desk.home)
+    gpus = config.devices(args.gpus) if args.gpus else None
+    before: dict[str, Any] = {}
     client = attempt(desk.home)
-    ran = client is not None
-    if client is not None:
-        hello = client.call("hello")
-        if hello["version"] != __version__:
-            desk.say(f"replacing the engine of version {hello['version']}")
-            leave(client)
-            ran = False
-            start_engine(desk.home, gpus=args.gpus or hello["gpus_spec"] or None, permanent=True)
-        else:
-            client.close()
+    if client is None:
+        start_engine(desk.home, gpus=gpus, permanent=True)
     else:
-        start_engine(desk.home, gpus=args.gpus, permanent=True)
-    client = connect(desk.home, gpus=args.gpus)
+        before = client.call("hello")
+        if before["version"] == __version__:
+            client.close()
+        else:
+            leave(client)
+            # its jobs run on its devices; whether others may take their place is for the new one to say
+            start_engine(desk.home, gpus=before["gpus_spec"] or None, permanent=True)
+    client = connect(desk.home, gpus=gpus)
     hello = client.call("up")
+    same = before.get("pid") == hello["pid"]
+    if same:
+        client.call("reload", config=settings)
     client.close()
-    verb = "runs already" if ran else "is up"
-    desk.say(f"the engine {verb}: pid {hello['pid']}, GPUs {hello['gpus_spec'] or 'nvml'}")
+    desk.say(arrival(before, hello, same))
+    if not gpus and settings.get("gpus", hello["gpus_spec"]) != hello["gpus_spec"]:
+        desk.say(f"config.yaml names other GPUs ({settings['gpus']}): `jostle up --gpus {settings['gpus']}` changes to them")
     return 0
+
+
+def arrival(before: dict[str, Any], now: dict[str, Any], same: bool) -> str:
+    """What has become of the engine that ran, if one did."""
+    facts = f"pid {now['pid']}, GPUs {now['gpus_spec'] or 'nvml'}"
+    if same:
+        return f"the engine runs already: {facts}; settings reloaded"
+    if not before:
+        return f"the engine is up: {facts}"
+    if before["version"] != now["version"]:
+        return f"the engine is up: {facts}; it replaces one of version {before['version']}"
+    return f"the engine is up: {facts}; it replaces an idle one with GPUs {before['gpus_spec'] or 'nvml'}"
 
 
 def down_options(p: Parser) -> None:

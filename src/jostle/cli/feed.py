@@ -48,10 +48,11 @@ class Feed:
         while True:
             try:
                 client = self.connect()
-                for event in client.stream(self.after, self.batch):
-                    if lost_at is not None:
-                        self.items.put(("back", None))
-                        lost_at, pause = None, 0.05
+                stream = client.stream(self.after, self.batch)
+                if lost_at is not None:
+                    self.items.put(("back", None))
+                    lost_at, pause = None, 0.05
+                for event in stream:
                     self.after = event["seq"]
                     self.items.put(("event", event))
             except (JostleError, OSError, ValueError) as e:

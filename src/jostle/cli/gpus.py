@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from jostle.cli.parse import Parser
 
 HEAD = ("GPU", "NAME", "USED", "TOTAL", "FREE FOR YOU", "LOAD", "°C", "W", "HELD BY", "MAY BE TAKEN")
+HEAD_WITHOUT_ENGINE = (*HEAD[:4], "FREE", *HEAD[5:9], "STATE")
 
 
 def gpus_options(p: Parser) -> None:
@@ -25,30 +26,44 @@ def gpus_options(p: Parser) -> None:
         jostle gpus --gpus sim:8x24""")
     p.add_argument("--exclude", metavar="N", type=checked(units.numbers), help="do not use these cards: 3 or 0,4-7")
     p.add_argument("--include", metavar="N", type=checked(units.numbers), help="use them again")
-    p.add_argument("--gpus", dest="devices", metavar="SPEC", help="which devices to look at when no engine runs")
+    p.add_argument("--gpus", dest="devices", metavar="SPEC", help="look once at these devices: nvml, sim:8x24 or sim:FILE")
     p.json_option()
 
 
 def gpus(args: Namespace, desk: Desk) -> int:
     if args.exclude or args.include:
         return change(args, desk)
-    client = desk.engine_if_any()
-    if client is not None:
-        answer = client.call("gpus", lang=desk.language)
-        client.close()
-    else:
-        answer = without_engine(args.devices or spec_of(desk))
+    answer = asked(desk, args.devices)
+    engine = answer.pop("engine")
     if args.json:
-        desk.put_json({"schema": 1, **answer})
+        desk.put_json({"schema": 1, "engine": engine, **answer})
     elif answer["gpus"]:
-        rows = [row_of(gpu) for gpu in answer["gpus"]]
-        desk.put(render.table(HEAD, rows, columns=desk.width, right=(2, 3, 4, 5, 6, 7), colours=desk.colours))
+        rows = [row_of(gpu, engine) for gpu in answer["gpus"]]
+        head = HEAD if engine else HEAD_WITHOUT_ENGINE
+        desk.put(render.table(head, rows, columns=desk.width, right=(2, 3, 4, 5, 6, 7), colours=desk.colours))
     if answer.get("error"):
         desk.say(f"jostle: {answer['error']}")
         return 1
     if not answer["gpus"]:
         desk.say("jostle: no GPU here; try --gpus sim:8x24")
+    elif not engine and not args.json:
+        desk.say(f"a single look at {answer['spec']} without an engine: `jostle up` starts one, which says what may be taken")
     return 0
+
+
+def asked(desk: Desk, devices: str | None) -> dict[str, Any]:
+    """What the engine knows; a look of our own where none runs, or none with these devices."""
+    from jostle import config
+
+    wanted = config.devices(devices) if devices else None
+    client = desk.engine_if_any()
+    if client is not None:
+        try:
+            if wanted is None or wanted == client.call("hello")["gpus_spec"]:
+                return {**client.call("gpus", lang=desk.language), "engine": True}
+        finally:
+            client.close()
+    return {**without_engine(wanted or spec_of(desk), desk.home), "engine": False}
 
 
 def change(args: Namespace, desk: Desk) -> int:
@@ -71,20 +86,29 @@ def spec_of(desk: Desk) -> str:
         client.close()
         if found:
             return str(found)
-    return str(config.load(desk.home).get("gpus") or os.environ.get("JOSTLE_GPUS_SPEC") or "nvml")
+    return str(config.load(desk.home).get("gpus") or desk.reader.meta("spec") or "nvml")
 
 
-def without_engine(spec: str) -> dict[str, Any]:
+def without_engine(spec: str, home: str) -> dict[str, Any]:
     """A single look: what the driver shows, without the ledger that only an engine has."""
-    from jostle.probes.serve import one_shot
-
-    seen = one_shot(spec)
+    seen = look(spec, home)
     return {
         "gpus": [from_snapshot(gpu) for gpu in seen["gpus"]],
         "spec": spec,
         "age_s": 0.0,
         "error": seen["error"] or "",
     }
+
+
+def look(spec: str, home: str) -> dict[str, Any]:
+    """One snapshot; of simulated cards in the world that the engine of this home would show."""
+    from jostle import config
+    from jostle.probes.serve import one_shot
+
+    config.check_devices(spec)
+    if spec.startswith("sim:"):
+        os.environ["JOSTLE_SIM_DIR"], os.environ["JOSTLE_LEASE_DIR"] = config.sim_dir(home), config.lease_dir(home, spec)
+    return one_shot(spec)
 
 
 def from_snapshot(gpu: dict[str, Any]) -> dict[str, Any]:
@@ -110,9 +134,11 @@ def from_snapshot(gpu: dict[str, Any]) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def row_of(gpu: dict[str, Any]) -> tuple[str, ...]:
+def row_of(gpu: dict[str, Any], engine: bool = True) -> tuple[str, ...]:
+    """The last column: with an engine whether the card may be taken, without one only how it is."""
     refusal = gpu["refusal"]
-    verdict = refusal["text"] if refusal else "yes" if gpu["state"] == "ok" else gpu["error"] or gpu["state"]
+    good = "yes" if engine else "ok"
+    verdict = refusal["text"] if refusal else good if gpu["state"] == "ok" else gpu["error"] or gpu["state"]
     return (
         str(gpu["index"]), gpu["name"], units.show_size(gpu["used_mib"]), units.show_size(gpu["total_mib"]),
         units.show_size(gpu["available_mib"]), _number(gpu["utilization"], "%"), _number(gpu["temperature"]),

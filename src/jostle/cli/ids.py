@@ -36,7 +36,7 @@ def jobs(words: Sequence[str], reader: Callable[[], Ids], every: Callable[[], li
 
 
 def one(word: str, reader: Callable[[], Ids]) -> int:
-    found = jobs([word], reader)
+    found = jobs([word], reader) if word != "all" else []
     if len(found) != 1:
         raise Usage(f"{word!r} is not one job; expected an id such as 12, or last")
     return found[0]

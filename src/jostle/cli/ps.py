@@ -36,18 +36,21 @@ def ps(args: Namespace, desk: Desk) -> int:
     batch = batch_of(args.batch)
     few = not (args.all or args.state or args.json)  # a table that need not list every waiting job
     rows = listed(desk, batch=batch, everything=args.all, states=states_of(args.state), waiting=FOLD if few else None)
-    told = engine_reasons(desk) if any(r["state"] == "queued" for r in rows) else {}
+    unfinished = any(row["ended_at"] is None for row in rows)
+    told = engine_reasons(desk) if unfinished else {}
     count, last = desk.reader.waiting(batch) if few else (0, None)
     folded = max(0, count - FOLD)
     reasons = waits.Waits(rows, told, desk.language, desk.reader.needs, desk.reader.ahead if folded else None)
     if args.json:
         reasons.fill(rows)
-        desk.put_json({"schema": 1, "jobs": rows})
+        desk.put_json({"schema": 1, "engine": told is not None if unfinished else desk.engine_runs(), "jobs": rows})
         return 0
     if not rows:
         desk.say("no jobs: `jostle add -- COMMAND` queues one")
         return 0
     reasons.fill(rows)
+    if told is None:
+        desk.say(desk.no_engine())
     now = time.time()
     lines = [row_of(row, now) for row in rows]
     desk.put(render.table(HEAD, lines, columns=desk.width, right=(0, 5, 6), paint_column=3, colours=desk.colours))

@@ -7,13 +7,16 @@ from typing import TYPE_CHECKING, Any
 
 from jostle import units
 from jostle.cli import ids, render, waits
-from jostle.errors import NotFound
+from jostle.errors import NotFound, Usage
 
 if TYPE_CHECKING:
     from argparse import Namespace
 
     from jostle.cli.desk import Desk
     from jostle.cli.parse import Parser
+
+UNFINISHED = ("queued", "starting", "running", "stopping")
+MOST = 100  # jobs that `why` explains at once
 
 
 def show_options(p: Parser) -> None:
@@ -31,6 +34,8 @@ def show(args: Namespace, desk: Desk) -> int:
     if args.json:
         desk.put_json({"schema": 1, "job": job, "runs": runs, "events": events, "needs": desk.reader.needs(id)})
         return 0
+    if job["ended_at"] is None and not desk.engine_runs():
+        desk.say(desk.no_engine())
     desk.put("\n".join([*facts(job, desk), *run_lines(runs), *event_lines(events)]))
     return 0
 
@@ -38,22 +43,32 @@ def show(args: Namespace, desk: Desk) -> int:
 def why_options(p: Parser) -> None:
     p.example("""
         jostle why 17
+        jostle why all              everything that has not ended
         JOSTLE_LANG=zh jostle why last""")
-    p.add_argument("id", metavar="ID")
+    p.add_argument("ids", nargs="+", metavar="ID", help=ids.WRITTEN)
     p.json_option()
 
 
 def why(args: Namespace, desk: Desk) -> int:
-    id = ids.one(args.id, lambda: desk.reader)
-    job, told = explained(desk, id)
-    reason = job["reason"]
+    chosen = ids.jobs(args.ids, lambda: desk.reader, lambda: [row["id"] for row in desk.reader.jobs(states=UNFINISHED)])
+    if len(chosen) > MOST:
+        raise Usage(f"why: that is {len(chosen):,} jobs, and {MOST} at once are enough to read; `jostle ps` has a line for each")
+    if not chosen:
+        desk.say("nothing to explain: no job is meant")
+    found = [explained(desk, id) for id in chosen]
     if args.json:
-        refusals = (reason or {}).get("gpus") or []
-        behind = told.get("behind", 0)
-        desk.put_json({"schema": 1, "id": id, "state": job["state"], "reason": reason, "gpus": refusals, "behind": behind})
-        return 0
-    desk.put("\n".join(why_lines(job, reason, told.get("behind") or 0)))
+        told = [answer(job, more) for job, more in found]
+        # who names one job gets the object, who may have named several gets a list
+        single = len(args.ids) == 1 and (args.ids[0] == "last" or args.ids[0].isdecimal())
+        desk.put_json({"schema": 1, **told[0]} if single else {"schema": 1, "jobs": told})
+    for job, more in found if not args.json else ():
+        desk.put("\n".join(why_lines(job, job["reason"], more.get("behind") or 0, desk.language)))
     return 0
+
+
+def answer(job: dict[str, Any], told: dict[str, Any]) -> dict[str, Any]:
+    refusals = (job["reason"] or {}).get("gpus") or []
+    return {"id": job["id"], "state": job["state"], "reason": job["reason"], "gpus": refusals, "behind": told.get("behind", 0)}
 
 
 def explained(desk: Desk, id: int) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -73,15 +88,46 @@ def explained(desk: Desk, id: int) -> tuple[dict[str, Any], dict[str, Any]]:
     return job, told
 
 
-def why_lines(job: dict[str, Any], reason: dict[str, Any] | None, behind: int) -> list[str]:
-    lines = [f"job {job['id']} ({render.plain(job['name'])}) is {job['state']}" + (f": {reason['text']}" if reason else "")]
-    if not reason and job["state"] == "failed":
-        lines[0] += f": {job['error_type'] or 'exit code ' + str(job['exit_code'])}; `jostle logs {job['id']}` shows its output"
+# how a job stands, and how the sentence goes on
+STANDS = {
+    "queued": ("is queued", "正在排队"), "starting": ("is starting", "正在启动"), "running": ("is running", "正在运行"),
+    "stopping": ("is stopping", "正在停止"), "succeeded": ("succeeded", "已成功"), "failed": ("failed", "已失败"),
+    "cancelled": ("was cancelled", "已取消"), "skipped": ("was skipped", "已跳过"),
+}  # fmt: skip
+SAYS_IT = frozenset(("cancelled", "after_failed"))
+"""Reasons that begin with how the job stands."""
+
+
+def why_lines(job: dict[str, Any], reason: dict[str, Any] | None, behind: int, language: str = "en") -> list[str]:
+    zh = language == "zh"
+    lines = [headline(job, reason, zh)]
     if behind:
-        lines.append(f"  {render.count(behind, 'job')} like it come before it")
+        lines.append(f"  前面还有 {behind:,} 个同类任务" if zh else f"  {render.count(behind, 'job')} like it come{'s' * (behind == 1)} before it")
     for refusal in (reason or {}).get("gpus") or []:
-        lines.append(f"  GPU {refusal['index']}: {refusal['text']}")
+        lines.append(f"  GPU {refusal['index']}{'：' if zh else ': '}{refusal['text']}")
+    if job["state"] == "failed" and job["attempt"]:
+        lines.append(f"  用 `jostle logs {job['id']}` 查看输出" if zh else f"  `jostle logs {job['id']}` shows its output")
     return lines
+
+
+def headline(job: dict[str, Any], reason: dict[str, Any] | None, zh: bool) -> str:
+    name = render.plain(job["name"])
+    who, colon, stop = (f"任务 {job['id']}（{name}）", "：", "。") if zh else (f"job {job['id']} ({name})", ": ", ".")
+    stands = STANDS[job["state"]][zh]
+    if reason and reason["code"] in SAYS_IT:
+        return who + colon + continued(reason["text"])
+    said = continued(reason["text"]) if reason else ""
+    if not said and job["state"] == "failed":
+        code = job["exit_code"]
+        said = (job["error_type"] or (f"退出码 {code}" if zh else f"exit code {code}")) + stop
+    if not said and job["state"] == "running" and job["gpus"]:
+        stands += f"，使用 GPU {render.gpus(job['gpus'])}" if zh else f" on GPU {render.gpus(job['gpus'])}"
+    return who + ("" if zh else " ") + stands + (colon + said if said else stop)
+
+
+def continued(sentence: str) -> str:
+    """A sentence after a colon: `It waits` becomes `it waits`, `GPU` stays."""
+    return sentence[:1].lower() + sentence[1:] if sentence[1:2].islower() or sentence[1:2] == " " else sentence
 
 
 def facts(job: dict[str, Any], desk: Desk) -> list[str]:
@@ -93,7 +139,7 @@ def facts(job: dict[str, Any], desk: Desk) -> list[str]:
         ("job", f"{job['id']}  {render.plain(job['name'])}"),
         ("state", state + (f"  {job['reason']['text']}" if job["reason"] else "")),
         ("batch, queue", f"{job['batch']}, {render.plain(job['queue'] or 'none')}"),
-        ("asks for", f"{asked} GPU, {units.show_size(job['memory_mib']) if job['memory_mib'] else 'the whole card'}"
+        ("asks for", f"{asked} GPU{'s' * (high != 1)}, {units.show_size(job['memory_mib']) if job['memory_mib'] else 'the whole card'}"
                      + (" (shared)" if job.get("share") else "") if high else "no GPU"),
         ("GPUs", render.gpus(job["gpus"])),
         ("submitted", units.show_instant(job["submitted_at"], now)),

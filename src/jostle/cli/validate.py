@@ -21,10 +21,11 @@ def validate_options(p: Parser) -> None:
 
 def validate(args: Namespace, desk: Desk) -> int:
     from jostle.formats import jobfile
+    from jostle.formats.flaws import BadFiles
 
     try:
         batch = jobfile.load(args.files)
-    except jobfile.BadFiles as e:
+    except BadFiles as e:
         if not args.json:
             raise
         flaws = [{"file": file, "line": line or None, "text": text} for file, line, text in e.flaws]

@@ -12,6 +12,12 @@ from typing import Any
 from jostle import units
 from jostle.core.states import FINAL
 
+STATES = {
+    "queued": "排队", "starting": "启动", "running": "运行", "stopping": "停止", "succeeded": "成功", "failed": "失败",
+    "cancelled": "取消", "skipped": "跳过",
+}  # fmt: skip
+"""The states inside Chinese sentences."""
+
 Row = Mapping[str, Any]
 Ahead = Callable[[int], tuple[int, int | None]]
 
@@ -47,6 +53,8 @@ class Waits:
         for row in rows:
             if row["state"] == "queued":
                 row["reason"] = self._of(row)
+            elif row["state"] == "stopping":
+                row["reason"] = worded("cancelling", {}, self.language)
             elif row["reason"]:
                 row["reason"] = reworded(row["reason"], self.language)
 
@@ -88,4 +96,5 @@ def reworded(stored: Mapping[str, Any], language: str) -> dict[str, Any]:
 def worded(code: str, params: Mapping[str, Any], language: str) -> dict[str, Any]:
     from jostle.core.reasons import Reason, text
 
-    return {"code": code, "text": text(Reason(code=code, params=params), language), "params": dict(params)}
+    shown = {**params, "state": STATES.get(params["state"], params["state"])} if language == "zh" and "state" in params else params
+    return {"code": code, "text": text(Reason(code=code, params=shown), language), "params": dict(params)}

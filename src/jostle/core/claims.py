@@ -1,8 +1,9 @@
 """The names of lease claims: a claim says everything in its name, for nothing inside a shared directory is trusted.
 
-    jostle-<uuid>~<x|MiB>~<sid>~<home8>~<job>.<n>      e.g. jostle-GPU-sim-0000-0003~20480~41233~a1b2c3d4~17.1
+    jostle-<uuid>~<MiB|x|xMiB>~<sid>~<home8>~<job>.<n>      e.g. jostle-GPU-sim-0000-0003~20480~41233~a1b2c3d4~17.1
 
-`x` is the whole card, `sid` the session (pid of the run's shim), `home8` tells two homes of one user apart.
+A number is a promise on a card that others may share; `x` is the whole card, `x20480` the whole card for a run that expects to
+use so much. `sid` the session (pid of the run's shim), `home8` tells two homes of one user apart.
 A name is read strictly: what name_of() would not have written is not a claim. Who holds it is the file's owner.
 """
 
@@ -17,7 +18,7 @@ PREFIX = "jostle-"
 
 _NUMBER = r"(?:0|[1-9][0-9]{0,17})"
 _NAME = re.compile(
-    rf"jostle-(?P<uuid>[^~/\s]+)~(?P<mib>x|{_NUMBER})~(?P<sid>{_NUMBER})~(?P<home>[0-9a-f]{{8}})"
+    rf"jostle-(?P<uuid>[^~/\s]+)~(?P<alone>x?)(?P<mib>{_NUMBER}|(?<=x))~(?P<sid>{_NUMBER})~(?P<home>[0-9a-f]{{8}})"
     rf"~(?P<job>{_NUMBER})\.(?P<n>{_NUMBER})",
     re.ASCII,
 )
@@ -28,14 +29,19 @@ class Claim:
     """One run's hold on one GPU, as its file's name says it."""
 
     uuid: str
-    mib: int | None  # None: the whole card
+    mib: int | None  # what the run expects to use; None: all there is
+    alone: bool = False  # nobody else may use the card; always so without a size
     sid: int
     home: str  # 8 hex digits
     run: RunId
 
+    def __post_init__(self) -> None:
+        if self.mib is None:
+            object.__setattr__(self, "alone", True)
+
 
 def name_of(claim: Claim) -> str:
-    size = "x" if claim.mib is None else str(claim.mib)
+    size = "x" * claim.alone + ("" if claim.mib is None else str(claim.mib))
     job, n = claim.run
     return f"{PREFIX}{claim.uuid}~{size}~{claim.sid}~{claim.home}~{job}.{n}"
 
@@ -47,10 +53,10 @@ def parse(name: str) -> Claim | None:
     found = _NAME.fullmatch(name)
     if found is None:
         return None
-    size = found["mib"]
     return Claim(
         uuid=found["uuid"],
-        mib=None if size == "x" else int(size),
+        mib=int(found["mib"]) if found["mib"] else None,
+        alone=bool(found["alone"]),
         sid=int(found["sid"]),
         home=found["home"],
         run=(int(found["job"]), int(found["n"])),

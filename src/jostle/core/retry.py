@@ -46,7 +46,7 @@ def ending(world: World, run: Run) -> Finish | Requeue:
     if end is not None and end.code == 0 and not run.voided:
         return Finish(run=run.id, state="succeeded")
     if run.cancel or run.state == "stopping":
-        return Finish(run=run.id, state="cancelled")
+        return Finish(run=run.id, state="cancelled", reason=Reason(code="cancelled"))
     if run.voided or end is None:
         return Requeue(run=run.id, counts=False, memory_mib=run.memory_mib, reason=Reason(code="not_started"))
     return next_try(world, run, end)

@@ -9,7 +9,7 @@ TRANSITIONS: dict[str, dict[str, str]] = {
         STARTING: "its GPUs are reserved and the run is recorded",
         CANCELLED: "a person cancels it",
         SKIPPED: "a job it comes after did not succeed",
-        FAILED: "it can never run, or it waited too long",
+        FAILED: "it waited longer than its limit",
     },
     STARTING: {
         RUNNING: "its shim has claimed the run",

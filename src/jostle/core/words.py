@@ -12,6 +12,7 @@ TEXTS: dict[str, tuple[str, str]] = {
         "The GPUs cannot be read at the moment, and an unread card is never taken for free{details}.",
         "目前读不到 GPU 的状态，读不到的卡一律不视为空闲{details}。",
     ),
+    "cancelled": ("It was cancelled.", "它已被取消。"),
     "on_hold": ("Nothing starts at the moment: {hold}.", "目前暂停启动任务：{hold}。"),
     "limit": (
         "You hold {held:card|cards} and may hold {limit} now, so there is room for {more} more and {needed:is|are} needed: "
@@ -264,6 +265,7 @@ REFUSALS: dict[str, tuple[str, str, str, str]] = {
 }
 
 HOLDS: dict[str, tuple[str, str]] = {
+    "ending": ("the engine is about to end", "引擎即将停止"),
     "disk_full": (
         "the disk with jostle's state is full; free some space, and it goes on by itself",
         "存放 jostle 状态的磁盘已满；腾出空间后会自动继续",

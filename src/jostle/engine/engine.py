@@ -88,6 +88,7 @@ class Engine:
         self.last_start: dict[int, float] = {}
         self.turn = 0
         self.disk_full_until: float | None = None
+        self.disk_pause = 0.0  # s between tries while nothing can be recorded
         self.ending = False  # its jobs are being stopped: no other is started meanwhile
         self.tick_at: float | None = 0.0
         self.sweep_at = 0.0
@@ -182,6 +183,7 @@ class Engine:
                 self.soon(LAZY)
         run.unsupervised = report.pids if report.kind == "unsupervised" else ()
         if run.unsupervised:
+            self.sweep_at = min(self.sweep_at, self.clock.now() + 1.0)  # nobody will tell us of its end
             self._once("unsupervised", run, pids=list(report.pids))
 
     def _ended(self, run: Open) -> None:
@@ -260,8 +262,9 @@ class Engine:
         if self.disk_full_until is not None:
             return "disk_full"
         if self.ending:
-            return "the engine is about to end"
-        return self.observer.snapshot["hold"] or ""
+            return "ending"
+        seen = self.observer.snapshot
+        return seen["hold"] or (f"gpus: {seen['error']}" if seen["error"] and not seen["gpus"] else "")
 
     def _learn_policies(self) -> None:
         missing = {lane.jobs[0].batch for lane in self.lanes} - self.policies.keys()
@@ -297,6 +300,7 @@ class Engine:
         except DiskFull as e:
             self._disk_full(now, e)
             return False
+        self._recorded()
         return True
 
     def _commit(self, plan: Plan, now: float, gpus: tuple[Gpu, ...], claims: Sequence[Claimed]) -> Plan:
@@ -321,6 +325,7 @@ class Engine:
                 raise
             self._disk_full(now, e)
             return plan
+        self._recorded()
         self.lanes_at = -1
         for id in ended:
             self._forget(id, now)
@@ -338,7 +343,7 @@ class Engine:
                 reason = stored(d.reason)
                 if isinstance(d, Finish):
                     runs.finish(self.store, d.run, state=d.state, exit=exit, error_type=d.error_type, reason=reason,
-                                peak_mib=peak, failed=d.state == "failed", at=at, now=now)  # fmt: skip
+                                peak_mib=peak, at=at, now=now)  # fmt: skip
                 else:
                     outcome = "voided" if run.voided else "lost" if exit.lost else "failed"
                     runs.requeue(self.store, d.run, outcome=outcome, exit=exit, counts=d.counts, not_before=d.not_before,
@@ -369,7 +374,8 @@ class Engine:
         cards = [g for uuid in start.uuids for g in gpus if g.uuid == uuid]
         job = runs.job_to_start(self.store, start.job)
         id = (start.job, job["attempt"] + 1)
-        reservation = self.backend.reserve(id, [(g.uuid, start.memory_mib) for g in cards], known)
+        wants = [(g.uuid, start.memory_mib) for g in cards]
+        reservation = self.backend.reserve(id, wants, known, alone=not start.share)
         if reservation is None:
             self.soon(random.uniform(0.01, 0.1))  # a neighbour was quicker: the cards are looked at again, not at once
             return True
@@ -396,6 +402,7 @@ class Engine:
             self.backend.start(reservation, spec)
             failpoint("engine.after_spawn")
             self._adopt(run)
+            self.observer.given_at.update((lease[0], now) for lease in run.leases)
             self.last_start[run.batch] = now
             self.turn = run.batch
             self.lively_until = now + 3.0
@@ -426,15 +433,23 @@ class Engine:
         self.told = {key for key in self.told if key[1] != run.id}
 
     def _disk_full(self, now: float, e: BaseException) -> None:
-        print(f"{e}", file=sys.stderr, flush=True)
-        self.disk_full_until = now + 5.0
-        self.soon(5.0)
+        """Said once, and tried ever more rarely: a log line for each try would fill the disk yet more."""
+        if not self.disk_pause:
+            print(f"{e}", file=sys.stderr, flush=True)
+        self.disk_pause = min(max(1.0, self.disk_pause * 2), 15.0)
+        self.disk_full_until = now + self.disk_pause
+        self.soon(self.disk_pause)
+
+    def _recorded(self) -> None:
+        if self.disk_pause:
+            print("the disk takes what is written again", file=sys.stderr, flush=True)
+            self.disk_pause = 0.0
 
     def _next_tick(self, plan: Plan, now: float) -> None:
         starts = sum(isinstance(d, Start) for d in plan.decisions)
         if starts and self.tick_at is None and self.backend.spares:
             self.soon()  # there may be more of them than one look takes
-        for at in (plan.wake_at, jobs.next_wake(self.store)):
+        for at in (plan.wake_at, jobs.next_wake(self.store), self.disk_full_until):
             if at is not None and at > now:
                 self.soon(at - now)
         waiting = bool(self.waits) or bool(self.lanes)

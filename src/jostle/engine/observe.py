@@ -38,6 +38,7 @@ class Observer:
         self.marks: dict[str, RunId] = {}  # uni_id -> run, open ones and those that ended lately
         self.ended: dict[RunId, float] = {}
         self.placed: dict[RunId, frozenset[str]] = {}
+        self.given_at: dict[str, float] = {}  # when each card was last given to a run
 
     # --- runs come and go
 
@@ -148,7 +149,7 @@ class Observer:
             mean_free_mib=sum(s[2] for s in window) // n,
             mean_utilization=None if g["utilization"] is None else sum(s[3] for s in window) // n,
             idle_for=now - max(self.busy_at.get(uuid, -1e9), self.first_seen.get(uuid, now)),
-            excluded=uuid in self.excluded,
+            excluded=uuid in self.excluded, given_at=self.given_at.get(uuid, 0.0),
             quarantine=", ".join(f"process {h.pid} of run {h.run[0]}.{h.run[1]} is still on it" for h in left if h.run),
             mig_slice=bool(g.get("mig_slice")),
         )  # fmt: skip
@@ -193,5 +194,6 @@ def promises(
         if c.ours and c.claim.run in leases:
             continue
         used = observer.used_by_session(c.claim.uuid).get(c.claim.sid, 0)
-        found.append(Promise(uuid=c.claim.uuid, mib=c.claim.mib, uid=c.uid, sid=c.claim.sid, used_mib=used))
+        mib = None if c.claim.alone else c.claim.mib
+        found.append(Promise(uuid=c.claim.uuid, mib=mib, uid=c.uid, sid=c.claim.sid, used_mib=used))
     return tuple(found)

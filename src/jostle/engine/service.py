@@ -142,6 +142,8 @@ class Service:
         if do not in acts:
             raise Usage(f"an intent is one of {', '.join([*acts, 'retry'])}, not {do!r}")
         done, refused = [], []
+        if do == "cancel":
+            ids = ids[::-1]  # from the end: else each head that goes makes the next one ready for nothing
         for id in ids:
             why = acts[do](id)
             if why is None:
@@ -182,6 +184,13 @@ class Service:
         self.store.put("excluded", sorted(excluded))
         self.store.event(self.engine.clock.wall(), "excluded" if on else "included", gpus=wanted)
         return {"excluded": sorted(i for i, u in by_index.items() if u in excluded)}
+
+    def prune(self, request: dict[str, Any]) -> Answer:
+        """Forgets what happened before a moment; what concerns unfinished jobs stays."""
+        before = request.get("before")
+        if before is None or not checks.number(before):
+            raise Invalid("prune needs `before`, an instant in seconds")
+        return {"events": jobs.prune_events(self.store, float(before))}
 
     def reload(self, request: dict[str, Any]) -> Answer:
         settings = request.get("config") or {}
@@ -289,7 +298,7 @@ class Service:
 
     def make_way(self, peer: Peer, request: dict[str, Any]) -> Answer:
         """Ends in favour of an engine with other GPUs, if nothing is at stake."""
-        if any(self.reader.counts().get(s) for s in ("queued", "starting", "running", "stopping")):
+        if self.reader.busy():
             raise JostleError(
                 f"an engine with other GPUs ({self.engine.spec or 'nvml'}) is busy: wait for its jobs, or cancel them, "
                 f"or use another JOSTLE_HOME for {request.get('gpus')}"
@@ -307,7 +316,7 @@ class Service:
         if busy:
             self.quiet_since = now
         elif now - self.quiet_since >= IDLE_EXIT:
-            return not any(self.reader.counts().get(s) for s in ("queued", "starting", "running", "stopping"))
+            return not self.reader.busy()
         return False
 
     def housekeeping(self, now: float) -> float:
@@ -350,6 +359,7 @@ def settable(values: Any) -> dict[str, Any]:
 
 WRITES: dict[str, Callable[[Service, dict[str, Any]], Answer]] = {
     "submit": Service.submit, "intent": Service.intent, "exclude": Service.exclude, "reload": Service.reload,
+    "prune": Service.prune,
 }  # fmt: skip
 
 READS: dict[str, Callable[[Service, Peer, dict[str, Any]], Answer | None]] = {

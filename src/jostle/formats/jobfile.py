@@ -9,30 +9,18 @@ from __future__ import annotations
 
 import gc
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
-from jostle.errors import Invalid
 from jostle.formats import policyfile, spec, yamlfile
 from jostle.formats.fields import FIELDS
+from jostle.formats.flaws import BadFiles, Findings
 from jostle.formats.nodes import Flaw, Map, Node, Scalar, Seq
 from jostle.formats.order import circle
-from jostle.formats.wording import closest, expectation, null, shown, unknown
+from jostle.formats.wording import closest, null, shown, unknown
 
 TOP = ("defaults", "jobs", "name", "policy")
-SHOWN = 100  # of a file's errors; beyond that nobody reads them
 MAX_JOBS = 200_000
-
-
-class BadFiles(Invalid):
-    """Everything that is wrong with the files, as (file, line, text)."""
-
-    def __init__(self, flaws: list[tuple[str, int, str]]) -> None:
-        self.flaws = flaws
-        lines = [f"{file}:{line}: {text}" if line else f"{file}: {text}" for file, line, text in flaws[:SHOWN]]
-        if len(flaws) > SHOWN:
-            lines.append(f"… and {len(flaws) - SHOWN} more")
-        super().__init__("\n".join(lines))
 
 
 def load(files: Sequence[str], *, now: float | None = None) -> dict[str, Any]:
@@ -67,24 +55,21 @@ def _load(files: Sequence[str], now: float | None) -> dict[str, Any]:
     return {"name": name or ", ".join(stems)[: spec.MAX_NAME], "policy": policy, "jobs": jobs}
 
 
-class _File:
+class _File(Findings):
     """One file being read."""
 
     def __init__(self, file: str, *, first: int, now: float | None) -> None:
+        super().__init__()
         self.file = file
         self.base = os.path.dirname(os.path.abspath(file)) if file != "-" else os.getcwd()
         self.first = first  # how many jobs other files put before ours
         self.now = now
-        self.flaws: list[tuple[int, str]] = []
         self.jobs: list[dict[str, Any]] = []
         self.policy: dict[str, Any] = {}
         self.policy_line = 0
         self.name: str | None = None
         self.after: list[tuple[int, list[tuple[Scalar, bool]]]] = []  # by job: the names it comes after
         self.lines: list[int] = []
-
-    def wrong(self, line: int, text: str) -> None:
-        self.flaws.append((line, text))
 
     def read(self) -> None:
         try:
@@ -105,29 +90,6 @@ class _File:
         defaults = self.defaults(parts.get("defaults"))
         self.all_jobs(parts.get("jobs"), root.line, defaults)
         self.resolve()
-
-    def keys(self, node: Map, known: Sequence[str], where: str = "") -> dict[str, Node]:
-        """The mapping's entries; unknown and repeated keys are told."""
-        found: dict[str, Node] = {}
-        for key, value in node.items:
-            if key.text in found:
-                self.wrong(key.line, f"the key {shown(key.text)} is there twice{where}; expected it once")
-            elif key.text not in known:
-                self.wrong(key.line, unknown(key.text, known, where))
-            else:
-                found[key.text] = value
-        return found
-
-    def checked(self, key: str, node: Node, check: Callable[[str], Any]) -> Any:
-        """The value of a scalar, or None after telling what is wrong with it."""
-        if not isinstance(node, Scalar):
-            self.wrong(node.line, f"{key}: {node.shape}; expected {expectation(check)}")
-            return None
-        try:
-            return check(node.text)
-        except ValueError as e:
-            self.wrong(node.line, f"{key}: {shown(node.text)} is not understood; expected {e}")
-            return None
 
     def defaults(self, node: Node | None) -> dict[str, Any]:
         plain = spec.job(workdir=self.base)

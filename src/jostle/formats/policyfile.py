@@ -7,7 +7,8 @@ from typing import Any
 
 from jostle import units
 from jostle.formats import spec
-from jostle.formats.fields import File, truth
+from jostle.formats.fields import truth
+from jostle.formats.flaws import Findings
 from jostle.formats.nodes import Map, Node, Scalar, Seq
 
 
@@ -29,11 +30,22 @@ def _from_one(text: str) -> int:
     return spec.whole(text, 1)
 
 
+def _cards(text: str) -> int:
+    return spec.whole(text, 0, units.MAX_GPUS)
+
+
+def _indices(text: str) -> list[int]:
+    found = units.numbers(text)
+    if not found or max(found) > units.MAX_GPUS:
+        raise ValueError("indices of GPUs such as 0-3,6")
+    return found
+
+
 # key in the file: (field of Policy, check)
 RULES: dict[str, tuple[str, Callable[[str], Any]]] = {
-    "gpu_left": ("gpu_left", spec.whole),
-    "min_gpu": ("min_gpu", spec.whole),
-    "max_gpu": ("max_gpu", spec.whole),
+    "gpu_left": ("gpu_left", _cards),
+    "min_gpu": ("min_gpu", _cards),
+    "max_gpu": ("max_gpu", _cards),
     "share": ("share", truth),
     "min_free": ("min_free_mib", _size),
     "max_utilization": ("max_utilization", _percent),
@@ -51,7 +63,7 @@ RULES: dict[str, tuple[str, Callable[[str], Any]]] = {
 }
 
 
-def read(node: Node, file: File) -> dict[str, Any]:
+def read(node: Node, file: Findings) -> dict[str, Any]:
     """The fields that the file sets; nothing stands for what it does not say."""
     if not isinstance(node, Map):
         file.wrong(node.line, f"policy: {node.shape}; expected rules such as `gpu_left: 1`")
@@ -71,10 +83,10 @@ def read(node: Node, file: File) -> dict[str, Any]:
     return policy
 
 
-def _gpus(node: Node, file: File) -> list[int]:
+def _gpus(node: Node, file: Findings) -> list[int]:
     """Indices, as a list or as `0-3,6`."""
     items = node.items if isinstance(node, Seq) else [node]
     found: set[int] = set()
     for item in items:
-        found.update(file.checked("policy.gpus", item, units.numbers) or ())
+        found.update(file.checked("policy.gpus", item, _indices) or ())
     return sorted(found)

@@ -11,7 +11,6 @@ import re
 import stat
 from typing import Any
 
-from jostle.errors import Invalid
 from jostle.formats.nodes import Flaw, Map, Node, Scalar, Seq
 
 MAX_BYTES = 5_000_000
@@ -23,7 +22,7 @@ _INT = re.compile(r"[-+]?\d{1,18}\Z", re.ASCII)
 _FLOAT = re.compile(r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d{1,2})?\Z", re.ASCII)
 
 
-def text_of(path: str) -> str:
+def text_of(path: str, wanted: str = "a job file") -> str:
     """The file's text with `\\n` line ends and no BOM. Flaw if it is too big, not a file or not UTF-8."""
     try:
         fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)  # a FIFO must not hold us up
@@ -32,7 +31,7 @@ def text_of(path: str) -> str:
     kind = os.fstat(fd).st_mode
     if not stat.S_ISREG(kind) and not (stat.S_ISFIFO(kind) and path.startswith("/dev/")):
         os.close(fd)
-        raise Flaw(0, f"is {'a directory' if stat.S_ISDIR(kind) else 'not a regular file'}; expected a job file")
+        raise Flaw(0, f"is {'a directory' if stat.S_ISDIR(kind) else 'not a regular file'}; expected {wanted}")
     os.set_blocking(fd, True)  # /dev/stdin and <(…) are FIFOs of the person's own
     with os.fdopen(fd, "rb") as f:
         raw = f.read(MAX_BYTES + 1)
@@ -188,19 +187,6 @@ def _merge(value: Node) -> list[tuple[Scalar, Node]]:
     if isinstance(value, Seq) and all(isinstance(item, Map) for item in value.items):
         return [pair for item in value.items if isinstance(item, Map) for pair in item.items]
     raise Flaw(value.line, "<< merges a mapping; expected an alias of one")
-
-
-def load_mapping(path: str) -> dict[str, object]:
-    """A small settings file as plain values; an empty file is an empty mapping."""
-    try:
-        root = parse(text_of(path))
-        if root is None:
-            return {}
-        if not isinstance(root, Map):
-            raise Flaw(root.line, f"{root.shape}; expected `key: value` lines")
-        return {str(key): value for key, value in _values_of(root).items()}
-    except Flaw as e:
-        raise Invalid(f"{path}:{e.line}: {e.text}" if e.line else f"{path}: {e.text}") from None
 
 
 def _values_of(node: Map) -> dict[str, object]:

@@ -139,13 +139,11 @@ def refresh(store: Store, id: int, now: float) -> None:
 
 def refresh_queue(store: Store, queue: str, now: float) -> None:
     head = store.db.execute(
-        f"SELECT id FROM job WHERE queue = ? AND {UNFINISHED} ORDER BY place, id LIMIT 1", (queue,)
+        f"SELECT id FROM job INDEXED BY job_queue WHERE queue = ? AND {UNFINISHED} ORDER BY place LIMIT 1", (queue,)
     ).fetchone()
     if head is None:
         return
-    store.db.execute(
-        f"UPDATE job SET ready = 0 WHERE queue = ? AND {UNFINISHED} AND ready > 0 AND id <> ?", (queue, head[0])
-    )
+    store.db.execute("UPDATE job SET ready = 0 WHERE queue = ? AND ready > 0 AND id <> ?", (queue, head[0]))
     _mark_ready(store, head[0], now)
 
 
@@ -172,7 +170,7 @@ def next_wake(store: Store) -> float | None:
 def settle_dependants(store: Store, id: int, state: str, *, at: float, now: float, since: int = 0) -> None:
     """A job has ended: those that come after it are a step nearer, or will never run."""
     rows = store.db.execute(
-        "SELECT d.job, d.any FROM dep d JOIN job j ON j.id = d.job WHERE d.needs = ? AND d.job >= ? AND j.state = 'queued'",
+        "SELECT d.job, d.any FROM dep d CROSS JOIN job j ON j.id = d.job WHERE d.needs = ? AND d.job >= ? AND j.state = 'queued'",
         (id, since),
     ).fetchall()
     for job, any_end in rows:
@@ -201,7 +199,7 @@ def after_end(store: Store, id: int, state: str, *, at: float, now: float, **dat
     if queue is not None:
         refresh_queue(store, queue, now)
     settle_dependants(store, id, state, at=at, now=now)
-    if store.db.execute(f"SELECT 1 FROM job WHERE batch = ? AND {UNFINISHED} LIMIT 1", (batch,)).fetchone() is None:
+    if store.db.execute(f"SELECT 1 FROM job INDEXED BY job_unfinished WHERE batch = ? AND {UNFINISHED} LIMIT 1", (batch,)).fetchone() is None:
         store.event(at, "batch_ended", batch=batch)
 
 
@@ -243,7 +241,7 @@ def policies(store: Store, batches: Iterable[int]) -> dict[int, dict[str, Any]]:
 
 def unfinished(store: Store, batch: int | None = None) -> list[int]:
     where, args = ("batch = ? AND ", (batch,)) if batch is not None else ("", ())
-    return [r[0] for r in store.db.execute(f"SELECT id FROM job WHERE {where}{UNFINISHED} ORDER BY id", args)]
+    return [r[0] for r in store.db.execute(f"SELECT id FROM job INDEXED BY job_unfinished WHERE {where}{UNFINISHED} ORDER BY id", args)]
 
 
 def state_of(store: Store, id: int) -> str:
@@ -271,7 +269,7 @@ def cancel(store: Store, id: int, kill: bool, *, at: float, now: float) -> str |
     intent = "kill" if kill else "cancel"
     store.db.execute("UPDATE job SET intent = ? WHERE id = ? AND intent <> 'kill'", (intent, id))
     if state == "queued":
-        end_queued(store, id, "cancelled", None, at=at, now=now)
+        end_queued(store, id, "cancelled", {"code": "cancelled", "params": {}}, at=at, now=now)
     else:
         store.event(at, "cancel_wanted", job=id, batch=_batch_of(store, id))
     return None
@@ -340,6 +338,14 @@ def reshape(store: Store, id: int) -> None:
     ).fetchone()
     shape = _shape(store, [*row[:5], bool(row[5]), row[6], json.loads(row[7])])
     store.db.execute("UPDATE job SET shape = ? WHERE id = ?", (shape, id))
+
+
+def prune_events(store: Store, before: float) -> int:
+    """Removes old events, except those of jobs that are not finished."""
+    gone = store.db.execute(
+        f"DELETE FROM event WHERE at < ? AND (job IS NULL OR job NOT IN (SELECT id FROM job WHERE {UNFINISHED}))", (before,)
+    )
+    return gone.rowcount
 
 
 COPIED = """batch, context, shape, name, queue, place, sort, priority, gpus_min, gpus_max, memory_mib, share,

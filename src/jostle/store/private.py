@@ -6,6 +6,14 @@ import stat
 from jostle.errors import Forbidden
 
 
+def check_parent(path: str) -> None:
+    """Refuses a place where anybody could put another directory under our name; /tmp is sticky, and good enough."""
+    parent = os.path.dirname(os.path.abspath(path))
+    mode = os.stat(parent).st_mode
+    if mode & 0o002 and not mode & stat.S_ISVTX:
+        raise Forbidden(f"{parent} can be changed by everybody (mode {mode & 0o7777:o}): run `chmod o-w {parent}`")
+
+
 def check_private(path: str) -> None:
     """Refuses what others could write or read: a link, a foreign owner, loose permissions."""
     s = os.lstat(path)

@@ -110,6 +110,12 @@ class Reader:
         rows = self._all(f"SELECT * FROM event WHERE seq > ? {where} ORDER BY seq LIMIT ?", args)
         return [event_row(r) for r in rows]
 
+    def events_before(self, before: float) -> int:
+        """How many events `prune` would remove."""
+        sql = f"SELECT count(*) FROM event WHERE at < ? AND (job IS NULL OR job NOT IN (SELECT id FROM job WHERE {UNFINISHED_SQL}))"
+        rows = self._all(sql, (before,))
+        return rows[0][0] if rows else 0
+
     def batch(self, id: int) -> dict[str, Any] | None:
         rows = self._all("SELECT id, key, name, policy, submitted_at FROM batch WHERE id = ?", (id,))
         return {**rows[0], "policy": json.loads(rows[0]["policy"])} if rows else None
@@ -127,8 +133,16 @@ class Reader:
         return rows[0][0] if rows else None
 
     def counts(self, batch: int | None = None) -> dict[str, int]:
-        where, args = ("WHERE batch = ?", (batch,)) if batch is not None else ("", ())
-        return {r[0]: r[1] for r in self._all(f"SELECT state, count(*) FROM job {where} GROUP BY state", args)}
+        """How many jobs are in each state; from the indices, so that a million finished ones are no burden."""
+        where, args = ("AND batch = ?", (batch, batch)) if batch is not None else ("", ())
+        sql = f"""SELECT state, count(*) FROM job INDEXED BY job_unfinished WHERE {UNFINISHED_SQL} {where} GROUP BY state
+            UNION ALL SELECT state, count(*) FROM job {"" if batch is not None else "INDEXED BY job_ended"}
+            WHERE ended_at IS NOT NULL {where} GROUP BY state"""
+        return {r[0]: r[1] for r in self._all(sql, args)}
+
+    def busy(self) -> bool:
+        """Whether any job is unfinished."""
+        return bool(self._all(f"SELECT 1 FROM job INDEXED BY job_unfinished WHERE {UNFINISHED_SQL} LIMIT 1"))
 
     def last_id(self) -> int | None:
         rows = self._all("SELECT max(id) FROM job")

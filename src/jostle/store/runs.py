@@ -67,15 +67,14 @@ def _end(store: Store, run: RunId, outcome: str, exit: Exit, error_type: str | N
 
 
 def finish(
-    store: Store, run: RunId, *, state: str, exit: Exit, error_type: str | None, reason: Row | None, peak_mib: int, failed: bool,
+    store: Store, run: RunId, *, state: str, exit: Exit, error_type: str | None, reason: Row | None, peak_mib: int,
     at: float, now: float,
 ) -> None:  # fmt: skip
     """The run has ended, and its job with it."""
     _end(store, run, state, exit, error_type, peak_mib, at)
     store.db.execute(
-        """UPDATE job SET state = ?, exit_code = ?, error_type = ?, reason = ?, ended_at = ?, retries = retries + ?, ready = 0
-           WHERE id = ?""",
-        (state, exit.code, error_type, json.dumps(reason) if reason else None, exit.ended_at or at, int(failed), run[0]),
+        """UPDATE job SET state = ?, exit_code = ?, error_type = ?, reason = ?, ended_at = ?, ready = 0 WHERE id = ?""",
+        (state, exit.code, error_type, json.dumps(reason) if reason else None, exit.ended_at or at, run[0]),
     )
     after_end(store, run[0], state, at=at, now=now, exit_code=exit.code, error_type=error_type, reason=reason)
 

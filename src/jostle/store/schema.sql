@@ -65,7 +65,7 @@ CREATE TABLE job (
     not_before   REAL NOT NULL DEFAULT 0,
     ready_at     REAL NOT NULL DEFAULT 0,
     attempt      INTEGER NOT NULL DEFAULT 0,  -- runs so far
-    retries      INTEGER NOT NULL DEFAULT 0,  -- runs that failed
+    retries      INTEGER NOT NULL DEFAULT 0,  -- runs that failed and were followed by another
     avoid        TEXT NOT NULL DEFAULT '[]',
     exit_code    INTEGER,
     error_type   TEXT,
@@ -76,10 +76,11 @@ CREATE TABLE job (
 CREATE INDEX job_ready ON job (shape, sort) WHERE ready = 1;
 CREATE INDEX job_wake ON job (not_before) WHERE ready = 2;
 CREATE INDEX job_queue ON job (queue, place) WHERE queue IS NOT NULL AND state IN ('queued', 'starting', 'running', 'stopping');
+CREATE INDEX job_queue_ready ON job (queue) WHERE queue IS NOT NULL AND ready > 0;
 CREATE INDEX job_unfinished ON job (batch, id) WHERE state IN ('queued', 'starting', 'running', 'stopping');
-CREATE INDEX job_state ON job (state);
+CREATE INDEX job_open ON job (state) WHERE state IN ('starting', 'running', 'stopping');
 CREATE INDEX job_batch ON job (batch, id);
-CREATE INDEX job_ended ON job (ended_at) WHERE ended_at IS NOT NULL;
+CREATE INDEX job_ended ON job (ended_at, state) WHERE ended_at IS NOT NULL;
 
 CREATE TRIGGER job_final BEFORE UPDATE OF state ON job
 WHEN OLD.state IN ('succeeded', 'failed', 'cancelled', 'skipped') AND NEW.state <> OLD.state

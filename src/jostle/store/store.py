@@ -85,7 +85,7 @@ class Store:
         if os.path.getsize(self.path) < CHECK_BELOW:
             answer = self.db.execute("PRAGMA quick_check(1)").fetchone()[0]
             if answer != "ok":
-                raise damaged(self.path, answer)
+                raise damaged(self.path, " ".join(answer.split()))
 
     def close(self) -> None:
         with contextlib.suppress(sqlite3.Error):
@@ -171,7 +171,7 @@ def quoted(path: str) -> str:
 
 
 def translated(e: Exception, path: str) -> JostleError:
-    text = str(e)
+    text = " ".join(str(e).split())  # SQLite likes several lines
     if "full" in text:
         return DiskFull(f"no space left for {path}: nothing was recorded; free some and it goes on by itself")
     if "readonly" in text or "unable to open" in text:

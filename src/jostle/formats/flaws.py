@@ -1,0 +1,56 @@
+"""What is wrong with a file: collected while it is read, told all at once with file and line."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from jostle.errors import Invalid
+from jostle.formats.nodes import Map, Node, Scalar
+from jostle.formats.wording import expectation, shown, unknown
+
+SHOWN = 100  # of a file's errors; beyond that nobody reads them
+
+
+class BadFiles(Invalid):
+    """Everything that is wrong with the files, as (file, line, text)."""
+
+    def __init__(self, flaws: list[tuple[str, int, str]]) -> None:
+        self.flaws = flaws
+        lines = [f"{file}:{line}: {text}" if line else f"{file}: {text}" for file, line, text in flaws[:SHOWN]]
+        if len(flaws) > SHOWN:
+            lines.append(f"… and {len(flaws) - SHOWN} more")
+        super().__init__("\n".join(lines))
+
+
+class Findings:
+    """The flaws of one file, as (line, text)."""
+
+    def __init__(self) -> None:
+        self.flaws: list[tuple[int, str]] = []
+
+    def wrong(self, line: int, text: str) -> None:
+        self.flaws.append((line, text))
+
+    def keys(self, node: Map, known: Sequence[str], where: str = "") -> dict[str, Node]:
+        """The mapping's entries; unknown and repeated keys are told."""
+        found: dict[str, Node] = {}
+        for key, value in node.items:
+            if key.text in found:
+                self.wrong(key.line, f"the key {shown(key.text)} is there twice{where}; expected it once")
+            elif key.text not in known:
+                self.wrong(key.line, unknown(key.text, known, where))
+            else:
+                found[key.text] = value
+        return found
+
+    def checked(self, key: str, node: Node, check: Callable[[str], Any]) -> Any:
+        """The value of a scalar, or None after telling what is wrong with it."""
+        if not isinstance(node, Scalar):
+            self.wrong(node.line, f"{key}: {node.shape}; expected {expectation(check)}")
+            return None
+        try:
+            return check(node.text)
+        except ValueError as e:
+            self.wrong(node.line, f"{key}: {shown(node.text)} is not understood; expected {e}")
+            return None

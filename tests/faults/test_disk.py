@@ -1,0 +1,247 @@
+"""Full, failing, read-only, foreign and network disks under the state (F21-F23, F27, F29, S37, S38)."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+import sqlite3
+import stat
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from jostle.errors import DiskFull
+from jostle.store.store import Store
+from tests.e2e.instance import Instance, alive, until
+
+WAITING = "echo $$ > {0}; until [ -e {0}.go ]; do sleep 0.02; done; exit {1}"
+NEW_MOUNTS, PRIVATE, REMOUNT, READ_ONLY, BIND, DETACH = 0x20000, 1 << 18 | 1 << 14, 32, 1, 4096, 2
+libc = ctypes.CDLL(None, use_errno=True)
+
+
+def mount(source: str, target: Path | str, kind: str | None, flags: int = 0, data: str | None = None) -> None:
+    words = [None if w is None else str(w).encode() for w in (source, target, kind)]
+    if libc.mount(*words, ctypes.c_ulong(flags), None if data is None else data.encode()):
+        raise OSError(ctypes.get_errno(), f"mount {target}")
+
+
+@pytest.fixture
+def mounts() -> Iterator[None]:
+    """Mounts of this test are seen by nobody else, and gone when it ends."""
+    here = os.getcwd()
+    before = os.open("/proc/self/ns/mnt", os.O_RDONLY | os.O_CLOEXEC)
+    if libc.unshare(NEW_MOUNTS):
+        os.close(before)
+        pytest.skip("needs root, to mount a small disk in a namespace of its own")
+    try:
+        mount("none", "/", None, PRIVATE)
+        yield
+    finally:
+        assert libc.setns(before, NEW_MOUNTS) == 0
+        os.close(before)
+        os.chdir(here)
+
+
+@pytest.fixture
+def small(mounts: None, make_instance: Callable[..., Instance]) -> Iterator[Instance]:
+    """A home on a disk of 2 MiB; the test's own namespace outlives it."""
+    instance = make_instance("small")
+    instance.home.mkdir(mode=0o700)
+    mount("none", instance.home, "tmpfs", data="size=2m,mode=700")
+    yield instance
+    mount("none", instance.home, None, REMOUNT, "size=4m,mode=700")
+    with contextlib.suppress(FileNotFoundError):
+        os.unlink(instance.home / "ballast")
+    instance.close()
+
+
+def fill(instance: Instance) -> Path:
+    ballast = instance.home / "ballast"
+    with open(ballast, "wb", buffering=0) as f, contextlib.suppress(OSError):
+        while True:
+            f.write(b"x" * 4096)
+    with open(ballast, "ab", buffering=0) as f, contextlib.suppress(OSError):
+        while True:
+            f.write(b"x")
+    return ballast
+
+
+def test_a_full_disk_refuses_submits_spares_running_jobs_and_goes_on_by_itself(small: Instance) -> None:
+    small.up("sim:1x24")
+    first, second = small.submit({"commands": [WAITING.format("a", 3)], "queue": "q"}, {"queue": "q"})
+    pid = small.pid_in("a")
+    small.reach(first, "running")
+    ballast = fill(small)
+    code, out, err = until(lambda: refused(small), "the disk is full")
+    assert (code, out) == (1, "")
+    assert "no space left" in err and "nothing was recorded" in err
+    assert alive(pid)
+    (small.work / "a.go").touch()
+    until(lambda: not alive(pid))
+    until(lambda: small.call("hello")["hold"] == "disk_full", "it says why nothing starts")
+    assert small.states() == {first: "running", second: "queued"}
+    ballast.unlink()
+    assert small.end(first, second) == ["failed", "succeeded"]
+    row = small.job(first)
+    assert (row["exit_code"], row["attempt"]) == (3, 1)
+    with contextlib.closing(sqlite3.connect(small.home / "jostle.db")) as db:
+        assert db.execute("PRAGMA integrity_check").fetchone() == ("ok",)
+
+
+def refused(instance: Instance) -> tuple[int, str, str] | None:
+    """A submit that did not fit; some bytes may have been left for the ones before."""
+    found = instance.run("add", "--hold", "-e", "BIG=" + "x" * 20_000, "--", "true")
+    return None if found[0] == 0 else found
+
+
+def test_an_engine_that_finds_the_disk_full_says_so_and_its_jobs_are_found_later(small: Instance) -> None:
+    small.up("sim:1x24")
+    (id,) = small.submit({"commands": [WAITING.format("a", 0)]})
+    pid = small.pid_in("a")
+    small.reach(id, "running")
+    small.kill_engine()
+    ballast = fill(small)
+    code, _, err = small.run("up")
+    assert "Traceback" not in err
+    assert code == 0 or ("space" in err and code == 1), err
+    assert alive(pid)
+    assert small.states() == {id: "running"}, "what is known can still be read"
+    ballast.unlink()
+    small.up(None)
+    (small.work / "a.go").touch()
+    assert small.end(id) == ["succeeded"]
+
+
+def test_a_read_only_home_is_refused_with_what_to_do_and_can_still_be_read(small: Instance) -> None:
+    small.up("sim:1x24")
+    (id,) = small.submit({})
+    small.end(id)
+    small.ok("down")
+    until(lambda: not small.processes())
+    mount(str(small.home), small.home, None, BIND)
+    mount("none", small.home, None, REMOUNT | BIND | READ_ONLY)
+    try:
+        for words in (("up",), ("add", "--", "true")):
+            code, _, err = small.run(*words)
+            assert (code, "Traceback" in err) == (5, False), err
+            assert str(small.home) in err and "read-only" in err.lower().replace("readonly", "read-only")
+        assert [row["id"] for row in small.json("ps", "--all")["jobs"]] == [id]
+    finally:
+        assert libc.umount2(str(small.home).encode(), DETACH) == 0
+    small.up(None)
+    assert small.states() == {id: "succeeded"}
+
+
+def test_state_on_a_network_file_system_moves_to_a_local_disk_and_says_so(mounts: None, make_instance: Callable[..., Instance]) -> None:
+    instance = make_instance("net")
+    instance.env["JOSTLE_TEST_FSTYPE"] = f"{instance.home}=nfs4"
+    local = instance.root / "var-tmp"
+    local.mkdir(mode=0o1777)
+    mount(str(local), "/var/tmp", None, BIND)
+    code, _, err = instance.run("up", "--gpus", "sim:1x24")
+    assert (code, "network file system" in err, f"/var/tmp/jostle-{os.getuid()}" in err) == (0, True, True), err
+    moved = local / f"jostle-{os.getuid()}"
+    assert stat.S_IMODE(moved.stat().st_mode) == 0o700
+    assert (moved / "jostle.db").exists() and not instance.home.exists()
+    instance.ok("down")
+
+
+def test_a_write_error_is_told_to_the_client_and_nothing_is_half_recorded(instance: Instance) -> None:
+    instance.up("sim:1x24", env={"JOSTLE_FAILPOINTS": "service.before_commit=EIO@1"})
+    code, out, err = instance.run("add", "--", "true")
+    assert (code, out) == (1, "")
+    assert "Input/output error" in err and "nothing was recorded" in err
+    id = instance.add("--", "true")
+    assert (id, instance.end(id)) == (1, ["succeeded"])
+
+
+def test_a_disk_that_fails_when_a_jobs_time_comes_does_not_end_the_engine(instance: Instance) -> None:
+    instance.up("sim:1x24")
+    (id,) = instance.submit({"begin": 1e12})
+    instance.ok("down")
+    with contextlib.closing(sqlite3.connect(instance.home / "jostle.db")) as db, db:
+        db.execute("UPDATE job SET not_before = 1")
+    instance.up(None, env={"JOSTLE_FAILPOINTS": "store.before_commit=ENOSPC@1"})
+    until(lambda: "nothing was recorded" in instance.log())
+    assert instance.end(id) == ["succeeded"]
+
+
+def test_a_database_that_another_program_keeps_locked_is_not_taken_for_damaged(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    home.mkdir(mode=0o700)
+    store = Store(str(home))
+    store.db.execute("PRAGMA busy_timeout = 20")
+    with contextlib.closing(sqlite3.connect(home / "jostle.db", isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        with pytest.raises(DiskFull, match="another program keeps"), store.transaction():
+            store.put("a", 1)
+        other.execute("ROLLBACK")
+    with store.transaction():
+        store.put("a", 2)
+    assert store.get("a") == 2
+    store.close()
+
+
+def test_a_log_that_cannot_be_written_does_not_end_its_job(instance: Instance) -> None:
+    instance.up("sim:1x24")
+    full, limited, gone = instance.submit(
+        {"commands": ["echo lost; echo lost >&2; exit 0"], "log": "/dev/full"},
+        {"commands": ["trap '' XFSZ; ulimit -f 1; head -c 5000 /dev/zero; exit 0"]},
+        {"commands": ["true"], "log": "/proc/none/log"},
+    )
+    assert instance.end(full, limited, gone) == ["succeeded", "succeeded", "failed"]
+    assert "/proc/none/log" in instance.job(gone)["reason"]["text"]
+
+
+# --- whose it is and who else may see it
+
+
+@pytest.mark.parametrize("mode", [0o777, 0o750, 0o701])
+def test_a_home_that_is_open_to_others_is_refused_with_the_chmod_to_run(instance: Instance, mode: int) -> None:
+    instance.home.mkdir()
+    instance.home.chmod(mode)
+    for words in (("up",), ("ps",), ("add", "--", "true")):
+        code, _, err = instance.run(*words)
+        assert (code, f"chmod 700 {instance.home}" in err) == (5, True)
+    assert os.listdir(instance.home) == []
+    instance.home.chmod(0o700)
+
+
+def test_a_linked_home_and_one_where_anybody_could_put_another_in_its_place_are_refused(instance: Instance) -> None:
+    real = instance.root / "real"
+    real.mkdir(mode=0o700)
+    os.symlink(real, instance.home)
+    code, _, err = instance.run("ps")
+    assert (code, "symbolic link" in err) == (5, True)
+    instance.home.unlink()
+    instance.root.chmod(0o777)
+    try:
+        code, _, err = instance.run("up", "--gpus", "sim:1x24")
+        assert (code, f"chmod o-w {instance.root}" in err) == (5, True), err
+    finally:
+        instance.root.chmod(0o700)
+
+
+def test_a_foreign_home_is_refused(instance: Instance) -> None:
+    if os.getuid() != 0:
+        pytest.skip("needs root, to give a directory away")
+    instance.home.mkdir(mode=0o700)
+    os.chown(instance.home, 4242, 4242)
+    code, _, err = instance.run("ps")
+    assert (code, "uid 4242" in err) == (5, True)
+    os.chown(instance.home, 0, 0)
+
+
+@pytest.mark.parametrize("mask", [0o000, 0o077])
+def test_whatever_the_umask_only_the_owner_can_see_anything(instance: Instance, mask: int) -> None:
+    instance.up("sim:1x24", preexec_fn=lambda: os.umask(mask))
+    id = instance.add("--", "umask; true", preexec_fn=lambda: os.umask(mask))
+    assert instance.end(id) == ["succeeded"]
+    assert instance.output(id).strip() == f"{mask:04o}", "the job has the umask it was submitted with"
+    open_to_others = [
+        str(path) for path in [instance.home, *instance.home.rglob("*")]
+        if stat.S_IMODE(path.lstat().st_mode) & 0o077 and path.parent.name not in ("leases", "sim")
+    ]  # fmt: skip
+    assert open_to_others == []
