@@ -140,7 +140,8 @@ def start_engine(home: str, *, gpus: str | None = None, permanent: bool = False)
         argv.append("--permanent")
     with _log(home) as log:
         child = subprocess.Popen(
-            argv, stdin=subprocess.PIPE, stdout=log, stderr=log, pass_fds=[told], cwd="/", start_new_session=True
+            argv, stdin=subprocess.PIPE, stdout=log, stderr=log, pass_fds=[told], cwd="/", start_new_session=True,
+            env=own_environment(),
         )
     os.close(told)
     assert child.stdin is not None
@@ -156,6 +157,12 @@ def start_engine(home: str, *, gpus: str | None = None, permanent: bool = False)
         _wait_for_other(home)
     elif not answer.startswith("ready"):
         raise NoEngine(f"the engine of {home} did not come up: see {home}/engine.log")
+
+
+def own_environment() -> dict[str, str]:
+    """Ours, less what a run is told: an engine that a job starts must not look like a part of that job."""
+    runs = ("JOSTLE_JOB_ID", "JOSTLE_RUN", "JOSTLE_ATTEMPT", "JOSTLE_UNI_ID", "JOSTLE_QUEUE", "JOSTLE_GPUS")
+    return {key: value for key, value in os.environ.items() if key not in runs}
 
 
 def _wait_for_other(home: str, timeout: float = 20.0) -> None:
@@ -176,7 +183,8 @@ def _log(home: str) -> IO[bytes]:
     except OSError as e:
         if e.errno in (errno.ENOSPC, errno.EDQUOT):
             raise DiskFull(f"no space left for {path}: free some and try again") from e
-        raise Forbidden(f"cannot write {path}: {e.strerror}; check that file system, or set JOSTLE_HOME to a directory of yours") from e
+        advice = "check that file system, or set JOSTLE_HOME to a directory of yours"
+        raise Forbidden(f"cannot write {path}: {e.strerror}; {advice}") from e
 
 
 def _private(path: str, flags: int) -> int:

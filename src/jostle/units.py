@@ -106,9 +106,11 @@ def numbers(text: str) -> list[int]:
 
 
 def show_size(mib: float | None) -> str:
-    """`-`, `500 MiB`, `20 GiB`, `1.5 GiB`."""
+    """`-`, `4 KiB`, `500 MiB`, `20 GiB`, `1.5 GiB`."""
     if mib is None:
         return "-"
+    if 0 < mib < 1:
+        return f"{mib * 1024:.0f} KiB"
     if mib < 1024:
         return f"{mib:.0f} MiB"
     return f"{mib / 1024:.1f}".removesuffix(".0") + " GiB"

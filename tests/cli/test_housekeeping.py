@@ -14,6 +14,7 @@ import pytest
 from jostle.cli import completion, doctor
 from jostle.store import salvage
 from jostle.store.reads import Reader
+from jostle.store.store import Store
 
 
 def checks(jostle):
@@ -22,8 +23,8 @@ def checks(jostle):
 
 
 @pytest.fixture(autouse=True)
-def simulated(monkeypatch):
-    monkeypatch.setenv("JOSTLE_GPUS_SPEC", "sim:2x8")
+def simulated(home):
+    (home / "config.yaml").write_text("gpus: sim:2x8\n")
 
 
 def test_a_healthy_home_has_nothing_bad(jostle, store):
@@ -31,6 +32,20 @@ def test_a_healthy_home_has_nothing_bad(jostle, store):
     code, found = checks(jostle)
     assert code == 0 and set(found) == set(doctor.CHECKS)
     assert found["database"]["verdict"] == "ok" and found["gpus"]["found"].startswith("2 GPUs by sim:2x8")
+
+
+def test_errors_in_the_settings_are_one_finding(jostle, home):
+    (home / "config.yaml").write_text("grase: 5\ngpu: sim:2x8\n")
+    code, found = checks(jostle)
+    assert code == 1 and [name for name, check in found.items() if "config.yaml" in check["found"]] == ["settings"]
+    assert found["settings"]["found"].endswith('config.yaml:1: unknown key "grase"; expected grace? (and 1 more)')
+
+
+def test_the_devices_are_those_this_home_used_last(jostle, home, store):
+    (home / "config.yaml").unlink()
+    with store.store.transaction():
+        store.store.put("spec", "sim:3x8")
+    assert checks(jostle)[1]["gpus"]["found"].startswith("3 GPUs by sim:3x8")
 
 
 def damage(home, store):
@@ -50,9 +65,10 @@ def test_a_damaged_database_is_found_and_salvaged(jostle, home, store):
     before = (home / "jostle.db").read_bytes()
     code, found = checks(jostle)
     assert code == 1 and found["database"]["verdict"] == "bad" and "--salvage" in found["database"]["advice"]
+    assert "\n" not in found["database"]["found"]
     code, _out, err = jostle("doctor", "--salvage")
     assert code == 0 and "written to" in err
-    new = next(home.glob("jostle.db.salvaged-*"))
+    new = next(home.glob("salvaged-*.db"))
     assert (home / "jostle.db").read_bytes() == before and new.stat().st_mode & 0o777 == 0o600
     db = sqlite3.connect(new)
     saved = db.execute("SELECT count(*) FROM job").fetchone()[0]
@@ -60,13 +76,31 @@ def test_a_damaged_database_is_found_and_salvaged(jostle, home, store):
     assert 1000 < saved <= 3000 and salvage.complaints(str(new)) == []
 
 
-def test_all_of_a_sound_database_is_salvaged(jostle, home, store):
-    store(rows=50, queue="q")
-    assert jostle("doctor", "--salvage")[0] == 0
-    new = next(home.glob("jostle.db.salvaged-*"))
-    os.rename(new, home / "copy.db")
-    assert sqlite3.connect(home / "copy.db").execute("SELECT count(*) FROM job").fetchone() == (50,)
-    assert len(Reader(str(home)).jobs()) == 50
+def test_the_commands_that_salvage_prints_put_the_new_database_in_place(jostle, home, store, tmp_path):
+    store(rows=50, queue="q")  # the store stays open, so that its journal lies beside it
+    assert (home / "jostle.db-wal").stat().st_size > 0
+    code, _, err = jostle("doctor", "--salvage")
+    commands = [line.strip() for line in err.splitlines() if line.startswith("  ")]
+    assert code == 0 and len(commands) == 3
+    (tmp_path / "jostle").write_text(f'#!/bin/sh\nexec {sys.executable} -m jostle "$@"\n')
+    (tmp_path / "jostle").chmod(0o755)
+    env = {**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}"}
+    done = subprocess.run(["sh", "-ec", "\n".join(commands)], env=env, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    (kept,) = home.glob("damaged-*")
+    assert {"jostle.db", "jostle.db-wal"} <= set(os.listdir(kept))
+    reader = Reader(str(home))
+    assert len(reader.jobs()) == 50
+    reader.db.close()
+    opened = Store(str(home))  # an engine takes it, too
+    opened.close()
+
+
+def test_nothing_salvaged_is_no_new_database(jostle, home):
+    (home / "jostle.db").write_bytes(b"not a database at all" * 500)
+    os.chmod(home / "jostle.db", 0o600)
+    code, _, err = jostle("doctor", "--salvage")
+    assert code == 1 and "nothing can be read" in err and not list(home.glob("salvaged-*"))
 
 
 def test_a_file_that_is_no_database_is_bad_and_no_crash(jostle, home):
@@ -102,6 +136,20 @@ def test_clean_removes_only_what_old_finished_jobs_left(jostle, home, runs):
     assert err.startswith("2 run directories") and len(os.listdir(home / "runs")) == 6
     assert jostle("clean")[0] == 0
     assert sorted(os.listdir(home / "runs")) == sorted(runs[2:])
+
+
+def test_clean_has_the_engine_forget_old_events(jostle, home, runs, store, engine):
+    engine.answers["prune"] = {"events": 2}
+    with store.store.transaction():
+        for age, job in ((40, 1), (40, None), (40, 3), (1, 1)):  # 3 is not finished
+            store.store.event(time.time() - age * 86400, "moved", job=job)
+    assert "2 events would be removed" in jostle("clean", "--dry-run")[2] and not engine.asked("prune")
+    assert "2 events removed" in jostle("clean")[2]
+    assert abs(engine.asked("prune")[0]["before"] - (time.time() - 30 * 86400)) < 60
+
+
+def test_clean_starts_no_engine_for_nothing(jostle, home):
+    assert jostle("clean")[0] == 0 and not (home / "engine.lock").exists()
 
 
 def test_clean_leaves_what_a_process_still_holds(jostle, home, runs):

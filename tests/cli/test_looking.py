@@ -188,10 +188,113 @@ def test_gpus_can_be_excluded_and_included(jostle, engine):
     assert [(r["gpus"], r["on"]) for r in engine.asked("exclude")] == [([1, 3], True), ([1], False)]
 
 
-def test_gpus_without_an_engine_asks_a_probe_of_its_own(jostle, home, monkeypatch):
-    monkeypatch.setenv("JOSTLE_GPUS_SPEC", "sim:2x8")
+def test_gpus_without_an_engine_asks_a_probe_of_its_own(jostle, home):
+    (home / "config.yaml").write_text("gpus: sim:2x8\n")
     told = json.loads(jostle("gpus", "--json")[1])
     assert [gpu["total_mib"] for gpu in told["gpus"]] == [8192, 8192] and told["gpus"][0]["holders"] == []
+
+
+def test_gpus_without_an_engine_looks_at_the_devices_of_last_time_and_promises_nothing(jostle, home, store):
+    with store.store.transaction():
+        store.store.put("spec", "sim:3x8")
+    code, out, err = jostle("gpus")
+    assert code == 0 and out.count("\n") == 4 and "no engine runs" in err
+    assert "TAKEN" not in out and "yes" not in out and "FOR YOU" not in out
+
+
+def test_gpus_of_other_devices_than_the_engines_is_a_look_of_our_own(jostle, engine):
+    engine.answers["gpus"] = {"gpus": [GPU], "spec": "sim:2x24", "age_s": 0.1, "error": ""}
+    assert "Card" in jostle("gpus", "--gpus", "sim:2x24")[1]
+    _, out, err = jostle("gpus", "--gpus", "sim:3x8")
+    assert "Card" not in out and out.count("\n") == 4 and "the engine has other GPUs" in err
+
+
+STALE = "no engine runs: this is how it was when the last one ended; `jostle up` goes on\n"
+
+
+def test_unfinished_jobs_without_an_engine_are_shown_with_a_warning(jostle, store):
+    id = store(state="running")
+    assert jostle("ps")[2] == STALE and jostle("show", id)[2] == STALE
+    assert json.loads(jostle("ps", "--json")[1])["engine"] is False
+
+
+def test_finished_jobs_and_a_running_engine_are_no_reason_to_warn(jostle, store, engine):
+    id = store(state="running")
+    assert jostle("ps")[2] == "" and jostle("show", id)[2] == ""
+    assert json.loads(jostle("ps", "--json")[1])["engine"] is True
+    engine.stop()
+    store.store.db.execute("UPDATE job SET state = 'succeeded', ended_at = 1")
+    assert jostle("ps")[2] == "" and jostle("show", id)[2] == ""
+
+
+def test_why_takes_several_ids(jostle, store, engine):
+    engine.answers["why"] = {"reason": None, "behind": 0}
+    first = store(rows=3, intent="hold")
+    store(state="succeeded", ended_at=time.time())
+    assert jostle("why", "1-2")[1].count("\n") == 2 and jostle("why", "all")[1].count("\n") == 3
+    told = json.loads(jostle("why", "all", "--json")[1])
+    assert [job["id"] for job in told["jobs"]] == [first, first + 1, first + 2]
+    assert json.loads(jostle("why", first, "--json")[1])["id"] == first
+
+
+def test_why_of_more_jobs_than_anyone_reads_is_a_usage_error(jostle, store):
+    store(rows=101)
+    code, _, err = jostle("why", "all")
+    assert code == 2 and "jostle ps" in err
+
+
+def reason(code, **params):
+    return json.dumps({"code": code, "params": params})
+
+
+@pytest.mark.parametrize(
+    ("fields", "english", "chinese"),
+    [
+        ({"state": "cancelled", "reason": reason("cancelled")}, "job 1 (job): it was cancelled.", "任务 1（job）：它已被取消。"),
+        (
+            {"state": "skipped", "reason": reason("after_failed", job=9, state="failed")},
+            "job 1 (job): it was skipped: job 9, which it comes after, ended as failed.",
+            "任务 1（job）：已跳过：它所依赖的任务 9 以 失败 结束。",
+        ),
+        (
+            {"state": "failed", "attempt": 1, "reason": reason("time_limit", limit_s=60)},
+            "job 1 (job) failed: it ran longer than its time limit of 60 s.\n  `jostle logs 1` shows its output",
+            "任务 1（job）已失败：运行时间超过了时限 60 秒。\n  用 `jostle logs 1` 查看输出",
+        ),
+        ({"state": "failed", "exit_code": 3}, "job 1 (job) failed: exit code 3.", "任务 1（job）已失败：退出码 3。"),
+        ({"state": "succeeded"}, "job 1 (job) succeeded.", "任务 1（job）已成功。"),
+        ({"state": "running"}, "job 1 (job) is running.", "任务 1（job）正在运行。"),
+        (
+            {"state": "stopping"},
+            "job 1 (job) is stopping: it is being cancelled; its processes are ending.",
+            "任务 1（job）正在停止：正在取消，等待其进程结束。",
+        ),
+        (
+            {"intent": "hold"},
+            "job 1 (job) is queued: a person holds it back; `jostle unhold` lets it go.",
+            "任务 1（job）正在排队：已被人工暂缓；用 `jostle unhold` 放行。",
+        ),
+    ],
+)
+def test_why_is_one_sentence_that_says_nothing_twice(jostle, store, monkeypatch, fields, english, chinese):
+    store(**{"ended_at": None if fields.get("state") in (None, "running", "stopping") else time.time(), **fields})
+    assert jostle("why", 1)[1] == english + "\n"
+    monkeypatch.setenv("JOSTLE_LANG", "zh")
+    assert jostle("why", 1)[1] == chinese + "\n"
+
+
+@pytest.mark.parametrize(
+    ("fields", "words"),
+    [
+        ({"gpus": [1, 1]}, "1 GPU, the whole card"),
+        ({"gpus": [8, 8]}, "8 GPUs, whole cards"),
+        ({"gpus": [1, 4], "memory_mib": 2048}, "1-4 GPUs with 2 GiB each"),
+        ({"gpus": [1, 1], "memory_mib": 2048, "share": True}, "1 GPU with 2 GiB, shared with other jobs"),
+        ({"gpus": [0, 0]}, "no GPU"),
+    ],
+)
+def test_what_a_job_asks_for_is_counted_rightly(jostle, store, fields, words):
+    assert f"asks for      {words}\n" in jostle("show", store(**fields))[1]
 
 
 @pytest.fixture

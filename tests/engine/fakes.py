@@ -108,6 +108,7 @@ class FakeReservation:
 
 class FakeBackend:
     spare_arrived = None
+    trouble = ""
 
     def __init__(self, disk: Disk, clock: FakeClock) -> None:
         self.disk, self.clock = disk, clock

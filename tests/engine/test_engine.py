@@ -306,3 +306,17 @@ def test_a_crash_at_any_point_loses_doubles_and_overlaps_nothing(tmp_path, point
                 failpoint.arm("")
                 host.store.db.close()
     assert effective >= 3, "the crash point was hardly ever reached"
+
+
+def test_a_lease_directory_that_cannot_be_used_is_told_and_not_hammered(host):
+    host.step()
+    host.backend.conflicts = set(host.disk.uuids())
+    host.backend.trouble = "GPUs cannot be claimed in /there: No space left on device"
+    (id,) = host.submit({})
+    host.step()
+    assert host.engine.hold() == host.backend.trouble
+    host.step(1.0)
+    assert host.why(id) == "on_hold"
+    host.backend.conflicts, host.backend.trouble = set(), ""
+    host.settle()
+    assert host.job(id)["state"] == "succeeded"

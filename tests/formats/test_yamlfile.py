@@ -9,10 +9,8 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jostle.errors import Invalid
 from jostle.formats import yamlfile
 from jostle.formats.nodes import Flaw, Map, Seq, plain_data
-
 
 PIECES = [
     "a",
@@ -234,29 +232,3 @@ def test_a_pipe_of_the_persons_own_is_read():
     threading.Thread(target=lambda: (os.write(write, b"a: 1\n"), os.close(write))).start()
     assert yamlfile.text_of(f"/dev/fd/{read}") == "a: 1\n"
     os.close(read)
-
-
-def test_settings_are_plain_values(tmp_path):
-    path = tmp_path / "config.yaml"
-    path.write_text("gpus: sim:4x24\npolicy: {gpu_left: 1, share: true, idle_for: 2.5}\nnote: '1'\nnone: ~\nlist: [1, x]\n")
-    assert yamlfile.load_mapping(str(path)) == {
-        "gpus": "sim:4x24",
-        "policy": {"gpu_left": 1, "share": True, "idle_for": 2.5},
-        "note": "1",
-        "none": None,
-        "list": [1, "x"],
-    }
-
-
-@pytest.mark.parametrize(("text", "words"), [("- a\n", "a list"), ("a: 1\na: 2\n", "twice"), ("a: [", "not YAML")])
-def test_bad_settings_are_refused_with_file_and_line(tmp_path, text, words):
-    path = tmp_path / "config.yaml"
-    path.write_text(text)
-    with pytest.raises(Invalid, match=rf"config.yaml:\d+: .*{words}"):
-        yamlfile.load_mapping(str(path))
-
-
-def test_an_empty_settings_file_sets_nothing(tmp_path):
-    path = tmp_path / "config.yaml"
-    path.write_text("# nothing yet\n")
-    assert yamlfile.load_mapping(str(path)) == {}

@@ -78,16 +78,19 @@ def spawn_before_commit() -> None:
 def ack_before_commit() -> None:
     """A submit is answered before it is on the disk."""
     from jostle.engine import service
+    from jostle.engine.server import failure
+    from jostle.errors import JostleError
+    from jostle.failpoint import failpoint
 
     def eager(self: Any, writes: list[Any]) -> list[Any]:
         with self.store.transaction():
             for peer, request in writes:
                 try:
                     answer = {"ok": True, **service.WRITES[request["op"]](self, request)}
-                except service.JostleError as e:
-                    answer = service.failure(e.code, str(e))
+                except JostleError as e:
+                    answer = failure(e.code, str(e))
                 self.server.answer(peer, answer)
-            service.failpoint("service.before_commit")
+            failpoint("service.before_commit")
         return []
 
     swap(service.Service, "_serve_writes", eager)
@@ -96,10 +99,10 @@ def ack_before_commit() -> None:
 @bug(ENGINE)
 def once_ignored() -> None:
     """A submit whose answer was lost is taken a second time."""
-    from jostle.engine import service
+    from jostle.store import jobs
 
-    submit = service.jobs.submit
-    swap(service.jobs, "submit", lambda store, request, **more: submit(store, {**request, "once": None}, **more))
+    submit = jobs.submit
+    swap(jobs, "submit", lambda store, request, **more: submit(store, {**request, "once": None}, **more))
 
 
 # --- what a restart does to runs
@@ -157,7 +160,8 @@ def requeue_without_void() -> None:
 @bug(ENGINE)
 def void_is_failure() -> None:
     """A run that never started counts as a failed one."""
-    from jostle.engine.engine import Engine, Exit
+    from jostle.core.model import Exit
+    from jostle.engine.engine import Engine
 
     def wrong(self: Any, run: Any) -> None:
         run.exit = Exit(code=1)
@@ -216,14 +220,13 @@ def leases_die_with_engine() -> None:
     """The engine alone holds the claims, so they end with it and not with the run."""
     from jostle.backends import local
 
-    send = local._send
-    kept = []
+    kept: list[int] = []
 
     def alone(sock: Any, spec: Any, fds: Any) -> None:
         kept.extend(os.dup(fd) for fd in fds)
         send(sock, spec, [])
 
-    swap(local, "_send", alone)
+    send = swap(local, "send_spec", alone)
 
 
 @bug(ENGINE)
@@ -313,7 +316,8 @@ def queue_not_serial() -> None:
 def double_spawn() -> None:
     """Every run is handed to two shims. The claim makes this harmless: it must find nothing."""
     if sys.argv[1:]:
-        from jostle.backends.local import Local, _send
+        from jostle.backends.contact import send_spec
+        from jostle.backends.local import Local
 
         start = Local.start
 
@@ -323,7 +327,7 @@ def double_spawn() -> None:
             if self._pool:
                 spare = self._pool.pop()
                 full = {"dir": self._dir(r.run).path, "boot": self._boot, **spec, "ticks": spare.ticks}
-                _send(spare.sock, full, fds)
+                send_spec(spare.sock, full, fds)
                 self._hang_up(spare)
             for fd in fds:
                 os.close(fd)
@@ -353,7 +357,7 @@ def no_claim() -> None:
 @bug(SHIM)
 def exit_code_always_zero() -> None:
     """The end of a run is inferred, not measured."""
-    from jostle.backends.shim import Run
+    from jostle.backends.commands import Run
 
     record = Run.record
     swap(Run, "record", lambda self: {**record(self), "code": 0, "signal": None})
@@ -370,7 +374,7 @@ def no_subreaper() -> None:
 @bug(SHIM)
 def no_sweep() -> None:
     """What the commands left behind is not ended."""
-    from jostle.backends.shim import Run
+    from jostle.backends.commands import Run
 
     swap(Run, "sweep", lambda self: setattr(self, "empty", True))
 
@@ -393,8 +397,9 @@ def shim_dies_with_nursery() -> None:
 def stop_with_engine() -> None:
     """A shim that does not hear its engine any more stops its run."""
     from jostle.backends import shim
+    from jostle.backends.commands import Run
 
-    step, carry = shim.Run._step, shim.carry
+    step, carry = Run._step, shim.carry
     heard: list[Any] = []
 
     def listening(self: Any, at_most: float = 3600.0) -> None:
@@ -411,7 +416,7 @@ def stop_with_engine() -> None:
         heard.append(sock)
         return carry(spec, leases, sock)
 
-    swap(shim.Run, "_step", listening)
+    swap(Run, "_step", listening)
     swap(shim, "carry", carried)
 
 
@@ -429,7 +434,7 @@ def main() -> int:
         from jostle.backends import nursery
 
         nursery.__file__ = os.path.abspath(__file__)
-        nursery.KEPT = (*nursery.KEPT, "JOSTLE_BUG")
+        swap(nursery, "KEPT", (*nursery.KEPT, "JOSTLE_BUG"))
         ENGINE.get(BUG, lambda: None)()
         return daemon.main(sys.argv[1:])
     from jostle.backends import nursery

@@ -171,6 +171,11 @@ def _as_recorded(case: Case, run: Mapping[str, Any] | None) -> tuple[Any, ...]:
     return ("never recorded",) if run is None else (run["outcome"], run["exit_code"], "shim killed" if _armed(case, run) else "")
 
 
+def _unknown_by_our_hand(case: Case, run: Mapping[str, Any] | None) -> bool:
+    """We killed its shim and the store says that its end is unknown: then the job's own retry rule may try again."""
+    return run is not None and run["outcome"] == "lost" and run["exit_code"] is None and _armed(case, run)
+
+
 def _doubled(case: Case, lives: list[Life], runs: Mapping[tuple[int, int], Mapping[str, Any]]) -> Iterator[Violation]:
     by_run, by_job = defaultdict(list), defaultdict(list)
     for life in lives:
@@ -188,6 +193,7 @@ def _doubled(case: Case, lives: list[Life], runs: Mapping[tuple[int, int], Mappi
             if one.span()[1] > two.start["at"]:
                 yield Violation("doubled", f"job {job}: its runs {one.run} and {two.run} lived at the same time")
         good = [life for life in tries if life.end and life.end["code"] == 0]
+        good = [life for life in good if not _unknown_by_our_hand(case, runs.get(life.run))]
         if len(good) > 1:
             story = [(*life.run, *_as_recorded(case, runs.get(life.run))) for life in tries]
             yield Violation("doubled", f"job {job} succeeded more than once: {story}")

@@ -524,7 +524,7 @@ def plan_of(kills: int, rng: random.Random, only: list[str] | None = None, point
         plan.append("store.mid_migration=kill")
     if names and only is None:
         plan += SLOW
-        plan += ["cancel:store.before_commit=kill@3", "cancel:store.after_commit=kill@2", "cancel:store.after_commit=kill@3"]
+        plan += [f"cancel:store.{when}_commit=kill@{k}" for when in ("before", "after") for k in (2, 3)]
     rest = [n for n in names if n != "store.mid_migration"]
     while rest and len(plan) < kills:
         rng.shuffle(rest)

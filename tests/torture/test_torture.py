@@ -50,8 +50,8 @@ def test_nothing_is_lost_doubled_orphaned_or_misplaced_in_sixty_kills() -> None:
     assert report["violations"] == []
     assert report["kills"] >= 60
     assert report["jobs"] > 40 and report["neighbour_processes"] > 5
-    wanted = {name for name in harness.failpoints() if name not in report["not_reached"]}
-    assert wanted <= set(report["by_phase"])
+    # a busy machine may keep one from being reached in time, but not more
+    assert len(set(harness.failpoints()) - set(report["by_phase"])) <= 1, report["not_reached"]
 
 
 @pytest.mark.parametrize("name", seeded.EACH_COMMIT)

@@ -1,7 +1,7 @@
-"""`jostle clean`: removes what long finished jobs left behind: the run directories in our home, with the logs inside.
+"""`jostle clean`: removes what long finished jobs left behind: run directories with the logs inside, and old events.
 
 Rules: only directories of jobs that the store knows as finished, that no process holds any more. Logs that a person asked to have
-elsewhere are theirs.
+elsewhere are theirs. Events are the engine's to remove; the jobs themselves, and how they ended, are kept.
 """
 
 from __future__ import annotations
@@ -38,8 +38,9 @@ def clean_options(p: Parser) -> None:
 
 def clean(args: Namespace, desk: Desk) -> int:
     runs = os.path.join(desk.home, "runs")
+    before = time.time() - args.older_than
     removed = size = 0
-    for path in old_runs(desk, runs, time.time() - args.older_than):
+    for path in old_runs(desk, runs, before):
         if held(path):
             desk.say(f"{path} is still held by a process: left alone")
             continue
@@ -47,9 +48,21 @@ def clean(args: Namespace, desk: Desk) -> int:
         removed += 1
         if not args.dry_run:
             shutil.rmtree(path, ignore_errors=True)
+    events = desk.reader.events_before(before)
+    if events and not args.dry_run:
+        events = pruned(desk, before)
     verb = "would be removed" if args.dry_run else "removed"
-    desk.say(f"{render.count(removed, 'run directory', 'run directories')}, {units.show_size(size / (1 << 20))}: {verb}")
+    directories = f"{render.count(removed, 'run directory', 'run directories')} ({units.show_size(size / (1 << 20))})"
+    desk.say(f"{directories} and {render.count(events, 'event')} {verb}")
     return 0
+
+
+def pruned(desk: Desk, before: float) -> int:
+    client = desk.client()
+    try:
+        return int(client.call("prune", before=before)["events"])
+    finally:
+        client.close()
 
 
 def old_runs(desk: Desk, runs: str, before: float) -> Iterator[str]:

@@ -42,7 +42,8 @@ def jobs() -> list[dict[str, Any]]:
     def job(name: str, run: str, **more: Any) -> dict[str, Any]:
         return {"name": name, "commands": [run], "workdir": "/", **more}
 
-    serial = [job(f"{q}-seed{n}", f"sleep {s}", queue=q) for q in ("cifar", "svhn") for n, s in ((1, 3), (2, 2.5), (3, 4), (4, 3))]
+    seeds = ((1, 3), (2, 2.5), (3, 4), (4, 3))
+    serial = [job(f"{q}-seed{n}", f"sleep {s}", queue=q) for q in ("cifar", "svhn") for n, s in seeds]
     share = [job(f"probe-{n}", "sleep 4", memory_mib=7000, share=True) for n in (1, 2, 3)]
     big = job("ddp", "sleep 4", gpus=[2, 2], priority=1)
     flaky = job("flaky", FLAKY, retry={"max": 3, "backoff_after": 3, "backoff": 60})

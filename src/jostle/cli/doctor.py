@@ -9,11 +9,12 @@ import os
 import sys
 import time
 from collections.abc import Callable
+from shlex import quote
 from typing import TYPE_CHECKING
 
 from jostle import units
 from jostle.cli import render
-from jostle.errors import JostleError
+from jostle.errors import Damaged, Invalid, JostleError
 
 if TYPE_CHECKING:
     from argparse import Namespace
@@ -107,8 +108,31 @@ def database(desk: Desk) -> Finding:
         return "bad", f"mode {mode:o}", f"chmod 600 {path}"
     found = complaints(path)
     if found:
-        return "bad", found[0], "`jostle doctor --salvage` writes what can be read into a new file"
+        return "bad", " ".join(found[0].split()), "`jostle doctor --salvage` writes what can be read into a new file"
     return "ok", f"sound, {units.show_size(os.path.getsize(path) / (1 << 20))}", ""
+
+
+def settings(desk: Desk) -> Finding:
+    from jostle import config
+
+    if not os.path.exists(config.config_file(desk.home)):
+        return "ok", "no config.yaml: all defaults", ""
+    try:
+        found = config.load(desk.home)
+    except Invalid as e:
+        first, *more = str(e).split("\n")
+        return "bad", first + (f" (and {len(more)} more)" if more else ""), "mend it, then `jostle up`"
+    return "ok", f"config.yaml sets {', '.join(found) or 'nothing'}", ""
+
+
+def devices_of(desk: Desk) -> str:
+    """The devices, even if the settings have errors: those have a line of their own."""
+    from jostle.cli.gpus import spec_of
+
+    try:
+        return spec_of(desk)
+    except Invalid:
+        return str(desk.reader.meta("spec") or "nvml")
 
 
 def engine(desk: Desk) -> Finding:
@@ -128,9 +152,9 @@ def engine(desk: Desk) -> Finding:
 
 
 def gpus(desk: Desk) -> Finding:
-    from jostle.cli.gpus import look, spec_of
+    from jostle.cli.gpus import look
 
-    spec = spec_of(desk)
+    spec = devices_of(desk)
     seen = look(spec, desk.home)
     if seen["error"]:
         return "warn" if not seen["gpus"] else "bad", seen["error"], ""
@@ -141,10 +165,9 @@ def gpus(desk: Desk) -> Finding:
 
 
 def leases(desk: Desk) -> Finding:
-    from jostle.cli.gpus import spec_of
     from jostle.config import lease_dir
 
-    path = lease_dir(desk.home, spec_of(desk))
+    path = lease_dir(desk.home, devices_of(desk))
     s = os.stat(path)
     text = f"{path}, owner uid {s.st_uid}, mode {s.st_mode & 0o7777:o}"
     if not os.access(path, os.W_OK | os.X_OK):
@@ -204,8 +227,8 @@ def clock(desk: Desk) -> Finding:
 
 
 CHECKS: dict[str, Callable[[Desk], Finding]] = {
-    "python": python, "home": home, "disk": disk, "database": database, "engine": engine, "gpus": gpus, "leases": leases,
-    "bash": bash, "pidfd": pidfd, "logout": logout, "clock": clock,
+    "python": python, "home": home, "disk": disk, "settings": settings, "database": database, "engine": engine, "gpus": gpus,
+    "leases": leases, "bash": bash, "pidfd": pidfd, "logout": logout, "clock": clock,
 }  # fmt: skip
 
 
@@ -216,10 +239,24 @@ def salvage(desk: Desk) -> int:
     if not os.path.exists(path):
         desk.say(f"there is no database at {path}")
         return 4
-    to = f"{path}.salvaged-{time.strftime('%Y%m%d-%H%M%S')}"
+    stamp = time.strftime("%Y%m%d-%H%M%S")
+    to = os.path.join(desk.home, f"salvaged-{stamp}.db")
     counts = rescue.salvage(path, to)
     for table, (saved, gaps) in counts.items():
         desk.put(f"{table:<8} {saved:>8} rows" + (f", {render.count(gaps, 'gap')}" if gaps else ""))
-    desk.say(f"written to {to}; the damaged file is as it was. To go on with it: jostle down, keep {path} elsewhere, "
-             f"and move the new file to its place")  # fmt: skip
+    if not any(saved for saved, _ in counts.values()):
+        os.unlink(to)
+        raise Damaged(f"nothing can be read of {path}; it is as it was. Put a copy in its place, if there is one")
+    desk.say(f"written to {to}; the damaged file is as it was. To go on with the new one:")
+    desk.say("\n".join(going_on(path, to, stamp)))
     return 0
+
+
+def going_on(path: str, new: str, stamp: str) -> list[str]:
+    """The damaged file goes together with its journal: what is in that would be played into the new one."""
+    aside = os.path.join(os.path.dirname(path), f"damaged-{stamp}")
+    return [
+        "  jostle down",
+        f"  mkdir {quote(aside)} && mv {quote(path)}* {quote(aside)}",
+        f"  mv {quote(new)} {quote(path)}",
+    ]

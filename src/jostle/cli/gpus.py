@@ -47,7 +47,8 @@ def gpus(args: Namespace, desk: Desk) -> int:
     if not answer["gpus"]:
         desk.say("jostle: no GPU here; try --gpus sim:8x24")
     elif not engine and not args.json:
-        desk.say(f"a single look at {answer['spec']} without an engine: `jostle up` starts one, which says what may be taken")
+        why = "the engine has other GPUs" if desk.engine_runs() else "no engine runs (`jostle up` starts one)"
+        desk.say(f"a single look at {answer['spec']}: {why}, so nobody can say what may be taken")
     return 0
 
 

@@ -102,7 +102,8 @@ def why_lines(job: dict[str, Any], reason: dict[str, Any] | None, behind: int, l
     zh = language == "zh"
     lines = [headline(job, reason, zh)]
     if behind:
-        lines.append(f"  前面还有 {behind:,} 个同类任务" if zh else f"  {render.count(behind, 'job')} like it come{'s' * (behind == 1)} before it")
+        come = render.count(behind, "job like it comes", "jobs like it come")
+        lines.append(f"  前面还有 {behind:,} 个同类任务" if zh else f"  {come} before it")
     for refusal in (reason or {}).get("gpus") or []:
         lines.append(f"  GPU {refusal['index']}{'：' if zh else ': '}{refusal['text']}")
     if job["state"] == "failed" and job["attempt"]:
@@ -131,23 +132,20 @@ def continued(sentence: str) -> str:
 
 
 def facts(job: dict[str, Any], desk: Desk) -> list[str]:
-    low, high = job["gpu_request"]
-    asked = f"{low}" if low == high else f"{low}-{high}"
     state = render.paint(job["state"], render.OF_STATE.get(job["state"], ""), desk.colours)
     now = time.time()
     pairs = [
         ("job", f"{job['id']}  {render.plain(job['name'])}"),
         ("state", state + (f"  {job['reason']['text']}" if job["reason"] else "")),
         ("batch, queue", f"{job['batch']}, {render.plain(job['queue'] or 'none')}"),
-        ("asks for", f"{asked} GPU{'s' * (high != 1)}, {units.show_size(job['memory_mib']) if job['memory_mib'] else 'the whole card'}"
-                     + (" (shared)" if job.get("share") else "") if high else "no GPU"),
+        ("asks for", request(job)),
         ("GPUs", render.gpus(job["gpus"])),
         ("submitted", units.show_instant(job["submitted_at"], now)),
         ("started", units.show_instant(job["started_at"], now)),
         ("ended", units.show_instant(job["ended_at"], now)),
         ("exit code", "-" if job["exit_code"] is None else str(job["exit_code"])),
         ("error", job["error_type"] or "-"),
-        ("tries", f"{job['attempt']} ({job['retries']} failed)"),
+        ("tries", str(job["attempt"] or "-")),
         ("priority", str(job.get("priority", 0))),
         ("time limit", units.show_duration(job.get("time_limit"))),
         ("directory", render.plain(job.get("workdir") or "-")),
@@ -160,6 +158,18 @@ def facts(job: dict[str, Any], desk: Desk) -> list[str]:
         lines.append(f"{'command' if k == 0 else '':<13} {render.plain(first)}")
         lines += [f"{'':<13} {render.plain(line)}" for line in rest]
     return lines
+
+
+def request(job: dict[str, Any]) -> str:
+    """`1 GPU, the whole card`, `2 GPUs with 20 GiB each`, `1-4 GPUs, whole cards`."""
+    low, high = job["gpu_request"]
+    if not high:
+        return "no GPU"
+    cards = f"{low} GPU{'s' * (low != 1)}" if low == high else f"{low}-{high} GPUs"
+    if not job["memory_mib"]:
+        return cards + (", the whole card" if high == 1 else ", whole cards")
+    size = units.show_size(job["memory_mib"]) + (" each" if high > 1 else "")
+    return f"{cards} with {size}" + (", shared with other jobs" if job.get("share") else "")
 
 
 def run_lines(runs: list[dict[str, Any]]) -> list[str]:
@@ -181,7 +191,7 @@ def took(run: dict[str, Any]) -> str:
 def event_lines(events: list[dict[str, Any]]) -> list[str]:
     lines = [""] if events else []
     for event in events[-50:]:
-        told = {key: value for key, value in event["data"].items() if not isinstance(value, dict) and value is not None}
+        told = {key: value for key, value in event["data"].items() if not isinstance(value, dict) and value not in (None, [])}
         said = ", ".join(f"{key} {value}" for key, value in told.items())
         run = f" (run {event['run']})" if event["run"] else ""
         lines.append(render.plain(f"{units.show_instant(event['at'])}  {event['kind']}{run}{': ' + said if said else ''}"))

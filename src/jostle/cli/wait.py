@@ -41,6 +41,8 @@ def wait(args: Namespace, desk: Desk) -> int:
     missing = [id for id in chosen if id not in states]
     if missing:
         raise NotFound(f"there is no job {missing[0]}; `jostle ps --all` lists them")
+    if not chosen and not args.json:
+        desk.say("nothing to wait for: every job has ended")
     open_ids = {id for id, state in states.items() if state not in FINISHED}
     code = 0
     if open_ids:

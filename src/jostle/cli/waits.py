@@ -96,5 +96,7 @@ def reworded(stored: Mapping[str, Any], language: str) -> dict[str, Any]:
 def worded(code: str, params: Mapping[str, Any], language: str) -> dict[str, Any]:
     from jostle.core.reasons import Reason, text
 
-    shown = {**params, "state": STATES.get(params["state"], params["state"])} if language == "zh" and "state" in params else params
+    shown = dict(params)
+    if language == "zh" and "state" in shown:
+        shown["state"] = STATES.get(shown["state"], shown["state"])
     return {"code": code, "text": text(Reason(code=code, params=shown), language), "params": dict(params)}

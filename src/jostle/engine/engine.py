@@ -7,22 +7,21 @@ The end of one run and the start of the next are one commit.
 
 from __future__ import annotations
 
-import json
 import os
 import random
 import secrets
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from jostle import proc
 from jostle.core.decide import decide
-from jostle.core.model import Exit, Gpu, Policy, Retry, Run, RunId, World
+from jostle.core.model import Exit, Gpu, Policy, RunId, World
 from jostle.core.plan import Fail, Finish, Plan, Requeue, Start, Stop
-from jostle.core.reasons import Reason, to_dict
+from jostle.core.reasons import Reason
 from jostle.engine import checks, launch
 from jostle.engine.observe import Observer, promises
+from jostle.engine.open import Open, of_row, retry_of, stored
 from jostle.engine.ports import Backend, Claimed, Probe, Report, Reservation, Timer
 from jostle.errors import DiskFull
 from jostle.failpoint import failpoint
@@ -34,39 +33,6 @@ SWEEP = 5.0  # all open runs are looked at this often, whatever was heard
 SPARES, SPARES_BUSY = 2, 6  # shims kept waiting for a run: at rest, and while runs follow fast on each other
 LAZY = 0.05  # how long news that nobody waits for may wait for company in a commit
 AWAIT_LOOK = 0.01  # how long an end waits for the reading that lets its cards be used again
-
-
-@dataclass(slots=True)
-class Open:
-    """A run that may be alive, and what became known of it since the last commit."""
-
-    id: RunId
-    batch: int
-    uni_id: str
-    state: str
-    boot: str
-    shim: tuple[int | None, int | None]
-    memory_mib: int | None
-    share: bool
-    clock_at: float
-    time_limit: float | None
-    failures: int
-    retry: Retry
-    leases: list[tuple[str, int, int | None, int]]
-    intent: str = "run"
-    exit: Exit | None = None
-    voided: bool = False
-    claimed: bool = False
-    unsupervised: tuple[int, ...] = ()  # its processes, while they live on without a shim
-    kill_at: float | None = None  # stopping without a shim: when we lose patience
-
-    def value(self, peak: int) -> Run:
-        return Run(
-            id=self.id, batch=self.batch, state=self.state, cancel=self.intent in ("cancel", "kill"),
-            kill=self.intent == "kill", uuids=tuple(lease[0] for lease in self.leases), memory_mib=self.memory_mib,
-            share=self.share, started_at=self.clock_at, time_limit=self.time_limit, failures=self.failures, retry=self.retry, peak_mib=peak, uni_id=self.uni_id,
-            ended=self.exit, voided=self.voided,
-        )  # fmt: skip
 
 
 class Engine:
@@ -85,9 +51,10 @@ class Engine:
         self.kept_for: int | None = None
         self.lanes: tuple[Any, ...] = ()
         self.lanes_at = -1
+        self.contexts: dict[int, dict[str, Any]] = {}  # what submits captured, the latest used
         self.last_start: dict[int, float] = {}
         self.turn = 0
-        self.disk_full_until: float | None = None
+        self.stuck: tuple[str, float] | None = None  # why nothing can be started, and until when it is not tried again
         self.disk_pause = 0.0  # s between tries while nothing can be recorded
         self.ending = False  # its jobs are being stopped: no other is started meanwhile
         self.tick_at: float | None = 0.0
@@ -107,7 +74,8 @@ class Engine:
         self.backend, self.probe = backend, probe
         backend.spare_arrived = self.soon
         for row in runs.open_runs(self.store):
-            run = self._opened(row)
+            run = of_row(row)
+            self._adopt(run)
             self.backend.adopt(run.id, *run.shim)
             failpoint("engine.adopting")
         self.backend.open()
@@ -115,16 +83,6 @@ class Engine:
         for id in list(self.open_runs):
             self._poll(id)
         failpoint("engine.recovered")
-
-    def _opened(self, row: dict[str, Any]) -> Open:
-        run = Open(
-            id=(row["job"], row["n"]), batch=row["batch"], uni_id=row["uni_id"], state=row["state"], boot=row["boot"],
-            shim=(row["shim_pid"], row["shim_ticks"]), memory_mib=row["memory_mib"], share=bool(row["share"]),
-            clock_at=row["clock_at"], time_limit=row["time_limit"], failures=row["retries"], retry=retry_of(row["retry"]),
-            leases=[tuple(lease) for lease in row["leases"]], intent=row["intent"],
-        )  # fmt: skip
-        self._adopt(run)
-        return run
 
     def _adopt(self, run: Open) -> None:
         self.open_runs[run.id] = run
@@ -148,7 +106,7 @@ class Engine:
 
     def _poll(self, id: RunId) -> None:
         run = self.open_runs[id]
-        if run.exit is not None or run.voided:
+        if run.over:
             return
         report = self.backend.poll(id)
         if report.kind == "not_started":
@@ -161,7 +119,7 @@ class Engine:
             run.exit = Exit(lost="host_rebooted" if "reboot" in report.why else "exit_unknown")
         else:
             self._living(run, report)
-        if run.exit is not None or run.voided:
+        if run.over:
             self._ended(run)
 
     def _unclaimed(self, run: Open) -> None:
@@ -203,9 +161,10 @@ class Engine:
         waited = bool(self.observer.distrusted) or not self.observer.fresh(now)
         if self.observer.hear(line, now) or waited:
             self.soon()
-        for run, uuid, pid in self.observer.misplaced():
-            if run in self.open_runs:
-                self._once("misplaced", self.open_runs[run], uuid=uuid, pid=pid)
+        for kind, found in (("misplaced", self.observer.misplaced()), ("intruded", self.observer.intruders())):
+            for run, uuid, pid in found:
+                if run in self.open_runs:
+                    self._once(kind, self.open_runs[run], uuid=uuid, pid=pid)
         self._see_who_left()
         waiting, self.after_look = self.after_look, []
         for callback in waiting:
@@ -250,7 +209,7 @@ class Engine:
             self.lanes_at = -1 if self.store.db.in_transaction else self.store.generation
             self._learn_policies()
         live = {id: r for id, r in self.open_runs.items() if id not in without}
-        held = {id: r.leases for id, r in live.items() if r.exit is None and not r.voided}
+        held = {id: r.leases for id, r in live.items() if not r.over}
         return World(
             now=now, uid=self.observer.uid, gpus=gpus, promises=promises(self.observer, claims, held),
             runs=tuple(r.value(self.observer.peaks.get(id, 0)) for id, r in live.items()),
@@ -259,8 +218,8 @@ class Engine:
         )  # fmt: skip
 
     def hold(self) -> str:
-        if self.disk_full_until is not None:
-            return "disk_full"
+        if self.stuck is not None:
+            return self.stuck[0]
         if self.ending:
             return "ending"
         seen = self.observer.snapshot
@@ -278,14 +237,14 @@ class Engine:
     def tick(self) -> None:
         self.tick_at = None
         now = self.clock.now()
-        if self.disk_full_until is not None and now >= self.disk_full_until:
-            self.disk_full_until = None  # this tick's commit tells whether there is room again
+        if self.stuck is not None and now >= self.stuck[1]:
+            self.stuck = None  # this tick tells whether it is over
         wake = jobs.next_wake(self.store)
         if wake is not None and wake <= now and not self._promote(now):
             return
         gpus, claims = self.observer.gpus(now), self.backend.claims()
         # what an end makes ready is seen only when it is recorded: then there is a second decision in the same transaction
-        ended = any(r.exit is not None or r.voided for r in self.open_runs.values())
+        ended = any(r.over for r in self.open_runs.values())
         plan = decide(self.world(now, gpus, claims, ends_only=ended))
         if plan.decisions or any(r.claimed and r.state == "starting" for r in self.open_runs.values()):
             plan = self._commit(plan, now, gpus, claims)
@@ -329,6 +288,8 @@ class Engine:
         self.lanes_at = -1
         for id in ended:
             self._forget(id, now)
+        if ended and self.lanes:
+            self.soon(1.0)  # by then what is still on their cards is seen as left behind, and said so
         self._act(plan, started, now)
         self.committed()
         return plan
@@ -377,6 +338,9 @@ class Engine:
         wants = [(g.uuid, start.memory_mib) for g in cards]
         reservation = self.backend.reserve(id, wants, known, alone=not start.share)
         if reservation is None:
+            if self.backend.trouble:
+                self.stuck = (self.backend.trouble, now + 5.0)
+                return False
             self.soon(random.uniform(0.01, 0.1))  # a neighbour was quicker: the cards are looked at again, not at once
             return True
         failpoint("engine.after_reserve")
@@ -384,17 +348,26 @@ class Engine:
         leases = [(g.uuid, g.index, start.memory_mib, g.used_mib) for g in cards]
         run = Open(
             id=id, batch=job["batch"], uni_id=uni_id, state="starting", boot=self.clock.boot,
-            shim=(reservation.pid, reservation.ticks), memory_mib=start.memory_mib, share=start.share, clock_at=now, time_limit=job["time_limit"], failures=job["retries"],
-            retry=retry_of(job["retry"]), leases=leases,
+            shim=(reservation.pid, reservation.ticks), memory_mib=start.memory_mib, share=start.share, clock_at=now,
+            time_limit=job["time_limit"], failures=job["retries"], retry=retry_of(job["retry"]), leases=leases,
         )  # fmt: skip
         paths = [os.path.join(self.lease_dir, name) for name in reservation.names]
-        spec = launch.spec(self.home, job, id, uni_id, self.clock.boot, cards, gpus, paths, self.settings)
+        spec = launch.spec(
+            self.home, job, self._context(job["context"]), id, uni_id, self.clock.boot, cards, gpus, paths, self.settings
+        )
         started.append((reservation, run, spec))
         runs.begin(
             self.store, id, batch=run.batch, uni_id=uni_id, boot=run.boot, shim=(reservation.pid, reservation.ticks),
             memory_mib=start.memory_mib, share=start.share, log=spec["log"], leases=leases, at=at, now=now,
         )  # fmt: skip
         return True
+
+    def _context(self, id: int) -> dict[str, Any]:
+        if id not in self.contexts:
+            if len(self.contexts) >= 64:
+                self.contexts.clear()
+            self.contexts[id] = runs.context(self.store, id)
+        return self.contexts[id]
 
     def _act(self, plan: Plan, started: list[tuple[Reservation, Open, dict[str, Any]]], now: float) -> None:
         for reservation, run, spec in started:
@@ -437,7 +410,7 @@ class Engine:
         if not self.disk_pause:
             print(f"{e}", file=sys.stderr, flush=True)
         self.disk_pause = min(max(1.0, self.disk_pause * 2), 15.0)
-        self.disk_full_until = now + self.disk_pause
+        self.stuck = ("disk_full", now + self.disk_pause)
         self.soon(self.disk_pause)
 
     def _recorded(self) -> None:
@@ -449,7 +422,7 @@ class Engine:
         starts = sum(isinstance(d, Start) for d in plan.decisions)
         if starts and self.tick_at is None and self.backend.spares:
             self.soon()  # there may be more of them than one look takes
-        for at in (plan.wake_at, jobs.next_wake(self.store), self.disk_full_until):
+        for at in (plan.wake_at, jobs.next_wake(self.store), self.stuck and self.stuck[1]):
             if at is not None and at > now:
                 self.soon(at - now)
         waiting = bool(self.waits) or bool(self.lanes)
@@ -487,15 +460,3 @@ class Engine:
                 self.relook = min(self.relook * 2, 0.1)
                 self.relook_at = now + self.relook
         return self.relook_at
-
-
-def retry_of(text: str | None) -> Retry:
-    return Retry(**json.loads(text)) if text else Retry()
-
-
-def stored(reason: Reason | None) -> dict[str, Any] | None:
-    """As it is kept: code and numbers; the words are found when it is shown."""
-    if reason is None:
-        return None
-    whole = to_dict(reason, "en")
-    return {"code": whole["code"], "params": whole["params"], "text": whole["text"]}

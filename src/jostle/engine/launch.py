@@ -19,9 +19,10 @@ def visible(gpus: Sequence[Gpu], all_gpus: Sequence[Gpu], by_uuid: bool) -> str:
     return ",".join(g.uuid if by_uuid or unsure else str(g.index) for g in gpus)
 
 
-def environment(job: Mapping[str, Any], run: RunId, uni_id: str, cards: str, indices: str) -> dict[str, str]:
-    env: dict[str, str] = dict(json.loads(job["context"])["env"])
-    env["PYTHONUNBUFFERED"] = "1"
+def environment(
+    captured: Mapping[str, str], job: Mapping[str, Any], run: RunId, uni_id: str, cards: str, indices: str
+) -> dict[str, str]:
+    env = {**captured, "PYTHONUNBUFFERED": "1"}
     env.update(json.loads(job["env"]))
     env.update(
         CUDA_VISIBLE_DEVICES=cards,
@@ -41,10 +42,9 @@ def directory(home: str, run: RunId) -> str:
 
 
 def spec(
-    home: str, job: Mapping[str, Any], run: RunId, uni_id: str, boot: str, gpus: Sequence[Gpu], all_gpus: Sequence[Gpu],
-    claims: Sequence[str], settings: Mapping[str, Any],
+    home: str, job: Mapping[str, Any], context: Mapping[str, Any], run: RunId, uni_id: str, boot: str,
+    gpus: Sequence[Gpu], all_gpus: Sequence[Gpu], claims: Sequence[str], settings: Mapping[str, Any],
 ) -> dict[str, Any]:  # fmt: skip
-    context = json.loads(job["context"])
     cards = visible(gpus, all_gpus, settings.get("cuda_ids") == "uuid")
     path = directory(home, run)
     return {
@@ -53,7 +53,7 @@ def spec(
         "boot": boot,
         "dir": path,
         "commands": json.loads(job["commands"]),
-        "env": environment(job, run, uni_id, cards, ",".join(str(g.index) for g in gpus)),
+        "env": environment(context["env"], job, run, uni_id, cards, ",".join(str(g.index) for g in gpus)),
         "workdir": job["workdir"],
         "umask": context["umask"],
         "limits": context["limits"],

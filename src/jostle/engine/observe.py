@@ -11,6 +11,7 @@ from collections import deque
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from jostle.core.ledger import ORDINARY_UID
 from jostle.core.model import Gpu, Holder, Promise, RunId
 
 WINDOW, APART = 3.0, 0.09
@@ -39,6 +40,7 @@ class Observer:
         self.ended: dict[RunId, float] = {}
         self.placed: dict[RunId, frozenset[str]] = {}
         self.given_at: dict[str, float] = {}  # when each card was last given to a run
+        self.company: dict[RunId, frozenset[tuple[str, int]]] = {}  # (uuid, pid) of strangers who were there before it
 
     # --- runs come and go
 
@@ -47,11 +49,14 @@ class Observer:
             self.sessions[sid] = run
         self.marks[uni_id] = run
         self.placed[run] = frozenset(uuids)
+        if self.looked_once:
+            self.company[run] = self._strangers(self.placed[run])
 
     def run_ended(self, run: RunId, now: float) -> None:
         """It is known for a while yet, so that what it left on a card is told from strangers."""
         self.ended[run] = now
         self.placed.pop(run, None)
+        self.company.pop(run, None)
         self.peaks.pop(run, None)
         for old in [r for r, at in self.ended.items() if now - at > 600]:
             del self.ended[old]
@@ -73,13 +78,13 @@ class Observer:
         head = line[:cut].rstrip(b", ") + b"}" if tail and tail == self.tail else line
         try:
             data = json.loads(head)
-            asked = data.get("asked") or 0
-            if head is line:
-                if not isinstance(data["gpus"], list):
-                    raise TypeError
-                self.snapshot = data
-        except (ValueError, KeyError, TypeError, AttributeError):
+        except (ValueError, RecursionError):
+            return False
+        if not shaped(data, whole=head is line):
             return False  # garbage is no reading; silence will be noticed
+        asked = data.get("asked") or 0
+        if head is line:
+            self.snapshot = data
         changed = head is line or bool(self.distrusted)
         self.snapshot.update({k: data.get(k) for k in ("error", "hold", "driver")})
         self.tail = tail
@@ -154,6 +159,28 @@ class Observer:
             mig_slice=bool(g.get("mig_slice")),
         )  # fmt: skip
 
+    @property
+    def looked_once(self) -> bool:
+        return self.read_at > 0
+
+    def _strangers(self, uuids: frozenset[str]) -> frozenset[tuple[str, int]]:
+        return frozenset(
+            (g["uuid"], p["pid"])
+            for g in self.snapshot["gpus"]
+            if g["uuid"] in uuids
+            for p in g["procs"]
+            if p["uid"] is not None and p["uid"] >= ORDINARY_UID and p["uid"] != self.uid
+        )
+
+    def intruders(self) -> list[tuple[RunId, str, int]]:
+        """(run, uuid, pid) of other people's processes that came onto a card after it had been given to a run."""
+        found = []
+        for run, uuids in self.placed.items():
+            there = self._strangers(uuids) if uuids else frozenset()
+            # of a run that an earlier engine started, the first reading says who was there before
+            found += [(run, uuid, pid) for uuid, pid in sorted(there - self.company.setdefault(run, there))]
+        return found
+
     def misplaced(self) -> list[tuple[RunId, str, int]]:
         """(run, uuid, pid) of processes of ours on cards they were not given."""
         found = []
@@ -179,6 +206,32 @@ class Observer:
             if g["uuid"] == uuid:
                 return sum(p["used_mib"] or 0 for p in g["procs"] if self._run_of(p) == run)
         return 0
+
+
+TEXT, NUMBER, MAYBE = (str,), (int,), type(None)
+HEAD: dict[str, tuple[type, ...]] = dict.fromkeys(("error", "hold", "driver"), (str, MAYBE)) | {"asked": (int, MAYBE)}
+CARD: dict[str, tuple[type, ...]] = {
+    "uuid": TEXT, "state": TEXT, "name": (str, MAYBE), "index": NUMBER, "total_mib": NUMBER, "used_mib": NUMBER,
+    "free_mib": NUMBER, "utilization": (int, MAYBE), "procs": (list,),
+}  # fmt: skip
+PROC: dict[str, tuple[type, ...]] = {
+    "pid": NUMBER, "used_mib": (int, MAYBE), "uid": (int, MAYBE), "sid": (int, MAYBE), "user": (str, MAYBE), "name": (str, MAYBE),
+    "mark": (str, MAYBE),
+}  # fmt: skip
+
+
+def shaped(data: Any, *, whole: bool) -> bool:
+    """Whether a line of the probe is a snapshot (`whole`), or the part of one before its GPUs."""
+    if not isinstance(data, dict) or not fits(data, HEAD):
+        return False
+    if not whole:
+        return True
+    cards = data.get("gpus")
+    return isinstance(cards, list) and all(fits(g, CARD) and all(fits(p, PROC) for p in g["procs"]) for g in cards)
+
+
+def fits(value: Any, shape: Mapping[str, tuple[type, ...]]) -> bool:
+    return isinstance(value, dict) and all(isinstance(value.get(key), kinds) for key, kinds in shape.items())
 
 
 def promises(

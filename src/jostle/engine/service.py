@@ -210,7 +210,8 @@ class Service:
             "uptime_s": round(e.clock.now() - self.began, 1),
             "sim_dir": config.sim_dir(e.home) if e.spec.startswith("sim:") else None,
             "counts": self.reader.counts(), "hold": e.hold(), "permanent": self.permanent,
-            "driver": e.observer.snapshot["driver"], "probe": e.probe.trouble or e.observer.snapshot["error"] or "", "seq": self.seq, "kept_for": e.kept_for,
+            "driver": e.observer.snapshot["driver"], "probe": e.probe.trouble or e.observer.snapshot["error"] or "",
+            "seq": self.seq, "kept_for": e.kept_for,
         }  # fmt: skip
 
     def up(self, peer: Peer, request: dict[str, Any]) -> Answer:

@@ -20,6 +20,8 @@ UNFINISHED = "state IN ('queued', 'starting', 'running', 'stopping')"
 
 Row = Mapping[str, Any]
 
+dumped = json.JSONEncoder(check_circular=False).encode
+
 INSERT = """INSERT INTO job (id, batch, context, shape, name, queue, place, sort, priority, gpus_min, gpus_max, memory_mib, share,
     commands, env, workdir, log, time_limit, retry, leftovers, tags, retry_of, begin_at, submitted_at,
     intent, ready, blocked, not_before, ready_at)
@@ -52,13 +54,13 @@ def submit(store: Store, request: Row, *, at: float, now: float, rank: Callable[
         if queue is not None:
             queues.add(queue)
         ready = int(queue is None and not blocked and intent == "run") * (2 if not_before else 1)
-        shape = _shape(store, [batch, job["priority"], low, high, job["memory_mib"], bool(job["share"]), job["time_limit"], []])
+        shape = _shape(store, (batch, job["priority"], low, high, job["memory_mib"], bool(job["share"]), job["time_limit"]))
         place = job.get("place", id)
         rows.append(
             (id, batch, context, shape, job["name"], queue, place, rank() if random_order else place, job["priority"],
-             low, high, job["memory_mib"], int(job["share"]), json.dumps(job["commands"]), json.dumps(job["env"]),
-             job["workdir"], job["log"], job["time_limit"], json.dumps(job["retry"]) if job["retry"] else None,
-             job["leftovers"], json.dumps(job["tags"]), job.get("retry_of"), begin, at,
+             low, high, job["memory_mib"], int(job["share"]), dumped(job["commands"]), dumped(job["env"]),
+             job["workdir"], job["log"], job["time_limit"], dumped(job["retry"]) if job["retry"] else None,
+             job["leftovers"], dumped(job["tags"]), job.get("retry_of"), begin, at,
              intent, ready, blocked, not_before, max(now, not_before))
         )  # fmt: skip
     store.db.executemany(INSERT, rows)
@@ -104,14 +106,14 @@ def _context(store: Store, context: Row) -> int:
     return int(cursor.lastrowid or 0)
 
 
-def _shape(store: Store, parts: Sequence[Any]) -> int:
-    key = json.dumps(parts)
-    id = store.shapes.get(key)
-    if id is None:
+def _shape(store: Store, parts: tuple[Any, ...], avoid: Sequence[str] = ()) -> int:
+    known = (*parts, *avoid)
+    if known not in store.shapes:
+        key = dumped([*parts, list(avoid)])
         row = store.db.execute("SELECT id FROM shape WHERE key = ?", (key,)).fetchone()
         id = row[0] if row else store.db.execute("INSERT INTO shape (key) VALUES (?)", (key,)).lastrowid
-        store.shapes[key] = int(id or 0)
-    return store.shapes[key]
+        store.shapes[known] = int(id or 0)
+    return store.shapes[known]
 
 
 def _needs(store: Store, id: int, first: int, needs: Iterable[Sequence[Any]], deps: list[tuple[int, int, int]]) -> int:
@@ -199,7 +201,8 @@ def after_end(store: Store, id: int, state: str, *, at: float, now: float, **dat
     if queue is not None:
         refresh_queue(store, queue, now)
     settle_dependants(store, id, state, at=at, now=now)
-    if store.db.execute(f"SELECT 1 FROM job INDEXED BY job_unfinished WHERE batch = ? AND {UNFINISHED} LIMIT 1", (batch,)).fetchone() is None:
+    more = f"SELECT 1 FROM job INDEXED BY job_unfinished WHERE batch = ? AND {UNFINISHED} LIMIT 1"
+    if store.db.execute(more, (batch,)).fetchone() is None:
         store.event(at, "batch_ended", batch=batch)
 
 
@@ -241,7 +244,8 @@ def policies(store: Store, batches: Iterable[int]) -> dict[int, dict[str, Any]]:
 
 def unfinished(store: Store, batch: int | None = None) -> list[int]:
     where, args = ("batch = ? AND ", (batch,)) if batch is not None else ("", ())
-    return [r[0] for r in store.db.execute(f"SELECT id FROM job INDEXED BY job_unfinished WHERE {where}{UNFINISHED} ORDER BY id", args)]
+    sql = f"SELECT id FROM job INDEXED BY job_unfinished WHERE {where}{UNFINISHED} ORDER BY id"
+    return [r[0] for r in store.db.execute(sql, args)]
 
 
 def state_of(store: Store, id: int) -> str:
@@ -336,7 +340,7 @@ def reshape(store: Store, id: int) -> None:
     row = store.db.execute(
         "SELECT batch, priority, gpus_min, gpus_max, memory_mib, share, time_limit, avoid FROM job WHERE id = ?", (id,)
     ).fetchone()
-    shape = _shape(store, [*row[:5], bool(row[5]), row[6], json.loads(row[7])])
+    shape = _shape(store, (*row[:5], bool(row[5]), row[6]), json.loads(row[7]))
     store.db.execute("UPDATE job SET shape = ? WHERE id = ?", (shape, id))
 
 

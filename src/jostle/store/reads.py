@@ -112,8 +112,8 @@ class Reader:
 
     def events_before(self, before: float) -> int:
         """How many events `prune` would remove."""
-        sql = f"SELECT count(*) FROM event WHERE at < ? AND (job IS NULL OR job NOT IN (SELECT id FROM job WHERE {UNFINISHED_SQL}))"
-        rows = self._all(sql, (before,))
+        ended = f"(job IS NULL OR job NOT IN (SELECT id FROM job WHERE {UNFINISHED_SQL}))"
+        rows = self._all(f"SELECT count(*) FROM event WHERE at < ? AND {ended}", (before,))
         return rows[0][0] if rows else 0
 
     def batch(self, id: int) -> dict[str, Any] | None:
@@ -143,6 +143,11 @@ class Reader:
     def busy(self) -> bool:
         """Whether any job is unfinished."""
         return bool(self._all(f"SELECT 1 FROM job INDEXED BY job_unfinished WHERE {UNFINISHED_SQL} LIMIT 1"))
+
+    def meta(self, key: str) -> Any:
+        """What the engine keeps under this name; None if nothing."""
+        rows = self._all("SELECT value FROM meta WHERE key = ?", (key,))
+        return json.loads(rows[0][0]) if rows else None
 
     def last_id(self) -> int | None:
         rows = self._all("SELECT max(id) FROM job")

@@ -13,13 +13,19 @@ from jostle.store.store import Store
 Row = Mapping[str, Any]
 
 JOB_FOR_START = """SELECT j.id, j.batch, j.name, j.queue, j.attempt, j.retries, j.commands, j.env, j.workdir, j.log, j.time_limit,
-    j.retry, j.leftovers, c.data AS context FROM job j JOIN context c ON c.id = j.context WHERE j.id = ?"""
+    j.retry, j.leftovers, j.context FROM job j WHERE j.id = ?"""
 
 
 def job_to_start(store: Store, id: int) -> dict[str, Any]:
     cursor = store.db.execute(JOB_FOR_START, (id,))
     names = [d[0] for d in cursor.description]
     return dict(zip(names, cursor.fetchone(), strict=True))
+
+
+def context(store: Store, id: int) -> dict[str, Any]:
+    """What the submit captured: environment, umask, limits."""
+    data: dict[str, Any] = json.loads(store.db.execute("SELECT data FROM context WHERE id = ?", (id,)).fetchone()[0])
+    return data
 
 
 def begin(

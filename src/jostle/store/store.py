@@ -73,7 +73,7 @@ class Store:
         self.next_job: int = (next_id or 0) + 1
         self.next_batch: int = (next_batch or 0) + 1
         self.generation = 0  # grows with each commit: what was read at the same generation still holds
-        self.shapes: dict[str, int] = {}
+        self.shapes: dict[tuple[Any, ...], int] = {}
 
     def _check(self) -> None:
         found = self.db.execute("PRAGMA user_version").fetchone()[0]
@@ -114,7 +114,7 @@ class Store:
         except OSError as e:
             if e.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EIO):
                 raise
-            raise DiskFull(f"{e.strerror} under {self.path}: nothing was recorded; it goes on by itself when that is mended") from e
+            raise DiskFull(f"{e.strerror} under {self.path}: nothing was recorded; it goes on by itself once mended") from e
         failpoint("store.after_commit")
 
     def event(
@@ -151,6 +151,7 @@ def connect(path: str) -> sqlite3.Connection:
         db.execute("PRAGMA journal_mode = WAL")
         db.execute("PRAGMA synchronous = FULL")
         db.execute("PRAGMA wal_autocheckpoint = 8000")  # a backstop: Store.checkpoint works at quieter times
+        db.execute("PRAGMA cache_size = -8000")
         db.execute("PRAGMA foreign_keys = OFF")  # rows are never deleted before their dependants
     except (sqlite3.DatabaseError, UnicodeError) as e:  # a damaged schema may not even be text
         raise translated(e, path) from e

@@ -1,0 +1,70 @@
+"""A run that may be alive, as the engine keeps it between ticks."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Any
+
+from jostle.core.model import Exit, Retry, Run, RunId
+from jostle.core.reasons import Reason, to_dict
+
+
+@dataclass(slots=True)
+class Open:
+    """A run that may be alive, and what became known of it since the last commit."""
+
+    id: RunId
+    batch: int
+    uni_id: str
+    state: str
+    boot: str
+    shim: tuple[int | None, int | None]
+    memory_mib: int | None
+    share: bool
+    clock_at: float
+    time_limit: float | None
+    failures: int
+    retry: Retry
+    leases: list[tuple[str, int, int | None, int]]
+    intent: str = "run"
+    exit: Exit | None = None
+    voided: bool = False
+    claimed: bool = False
+    unsupervised: tuple[int, ...] = ()  # its processes, while they live on without a shim
+    kill_at: float | None = None  # stopping without a shim: when we lose patience
+
+    def value(self, peak: int) -> Run:
+        return Run(
+            id=self.id, batch=self.batch, state=self.state, cancel=self.intent in ("cancel", "kill"),
+            kill=self.intent == "kill", uuids=tuple(lease[0] for lease in self.leases), memory_mib=self.memory_mib,
+            share=self.share, started_at=self.clock_at, time_limit=self.time_limit, failures=self.failures,
+            retry=self.retry, peak_mib=peak, uni_id=self.uni_id,
+            ended=self.exit, voided=self.voided,
+        )  # fmt: skip
+
+    @property
+    def over(self) -> bool:
+        return self.exit is not None or self.voided
+
+
+def of_row(row: dict[str, Any]) -> Open:
+    """From what the store says of an open run."""
+    return Open(
+        id=(row["job"], row["n"]), batch=row["batch"], uni_id=row["uni_id"], state=row["state"], boot=row["boot"],
+        shim=(row["shim_pid"], row["shim_ticks"]), memory_mib=row["memory_mib"], share=bool(row["share"]),
+        clock_at=row["clock_at"], time_limit=row["time_limit"], failures=row["retries"], retry=retry_of(row["retry"]),
+        leases=[tuple(lease) for lease in row["leases"]], intent=row["intent"],
+    )  # fmt: skip
+
+
+def retry_of(text: str | None) -> Retry:
+    return Retry(**json.loads(text)) if text else Retry()
+
+
+def stored(reason: Reason | None) -> dict[str, Any] | None:
+    """As it is kept: code and numbers; the words are found when it is shown."""
+    if reason is None:
+        return None
+    whole = to_dict(reason, "en")
+    return {"code": whole["code"], "params": whole["params"], "text": whole["text"]}

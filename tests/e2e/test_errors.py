@@ -1,0 +1,141 @@
+"""Bad files, bad options, damaged and foreign state: each gives a sentence that helps, the right exit code, and loses nothing."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sqlite3
+
+import pytest
+
+from tests.e2e.instance import Instance
+
+
+def test_a_bad_file_is_refused_whole_with_file_line_and_what_was_expected(instance: Instance) -> None:
+    file = instance.file("jobs:\n  - {name: fine, run: 'true'}\n  - {name: bad, run: 'true', gpus: many}\n  - {rum: x}\n")
+    for verb in ("run", "validate"):
+        code, _, err = instance.run(verb, file)
+        assert code == 6
+        assert f'{file}:3: gpus: "many"' in err and "expected" in err
+        assert f"{file}:4:" in err, "all errors are found at once"
+        assert "Traceback" not in err
+    assert not (instance.home / "jostle.db").exists(), "nothing was started for it"
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "jobs:", "jobs: {}", "- a", "jobs: [{run: 'true', after: nobody}]", "jobs:\n\t- {run: x}", "\xff\xfe", "jobs: [{run: x, gpus: -1}]",
+     "jobs: [{name: a, run: x, after: b}, {name: b, run: x, after: a}]", "jobs: [{run: !!python/object:os.system x}]",
+     "a: &a [*a]", "jobs: [{run: x, memory: .nan}]", "jobs: [{run: x}]\njobs: [{run: y}]"],
+)  # fmt: skip
+def test_no_file_gets_a_traceback(shared: Instance, text: str) -> None:
+    path = shared.work / "odd.yaml"
+    path.write_bytes(text.encode("latin-1"))
+    code, _, err = shared.run("validate", str(path))
+    assert (code, "Traceback" in err) == (6, False), err
+    assert "odd.yaml" in err
+
+
+@pytest.mark.parametrize("spec", ["sim:0x24", "sim:no-such-file.yaml", "quantum", "sim:"])
+def test_gpus_that_make_no_sense_are_told(instance: Instance, spec: str) -> None:
+    code, _, err = instance.run("gpus", "--gpus", spec)
+    assert code != 0
+    assert "Traceback" not in err
+    assert spec.removeprefix("sim:") in err
+
+
+def damage(instance: Instance) -> bytes:
+    path = instance.home / "jostle.db"
+    data = bytearray(path.read_bytes())
+    data[4096 : 4096 + 8192] = b"\0" * 8192
+    path.write_bytes(data)
+    return bytes(data)
+
+
+def test_a_damaged_database_is_refused_kept_and_can_be_salvaged(instance: Instance) -> None:
+    instance.up("sim:1x24")
+    ids = instance.submit(*[{"commands": [f"echo {k}"]} for k in range(50)])
+    instance.end(*ids)
+    instance.ok("down")
+    data = damage(instance)
+    for words in (("up",), ("add", "--", "true")):
+        code, _, err = instance.run(*words)
+        assert code == 1
+        assert "is damaged" in err and "jostle doctor --salvage" in err
+        assert "Traceback" not in err
+    assert (instance.home / "jostle.db").read_bytes() == data, "it was left as it is"
+    code, _, err = instance.run("ps", "--all")
+    assert "Traceback" not in err
+    code, out, err = instance.run("doctor", "--salvage")
+    assert (code, "job" in out) == (0, True), err
+    (saved,) = [name for name in os.listdir(instance.home) if "salvaged" in name]
+    os.replace(instance.home / saved, instance.home / "jostle.db")
+    for rest in ("jostle.db-wal", "jostle.db-shm"):
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(instance.home / rest)
+    instance.up(None)
+
+
+@pytest.mark.parametrize("content", [b"", b"not a database at all", b"SQLite format 3\0" + b"\0" * 2000])
+def test_what_is_no_database_is_never_replaced_by_an_empty_one(instance: Instance, content: bytes) -> None:
+    instance.home.mkdir(mode=0o700)
+    path = instance.home / "jostle.db"
+    path.write_bytes(content)
+    path.chmod(0o600)
+    code, _, err = instance.run("add", "--", "true")
+    assert (code, "damaged" in err) == (1, True), err
+    assert path.read_bytes() == content
+
+
+def test_a_newer_schema_is_refused_and_kept(instance: Instance) -> None:
+    instance.up("sim:1x24")
+    (id,) = instance.submit({})
+    instance.end(id)
+    instance.ok("down")
+    with contextlib.closing(sqlite3.connect(instance.home / "jostle.db")) as db:
+        db.execute("PRAGMA user_version = 999")
+    code, _, err = instance.run("up")
+    assert code == 1
+    assert "newer jostle" in err and "upgrade" in err
+    with contextlib.closing(sqlite3.connect(instance.home / "jostle.db")) as db:
+        assert db.execute("PRAGMA user_version").fetchone() == (999,)
+        assert db.execute("SELECT count(*) FROM job").fetchone() == (1,)
+        db.execute("PRAGMA user_version = 1")
+    instance.up(None)
+    assert instance.states() == {id: "succeeded"}
+
+
+def test_a_database_that_others_can_read_is_refused_with_the_chmod_to_run(instance: Instance) -> None:
+    instance.up("sim:1x24")
+    instance.ok("down")
+    path = instance.home / "jostle.db"
+    path.chmod(0o644)
+    code, _, err = instance.run("up")
+    assert (code, f"chmod 600 {path}" in err) == (5, True)
+    path.chmod(0o600)
+    instance.up(None)
+
+
+def test_a_missing_database_beside_runs_is_not_begun_anew(instance: Instance) -> None:
+    instance.up("sim:1x24")
+    (id,) = instance.submit({})
+    instance.end(id)
+    instance.ok("down")
+    os.rename(instance.home / "jostle.db", instance.root / "kept.db")
+    code, _, err = instance.run("up")
+    assert (code, "missing" in err, "put it back" in err) == (1, True, True)
+    os.rename(instance.root / "kept.db", instance.home / "jostle.db")
+    instance.up(None)
+    assert instance.states() == {id: "succeeded"}
+
+
+def test_a_bad_setting_is_told_with_its_name(instance: Instance) -> None:
+    instance.home.mkdir(mode=0o700)
+    (instance.home / "config.yaml").write_text("policy: {gpu_left: many}\n")
+    code, _, err = instance.run("up", "--gpus", "sim:1x24")
+    assert code != 0
+    assert "gpu_left" in err and "Traceback" not in err
+    (instance.home / "config.yaml").write_text("policy: [\n")
+    code, _, err = instance.run("up", "--gpus", "sim:1x24")
+    assert code != 0
+    assert "config.yaml" in err and "Traceback" not in err

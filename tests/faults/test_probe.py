@@ -1,0 +1,297 @@
+"""A probe that hangs, crashes, babbles or finds no driver, and GPUs that are lost, change places or are split (F33-F39, F43)."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, example, given, settings
+from hypothesis import strategies as st
+
+from jostle import proc
+from jostle.engine.loop import Loop
+from jostle.engine.observe import Observer
+from jostle.engine.probing import SILENT_AFTER, ProbeProcess
+from tests.e2e.instance import Instance, alive, until
+
+WAITING = "echo $$ > {0}; until [ -e {0}.go ]; do sleep 0.02; done; exit {1}"
+CARDS = "gpus: {count: 2, total: 24GiB}\n"
+CARD = {"index": 0, "uuid": "GPU-0", "name": "x", "state": "ok", "error": "", "total_mib": 1000, "used_mib": 0, "free_mib": 1000,
+        "utilization": 0, "procs": []}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def jostle(shared: Instance) -> Iterator[Instance]:
+    """An engine whose world the tests rewrite, each beginning with two good cards."""
+    shared.up(shared.scenario(CARDS))
+    yield shared
+
+
+@pytest.fixture
+def world(jostle: Instance) -> Iterator[Callable[[str], None]]:
+    yield lambda text: void(jostle.scenario(CARDS + text))
+    jostle.scenario(CARDS)
+
+
+def void(_: object) -> None: ...
+
+
+def cards(instance: Instance) -> dict[str, str]:
+    return {g["uuid"]: g["state"] for g in instance.call("gpus")["gpus"]}
+
+
+def probe_of(instance: Instance) -> int:
+    return next(p for p in proc.tree(instance.engine) if b"jostle.probes" in Path(f"/proc/{p}/cmdline").read_bytes())
+
+
+def test_one_broken_card_never_stops_the_others(jostle: Instance, world: Callable[[str], None]) -> None:
+    for state in ("lost", "unreadable"):
+        world(f"faults: [{{gpu: 0, state: {state}}}]")
+        until(lambda state=state: cards(jostle).get("GPU-sim-0000") == state)
+        one, both = jostle.submit({"commands": ["echo $CUDA_VISIBLE_DEVICES"]}, {"gpus": [2, 2]})
+        assert jostle.end(one) == ["succeeded"]
+        assert jostle.job(one)["gpu_uuids"] == ["GPU-sim-0001"]
+        assert jostle.output(one) == ("GPU-sim-0001\n" if state == "lost" else "1\n"), "an index could mean another card"
+        assert {g["code"] for g in jostle.reason(both, "gpus")["gpus"]} == {state}
+        world("")
+        assert jostle.end(both) == ["succeeded"]
+
+
+def test_a_driver_mismatch_holds_starts_fails_nobody_and_burns_no_tries(jostle: Instance, world: Callable[[str], None]) -> None:
+    (running,) = jostle.submit({"commands": [WAITING.format("mismatch", 0)]})
+    pid = jostle.pid_in("mismatch")
+    world("mismatch: [{from: 0}]")
+    until(lambda: jostle.call("gpus") and jostle.call("hello")["hold"] == "driver_mismatch")
+    waits, cpu = jostle.submit({"retry": {"max": 3, "backoff_after": 3, "backoff": 1}}, {"gpus": [0, 0]})
+    assert "driver" in jostle.reason(waits, "on_hold")["text"]
+    assert jostle.end(cpu) == ["succeeded"]
+    assert alive(pid)
+    world("")
+    assert jostle.end(waits) == ["succeeded"]
+    (jostle.work / "mismatch.go").touch()
+    assert jostle.end(running) == ["succeeded"]
+    assert (jostle.job(waits)["attempt"], jostle.job(waits)["retries"]) == (1, 0)
+
+
+def test_leases_are_by_uuid_when_cards_change_places_or_disappear(jostle: Instance, world: Callable[[str], None]) -> None:
+    (first,) = jostle.submit({"commands": [WAITING.format("places", 0)]})
+    pid = jostle.pid_in("places")
+    (uuid,) = jostle.reach(first, "running")["gpu_uuids"]
+    other = {"GPU-sim-0000": "GPU-sim-0001", "GPU-sim-0001": "GPU-sim-0000"}[uuid]
+    world(f"reorder: [{{gpu: {int(uuid[-1])}}}]")
+    until(lambda: [g["uuid"] for g in jostle.call("gpus")["gpus"]] == [other, uuid])
+    (second,) = jostle.submit({"commands": ["echo $CUDA_VISIBLE_DEVICES"]})
+    assert jostle.end(second) == ["succeeded"]
+    assert (jostle.job(second)["gpu_uuids"], jostle.output(second)) == ([other], "0\n"), "the index of now"
+    world(f"missing: [{{gpu: {int(uuid[-1])}}}]")
+    until(lambda: list(cards(jostle)) == [other])
+    assert (alive(pid), jostle.states([first])[first]) == (True, "running")
+    (third,) = jostle.submit({})
+    assert jostle.end(third) == ["succeeded"]
+    assert jostle.job(third)["gpu_uuids"] == [other]
+    (jostle.work / "places.go").touch()
+    assert jostle.end(first) == ["succeeded"]
+
+
+def test_a_card_that_is_split_between_readings_is_offered_in_parts_and_whole_again_later(
+    jostle: Instance, world: Callable[[str], None]
+) -> None:
+    world("mig: [{gpu: 0, slices: 2}, {gpu: 1, slices: 1}]")
+    until(lambda: set(cards(jostle).values()) == {"mig", "ok"})
+    ids = jostle.submit(*[{"memory_mib": 8000}] * 3)
+    assert set(jostle.end(*ids)) == {"succeeded"}
+    assert all(uuid.startswith("MIG-") for id in ids for uuid in jostle.job(id)["gpu_uuids"])
+    world("")
+    until(lambda: set(cards(jostle).values()) == {"ok"})
+    (whole,) = jostle.submit({"memory_mib": 20_000})
+    assert jostle.end(whole) == ["succeeded"]
+
+
+def test_while_the_probe_hangs_nothing_is_free_and_everything_else_goes_on(jostle: Instance, world: Callable[[str], None]) -> None:
+    (running,) = jostle.submit({"commands": [WAITING.format("hang", 0)]})
+    jostle.pid_in("hang")
+    old = probe_of(jostle)
+    world("hang: [{from: 0}]")
+    began = time.monotonic()
+    answer = until(lambda: next(iter([a for a in [jostle.call("gpus")] if a["error"]]), None), "the silence is told")
+    assert {g["state"] for g in answer["gpus"]} == {"unknown"}
+    assert time.monotonic() - began < 12
+    waits, cpu = jostle.submit({}, {"gpus": [0, 0]})
+    assert jostle.end(cpu) == ["succeeded"]
+    assert jostle.reason(waits, "gpus_unknown")
+    (jostle.work / "hang.go").touch()
+    assert jostle.end(running) == ["succeeded"], "a run may end while we are blind"
+    assert jostle.states([waits])[waits] == "queued"
+    world("")
+    os.kill(old, signal.SIGKILL)  # a crash inside the driver; the next probe finds it mended
+    assert jostle.end(waits) == ["succeeded"]
+    assert probe_of(jostle) != old
+
+
+def test_without_a_driver_gpu_jobs_wait_with_a_reason_that_names_it_and_others_run(instance: Instance) -> None:
+    instance.up("nvml", env={"LD_LIBRARY_PATH": "/nonexistent"})
+    gpu, cpu = instance.submit({}, {"gpus": [0, 0]})
+    assert instance.end(cpu) == ["succeeded"]
+    reason = instance.reason(gpu, "gpus_unknown")
+    assert "NVML" in reason["text"] or "NVML" in instance.call("gpus")["error"]
+    code, _, err = instance.run("gpus")
+    assert (code, "NVML" in err) == (1, True)
+    assert instance.states([gpu]) == {gpu: "queued"}
+
+
+# --- the process itself, with time as a number
+
+
+class Silent:
+    """A probe that never answers, and what the engine hears of it."""
+
+    def __init__(self, spec: str = "sim:1x24", env: dict[str, str] | None = None) -> None:
+        self.loop = Loop()
+        self.lines: list[bytes] = []
+        self.probe = ProbeProcess(self.loop, spec, {**os.environ, **(env or {})}, self.lines.append)
+
+    def close(self) -> None:
+        self.probe.close()
+        self.loop.close()
+
+
+@pytest.fixture
+def silent(tmp_path: Any) -> Iterator[Silent]:
+    scenario = tmp_path / "hang.yaml"
+    scenario.write_text(CARDS + "hang: [{from: 0}]\n")
+    silent = Silent(f"sim:{scenario}", {"JOSTLE_SIM_DIR": str(tmp_path / "sim"), "JOSTLE_LEASE_DIR": str(tmp_path)})
+    yield silent
+    silent.close()
+
+
+def test_a_silent_probe_is_killed_and_replaced_with_growing_pauses(silent: Silent) -> None:
+    probe, now, opened = silent.probe, 1000.0, []
+    probe.open(now)
+    for _ in range(5):
+        child = probe.child
+        assert child is not None
+        opened.append(now)
+        now += SILENT_AFTER + 1
+        probe.tick(now)
+        assert (probe.child, "has not answered" in probe.trouble) == (None, True)
+        assert child.wait(10) == -signal.SIGKILL
+        while probe.child is None:
+            now += 0.5
+            probe.tick(now)
+    pauses = [b - a - SILENT_AFTER - 1 for a, b in zip(opened, opened[1:], strict=False)]
+    assert pauses == sorted(pauses) and pauses[-1] >= 4 * pauses[0], pauses
+    assert silent.lines == []
+
+
+def test_a_probe_that_cannot_be_killed_is_abandoned_and_has_no_second_beside_it(silent: Silent) -> None:
+    probe, now = silent.probe, 1000.0
+    probe.open(now)
+    probe.tick(now + SILENT_AFTER + 1)
+
+    class Stuck:
+        """In the kernel for ever: it takes the signal, and stays."""
+
+        def poll(self) -> None: ...
+        def wait(self, timeout: float) -> int:
+            return 0
+
+    assert probe.stuck is not None
+    probe.stuck.wait(10)
+    probe.stuck = Stuck()  # type: ignore[assignment]
+    began = time.monotonic()
+    for step in range(200):
+        probe.tick(now + 60 + step)
+        assert probe.child is None, "one stuck child at the most"
+    assert time.monotonic() - began < 1, "nobody waits for it"
+    probe.stuck = None
+    probe.tick(now + 600)
+    assert probe.child is not None
+
+
+def test_a_probe_that_ends_at_once_is_not_started_over_and_over(tmp_path: Any) -> None:
+    broken = Silent("no such spec")
+    probe, starts, now = broken.probe, 0, 1000.0
+    try:
+        probe.open(now)
+        for _ in range(60):
+            if probe.child is not None:
+                starts += 1
+                probe.child.wait(20)
+                broken.loop.wait(5)
+            now += 1
+            probe.tick(now)
+    finally:
+        broken.close()
+    assert 3 <= starts <= 8, "a minute of a probe that cannot live"
+
+
+# --- what it may say
+
+
+def observer() -> Observer:
+    made = Observer(1000)
+    assert made.hear(json.dumps({"asked": None, "error": None, "hold": None, "driver": "1", "gpus": [CARD]}).encode(), 100.0)
+    return made
+
+
+JUNK = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from([*CARD, "pid", "uid", "sid", "mark", "asked"]), inner),
+    max_leaves=8,
+)
+SPOILT = st.dictionaries(st.sampled_from(sorted(CARD)), JUNK, min_size=1, max_size=3)
+PROCESS = {"pid": 1, "used_mib": 5, "uid": 1, "sid": 1, "user": "u", "name": "n", "mark": None}
+
+
+@settings(max_examples=300, derandomize=True, deadline=None, suppress_health_check=list(HealthCheck))
+@given(line=st.binary(max_size=200) | JUNK.map(lambda v: json.dumps(v).encode()))
+@example(line=b"")
+@example(line=b'{"gpus": [{}]}')
+@example(line=b'{"gpus": [null]}\r')
+@example(line=b'{"asked": "x", "gpus": []}')
+@example(line=b"[" * 100_000)
+@example(line=b"\xff" * 10)
+@example(line="显卡已丢失".encode())
+@example(line=b'{"gpus": "' + b"x" * (10 << 20) + b'"}')
+def test_garbage_from_the_probe_is_no_reading_and_no_crash(line: bytes) -> None:
+    seen = observer()
+    told = seen.hear(line, 200.0)
+    cards_now = seen.gpus(200.0)
+    if not told:
+        assert all(g.state == "unknown" for g in cards_now) or seen.read_at == 200.0
+    seen.misplaced()
+    seen.intruders()
+
+
+@settings(max_examples=300, derandomize=True, deadline=None, suppress_health_check=list(HealthCheck))
+@given(spoilt=SPOILT, head=st.dictionaries(st.sampled_from(["asked", "error", "hold", "driver"]), JUNK, max_size=2), whose=JUNK)
+def test_a_reading_with_wrong_parts_is_taken_whole_or_not_at_all(spoilt: dict[str, Any], head: dict[str, Any], whose: Any) -> None:
+    seen = observer()
+    procs = [{**PROCESS, "used_mib": whose}]
+    data = {"asked": None, "error": None, "hold": None, "driver": None, **head, "gpus": [{**CARD, "procs": procs, **spoilt}]}
+    seen.hear(json.dumps(data).encode(), 200.0)
+    found = seen.gpus(200.0)
+    assert len(found) == 1
+    seen.used_mib(), seen.misplaced(), seen.used_by_session("GPU-0")
+
+
+def test_a_line_that_comes_in_pieces_or_with_others_is_read_whole(tmp_path: Any) -> None:
+    heard = Silent("sim:1x24", {"JOSTLE_SIM_DIR": str(tmp_path / "sim"), "JOSTLE_LEASE_DIR": str(tmp_path)})
+    try:
+        heard.probe.open(0.0)
+        for n in range(20):
+            heard.probe.look(float(n))
+        deadline = time.monotonic() + 20
+        answered: list[int] = []
+        while 20 not in answered and time.monotonic() < deadline:
+            heard.loop.wait(0.5)
+            answered = [json.loads(line)["asked"] for line in heard.lines]
+        assert answered[-1] == 20
+    finally:
+        heard.close()

@@ -1,0 +1,90 @@
+"""Wishes that come at the worst moment, and jobs that write without end (F45, F47)."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from tests.e2e.instance import FINAL, Instance, alive, until
+
+PLACES = {
+    "around the record of a start": "engine.reserved=sleep:0.02,engine.before_spawn=sleep:0.02",
+    "around the claim of a run": "shim.before_claim=sleep:0.02,shim.after_claim=sleep:0.02",
+}
+
+
+@pytest.fixture(params=PLACES)
+def slowed(request: pytest.FixtureRequest, instance: Instance) -> Iterator[Instance]:
+    instance.up("sim:4x24", env={"JOSTLE_FAILPOINTS": PLACES[request.param]})
+    yield instance
+
+
+def test_a_cancel_that_races_with_start_end_or_retry_gives_one_end_and_no_later_start(slowed: Instance) -> None:
+    """Each job says when it starts; a cancel that was answered comes before no start."""
+    script = 'date +%s.%N > "began-$JOSTLE_JOB_ID-$JOSTLE_ATTEMPT"; sleep 0.02; exit $((JOSTLE_JOB_ID % 2))'
+    retry = {"max": 2, "backoff_after": 1, "backoff": 0.01}
+    answered: dict[int, float] = {}
+    ids: list[int] = []
+    for k in range(10):
+        (id,) = slowed.submit({"commands": [script], "retry": retry})
+        ids.append(id)
+        until(lambda end=time.monotonic() + 0.01 * k: time.monotonic() >= end)
+        answer = slowed.call("intent", ids=[id], do="cancel", now=bool(k % 3))
+        if answer["done"]:
+            answered[id] = time.time()
+    slowed.end(*ids)
+    rows = slowed.jobs()
+    for id in ids:
+        ends = [e["kind"] for kind in FINAL for e in slowed.events(kind, id)]
+        assert ends == [rows[id]["state"]], "exactly one end"
+        for name in os.listdir(slowed.work):
+            if name.startswith(f"began-{id}-") and id in answered:
+                began = float((slowed.work / name).read_text() or 0)
+                # one that had been handed to its shim may begin and is then stopped; a new try never begins
+                assert began < answered[id] + 0.5
+        if id in answered:
+            assert rows[id]["state"] == "cancelled" or rows[id]["exit_code"] == 0
+    assert any(rows[id]["state"] == "cancelled" for id in ids)
+
+
+def test_a_cancel_of_a_queued_job_that_was_answered_means_that_it_never_runs(instance: Instance) -> None:
+    instance.up("sim:1x24")
+    for _ in range(6):
+        ids = instance.submit(*[{"commands": ['touch "ran-$JOSTLE_JOB_ID"'], "queue": "q"}] * 4)
+        instance.call("intent", ids=ids[1:], do="cancel")
+        states = dict(zip(ids, instance.end(*ids), strict=True))
+        for id, state in states.items():
+            assert (instance.work / f"ran-{id}").exists() or state == "cancelled"
+            if instance.job(id)["attempt"] == 0:
+                assert not (instance.work / f"ran-{id}").exists()
+
+
+def rss_mib(pid: int) -> float:
+    with open(f"/proc/{pid}/statm") as f:
+        return int(f.read().split()[1]) * os.sysconf("SC_PAGE_SIZE") / (1 << 20)
+
+
+def test_a_flood_of_output_is_capped_and_costs_neither_the_engine_nor_others_anything(instance: Instance) -> None:
+    instance.home.mkdir(mode=0o700)
+    (instance.home / "config.yaml").write_text("log_cap_mib: 1\n")
+    instance.up("sim:2x24")
+    engine = instance.engine
+    before = rss_mib(engine)
+    flood, line, other = instance.submit(
+        {"commands": ["echo first; yes 'the same again' | head -c 30000000; sleep 2.3; echo last"], "name": "lines"},
+        {"commands": ["head -c 30000000 /dev/zero; head -c 100 /dev/urandom"], "name": "one line of NULs, and bytes that are no text"},
+        {"gpus": [0, 0]},
+    )
+    assert instance.end(other) == ["succeeded"]
+    assert instance.end(flood, line) == ["succeeded", "succeeded"]
+    log = instance.home / "runs" / f"{flood}.1" / "log"
+    assert log.stat().st_blocks * 512 < 2 << 20, "most of it was dropped"
+    text = log.read_bytes()
+    assert text.startswith(b"first\n") and text.endswith(b"last\n")
+    assert b"[jostle: the middle of this log was dropped" in text
+    assert rss_mib(engine) - before < 50
+    assert len(instance.ok("logs", str(flood), "-n", "3").splitlines()) == 3
+    assert alive(engine)
