@@ -77,6 +77,8 @@ def report(lab: Lab, rows: list[Row], before: str) -> None:
         print(f"  {kind.name}: {kind.note}")
     for note in [*lab.notes, *(f"! {fault}" for fault in lab.faults)]:
         print(f"  {note}")
+    if os.getloadavg()[0] > (os.cpu_count() or 1):
+        print("  the machine was busy with other things: repeat before you believe a narrow miss")
     judged = [row.met for row in rows if row.met is not None]
     print(f"\ngoals: {sum(judged)} of {len(judged)} met")
 

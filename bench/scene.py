@@ -20,6 +20,7 @@ import time
 from collections.abc import Callable, Iterator
 
 MARK = "JOSTLE_BENCH_SCENE"
+PLACE = "/var/tmp"  # on a disk, as homes are, where /tmp may be memory; and less is made and deleted there by others
 _PR_SET_CHILD_SUBREAPER = 36
 _SCRUBBED = ("JOSTLE_", "CUDA_VISIBLE", "TMUX", "TS_")
 
@@ -33,7 +34,7 @@ class TooSlow(Exception):
 
 class Scene:
     def __init__(self, name: str) -> None:
-        self.dir = tempfile.mkdtemp(prefix=f"jb-{name[:6]}-")
+        self.dir = tempfile.mkdtemp(prefix=f"jb-{name[:6]}-", dir=os.environ.get("TMPDIR") or PLACE)
         self.mark = secrets.token_hex(16)
         self.env = {k: v for k, v in os.environ.items() if not k.startswith(_SCRUBBED)}
         self.env[MARK] = self.mark

@@ -15,7 +15,7 @@ from jostle.core.fit import CHOICES
 from jostle.core.model import Policy
 from jostle.core.reasons import REFUSALS, TEXTS
 from jostle.engine import checks
-from jostle.formats import jobfile, yamlfile
+from jostle.formats import configfile, jobfile
 from jostle.formats.fields import FIELDS
 from jostle.formats.policyfile import RULES
 from jostle.probes import scenario_file
@@ -108,7 +108,14 @@ def test_each_key_of_the_config_is_documented():
     read = set(re.findall(r'(?:settings|config\.load\([\w.]+\))\.get\("(\w+)"', code()))
     assert read, "the pattern finds the keys no more"
     told = section("docs/settings.md", "config.yaml")
-    assert {key for key in read if f"| `{key}` |" not in told} == set()
+    assert read <= {*configfile.KEYS, "policy"}, "the engine reads what nobody may set"
+    assert {key for key in [*configfile.KEYS, "policy"] if f"| `{key}` |" not in told} == set()
+
+
+def test_both_pages_tell_what_a_plain_number_of_memory_is():
+    for page in ("docs/jobfile.md", "docs/simulator.md"):
+        (told,) = re.findall(r"^> \*\*A plain number of memory is .*", text(page), re.MULTILINE)
+        assert "MiB" in told and "GB" in told
 
 
 def test_each_variable_of_the_environment_is_documented():
@@ -184,8 +191,17 @@ def test_the_config_shown_is_good(tmp_path):
     for block in shown:
         path = tmp_path / "config.yaml"
         path.write_text(block, "utf-8")
-        values = yamlfile.load_mapping(str(path))
+        values = configfile.load(str(path))
         assert isinstance(checks.policy(values["policy"]), Policy)
+
+
+def test_a_wrong_config_gives_the_errors_that_are_shown(tmp_path, monkeypatch):
+    (expected,) = blocks("docs/settings.md", "text")
+    (tmp_path / "config.yaml").write_text("grase: 5\npolicy:\n  min_free: lots\n", "utf-8")
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(errors.Invalid) as raised:
+        configfile.load("config.yaml")
+    assert str(raised.value) == expected.rstrip("\n")
 
 
 def test_the_scenarios_shown_are_good():

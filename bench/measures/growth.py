@@ -10,6 +10,7 @@ import os
 import sqlite3
 import time
 from collections import defaultdict
+from collections.abc import Callable
 from statistics import median
 
 from figures import Row, Series, above, below, hold_against
@@ -20,29 +21,40 @@ from scene import command, cpu_seconds, until
 from tasks import Sheet, Task, rate
 
 GROUP = "growth with the length of the queue (floor: jostle itself with 1,000)"
-APART = "growth with batches (floor: the same 1,000 in one batch)"
 PAST = "growth with finished jobs (floor: jostle itself without any)"
 FIRST = 400  # completions looked at
 Found = dict[str, float]
+Way = Callable[[Jostle, list[Task]], None]
 
 UNITS = {"jobs/s": "jobs/s", "engine per job": "ms CPU", "while waiting": "% of a core", "one more": "ms"}
 
 
 def measure(lab: Lab) -> list[Row]:
     sizes = (1_000, 10_000, 20_000) if lab.quick else (1_000, 10_000, 100_000)
+    ways: dict[str, Way] = {f"{size:,}": lambda p, tasks: p.submit(tasks) for size in sizes}
+    ways |= {"added": lambda p, tasks: p.add(tasks), "batches": one_by_one}
     series: dict[str, Series] = defaultdict(Series)
     for kind in lab.named("jostle"):
         for rep in range(lab.reps):
-            turn = f"{rep + 1}/{lab.reps}"
-            for size in sizes:
-                found = lab.attempt(
-                    f"growth, {size:,} queued, {turn}", kind, 8, True, lambda p, n=size: with_queue(p, n, n)
-                )
-                note(series, found, f"{size:,}", rep)
-            found = lab.attempt(f"growth, 1,000 batches, {turn}", kind, 8, True, lambda p: with_queue(p, 1_000, 1))
-            note(series, found, "apart", rep)
+            for who, way in ways.items():
+                size = int(who.replace(",", "")) if who[0].isdigit() else 1_000
+                what = f"growth, {who} queued, {rep + 1}/{lab.reps}"
+                found = lab.attempt(what, kind, 8, True, lambda p, way=way, size=size: with_queue(p, size, way))
+                note(series, found, who, rep)
     rows = [row for size in sizes[1:] for row in judged(series, GROUP, f"{size:,} queued", f"{size:,}", "1,000")]
-    return rows + judged(series, APART, "1,000 added one by one", "apart", "1,000") + history(lab)
+    rows += judged(series, GROUP, "1,000 added one by one", "added", "1,000")
+    rows += [goalless(row) for row in judged(series, GROUP, "1,000 batches of one", "batches", "1,000")]
+    return rows + history(lab)
+
+
+def one_by_one(peer: Jostle, tasks: list[Task]) -> None:
+    for task in tasks:
+        peer.submit([task])
+
+
+def goalless(row: Row) -> Row:
+    row.goal, row.met = "", None
+    return row
 
 
 def note(series: dict[str, Series], found: Found | None, who: str, rep: int) -> None:
@@ -50,10 +62,10 @@ def note(series: dict[str, Series], found: Found | None, who: str, rep: int) -> 
         series[figure].add(who, rep, value)
 
 
-def with_queue(peer: Peer, size: int, at_once: int) -> Found:
+def with_queue(peer: Peer, size: int, way: Way) -> Found:
     assert isinstance(peer, Jostle)
     sheet = Sheet(peer.scene.path("sheet"))
-    fill(peer, sheet.tasks(size), at_once)
+    way(peer, sheet.tasks(size))
     waiting = share_of_core(peer.pid, 4.0)
     one = median(one_more(peer, sheet) for _ in range(7))
     return {**released(peer, sheet), "while waiting": waiting, "one more": one * 1e3}
@@ -61,14 +73,8 @@ def with_queue(peer: Peer, size: int, at_once: int) -> Found:
 
 def one_more(peer: Jostle, sheet: Sheet) -> float:
     began = time.perf_counter()
-    peer.submit([Task(number=0, out=sheet.path)])
+    peer.add([Task(number=0, out=sheet.path)])
     return time.perf_counter() - began
-
-
-def fill(peer: Jostle, tasks: list[Task], at_once: int) -> None:
-    """In batches of so many: what is handed in together is one batch."""
-    for start in range(0, len(tasks), at_once):
-        peer.submit(tasks[start : start + at_once])
 
 
 def share_of_core(pid: int, seconds: float) -> float:

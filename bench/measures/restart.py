@@ -6,7 +6,6 @@ import time
 
 from figures import Row, Series, below, hold_against
 from lab import Lab
-from measures.growth import fill
 from peers.base import Peer
 from peers.ours import Jostle
 from tasks import Sheet
@@ -26,7 +25,7 @@ def measure(lab: Lab) -> list[Row]:
 
 def restarted(peer: Peer, size: int) -> float:
     assert isinstance(peer, Jostle)
-    fill(peer, Sheet(peer.scene.path("sheet")).tasks(size), size)
+    peer.submit(Sheet(peer.scene.path("sheet")).tasks(size))
     peer.crash()
     began = time.perf_counter()
     peer.up()

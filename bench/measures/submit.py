@@ -19,7 +19,7 @@ from lab import Lab
 from peers.base import Peer, on_stage
 from peers.gflow import Gflow
 from peers.ours import Jostle, job_file
-from scene import Scene
+from scene import PLACE, Scene
 from tasks import Sheet
 
 GROUP = "submit"
@@ -51,7 +51,7 @@ def engine_once(series: Series, peer: Peer, rep: int, count: int) -> None:
 
 def bare_store(line: bytes) -> float:
     """Seconds to parse the same message and to commit its jobs durably into one plain table."""
-    with tempfile.TemporaryDirectory(prefix="jb-") as place:
+    with tempfile.TemporaryDirectory(prefix="jb-", dir=os.environ.get("TMPDIR") or PLACE) as place:
         db = sqlite3.connect(os.path.join(place, "bare.db"), isolation_level=None)
         db.execute("PRAGMA journal_mode=WAL")
         db.execute("PRAGMA synchronous=FULL")

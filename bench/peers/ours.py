@@ -60,6 +60,13 @@ class Jostle(Peer):
     def submit(self, tasks: list[Task]) -> None:
         self.ask(self.request(tasks))
 
+    def add(self, tasks: list[Task]) -> None:
+        """One by one, into the standing batch, as `jostle add` does."""
+        for task in tasks:
+            request = self.request([task])
+            request["batch"].update(key="bench", join=True)
+            self.ask(request)
+
     def request(self, tasks: list[Task]) -> Answer:
         # the tasks need no more than this of their surroundings, and the mark by which the scene knows its own
         env = {name: value for name, value in self.scene.env.items() if name in ("PATH", "HOME", MARK)}

@@ -100,13 +100,16 @@ def connect(home: str, start: bool = True, gpus: str | None = None) -> Client:
 
 def _with_gpus(client: Client, gpus: str) -> Client | None:
     """None if the engine made way, because it was idle, for one with other GPUs."""
-    hello = client.call("hello")
-    if hello["gpus_spec"] == gpus:
-        return client
     from jostle import config
 
-    config.check_devices(gpus)
-    client.call("yield", gpus=gpus)  # an error says what to do if it is busy
+    try:
+        if client.call("hello")["gpus_spec"] == gpus:
+            return client
+        config.check_devices(gpus)
+        client.call("yield", gpus=gpus)  # an error says what to do if it is busy
+    except JostleError:
+        client.close()
+        raise
     wait_gone(client)
     return None
 

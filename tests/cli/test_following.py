@@ -1,15 +1,20 @@
 """`run` and `wait`: attached clients, against an engine that is a script."""
 
+import argparse
 import json
 import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 
 import pytest
 
+from jostle.cli.feed import Feed
 from jostle.cli.progress import Progress
+from jostle.cli.run import Followed, Screen
+from jostle.client import Lost
 from tests.cli.conftest import event
 
 JOBS = "jobs:\n  - {name: a, run: x}\n  - {name: b, run: y}\n"
@@ -208,3 +213,60 @@ def test_a_terminal_gets_a_live_view_that_ends_clean(home, engine, file, columns
     text = seen.decode()
     assert "succeeded  1 a after 3.0s" in text and "2 queued" in text and text.endswith("F\x1b[J")
     assert all(len(line.split("\x1b[J")[-1]) <= (columns or 80) for line in text.splitlines())
+
+
+class Deaf:
+    """A desk whose engine goes away in the middle of the first call."""
+
+    def __init__(self):
+        self.calls = []
+
+    def client(self, **_):
+        return self
+
+    def call(self, op, **fields):
+        self.calls.append((op, fields["now"]))
+        if len(self.calls) == 1:
+            raise Lost("the engine went away")
+
+    def close(self):
+        pass
+
+
+def test_an_interrupt_that_a_dying_engine_did_not_take_is_told_to_the_next():
+    desk = Deaf()
+    screen = Screen(desk)
+    screen.note = lambda text: None
+    followed = Followed(argparse.Namespace(gpus=None), desk, 1, Progress([]), None, screen)
+    for item in (("signal", 2), ("lost", "gone"), ("back", None), ("back", None)):
+        followed._take(*item)
+    assert desk.calls == [("intent", False), ("intent", False)]
+
+
+def test_an_engine_that_is_back_is_told_at_once_and_not_at_its_next_event():
+    class Client:
+        def stream(self, after, batch):
+            tries.append(after)
+            if len(tries) == 1:
+                raise Lost("gone")
+            return iter(threading.Event().wait, None)  # nothing happens any more
+
+    tries = []
+    feed = Feed(Client, after=7, batch=1)
+    feed.start()
+    assert [feed.next(20)[0], feed.next(20)[0]] == ["lost", "back"] and tries == [7, 7]
+
+
+def test_an_interrupt_during_the_submit_cancels_what_was_submitted(home, engine, file):
+    client = None
+
+    def answer(request):
+        client.send_signal(signal.SIGINT)
+        time.sleep(0.2)  # the signal arrives before the answer
+        return {"batch": 1, "ids": [1, 2], "count": 2}
+
+    submits(engine).answers["submit"] = answer
+    engine.events = ["wait", event(1, "cancelled", 1), event(2, "cancelled", 2)]
+    client = started(home, "run", file)
+    client.communicate(timeout=60)
+    assert client.returncode == 130 and [r["do"] for r in engine.asked("intent")] == ["cancel"]

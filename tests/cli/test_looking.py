@@ -250,11 +250,11 @@ def reason(code, **params):
 @pytest.mark.parametrize(
     ("fields", "english", "chinese"),
     [
-        ({"state": "cancelled", "reason": reason("cancelled")}, "job 1 (job): it was cancelled.", "任务 1（job）：它已被取消。"),
+        ({"state": "cancelled", "reason": reason("cancelled")}, "job 1 (job) was cancelled.", "任务 1（job）已取消。"),
         (
             {"state": "skipped", "reason": reason("after_failed", job=9, state="failed")},
-            "job 1 (job): it was skipped: job 9, which it comes after, ended as failed.",
-            "任务 1（job）：已跳过：它所依赖的任务 9 以 失败 结束。",
+            "job 1 (job) was skipped: job 9, which it comes after, ended as failed.",
+            "任务 1（job）已跳过：它所依赖的任务 9 以 失败 结束。",
         ),
         (
             {"state": "failed", "attempt": 1, "reason": reason("time_limit", limit_s=60)},
@@ -281,6 +281,24 @@ def test_why_is_one_sentence_that_says_nothing_twice(jostle, store, monkeypatch,
     assert jostle("why", 1)[1] == english + "\n"
     monkeypatch.setenv("JOSTLE_LANG", "zh")
     assert jostle("why", 1)[1] == chinese + "\n"
+
+
+def test_a_reason_beside_its_state_does_not_say_the_state_again(jostle, store):
+    now = time.time()
+    store(state="cancelled", ended_at=now, reason=reason("cancelled"))
+    store(state="skipped", ended_at=now, reason=reason("after_failed", job=9, state="failed"))
+    first, second = jostle("ps")[1].splitlines()[1:]
+    assert first.split()[-1] == "-" and second.endswith("-  Job 9, which it comes after, ended as failed.")
+    assert "state         cancelled\n" in jostle("show", 1)[1]
+
+
+def test_a_narrow_screen_shows_the_columns_that_decide(jostle, engine, monkeypatch):
+    monkeypatch.setattr("jostle.cli.desk.Desk.width", 80)
+    refusal = {"code": "stranger", "text": "used by bob (process 9, 4 GiB)", "params": {}}
+    engine.answers["gpus"] = {"gpus": [{**GPU, "refusal": refusal}], "spec": "sim", "age_s": 0.1, "error": ""}
+    head, row = jostle("gpus")[1].splitlines()
+    assert head.split("  ")[0] == "GPU" and "MAY BE TAKEN" in head and "°C" not in head
+    assert "used by bob" in row and len(row) <= 80
 
 
 @pytest.mark.parametrize(

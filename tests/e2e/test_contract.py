@@ -118,7 +118,8 @@ def test_data_goes_to_stdout_and_messages_to_stderr(jostle: Instance) -> None:
     ("words", "code"),
     [
         (("ps",), 0), (("frobnicate",), 2), (("add",), 2), (("ps", "--nope"), 2), (("why", "one"), 2), (("why", "98765"), 4),
-        (("logs", "98765"), 4), (("cancel", "98765"), 4), (("set", "3", "colour=red"), 2), (("add", "-m", "lots", "--", "true"), 2),
+        (("logs", "98765"), 4), (("cancel", "98765"), 4), (("set", "3", "colour=red"), 2),
+        (("add", "-m", "lots", "--", "true"), 2),
         (("run", "no-such-file.yaml"), 6), (("validate", "no-such-file.yaml"), 6), (("wait", "3", "--timeout", "0.05s"), 124),
         (("wait", "2"), 1), (("--help",), 0), (("add", "--after", "98765", "--", "true"), 6),
     ],
@@ -157,7 +158,8 @@ def test_every_kind_of_wait_has_a_sentence_with_numbers(instance: Instance) -> N
     instance.made("stops")
     instance.ok("cancel", str(stopping))
     wanted = {
-        gpus: ("gpus", rf"1 of 4 GPUs fit \(2 needed\): 3 are taken by your jobs \({blocker}\)"), big: ("impossible", "100 GiB.*24 GiB"),
+        gpus: ("gpus", rf"1 of 4 GPUs fit \(2 needed\): 3 are taken by your jobs \({blocker}\)"),
+        big: ("impossible", "100 GiB.*24 GiB"),
         many: ("impossible_count", "9 cards.*4"), after: ("after", f"job {blocker}"), held: ("held", "jostle unhold"),
         limit: ("limit", "hold 3 cards.*2"), never: ("impossible_limit", "3 cards.*2"),
         most: ("max_concurrent", "runs 1 job and may run 1"), interval: ("start_interval", "10 min"),

@@ -24,7 +24,8 @@ def test_a_bad_file_is_refused_whole_with_file_line_and_what_was_expected(instan
 
 @pytest.mark.parametrize(
     "text",
-    ["", "jobs:", "jobs: {}", "- a", "jobs: [{run: 'true', after: nobody}]", "jobs:\n\t- {run: x}", "\xff\xfe", "jobs: [{run: x, gpus: -1}]",
+    ["", "jobs:", "jobs: {}", "- a", "jobs: [{run: 'true', after: nobody}]", "jobs:\n\t- {run: x}", "\xff\xfe",
+     "jobs: [{run: x, gpus: -1}]",
      "jobs: [{name: a, run: x, after: b}, {name: b, run: x, after: a}]", "jobs: [{run: !!python/object:os.system x}]",
      "a: &a [*a]", "jobs: [{run: x, memory: .nan}]", "jobs: [{run: x}]\njobs: [{run: y}]"],
 )  # fmt: skip

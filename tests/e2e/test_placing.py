@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 from collections.abc import Iterator
+from itertools import pairwise
 from typing import NamedTuple
 
 import pytest
@@ -56,7 +57,7 @@ def test_a_queue_is_serial_and_queues_are_parallel(instance: Instance) -> None:
     assert set(instance.end(*a, *b)) == {"succeeded"}
     found = spans(instance)
     for queue in (a, b):
-        for first, second in zip(queue, queue[1:], strict=False):
+        for first, second in pairwise(queue):
             assert found[first].ended <= found[second].began
     assert any(found[x].began < found[y].ended and found[y].began < found[x].ended for x in a for y in b)
     assert set(most_at_once(list(found.values())).values()) == {1}

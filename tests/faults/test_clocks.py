@@ -64,7 +64,9 @@ def test_it_runs_on_while_the_host_sleeps(store: Store) -> None:
 
 
 @pytest.mark.parametrize("drift", [-YEAR, -HOUR, HOUR])
-def test_after_a_reboot_it_never_goes_back_behind_what_it_has_seen(store: Store, monkeypatch: pytest.MonkeyPatch, drift: float) -> None:
+def test_after_a_reboot_it_never_goes_back_behind_what_it_has_seen(
+    store: Store, monkeypatch: pytest.MonkeyPatch, drift: float
+) -> None:
     monkeypatch.setenv("JOSTLE_TEST_BOOT_ID", "first")
     clock = Watch(store)
     with store.transaction() as db:

@@ -134,7 +134,9 @@ def test_a_read_only_home_is_refused_with_what_to_do_and_can_still_be_read(small
     assert small.states() == {id: "succeeded"}
 
 
-def test_state_on_a_network_file_system_moves_to_a_local_disk_and_says_so(mounts: None, make_instance: Callable[..., Instance]) -> None:
+def test_state_on_a_network_file_system_moves_to_a_local_disk_and_says_so(
+    mounts: None, make_instance: Callable[..., Instance]
+) -> None:
     instance = make_instance("net")
     instance.env["JOSTLE_TEST_FSTYPE"] = f"{instance.home}=nfs4"
     local = instance.root / "var-tmp"

@@ -5,10 +5,12 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from tests.e2e.instance import FINAL, Instance, alive, until
+from tests.engine.fakes import Host
 
 PLACES = {
     "around the record of a start": "engine.reserved=sleep:0.02,engine.before_spawn=sleep:0.02",
@@ -22,6 +24,12 @@ def slowed(request: pytest.FixtureRequest, instance: Instance) -> Iterator[Insta
     yield instance
 
 
+def wait_for(seconds: float) -> None:
+    """A moment of the race, not a condition: any length of it must be right."""
+    end = time.monotonic() + seconds
+    until(lambda: time.monotonic() >= end)
+
+
 def test_a_cancel_that_races_with_start_end_or_retry_gives_one_end_and_no_later_start(slowed: Instance) -> None:
     """Each job says when it starts; a cancel that was answered comes before no start."""
     script = 'date +%s.%N > "began-$JOSTLE_JOB_ID-$JOSTLE_ATTEMPT"; sleep 0.02; exit $((JOSTLE_JOB_ID % 2))'
@@ -31,7 +39,7 @@ def test_a_cancel_that_races_with_start_end_or_retry_gives_one_end_and_no_later_
     for k in range(10):
         (id,) = slowed.submit({"commands": [script], "retry": retry})
         ids.append(id)
-        until(lambda end=time.monotonic() + 0.01 * k: time.monotonic() >= end)
+        wait_for(0.01 * k)
         answer = slowed.call("intent", ids=[id], do="cancel", now=bool(k % 3))
         if answer["done"]:
             answered[id] = time.time()
@@ -62,6 +70,22 @@ def test_a_cancel_of_a_queued_job_that_was_answered_means_that_it_never_runs(ins
                 assert not (instance.work / f"ran-{id}").exists()
 
 
+def test_an_end_that_is_found_while_stopping_is_taken_at_once(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    home.mkdir(mode=0o700)
+    host = Host(str(home))
+    (id,) = host.submit({})
+    host.step()
+    host.step(1)
+    host.cancel(id)
+    host.disk.processes[(id, 1)].ends = host.clock.at  # by itself, before the stop reaches it
+    host.engine.tick()
+    assert host.engine.open_runs[(id, 1)].over, "the backend says it once"
+    host.step(0.02)
+    assert host.job(id)["state"] == "succeeded"
+    host.store.close()
+
+
 def rss_mib(pid: int) -> float:
     with open(f"/proc/{pid}/statm") as f:
         return int(f.read().split()[1]) * os.sysconf("SC_PAGE_SIZE") / (1 << 20)
@@ -75,7 +99,7 @@ def test_a_flood_of_output_is_capped_and_costs_neither_the_engine_nor_others_any
     before = rss_mib(engine)
     flood, line, other = instance.submit(
         {"commands": ["echo first; yes 'the same again' | head -c 30000000; sleep 2.3; echo last"], "name": "lines"},
-        {"commands": ["head -c 30000000 /dev/zero; head -c 100 /dev/urandom"], "name": "one line of NULs, and bytes that are no text"},
+        {"commands": ["head -c 30000000 /dev/zero; head -c 100 /dev/urandom"], "name": "one long line that is no text"},
         {"gpus": [0, 0]},
     )
     assert instance.end(other) == ["succeeded"]

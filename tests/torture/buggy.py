@@ -172,10 +172,10 @@ def void_is_failure() -> None:
 @bug(ENGINE)
 def cancel_forgotten() -> None:
     """What people wanted of a running job does not survive a restart."""
-    from jostle.engine.engine import Engine
+    from jostle.store import runs
 
-    opened = Engine._opened
-    swap(Engine, "_opened", lambda self, row: opened(self, {**row, "intent": "run"}))
+    right = runs.open_runs
+    swap(runs, "open_runs", lambda store: [{**row, "intent": "run"} for row in right(store)])
 
 
 @bug(ENGINE)

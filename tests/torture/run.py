@@ -47,7 +47,7 @@ def words(report: dict[str, object]) -> str:
     lines += [f"  armed, but not reached {n} times: {phase}" for phase, n in missed.items()]
     lines.append(
         f"{report['jobs']} jobs, {report['processes']} processes ({report['neighbour_processes']} more of the neighbour's); "
-        f"slowest restart {report['slowest_restart_s']} s"
+        f"slowest restart {report['slowest_restart_s']} s, over {harness.PROMISED:g} s: {report['slow_restarts'] or 'none'}"
     )
     counts = {kind: sum(1 for v in found if v[0] == kind) for kind in ("lost", "doubled", "orphaned", "overlap", "exit code")}
     lines.append(", ".join(f"{n} {kind}" for kind, n in counts.items()) + f"; {len(found)} violations in all")

@@ -17,6 +17,7 @@ class Hunt:
     points: tuple[str, ...] = ()  # failpoints to be killed at, in turn; none: random moments
     kills: int = 8  # by when it must have been caught
     kinds: tuple[int, ...] = ()  # of jobs, see Torture.new_jobs; none: all
+    longer: float = 0.0  # s that every job runs longer
     neighbour_for: float = 0.1  # s that the neighbour's jobs run
     harmless: bool = False  # a fault that the protocol survives: nothing may be found
 
@@ -30,8 +31,8 @@ BUGS: dict[str, Hunt] = {
     "exit_code_always_zero": Hunt(kills=3, kinds=(7,)),
     "exit_not_written": Hunt(kills=3),
     "final_not_final": Hunt(kills=4),
-    "forget_leases": Hunt(points=("engine.ends_recorded=kill@3",), kills=3, kinds=(0, 3), neighbour_for=0.6),
-    "ignore_neighbours": Hunt(points=("engine.ends_recorded=kill@3",), kills=3, kinds=(0, 3), neighbour_for=0.6),
+    "forget_leases": Hunt(points=("engine.ends_recorded=kill@1",), kills=5, kinds=(3,), longer=0.6, neighbour_for=0.3),
+    "ignore_neighbours": Hunt(points=("engine.ends_recorded=kill@3",), kills=8, kinds=(0, 3), neighbour_for=0.6),
     "leases_die_with_engine": Hunt(kills=10, kinds=(3,), neighbour_for=0.3),
     "ledger_forgets": Hunt(kills=3),
     "lost_dependants": Hunt(kills=3, kinds=(10,)),
@@ -59,7 +60,7 @@ def hunt(name: str, seed: int, verbose: bool = False) -> dict[str, Any]:
     began = time.monotonic()
     whole = harness.Torture(seed, name, verbose)
     try:
-        whole.kinds, whole.neighbour_for = plan.kinds, plan.neighbour_for
+        whole.kinds, whole.longer, whole.neighbour_for = plan.kinds, plan.longer, plan.neighbour_for
         points = plan.points or ("",)
         found = whole.run([points[k % len(points)] for k in range(plan.kills)], shims=False)
         report = whole.report(time.monotonic() - began, found)

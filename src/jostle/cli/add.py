@@ -38,10 +38,10 @@ def add_options(p: Parser) -> None:
         help="how many GPUs; 0 for none (default 1)",
     )
     p.add_argument(
-        "-m", "--memory", metavar="SIZE", type=checked(units.size_mib), help="per GPU, 20GiB (default: the whole card)"
+        "-m", "--memory", metavar="SIZE", type=checked(units.size_mib), help="per GPU, 20GiB or 20 (default: the whole card)"
     )
     p.add_argument("-q", "--queue", type=checked(_queue), help="jobs of one queue run one after another")
-    p.add_argument("-n", "--name", type=checked(spec.label))
+    p.add_argument("-n", "--name", type=checked(spec.label), help="default: the beginning of the command")
     p.add_argument("-p", "--priority", type=checked(spec.priority), default=0, help="higher comes first (default 0)")
     p.add_argument("--after", metavar="IDS", help="only when these have succeeded")
     p.add_argument("--after-any", metavar="IDS", help="when these have ended, however")
@@ -52,8 +52,8 @@ def add_options(p: Parser) -> None:
     p.add_argument("--hold", action="store_true", help="queue it, but do not start it before `jostle unhold`")
     p.add_argument("--log", metavar="PATH", help="where its output goes")
     p.add_argument("--workdir", metavar="DIR", help="where it runs (default: here)")
-    p.add_argument("-e", "--env", metavar="NAME=VALUE", action="append", default=[])
-    p.add_argument("--tag", action="append", default=[], type=checked(lambda t: spec.label(t, "a tag")))
+    p.add_argument("-e", "--env", metavar="NAME=VALUE", action="append", default=[], help="a variable; NAME alone: as it is here")
+    p.add_argument("--tag", action="append", default=[], type=checked(lambda t: spec.label(t, "a tag")), help="may be repeated")
     p.add_argument(
         "command",
         nargs="+",

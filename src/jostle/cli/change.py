@@ -72,9 +72,9 @@ def move_options(p: Parser) -> None:
     p.example("""
         jostle move 12 first
         jostle move 12 before 9""")
-    p.add_argument("id", metavar="ID")
-    p.add_argument("where", choices=("first", "last", "before", "after"))
-    p.add_argument("other", nargs="?", metavar="OTHER")
+    p.add_argument("id", metavar="ID", help=ids.WRITTEN_ONE)
+    p.add_argument("where", metavar="WHERE", choices=("first", "last", "before", "after"), help="first, last, before or after")
+    p.add_argument("other", nargs="?", metavar="OTHER", help="the job it goes before or after")
 
 
 def move(args: Namespace, desk: Desk) -> int:
@@ -86,6 +86,7 @@ def move(args: Namespace, desk: Desk) -> int:
 
 
 def set_options(p: Parser) -> None:
+    p.usage = "jostle set ID… KEY=VALUE…"
     p.example("""
         jostle set 12 priority=5 memory=24GiB
         jostle set 3-7 time_limit=none""")

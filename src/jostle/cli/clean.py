@@ -32,7 +32,8 @@ def clean_options(p: Parser) -> None:
     p.example("""
         jostle clean --dry-run
         jostle clean --older-than 7d""")
-    p.add_argument("--older-than", metavar="TIME", type=checked(units.seconds), default=30 * 86400.0, help="default 30d")
+    older = p.add_argument("--older-than", metavar="TIME", type=checked(units.seconds), default=30 * 86400.0)
+    older.help = "what ended, or happened, longer ago than this (default 30d)"
     p.add_argument("--dry-run", action="store_true", help="only say what would be removed")
 
 

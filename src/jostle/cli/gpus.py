@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from jostle.cli.desk import Desk
     from jostle.cli.parse import Parser
 
+WIDE = 110  # columns of a terminal
+NARROW = (0, 2, 3, 4, 5, 8, 9)
 HEAD = ("GPU", "NAME", "USED", "TOTAL", "FREE FOR YOU", "LOAD", "°C", "W", "HELD BY", "MAY BE TAKEN")
 HEAD_WITHOUT_ENGINE = (*HEAD[:4], "FREE", *HEAD[5:9], "STATE")
 
@@ -38,9 +40,7 @@ def gpus(args: Namespace, desk: Desk) -> int:
     if args.json:
         desk.put_json({"schema": 1, "engine": engine, **answer})
     elif answer["gpus"]:
-        rows = [row_of(gpu, engine) for gpu in answer["gpus"]]
-        head = HEAD if engine else HEAD_WITHOUT_ENGINE
-        desk.put(render.table(head, rows, columns=desk.width, right=(2, 3, 4, 5, 6, 7), colours=desk.colours))
+        desk.put(table(answer["gpus"], engine, desk))
     if answer.get("error"):
         desk.say(f"jostle: {answer['error']}")
         return 1
@@ -50,6 +50,15 @@ def gpus(args: Namespace, desk: Desk) -> int:
         why = "the engine has other GPUs" if desk.engine_runs() else "no engine runs (`jostle up` starts one)"
         desk.say(f"a single look at {answer['spec']}: {why}, so nobody can say what may be taken")
     return 0
+
+
+def table(gpus: list[dict[str, Any]], engine: bool, desk: Desk) -> str:
+    """All columns where there is room; on a narrow screen those that decide."""
+    head = HEAD if engine else HEAD_WITHOUT_ENGINE
+    columns = range(len(head)) if desk.width >= WIDE else NARROW
+    rows = [[row[k] for k in columns] for row in (row_of(gpu, engine) for gpu in gpus)]
+    right = [place for place, k in enumerate(columns) if 2 <= k <= 7]
+    return render.table([head[k] for k in columns], rows, columns=desk.width, right=right, colours=desk.colours)
 
 
 def asked(desk: Desk, devices: str | None) -> dict[str, Any]:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 
 WRITTEN = "ids such as 12, 3-7, 1,4, last or all"
+WRITTEN_ONE = "an id such as 12, or last"
 _ID = re.compile(r"(\d{1,15})(?:-(\d{1,15}))?\Z", re.ASCII)
 MAX_RANGE = 1_000_000
 
@@ -38,7 +39,7 @@ def jobs(words: Sequence[str], reader: Callable[[], Ids], every: Callable[[], li
 def one(word: str, reader: Callable[[], Ids]) -> int:
     found = jobs([word], reader) if word != "all" else []
     if len(found) != 1:
-        raise Usage(f"{word!r} is not one job; expected an id such as 12, or last")
+        raise Usage(f"{word!r} is not one job; expected {WRITTEN_ONE}")
     return found[0]
 
 

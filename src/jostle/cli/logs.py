@@ -34,7 +34,7 @@ def logs_options(p: Parser) -> None:
         jostle logs 17
         jostle logs -f last
         jostle logs 17 --run 1 -n 50""")
-    p.add_argument("id", metavar="ID")
+    p.add_argument("id", metavar="ID", help=ids.WRITTEN_ONE)
     p.add_argument("-f", "--follow", action="store_true", help="go on until the job has ended")
     p.add_argument("-n", "--lines", metavar="N", help="only the last N lines")
     p.add_argument("--run", metavar="N", help="of the N-th try (default: the last)")

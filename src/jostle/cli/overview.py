@@ -10,7 +10,8 @@ usage: jostle VERB [options]        jostle VERB --help shows an example
 """
 
 TAIL = """
-Ids are written 12, 3-7, 1,4, last or all. JOSTLE_HOME holds state, socket and settings.
+Ids are written 12, 3-7, 1,4, last or all.
+JOSTLE_HOME holds state, socket and settings.
 Try it without a GPU: jostle run --gpus sim:4x24 FILE, or jostle demo."""
 
 

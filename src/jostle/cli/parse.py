@@ -56,9 +56,14 @@ def options(verb: str) -> tuple[Callable[[Parser], None], Command]:
 
 
 def parser(verb: str) -> Parser:
-    made = Parser(prog=f"jostle {verb}", description=VERBS[verb][1] + ".", formatter_class=_Help, allow_abbrev=False)
+    made = Parser(prog=f"jostle {verb}", description=sentence(VERBS[verb][1]), formatter_class=_Help, allow_abbrev=False)
     options(verb)[0](made)
     return made
+
+
+def sentence(line: str) -> str:
+    """`stop the engine` as a sentence."""
+    return line[:1].upper() + line[1:] + ("" if line.endswith("…") else ".")
 
 
 def checked(check: Callable[[str], Any]) -> Callable[[str], Any]:

@@ -110,9 +110,9 @@ class Progress:
 def _why(data: Mapping[str, Any], language: str) -> str:
     reason = data.get("reason")
     if reason:
-        from jostle.cli.waits import reworded
+        from jostle.cli.waits import beside, reworded
 
-        return str(reworded(reason, language)["text"])
+        return beside(reworded(reason, language))
     if data.get("error_type"):
         return str(data["error_type"])
     return f"exit code {data['exit_code']}" if data.get("exit_code") else ""

@@ -104,8 +104,7 @@ def engine_reasons(desk: Desk) -> dict[str, Any] | None:
 
 
 def row_of(row: dict[str, Any], now: float) -> tuple[str, ...]:
-    reason = row["reason"]
-    why = reason["text"] if reason else ""
+    why = waits.beside(row["reason"])
     if row["state"] == "failed" and not why:
         why = row["error_type"] or (f"exit code {row['exit_code']}" if row["exit_code"] is not None else "")
     state = "held" if row["state"] == "queued" and row["intent"] == "hold" else row["state"]

@@ -13,7 +13,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from jostle.cli import render
-from jostle.errors import JostleError
+from jostle.errors import JostleError, NoEngine
 
 if TYPE_CHECKING:
     from argparse import Namespace
@@ -45,7 +45,7 @@ def run(args: Namespace, desk: Desk) -> int:
     batch = jobfile.load(args.files)
     key = batch_key(args.files)
     client = desk.client(gpus=args.gpus)
-    seq = desk.reader.last_seq()
+    feed = None if args.detach else attended(args, desk, desk.reader.last_seq())
     attached = desk.reader.unfinished_batch(key)
     if attached is not None:
         number, rows = attached, desk.reader.jobs(batch=attached)
@@ -59,9 +59,19 @@ def run(args: Namespace, desk: Desk) -> int:
         if not args.json:
             desk.say(f"batch {number}: {render.count(len(rows), 'job')} ({answer['ids'][0]}-{answer['ids'][1]})")
     client.close()
-    if args.detach:
+    if feed is None:
         return detached(args, desk, number, rows)
-    return follow(args, desk, number, rows, seq)
+    feed.batch = number
+    return follow(args, desk, number, rows, feed)
+
+
+def attended(args: Namespace, desk: Desk, seq: int) -> Feed:
+    """From before the submit on, an interrupt is for the batch: there is no moment at which it would only end us."""
+    from jostle.cli.feed import Feed
+
+    feed = Feed(lambda: desk.client(gpus=args.gpus), after=seq, batch=None)
+    feed.catch(signal.SIGINT, signal.SIGTERM)
+    return feed
 
 
 def batch_key(files: list[str]) -> str:
@@ -100,13 +110,10 @@ def detached(args: Namespace, desk: Desk, number: int, rows: list[dict[str, Any]
     return 0
 
 
-def follow(args: Namespace, desk: Desk, number: int, rows: list[dict[str, Any]], seq: int) -> int:
-    from jostle.cli.feed import Feed
+def follow(args: Namespace, desk: Desk, number: int, rows: list[dict[str, Any]], feed: Feed) -> int:
     from jostle.cli.progress import Progress
 
     progress = Progress(rows, desk.language)
-    feed = Feed(lambda: desk.client(gpus=args.gpus), after=seq, batch=number)
-    feed.catch(signal.SIGINT, signal.SIGTERM)
     feed.start()
     screen: Screen = Events(desk) if args.json else Live(desk, progress) if desk.terminal else Lines(desk, progress)
     interrupted = Followed(args, desk, number, progress, feed, screen).to_the_end()
@@ -126,6 +133,7 @@ class Followed:
         self.args, self.desk, self.number = args, desk, number
         self.progress, self.feed, self.screen = progress, feed, screen
         self.signals = 0
+        self.unheard = False  # an interrupt that no engine has taken yet
 
     def to_the_end(self) -> bool:
         """Whether somebody interrupted it."""
@@ -149,6 +157,8 @@ class Followed:
             self.screen.note(f"jostle: {value}; connecting again")
         elif kind == "back":
             self.screen.note("jostle: the engine is back")
+            if self.unheard:
+                self._cancel()
         elif kind == "error":
             self.screen.close()
             raise value
@@ -158,13 +168,18 @@ class Followed:
         if self.signals > 2:
             self.screen.note("jostle: leaving; the jobs are being killed")
             return
-        now = self.signals == 2
-        self.screen.note("jostle: killing the jobs" if now else "jostle: cancelling the batch (again: at once)")
+        self.screen.note("jostle: killing the jobs" if self.signals == 2 else "jostle: cancelling the batch (again: at once)")
+        self._cancel()
+
+    def _cancel(self) -> None:
+        """What an engine that is just going did not take, the next one is told."""
         try:
             client = self.desk.client(gpus=self.args.gpus)
-            client.call("intent", ids=None, batch=self.number, do="cancel", now=now)
+            client.call("intent", ids=None, batch=self.number, do="cancel", now=self.signals >= 2)
             client.close()
+            self.unheard = False
         except JostleError as e:
+            self.unheard = isinstance(e, NoEngine)
             self.screen.note(f"jostle: {e}")
 
 

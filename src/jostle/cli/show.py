@@ -23,7 +23,7 @@ def show_options(p: Parser) -> None:
     p.example("""
         jostle show 17
         jostle show last --json""")
-    p.add_argument("id", metavar="ID")
+    p.add_argument("id", metavar="ID", help=ids.WRITTEN_ONE)
     p.json_option()
 
 
@@ -88,14 +88,12 @@ def explained(desk: Desk, id: int) -> tuple[dict[str, Any], dict[str, Any]]:
     return job, told
 
 
-# how a job stands, and how the sentence goes on
+# how a job stands
 STANDS = {
     "queued": ("is queued", "正在排队"), "starting": ("is starting", "正在启动"), "running": ("is running", "正在运行"),
     "stopping": ("is stopping", "正在停止"), "succeeded": ("succeeded", "已成功"), "failed": ("failed", "已失败"),
     "cancelled": ("was cancelled", "已取消"), "skipped": ("was skipped", "已跳过"),
 }  # fmt: skip
-SAYS_IT = frozenset(("cancelled", "after_failed"))
-"""Reasons that begin with how the job stands."""
 
 
 def why_lines(job: dict[str, Any], reason: dict[str, Any] | None, behind: int, language: str = "en") -> list[str]:
@@ -115,9 +113,7 @@ def headline(job: dict[str, Any], reason: dict[str, Any] | None, zh: bool) -> st
     name = render.plain(job["name"])
     who, colon, stop = (f"任务 {job['id']}（{name}）", "：", "。") if zh else (f"job {job['id']} ({name})", ": ", ".")
     stands = STANDS[job["state"]][zh]
-    if reason and reason["code"] in SAYS_IT:
-        return who + colon + continued(reason["text"])
-    said = continued(reason["text"]) if reason else ""
+    said = continued(waits.beside(reason))
     if not said and job["state"] == "failed":
         code = job["exit_code"]
         said = (job["error_type"] or (f"退出码 {code}" if zh else f"exit code {code}")) + stop
@@ -136,7 +132,7 @@ def facts(job: dict[str, Any], desk: Desk) -> list[str]:
     now = time.time()
     pairs = [
         ("job", f"{job['id']}  {render.plain(job['name'])}"),
-        ("state", state + (f"  {job['reason']['text']}" if job["reason"] else "")),
+        ("state", f"{state}  {waits.beside(job['reason'])}".rstrip()),
         ("batch, queue", f"{job['batch']}, {render.plain(job['queue'] or 'none')}"),
         ("asks for", request(job)),
         ("GPUs", render.gpus(job["gpus"])),

@@ -93,6 +93,22 @@ def reworded(stored: Mapping[str, Any], language: str) -> dict[str, Any]:
     return {**stored, **worded(stored["code"], stored.get("params") or {}, language)}
 
 
+# how a reason begins that says the state itself
+SAYS_STATE = {"cancelled": ("It was cancelled", "它已被取消"), "after_failed": ("It was skipped", "已跳过")}
+
+
+def beside(reason: Mapping[str, Any] | None) -> str:
+    """The reason as it stands beside the state, without saying that again; nothing if there is no more to say."""
+    if not reason:
+        return ""
+    text = str(reason["text"])
+    for beginning in SAYS_STATE.get(reason["code"], ()):
+        if text.startswith(beginning):
+            rest = text[len(beginning) :].lstrip(" :：.。")
+            return rest[:1].upper() + rest[1:]
+    return text
+
+
 def worded(code: str, params: Mapping[str, Any], language: str) -> dict[str, Any]:
     from jostle.core.reasons import Reason, text
 

@@ -395,7 +395,9 @@ class Engine:
         if self.backend.poll(run.id).kind == "not_started" and self.backend.void(run.id):
             run.voided = True
             self._ended(run)
-        else:
+            return
+        self._poll(run.id)  # it may have ended by itself, and the backend tells each end once
+        if not run.over:
             self.backend.signal(run.id, kill=kill)
             run.kill_at = self.clock.now() + self.settings.get("grace", launch.GRACE)
 
