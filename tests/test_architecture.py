@@ -28,7 +28,21 @@ MAY_IMPORT = {
 }
 
 # what makes a function depend on more than its arguments
-IMPURE = {"os", "time", "random", "secrets", "socket", "subprocess", "sqlite3", "threading", "pathlib", "io", "sys", "datetime", "signal"}
+IMPURE = {
+    "os",
+    "time",
+    "random",
+    "secrets",
+    "socket",
+    "subprocess",
+    "sqlite3",
+    "threading",
+    "pathlib",
+    "io",
+    "sys",
+    "datetime",
+    "signal",
+}
 
 # longer than 400 lines, each with the reason why it is still one idea
 LONG = {
@@ -72,7 +86,11 @@ def test_every_import_is_allowed_by_the_table():
 def test_core_is_pure():
     wrong = [f"{path.name}: {name}" for path, package in modules() if package == "core" for name in imports(path)
              if name.partition(".")[0] in IMPURE]  # fmt: skip
-    calls = [path.name for path, package in modules() if package == "core" and re.search(r"\b(open|input|print)\(", path.read_text("utf-8"))]
+    calls = [
+        path.name
+        for path, package in modules()
+        if package == "core" and re.search(r"\b(open|input|print)\(", path.read_text("utf-8"))
+    ]
     assert (wrong, calls) == ([], [])
 
 

@@ -73,7 +73,9 @@ def test_a_voided_run_is_no_try() -> None:
 
 
 def test_a_voided_run_of_a_cancelled_job_is_cancelled() -> None:
-    assert decide(world(runs=(run(1, 0, voided=True, cancel=True),))).decisions == (Finish(run=(1, 1), state="cancelled", reason=Reason(code="cancelled")),)
+    assert decide(world(runs=(run(1, 0, voided=True, cancel=True),))).decisions == (
+        Finish(run=(1, 1), state="cancelled", reason=Reason(code="cancelled")),
+    )
 
 
 def test_nothing_starts_on_hold() -> None:

@@ -155,7 +155,11 @@ class FakeBackend:
         if p is None:
             return FakeReport("voided" if run in self.disk.voided else "not_started")
         if p.ends > self.clock.at:
-            return FakeReport("alive", claimed=True) if self.disk.boot == self.clock.boot else FakeReport("gone", why="host rebooted")
+            return (
+                FakeReport("alive", claimed=True)
+                if self.disk.boot == self.clock.boot
+                else FakeReport("gone", why="host rebooted")
+            )
         number = 15 if p.signalled else None
         return FakeReport("ended", Exit(code=143 if number else p.code, signal=number, tail=p.tail, ran_for=p.ends - p.began))
 
@@ -209,11 +213,23 @@ class FakeProbe:
                     size = self.disk.total - 512 if p.mib is None else p.mib
                     used += size
                     if p.ends > now:
-                        procs.append({"pid": 1, "used_mib": size, "uid": os.getuid(), "sid": None, "user": "me", "name": "job", "mark": None})
+                        procs.append(
+                            {
+                                "pid": 1,
+                                "used_mib": size,
+                                "uid": os.getuid(),
+                                "sid": None,
+                                "user": "me",
+                                "name": "job",
+                                "mark": None,
+                            }
+                        )
             foreign = self.disk.strangers.get(uuid, 0)
             if foreign:
                 used += foreign
-                procs.append({"pid": 2, "used_mib": foreign, "uid": 54321, "sid": None, "user": "bob", "name": "py", "mark": None})
+                procs.append(
+                    {"pid": 2, "used_mib": foreign, "uid": 54321, "sid": None, "user": "bob", "name": "py", "mark": None}
+                )
             used = min(used, self.disk.total)
             gpus.append({"index": i, "uuid": uuid, "name": "fake", "state": "ok", "error": "", "total_mib": self.disk.total,
                          "used_mib": used, "free_mib": self.disk.total - used, "utilization": 0, "procs": procs})  # fmt: skip
@@ -238,7 +254,9 @@ class Host:
                 self.store = Store(self.home)
                 self.backend = FakeBackend(self.disk, self.clock)
                 self.probe = FakeProbe(self.disk, self.clock)
-                self.engine = Engine(home=self.home, spec="fake", lease_dir=self.home, store=self.store, clock=self.clock, settings={})
+                self.engine = Engine(
+                    home=self.home, spec="fake", lease_dir=self.home, store=self.store, clock=self.clock, settings={}
+                )
                 self.engine.open(self.backend, self.probe)
                 return
             except failpoint.Crashed:

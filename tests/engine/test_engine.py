@@ -1,5 +1,6 @@
 """The engine on a fake host: real SQLite, real decisions, time as a number."""
 
+import itertools
 import random
 
 import pytest
@@ -9,11 +10,12 @@ from jostle.store import jobs
 from tests.engine.fakes import Host
 
 CRASHPOINTS = [
-    "engine.adopting", "engine.recovered", "engine.before_void", "engine.ends_recorded", "engine.after_reserve", "engine.reserved",
-    "engine.before_spawn", "engine.after_spawn", "store.before_commit", "store.after_commit",
+    "engine.adopting", "engine.recovered", "engine.before_void", "engine.ends_recorded", "engine.after_reserve",
+    "engine.reserved", "engine.before_spawn", "engine.after_spawn", "store.before_commit", "store.after_commit",
 ]  # fmt: skip
 NESTED = {
-    "engine.adopting": "engine.after_spawn", "engine.recovered": "engine.after_spawn", "engine.before_void": "engine.before_spawn",
+    "engine.adopting": "engine.after_spawn", "engine.recovered": "engine.after_spawn",
+    "engine.before_void": "engine.before_spawn",
 }  # fmt: skip
 
 
@@ -41,7 +43,7 @@ def test_a_queue_is_serial_and_queues_are_parallel(host):
     host.settle(step=0.5)
     began = {p.run[0]: (p.began, p.ends) for p in host.disk.processes.values()}
     for queue in (a, b):
-        for first, second in zip(queue, queue[1:], strict=False):
+        for first, second in itertools.pairwise(queue):
             assert began[first][1] <= began[second][0]
     assert began[b[0]][0] < began[a[0]][1]
 
@@ -63,7 +65,13 @@ def test_dependants_run_after_success_and_are_skipped_after_failure(host):
     )
     host.disk.durations[bad] = (1.0, 3, "boom")
     host.settle()
-    assert host.states() == {good: "succeeded", bad: "failed", after_good: "succeeded", after_bad: "skipped", whatever: "succeeded"}
+    assert host.states() == {
+        good: "succeeded",
+        bad: "failed",
+        after_good: "succeeded",
+        after_bad: "skipped",
+        whatever: "succeeded",
+    }
 
 
 def test_what_comes_after_a_skipped_job_is_skipped_too(host):

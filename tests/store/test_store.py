@@ -41,7 +41,7 @@ def test_a_new_database_is_private_and_has_its_tables(home):
 
 @pytest.mark.parametrize("mask", [0o000, 0o077, 0o022])
 def test_no_file_is_ever_looser_than_0600_whatever_the_umask(home, mask):
-    """The directory is watched through inotify by a second process would be racy; instead each creation is checked at its source."""
+    """A watcher from outside would be racy: each creation is checked at its source."""
     code = (
         "import os, sys; os.umask(int(sys.argv[2])); real = os.open\n"
         "def spy(path, flags, mode=0o777, **kw):\n"
@@ -50,7 +50,8 @@ def test_no_file_is_ever_looser_than_0600_whatever_the_umask(home, mask):
         "os.open = spy\n"
         "from jostle.store.store import Store; s = Store(sys.argv[1])\n"
         "with s.transaction(): s.put('a', 1)\n"
-        "names = os.listdir(sys.argv[1]); print(sorted(names), {oct(os.stat(os.path.join(sys.argv[1], n)).st_mode & 0o777) for n in names})"
+        "names = os.listdir(sys.argv[1]); modes = {oct(os.stat(os.path.join(sys.argv[1], n)).st_mode & 0o777) for n in names}\n"
+        "print(sorted(names), modes)"
     )
     out = subprocess.run([sys.executable, "-c", code, home, str(mask)], capture_output=True, text=True, check=True).stdout
     assert out.strip() == "['jostle.db', 'jostle.db-shm', 'jostle.db-wal'] {'0o600'}"
