@@ -124,7 +124,6 @@ def test_when_the_engine_is_killed_the_client_connects_again_and_ends_truly(jost
     assert jostle.engine != old
 
 
-@pytest.mark.xfail(reason="`run` sends the cancel once and forgets it if the engine was just then gone", strict=False)
 def test_an_interrupt_while_the_engine_is_dead_is_not_forgotten(jostle: Instance) -> None:
     file = jostle.file("jobs: [{run: 'echo $$ > orphan; exec sleep 60'}]", "orphan.yaml")
     client = jostle.start("run", file)

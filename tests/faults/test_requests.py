@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from jostle.address import address
 from jostle.client import Lost
 from jostle.errors import Invalid, JostleError
-from tests.e2e.instance import Instance, until
+from tests.e2e.instance import Instance, alive, until
 
 
 @pytest.fixture(scope="module")
@@ -190,8 +190,10 @@ def test_an_engine_killed_in_a_submit_gives_one_job_when_the_client_asks_again(i
     instance.up("sim:1x24")
     instance.ok("down")
     instance.up(None, env={"JOSTLE_FAILPOINTS": f"{point}=kill@1"})
+    engine = instance.engine
     with pytest.raises(Lost):
         instance.submit({"gpus": [0, 0]}, once="again and again")
+    until(lambda: not alive(engine))
     instance.up(None)
     (id,) = instance.submit({"gpus": [0, 0]}, once="again and again")
     assert list(instance.states()) == [id]

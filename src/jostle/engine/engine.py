@@ -31,7 +31,7 @@ from jostle.store.store import Store
 DEPTH = 16  # jobs of one shape that a single decision looks at
 SWEEP = 5.0  # all open runs are looked at this often, whatever was heard
 SPARES, SPARES_BUSY = 2, 6  # shims kept waiting for a run: at rest, and while runs follow fast on each other
-LAZY = 0.05  # how long news that nobody waits for may wait for company in a commit
+LAZY = 0.2  # how long news that nobody waits for may wait for company in a commit
 AWAIT_LOOK = 0.01  # how long an end waits for the reading that lets its cards be used again
 
 
@@ -201,9 +201,14 @@ class Engine:
     # --- the world as it is
 
     def world(
-        self, now: float, gpus: tuple[Gpu, ...], claims: Sequence[Claimed], *, without: frozenset[RunId] = frozenset(),
+        self,
+        now: float,
+        gpus: tuple[Gpu, ...],
+        claims: Sequence[Claimed],
+        *,
+        without: frozenset[RunId] = frozenset(),
         ends_only: bool = False,
-    ) -> World:  # fmt: skip
+    ) -> World:
         if not ends_only and (self.lanes_at != self.store.generation or self.store.db.in_transaction):
             self.lanes = jobs.lanes(self.store, DEPTH)
             self.lanes_at = -1 if self.store.db.in_transaction else self.store.generation
@@ -211,11 +216,18 @@ class Engine:
         live = {id: r for id, r in self.open_runs.items() if id not in without}
         held = {id: r.leases for id, r in live.items() if not r.over}
         return World(
-            now=now, uid=self.observer.uid, gpus=gpus, promises=promises(self.observer, claims, held),
+            now=now,
+            uid=self.observer.uid,
+            gpus=gpus,
+            promises=promises(self.observer, claims, held),
             runs=tuple(r.value(self.observer.peaks.get(id, 0)) for id, r in live.items()),
             lanes=() if ends_only else self.lanes,
-            policies=self.policies, policy=self.policy, last_start=self.last_start, turn=self.turn, hold=self.hold(),
-        )  # fmt: skip
+            policies=self.policies,
+            policy=self.policy,
+            last_start=self.last_start,
+            turn=self.turn,
+            hold=self.hold(),
+        )
 
     def hold(self) -> str:
         if self.stuck is not None:
@@ -303,13 +315,36 @@ class Engine:
                 exit = run.exit or Exit()
                 reason = stored(d.reason)
                 if isinstance(d, Finish):
-                    runs.finish(self.store, d.run, state=d.state, exit=exit, error_type=d.error_type, reason=reason,
-                                peak_mib=peak, at=at, now=now)  # fmt: skip
+                    runs.finish(
+                        self.store,
+                        d.run,
+                        batch=run.batch,
+                        queue=run.queue,
+                        state=d.state,
+                        exit=exit,
+                        error_type=d.error_type,
+                        reason=reason,
+                        peak_mib=peak,
+                        at=at,
+                        now=now,
+                    )
                 else:
                     outcome = "voided" if run.voided else "lost" if exit.lost else "failed"
-                    runs.requeue(self.store, d.run, outcome=outcome, exit=exit, counts=d.counts, not_before=d.not_before,
-                                 error_type=d.error_type, memory_mib=d.memory_mib, avoid=d.avoid, reason=reason, peak_mib=peak,
-                                 at=at, now=now)  # fmt: skip
+                    runs.requeue(
+                        self.store,
+                        d.run,
+                        outcome=outcome,
+                        exit=exit,
+                        counts=d.counts,
+                        not_before=d.not_before,
+                        error_type=d.error_type,
+                        memory_mib=d.memory_mib,
+                        avoid=d.avoid,
+                        reason=reason,
+                        peak_mib=peak,
+                        at=at,
+                        now=now,
+                    )
                 ended.add(d.run)
             elif isinstance(d, Fail):
                 jobs.end_queued(self.store, d.job, "failed", stored(d.reason), at=at, now=now, error_type=d.error_type)
@@ -340,6 +375,7 @@ class Engine:
         if reservation is None:
             if self.backend.trouble:
                 self.stuck = (self.backend.trouble, now + 5.0)
+                self.soon()  # so that those who wait are told
                 return False
             self.soon(random.uniform(0.01, 0.1))  # a neighbour was quicker: the cards are looked at again, not at once
             return True
@@ -347,19 +383,40 @@ class Engine:
         uni_id = secrets.token_hex(8)
         leases = [(g.uuid, g.index, start.memory_mib, g.used_mib) for g in cards]
         run = Open(
-            id=id, batch=job["batch"], uni_id=uni_id, state="starting", boot=self.clock.boot,
-            shim=(reservation.pid, reservation.ticks), memory_mib=start.memory_mib, share=start.share, clock_at=now,
-            time_limit=job["time_limit"], failures=job["retries"], retry=retry_of(job["retry"]), leases=leases,
-        )  # fmt: skip
+            id=id,
+            batch=job["batch"],
+            queue=job["queue"],
+            uni_id=uni_id,
+            state="starting",
+            boot=self.clock.boot,
+            shim=(reservation.pid, reservation.ticks),
+            memory_mib=start.memory_mib,
+            share=start.share,
+            clock_at=now,
+            time_limit=job["time_limit"],
+            failures=job["retries"],
+            retry=retry_of(job["retry"]),
+            leases=leases,
+        )
         paths = [os.path.join(self.lease_dir, name) for name in reservation.names]
         spec = launch.spec(
             self.home, job, self._context(job["context"]), id, uni_id, self.clock.boot, cards, gpus, paths, self.settings
         )
         started.append((reservation, run, spec))
         runs.begin(
-            self.store, id, batch=run.batch, uni_id=uni_id, boot=run.boot, shim=(reservation.pid, reservation.ticks),
-            memory_mib=start.memory_mib, share=start.share, log=spec["log"], leases=leases, at=at, now=now,
-        )  # fmt: skip
+            self.store,
+            id,
+            batch=run.batch,
+            uni_id=uni_id,
+            boot=run.boot,
+            shim=(reservation.pid, reservation.ticks),
+            memory_mib=start.memory_mib,
+            share=start.share,
+            log=spec["log"],
+            leases=leases,
+            at=at,
+            now=now,
+        )
         return True
 
     def _context(self, id: int) -> dict[str, Any]:
@@ -421,8 +478,7 @@ class Engine:
             self.disk_pause = 0.0
 
     def _next_tick(self, plan: Plan, now: float) -> None:
-        starts = sum(isinstance(d, Start) for d in plan.decisions)
-        if starts and self.tick_at is None and self.backend.spares:
+        if sum(isinstance(d, Start) for d in plan.decisions) >= DEPTH:
             self.soon()  # there may be more of them than one look takes
         for at in (plan.wake_at, jobs.next_wake(self.store), self.stuck and self.stuck[1]):
             if at is not None and at > now:

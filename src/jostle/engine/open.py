@@ -16,6 +16,7 @@ class Open:
 
     id: RunId
     batch: int
+    queue: str | None
     uni_id: str
     state: str
     boot: str
@@ -36,12 +37,23 @@ class Open:
 
     def value(self, peak: int) -> Run:
         return Run(
-            id=self.id, batch=self.batch, state=self.state, cancel=self.intent in ("cancel", "kill"),
-            kill=self.intent == "kill", uuids=tuple(lease[0] for lease in self.leases), memory_mib=self.memory_mib,
-            share=self.share, started_at=self.clock_at, time_limit=self.time_limit, failures=self.failures,
-            retry=self.retry, peak_mib=peak, uni_id=self.uni_id,
-            ended=self.exit, voided=self.voided,
-        )  # fmt: skip
+            id=self.id,
+            batch=self.batch,
+            state=self.state,
+            cancel=self.intent in ("cancel", "kill"),
+            kill=self.intent == "kill",
+            uuids=tuple(lease[0] for lease in self.leases),
+            memory_mib=self.memory_mib,
+            share=self.share,
+            started_at=self.clock_at,
+            time_limit=self.time_limit,
+            failures=self.failures,
+            retry=self.retry,
+            peak_mib=peak,
+            uni_id=self.uni_id,
+            ended=self.exit,
+            voided=self.voided,
+        )
 
     @property
     def over(self) -> bool:
@@ -51,11 +63,22 @@ class Open:
 def of_row(row: dict[str, Any]) -> Open:
     """From what the store says of an open run."""
     return Open(
-        id=(row["job"], row["n"]), batch=row["batch"], uni_id=row["uni_id"], state=row["state"], boot=row["boot"],
-        shim=(row["shim_pid"], row["shim_ticks"]), memory_mib=row["memory_mib"], share=bool(row["share"]),
-        clock_at=row["clock_at"], time_limit=row["time_limit"], failures=row["retries"], retry=retry_of(row["retry"]),
-        leases=[tuple(lease) for lease in row["leases"]], intent=row["intent"],
-    )  # fmt: skip
+        id=(row["job"], row["n"]),
+        batch=row["batch"],
+        queue=row["queue"],
+        uni_id=row["uni_id"],
+        state=row["state"],
+        boot=row["boot"],
+        shim=(row["shim_pid"], row["shim_ticks"]),
+        memory_mib=row["memory_mib"],
+        share=bool(row["share"]),
+        clock_at=row["clock_at"],
+        time_limit=row["time_limit"],
+        failures=row["retries"],
+        retry=retry_of(row["retry"]),
+        leases=[tuple(lease) for lease in row["leases"]],
+        intent=row["intent"],
+    )
 
 
 def retry_of(text: str | None) -> Retry:

@@ -191,13 +191,24 @@ def end_queued(
         "UPDATE job SET state = ?, ready = 0, reason = ?, error_type = ?, ended_at = ? WHERE id = ?",
         (state, json.dumps(reason) if reason else None, error_type, at, id),
     )
-    after_end(store, id, state, at=at, now=now, reason=reason)
+    batch, queue = store.db.execute("SELECT batch, queue FROM job WHERE id = ?", (id,)).fetchone()
+    after_end(store, id, batch, queue, state, at=at, now=now, reason=reason)
 
 
-def after_end(store: Store, id: int, state: str, *, at: float, now: float, **data: Any) -> None:
+def after_end(
+    store: Store,
+    id: int,
+    batch: int,
+    queue: str | None,
+    state: str,
+    *,
+    at: float,
+    now: float,
+    run: int | None = None,
+    **data: Any,
+) -> None:
     """What every end brings about: the event, the next of the queue, the dependants, the end of the batch."""
-    batch, queue, run = store.db.execute("SELECT batch, queue, attempt FROM job WHERE id = ?", (id,)).fetchone()
-    store.event(at, state, batch=batch, job=id, run=run or None, **{k: v for k, v in data.items() if v is not None})
+    store.event(at, state, batch=batch, job=id, run=run, **{k: v for k, v in data.items() if v is not None})
     if queue is not None:
         refresh_queue(store, queue, now)
     settle_dependants(store, id, state, at=at, now=now)
@@ -233,9 +244,7 @@ def lanes(store: Store, depth: int) -> tuple[Lane, ...]:
 
 def policies(store: Store, batches: Iterable[int]) -> dict[int, dict[str, Any]]:
     marks = list(batches)
-    rows = store.db.execute(
-        f"SELECT id, policy FROM batch WHERE id IN ({','.join('?' * len(marks))})", marks
-    ).fetchall()
+    rows = store.db.execute(f"SELECT id, policy FROM batch WHERE id IN ({','.join('?' * len(marks))})", marks).fetchall()
     return {id: json.loads(policy) for id, policy in rows}
 
 

@@ -29,9 +29,20 @@ def context(store: Store, id: int) -> dict[str, Any]:
 
 
 def begin(
-    store: Store, run: RunId, *, batch: int, uni_id: str, boot: str, shim: tuple[int, int], memory_mib: int | None,
-    share: bool, log: str, leases: Sequence[tuple[str, int, int | None, int]], at: float, now: float,
-) -> None:  # fmt: skip
+    store: Store,
+    run: RunId,
+    *,
+    batch: int,
+    uni_id: str,
+    boot: str,
+    shim: tuple[int, int],
+    memory_mib: int | None,
+    share: bool,
+    log: str,
+    leases: Sequence[tuple[str, int, int | None, int]],
+    at: float,
+    now: float,
+) -> None:
     """The run is recorded before anything is started."""
     job, n = run
     store.db.execute(
@@ -67,28 +78,61 @@ def _end(store: Store, run: RunId, outcome: str, exit: Exit, error_type: str | N
     store.db.execute(
         """UPDATE run SET state = 'ended', outcome = ?, exit_code = ?, signal = ?, error_type = ?, ended_at = ?, peak_mib = ?,
            rss_mib = ?, leftovers = ? WHERE job = ? AND n = ?""",
-        (outcome, exit.code, exit.signal, error_type, exit.ended_at or at, peak_mib or None, exit.rss_mib,
-         json.dumps(exit.leftovers) if exit.leftovers else None, *run),
-    )  # fmt: skip
+        (
+            outcome,
+            exit.code,
+            exit.signal,
+            error_type,
+            exit.ended_at or at,
+            peak_mib or None,
+            exit.rss_mib,
+            json.dumps(exit.leftovers) if exit.leftovers else None,
+            *run,
+        ),
+    )
 
 
 def finish(
-    store: Store, run: RunId, *, state: str, exit: Exit, error_type: str | None, reason: Row | None, peak_mib: int,
-    at: float, now: float,
-) -> None:  # fmt: skip
+    store: Store,
+    run: RunId,
+    *,
+    batch: int,
+    queue: str | None,
+    state: str,
+    exit: Exit,
+    error_type: str | None,
+    reason: Row | None,
+    peak_mib: int,
+    at: float,
+    now: float,
+) -> None:
     """The run has ended, and its job with it."""
     _end(store, run, state, exit, error_type, peak_mib, at)
     store.db.execute(
         """UPDATE job SET state = ?, exit_code = ?, error_type = ?, reason = ?, ended_at = ?, ready = 0 WHERE id = ?""",
         (state, exit.code, error_type, json.dumps(reason) if reason else None, exit.ended_at or at, run[0]),
     )
-    after_end(store, run[0], state, at=at, now=now, exit_code=exit.code, error_type=error_type, reason=reason)
+    after_end(
+        store, run[0], batch, queue, state, at=at, now=now, run=run[1], exit_code=exit.code, error_type=error_type, reason=reason
+    )
 
 
 def requeue(
-    store: Store, run: RunId, *, outcome: str, exit: Exit, counts: bool, not_before: float, error_type: str | None,
-    memory_mib: int | None, avoid: str | None, reason: Row | None, peak_mib: int, at: float, now: float,
-) -> None:  # fmt: skip
+    store: Store,
+    run: RunId,
+    *,
+    outcome: str,
+    exit: Exit,
+    counts: bool,
+    not_before: float,
+    error_type: str | None,
+    memory_mib: int | None,
+    avoid: str | None,
+    reason: Row | None,
+    peak_mib: int,
+    at: float,
+    now: float,
+) -> None:
     """The run has ended or never began; its job waits again, at the same place."""
     job, n = run
     _end(store, run, outcome, exit, error_type, peak_mib, at)
@@ -99,17 +143,26 @@ def requeue(
     store.db.execute(
         """UPDATE job SET state = 'queued', not_before = ?, retries = retries + ?, exit_code = ?, error_type = ?, reason = ?,
            memory_mib = ?, avoid = ? WHERE id = ?""",
-        (not_before, int(counts), exit.code, error_type, json.dumps(reason) if reason else None, memory_mib,
-         json.dumps(avoided), job),
-    )  # fmt: skip
+        (
+            not_before,
+            int(counts),
+            exit.code,
+            error_type,
+            json.dumps(reason) if reason else None,
+            memory_mib,
+            json.dumps(avoided),
+            job,
+        ),
+    )
     reshape(store, job)
-    store.event(at, "requeued", batch=row[0], job=job, run=n, outcome=outcome, error_type=error_type, exit_code=exit.code,
-                reason=reason)  # fmt: skip
+    store.event(
+        at, "requeued", batch=row[0], job=job, run=n, outcome=outcome, error_type=error_type, exit_code=exit.code, reason=reason
+    )
     refresh(store, job, now)
 
 
-OPEN = """SELECT r.job, r.n, r.uni_id, r.state, r.boot, r.shim_pid, r.shim_ticks, r.memory_mib, r.share, r.clock_at, j.batch,
-    j.intent, j.time_limit, j.retries, j.retry FROM run r JOIN job j ON j.id = r.job WHERE r.state <> 'ended'"""
+OPEN = """SELECT r.job, r.n, r.uni_id, r.state, r.boot, r.shim_pid, r.shim_ticks, r.memory_mib, r.share, r.clock_at,
+    j.batch, j.queue, j.intent, j.time_limit, j.retries, j.retry FROM run r JOIN job j ON j.id = r.job WHERE r.state <> 'ended'"""
 
 
 def last_start(store: Store) -> float:
