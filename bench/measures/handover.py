@@ -12,6 +12,7 @@ from contextlib import ExitStack
 from figures import Row, Series, below, hold_against
 from lab import Lab
 from peers.base import Peer, on_stage
+from peers.ours import Jostle, JostleLate
 from tasks import Sheet, Task, gaps_ms, quantile
 
 GROUP = "hand-over: a slot's idle time between two jobs"
@@ -22,7 +23,7 @@ def measure(lab: Lab) -> list[Row]:
     rows = []
     for slots in COUNTS:
         rows += saturated(lab, slots)
-    return rows + sparse(lab)
+    return rows + sparse(lab) + late(lab)
 
 
 def saturated(lab: Lab, slots: int) -> list[Row]:
@@ -77,6 +78,28 @@ def sparse(lab: Lab) -> list[Row]:
                 lab.fault("hand-over, sparse", peer.name, e)
     row = mid.row(GROUP, f"2 slots, {seconds} s tasks (sparse), median", "ms", floor="floor-py")
     return [hold_against(row, "<= 3x floor-py", below(row.ratio, 3.0))]
+
+
+def late(lab: Lab) -> list[Row]:
+    """What is added to the driver's own delay when memory shows on after a job's end."""
+    if not lab.named("jostle"):
+        return []
+    JostleLate.program = Jostle.program
+
+    def act(peer: Peer) -> list[float]:
+        sheet = Sheet(peer.scene.path("sheet"))
+        peer.submit(sheet.tasks(20, ms=200.0))
+        return gaps_ms(sheet.wait(20, 40.0), 4)
+
+    gaps = lab.attempt("hand-over, memory that shows on", JostleLate, 4, False, act)
+    delay = JostleLate.free_lag * 1e3
+    row = Row(
+        group=GROUP, what=f"memory shows {delay:g} ms longer, median", unit="ms", floor=delay, floor_name="driver"
+    )
+    if gaps:
+        row.ours = quantile(gaps, 0.5)
+        row.ratio = row.ours / delay
+    return [hold_against(row, "<= the driver's delay + 50 ms", below(row.ours, delay + 50))]
 
 
 def offset_tasks(sheet: Sheet, ms: float, count: int) -> list[Task]:

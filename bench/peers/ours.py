@@ -47,8 +47,11 @@ class Jostle(Peer):
             self.exclude(True)
 
     def up(self) -> None:
-        self.scene.run([*self.program, "up", "--gpus", f"sim:{self.slots}x{self.gib}"], timeout=30)
+        self.scene.run([*self.program, "up", "--gpus", self.gpus()], timeout=30)
         self.pid = int(self.ask({"op": "hello"})["pid"])
+
+    def gpus(self) -> str:
+        return f"sim:{self.slots}x{self.gib}"
 
     def exclude(self, on: bool) -> None:
         until(lambda: len(self.ask({"op": "gpus"})["gpus"]) == self.slots, 10.0, "the first look at the GPUs")
@@ -158,6 +161,19 @@ class JostleSharing(Jostle):
 
     name = "jostle-share"
     gib = 80
+
+
+class JostleLate(Jostle):
+    """The same on cards that show a job's memory for a while after its end, as drivers do."""
+
+    name = "jostle-late"
+    free_lag = 0.2  # s
+
+    def gpus(self) -> str:
+        path = self.scene.path("late.json")
+        with open(path, "w") as f:
+            json.dump({"gpus": {"count": self.slots, "total": "24GiB"}, "runs": {"free_lag": self.free_lag}}, f)
+        return f"sim:{path}"
 
 
 def job_file(path: str, tasks: list[Task]) -> None:

@@ -60,8 +60,14 @@ def log(text: str) -> None:
     print(f"{time.strftime('%Y-%m-%d %H:%M:%S')} {os.getpid()} {text}", file=sys.stderr, flush=True)
 
 
+_told = False
+
+
 def tell(ready: int, text: str) -> None:
-    if ready >= 0:
+    """Once: afterwards the number is another descriptor's, a client's or the database's."""
+    global _told
+    if ready >= 0 and not _told:
+        _told = True
         try:
             os.write(ready, text.encode() + b"\n")
             os.close(ready)

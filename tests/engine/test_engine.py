@@ -328,3 +328,19 @@ def test_a_lease_directory_that_cannot_be_used_is_told_and_not_hammered(host):
     host.backend.conflicts, host.backend.trouble = set(), ""
     host.settle()
     assert host.job(id)["state"] == "succeeded"
+
+
+def test_a_cancel_that_was_recorded_but_not_sent_is_sent_by_the_next_engine(host):
+    (id,) = host.submit({})
+    host.disk.durations[id] = (1000.0, 0, "")
+    host.step()
+    host.step(1)
+    host.cancel(id)
+    failpoint.arm("store.after_commit=crash@1")  # the engine dies between the record and the signal
+    host.step()
+    failpoint.arm("")
+    assert (host.crashes, host.job(id)["state"]) == (1, "stopping")
+    host.step()
+    host.step(1)
+    host.step(1)
+    assert host.job(id)["state"] == "cancelled"

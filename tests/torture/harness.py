@@ -174,6 +174,7 @@ class Torture:
         self.kinds: tuple[int, ...] = ()  # what new jobs are like; none: anything
         self.longer = 0.0  # s that every job runs longer
         self.neighbour_for = 0.1  # how long the neighbour's jobs run
+        self.neighbour_gpus = 1  # how many cards each of them takes
 
     def _case(self, engine: Engine) -> Case:
         return Case(home=engine.home, journal=f"{self.evidence}/journal", wanted={}, total_mib=CARD_MIB)
@@ -277,7 +278,8 @@ class Torture:
         if open_ < 2:
             self.serial += 1
             near = self.near_client
-            self.submit(near, self.near_case, [Wanted(key=f"n{self.serial}", seconds=self.neighbour_for)])
+            job = Wanted(key=f"n{self.serial}", seconds=self.neighbour_for, gpus=self.neighbour_gpus)
+            self.submit(near, self.near_case, [job])
             if self.neighbour_for > 0.1:
                 until(lambda: near.call("hello")["counts"].get("running"), 1.5)
 

@@ -3,6 +3,7 @@
     python tests/torture/run.py --kills 1000 [--seed S] [--no-failpoints] [--json] [-v]
     python tests/torture/run.py --bug requeue_on_restart          one seeded bug: exit 0 if it was caught
     python tests/torture/run.py --bugs [NAME…]                    all of them (or these): which invariant catches which
+    python tests/torture/run.py --bugs [NAME…] --control          the same plans without the bugs: nothing may be found
 """
 
 from __future__ import annotations
@@ -27,13 +28,14 @@ def main() -> int:
     p.add_argument("--failpoints", action=argparse.BooleanOptionalAction, default=True)
     p.add_argument("--bug", choices=sorted(seeded.BUGS))
     p.add_argument("--bugs", nargs="*", metavar="NAME")
+    p.add_argument("--control", action="store_true")
     p.add_argument("--json", action="store_true")
     p.add_argument("-v", "--verbose", action="store_true")
     args = p.parse_args()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that all is cleaned up
     seed = args.seed if args.seed is not None else random.SystemRandom().randrange(1 << 32)
     if args.bug or args.bugs is not None:
-        return bugs([args.bug] if args.bug else args.bugs or sorted(seeded.BUGS), seed, args.json, args.verbose)
+        return bugs([args.bug] if args.bug else args.bugs or sorted(seeded.BUGS), seed, args)
     report = harness.torture(args.kills, seed, points=args.failpoints, verbose=args.verbose)
     print(json.dumps(report) if args.json else words(report), flush=True)
     return 1 if report["violations"] else 0
@@ -55,10 +57,10 @@ def words(report: dict[str, object]) -> str:
     return "\n".join(lines)
 
 
-def bugs(names: list[str], seed: int, as_json: bool, verbose: bool) -> int:
-    reports = {}
+def bugs(names: list[str], seed: int, args: argparse.Namespace) -> int:
+    reports, as_json, verbose = {}, args.json, args.verbose
     for name in names:
-        report = seeded.hunt(name, seed, verbose)
+        report = seeded.hunt(name, seed, verbose, seeded=not args.control)
         reports[name] = report
         if not as_json:
             caught = ", ".join(report["caught_by"]) or ("nothing, as it must be" if report["harmless"] else "NOTHING")

@@ -54,6 +54,7 @@ class Engine:
         self.contexts: dict[int, dict[str, Any]] = {}  # what submits captured, the latest used
         self.last_start: dict[int, float] = {}
         self.turn = 0
+        self.neighbours = False  # whether the last look showed claims of others
         self.stuck: tuple[str, float] | None = None  # why nothing can be started, and until when it is not tried again
         self.disk_pause = 0.0  # s between tries while nothing can be recorded
         self.ending = False  # its jobs are being stopped: no other is started meanwhile
@@ -159,7 +160,8 @@ class Engine:
         """A snapshot of the GPUs."""
         now = self.clock.now()
         waited = bool(self.observer.distrusted) or not self.observer.fresh(now)
-        if self.observer.hear(line, now) or waited:
+        # another's claim may go without anything to be seen on the cards, so who waits for one looks again
+        if self.observer.hear(line, now) or waited or (self.waits and self.neighbours):
             self.soon()
         for kind, found in (("misplaced", self.observer.misplaced()), ("intruded", self.observer.intruders())):
             for run, uuid, pid in found:
@@ -255,6 +257,7 @@ class Engine:
         if wake is not None and wake <= now and not self._promote(now):
             return
         gpus, claims = self.observer.gpus(now), self.backend.claims()
+        self.neighbours = any(not c.ours for c in claims)
         # what an end makes ready is seen only when it is recorded: then there is a second decision in the same transaction
         ended = any(r.over for r in self.open_runs.values())
         plan = decide(self.world(now, gpus, claims, ends_only=ended))
@@ -442,8 +445,8 @@ class Engine:
         for d in plan.decisions:
             if isinstance(d, Stop):
                 run = self.open_runs[d.run]
-                first = run.state != "stopping"
-                run.state = "stopping"
+                first = not run.told_to_stop
+                run.state, run.told_to_stop = "stopping", True
                 if first or d.kill:
                     self._stop(run, d.kill)
 

@@ -34,12 +34,14 @@ class Open:
     claimed: bool = False
     unsupervised: tuple[int, ...] = ()  # its processes, while they live on without a shim
     kill_at: float | None = None  # stopping without a shim: when we lose patience
+    told_to_stop: bool = False  # by this engine: an earlier one may have died between the record and the signal
 
     def value(self, peak: int) -> Run:
+        state = "running" if self.state == "stopping" and not self.told_to_stop else self.state
         return Run(
             id=self.id,
             batch=self.batch,
-            state=self.state,
+            state=state,
             cancel=self.intent in ("cancel", "kill"),
             kill=self.intent == "kill",
             uuids=tuple(lease[0] for lease in self.leases),
