@@ -46,9 +46,6 @@ IMPURE = {
 
 # longer than 400 lines, each with the reason why it is still one idea
 LONG = {
-    "engine/engine.py": "one tick from observe to act",
-    "backends/shim.py": "one run from claim to exit record; nothing may be imported after the fork",
-    "backends/local.py": "one protocol seen from the engine's side",
 }
 
 

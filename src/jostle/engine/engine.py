@@ -1,6 +1,5 @@
 """The engine: observe → decide → commit → act, at once when something happened and otherwise when a deadline says so.
 
-There is no recovery code. What is known of a run is derived anew from its directory (backend.poll); a restart is a long tick.
 Commit, then act: a run is in the store before its shim hears of it, and a reservation that could not be committed is withdrawn.
 The end of one run and the start of the next are one commit.
 """
@@ -11,194 +10,41 @@ import os
 import random
 import secrets
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
-from jostle import proc
 from jostle.core.decide import decide
 from jostle.core.model import Exit, Gpu, Policy, RunId, World
 from jostle.core.plan import Fail, Finish, Plan, Requeue, Start, Stop
-from jostle.core.reasons import Reason
 from jostle.engine import checks, launch
-from jostle.engine.observe import Observer, promises
-from jostle.engine.open import Open, of_row, retry_of, stored
-from jostle.engine.ports import Backend, Claimed, Probe, Report, Reservation, Timer
+from jostle.engine.observe import promises
+from jostle.engine.open import Open, retry_of, stored
+from jostle.engine.ports import Claimed, Reservation, Timer
+from jostle.engine.watch import SPARES_BUSY, Watch
 from jostle.errors import DiskFull
 from jostle.failpoint import failpoint
 from jostle.store import jobs, runs
 from jostle.store.store import Store
 
 DEPTH = 16  # jobs of one shape that a single decision looks at
-SWEEP = 5.0  # all open runs are looked at this often, whatever was heard
-SPARES, SPARES_BUSY = 2, 6  # shims kept waiting for a run: at rest, and while runs follow fast on each other
-LAZY = 0.2  # how long news that nobody waits for may wait for company in a commit
-AWAIT_LOOK = 0.01  # how long an end waits for the reading that lets its cards be used again
 
 
-class Engine:
-    backend: Backend
-    probe: Probe
+class Engine(Watch):
+    """Decides on what is watched, records it, and does it."""
 
     def __init__(self, *, home: str, spec: str, lease_dir: str, store: Store, clock: Timer, settings: dict[str, Any]) -> None:
-        self.home, self.spec, self.lease_dir, self.store, self.clock = home, spec, lease_dir, store, clock
-        self.settings = settings
-        self.observer = Observer(os.getuid())
-        self.observer.excluded = set(store.get("excluded", []))
+        super().__init__(store=store, clock=clock, settings=settings)
+        self.home, self.spec, self.lease_dir = home, spec, lease_dir
         self.policy: Policy = checks.policy(settings.get("policy") or {})
         self.policies: dict[int, Policy] = {}
-        self.open_runs: dict[RunId, Open] = {}
-        self.waits: dict[int, Reason] = {}
-        self.kept_for: int | None = None
-        self.lanes: tuple[Any, ...] = ()
-        self.lanes_at = -1
+        self.lanes_at = -1  # the store's generation that `lanes` is of
         self.contexts: dict[int, dict[str, Any]] = {}  # what submits captured, the latest used
+        self.kept_for: int | None = None
         self.last_start: dict[int, float] = {}
         self.turn = 0
-        self.neighbours = False  # whether the last look showed claims of others
         self.stuck: tuple[str, float] | None = None  # why nothing can be started, and until when it is not tried again
         self.disk_pause = 0.0  # s between tries while nothing can be recorded
         self.ending = False  # its jobs are being stopped: no other is started meanwhile
-        self.tick_at: float | None = 0.0
-        self.sweep_at = 0.0
-        self.lively_until = 0.0
-        self.vacated: dict[str, int] = {}  # cards an ended run may still show on -> their use before it
-        self.relook = 0.0  # pause between looks at those: short at first
-        self.relook_at: float | None = None
-        self.told: set[tuple[Any, ...]] = set()  # events given once per run
-        self.after_commit: list[Callable[[], None]] = []  # who wants to know of each commit
-        self.after_look: list[Callable[[], None]] = []  # who waits for the next reading, once
-
-    # --- life
-
-    def open(self, backend: Backend, probe: Probe) -> None:
-        """Takes up what the store says may be alive. The backend reports to `changed`, the probe to `heard`."""
-        self.backend, self.probe = backend, probe
-        backend.spare_arrived = self.soon
-        for row in runs.open_runs(self.store):
-            run = of_row(row)
-            self._adopt(run)
-            self.backend.adopt(run.id, *run.shim)
-            failpoint("engine.adopting")
-        self.backend.open()
-        self.probe.open(self.clock.now())
-        for id in list(self.open_runs):
-            self._poll(id)
-        failpoint("engine.recovered")
-
-    def _adopt(self, run: Open) -> None:
-        self.open_runs[run.id] = run
-        self.observer.run_opened(run.id, run.uni_id, run.shim[0], [lease[0] for lease in run.leases])
-
-    def close(self) -> None:
-        self.backend.close()
-        self.probe.close()
-
-    # --- facts arrive
-
-    def soon(self, delay: float = 0.0) -> None:
-        at = self.clock.now() + delay if delay else 0.0
-        if self.tick_at is None or at < self.tick_at:
-            self.tick_at = at
-
-    def changed(self, id: RunId) -> None:
-        """The backend heard something of a run."""
-        if id in self.open_runs:
-            self._poll(id)
-
-    def _poll(self, id: RunId) -> None:
-        run = self.open_runs[id]
-        if run.over:
-            return
-        report = self.backend.poll(id)
-        if report.kind == "not_started":
-            self._unclaimed(run)
-        elif report.kind == "voided":
-            run.voided = True
-        elif report.kind == "ended":
-            run.exit = report.exit
-        elif report.kind == "gone":
-            run.exit = Exit(lost="host_rebooted" if "reboot" in report.why else "exit_unknown")
-        else:
-            self._living(run, report)
-        if run.over:
-            self._ended(run)
-
-    def _unclaimed(self, run: Open) -> None:
-        """Recorded, but no shim has claimed it. It is never started twice: it is made impossible, then queued again."""
-        pid, ticks = run.shim
-        if run.boot != self.clock.boot:
-            run.exit = Exit(lost="host_rebooted")  # the claim may have been lost with the page cache
-        elif pid is None or ticks is None or not proc.alive(pid, ticks):
-            failpoint("engine.before_void")
-            if self.backend.void(run.id):
-                run.voided = True
-            else:
-                self.soon(LAZY)
-
-    def _living(self, run: Open, report: Report) -> None:
-        if run.state == "starting" and not run.claimed:
-            run.claimed = report.claimed
-            if run.claimed:
-                self.soon(LAZY)
-        run.unsupervised = report.pids if report.kind == "unsupervised" else ()
-        if run.unsupervised:
-            self.sweep_at = min(self.sweep_at, self.clock.now() + 1.0)  # nobody will tell us of its end
-            self._once("unsupervised", run, pids=list(report.pids))
-
-    def _ended(self, run: Open) -> None:
-        now = self.clock.now()
-        cards = [lease[0] for lease in run.leases]
-        self.lively_until = now + 3.0
-        if cards:
-            self.observer.distrust(cards, self.probe.look(now))
-            self.vacated.update({lease[0]: lease[3] for lease in run.leases})
-            self.relook = 0.002
-            self.relook_at = now + self.relook
-        self.soon(AWAIT_LOOK if cards and self.observer.fresh(now) else 0.0)
-
-    def heard(self, line: bytes) -> None:
-        """A snapshot of the GPUs."""
-        now = self.clock.now()
-        waited = bool(self.observer.distrusted) or not self.observer.fresh(now)
-        # another's claim may go without anything to be seen on the cards, so who waits for one looks again
-        if self.observer.hear(line, now) or waited or (self.waits and self.neighbours):
-            self.soon()
-        for kind, found in (("misplaced", self.observer.misplaced()), ("intruded", self.observer.intruders())):
-            for run, uuid, pid in found:
-                if run in self.open_runs:
-                    self._once(kind, self.open_runs[run], uuid=uuid, pid=pid)
-        self._see_who_left()
-        waiting, self.after_look = self.after_look, []
-        for callback in waiting:
-            callback()
-
-    def _see_who_left(self) -> None:
-        """Forgets the cards that show no more of an ended run, or are in use again."""
-        if self.vacated:
-            used = self.observer.used_mib()
-            taken = {lease[0] for r in self.open_runs.values() if r.exit is None for lease in r.leases}
-            self.vacated = {
-                uuid: before for uuid, before in self.vacated.items() if uuid not in taken and used.get(uuid, 0) > before + 64
-            }
-
-    def _once(self, kind: str, run: Open, **data: Any) -> None:
-        key = (kind, run.id, *map(str, data.values()))
-        if key not in self.told:
-            self.told.add(key)
-            self.journal(kind, batch=run.batch, job=run.id[0], run=run.id[1], **data)
-
-    def journal(self, kind: str, **data: Any) -> None:
-        """An event of its own, where nothing else is committed."""
-        try:
-            with self.store.transaction():
-                self.store.event(self.clock.wall(), kind, **data)
-        except DiskFull:
-            pass  # it is told on the engine's log; the disk will be told of elsewhere
-        self.committed()
-
-    def committed(self) -> None:
-        for callback in self.after_commit:
-            callback()
 
     # --- the world as it is
 
@@ -491,33 +337,3 @@ class Engine:
             self.probe.look(now)
         lively = now < self.lively_until
         self.probe.rate(0.1 if waiting and lively else 0.5 if waiting else 5.0 if self.open_runs else 10.0)
-
-    # --- between ticks
-
-    def housekeeping(self, now: float) -> float:
-        """What time alone brings about; when to come again."""
-        due = [self.sweep_at, self.probe.tick(now), self.backend.tick(now), self._look_again(now)]
-        if now >= self.sweep_at:
-            orphans = any(r.unsupervised for r in self.open_runs.values())
-            self.sweep_at = now + (1.0 if orphans or not hasattr(os, "pidfd_open") else SWEEP)
-            for run in list(self.open_runs.values()):
-                self._poll(run.id)
-                self.backend.republish(run.id)
-                if run.unsupervised and run.kill_at is not None and now >= run.kill_at:
-                    self.backend.signal(run.id, kill=True)
-            if now > self.lively_until:
-                self.backend.want(SPARES)
-            self.store.checkpoint()
-            due[0] = self.sweep_at
-        return min(d for d in due if d is not None)
-
-    def _look_again(self, now: float) -> float | None:
-        """A card may show an ended run's memory for a moment: look soon, then less and less often; the next time."""
-        if self.relook_at is not None and now >= self.relook_at:
-            self.relook_at = None
-            if self.vacated and self.lanes and now < self.lively_until:
-                if self.probe.owed_since is None:
-                    self.probe.look(now)
-                self.relook = min(self.relook * 2, 0.1)
-                self.relook_at = now + self.relook
-        return self.relook_at
