@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from jostle.core.decide import decide
@@ -183,3 +185,13 @@ def test_deciding_wakes_when_a_card_will_have_been_idle_long_enough() -> None:
     cards = (gpu(0, idle_for=10.0), gpu(1, idle_for=25.0))
     plan = decide(world(job(1), gpus=cards, policy=Policy(idle_for=30.0)))
     assert codes(plan, 1) == {0: "idle", 1: "idle"} and plan.wake_at == 1005.0
+
+
+def test_runs_that_never_begin_are_tried_again_ever_more_rarely() -> None:
+    def wait(n: int) -> float:
+        (again,) = decide(world(now=100.0, runs=(replace(run(1, 0, voided=True), id=(1, n)),))).decisions
+        assert isinstance(again, Requeue) and not again.counts
+        return again.not_before - 100.0 if again.not_before else 0.0
+
+    waits = [wait(n) for n in range(1, 15)]
+    assert waits[:2] == [0.0, 0.0] and waits == sorted(waits) and waits[2] > 0 and waits[-1] == 30.0

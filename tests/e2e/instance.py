@@ -19,6 +19,7 @@ from typing import Any
 
 from jostle import config
 from jostle.client import Client, attempt, connect, wait_gone
+from jostle.errors import NoEngine
 from jostle.store.reads import Reader
 
 PATIENCE = 30.0  # s; only something broken takes so long
@@ -242,16 +243,25 @@ class Instance:
                     continue  # gone, or not ours
         return found
 
+    def _is_down(self) -> bool:
+        """Asks an engine that still answers to end; one that was killed may seem to, for a moment."""
+        client = attempt(str(self.home))
+        if client is None:
+            return True
+        try:
+            client.call("down", stop_jobs=True, now=True)
+            wait_gone(client, PATIENCE)
+        except NoEngine:
+            client.close()
+        return False
+
     def close(self) -> None:
         for child in self.children:
             if child.poll() is None:
                 child.kill()
             child.communicate()
         self._forget_reader()
-        client = attempt(str(self.home))
-        if client is not None:
-            client.call("down", stop_jobs=True, now=True)
-            wait_gone(client, PATIENCE)
+        until(self._is_down, "the end of the engine")
         left: list[int] = []
         try:
             until(lambda: not self.processes(), "the end of all processes", patience=8.0)

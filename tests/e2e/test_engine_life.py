@@ -22,9 +22,12 @@ def test_down_leaves_jobs_running_and_up_finds_them_with_their_true_exit_codes(i
     instance.up("sim:4x24")
     ends, ended_meanwhile = instance.submit({"commands": [WAITING.format("a", 3)]}, {"commands": [WAITING.format("b", 0)]})
     pids = [instance.pid_in("a"), instance.pid_in("b")]
+    for id in (ends, ended_meanwhile):
+        instance.reach(id, "running")
     old = instance.engine
     code, _, err = instance.run("down")
-    assert (code, "2 running jobs go on" in err, alive(old)) == (0, True, False)
+    assert (code, "2 running jobs go on" in err) == (0, True)
+    until(lambda: not alive(old), patience=2.0)
     assert all(map(alive, pids))
     (instance.work / "b.go").touch()
     until(lambda: not alive(pids[1]))
@@ -98,3 +101,10 @@ def test_reading_verbs_work_without_an_engine(instance: Instance) -> None:
     assert instance.json("show", str(done))["job"]["state"] == "succeeded"
     assert instance.ok("logs", str(done)) == "hello\n"
     assert len(instance.json("gpus", "--gpus", "sim:3x24")["gpus"]) == 3
+
+
+def test_an_add_whose_engine_dies_before_the_answer_is_taken_once(instance: Instance) -> None:
+    instance.up("sim:1x24", env={"JOSTLE_FAILPOINTS": "service.after_commit=kill@1"})
+    id = instance.add("--", "true")
+    assert instance.end(id) == ["succeeded"]
+    assert list(instance.states()) == [id]

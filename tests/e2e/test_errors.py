@@ -22,19 +22,22 @@ def test_a_bad_file_is_refused_whole_with_file_line_and_what_was_expected(instan
     assert not (instance.home / "jostle.db").exists(), "nothing was started for it"
 
 
-@pytest.mark.parametrize(
-    "text",
-    ["", "jobs:", "jobs: {}", "- a", "jobs: [{run: 'true', after: nobody}]", "jobs:\n\t- {run: x}", "\xff\xfe",
-     "jobs: [{run: x, gpus: -1}]",
-     "jobs: [{name: a, run: x, after: b}, {name: b, run: x, after: a}]", "jobs: [{run: !!python/object:os.system x}]",
-     "a: &a [*a]", "jobs: [{run: x, memory: .nan}]", "jobs: [{run: x}]\njobs: [{run: y}]"],
-)  # fmt: skip
-def test_no_file_gets_a_traceback(shared: Instance, text: str) -> None:
-    path = shared.work / "odd.yaml"
-    path.write_bytes(text.encode("latin-1"))
-    code, _, err = shared.run("validate", str(path))
+ODD = [
+    "", "jobs:", "jobs: {}", "- a", "jobs: [{run: 'true', after: nobody}]", "jobs:\n\t- {run: x}", "\xff\xfe",
+    "jobs: [{run: x, gpus: -1}]", "jobs: [{name: a, run: x, after: b}, {name: b, run: x, after: a}]",
+    "jobs: [{run: !!python/object:os.system x}]", "a: &a [*a]", "jobs: [{run: x, memory: .nan}]",
+    "jobs: [{run: x}]\njobs: [{run: y}]",
+]  # fmt: skip
+
+
+def test_no_file_gets_a_traceback(instance: Instance) -> None:
+    files = [instance.work / f"odd-{k}.yaml" for k in range(len(ODD))]
+    for file, text in zip(files, ODD, strict=True):
+        file.write_bytes(text.encode("latin-1"))
+    code, _, err = instance.run("validate", *map(str, files))
     assert (code, "Traceback" in err) == (6, False), err
-    assert "odd.yaml" in err
+    for file in files:
+        assert str(file) in err
 
 
 @pytest.mark.parametrize("spec", ["sim:0x24", "sim:no-such-file.yaml", "quantum", "sim:"])

@@ -7,7 +7,7 @@ import os
 from jostle import units
 from jostle.cli import ids
 from jostle.cli.parse import checked
-from jostle.errors import Usage
+from jostle.errors import NoEngine, Usage
 from jostle.formats import spec
 
 TYPE_CHECKING = False
@@ -75,13 +75,22 @@ def add(args: Namespace, desk: Desk) -> int:
         "batch": {"key": BATCH, "name": BATCH, "join": True, "owner": None, "policy": {}},
         "context": capture(),
         "jobs": [job_of(args, desk)],
-        "once": None,
+        "once": os.urandom(16).hex(),
     }
-    client = desk.client()
-    answer = client.call("submit", **request)
-    client.close()
+    try:
+        answer = submitted(desk, request)
+    except NoEngine:  # it died before it answered: the key makes sure that the job is taken once
+        answer = submitted(desk, request)
     desk.put(str(answer["ids"][0]))
     return 0
+
+
+def submitted(desk: Desk, request: dict[str, Any]) -> dict[str, Any]:
+    client = desk.client()
+    try:
+        return client.call("submit", **request)
+    finally:
+        client.close()
 
 
 def job_of(args: Namespace, desk: Desk) -> dict[str, Any]:

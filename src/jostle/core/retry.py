@@ -48,8 +48,21 @@ def ending(world: World, run: Run) -> Finish | Requeue:
     if run.cancel or run.state == "stopping":
         return Finish(run=run.id, state="cancelled", reason=Reason(code="cancelled"))
     if run.voided or end is None:
-        return Requeue(run=run.id, counts=False, memory_mib=run.memory_mib, reason=Reason(code="not_started"))
+        wait = pause_after_void(run)
+        return Requeue(
+            run=run.id,
+            counts=False,
+            not_before=world.now + wait if wait else 0.0,
+            memory_mib=run.memory_mib,
+            reason=Reason(code="not_started"),
+        )
     return next_try(world, run, end)
+
+
+def pause_after_void(run: Run) -> float:
+    """One start may go wrong; where none succeeds (a disk on which nothing can be claimed) tries must become rare."""
+    voids = run.id[1] - run.failures  # runs so far that were no tries, this one included
+    return 0.0 if voids <= 2 else min(0.05 * 2.0 ** min(voids, 12), 30.0)
 
 
 def next_try(world: World, run: Run, end: Exit) -> Finish | Requeue:

@@ -188,8 +188,8 @@ class Watch:
             orphans = any(r.unsupervised for r in self.open_runs.values())
             self.sweep_at = now + (1.0 if orphans or not hasattr(os, "pidfd_open") else SWEEP)
             for run in list(self.open_runs.values()):
-                self._poll(run.id)
                 self.backend.republish(run.id)
+                self._poll(run.id)
                 if run.unsupervised and run.kill_at is not None and now >= run.kill_at:
                     self.backend.signal(run.id, kill=True)
             if now > self.lively_until:

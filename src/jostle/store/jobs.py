@@ -33,10 +33,10 @@ def submit(store: Store, request: Row, *, at: float, now: float, rank: Callable[
     head = request["batch"]
     once = request.get("once")
     if once is not None:
-        done = store.db.execute("SELECT id FROM batch WHERE once = ?", (once,)).fetchone()
+        done = store.db.execute("SELECT batch, first, count FROM once WHERE key = ?", (once,)).fetchone()
         if done:
-            return _answer(store, done[0])
-    batch = _batch(store, head, once, at)
+            return _answer(*done)
+    batch = _batch(store, head, at)
     context = _context(store, request["context"])
     first = store.next_job
     random_order = (head.get("policy") or {}).get("order") == "random"
@@ -73,15 +73,16 @@ def submit(store: Store, request: Row, *, at: float, now: float, rank: Callable[
             settle_dependants(store, needed, state, at=at, now=now, since=first)
     for queue in queues:
         refresh_queue(store, queue, now)
-    return {"batch": batch, "ids": [first, first + len(rows) - 1], "count": len(rows)}
+    if once is not None:
+        store.db.execute("INSERT INTO once VALUES (?, ?, ?, ?, ?)", (once, at, batch, first, len(rows)))
+    return _answer(batch, first, len(rows))
 
 
-def _answer(store: Store, batch: int) -> dict[str, Any]:
-    first, last, count = store.db.execute("SELECT min(id), max(id), count(*) FROM job WHERE batch = ?", (batch,)).fetchone()
-    return {"batch": batch, "ids": [first, last], "count": count}
+def _answer(batch: int, first: int, count: int) -> dict[str, Any]:
+    return {"batch": batch, "ids": [first, first + count - 1], "count": count}
 
 
-def _batch(store: Store, head: Row, once: str | None, at: float) -> int:
+def _batch(store: Store, head: Row, at: float) -> int:
     policy = json.dumps(head.get("policy") or {}, sort_keys=True)
     if head.get("join"):  # `add` puts its jobs into one standing batch
         row = store.db.execute("SELECT id FROM batch WHERE key = ? AND policy = ?", (head["key"], policy)).fetchone()
@@ -90,8 +91,8 @@ def _batch(store: Store, head: Row, once: str | None, at: float) -> int:
     id = store.next_batch
     store.next_batch += 1
     store.db.execute(
-        "INSERT INTO batch (id, key, name, once, owner, policy, submitted_at) VALUES (?, ?, ?, ?, ?, ?, ?)",
-        (id, head.get("key"), head.get("name"), once, json.dumps(head.get("owner")), policy, at),
+        "INSERT INTO batch (id, key, name, owner, policy, submitted_at) VALUES (?, ?, ?, ?, ?, ?)",
+        (id, head.get("key"), head.get("name"), json.dumps(head.get("owner")), policy, at),
     )
     return id
 
@@ -354,7 +355,8 @@ def reshape(store: Store, id: int) -> None:
 
 
 def prune_events(store: Store, before: float) -> int:
-    """Removes old events, except those of jobs that are not finished."""
+    """Removes old events, except those of jobs that are not finished, and the keys of old submits."""
+    store.db.execute("DELETE FROM once WHERE at < ?", (before,))
     gone = store.db.execute(
         f"DELETE FROM event WHERE at < ? AND (job IS NULL OR job NOT IN (SELECT id FROM job WHERE {UNFINISHED}))", (before,)
     )

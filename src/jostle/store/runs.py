@@ -107,7 +107,7 @@ def finish(
     now: float,
 ) -> None:
     """The run has ended, and its job with it."""
-    _end(store, run, state, exit, error_type, peak_mib, at)
+    _end(store, run, "lost" if exit.lost else state, exit, error_type, peak_mib, at)
     store.db.execute(
         """UPDATE job SET state = ?, exit_code = ?, error_type = ?, reason = ?, ended_at = ?, ready = 0 WHERE id = ?""",
         (state, exit.code, error_type, json.dumps(reason) if reason else None, exit.ended_at or at, run[0]),

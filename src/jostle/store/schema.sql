@@ -17,11 +17,18 @@ CREATE TABLE batch (
     id           INTEGER PRIMARY KEY,
     key          TEXT,                 -- what it was made of; the same command attaches to it again
     name         TEXT,
-    once         TEXT UNIQUE,          -- idempotency key of the submit
     owner        TEXT,                 -- JSON [pid, start ticks] of the attached client
     policy       TEXT NOT NULL,
     submitted_at REAL NOT NULL
 );
+-- Submits that carried an idempotency key: whoever got no answer may ask again and gets the same one.
+CREATE TABLE once (
+    key   TEXT PRIMARY KEY,
+    at    REAL NOT NULL,
+    batch INTEGER NOT NULL,
+    first INTEGER NOT NULL,
+    count INTEGER NOT NULL
+) WITHOUT ROWID;
 CREATE INDEX batch_key ON batch (key) WHERE key IS NOT NULL;
 
 -- Jobs of one shape are alike in everything that decides when and where they fit.

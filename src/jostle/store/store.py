@@ -54,6 +54,8 @@ class Store:
         check_private(home)
         if not os.path.lexists(self.path):
             refuse_to_begin_anew(home)
+            for half in [name for name in os.listdir(home) if name.startswith(f"{NAME}.new-")]:
+                os.unlink(os.path.join(home, half))  # of an engine that was killed while it made the first one
             create(self.path)
         check_private(self.path)
         check_header(self.path)
