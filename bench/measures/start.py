@@ -47,7 +47,7 @@ def filled(lab: Lab, peer: Peer, sheet: Sheet, more: int) -> bool:
 
 
 def rounds(lab: Lab, series: Series, bare: Scene, peers: list[Peer]) -> None:
-    for turn in range(lab.size(15, 7)):
+    for turn in range(lab.size(15, 5)):
         series.add("python start", turn, bare.timed(PYTHON_START) * 1e3)
         for peer in peers:
             series.add(peer.name, turn, peer.scene.timed(peer.status_argv()) * 1e3)

@@ -93,7 +93,7 @@ class Tenant:
         self.child.stdin.write(json.dumps({"op": op, **fields}) + "\n")
         self.child.stdin.flush()
         answer: dict[str, Any] = json.loads(self.child.stdout.readline())
-        assert "error" not in answer, answer
+        assert "failed" not in answer, answer
         return answer
 
     def start(self) -> None:

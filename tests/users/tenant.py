@@ -36,7 +36,7 @@ def main() -> None:
                 if op == "down":
                     client.wait_gone(engine)
         except JostleError as e:
-            answer = {"error": str(e)}
+            answer = {"failed": str(e)}
         print(json.dumps({"uid": os.getuid(), **answer}), flush=True)
 
 

@@ -16,7 +16,7 @@ from jostle.core.model import Gpu, Holder, Promise, RunId
 
 WINDOW, APART = 3.0, 0.09
 """Averages are over this long, of samples this far apart."""
-FRESH_FOR = 1.5
+FRESH_FOR = 0.7
 """A choice is made on readings no older than this."""
 STEADY_LOAD = 5
 """Percent of utilisation up to which a card counts as idle."""
