@@ -128,6 +128,7 @@ def serve(home: str, spec: str, settings: dict[str, Any], ready: int, permanent:
     )
     service.server.open()
     gc.freeze()  # what lives as long as the engine need not be looked through again
+    gc.disable()  # nor while a GPU waits: the sweep does it
     log(f"engine of {home} is up with {spec}")
     tell(ready, "ready")
     try:

@@ -26,7 +26,7 @@ from jostle.failpoint import failpoint
 from jostle.store import jobs, runs
 from jostle.store.store import Store
 
-DEPTH = 16  # jobs of one shape that a single decision looks at
+DEPTH = 8  # jobs of one shape that a single decision looks at
 
 
 class Engine(Watch):
@@ -147,11 +147,11 @@ class Engine(Watch):
             return plan
         self._recorded()
         self.lanes_at = -1
+        self._act(plan, started, now)  # first of all: a card waits for it
         for id in ended:
             self._forget(id, now)
         if ended and self.lanes:
             self.soon(1.0)  # by then what is still on their cards is seen as left behind, and said so
-        self._act(plan, started, now)
         self.committed()
         return plan
 

@@ -6,6 +6,7 @@ Unknown is never good news, silence is never bad news. After an end its cards co
 
 from __future__ import annotations
 
+import gc
 import os
 from collections.abc import Callable
 from typing import Any
@@ -195,6 +196,7 @@ class Watch:
             if now > self.lively_until:
                 self.backend.want(SPARES)
             self.store.checkpoint()
+            gc.collect()
             due[0] = self.sweep_at
         return min(d for d in due if d is not None)
 
