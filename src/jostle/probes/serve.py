@@ -85,13 +85,13 @@ class Server:
         *lines, self._rest = (self._rest + data).split(b"\n")
         if len(self._rest) > _LONGEST:
             self._rest = b""
-        answered = False
+        latest = None
         for line in lines:
             asked = self._command(line.split())
-            if asked is not None:
-                self._answer(asked)
-                answered = True
-        return answered
+            latest = asked if asked is not None else latest
+        if latest is not None:
+            self._answer(latest)  # one reading that begins now answers all that asked before
+        return latest is not None
 
     def _command(self, words: list[bytes]) -> int | None:
         """The number of a look; None after everything else."""
