@@ -128,24 +128,40 @@ def wait_gone(client: Client, timeout: float = 60.0) -> None:
 
 
 def start_engine(home: str, *, gpus: str | None = None, permanent: bool = False) -> None:
-    """Returns when the engine answers; whoever else started one at the same moment is as good."""
-    import subprocess
-
+    """Returns when an engine answers; whoever else started one at the same moment is as good."""
     from jostle import config
 
     settings = config.load(home)
     spec = config.devices(gpus) if gpus else settings.get("gpus") or ""  # "": what this home used last
     config.check_devices(spec)
+    end = time.monotonic() + 20.0
+    while True:
+        answer = _launch(home, [str(spec), *(["--permanent"] if permanent else [])], settings)
+        if answer.startswith("ready"):
+            return
+        if answer.startswith("error "):
+            _, code, text = answer.split(" ", 2)
+            raise BY_CODE.get(code, JostleError)(text.strip())
+        if not answer.startswith("taken"):
+            raise NoEngine(f"the engine of {home} did not come up: see {home}/engine.log")
+        if _other_answers(home, 1.0):  # it was quicker, or on its way up; or on its way out: then we try again
+            return
+        if time.monotonic() > end:
+            raise NoEngine(f"another engine holds {home}/engine.lock but does not answer: see {home}/engine.log")
+
+
+def _launch(home: str, words: list[str], settings: dict[str, Any]) -> str:
+    """Starts the process; what it says of itself when it is up, or not."""
+    import subprocess
+
     here = os.path.dirname(os.path.abspath(__file__))
     ready, told = os.pipe()
-    argv = [sys.executable, "-I", "-S", os.path.join(here, "daemon.py"), home, str(spec), "--ready", str(told)]
-    if permanent:
-        argv.append("--permanent")
+    argv = [sys.executable, "-I", "-S", os.path.join(here, "daemon.py"), home, *words, "--ready", str(told)]
     with _log(home) as log:
         child = subprocess.Popen(
             argv, stdin=subprocess.PIPE, stdout=log, stderr=log, pass_fds=[told], cwd="/", start_new_session=True,
             env=own_environment(),
-        )
+        )  # fmt: skip
     os.close(told)
     assert child.stdin is not None
     with child.stdin as pipe:
@@ -153,13 +169,7 @@ def start_engine(home: str, *, gpus: str | None = None, permanent: bool = False)
     with open(ready, encoding="utf-8", errors="replace") as pipe_out:
         answer = pipe_out.read()
     child.wait()
-    if answer.startswith("error "):
-        _, code, text = answer.split(" ", 2)
-        raise BY_CODE.get(code, JostleError)(text.strip())
-    if answer.startswith("taken"):  # another engine was quicker, or is still on its way up
-        _wait_for_other(home)
-    elif not answer.startswith("ready"):
-        raise NoEngine(f"the engine of {home} did not come up: see {home}/engine.log")
+    return answer
 
 
 def own_environment() -> dict[str, str]:
@@ -168,15 +178,15 @@ def own_environment() -> dict[str, str]:
     return {key: value for key, value in os.environ.items() if key not in runs}
 
 
-def _wait_for_other(home: str, timeout: float = 20.0) -> None:
-    end = time.monotonic() + timeout
+def _other_answers(home: str, patience: float) -> bool:
+    end = time.monotonic() + patience
     while time.monotonic() < end:
         client = attempt(home)
         if client is not None:
             client.close()
-            return
+            return True
         time.sleep(0.02)
-    raise NoEngine(f"another engine holds {home}/engine.lock but does not answer: see {home}/engine.log")
+    return False
 
 
 def _log(home: str) -> IO[bytes]:

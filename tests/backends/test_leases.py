@@ -312,3 +312,13 @@ def test_processes_that_claim_at_the_same_time_never_overlap(place: Path, tmp_pa
 def test_the_contest_would_show_overlaps_if_nobody_looked_again(place: Path, tmp_path: Path) -> None:
     overlaps, _ = _contention(place, tmp_path / "witness", look=False)
     assert overlaps > 0
+
+
+def test_a_name_that_somebody_sits_on_is_no_trouble_for_anything_else(directory: leases.Directory, place: Path) -> None:
+    blocked = place / f".{name()}"
+    blocked.mkdir()
+    (blocked / "full").touch()
+    assert (directory.publish([name()]), directory.trouble) == (None, "")
+    other = directory.publish([name("GPU-1")])
+    assert other is not None
+    leases.withdraw(str(place), other)

@@ -37,6 +37,7 @@ def test_options_of_the_command_are_not_ours(added):
 def test_every_option_reaches_the_job(added, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("FROM_HERE", "yes")
+    (tmp_path / "sub").mkdir()
     job = added(
         "-g",
         "1-4",
@@ -121,3 +122,17 @@ def test_a_job_that_submits_a_job_does_not_pass_on_its_cards():
 
 def test_single_commands_join_one_standing_batch(added):
     assert added("--", "true")["batch"] == {"key": "add", "name": "add", "join": True, "owner": None, "policy": {}}
+
+
+@pytest.mark.parametrize(
+    ("argv", "said"),
+    [
+        (("-e", "JOSTLE_NOT_SET_ANYWHERE"), "JOSTLE_NOT_SET_ANYWHERE"),
+        (("--workdir", "/no/such/place"), "/no/such/place"),
+        (("-g", "0", "-m", "4"), "a job without GPUs needs no memory"),
+        (("--memry=4",), "did you mean --memory?"),
+    ],
+)
+def test_what_cannot_be_meant_is_a_usage_error(jostle, engine, argv, said):
+    code, _, err = jostle("add", *argv, "--", "true")
+    assert code == 2 and said in err and engine.asked("submit") == []

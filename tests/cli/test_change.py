@@ -97,3 +97,11 @@ def test_set_reads_units(intent):
 def test_a_bad_setting_is_a_usage_error(intent, argv, words):
     code, _, err, request = intent("set", *argv)
     assert code == 2 and words in err and request is None
+
+
+def test_retry_all_means_failed_and_skipped_jobs_that_were_not_retried(intent, store):
+    ended = time.time()
+    failed, skipped = store(state="failed", ended_at=ended), store(state="skipped", ended_at=ended)
+    store(state="cancelled", ended_at=ended)
+    again = store(state="failed", ended_at=ended, retry_of=failed)
+    assert intent("retry", "all")[3]["ids"] == [skipped, again]

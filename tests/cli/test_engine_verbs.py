@@ -87,3 +87,7 @@ def test_a_setting_of_devices_that_is_none_is_a_usage_error():
         config.devices("8x24")
     with pytest.raises(Invalid):
         config.check_devices("sim:0x24")
+
+
+def test_down_now_is_for_jobs_that_are_stopped(jostle, engine):
+    assert jostle("down", "--now")[0] == 2 and engine.asked("down") == []

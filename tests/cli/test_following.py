@@ -94,15 +94,27 @@ def test_an_unfinished_batch_of_the_same_file_is_attached_to(home, engine, file,
     submits(engine).events = [event(100, "succeeded", first), event(101, "succeeded", first + 1)]
     code, _, err = ran(home, "run", file)
     assert code == 0 and "attached to it again" in err and engine.asked("submit") == []
+    assert "the file has changed since batch 1 was submitted" in err
+
+
+def test_a_file_that_did_not_change_is_attached_to_without_a_word_about_it(home, engine, file, store):
+    first = store(name="a", commands=["x"])
+    store(name="b", commands=["y"])
+    store(name="b", commands=["y"], retry_of=first + 1, state="succeeded", ended_at=time.time())
+    store.store.db.execute("UPDATE batch SET key = ?", (f"run:{file}",))
+    submits(engine).events = [event(100, "succeeded", first), event(101, "succeeded", first + 1)]
+    code, _, err = ran(home, "run", file)
+    assert code == 0 and "attached to it again" in err and "changed" not in err
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_cancels_the_batch(home, engine, file, number):
-    submits(engine).events = [*STORY[:2], "wait", event(3, "cancelled", 1), event(4, "cancelled", 2)]
+    submits(engine).events = [*STORY[:2], "wait", event(3, "cancelled", 2), event(4, "cancelled", 1)]
     child = started(home, "run", file)
     assert child.stdout.readline().endswith("started    1 a on GPU 0,1\n")
     child.send_signal(number)
-    _, err = child.communicate(timeout=60)
+    out, err = child.communicate(timeout=60)
+    assert out.index("cancelled  1 a") < out.index("cancelled  2 b")  # in order of id, whatever the engine's
     assert child.returncode == 130 and "cancelling the batch" in err and "2 cancelled" in err
     assert [(r["batch"], r["now"]) for r in engine.asked("intent")] == [(1, False)]
 

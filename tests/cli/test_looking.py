@@ -413,3 +413,37 @@ def test_validate_tells_good_files_and_all_errors(jostle, tmp_path):
 
 def test_events_made_for_tests_look_like_the_engines():
     assert set(event(1, "running", 2)) == {"seq", "at", "kind", "batch", "job", "run", "data"}
+
+
+def test_an_unknown_batch_is_not_found(jostle, store):
+    store()
+    assert jostle("ps", "-b", 77) == (4, "", "jostle: there is no batch 77\n")
+
+
+def test_held_is_a_state_to_ask_for(jostle, store):
+    store()
+    held, failed = store(intent="hold"), store(state="failed", ended_at=time.time())
+    assert [row["id"] for row in ps_json(jostle, "-s", "held")] == [held]
+    assert [row["id"] for row in ps_json(jostle, "-s", "held", "-s", "failed")] == [held, failed]
+
+
+def test_many_finished_rows_are_folded_in_the_table_only(jostle, store):
+    store(rows=50, state="succeeded", ended_at=time.time())
+    _, out, _ = jostle("ps")
+    assert out.count("\n") == 32 and "… and 20 more that ended lately; `jostle ps --all` lists them" in out
+    assert out.split("\n")[1].split()[0] == "21"
+    assert len(ps_json(jostle)) == 50 and jostle("ps", "--all")[1].count("\n") == 51
+
+
+def test_show_tells_what_it_comes_after_and_how_it_is_retried(jostle, store):
+    first = store(name="prepare")
+    retry = {"max": 3, "backoff_after": 2, "backoff": 600.0}
+    _, out, _ = jostle("show", store(needs=[["job", first, False]], retry=retry))
+    assert f"comes after   {first} prepare (queued)" in out
+    assert "retry         at most 3 times; a pause of 10m" in out and "after every 2 failures" in out
+
+
+def test_a_directory_that_does_not_exist_is_a_warning(jostle, tmp_path):
+    (tmp_path / "a.yaml").write_text("jobs: [{run: a, workdir: later}]")
+    code, out, err = jostle("validate", tmp_path / "a.yaml")
+    assert code == 0 and "good" in out and f"warning: workdir {tmp_path}/later does not exist" in err

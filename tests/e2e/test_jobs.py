@@ -193,3 +193,10 @@ def test_commands_run_one_after_another_in_shells_of_their_own_until_one_fails(j
     (id,) = jostle.submit({"commands": ["cd /; x=1", "pwd; echo [$x]", "exit 5", "echo never"]})
     assert jostle.end(id) == ["failed"]
     assert (jostle.output(id), jostle.job(id)["exit_code"]) == (f"{jostle.work}\n[]\n", 5)
+
+
+def test_why_a_command_could_not_be_started_stands_in_its_log(instance: Instance) -> None:
+    instance.up("sim:1x24")
+    (id,) = instance.submit({"commands": [["no-such-program"]]})
+    assert instance.end(id) == ["failed"]
+    assert "cannot be started: no-such-program: command not found" in instance.ok("logs", str(id))

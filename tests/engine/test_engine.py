@@ -344,3 +344,105 @@ def test_a_cancel_that_was_recorded_but_not_sent_is_sent_by_the_next_engine(host
     host.step(1)
     host.step(1)
     assert host.job(id)["state"] == "cancelled"
+
+
+def test_a_job_is_tried_again_by_hand_once_and_its_copy_after_that(host):
+    (id,) = host.submit({})
+    host.disk.durations[id] = (1.0, 1, "")
+    host.settle()
+    with host.store.transaction():
+        new, refused = jobs.retry(host.store, [id], at=1.0, now=host.clock.at)
+        assert (list(new), refused) == ([id], [])
+        assert jobs.retry(host.store, [id], at=1.0, now=host.clock.at) == (
+            {},
+            [(id, f"job {id} was tried again as job {new[id]} already")],
+        )
+
+
+def test_a_skipped_job_is_tried_again_only_together_with_what_it_comes_after(host):
+    bad, skipped = host.submit({}, {"needs": [["index", 0, False]]})
+    host.disk.durations[bad] = (1.0, 1, "")
+    host.settle()
+    with host.store.transaction():
+        new, refused = jobs.retry(host.store, [skipped], at=1.0, now=host.clock.at)
+    assert new == {} and f"jostle retry {bad} {skipped}" in refused[0][1]
+    with host.store.transaction():
+        new, refused = jobs.retry(host.store, [skipped, bad], at=1.0, now=host.clock.at)
+    assert refused == []
+    host.engine.soon()
+    host.settle()
+    assert [host.states()[new[i]] for i in (bad, skipped)] == ["succeeded", "succeeded"]
+    assert host.disk.processes[(new[bad], 1)].ends <= host.disk.processes[(new[skipped], 1)].began
+
+
+def test_a_job_that_shares_keeps_a_memory(host):
+    (id,) = host.submit({"share": True, "memory_mib": 4000, "intent": "hold"})
+    with host.store.transaction():
+        assert "without a memory" in str(jobs.change(host.store, id, {"memory_mib": None}, at=1.0, now=1.0))
+        assert jobs.change(host.store, id, {"memory_mib": None, "share": False}, at=1.0, now=1.0) is None
+
+
+def test_a_failure_at_the_head_of_a_long_chain_skips_it_all(host):
+    ids = host.submit({}, *[{"needs": [["index", k, False]]} for k in range(1500)])
+    host.disk.durations[ids[0]] = (1.0, 1, "")
+    host.settle()
+    assert list(host.states().values()) == ["failed"] + ["skipped"] * 1500
+    kinds = [k for (k,) in host.store.db.execute("SELECT kind FROM event WHERE kind IN ('skipped', 'batch_ended') ORDER BY seq")]
+    assert kinds == ["skipped"] * 1500 + ["batch_ended"]
+
+
+def test_a_job_that_comes_after_two_of_one_failure_is_skipped_once(host):
+    bad, _, last = host.submit({}, {"needs": [["index", 0, False]]}, {"needs": [["index", 0, False], ["index", 1, False]]})
+    host.disk.durations[bad] = (1.0, 1, "")
+    host.settle()
+    assert host.store.db.execute("SELECT count(*) FROM event WHERE job = ? AND kind = 'skipped'", (last,)).fetchone()[0] == 1
+
+
+def test_a_queue_stays_serial_when_jobs_are_moved_before_the_one_that_runs(host):
+    ids = host.submit(*[{"queue": "q"}] * 4)
+    host.step()
+    with host.store.transaction():
+        for id in (ids[2], ids[1]):
+            assert jobs.move(host.store, id, "first", at=0, now=host.clock.at) is None
+    host.engine.soon()
+    host.settle(step=0.5)
+    spans = sorted((p.began, p.ends, p.run[0]) for p in host.disk.processes.values())
+    assert [job for _, _, job in spans] == [ids[0], ids[1], ids[2], ids[3]]
+    assert all(a[1] <= b[0] for a, b in itertools.pairwise(spans))
+
+
+def test_a_retry_in_a_queue_waits_for_the_one_that_runs(host):
+    first, second = host.submit(*[{"queue": "q"}] * 2)
+    host.disk.durations[first] = (1.0, 1, "")
+    host.step()
+    host.step(1.5)
+    assert host.states() == {first: "failed", second: "starting"}
+    with host.store.transaction():
+        new, _ = jobs.retry(host.store, [first, first], at=1.0, now=host.clock.at)
+    host.engine.soon()
+    host.settle(step=0.5)
+    assert host.disk.processes[(new[first], 1)].began >= host.disk.processes[(second, 1)].ends
+    assert len(host.states()) == 3
+
+
+def test_a_directory_of_another_life_is_never_taken_for_this_run(host, tmp_path):
+    (id,) = host.submit({})
+    (tmp_path / "home" / "runs" / f"{id}.1").mkdir(parents=True)
+    host.settle()
+    assert host.store.db.execute("SELECT n, outcome FROM run").fetchall() == [(2, "succeeded")]
+
+
+def test_a_stop_is_said_again_until_the_run_is_gone(host):
+    (id,) = host.submit({})
+    host.disk.durations[id] = (1000.0, 0, "")
+    host.step()
+    host.step(1)
+    deaf, host.backend.signal = host.backend.signal, lambda run, *, kill: None
+    host.cancel(id)
+    host.step()
+    assert host.job(id)["state"] == "stopping"
+    host.backend.signal = deaf
+    host.step(1.5)
+    host.step(1)
+    host.step(1)
+    assert host.job(id)["state"] == "cancelled"

@@ -89,6 +89,17 @@ def test_what_is_no_request_is_refused_and_a_torn_one_has_no_effect(jostle: Inst
     assert jostle.call("hello")["pid"]
 
 
+@pytest.mark.parametrize("after", [10**30, -(10**30)])
+def test_a_follower_from_nowhere_in_time_harms_nobody(jostle: Instance, after: int) -> None:
+    before = jostle.engine
+    with dial(jostle) as sock:
+        sock.sendall(json.dumps({"op": "subscribe", "after": after}).encode() + b"\n")
+        assert json.loads(sock.makefile("rb").readline())["ok"]
+        (id,) = jostle.submit({"commands": ["true"], "gpus": [0, 0]})  # a commit, and so events for those who follow
+        assert jostle.end(id) == ["succeeded"]
+    assert jostle.engine == before
+
+
 def test_a_request_without_end_is_cut_off(jostle: Instance) -> None:
     sent = 0
     with dial(jostle) as sock, pytest.raises(OSError):

@@ -285,3 +285,12 @@ def test_thousands_of_errors_are_cut_short(load):
 def test_placeholders_and_shell_text_are_kept_literally(load):
     job = load("jobs:\n  - run: 'echo {__class__} %s $(id) ; rm -rf ~'\n    env: {X: '$(id)'}\n")["jobs"][0]
     assert job["commands"] == ["echo {__class__} %s $(id) ; rm -rf ~"] and job["env"] == {"X": "$(id)"}
+
+
+def test_a_file_needs_at_least_one_job(load):
+    assert only_flaw(load, "name: x\njobs: []\n") == (2, "jobs: an empty list; expected at least one job")
+
+
+def test_a_colon_in_a_plain_text_gets_a_hint(load):
+    line, words = only_flaw(load, "jobs:\n  - run: echo a: b\n")
+    assert line == 2 and words.endswith("; put quotes around a text that contains `: `")

@@ -67,6 +67,8 @@ class Run:
                 json.dumps(self.record())  # in vain, as rehearse(): the end of the run is to find its pages ready
             while self._main and self._status is None and not self._in_vain():
                 self._step()
+            if self.error and self.log is not None:
+                joblog.note(self.log, f"cannot be started: {self.error}")
             if self._stopping or self.error or self._status != 0:
                 break
         self._ended, self._ended_at = time.monotonic(), time.time()

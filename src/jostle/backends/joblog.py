@@ -84,3 +84,11 @@ def tail(fd: int) -> str:
             os.close(own)
     except OSError:
         return ""
+
+
+def note(fd: int, text: str) -> None:
+    """A line of ours in the job's log."""
+    try:
+        os.write(fd, f"jostle: {text}\n".encode(errors="replace"))
+    except OSError:
+        pass  # a full disk; the exit record says it too

@@ -158,6 +158,10 @@ class Directory:
         try:
             return publish_all(self.path, names)
         except OSError as e:
+            taken = isinstance(e, FileExistsError | IsADirectoryError | PermissionError) and os.access(self.path, os.W_OK)
+            if taken:  # somebody sits on this very name: that is between them and this claim, and no reason to stop all others
+                self.trouble = ""
+                return None
             self.trouble = f"GPUs cannot be claimed in {self.path}: {e.strerror}"
             return None
 

@@ -19,6 +19,8 @@ from jostle.backends import shim
 from jostle.core.model import Exit, RunId
 
 MAX_RECORD = 1 << 20
+FAR = 1 << 62
+"""Larger numbers are nobody's, and SQLite could not keep them."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -40,7 +42,10 @@ class RunClaim:
         pid, ticks, boot, uni_id = (record.get(k) for k in ("pid", "ticks", "boot", "uni_id"))
         if not (isinstance(pid, int) and isinstance(ticks, int) and isinstance(boot, str) and isinstance(uni_id, str)):
             return cls()
-        kept = tuple(n for n in names if isinstance(n, str)) if isinstance(names, list) else ()
+        if not (0 <= pid < 1 << 31 and 0 <= ticks < FAR):
+            return cls()
+        named = names if isinstance(names, list) else []
+        kept = tuple(n for n in named if isinstance(n, str) and n.isascii() and n.isprintable())
         return cls(pid=pid, ticks=ticks, boot=boot, uni_id=uni_id, leases=kept)
 
 
@@ -131,7 +136,9 @@ def exit_of(record: Any) -> Exit | None:
     fields = {k: record[k] for k in shapes if k in record}
     if not all(isinstance(v, shapes[k]) for k, v in fields.items()):
         return None
+    if not all(-FAR < v < FAR for v in fields.values() if isinstance(v, int | float)):
+        return None  # nothing that anybody wrote honestly; NaN is among them
     left = fields.pop("leftovers", [])
-    if not all(isinstance(pid, int) for pid in left):
+    if not all(isinstance(pid, int) and abs(pid) < FAR for pid in left):
         return None
     return Exit(**fields, leftovers=tuple(left))

@@ -71,6 +71,8 @@ def add(args: Namespace, desk: Desk) -> int:
 
     if args.share and args.memory is None:
         raise Usage("add: --share needs -m: a job without it takes the whole card")
+    if args.memory is not None and args.gpus[1] == 0:
+        raise Usage("add: -m with -g 0: a job without GPUs needs no memory")
     request: dict[str, Any] = {
         "batch": {"key": BATCH, "name": BATCH, "join": True, "owner": None, "policy": {}},
         "context": capture(),
@@ -102,7 +104,7 @@ def job_of(args: Namespace, desk: Desk) -> dict[str, Any]:
     values = spec.job(
         name=args.name or spec.name_of(commands), queue=args.queue, commands=commands, gpus=list(args.gpus),
         memory_mib=args.memory, share=args.share, env=dict(map(variable, args.env)),
-        workdir=spec.path(args.workdir, here) if args.workdir else here, log=spec.path(args.log, here) if args.log else None,
+        workdir=directory(args.workdir, here), log=spec.path(args.log, here) if args.log else None,
         priority=args.priority, needs=needs, begin=args.begin, time_limit=args.time_limit, retry=retry, tags=args.tag,
     )  # fmt: skip
     if args.hold:
@@ -122,9 +124,23 @@ def command_of(words: list[str]) -> str | list[str]:
     return words
 
 
+def directory(text: str | None, here: str) -> str:
+    if text is None:
+        return here
+    try:
+        path = spec.path(text, here)
+    except ValueError as e:
+        raise Usage(f"add: --workdir {text!r} is not understood; expected {e}") from None
+    if not os.path.isdir(path):
+        raise Usage(f"add: --workdir {path} is no directory; expected one that exists")
+    return path
+
+
 def variable(text: str) -> tuple[str, str]:
     """`NAME=VALUE`, or `NAME` for the value it has here."""
     name, said, value = text.partition("=")
+    if not said and name and name not in os.environ:
+        raise Usage(f"add: -e {name}: it is not set here; expected NAME=VALUE, or a variable that is set")
     try:
         return spec.variable(name, value if said else os.environ.get(name, ""))
     except ValueError as e:

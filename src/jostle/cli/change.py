@@ -54,17 +54,24 @@ def unhold(args: Namespace, desk: Desk) -> int:
 def retry_options(p: Parser) -> None:
     p.example("""
         jostle retry 12
-        jostle retry all            every failed job""")
+        jostle retry all            every failed or skipped job that was not retried yet""")
     p.add_argument("ids", nargs="+", metavar="ID", help=ids.WRITTEN)
 
 
 def retry(args: Namespace, desk: Desk) -> int:
     """Final states are final, so a retry is a new job; its id is printed."""
-    chosen = wanted(args.ids, desk, ("failed",))
+    chosen = ids.jobs(args.ids, lambda: desk.reader, lambda: not_retried(desk))
     answer = told(desk, chosen, do="retry")
     for new in answer["new"].values():
         desk.put(str(new))
     return refusals(desk, answer)
+
+
+def not_retried(desk: Desk) -> list[int]:
+    """Failed and skipped jobs of which there is no newer copy."""
+    found = [row["id"] for row in desk.reader.jobs(states=("failed", "skipped"))]
+    copied = {row["retry_of"] for row in desk.reader.jobs()} if found else frozenset()
+    return [id for id in found if id not in copied]
 
 
 def move_options(p: Parser) -> None:

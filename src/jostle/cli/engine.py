@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from jostle import units
 from jostle.cli import render
+from jostle.errors import Usage
 
 if TYPE_CHECKING:
     from argparse import Namespace
@@ -78,6 +79,8 @@ def down_options(p: Parser) -> None:
 def down(args: Namespace, desk: Desk) -> int:
     from jostle.client import attempt
 
+    if args.now and not args.stop_jobs:
+        raise Usage("down: --now is for --stop-jobs; without it running jobs go on")
     client = attempt(desk.home)
     if client is None:
         desk.say("no engine runs")

@@ -41,7 +41,16 @@ class Parser(argparse.ArgumentParser):
     """Errors are Usage, like any other error of ours."""
 
     def error(self, message: str) -> NoReturn:
+        message += self._guess(message.removeprefix("unrecognized arguments: ")) if message.startswith("unrecognized") else ""
         raise Usage(f"{self.prog.removeprefix('jostle ')}: {message}. `{self.prog} --help` shows an example")
+
+    def _guess(self, words: str) -> str:
+        from difflib import get_close_matches
+
+        known = [name for action in self._actions for name in action.option_strings if name.startswith("--")]
+        near = [get_close_matches(word.partition("=")[0], known, 1) for word in words.split() if word.startswith("--")]
+        guesses = " ".join(dict.fromkeys(found[0] for found in near if found))
+        return f" (did you mean {guesses}?)" if guesses else ""
 
     def example(self, text: str) -> None:
         self.epilog = "examples:\n" + "\n".join(f"  {line.strip()}" for line in text.strip().split("\n"))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from jostle import units
 from jostle.cli import render, waits
-from jostle.errors import JostleError, Usage
+from jostle.errors import JostleError, NotFound, Usage
 
 if TYPE_CHECKING:
     from argparse import Namespace
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 LATELY = 3600.0
 AT_LEAST = 10  # of the finished are shown, however old
 FOLD = 200  # waiting rows; more of them say nothing in a table
+ENDED = 30  # rows of what ended lately, in a table
 HEAD = ("ID", "NAME", "QUEUE", "STATE", "GPUS", "TRY", "TIME", "WHY")
 FINISHED = ("succeeded", "failed", "cancelled", "skipped")
 
@@ -34,6 +35,8 @@ def ps_options(p: Parser) -> None:
 
 def ps(args: Namespace, desk: Desk) -> int:
     batch = batch_of(args.batch)
+    if batch is not None and desk.reader.batch(batch) is None:
+        raise NotFound(f"there is no batch {batch}")
     few = not (args.all or args.state or args.json)  # a table that need not list every waiting job
     rows = listed(desk, batch=batch, everything=args.all, states=states_of(args.state), waiting=FOLD if few else None)
     unfinished = any(row["ended_at"] is None for row in rows)
@@ -46,8 +49,10 @@ def ps(args: Namespace, desk: Desk) -> int:
         desk.put_json({"schema": 1, "engine": told is not None if unfinished else desk.engine_runs(), "jobs": rows})
         return 0
     if not rows:
-        desk.say("no jobs: `jostle add -- COMMAND` queues one")
+        asked_for = args.state or batch is not None
+        desk.say("no such jobs" if asked_for else "no jobs: `jostle add -- COMMAND` queues one")
         return 0
+    rows, ended = newest(rows) if few else (rows, 0)
     reasons.fill(rows)
     if told is None:
         desk.say(desk.no_engine())
@@ -57,7 +62,16 @@ def ps(args: Namespace, desk: Desk) -> int:
     if folded:
         first = max(row["id"] for row in rows if row["state"] == "queued") + 1
         desk.put(f"… and {render.count(folded, 'more job')} waiting ({first}-{last}); `jostle ps --all` lists them")
+    if ended:
+        desk.put(f"… and {ended:,} more that ended lately; `jostle ps --all` lists them")
     return 0
+
+
+def newest(rows: list[dict[str, Any]]) -> tuple[list[dict[str, Any]], int]:
+    """Without all but the newest of the finished; how many are left out."""
+    finished = sorted((row["ended_at"], row["id"]) for row in rows if row["ended_at"] is not None)
+    out = {id for _, id in finished[:-ENDED]}
+    return [row for row in rows if row["id"] not in out], len(out)
 
 
 def batch_of(text: str | None) -> int | None:
@@ -70,8 +84,8 @@ def states_of(given: list[str] | None) -> list[str] | None:
     from jostle.core.states import ALL
 
     for state in given or ():
-        if state not in ALL:
-            raise Usage(f"ps: there is no state {state!r}; expected one of {', '.join(ALL)}")
+        if state not in (*ALL, "held"):
+            raise Usage(f"ps: there is no state {state!r}; expected one of {', '.join((*ALL, 'held'))}")
     return given
 
 
@@ -81,7 +95,10 @@ def listed(
     """Unfinished jobs and those that ended lately, in order of id."""
     reader = desk.reader
     if everything or states is not None:
-        return reader.jobs(batch=batch, states=states)
+        if states is None or "held" not in states:
+            return reader.jobs(batch=batch, states=states)
+        rows = reader.jobs(batch=batch, states={"queued" if state == "held" else state for state in states})
+        return [row for row in rows if row["state"] in states or (row["intent"] == "hold" and row["state"] == "queued")]
     rows = reader.jobs(batch=batch, finished_since=time.time() - LATELY, waiting=waiting)
     if sum(row["ended_at"] is not None for row in rows) < AT_LEAST:
         known = {row["id"] for row in rows}

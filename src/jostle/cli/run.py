@@ -13,6 +13,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from jostle.cli import render
+from jostle.cli.validate import warn_directories
 from jostle.errors import JostleError, NoEngine
 
 if TYPE_CHECKING:
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 REDRAW = 1.0
 TELL_WAITS = 30.0  # s between lines that say why the next jobs wait
 FIRST_TELL = 3.0
+SETTLE = 0.05  # s without a further event, after which what was cancelled is told
 
 
 def run_options(p: Parser) -> None:
@@ -52,17 +54,35 @@ def run(args: Namespace, desk: Desk) -> int:
         unfinished = sum(row["ended_at"] is None for row in rows)
         left = render.count(unfinished, "job")
         desk.say(f"batch {number} of the same file is not finished ({left} left): attached to it again")
+        if changed(batch, rows):
+            desk.say(
+                f"the file has changed since batch {number} was submitted; the new jobs are not part of it: "
+                "run it again when this batch has ended"
+            )
     else:
+        warn_directories(batch["jobs"], desk)
         answer = client.call("submit", **submission(batch, key, attached=not args.detach))
         number = answer["batch"]
         rows = rows_of(batch, answer["ids"][0])
         if not args.json:
-            desk.say(f"batch {number}: {render.count(len(rows), 'job')} ({answer['ids'][0]}-{answer['ids'][1]})")
+            desk.say(f"batch {number}: {render.count(len(rows), 'job')} ({span(*answer['ids'])})")
     client.close()
     if feed is None:
         return detached(args, desk, number, rows)
     feed.batch = number
     return follow(args, desk, number, rows, feed)
+
+
+def changed(batch: dict[str, Any], rows: list[dict[str, Any]]) -> bool:
+    """Whether the file holds other jobs than the batch that was made of it; copies made by `retry` do not count."""
+    from shlex import join
+
+    said = [(job["name"], [c if isinstance(c, str) else join(c) for c in job["commands"]]) for job in batch["jobs"]]
+    return said != [(row["name"], row["commands"]) for row in rows if row["retry_of"] is None]
+
+
+def span(first: int, last: int) -> str:
+    return str(first) if first == last else f"{first}-{last}"
 
 
 def attended(args: Namespace, desk: Desk, seq: int) -> Feed:
@@ -106,7 +126,7 @@ def detached(args: Namespace, desk: Desk, number: int, rows: list[dict[str, Any]
     if args.json:
         desk.put_json({"schema": 1, "batch": number, "ids": ids})
     else:
-        desk.put(str(ids[0]) if len(ids) == 1 else f"{ids[0]}-{ids[-1]}")
+        desk.put(span(ids[0], ids[-1]))
     return 0
 
 
@@ -142,11 +162,20 @@ class Followed:
             if item is None:
                 self.screen.idle()
             else:
-                self._take(*item)
+                for one in self._in_order(item):
+                    self._take(*one)
                 if self.signals > 2:
                     break
         self.screen.close()
         return self.signals > 0
+
+    def _in_order(self, item: tuple[str, Any]) -> list[tuple[str, Any]]:
+        """The engine cancels a batch from its last job to its first; people are told from the first to the last."""
+        items = [item]
+        if self.signals and not self.args.json:
+            while items[-1][0] == "event" and (more := self.feed.next(SETTLE)) is not None:
+                items.append(more)
+        return sorted(items, key=_told_at)
 
     def _take(self, kind: str, value: Any) -> None:
         if kind == "event":
@@ -181,6 +210,14 @@ class Followed:
         except JostleError as e:
             self.unheard = isinstance(e, NoEngine)
             self.screen.note(f"jostle: {e}")
+
+
+def _told_at(item: tuple[str, Any]) -> tuple[int, int]:
+    """First what happened otherwise, then what was cancelled by id, then what is no event."""
+    kind, value = item
+    if kind != "event":
+        return 2, 0
+    return (1, value["job"]) if value["kind"] in ("cancelled", "skipped") else (0, 0)
 
 
 class Screen:

@@ -36,7 +36,7 @@ def show(args: Namespace, desk: Desk) -> int:
         return 0
     if job["ended_at"] is None and not desk.engine_runs():
         desk.say(desk.no_engine())
-    desk.put("\n".join([*facts(job, desk), *run_lines(runs), *event_lines(events)]))
+    desk.put("\n".join([*facts(job, desk, desk.reader.needs(id)), *run_lines(runs), *event_lines(events)]))
     return 0
 
 
@@ -127,7 +127,7 @@ def continued(sentence: str) -> str:
     return sentence[:1].lower() + sentence[1:] if sentence[1:2].islower() or sentence[1:2] == " " else sentence
 
 
-def facts(job: dict[str, Any], desk: Desk) -> list[str]:
+def facts(job: dict[str, Any], desk: Desk, needs: list[dict[str, Any]]) -> list[str]:
     state = render.paint(job["state"], render.OF_STATE.get(job["state"], ""), desk.colours)
     now = time.time()
     pairs = [
@@ -135,6 +135,8 @@ def facts(job: dict[str, Any], desk: Desk) -> list[str]:
         ("state", f"{state}  {waits.beside(job['reason'])}".rstrip()),
         ("batch, queue", f"{job['batch']}, {render.plain(job['queue'] or 'none')}"),
         ("asks for", request(job)),
+        ("comes after", render.plain(", ".join(map(need, needs)) or "-")),
+        ("repeats", f"job {job['retry_of']}" if job.get("retry_of") else "-"),
         ("GPUs", render.gpus(job["gpus"])),
         ("submitted", units.show_instant(job["submitted_at"], now)),
         ("started", units.show_instant(job["started_at"], now)),
@@ -142,18 +144,37 @@ def facts(job: dict[str, Any], desk: Desk) -> list[str]:
         ("exit code", "-" if job["exit_code"] is None else str(job["exit_code"])),
         ("error", job["error_type"] or "-"),
         ("tries", str(job["attempt"] or "-")),
+        ("retry", again(job.get("retry"))),
         ("priority", str(job.get("priority", 0))),
         ("time limit", units.show_duration(job.get("time_limit"))),
         ("directory", render.plain(job.get("workdir") or "-")),
         ("log", render.plain(job.get("log") or "-")),
         ("tags", render.plain(", ".join(job.get("tags") or ()) or "-")),
     ]  # fmt: skip
+    variables = [render.plain(f"{name}={value}") for name, value in (job.get("env") or {}).items()]
+    pairs += [("environment" if k == 0 else "", text) for k, text in enumerate(variables)]
     lines = [f"{key:<13} {value}" for key, value in pairs if value != "-"]
     for k, command in enumerate(job["commands"]):
         first, *rest = command.rstrip("\n").split("\n")
         lines.append(f"{'command' if k == 0 else '':<13} {render.plain(first)}")
         lines += [f"{'':<13} {render.plain(line)}" for line in rest]
     return lines
+
+
+def need(row: dict[str, Any]) -> str:
+    """`12 prepare (running)`, `13 train (queued, however it ends)`."""
+    return f"{row['id']} {row['name']} ({row['state']}{', however it ends' if row['any'] else ''})"
+
+
+def again(retry: dict[str, Any] | None) -> str:
+    """`at most 3 times; a pause of 10m after every 3 failures`."""
+    if not retry or retry["max"] == 0:
+        return "-"
+    most = "without limit" if retry["max"] is None else f"at most {render.count(retry['max'], 'time')}"
+    pause, first = retry.get("backoff"), retry.get("backoff_after")
+    return most + (
+        f"; a pause of {units.show_duration(pause)} after every {render.count(first, 'failure')}" if pause and first else ""
+    )
 
 
 def request(job: dict[str, Any]) -> str:

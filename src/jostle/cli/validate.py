@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import os
+from typing import TYPE_CHECKING, Any
 
 from jostle.cli import render
 
@@ -31,9 +32,17 @@ def validate(args: Namespace, desk: Desk) -> int:
         flaws = [{"file": file, "line": line or None, "text": text} for file, line, text in e.flaws]
         desk.put_json({"schema": 1, "ok": False, "errors": flaws})
         return e.exit_code
+    warn_directories(batch["jobs"], desk)
     queues = len({job["queue"] for job in batch["jobs"] if job["queue"] is not None})
     if args.json:
         desk.put_json({"schema": 1, "ok": True, "errors": [], "jobs": len(batch["jobs"]), "queues": queues})
     else:
         desk.put(f"good: {render.count(len(batch['jobs']), 'job')}, {render.count(queues, 'queue')}")
     return 0
+
+
+def warn_directories(jobs: list[dict[str, Any]], desk: Desk) -> None:
+    """A directory that is not there is no error: an earlier job may make it."""
+    for path in sorted({job["workdir"] for job in jobs}):
+        if not os.path.isdir(path):
+            desk.say(f"warning: workdir {render.plain(path)} does not exist; a job fails if it is not there when the job starts")

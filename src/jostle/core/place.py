@@ -221,6 +221,8 @@ class Table:
             return Reason(code="impossible_limit", params={"needed": count, "limit": scope.most})
         need = max(job.memory_mib or 0, policy.min_free_mib) + policy.margin_mib
         sizes = scope.sizes
+        if len(sizes) < count <= len(scope.range):  # there are cards, but they are left for others
+            return Reason(code="impossible_limit", params={"needed": count, "limit": len(sizes)})
         if not scope.readable or not count or (count <= len(sizes) and sizes[count - 1] >= need):
             return None
         able = sum(size >= need for size in sizes)

@@ -219,6 +219,8 @@ class Engine(Watch):
         cards = [g for uuid in start.uuids for g in gpus if g.uuid == uuid]
         job = runs.job_to_start(self.store, start.job)
         id = (start.job, job["attempt"] + 1)
+        while os.path.lexists(launch.directory(self.home, id)):
+            id = (start.job, id[1] + 1)  # of a database that was put back: that run's end must not be taken for this one's
         wants = [(g.uuid, start.memory_mib) for g in cards]
         reservation = self.backend.reserve(id, wants, known, alone=not start.share)
         if reservation is None:
@@ -305,7 +307,9 @@ class Engine(Watch):
         self._poll(run.id)  # it may have ended by itself, and the backend tells each end once
         if not run.over:
             self.backend.signal(run.id, kill=kill)
-            run.kill_at = self.clock.now() + self.settings.get("grace", launch.GRACE)
+            now = self.clock.now()
+            run.kill_at = now + self.settings.get("grace", launch.GRACE)
+            self.sweep_at = min(self.sweep_at, now + 1.0)
 
     def _forget(self, id: RunId, now: float) -> None:
         run = self.open_runs.pop(id)

@@ -244,8 +244,8 @@ def promises(
         for uuid, _, mib, before in held
     ]
     for c in claims:
-        if c.ours and c.claim.run in leases:
-            continue
+        if c.ours and c.claim.run in leases and observer.sessions.get(c.claim.sid) == c.claim.run:
+            continue  # else it is of another life of this home
         used = observer.used_by_session(c.claim.uuid).get(c.claim.sid, 0)
         mib = None if c.claim.alone else c.claim.mib
         found.append(Promise(uuid=c.claim.uuid, mib=mib, uid=c.uid, sid=c.claim.sid, used_mib=used))

@@ -43,6 +43,7 @@ class Service:
         self.quiet_since = self.began
         self.leaving = False  # no more requests; ends when `stopping` runs are gone
         self.waiting_for: set[RunId] = set()
+        self.wanted: dict[int, str] = {}  # cancels of the present transaction
         self.answer_at: float | None = None  # when those who asked for the GPUs are answered without a new reading
         engine.after_commit.append(self._push)
 
@@ -70,6 +71,7 @@ class Service:
         """One transaction; a request that fails is undone by itself."""
         answers = []
         next_ids = self.store.next_job, self.store.next_batch
+        self.wanted = {}
         try:
             with self.store.transaction() as db:
                 for peer, request in writes:
@@ -89,6 +91,7 @@ class Service:
             self.store.next_job, self.store.next_batch = next_ids
             return [(peer, failure(e.code, str(e))) for peer, _ in writes]
         failpoint("service.after_commit")
+        self._cancelled()
         return answers
 
     def _serve_read(self, peer: Peer, request: dict[str, Any]) -> None:
@@ -165,10 +168,15 @@ class Service:
     def _cancel(self, id: int, kill: bool, at: float, now: float) -> str | None:
         why = jobs.cancel(self.store, id, kill, at=at, now=now)
         if why is None:
-            for run in self.engine.open_runs.values():
-                if run.id[0] == id and run.intent != "kill":
-                    run.intent = "kill" if kill else "cancel"
+            self.wanted[id] = "kill" if kill else "cancel"
         return why
+
+    def _cancelled(self) -> None:
+        """What people want is known to the runs only when it is recorded."""
+        wanted, self.wanted = self.wanted, {}
+        for run in self.engine.open_runs.values():
+            if run.id[0] in wanted and run.intent != "kill":
+                run.intent = wanted[run.id[0]]
 
     def exclude(self, request: dict[str, Any]) -> Answer:
         on = bool(request.get("on"))
@@ -195,6 +203,9 @@ class Service:
     def reload(self, request: dict[str, Any]) -> Answer:
         settings = request.get("config") or {}
         policy = checks.policy(settings.get("policy") or {})
+        for key in ("grace", "log_cap_mib"):
+            if key in settings and not (checks.number(settings[key]) and settings[key] >= 0):
+                raise Invalid(f"the setting {key} must be a number, not {settings[key]!r}")
         self.engine.settings, self.engine.policy = settings, policy
         self.engine.policies.clear()
         self.engine.lanes_at = -1
@@ -280,7 +291,7 @@ class Service:
         }  # fmt: skip
 
     def subscribe(self, peer: Peer, request: dict[str, Any]) -> Answer | None:
-        peer.following, peer.batch, peer.seq = True, request.get("batch"), int(request.get("after") or 0)
+        peer.following, peer.batch, peer.seq = True, request.get("batch"), max(0, min(int(request.get("after") or 0), self.seq))
         self.server.answer(peer, {"ok": True, "seq": self.seq})
         self._catch_up(peer)
         return None
@@ -289,17 +300,19 @@ class Service:
         """Running jobs go on, unless they are to be stopped; then the engine goes when they have."""
         if request.get("stop_jobs"):
             self.waiting_for = set(self.engine.open_runs)
-            self.engine.ending = True
             with self.store.transaction():
                 for id in {run[0] for run in self.waiting_for}:
                     self._cancel(id, bool(request.get("now")), self.engine.clock.wall(), self.engine.clock.now())
+            self._cancelled()
+            self.engine.ending = True
             self.engine.soon()
         self.leaving = True
         return {"pid": os.getpid(), "runs": len(self.engine.open_runs)}
 
     def make_way(self, peer: Peer, request: dict[str, Any]) -> Answer:
         """Ends in favour of an engine with other GPUs, if nothing is at stake."""
-        if self.reader.busy():
+        blind = not self.engine.open_runs and not self.engine.observer.snapshot["gpus"]  # nothing could ever start here
+        if self.reader.busy() and not blind:
             raise JostleError(
                 f"an engine with other GPUs ({self.engine.spec or 'nvml'}) is busy: wait for its jobs, or cancel them, "
                 f"or use another JOSTLE_HOME for {request.get('gpus')}"

@@ -191,6 +191,9 @@ class Watch:
             for run in list(self.open_runs.values()):
                 self.backend.republish(run.id)
                 self._poll(run.id)
+                if run.told_to_stop and not run.over and not run.unsupervised:
+                    # said again: a shim that has just been given this run may have taken it for one meant for its last
+                    self.backend.signal(run.id, kill=run.intent == "kill")
                 if run.unsupervised and run.kill_at is not None and now >= run.kill_at:
                     self.backend.signal(run.id, kill=True)
             if now > self.lively_until:

@@ -108,6 +108,8 @@ class _File(Findings):
             self.wrong(node.line if node else line, "no jobs; expected `jobs:` and a list of jobs")
         elif not isinstance(node, Seq):
             self.wrong(node.line, f"jobs: {node.shape}; expected a list, each job beginning with `- `")
+        elif not node.items:
+            self.wrong(node.line, "jobs: an empty list; expected at least one job")
         elif len(node.items) > MAX_JOBS:
             self.wrong(node.line, f"jobs: {len(node.items)} jobs; expected at most {MAX_JOBS} in one file")
         else:

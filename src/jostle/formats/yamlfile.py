@@ -72,7 +72,9 @@ def parse(text: str) -> Node | None:
 def _words(e: Any, line: str) -> str:
     if "\t" in line[: len(line) - len(line.lstrip())]:
         return "a tab where YAML wants spaces; indent with spaces"
-    return f"not YAML: {str(e.problem or e.context or e).strip()}"
+    said = str(e.problem or e.context or e).strip()
+    hint = "; put quotes around a text that contains `: `" if said.startswith("mapping values are not allowed") else ""
+    return f"not YAML: {said}{hint}"
 
 
 class _Build:

@@ -141,9 +141,15 @@ def refresh(store: Store, id: int, now: float) -> None:
 
 
 def refresh_queue(store: Store, queue: str, now: float) -> None:
-    head = store.db.execute(
-        f"SELECT id FROM job INDEXED BY job_queue WHERE queue = ? AND {UNFINISHED} ORDER BY place LIMIT 1", (queue,)
-    ).fetchone()
+    head = (  # whoever runs is the head, wherever others were moved
+        store.db.execute(
+            "SELECT id FROM job INDEXED BY job_open WHERE state IN ('starting', 'running', 'stopping') AND queue = ? LIMIT 1",
+            (queue,),
+        ).fetchone()
+        or store.db.execute(
+            f"SELECT id FROM job INDEXED BY job_queue WHERE queue = ? AND {UNFINISHED} ORDER BY place LIMIT 1", (queue,)
+        ).fetchone()
+    )
     if head is None:
         return
     store.db.execute("UPDATE job SET ready = 0 WHERE queue = ? AND ready > 0 AND id <> ?", (queue, head[0]))
@@ -171,7 +177,14 @@ def next_wake(store: Store) -> float | None:
 
 
 def settle_dependants(store: Store, id: int, state: str, *, at: float, now: float, since: int = 0) -> None:
-    """A job has ended: those that come after it are a step nearer, or will never run."""
+    """A job has ended: those that come after it are a step nearer, or will never run. A list, not calls: chains may be long."""
+    ended = [(id, state)]
+    while ended:
+        _settle(store, *ended.pop(), ended, at=at, now=now, since=since)
+        since = 0
+
+
+def _settle(store: Store, id: int, state: str, ended: list[tuple[int, str]], *, at: float, now: float, since: int) -> None:
     rows = store.db.execute(
         "SELECT d.job, d.any FROM dep d CROSS JOIN job j ON j.id = d.job WHERE d.needs = ? AND d.job >= ? AND j.state = 'queued'",
         (id, since),
@@ -180,20 +193,29 @@ def settle_dependants(store: Store, id: int, state: str, *, at: float, now: floa
         if any_end or state == SUCCEEDED:
             store.db.execute("UPDATE job SET blocked = blocked - 1 WHERE id = ?", (job,))
             refresh(store, job, now)
-        else:
-            end_queued(store, job, "skipped", {"code": "after_failed", "params": {"job": id, "state": state}}, at=at, now=now)
+        elif state_of(store, job) == "queued":  # it may come after two that ended by the same failure
+            reason = {"code": "after_failed", "params": {"job": id, "state": state}}
+            _end_queued(store, job, "skipped", reason, at=at, now=now)
+            ended.append((job, "skipped"))
 
 
 def end_queued(
     store: Store, id: int, state: str, reason: Row | None, *, at: float, now: float, error_type: str | None = None
 ) -> None:
     """A job that waits ends without a run."""
+    _end_queued(store, id, state, reason, at=at, now=now, error_type=error_type)
+    settle_dependants(store, id, state, at=at, now=now)
+
+
+def _end_queued(
+    store: Store, id: int, state: str, reason: Row | None, *, at: float, now: float, error_type: str | None = None
+) -> None:
     store.db.execute(
         "UPDATE job SET state = ?, ready = 0, reason = ?, error_type = ?, ended_at = ? WHERE id = ?",
         (state, json.dumps(reason) if reason else None, error_type, at, id),
     )
     batch, queue = store.db.execute("SELECT batch, queue FROM job WHERE id = ?", (id,)).fetchone()
-    after_end(store, id, batch, queue, state, at=at, now=now, reason=reason)
+    _tell_end(store, id, batch, queue, state, at=at, now=now, reason=reason)
 
 
 def after_end(
@@ -205,14 +227,28 @@ def after_end(
     *,
     at: float,
     now: float,
+    **data: Any,
+) -> None:
+    """What every end brings about: the event, the next of the queue, the end of the batch, the dependants."""
+    _tell_end(store, id, batch, queue, state, at=at, now=now, **data)
+    settle_dependants(store, id, state, at=at, now=now)
+
+
+def _tell_end(
+    store: Store,
+    id: int,
+    batch: int,
+    queue: str | None,
+    state: str,
+    *,
+    at: float,
+    now: float,
     run: int | None = None,
     **data: Any,
 ) -> None:
-    """What every end brings about: the event, the next of the queue, the dependants, the end of the batch."""
     store.event(at, state, batch=batch, job=id, run=run, **{k: v for k, v in data.items() if v is not None})
     if queue is not None:
         refresh_queue(store, queue, now)
-    settle_dependants(store, id, state, at=at, now=now)
     more = f"SELECT 1 FROM job INDEXED BY job_unfinished WHERE batch = ? AND {UNFINISHED} LIMIT 1"
     if store.db.execute(more, (batch,)).fetchone() is None:
         store.event(at, "batch_ended", batch=batch)
@@ -244,9 +280,8 @@ def lanes(store: Store, depth: int) -> tuple[Lane, ...]:
 
 
 def policies(store: Store, batches: Iterable[int]) -> dict[int, dict[str, Any]]:
-    marks = list(batches)
-    rows = store.db.execute(f"SELECT id, policy FROM batch WHERE id IN ({','.join('?' * len(marks))})", marks).fetchall()
-    return {id: json.loads(policy) for id, policy in rows}
+    policy_of = "SELECT policy FROM batch WHERE id = ?"
+    return {id: json.loads(store.db.execute(policy_of, (id,)).fetchone()[0]) for id in batches}
 
 
 # --- what people want
@@ -330,7 +365,9 @@ def change(store: Store, id: int, values: Row, *, at: float, now: float) -> str 
     state = state_of(store, id)
     if state != "queued":
         return f"job {id} is {state}: only a queued job can be changed"
-    old_queue = store.db.execute("SELECT queue FROM job WHERE id = ?", (id,)).fetchone()[0]
+    old_queue, memory, share = store.db.execute("SELECT queue, memory_mib, share FROM job WHERE id = ?", (id,)).fetchone()
+    if values.get("share", share) and values.get("memory_mib", memory) is None:
+        return f"job {id} cannot share a card without a memory: set memory=… too, or share=false"
     for key, value in values.items():
         if key == "gpus":
             store.db.execute("UPDATE job SET gpus_min = ?, gpus_max = ? WHERE id = ?", (*value, id))
@@ -368,27 +405,50 @@ COPIED = """batch, context, shape, name, queue, place, sort, priority, gpus_min,
 
 
 def retry(store: Store, ids: Sequence[int], *, at: float, now: float) -> tuple[dict[int, int], list[tuple[int, str]]]:
-    """Finished jobs are copied as new ones, since final states are final; a copy comes after copies only."""
-    new: dict[int, int] = {}
-    refused = []
-    for id in ids:
-        state = state_of(store, id)
-        if state not in FINAL:
-            refused.append((id, f"job {id} is {state}: it has not ended"))
-            continue
-        new[id] = store.next_job
-        store.next_job += 1
+    """Finished jobs are copied as new ones, since final states are final; a copy comes after the newest of what it came after."""
+    ids = list(dict.fromkeys(ids))
+    refused = [(id, why) for id in ids if (why := _no_retry(store, id, frozenset(ids))) is not None]
+    wrong = {id for id, _ in refused}
+    new = {id: store.next_job + k for k, id in enumerate(id for id in ids if id not in wrong)}
+    store.next_job += len(new)
+    for old, copy in new.items():
         store.db.execute(
             f"""INSERT INTO job (id, retry_of, submitted_at, ready_at, {COPIED})
                 SELECT ?, id, ?, ?, {COPIED} FROM job WHERE id = ?""",
-            (new[id], at, now, id),
+            (copy, at, now, old),
         )
-        store.event(at, "retried", job=id, batch=_batch_of(store, id), as_job=new[id])
+        store.event(at, "retried", job=old, batch=_batch_of(store, old), as_job=copy)
     for old, copy in new.items():
-        deps = store.db.execute("SELECT needs, any FROM dep WHERE job = ?", (old,)).fetchall()
-        live = [(copy, new[needs], any_end) for needs, any_end in deps if needs in new]
+        needs = [(new.get(_newest(store, n), _newest(store, n)), any_end) for n, any_end in _deps(store, old)]
+        live = [(copy, n, any_end) for n, any_end in needs if state_of(store, n) not in FINAL]
         store.db.executemany("INSERT INTO dep (job, needs, any) VALUES (?, ?, ?)", live)
         store.db.execute("UPDATE job SET blocked = ? WHERE id = ?", (len(live), copy))
         reshape(store, copy)
         refresh(store, copy, now)
     return new, refused
+
+
+def _no_retry(store: Store, id: int, together: frozenset[int]) -> str | None:
+    """Why a job is not to be tried again; None if it is."""
+    state = state_of(store, id)
+    if state not in FINAL:
+        return f"job {id} is {state}: it has not ended"
+    newest = _newest(store, id)
+    if newest != id:
+        return f"job {id} was tried again as job {newest} already"
+    for needed, any_end in _deps(store, id):
+        last = _newest(store, needed)
+        how = state_of(store, last)
+        if how in FINAL and how != SUCCEEDED and not any_end and last not in together:
+            return f"job {id} comes after job {last}, which ended as {how}: try that again too, as in `jostle retry {last} {id}`"
+    return None
+
+
+def _deps(store: Store, id: int) -> list[tuple[int, int]]:
+    return store.db.execute("SELECT needs, any FROM dep WHERE job = ?", (id,)).fetchall()
+
+
+def _newest(store: Store, id: int) -> int:
+    """The last of the copies that were made of a job, or itself."""
+    row = store.db.execute("SELECT max(id) FROM job WHERE retry_of = ?", (id,)).fetchone()
+    return id if row[0] is None else _newest(store, row[0])

@@ -12,7 +12,7 @@ from jostle.store.store import MIGRATIONS, script, version
 
 TABLES = {  # parents first; the key by which rows are walked
     "meta": "key", "context": "id", "batch": "id", "shape": "id", "job": "id", "dep": "job, needs", "run": "job, n",
-    "lease": "job, n, uuid", "event": "seq",
+    "lease": "job, n, uuid", "event": "seq", "once": "key",
 }  # fmt: skip
 WALKED_BY_ROWID = ("context", "batch", "shape", "job", "event")
 

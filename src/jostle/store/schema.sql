@@ -86,6 +86,7 @@ CREATE INDEX job_queue ON job (queue, place) WHERE queue IS NOT NULL AND state I
 CREATE INDEX job_queue_ready ON job (queue) WHERE queue IS NOT NULL AND ready > 0;
 CREATE INDEX job_unfinished ON job (batch, id) WHERE state IN ('queued', 'starting', 'running', 'stopping');
 CREATE INDEX job_open ON job (state) WHERE state IN ('starting', 'running', 'stopping');
+CREATE INDEX job_retry ON job (retry_of) WHERE retry_of IS NOT NULL;
 CREATE INDEX job_batch ON job (batch, id);
 CREATE INDEX job_ended ON job (ended_at, state) WHERE ended_at IS NOT NULL;
 

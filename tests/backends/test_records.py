@@ -1,0 +1,39 @@
+"""What a job may have written into its own run directory is read for its shape, and believed only within bounds."""
+
+from __future__ import annotations
+
+import pytest
+
+from jostle.backends.records import RunClaim, exit_of
+
+HONEST = {"pid": 5, "ticks": 7, "boot": "b", "uni_id": "u", "leases": ["jostle-GPU-0~x~5~00000000~1.1"]}
+
+
+def test_an_honest_claim_is_read() -> None:
+    assert RunClaim.of(HONEST) == RunClaim(pid=5, ticks=7, boot="b", uni_id="u", leases=("jostle-GPU-0~x~5~00000000~1.1",))
+
+
+@pytest.mark.parametrize("forged", [{"pid": 10**30}, {"pid": -1}, {"ticks": 10**30}, {"ticks": -2}, {"pid": "5"}, {"boot": None}])
+def test_a_forged_claim_is_of_no_boot_we_know(forged: dict[str, object]) -> None:
+    assert RunClaim.of({**HONEST, **forged}) == RunClaim()
+
+
+@pytest.mark.parametrize("name", ["jostle-\0a~x~1~aaaaaaaa~1.1", "jostle-\ud800~x~1~aaaaaaaa~1.1", "a\nb", 7])
+def test_a_lease_that_no_file_could_be_named_is_dropped(name: object) -> None:
+    assert RunClaim.of({**HONEST, "leases": [name]}).leases == ()
+
+
+@pytest.mark.parametrize(
+    "forged",
+    [
+        {"code": 10**30},
+        {"ended_at": 1e300},
+        {"ended_at": float("nan")},
+        {"leftovers": [10**30]},
+        {"rss_mib": -(10**30)},
+        {"code": "0"},
+    ],
+)
+def test_a_forged_exit_is_no_exit(forged: dict[str, object]) -> None:
+    assert exit_of({"code": 0, "ended_at": 1.0}) is not None
+    assert exit_of({"code": 0, "ended_at": 1.0, **forged}) is None
