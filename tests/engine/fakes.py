@@ -13,7 +13,7 @@ from jostle.core.claims import Claim, name_of
 from jostle.core.model import Exit, RunId
 from jostle.engine import checks
 from jostle.engine.engine import Engine
-from jostle.store import jobs
+from jostle.store import intents, jobs
 from jostle.store.store import Store
 
 FOREVER = 1e9
@@ -278,7 +278,7 @@ class Host:
         return list(range(first, last + 1))
 
     def cancel(self, id: int) -> str | None:
-        why = self._request(lambda: jobs.cancel(self.store, id, False, at=self.clock.wall(), now=self.clock.now()))
+        why = self._request(lambda: intents.cancel(self.store, id, False, at=self.clock.wall(), now=self.clock.now()))
         for run in self.engine.open_runs.values():
             if run.id[0] == id and why is None:
                 run.intent = "cancel"

@@ -6,7 +6,7 @@ import random
 import pytest
 
 from jostle import failpoint
-from jostle.store import jobs
+from jostle.store import intents
 from tests.engine.fakes import Host
 
 CRASHPOINTS = [
@@ -206,12 +206,12 @@ def test_after_a_reboot_what_ran_is_lost_not_run_again_in_silence(host):
 def test_hold_and_unhold(host):
     ids = host.submit({"queue": "q"}, {"queue": "q"})
     with host.store.transaction():
-        assert jobs.hold(host.store, ids[0], True, at=0, now=host.clock.at) is None
+        assert intents.hold(host.store, ids[0], True, at=0, now=host.clock.at) is None
     host.step()
     host.step(50)
     assert set(host.states().values()) == {"queued"}
     with host.store.transaction():
-        assert jobs.hold(host.store, ids[0], False, at=0, now=host.clock.at) is None
+        assert intents.hold(host.store, ids[0], False, at=0, now=host.clock.at) is None
     host.engine.soon()
     host.settle()
     assert set(host.states().values()) == {"succeeded"}
@@ -221,8 +221,8 @@ def test_move_changes_the_order_of_a_queue(host):
     blocker, a, b, c = host.submit(*[{"queue": "q"}] * 4)
     host.step()
     with host.store.transaction():
-        assert jobs.move(host.store, c, "first", at=0, now=0) is None
-        assert jobs.move(host.store, a, {"after": b}, at=0, now=0) is None
+        assert intents.move(host.store, c, "first", at=0, now=0) is None
+        assert intents.move(host.store, a, {"after": b}, at=0, now=0) is None
     host.settle()
     order = sorted((p.began, p.run[0]) for p in host.disk.processes.values())
     assert [job for _, job in order] == [blocker, c, b, a]
@@ -351,9 +351,9 @@ def test_a_job_is_tried_again_by_hand_once_and_its_copy_after_that(host):
     host.disk.durations[id] = (1.0, 1, "")
     host.settle()
     with host.store.transaction():
-        new, refused = jobs.retry(host.store, [id], at=1.0, now=host.clock.at)
+        new, refused = intents.retry(host.store, [id], at=1.0, now=host.clock.at)
         assert (list(new), refused) == ([id], [])
-        assert jobs.retry(host.store, [id], at=1.0, now=host.clock.at) == (
+        assert intents.retry(host.store, [id], at=1.0, now=host.clock.at) == (
             {},
             [(id, f"job {id} was tried again as job {new[id]} already")],
         )
@@ -364,10 +364,10 @@ def test_a_skipped_job_is_tried_again_only_together_with_what_it_comes_after(hos
     host.disk.durations[bad] = (1.0, 1, "")
     host.settle()
     with host.store.transaction():
-        new, refused = jobs.retry(host.store, [skipped], at=1.0, now=host.clock.at)
+        new, refused = intents.retry(host.store, [skipped], at=1.0, now=host.clock.at)
     assert new == {} and f"jostle retry {bad} {skipped}" in refused[0][1]
     with host.store.transaction():
-        new, refused = jobs.retry(host.store, [skipped, bad], at=1.0, now=host.clock.at)
+        new, refused = intents.retry(host.store, [skipped, bad], at=1.0, now=host.clock.at)
     assert refused == []
     host.engine.soon()
     host.settle()
@@ -378,8 +378,8 @@ def test_a_skipped_job_is_tried_again_only_together_with_what_it_comes_after(hos
 def test_a_job_that_shares_keeps_a_memory(host):
     (id,) = host.submit({"share": True, "memory_mib": 4000, "intent": "hold"})
     with host.store.transaction():
-        assert "without a memory" in str(jobs.change(host.store, id, {"memory_mib": None}, at=1.0, now=1.0))
-        assert jobs.change(host.store, id, {"memory_mib": None, "share": False}, at=1.0, now=1.0) is None
+        assert "without a memory" in str(intents.change(host.store, id, {"memory_mib": None}, at=1.0, now=1.0))
+        assert intents.change(host.store, id, {"memory_mib": None, "share": False}, at=1.0, now=1.0) is None
 
 
 def test_a_failure_at_the_head_of_a_long_chain_skips_it_all(host):
@@ -403,7 +403,7 @@ def test_a_queue_stays_serial_when_jobs_are_moved_before_the_one_that_runs(host)
     host.step()
     with host.store.transaction():
         for id in (ids[2], ids[1]):
-            assert jobs.move(host.store, id, "first", at=0, now=host.clock.at) is None
+            assert intents.move(host.store, id, "first", at=0, now=host.clock.at) is None
     host.engine.soon()
     host.settle(step=0.5)
     spans = sorted((p.began, p.ends, p.run[0]) for p in host.disk.processes.values())
@@ -418,7 +418,7 @@ def test_a_retry_in_a_queue_waits_for_the_one_that_runs(host):
     host.step(1.5)
     assert host.states() == {first: "failed", second: "starting"}
     with host.store.transaction():
-        new, _ = jobs.retry(host.store, [first, first], at=1.0, now=host.clock.at)
+        new, _ = intents.retry(host.store, [first, first], at=1.0, now=host.clock.at)
     host.engine.soon()
     host.settle(step=0.5)
     assert host.disk.processes[(new[first], 1)].began >= host.disk.processes[(second, 1)].ends

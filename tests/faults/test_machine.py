@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from jostle import failpoint
-from jostle.store import jobs
+from jostle.store import intents
 from tests.engine.fakes import Host
 from tests.engine.test_engine import CRASHPOINTS, check
 
@@ -29,6 +29,7 @@ class Life(RuleBasedStateMachine):
         self.queue: dict[int, str | None] = {}
         self.wanted: dict[int, str] = {}  # run | hold | cancel
         self.ended: dict[int, str] = {}  # final states as first seen
+        self.retried: set[int] = set()
 
     def teardown(self) -> None:
         failpoint.arm("")
@@ -82,7 +83,7 @@ class Life(RuleBasedStateMachine):
     @rule(data=st.data())
     def hold(self, data: st.DataObject) -> None:
         id = data.draw(st.sampled_from(sorted(self.known)))
-        if self.host._request(lambda: jobs.hold(self.host.store, id, True, at=0, now=self.host.clock.at)) is None:
+        if self.host._request(lambda: intents.hold(self.host.store, id, True, at=0, now=self.host.clock.at)) is None:
             self.wanted[id] = "hold"
 
     @precondition(lambda self: "hold" in self.wanted.values())
@@ -91,7 +92,7 @@ class Life(RuleBasedStateMachine):
         self.unhold(data.draw(st.sampled_from([i for i, want in self.wanted.items() if want == "hold"])))
 
     def unhold(self, id: int) -> None:
-        if self.host._request(lambda: jobs.hold(self.host.store, id, False, at=0, now=self.host.clock.at)) is None:
+        if self.host._request(lambda: intents.hold(self.host.store, id, False, at=0, now=self.host.clock.at)) is None:
             self.wanted[id] = "run"
 
     @precondition(lambda self: self.ended)
@@ -99,8 +100,13 @@ class Life(RuleBasedStateMachine):
     def retry(self, data: st.DataObject) -> None:
         id = data.draw(st.sampled_from(sorted(self.ended)))
         failpoint.arm("")  # asked twice, it would be two new jobs
-        new, refused = self.host._request(lambda: jobs.retry(self.host.store, [id], at=0, now=self.host.clock.at))
-        assert refused == []
+        new, refused = self.host._request(lambda: intents.retry(self.host.store, [id], at=0, now=self.host.clock.at))
+        assert bool(new) != bool(refused)
+        if id in self.retried:
+            assert new == {}, "its copy is the one to be tried again"
+        if refused:
+            return
+        self.retried.add(id)
         self.known.add(new[id])
         self.queue[new[id]], self.wanted[new[id]] = self.queue[id], "run"
         self.host.disk.durations[new[id]] = (0.5, 0, "")

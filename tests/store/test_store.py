@@ -12,7 +12,7 @@ import pytest
 
 from jostle.engine import checks
 from jostle.errors import Damaged, DiskFull, Forbidden, JostleError
-from jostle.store import jobs, store
+from jostle.store import intents, jobs, store
 from jostle.store.reads import Reader
 from jostle.store.store import Store
 
@@ -206,7 +206,7 @@ def test_readiness_of_queues_costs_no_walk_over_the_queue(home):
     seen = []
     s.db.set_trace_callback(seen.append)
     with s.transaction():
-        jobs.cancel(s, 3, False, at=1.0, now=1.0)
+        intents.cancel(s, 3, False, at=1.0, now=1.0)
     s.db.set_trace_callback(None)
     walks = [q for q in seen if q.startswith(("SELECT", "UPDATE")) and "SCAN" in plan(q)]
     assert len(seen) > 6 and walks == []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 
 from jostle import units
 from jostle.cli import ids
@@ -79,20 +80,23 @@ def add(args: Namespace, desk: Desk) -> int:
         "jobs": [job_of(args, desk)],
         "once": os.urandom(16).hex(),
     }
-    try:
-        answer = submitted(desk, request)
-    except NoEngine:  # it died before it answered: the key makes sure that the job is taken once
-        answer = submitted(desk, request)
-    desk.put(str(answer["ids"][0]))
+    desk.put(str(submitted(desk, request)["ids"][0]))
     return 0
 
 
 def submitted(desk: Desk, request: dict[str, Any]) -> dict[str, Any]:
-    client = desk.client()
-    try:
-        return client.call("submit", **request)
-    finally:
-        client.close()
+    """An engine may die before it answers, or be dying when we knock: the key makes sure that the job is taken once."""
+    for tries_left in (3, 2, 1, 0):
+        client = desk.client()
+        try:
+            return client.call("submit", **request)
+        except NoEngine:
+            if not tries_left:
+                raise
+            time.sleep(0.1)
+        finally:
+            client.close()
+    raise AssertionError
 
 
 def job_of(args: Namespace, desk: Desk) -> dict[str, Any]:

@@ -36,7 +36,8 @@ def show(args: Namespace, desk: Desk) -> int:
         return 0
     if job["ended_at"] is None and not desk.engine_runs():
         desk.say(desk.no_engine())
-    desk.put("\n".join([*facts(job, desk, desk.reader.needs(id)), *run_lines(runs), *event_lines(events)]))
+    known = {**job, "env": desk.reader.env(id)}
+    desk.put("\n".join([*facts(known, desk, desk.reader.needs(id)), *run_lines(runs), *event_lines(events)]))
     return 0
 
 

@@ -20,7 +20,7 @@ from jostle.engine.loop import Loop
 from jostle.engine.server import Peer, Server, failure
 from jostle.errors import DiskFull, Invalid, JostleError, NotFound, Usage
 from jostle.failpoint import failpoint
-from jostle.store import jobs
+from jostle.store import intents, jobs
 from jostle.store.reads import Reader
 from jostle.store.store import UNFIT
 
@@ -133,14 +133,14 @@ class Service:
         ids = self._ids(request)
         at, now = self.engine.clock.wall(), self.engine.clock.now()
         if do == "retry":
-            new, refused = jobs.retry(self.store, ids, at=at, now=now)
+            new, refused = intents.retry(self.store, ids, at=at, now=now)
             return {"done": list(new), "refused": refused, "new": new}
         acts: dict[str, Callable[[int], str | None]] = {
-            "hold": lambda id: jobs.hold(self.store, id, True, at=at, now=now),
-            "unhold": lambda id: jobs.hold(self.store, id, False, at=at, now=now),
+            "hold": lambda id: intents.hold(self.store, id, True, at=at, now=now),
+            "unhold": lambda id: intents.hold(self.store, id, False, at=at, now=now),
             "cancel": lambda id: self._cancel(id, bool(request.get("now")), at, now),
-            "move": lambda id: jobs.move(self.store, id, destination(request.get("to")), at=at, now=now),
-            "set": lambda id: jobs.change(self.store, id, settable(request.get("values")), at=at, now=now),
+            "move": lambda id: intents.move(self.store, id, destination(request.get("to")), at=at, now=now),
+            "set": lambda id: intents.change(self.store, id, settable(request.get("values")), at=at, now=now),
         }
         if do not in acts:
             raise Usage(f"an intent is one of {', '.join([*acts, 'retry'])}, not {do!r}")
@@ -166,7 +166,7 @@ class Service:
         return ids
 
     def _cancel(self, id: int, kill: bool, at: float, now: float) -> str | None:
-        why = jobs.cancel(self.store, id, kill, at=at, now=now)
+        why = intents.cancel(self.store, id, kill, at=at, now=now)
         if why is None:
             self.wanted[id] = "kill" if kill else "cancel"
         return why
@@ -198,7 +198,7 @@ class Service:
         before = request.get("before")
         if before is None or not checks.number(before):
             raise Invalid("prune needs `before`, an instant in seconds")
-        return {"events": jobs.prune_events(self.store, float(before))}
+        return {"events": intents.prune_events(self.store, float(before))}
 
     def reload(self, request: dict[str, Any]) -> Answer:
         settings = request.get("config") or {}
@@ -363,10 +363,10 @@ def destination(to: Any) -> Any:
 
 def settable(values: Any) -> dict[str, Any]:
     if not isinstance(values, dict) or not values:
-        raise Invalid(f"set takes one or more of {', '.join(jobs.SETTABLE)}")
-    unknown = sorted(set(values) - set(jobs.SETTABLE))
+        raise Invalid(f"set takes one or more of {', '.join(intents.SETTABLE)}")
+    unknown = sorted(set(values) - set(intents.SETTABLE))
     if unknown:
-        raise Invalid(f"cannot set {', '.join(unknown)}: only {', '.join(jobs.SETTABLE)}")
+        raise Invalid(f"cannot set {', '.join(unknown)}: only {', '.join(intents.SETTABLE)}")
     checked = checks.job({"commands": ["true"], "workdir": "/", **values}, 0, 1)
     return {key: checked[key] for key in values}
 

@@ -93,12 +93,13 @@ class Reader:
         return (rows[0][0], rows[0][1]) if rows else (0, None)
 
     def job(self, id: int) -> dict[str, Any] | None:
-        """With the variables that were given for this very job; those captured at the submit are never shown."""
         rows = self.jobs(ids=[id])
-        if not rows:
-            return None
-        env = self._all("SELECT env FROM job WHERE id = ?", (id,))[0][0]
-        return {**rows[0], "env": json.loads(env)}
+        return rows[0] if rows else None
+
+    def env(self, id: int) -> dict[str, str]:
+        """The variables that were given for this very job; those captured at the submit are never shown."""
+        rows = self._all("SELECT env FROM job WHERE id = ?", (id,))
+        return dict(json.loads(rows[0][0])) if rows else {}
 
     def runs(self, id: int) -> list[dict[str, Any]]:
         found = []

@@ -1,0 +1,159 @@
+"""What people want of jobs: hold, cancel, move, change, try again, forget. Every function works inside the caller's transaction.
+
+Each answers None, or why it is not to be had.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from jostle.core.states import FINAL, SUCCEEDED
+from jostle.store.jobs import UNFINISHED, Row, end_queued, refresh, refresh_queue, reshape, state_of
+from jostle.store.store import Store
+
+
+def hold(store: Store, id: int, on: bool, *, at: float, now: float) -> str | None:
+    """None, or why not."""
+    state = state_of(store, id)
+    if state != "queued":
+        return f"job {id} is {state}: only a queued job can be {'held' if on else 'released'}"
+    store.db.execute("UPDATE job SET intent = ? WHERE id = ?", ("hold" if on else "run", id))
+    store.event(at, "held" if on else "unheld", job=id, batch=_batch_of(store, id))
+    refresh(store, id, now)
+    return None
+
+
+def cancel(store: Store, id: int, kill: bool, *, at: float, now: float) -> str | None:
+    state = state_of(store, id)
+    if state in FINAL:
+        return f"job {id} is {state} already"
+    intent = "kill" if kill else "cancel"
+    store.db.execute("UPDATE job SET intent = ? WHERE id = ? AND intent <> 'kill'", (intent, id))
+    if state == "queued":
+        end_queued(store, id, "cancelled", {"code": "cancelled", "params": {}}, at=at, now=now)
+    else:
+        store.event(at, "cancel_wanted", job=id, batch=_batch_of(store, id))
+    return None
+
+
+def move(store: Store, id: int, to: Any, *, at: float, now: float) -> str | None:
+    """To the first or last place of its queue (without one: of all that wait), or beside another job."""
+    state = state_of(store, id)
+    if state != "queued":
+        return f"job {id} is {state}: only a queued job can be moved"
+    queue = store.db.execute("SELECT queue FROM job WHERE id = ?", (id,)).fetchone()[0]
+    places = store.db.execute(
+        "SELECT id, place FROM job WHERE queue IS ? AND state = 'queued' AND id <> ? ORDER BY place, id", (queue, id)
+    ).fetchall()
+    if not places:
+        return None
+    if to == "first":
+        place = places[0][1] - 1
+    elif to == "last":
+        place = places[-1][1] + 1
+    else:
+        side, other = next(iter(to.items()))
+        at_index = next((k for k, (job, _) in enumerate(places) if job == other), None)
+        if at_index is None:
+            return f"job {other} does not wait in the same queue as job {id}"
+        k = at_index if side == "before" else at_index + 1
+        below = places[k - 1][1] if k > 0 else places[0][1] - 2
+        above = places[k][1] if k < len(places) else places[-1][1] + 2
+        place = (below + above) / 2
+    store.db.execute("UPDATE job SET place = ?, sort = ? WHERE id = ?", (place, place, id))
+    store.event(at, "moved", job=id, batch=_batch_of(store, id), to=to)
+    refresh(store, id, now)
+    return None
+
+
+SETTABLE = ("name", "priority", "time_limit", "memory_mib", "gpus", "queue", "tags", "share")
+
+
+def change(store: Store, id: int, values: Row, *, at: float, now: float) -> str | None:
+    state = state_of(store, id)
+    if state != "queued":
+        return f"job {id} is {state}: only a queued job can be changed"
+    old_queue, memory, share = store.db.execute("SELECT queue, memory_mib, share FROM job WHERE id = ?", (id,)).fetchone()
+    if values.get("share", share) and values.get("memory_mib", memory) is None:
+        return f"job {id} cannot share a card without a memory: set memory=… too, or share=false"
+    for key, value in values.items():
+        if key == "gpus":
+            store.db.execute("UPDATE job SET gpus_min = ?, gpus_max = ? WHERE id = ?", (*value, id))
+        else:
+            stored = json.dumps(value) if key == "tags" else int(value) if key == "share" else value
+            store.db.execute(f"UPDATE job SET {SETTABLE[SETTABLE.index(key)]} = ? WHERE id = ?", (stored, id))
+    reshape(store, id)
+    store.event(at, "changed", job=id, batch=_batch_of(store, id), **dict(values))
+    if old_queue is not None:
+        refresh_queue(store, old_queue, now)
+    refresh(store, id, now)
+    return None
+
+
+def prune_events(store: Store, before: float) -> int:
+    """Removes old events, except those of jobs that are not finished, and the keys of old submits."""
+    store.db.execute("DELETE FROM once WHERE at < ?", (before,))
+    gone = store.db.execute(
+        f"DELETE FROM event WHERE at < ? AND (job IS NULL OR job NOT IN (SELECT id FROM job WHERE {UNFINISHED}))", (before,)
+    )
+    return gone.rowcount
+
+
+COPIED = """batch, context, shape, name, queue, place, sort, priority, gpus_min, gpus_max, memory_mib, share,
+    commands, env, workdir, log, time_limit, retry, leftovers, tags"""
+
+
+def retry(store: Store, ids: Sequence[int], *, at: float, now: float) -> tuple[dict[int, int], list[tuple[int, str]]]:
+    """Finished jobs are copied as new ones, since final states are final; a copy comes after the newest of what it came after."""
+    ids = list(dict.fromkeys(ids))
+    refused = [(id, why) for id in ids if (why := _no_retry(store, id, frozenset(ids))) is not None]
+    wrong = {id for id, _ in refused}
+    new = {id: store.next_job + k for k, id in enumerate(id for id in ids if id not in wrong)}
+    store.next_job += len(new)
+    for old, copy in new.items():
+        store.db.execute(
+            f"""INSERT INTO job (id, retry_of, submitted_at, ready_at, {COPIED})
+                SELECT ?, id, ?, ?, {COPIED} FROM job WHERE id = ?""",
+            (copy, at, now, old),
+        )
+        store.event(at, "retried", job=old, batch=_batch_of(store, old), as_job=copy)
+    for old, copy in new.items():
+        needs = [(new.get(_newest(store, n), _newest(store, n)), any_end) for n, any_end in _deps(store, old)]
+        live = [(copy, n, any_end) for n, any_end in needs if state_of(store, n) not in FINAL]
+        store.db.executemany("INSERT INTO dep (job, needs, any) VALUES (?, ?, ?)", live)
+        store.db.execute("UPDATE job SET blocked = ? WHERE id = ?", (len(live), copy))
+        reshape(store, copy)
+        refresh(store, copy, now)
+    return new, refused
+
+
+def _no_retry(store: Store, id: int, together: frozenset[int]) -> str | None:
+    """Why a job is not to be tried again; None if it is."""
+    state = state_of(store, id)
+    if state not in FINAL:
+        return f"job {id} is {state}: it has not ended"
+    newest = _newest(store, id)
+    if newest != id:
+        return f"job {id} was tried again as job {newest} already"
+    for needed, any_end in _deps(store, id):
+        last = _newest(store, needed)
+        how = state_of(store, last)
+        if how in FINAL and how != SUCCEEDED and not any_end and last not in together:
+            return f"job {id} comes after job {last}, which ended as {how}: try that again too, as in `jostle retry {last} {id}`"
+    return None
+
+
+def _deps(store: Store, id: int) -> list[tuple[int, int]]:
+    return store.db.execute("SELECT needs, any FROM dep WHERE job = ?", (id,)).fetchall()
+
+
+def _newest(store: Store, id: int) -> int:
+    """The last of the copies that were made of a job, or itself."""
+    row = store.db.execute("SELECT max(id) FROM job WHERE retry_of = ?", (id,)).fetchone()
+    return id if row[0] is None else _newest(store, row[0])
+
+
+def _batch_of(store: Store, id: int) -> int:
+    return int(store.db.execute("SELECT batch FROM job WHERE id = ?", (id,)).fetchone()[0])
