@@ -261,7 +261,13 @@ class Instance:
                 child.kill()
             child.communicate()
         self._forget_reader()
-        until(self._is_down, "the end of the engine")
+        try:
+            until(self._is_down, "the end of the engine")
+        finally:
+            self._nothing_left()
+
+    def _nothing_left(self) -> None:
+        """Whatever a test that failed has left is ended, and told."""
         left: list[int] = []
         try:
             until(lambda: not self.processes(), "the end of all processes", patience=8.0)
