@@ -1,0 +1,17 @@
+"""The variables of commands (SPEC A5): `{work_dir}`, `{uni_id}`, `{available_gpu}`, `{gpu_list}`.
+
+Rules: inserted as they are; never after a `$` (that is the shell's own `${…}`); any other brace is somebody else's.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+NAMES = ("work_dir", "uni_id", "available_gpu", "gpu_list")
+_VARIABLE = re.compile(r"(?<!\$)\{(" + "|".join(NAMES) + r")\}")
+
+
+def filled(text: str, values: Mapping[str, str]) -> str:
+    """The text with the variables whose values are given; the others stay for whoever knows them."""
+    return _VARIABLE.sub(lambda found: values.get(found[1], found[0]), text)
