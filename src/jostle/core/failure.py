@@ -1,0 +1,44 @@
+"""What kind of failure an end was (SPEC A26), from what is known of it. Light: the shim has it in memory too.
+
+Rules: what the program itself said comes first, then the words of its log, then time limit, signal and exit code; frameworks
+exit with 1 for everything, so their words say more than their code.
+"""
+
+from __future__ import annotations
+
+import re
+
+NORMAL, ABNORMAL = "normal_exit", "abnormal_exit"
+
+_OOM = re.compile(r"out[ _]of[ _]memory|\boom\b", re.IGNORECASE)
+_RUNTIME = re.compile(r"runtimeerror|runtime error", re.IGNORECASE)
+
+
+def succeeded(code: int | None, said: str = "") -> bool:
+    """Whether it went well: its own word, else its exit code (SPEC A22)."""
+    return said == NORMAL or (said != ABNORMAL and code == 0)
+
+
+def error_type(
+    *,
+    error: str = "",
+    tail: str = "",
+    timed_out: bool = False,
+    signal: int | None = None,
+    code: int | None = None,
+    said: str = "",
+    said_type: str = "",
+) -> str:
+    if said == ABNORMAL and said_type not in ("", "none", "unknown"):
+        return said_type
+    if error:
+        return "start_failed"
+    if _OOM.search(tail):
+        return "oom"
+    if _RUNTIME.search(tail):
+        return "runtime_error"
+    if timed_out:
+        return "timeout"
+    if signal is not None:
+        return f"signal_{signal}"
+    return "unknown" if code is None or code == 0 else f"exit_code_{code}"
