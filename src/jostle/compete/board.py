@@ -1,0 +1,165 @@
+"""The tasks of a batch as a person who knows the source system sees them: queues of processes (SPEC A32). No I/O.
+
+Rules: a task's row comes from the store; only what has changed is worked out again, for a batch may have 10,000 tasks. Our states
+map to the source's: queued → pending (after a failure: retrying), starting, running and stopping → running, succeeded and
+skipped → completed, failed and cancelled → failed. A queue whose task is tried again, or waits to be, is busy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from datetime import datetime
+from typing import Any
+
+from jostle.compete.amend import current, queue_of
+from jostle.core.reasons import Reason, text
+from jostle.core.states import OPEN
+from jostle.core.variables import filled
+
+Row = Mapping[str, Any]
+Queue = dict[str, Any]
+
+STATUS = {
+    "queued": "pending", "starting": "running", "running": "running", "stopping": "running", "succeeded": "completed",
+    "skipped": "completed", "failed": "failed", "cancelled": "failed",
+}  # fmt: skip
+COUNTS = ("total_tasks", "pending_tasks", "running_tasks", "completed_tasks", "failed_tasks")
+
+
+class Board:
+    """The tasks of one batch."""
+
+    def __init__(self, rows: Iterable[Row] = (), without: Iterable[int] = ()) -> None:
+        self.rows: dict[int, Row] = {}
+        self.without = frozenset(without)  # told no more: another task took their place
+        self.ids: dict[str, set[int]] = {}
+        self.known: dict[str, Queue] = {}
+        self.take(rows)
+
+    def take(self, rows: Iterable[Row]) -> None:
+        """New rows, or newer ones of the same tasks."""
+        fresh = [row for row in rows if row["id"] not in self.without]
+        kept = {row["id"] for row in current(fresh)}
+        for row in fresh:
+            original = self.rows.pop(row["retry_of"], None)
+            if original is not None:
+                self.ids[queue_of(original)].discard(original["id"])
+            queue = queue_of(row)
+            members = self.ids.setdefault(queue, set())
+            if row["id"] in kept:
+                self.rows[row["id"]] = row
+                members.add(row["id"])
+            else:
+                self.rows.pop(row["id"], None)
+                members.discard(row["id"])
+            self.known.pop(queue, None)
+
+    def queues(self) -> dict[str, Queue]:
+        """By the queue's number, in its order."""
+        for name, ids in self.ids.items():
+            if name not in self.known and ids:
+                members = sorted((self.rows[id] for id in ids), key=lambda row: (row.get("place") or 0.0, row["id"]))
+                self.known[name] = queue_view(number(name), members)
+        return {name: self.known[name] for name in sorted((n for n, ids in self.ids.items() if ids), key=_by_number)}
+
+    def running(self) -> list[Row]:
+        return [row for row in self.rows.values() if row["state"] in OPEN]
+
+    @property
+    def over(self) -> bool:
+        return all(row["ended_at"] is not None for row in self.rows.values())
+
+    @property
+    def succeeded(self) -> bool:
+        return all(row["state"] == "succeeded" for row in self.rows.values())
+
+    def counts(self) -> dict[str, int]:
+        queues = self.queues().values()
+        return {name: sum(queue[name] for queue in queues) for name in COUNTS}
+
+
+def queue_view(id: int | str, rows: Iterable[Row]) -> Queue:
+    """One queue as A32 shows it."""
+    processes = [process(k, row) for k, row in enumerate(rows)]
+    tally = dict.fromkeys(("pending", "running", "completed", "failed", "retrying"), 0)
+    for one in processes:
+        tally[one["status"]] += 1
+    now = next((one for one in processes if one["status"] == "running"), None)
+    errors = [(one["finished_at"] or one["started_at"] or "", one["last_error"]) for one in processes if one["last_error"]]
+    return {
+        "id": id,
+        "status": _status(tally),
+        "total_tasks": len(processes),
+        "pending_tasks": tally["pending"] + tally["retrying"],
+        "running_tasks": tally["running"],
+        "completed_tasks": tally["completed"],
+        "failed_tasks": tally["failed"],
+        "current_task": now and now["commands"][-1],
+        "current_gpu": now and now["current_gpu"],
+        "last_error": max(errors)[1] if errors else None,
+        "processes": processes,
+    }
+
+
+def process(index: int, row: Row) -> dict[str, Any]:
+    """One task; its index counts from 0, as `process_index` of the console's requests does."""
+    status = "retrying" if row["state"] == "queued" and row["retries"] else STATUS[row["state"]]
+    gpus = list(row["gpus"]) if row["state"] != "queued" else []
+    return {
+        "index": index,
+        "commands": list(row["commands"]) if status != "running" else commands(row),
+        "memory_gb": memory_gb(row["memory_mib"]),
+        "gpu_count": row["gpu_request"][0],
+        "status": status,
+        "current_gpu": gpus[0] if status == "running" and gpus else None,
+        "gpus": gpus,
+        "retry_count": row["retries"],
+        "last_error": last_error(row),
+        "started_at": instant(row["started_at"]),
+        "finished_at": instant(row["ended_at"]),
+    }
+
+
+def commands(row: Row) -> list[str]:
+    """What a running task was started with; its uni_id is known when the row carries it."""
+    cards = ",".join(map(str, row["gpus"]))
+    values = {"available_gpu": cards, "gpu_list": cards}
+    if row.get("uni_id"):
+        values["uni_id"] = row["uni_id"]
+    return [filled(command, values) for command in row["commands"]]
+
+
+def last_error(row: Row) -> str | None:
+    """Why its last try failed, or why it was not tried."""
+    if row["state"] == "succeeded" or not (row["retries"] or row["state"] in ("failed", "cancelled", "skipped")):
+        return None
+    if row["error_type"]:
+        return str(row["error_type"])
+    reason = row["reason"]
+    return text(Reason(code=reason["code"], params=reason.get("params") or {})) if reason else "unknown"
+
+
+def memory_gb(mib: int | None) -> float | int | None:
+    if mib is None:
+        return None
+    return mib // 1024 if mib % 1024 == 0 else round(mib / 1024, 3)
+
+
+def instant(at: float | None) -> str | None:
+    return None if at is None else datetime.fromtimestamp(at).astimezone().isoformat(timespec="seconds")
+
+
+def number(name: str) -> int | str:
+    return int(name) if name.isdecimal() else name
+
+
+def _status(tally: Mapping[str, int]) -> str:
+    if tally["running"] or tally["retrying"]:
+        return "running"
+    if tally["pending"]:
+        return "idle"
+    return "failed" if tally["failed"] else "completed"
+
+
+def _by_number(name: str) -> tuple[int, str]:
+    return (int(name) if name.isdecimal() else 1 << 62, name)

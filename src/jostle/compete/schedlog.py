@@ -1,0 +1,82 @@
+"""The scheduler log of SPEC A31: `compete_gpu.log` and `compete_gpus.log`, to which several schedulers append at once.
+
+Rules: one write per message to a file opened for appending, so that messages do not mix. At 10 MB it becomes `.1`, and so on to
+`.5`. Whoever holds the lock of the file that has the name may rename it; everybody else notices that the name is another file's
+and opens that. A message is lost only if the disk is full; then the scheduler goes on.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import time
+from collections import deque
+
+LIMIT = 10_000_000
+BACKUPS = 5
+KEPT = 20  # the last lines, for the state file
+
+
+class SchedulerLog:
+    def __init__(self, path: str, *, limit: int = LIMIT, backups: int = BACKUPS) -> None:
+        """Raises OSError if it cannot be written at all."""
+        self.path, self.limit, self.backups = path, limit, backups
+        self.last: deque[str] = deque(maxlen=KEPT)
+        os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
+        self.fd = self._open()
+
+    def write(self, text: str, level: str = "INFO", at: float | None = None) -> list[str]:
+        """The lines as they were written."""
+        stamp = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(at))
+        lines = [f"{stamp} {level} {_plain(line)}" for line in text.split("\n")]
+        self.last.extend(lines)
+        data = ("\n".join(lines) + "\n").encode("utf-8", "backslashreplace")
+        try:
+            self._make_room(len(data))
+            os.write(self.fd, data)
+        except OSError:
+            pass  # a full disk must not end the scheduler; the lines still go to the state file and the screen
+        return lines
+
+    def close(self) -> None:
+        os.close(self.fd)
+
+    def _open(self) -> int:
+        return os.open(self.path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o644)
+
+    def _make_room(self, coming: int) -> None:
+        if not self._current():
+            self._reopen()
+        while os.fstat(self.fd).st_size + coming > self.limit and os.fstat(self.fd).st_size:
+            fcntl.flock(self.fd, fcntl.LOCK_EX)
+            try:
+                if self._current():  # else someone was quicker, and it is another file that has the name now
+                    self._shift()
+            finally:
+                fcntl.flock(self.fd, fcntl.LOCK_UN)
+            self._reopen()
+
+    def _shift(self) -> None:
+        for n in range(self.backups, 0, -1):
+            older = self.path if n == 1 else f"{self.path}.{n - 1}"
+            try:
+                os.replace(older, f"{self.path}.{n}")
+            except FileNotFoundError:
+                continue
+
+    def _current(self) -> bool:
+        try:
+            there, ours = os.stat(self.path), os.fstat(self.fd)
+        except OSError:
+            return False
+        return (there.st_dev, there.st_ino) == (ours.st_dev, ours.st_ino)
+
+    def _reopen(self) -> None:
+        fresh = self._open()
+        os.close(self.fd)
+        self.fd = fresh
+
+
+def _plain(line: str) -> str:
+    """Names and commands come from anybody: nothing that a terminal would obey when the log is shown."""
+    return line if line.isprintable() else "".join(c if c.isprintable() else " " if c == "\t" else "�" for c in line)

@@ -1,0 +1,89 @@
+"""What an edited command file means to a batch that is not finished."""
+
+from __future__ import annotations
+
+import random
+
+from jostle.compete.amend import Plan, current, plan
+from tests.compete.rows import row, spec
+
+REASON = {"code": "queue_failed", "params": {}}
+
+
+def test_a33_a_file_that_was_not_edited_changes_nothing() -> None:
+    rows = [row(1, state="succeeded"), row(2, state="running"), row(3), row(4, queue=2)]
+    found = plan([spec(r) for r in rows], rows)
+    assert found == Plan(tasks=(1, 2, 3, 4), drop=(), replaced=frozenset(), order=(("job", 3), ("job", 4)))
+    assert found.new == ()
+
+
+def test_a33_finished_stay_finished_running_run_on_gone_ones_are_dropped_and_changed_ones_are_taken_over() -> None:
+    done, runs, waits, gone = row(1, state="succeeded"), row(2, state="running"), row(3), row(4)
+    changed = spec(waits, commands=["something else"])
+    found = plan([spec(done), changed, spec(row(9))], [done, runs, waits, gone])
+    assert found.tasks == (1, None, None) and found.new == (1, 2)
+    assert found.drop == (3, 4) and found.order == (("index", 0), ("index", 1))
+
+
+def test_a33_the_order_of_the_file_is_the_order_of_what_waits() -> None:
+    rows = [row(1, state="succeeded"), row(2), row(3)]
+    found = plan([spec(rows[2]), spec(row(9)), spec(rows[1]), spec(rows[0])], rows)
+    assert found.order == (("job", 3), ("index", 0), ("job", 2))
+
+
+def test_a33_equal_blocks_are_the_finished_tasks_first() -> None:
+    alike = [row(k, commands=["x"], state=state) for k, state in ((1, "queued"), (2, "running"), (3, "succeeded"))]
+    found = plan([spec(alike[0])] * 4, alike)
+    assert found.tasks == (3, 2, 1, None)
+
+
+def test_a33_memory_that_was_raised_after_a_failure_is_still_the_same_task() -> None:
+    raised = row(1, attempt=2, retries=1, memory_mib=14 * 1024)
+    assert plan([spec(raised, memory_mib=10 * 1024)], [raised]).tasks == (1,)
+    assert plan([spec(raised, memory_mib=20 * 1024)], [raised]).tasks == (None,), "a person asks for more than it has"
+    assert plan([spec(row(2), memory_mib=1024)], [row(2)]).drop == (2,), "it never ran: the block was changed"
+    done = row(3, state="succeeded")
+    assert plan([spec(done, memory_mib=1024)], [done]).tasks == (3,)
+
+
+def test_a33_the_same_memory_is_preferred_to_one_that_may_have_been_raised() -> None:
+    small, big = row(1, commands=["x"], attempt=1, memory_mib=8), row(2, commands=["x"], attempt=1, memory_mib=4)
+    assert plan([spec(small, memory_mib=4), spec(small, memory_mib=8)], [small, big]).tasks == (2, 1)
+
+
+def test_a33_tasks_behind_a_failed_one_are_new_when_that_was_mended() -> None:
+    failed, behind = row(1, state="failed"), row(2, state="skipped", reason=REASON)
+    same = plan([spec(failed), spec(behind)], [failed, behind])
+    assert same.tasks == (1, 2) and same.replaced == frozenset()
+    mended = plan([spec(failed, commands=["mended"]), spec(behind)], [failed, behind])
+    assert mended.tasks == (None, None) and mended.replaced == {1, 2}
+
+
+def test_a33_what_was_dropped_may_come_back_and_what_was_tried_again_is_its_copy() -> None:
+    dropped = row(1, state="cancelled", attempt=0, reason={"code": "dropped", "params": {}})
+    cancelled = row(2, state="cancelled", reason={"code": "cancelled", "params": {}})
+    old, copy = row(3, state="failed"), row(4, commands=row(3)["commands"], retry_of=3)
+    rows = [dropped, cancelled, old, copy]
+    assert plan([spec(r) for r in rows[:3]], rows).tasks == (None, 2, 4)
+    assert [r["id"] for r in current(rows)] == [2, 4]
+
+
+def test_a33_every_task_is_told_once_whatever_was_edited() -> None:
+    for seed in range(300):
+        chance = random.Random(seed)
+        states = ("queued", "running", "succeeded", "failed", "cancelled", "skipped")
+        rows = [
+            row(k, queue=chance.randint(1, 2), state=chance.choice(states), commands=[chance.choice("abc")])
+            for k in range(1, chance.randint(1, 9))
+        ]
+        specs = [spec(r) for r in rows if chance.random() < 0.7] + [spec(row(50, commands=["new"]))]
+        chance.shuffle(specs)
+        found = plan(specs, rows)
+        named = [id for id in found.tasks if id is not None]
+        assert len(named) == len(set(named)) and not set(named) & (set(found.drop) | found.replaced)
+        for block, id in zip(specs, found.tasks, strict=True):
+            if id is not None:
+                assert spec(rows[id - 1]) == block
+        waiting = {r["id"] for r in rows if r["state"] == "queued"}
+        assert {n for kind, n in found.order if kind == "job"} == waiting - set(found.drop)
+        assert [n for kind, n in found.order if kind == "index"] == list(range(len(found.new)))
