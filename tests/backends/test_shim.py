@@ -282,3 +282,15 @@ def test_a_signal_needs_a_proof() -> None:
     except BaseException:
         os.kill(child, signal.SIGKILL)
         raise
+
+
+def test_a28_each_command_has_its_own_time_limit(bench: Bench) -> None:
+    """Three commands that together take longer than the limit of one."""
+    end = bench.carry(RUN, "sleep 0.3", "sleep 0.3", "sleep 0.3", command_limit=0.7)
+    assert (end.code, end.timed_out) == (0, False)
+
+
+def test_a28_the_command_that_exceeds_its_limit_ends_the_run(bench: Bench) -> None:
+    end = bench.carry(RUN, "true", "sleep 1000", "touch never", command_limit=0.3, grace=1.0)
+    assert end.timed_out and end.signal == signal.SIGTERM
+    assert not (bench.home / "never").exists()

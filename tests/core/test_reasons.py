@@ -81,6 +81,7 @@ EXAMPLES: dict[str, dict[str, Any]] = {
     "oom": {"peak_mib": 8100, "failures": 1},
     "exit_code": {"exit_code": 1, "error_type": "runtime_error", "failures": 4},
     "signal": {"signal": 9, "error_type": "signal_9", "failures": 1},
+    "reported": {"exit_code": 0, "error_type": "nan_loss", "failures": 1},
     "start_failed": {"error": "no such file: trian.py", "failures": 1},
     "time_limit": {"limit_s": 7200.0, "failures": 1},
     "wait_timeout": {"limit_s": 3600.0, "last": "gpus"},

@@ -77,14 +77,14 @@ def test_every_third_failure_waits_and_the_others_do_not() -> None:
 
 def test_a_command_that_fails_at_once_waits_ever_longer_up_to_a_minute() -> None:
     patient = Retry(max=None, backoff_after=0)
-    waits = [pause(run(1, failures=n, retry=patient, uni_id=f"id-{n}"), Exit(code=1, ran_for=0.01)) for n in range(12)]
+    waits = [pause(run(1, failures=n, uni_id=f"id-{n}"), Exit(code=1, ran_for=0.01), patient) for n in range(12)]
     base = [1, 2, 4, 8, 16, 32, 60, 60, 60, 60, 60, 60]
     assert all(b <= w < b * 1.25 for b, w in zip(base, waits, strict=True))
     assert len(set(waits)) == 12
 
 
 def test_a_crash_loop_of_a_thousand_failures_stays_slow() -> None:
-    total = sum(pause(run(1, failures=n, retry=EVER, uni_id=str(n)), Exit(code=1, ran_for=0.0)) for n in range(1000))
+    total = sum(pause(run(1, failures=n, uni_id=str(n)), Exit(code=1, ran_for=0.0), EVER) for n in range(1000))
     assert total > 1000 * 60 * 0.6
 
 

@@ -65,6 +65,7 @@ class Run:
                 self._clocks()
                 started()
                 json.dumps(self.record())  # in vain, as rehearse(): the end of the run is to find its pages ready
+            self._limit()
             while self._main and self._status is None and not self._in_vain():
                 self._step()
             if self.error and self.log is not None:
@@ -75,10 +76,15 @@ class Run:
 
     def _clocks(self) -> None:
         self._began, self._started_at = time.monotonic(), time.time()
-        limit = self.spec.get("time_limit")
-        self._deadline = None if limit is None else self._began + limit
         if self.spec.get("log_cap_mib"):
             self._log_look = self._began + LOG_LOOK
+
+    def _limit(self) -> None:
+        """The run as a whole has a limit, and each command its own; the nearer one counts."""
+        whole, each = self.spec.get("time_limit"), self.spec.get("command_limit")
+        due = [] if whole is None else [self._began + whole]
+        due += [] if each is None else [time.monotonic() + each]
+        self._deadline = min(due, default=None)
 
     def _spawn(self, command: str | list[str]) -> None:
         argv = command if isinstance(command, list) else [process.shell(), "-c", command]

@@ -132,6 +132,8 @@ def exit_of(record: Any) -> Exit | None:
         "ran_for": (int, float, type(None)),
         "rss_mib": (int, type(None)),
         "leftovers": (list,),
+        "said": (str,),
+        "said_type": (str,),
     }
     fields = {k: record[k] for k in shapes if k in record}
     if not all(isinstance(v, shapes[k]) for k, v in fields.items()):

@@ -61,7 +61,8 @@ def remember_rest(table: Table, waits: dict[int, Reason], job: Job, at: int, lan
 
 def expired(table: Table, reason: Reason, jobs: tuple[Job, ...]) -> list[Fail]:
     """The jobs of a blocked lane that have waited longer than their policy allows; and when the next thing is due."""
-    world, limit = table.world, table.scope(jobs[0].batch).policy.max_wait
+    world, policy = table.world, table.scope(jobs[0].batch).policy
+    limit, closes = policy.max_wait, policy.on_failure == "stop"
     if (at := reserve_at(world, jobs[0])) > world.now and big(jobs[0], table.easiest_mib):
         table.wake(at)
     if limit is None or reason.code not in FOR_GPUS:
@@ -70,4 +71,5 @@ def expired(table: Table, reason: Reason, jobs: tuple[Job, ...]) -> list[Fail]:
         if world.now < job.ready_at + limit:
             table.wake(job.ready_at + limit)
     why = Reason(code="wait_timeout", params={"limit_s": limit, "last": reason.code}, gpus=reason.gpus)
-    return [Fail(job=j.id, error_type="wait_timeout", reason=why) for j in jobs if world.now >= j.ready_at + limit]
+    over = [j for j in jobs if world.now >= j.ready_at + limit]
+    return [Fail(job=j.id, error_type="wait_timeout", reason=why, closes_queue=closes) for j in over]

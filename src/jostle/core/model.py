@@ -115,6 +115,8 @@ class Exit:
     ran_for: float | None = None
     rss_mib: int | None = None
     leftovers: tuple[int, ...] = ()  # processes it left behind, which were ended
+    said: str = ""  # what the program itself reported (SPEC A22): normal_exit | abnormal_exit; it overrules the code
+    said_type: str = ""  # … and the kind of error it named
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -132,7 +134,7 @@ class Run:
     started_at: float = 0.0  # engine's clock
     time_limit: float | None = None
     failures: int = 0  # of its job, before this run
-    retry: Retry = field(default_factory=Retry)
+    retry: Retry | None = None  # None: what the policy says
     peak_mib: int = 0  # the most one of its cards was seen to hold for it
     uni_id: str = ""
     ended: Exit | None = None  # set when the backend knows that it has ended
@@ -161,6 +163,9 @@ class Policy:
     max_wait: float | None = None
     reserve_after: float = 600.0
     margin_mib: int = 0
+    retry: Retry = Retry()  # of jobs that say nothing about it themselves
+    on_failure: str = "continue"  # continue | stop: what becomes of the rest of a queue when a job of it has failed for good
+    command_limit: float | None = None  # seconds for each command of a run
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

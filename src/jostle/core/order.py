@@ -32,7 +32,18 @@ def _number(queue: str | None) -> tuple[int, int, str]:
     """Queue 9 before queue 10, and both before queues with names."""
     if queue is None:
         return (2, 0, "")
-    return (0, int(queue), "") if queue.isdecimal() else (1, 0, queue)
+    own = queue.rpartition("/")[2]  # queue 3 of batch 7 is called 7/3
+    return (0, int(own), "") if own.isdecimal() else (1, 0, queue)
+
+
+def sort(order: str, queue: str | None, place: float, drawn: float) -> float:
+    """The order of jobs of one shape, as one number: what the rule compares beyond the shape itself."""
+    if order == "random":
+        return drawn
+    if order == "gpus-desc":
+        kind, number, _ = _number(queue)
+        return float(number) if kind == 0 else 1e15 * kind + place
+    return place
 
 
 ORDERS: dict[str, Callable[[Job], Key]] = {"file": by_file, "random": by_chance, "gpus-desc": by_gpus}

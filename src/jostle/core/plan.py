@@ -25,6 +25,7 @@ class Finish:
     state: str  # succeeded | failed | cancelled
     error_type: str | None = None
     reason: Reason | None = None
+    closes_queue: bool = False  # what waits behind it in its queue will not run
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -53,6 +54,7 @@ class Fail:
     job: int
     error_type: str
     reason: Reason
+    closes_queue: bool = False
 
 
 Decision = Start | Finish | Requeue | Stop | Fail

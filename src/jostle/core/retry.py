@@ -1,19 +1,18 @@
 """What becomes of a job whose run has ended: done, tried again, or failed for good.
 
-Rules: exit code 0 is success whatever was wanted; a cancelled job is never tried again; a run that never started is no try. The
-error class comes from the exit and the log's tail (SPEC A26). Every `backoff_after`-th failure waits `backoff`; a run that failed
-within seconds waits a little, twice as long each time, so that a broken command cannot spin. Out of GPU memory is told apart:
-squeezed by a neighbour, more than was asked for, or more than any card has; the last is final whatever tries are left.
+Rules: exit code 0 (or the program's own word, where it gives one) is success whatever was wanted; a cancelled job is never tried
+again; a run that never started is no try. Every `backoff_after`-th failure waits `backoff`; a run that failed within seconds
+waits a little, twice as long each time, so that a broken command cannot spin. Out of GPU memory is told apart: squeezed,
+more than was asked for, or more than any card has; the last is final whatever tries are left.
 """
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
 
-from jostle.core import courtesy
+from jostle.core import courtesy, failure
 from jostle.core.ledger import ORDINARY_UID
-from jostle.core.model import Exit, Gpu, Run, World
+from jostle.core.model import Exit, Gpu, Policy, Retry, Run, World
 from jostle.core.plan import Finish, Requeue
 from jostle.core.reasons import Reason
 
@@ -22,28 +21,17 @@ FULL = 0.9  # a run that used this much of what it had was not squeezed by other
 ALL = 0.95  # … and one that used this much of the card had all of it
 STEP_MIB = 256
 
-_OOM = re.compile(r"out[ _]of[ _]memory|\boom\b", re.IGNORECASE)
-_RUNTIME = re.compile(r"runtimeerror|runtime error", re.IGNORECASE)
+FACTS = ("error", "tail", "timed_out", "signal", "code", "said", "said_type")
 
 
 def error_type(end: Exit) -> str:
-    if end.error:
-        return "start_failed"
-    if _OOM.search(end.tail):
-        return "oom"
-    if _RUNTIME.search(end.tail):
-        return "runtime_error"
-    if end.timed_out:
-        return "timeout"
-    if end.signal is not None:
-        return f"signal_{end.signal}"
-    return "unknown" if end.code is None else f"exit_code_{end.code}"
+    return failure.error_type(**{name: getattr(end, name) for name in FACTS})
 
 
 def ending(world: World, run: Run) -> Finish | Requeue:
     """The decision for a run that has ended, or never began."""
     end = run.ended
-    if end is not None and end.code == 0 and not run.voided:
+    if end is not None and not run.voided and failure.succeeded(end.code, end.said):
         return Finish(run=run.id, state="succeeded")
     if run.cancel or run.state == "stopping":
         return Finish(run=run.id, state="cancelled", reason=Reason(code="cancelled"))
@@ -74,10 +62,10 @@ def next_try(world: World, run: Run, end: Exit) -> Finish | Requeue:
 
 def _again(world: World, run: Run, end: Exit, kind: str) -> Finish | Requeue:
     """The plain answer: the same request again, if tries are left."""
-    failures = run.failures + 1
-    if run.retry.max is not None and failures > run.retry.max:
-        return Finish(run=run.id, state="failed", error_type=kind, reason=_final(run, end, kind))
-    wait = pause(run, end)
+    failures, retry = run.failures + 1, _retry(world, run)
+    if retry.max is not None and failures > retry.max:
+        return _failed(world, run, kind, _final(run, end, kind))
+    wait = pause(run, end, retry)
     params = {"failures": failures, "error_type": kind, "left_s": wait}
     return Requeue(
         run=run.id,
@@ -86,6 +74,20 @@ def _again(world: World, run: Run, end: Exit, kind: str) -> Finish | Requeue:
         memory_mib=run.memory_mib,
         reason=Reason(code="backoff" if wait else "retry", params=params),
     )
+
+
+def _retry(world: World, run: Run) -> Retry:
+    return _policy(world, run).retry if run.retry is None else run.retry
+
+
+def _policy(world: World, run: Run) -> Policy:
+    return world.policies.get(run.batch, world.policy)
+
+
+def _failed(world: World, run: Run, kind: str, reason: Reason) -> Finish:
+    """For good; the policy says what that means for its queue."""
+    closes = _policy(world, run).on_failure == "stop"
+    return Finish(run=run.id, state="failed", error_type=kind, reason=reason, closes_queue=closes)
 
 
 def _final(run: Run, end: Exit, kind: str) -> Reason:
@@ -100,18 +102,20 @@ def _cause(run: Run, end: Exit, kind: str) -> tuple[str, dict[str, object]]:
         return "start_failed", {"error": end.error}
     if kind == "timeout":
         return "time_limit", {"limit_s": run.time_limit or end.ran_for or 0.0}
-    if kind == "unknown":
-        return "exit_unknown", {}
     if kind == "oom":
         return "oom", {"peak_mib": run.peak_mib}
+    if end.code == 0:
+        return "reported", {"exit_code": 0, "error_type": kind}
+    if end.code is None and end.signal is None:
+        return "exit_unknown", {}
     if end.signal is not None:
         return "signal", {"signal": end.signal, "error_type": kind}
     return "exit_code", {"exit_code": end.code, "error_type": kind}
 
 
-def pause(run: Run, end: Exit) -> float:
+def pause(run: Run, end: Exit, retry: Retry) -> float:
     """How long the job waits after this failure, in seconds."""
-    failures, retry = run.failures + 1, run.retry
+    failures = run.failures + 1
     if retry.backoff_after > 0 and failures % retry.backoff_after == 0:
         return retry.backoff
     if end.ran_for is not None and end.ran_for >= QUICK_S:
@@ -140,11 +144,11 @@ def _after_oom(world: World, run: Run, end: Exit) -> Finish | Requeue:
     if sum(g.total_mib > small.total_mib for g in _range(world, run)) >= len(own):
         return _changed(_again(world, run, end, "oom"), "oom_larger_card", run, small.total_mib + 1)
     params = {"peak_mib": run.peak_mib, "largest_mib": max(g.total_mib for g in own)}
-    return Finish(run=run.id, state="failed", error_type="oom", reason=Reason(code="oom_beyond_any_card", params=params))
+    return _failed(world, run, "oom", Reason(code="oom_beyond_any_card", params=params))
 
 
 def _range(world: World, run: Run) -> list[Gpu]:
-    return courtesy.in_range(world.policies.get(run.batch, world.policy), world.gpus)
+    return courtesy.in_range(_policy(world, run), world.gpus)
 
 
 def _squeezed(world: World, run: Run, own: list[Gpu]) -> bool:

@@ -106,6 +106,10 @@ TEXTS: dict[str, tuple[str, str]] = {
         "Its command was ended by signal {signal}{hint} ({error_type}); it has failed {failures:time|times}.",
         "命令被信号 {signal} 终止{hint}（{error_type}），共失败 {failures} 次。",
     ),
+    "reported": (
+        "The program itself reported that it failed ({error_type}); it has failed {failures:time|times}.",
+        "程序自己报告失败（{error_type}），共失败 {failures} 次。",
+    ),
     "start_failed": ("Its command could not be started: {error}.", "命令无法启动：{error}。"),
     "time_limit": ("It ran longer than its time limit of {limit_s}.", "运行时间超过了时限 {limit_s}。"),
     "wait_timeout": (

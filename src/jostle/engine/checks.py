@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import fields
 from typing import Any
 
-from jostle.core.model import Policy
+from jostle.core.model import Policy, Retry
 from jostle.errors import Invalid
 
 MAX_GPUS = 1024
@@ -33,6 +33,8 @@ def request(given: Mapping[str, Any]) -> dict[str, Any]:
     if not isinstance(head, dict) or not isinstance(context, dict):
         raise Invalid("`batch` and `context` are objects")
     policy(head.get("policy") or {})
+    need(head.get("seed") is None or whole(head["seed"], 0, 1 << 62), "the batch", "seed must be a whole number")
+    need(head.get("queues") in (None, "own"), "the batch", "queues must be \"own\" or not given")
     for key, value in (("key", head.get("key")), ("name", head.get("name")), ("once", given.get("once"))):
         need(value is None or isinstance(value, str), "the batch", f"{key} must be a text")
     return {
@@ -41,6 +43,24 @@ def request(given: Mapping[str, Any]) -> dict[str, Any]:
         "context": surroundings(context),
         "jobs": [job(j, k, len(jobs)) for k, j in enumerate(jobs)],
     }
+
+
+def amendment(given: Mapping[str, Any]) -> dict[str, Any]:
+    """A change to a batch, in canonical form."""
+    batch, owner, order, drop = (given.get(key) for key in ("batch", "owner", "order", "drop"))
+    need(whole(batch, 1, 1 << 62), "amend", "batch must be the number of a batch")
+    need(owner is None or (isinstance(owner, list) and len(owner) == 2 and all(whole(n, 0, 1 << 62) for n in owner)),
+         "amend", "owner must be [pid, start ticks]")  # fmt: skip
+    need(drop is None or (isinstance(drop, list) and all(whole(i, 1, 1 << 62) for i in drop)), "amend", "drop must be ids")
+    need(given.get("once") is None or isinstance(given["once"], str), "amend", "once must be a text")
+    if given.get("policy") is not None:
+        policy(given["policy"])
+    jobs = given.get("jobs") or []
+    need(isinstance(jobs, list), "amend", "jobs must be a list")
+    good = isinstance(order, list) and all(isinstance(o, list) and one_need([*o, False], -1, len(jobs)) for o in order)
+    need(order is None or good, "amend", "order must list [\"job\", id] and [\"index\", k]")
+    return {**given, "jobs": [job(j, k, len(jobs)) for k, j in enumerate(jobs)],
+            "context": surroundings(given.get("context") or {})}  # fmt: skip
 
 
 def surroundings(given: Mapping[str, Any]) -> dict[str, Any]:
@@ -182,6 +202,9 @@ CHECKS: dict[str, Callable[[Any], bool]] = {
     "max_wait": lambda v: v is None or (number(v) and v >= 0),
     "reserve_after": lambda v: number(v) and v >= 0,
     "margin_mib": lambda v: whole(v, 0, 1 << 30),
+    "retry": lambda v: retry(v, "policy") is not None,
+    "on_failure": lambda v: v in ("continue", "stop"),
+    "command_limit": lambda v: v is None or (number(v) and v > 0),
 }
 
 
@@ -203,4 +226,6 @@ def policy(given: Any) -> Policy:
     values = dict(given)
     if values.get("gpus") is not None:
         values["gpus"] = tuple(values["gpus"])
+    if "retry" in values:
+        values["retry"] = Retry(**(retry(values["retry"], "policy") or {}))
     return Policy(**values)

@@ -57,7 +57,9 @@ class Engine(Watch):
         without: frozenset[RunId] = frozenset(),
         ends_only: bool = False,
     ) -> World:
-        if not ends_only and (self.lanes_at != self.store.generation or self.store.db.in_transaction):
+        if ends_only:
+            self._learn_policies()  # they say what follows an end
+        elif self.lanes_at != self.store.generation or self.store.db.in_transaction:
             self.lanes = jobs.lanes(self.store, DEPTH)
             self.lanes_at = -1 if self.store.db.in_transaction else self.store.generation
             self._learn_policies()
@@ -86,7 +88,8 @@ class Engine(Watch):
         return seen["hold"] or (f"gpus: {seen['error']}" if seen["error"] and not seen["gpus"] else "")
 
     def _learn_policies(self) -> None:
-        missing = {lane.jobs[0].batch for lane in self.lanes} - self.policies.keys()
+        missing = {lane.jobs[0].batch for lane in self.lanes} | {r.batch for r in self.open_runs.values()}
+        missing -= self.policies.keys()
         if missing:
             given = self.settings.get("policy") or {}
             for batch, values in jobs.policies(self.store, missing).items():
@@ -173,6 +176,7 @@ class Engine(Watch):
                         exit=exit,
                         error_type=d.error_type,
                         reason=reason,
+                        closes_queue=d.closes_queue,
                         peak_mib=peak,
                         at=at,
                         now=now,
@@ -196,6 +200,8 @@ class Engine(Watch):
                     )
                 ended.add(d.run)
             elif isinstance(d, Fail):
+                if d.closes_queue:
+                    jobs.close_queue(self.store, d.job, at=at, now=now)
                 jobs.end_queued(self.store, d.job, "failed", stored(d.reason), at=at, now=now, error_type=d.error_type)
         if ended:
             failpoint("engine.ends_recorded")
@@ -251,7 +257,8 @@ class Engine(Watch):
         )
         paths = [os.path.join(self.lease_dir, name) for name in reservation.names]
         spec = launch.spec(
-            self.home, job, self._context(job["context"]), id, uni_id, self.clock.boot, cards, gpus, paths, self.settings
+            self.home, job, self._context(job["context"]), id, uni_id, self.clock.boot, cards, gpus, paths, self.settings,
+            self.policies.get(job["batch"], self.policy),
         )
         started.append((reservation, run, spec))
         runs.begin(

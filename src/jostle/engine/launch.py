@@ -7,10 +7,13 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from jostle.core.model import Gpu, RunId
+from jostle.core.model import Gpu, Policy, RunId
+from jostle.core.variables import filled
 
 LOG_CAP_MIB = 1024
 GRACE = 5.0
+UNI_ID_FILE = "JOSTLE_UNI_ID_FILE"
+"""A job that names such a file takes part in the uni_id protocol (SPEC A21): variables in its commands, a word about its end."""
 
 
 def visible(gpus: Sequence[Gpu], all_gpus: Sequence[Gpu], by_uuid: bool) -> str:
@@ -31,7 +34,7 @@ def environment(
         JOSTLE_RUN=f"{run[0]}.{run[1]}",
         JOSTLE_ATTEMPT=str(run[1]),
         JOSTLE_UNI_ID=uni_id,
-        JOSTLE_QUEUE=job["queue"] or "",
+        JOSTLE_QUEUE=(job["queue"] or "").removeprefix(f"{job['batch']}/"),
         JOSTLE_GPUS=indices,
     )
     return env
@@ -43,16 +46,24 @@ def directory(home: str, run: RunId) -> str:
 
 def spec(
     home: str, job: Mapping[str, Any], context: Mapping[str, Any], run: RunId, uni_id: str, boot: str,
-    gpus: Sequence[Gpu], all_gpus: Sequence[Gpu], claims: Sequence[str], settings: Mapping[str, Any],
+    gpus: Sequence[Gpu], all_gpus: Sequence[Gpu], claims: Sequence[str], settings: Mapping[str, Any], policy: Policy,
 ) -> dict[str, Any]:  # fmt: skip
     cards = visible(gpus, all_gpus, settings.get("cuda_ids") == "uuid")
     path = directory(home, run)
+    commands, uni_id_file = json.loads(job["commands"]), None
+    if UNI_ID_FILE in job["env"]:
+        uni_id_file = json.loads(job["env"]).get(UNI_ID_FILE)
+        values = {"uni_id": uni_id, "available_gpu": cards, "gpu_list": cards}
+        commands = [filled(c, values) if isinstance(c, str) else [filled(word, values) for word in c] for c in commands]
     return {
         "run": f"{run[0]}.{run[1]}",
         "uni_id": uni_id,
         "boot": boot,
         "dir": path,
-        "commands": json.loads(job["commands"]),
+        "commands": commands,
+        "command_limit": policy.command_limit,
+        "uni_id_file": uni_id_file,
+        "failures": job["retries"],
         "env": environment(context["env"], job, run, uni_id, cards, ",".join(str(g.index) for g in gpus)),
         "workdir": job["workdir"],
         "umask": context["umask"],

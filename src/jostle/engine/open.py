@@ -26,7 +26,7 @@ class Open:
     clock_at: float
     time_limit: float | None
     failures: int
-    retry: Retry
+    retry: Retry | None
     leases: list[tuple[str, int, int | None, int]]
     intent: str = "run"
     exit: Exit | None = None
@@ -83,8 +83,8 @@ def of_row(row: dict[str, Any]) -> Open:
     )
 
 
-def retry_of(text: str | None) -> Retry:
-    return Retry(**json.loads(text)) if text else Retry()
+def retry_of(text: str | None) -> Retry | None:
+    return Retry(**json.loads(text)) if text else None
 
 
 def stored(reason: Reason | None) -> dict[str, Any] | None:

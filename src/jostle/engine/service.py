@@ -21,6 +21,7 @@ from jostle.engine.server import Peer, Server, failure
 from jostle.errors import DiskFull, Invalid, JostleError, NotFound, Usage
 from jostle.failpoint import failpoint
 from jostle.store import intents, jobs
+from jostle.store.amend import amend
 from jostle.store.reads import Reader
 from jostle.store.store import UNFIT
 
@@ -126,7 +127,17 @@ class Service:
         e = self.engine
         if self.leaving:
             raise JostleError("the engine is about to end: try again in a moment")
-        return jobs.submit(self.store, checks.request(request), at=e.clock.wall(), now=e.clock.now(), rank=random.random)
+        checked = checks.request(request)
+        rank = random.Random(checked["batch"].get("seed")).random  # without a seed: any order
+        return jobs.submit(self.store, checked, at=e.clock.wall(), now=e.clock.now(), rank=rank)
+
+    def amend(self, request: dict[str, Any]) -> Answer:
+        """Another owner, other rules or other jobs for a batch that runs."""
+        e = self.engine
+        change = checks.amendment(request)
+        answer = amend(self.store, change, at=e.clock.wall(), now=e.clock.now(), rank=random.random)
+        e.policies.pop(change["batch"], None)
+        return answer
 
     def intent(self, request: dict[str, Any]) -> Answer:
         do = request.get("do")
@@ -372,8 +383,8 @@ def settable(values: Any) -> dict[str, Any]:
 
 
 WRITES: dict[str, Callable[[Service, dict[str, Any]], Answer]] = {
-    "submit": Service.submit, "intent": Service.intent, "exclude": Service.exclude, "reload": Service.reload,
-    "prune": Service.prune,
+    "submit": Service.submit, "amend": Service.amend, "intent": Service.intent, "exclude": Service.exclude,
+    "reload": Service.reload, "prune": Service.prune,
 }  # fmt: skip
 
 READS: dict[str, Callable[[Service, Peer, dict[str, Any]], Answer | None]] = {

@@ -7,8 +7,11 @@ from typing import Any, Protocol
 
 from jostle import units
 from jostle.formats import spec, yamlfile
+from jostle.formats.flaws import Findings
 from jostle.formats.nodes import Map, Node, Scalar, Seq
 from jostle.formats.wording import null, shown
+
+UNI_ID_FILE = "JOSTLE_UNI_ID_FILE"
 
 
 class File(Protocol):
@@ -76,7 +79,7 @@ def _gpus(file: File, job: dict[str, Any], key: str, node: Node) -> None:
 
 def _env(file: File, job: dict[str, Any], key: str, node: Node) -> None:
     if null(node):
-        job["env"] = {}
+        job["env"] = {name: value for name, value in job["env"].items() if name == UNI_ID_FILE}
         return
     if not isinstance(node, Map):
         file.wrong(node.line, f"env: {node.shape}; expected `NAME: value` lines")
@@ -133,9 +136,11 @@ def _after(any_end: bool) -> Field:
 
 
 def _retry(file: File, job: dict[str, Any], key: str, node: Node) -> None:
-    if null(node):
-        job["retry"] = None
-        return
+    job["retry"] = None if null(node) else retry(file, key, node)
+
+
+def retry(file: File | Findings, key: str, node: Node) -> dict[str, Any]:
+    """How often and how soon a failed job is tried again."""
     value: dict[str, Any] = {"max": 0, "backoff_after": 3, "backoff": 600.0}
     if isinstance(node, Map):
         parts = file.keys(node, tuple(value), " in retry")
@@ -144,10 +149,17 @@ def _retry(file: File, job: dict[str, Any], key: str, node: Node) -> None:
         checks: dict[str, Callable[[str], Any]] = {
             "max": spec.attempts, "backoff_after": lambda text: spec.whole(text, 1), "backoff": units.seconds,
         }  # fmt: skip
-        value.update({part: file.checked(f"retry.{part}", parts[part], checks[part]) for part in parts})
+        value.update({part: file.checked(f"{key}.{part}", parts[part], checks[part]) for part in parts})
     else:
         value["max"] = file.checked(key, node, spec.attempts)
-    job["retry"] = value
+    return value
+
+
+def _uni_id_file(file: File, job: dict[str, Any], key: str, node: Node) -> None:
+    """Jobs that take part in the uni_id protocol know the file by a variable; the engine knows them by it."""
+    env = {name: value for name, value in job["env"].items() if name != UNI_ID_FILE}
+    path = None if null(node) else file.checked(key, node, lambda text: spec.path(text, file.base))
+    job["env"] = env if path is None else {**env, UNI_ID_FILE: path}
 
 
 def _tags(file: File, job: dict[str, Any], key: str, node: Node) -> None:
@@ -167,6 +179,7 @@ FIELDS: dict[str, Field] = {
     "memory": _scalar("memory_mib", units.size_mib),
     "share": _scalar("share", truth, False),
     "env": _env,
+    "uni_id_file": _uni_id_file,
     "workdir": _path("workdir"),
     "log": _path("log"),
     "priority": _scalar("priority", spec.priority, 0),

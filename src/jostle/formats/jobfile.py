@@ -13,18 +13,18 @@ from collections.abc import Sequence
 from typing import Any
 
 from jostle.formats import policyfile, spec, yamlfile
-from jostle.formats.fields import FIELDS
+from jostle.formats.fields import FIELDS, truth
 from jostle.formats.flaws import BadFiles, Findings
 from jostle.formats.nodes import Flaw, Map, Node, Scalar, Seq
 from jostle.formats.order import circle
 from jostle.formats.wording import closest, null, shown, unknown
 
-TOP = ("defaults", "jobs", "name", "policy")
+TOP = ("defaults", "jobs", "name", "own_queues", "policy")
 MAX_JOBS = 200_000
 
 
 def load(files: Sequence[str], *, now: float | None = None) -> dict[str, Any]:
-    """{"name", "policy", "jobs"} of one batch made of all the files, in their order."""
+    """{"name", "policy", "queues", "jobs"} of one batch made of all the files, in their order."""
     # a big file makes a million small objects that all live: the collector would only walk them again and again
     collecting = gc.isenabled()
     gc.disable()
@@ -39,7 +39,7 @@ def _load(files: Sequence[str], now: float | None) -> dict[str, Any]:
     jobs: list[dict[str, Any]] = []
     flaws: list[tuple[str, int, str]] = []
     policy: dict[str, Any] = {}
-    name = None
+    name, own = None, False
     for file in files:
         reader = _File(file, first=len(jobs), now=now)
         reader.read()
@@ -48,11 +48,12 @@ def _load(files: Sequence[str], now: float | None) -> dict[str, Any]:
             flaws.append((file, reader.policy_line, "a second policy in one batch; expected it in one file, or the same in all"))
         policy = policy or reader.policy
         name = name or reader.name
+        own = own or reader.own_queues
         jobs += reader.jobs
     if flaws:
         raise BadFiles(flaws)
     stems = [os.path.splitext(os.path.basename(file))[0] for file in files]
-    return {"name": name or ", ".join(stems)[: spec.MAX_NAME], "policy": policy, "jobs": jobs}
+    return {"name": name or ", ".join(stems)[: spec.MAX_NAME], "policy": policy, "queues": "own" if own else None, "jobs": jobs}
 
 
 class _File(Findings):
@@ -68,6 +69,7 @@ class _File(Findings):
         self.policy: dict[str, Any] = {}
         self.policy_line = 0
         self.name: str | None = None
+        self.own_queues = False
         self.after: list[tuple[int, list[tuple[Scalar, bool]]]] = []  # by job: the names it comes after
         self.lines: list[int] = []
 
@@ -84,6 +86,8 @@ class _File(Findings):
         parts = self.keys(root, TOP)
         if "name" in parts:
             self.name = self.checked("name", parts["name"], spec.label)
+        if "own_queues" in parts:
+            self.own_queues = bool(self.checked("own_queues", parts["own_queues"], truth))
         if "policy" in parts and not null(parts["policy"]):
             self.policy_line = parts["policy"].line
             self.policy = policyfile.read(parts["policy"], self)

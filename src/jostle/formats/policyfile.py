@@ -7,7 +7,7 @@ from typing import Any
 
 from jostle import units
 from jostle.formats import spec
-from jostle.formats.fields import truth
+from jostle.formats.fields import retry, truth
 from jostle.formats.flaws import Findings
 from jostle.formats.nodes import Map, Node, Scalar, Seq
 
@@ -60,6 +60,8 @@ RULES: dict[str, tuple[str, Callable[[str], Any]]] = {
     "max_wait": ("max_wait", units.seconds),
     "reserve_after": ("reserve_after", units.seconds),
     "margin": ("margin_mib", _size),
+    "on_failure": ("on_failure", lambda text: spec.one_of(text, ("continue", "stop"))),
+    "command_limit": ("command_limit", spec.time_limit),
 }
 
 
@@ -69,11 +71,13 @@ def read(node: Node, file: Findings) -> dict[str, Any]:
         file.wrong(node.line, f"policy: {node.shape}; expected rules such as `gpu_left: 1`")
         return {}
     policy: dict[str, Any] = {}
-    for key, value in file.keys(node, ("gpus", *RULES), " in policy").items():
+    for key, value in file.keys(node, ("gpus", "retry", *RULES), " in policy").items():
         if isinstance(value, Scalar) and value.null:
             continue
         if key == "gpus":
             policy["gpus"] = _gpus(value, file)
+        elif key == "retry":
+            policy["retry"] = retry(file, "policy.retry", value)
         else:
             field, check = RULES[key]
             policy[field] = file.checked(f"policy.{key}", value, check)

@@ -62,7 +62,9 @@ def move(store: Store, id: int, to: Any, *, at: float, now: float) -> str | None
         below = places[k - 1][1] if k > 0 else places[0][1] - 2
         above = places[k][1] if k < len(places) else places[-1][1] + 2
         place = (below + above) / 2
-    store.db.execute("UPDATE job SET place = ?, sort = ? WHERE id = ?", (place, place, id))
+    store.db.execute("UPDATE job SET place = ? WHERE id = ?", (place, id))
+    if queue is None or _order_of(store, id) == "file":  # else the batch's own order is between queues, and stays
+        store.db.execute("UPDATE job SET sort = ? WHERE id = ?", (place, id))
     store.event(at, "moved", job=id, batch=_batch_of(store, id), to=to)
     refresh(store, id, now)
     return None
@@ -153,6 +155,11 @@ def _newest(store: Store, id: int) -> int:
     """The last of the copies that were made of a job, or itself."""
     row = store.db.execute("SELECT max(id) FROM job WHERE retry_of = ?", (id,)).fetchone()
     return id if row[0] is None else _newest(store, row[0])
+
+
+def _order_of(store: Store, id: int) -> str:
+    policy = store.db.execute("SELECT policy FROM batch WHERE id = ?", (_batch_of(store, id),)).fetchone()[0]
+    return str(json.loads(policy).get("order", "file"))
 
 
 def _batch_of(store: Store, id: int) -> int:

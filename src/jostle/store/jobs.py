@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from jostle.core.model import Job, Lane
+from jostle.core.order import sort
 from jostle.core.states import FINAL, SUCCEEDED
 from jostle.errors import Invalid, NotFound
 from jostle.store.store import Store
@@ -32,14 +33,29 @@ def submit(store: Store, request: Row, *, at: float, now: float, rank: Callable[
     """Records a batch of checked jobs; answers with its ids. A known `once` key answers as it did the first time."""
     head = request["batch"]
     once = request.get("once")
-    if once is not None:
-        done = store.db.execute("SELECT batch, first, count FROM once WHERE key = ?", (once,)).fetchone()
-        if done:
-            return _answer(*done)
+    if (done := taken(store, once)) is not None:
+        return _answer(*done)
     batch = _batch(store, head, at)
+    own, order = head.get("queues") == "own", (head.get("policy") or {}).get("order", "file")
+    return insert(store, batch, request, own=own, order=order, rank=rank, name=head.get("name"), at=at, now=now)
+
+
+def taken(store: Store, once: str | None) -> tuple[int, int, int] | None:
+    """(batch, first, count) of a submit that was taken before under this key."""
+    if once is None:
+        return None
+    row: tuple[int, int, int] | None = store.db.execute("SELECT batch, first, count FROM once WHERE key = ?", (once,)).fetchone()
+    return row
+
+
+def insert(
+    store: Store, batch: int, request: Row, *, own: bool, order: str, rank: Callable[[], float],
+    name: str | None = None, at: float, now: float,
+) -> dict[str, Any]:  # fmt: skip
+    """Jobs join a batch. `own`: its queues are not shared with other batches, and are called BATCH/QUEUE."""
+    once = request.get("once")
     context = _context(store, request["context"])
     first = store.next_job
-    random_order = (head.get("policy") or {}).get("order") == "random"
     rows = []
     deps: list[tuple[int, int, int]] = []
     queues = set()
@@ -49,6 +65,8 @@ def submit(store: Store, request: Row, *, at: float, now: float, rank: Callable[
         begin = job.get("begin")
         not_before = now + max(0.0, begin - at) if begin is not None else 0.0
         queue = job.get("queue")
+        if own and queue is not None:
+            queue = f"{batch}/{queue}"
         intent = job.get("intent", "run")
         low, high = job["gpus"]
         if queue is not None:
@@ -57,7 +75,7 @@ def submit(store: Store, request: Row, *, at: float, now: float, rank: Callable[
         shape = _shape(store, (batch, job["priority"], low, high, job["memory_mib"], bool(job["share"]), job["time_limit"]))
         place = job.get("place", id)
         rows.append(
-            (id, batch, context, shape, job["name"], queue, place, rank() if random_order else place, job["priority"],
+            (id, batch, context, shape, job["name"], queue, place, sort(order, queue, place, rank()), job["priority"],
              low, high, job["memory_mib"], int(job["share"]), dumped(job["commands"]), dumped(job["env"]),
              job["workdir"], job["log"], job["time_limit"], dumped(job["retry"]) if job["retry"] else None,
              job["leftovers"], dumped(job["tags"]), job.get("retry_of"), begin, at,
@@ -66,7 +84,7 @@ def submit(store: Store, request: Row, *, at: float, now: float, rank: Callable[
     store.db.executemany(INSERT, rows)
     store.db.executemany("INSERT INTO dep (job, needs, any) VALUES (?, ?, ?)", deps)
     store.next_job = first + len(rows)
-    store.event(at, "submitted", batch=batch, first=first, count=len(rows), name=head.get("name"))
+    store.event(at, "submitted", batch=batch, first=first, count=len(rows), name=name)
     for needed in sorted({d[1] for d in deps if d[1] < first}):
         state = store.db.execute("SELECT state FROM job WHERE id = ?", (needed,)).fetchone()[0]
         if state in FINAL:
@@ -216,6 +234,20 @@ def _end_queued(
     )
     batch, queue = store.db.execute("SELECT batch, queue FROM job WHERE id = ?", (id,)).fetchone()
     _tell_end(store, id, batch, queue, state, at=at, now=now, reason=reason)
+
+
+def close_queue(store: Store, id: int, *, at: float, now: float) -> None:
+    """A job failed for good, and its batch wants what waits behind it in its queue not to run (SPEC A25)."""
+    batch, queue = store.db.execute("SELECT batch, queue FROM job WHERE id = ?", (id,)).fetchone()
+    if queue is None:
+        return
+    rest = store.db.execute(
+        "SELECT id FROM job WHERE queue = ? AND batch = ? AND state = 'queued' AND id <> ? ORDER BY place DESC",
+        (queue, batch, id),
+    ).fetchall()
+    for (other,) in rest:  # from the end: else each head that goes makes the next one ready for nothing
+        if state_of(store, other) == "queued":  # it may have come after one that was just skipped
+            end_queued(store, other, "skipped", {"code": "queue_failed", "params": {"job": id}}, at=at, now=now)
 
 
 def after_end(

@@ -122,8 +122,8 @@ class Reader:
         return rows[0][0] if rows else 0
 
     def batch(self, id: int) -> dict[str, Any] | None:
-        rows = self._all("SELECT id, key, name, policy, submitted_at FROM batch WHERE id = ?", (id,))
-        return {**rows[0], "policy": json.loads(rows[0]["policy"])} if rows else None
+        rows = self._all("SELECT id, key, name, owner, policy, submitted_at FROM batch WHERE id = ?", (id,))
+        return {**rows[0], **{key: json.loads(rows[0][key] or "null") for key in ("owner", "policy")}} if rows else None
 
     def batches(self) -> list[dict[str, Any]]:
         return [dict(r) for r in self._all("SELECT id, key, name, submitted_at FROM batch ORDER BY id")]

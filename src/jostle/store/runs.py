@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from jostle.core.model import Exit, RunId
-from jostle.store.jobs import after_end, refresh, reshape
+from jostle.store.jobs import after_end, close_queue, refresh, reshape
 from jostle.store.store import Store
 
 Row = Mapping[str, Any]
@@ -102,6 +102,7 @@ def finish(
     exit: Exit,
     error_type: str | None,
     reason: Row | None,
+    closes_queue: bool = False,
     peak_mib: int,
     at: float,
     now: float,
@@ -112,6 +113,8 @@ def finish(
         """UPDATE job SET state = ?, exit_code = ?, error_type = ?, reason = ?, ended_at = ?, ready = 0 WHERE id = ?""",
         (state, exit.code, error_type, json.dumps(reason) if reason else None, exit.ended_at or at, run[0]),
     )
+    if closes_queue:
+        close_queue(store, run[0], at=at, now=now)
     after_end(
         store, run[0], batch, queue, state, at=at, now=now, run=run[1], exit_code=exit.code, error_type=error_type, reason=reason
     )

@@ -1,0 +1,74 @@
+"""A batch that is changed while it runs: another owner, other rules, other jobs. Works inside the caller's transaction.
+
+Who owns a batch is the client that follows it. Rules replace all that the batch said before. Jobs that wait can be dropped, new
+ones join, and those that wait can be put into another order; what runs or has ended stays as it is.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from jostle.errors import NotFound
+from jostle.store import jobs
+from jostle.store.jobs import Row
+from jostle.store.store import Store
+
+
+def amend(store: Store, request: Row, *, at: float, now: float, rank: Callable[[], float]) -> dict[str, Any]:
+    """The ids of the new jobs (first and last), and which jobs could not be dropped."""
+    batch = request["batch"]
+    row = store.db.execute("SELECT policy FROM batch WHERE id = ?", (batch,)).fetchone()
+    if row is None:
+        raise NotFound(f"there is no batch {batch}")
+    policy = json.loads(row[0])
+    if request.get("owner") is not None:
+        store.db.execute("UPDATE batch SET owner = ? WHERE id = ?", (json.dumps(request["owner"]), batch))
+    if request.get("policy") is not None:
+        policy = request["policy"]
+        store.db.execute("UPDATE batch SET policy = ? WHERE id = ?", (json.dumps(policy, sort_keys=True), batch))
+        store.event(at, "rules_changed", batch=batch)
+    order = policy.get("order", "file")
+    refused = _drop(store, batch, request.get("drop") or (), at=at, now=now)
+    answer: dict[str, Any] = {"ids": None, "refused": refused}
+    if (done := jobs.taken(store, request.get("once"))) is not None:
+        answer["ids"] = [done[1], done[1] + done[2] - 1]
+    elif request.get("jobs"):
+        own = request.get("queues") == "own"
+        answer["ids"] = jobs.insert(store, batch, request, own=own, order=order, rank=rank, at=at, now=now)["ids"]
+    if request.get("order"):
+        first = answer["ids"][0] if answer["ids"] else 0
+        wanted = [first + n if kind == "index" else n for kind, n in request["order"]]
+        _arrange(store, batch, wanted, order=order, now=now)
+    return answer
+
+
+def _drop(store: Store, batch: int, ids: Iterable[int], *, at: float, now: float) -> list[tuple[int, str]]:
+    refused = []
+    for id in sorted(ids, reverse=True):
+        row = store.db.execute("SELECT batch, state FROM job WHERE id = ?", (id,)).fetchone()
+        if row is None or row[0] != batch:
+            refused.append((id, f"job {id} is not of batch {batch}"))
+        elif row[1] != "queued":
+            refused.append((id, f"job {id} is {row[1]}: only a queued job can be dropped"))
+        else:
+            jobs.end_queued(store, id, "cancelled", {"code": "cancelled", "params": {}}, at=at, now=now)
+    return refused
+
+
+def _arrange(store: Store, batch: int, ids: Sequence[int], *, order: str, now: float) -> None:
+    """Those that wait, in this order inside their queues; where the batch's order is another one, it stays."""
+    queues = set()
+    base = store.db.execute("SELECT min(place) FROM job WHERE batch = ?", (batch,)).fetchone()[0]
+    for k, id in enumerate(ids):
+        place = base + k
+        where = "WHERE id = ? AND batch = ? AND state = 'queued'"
+        store.db.execute(f"UPDATE job SET place = ? {where}", (place, id, batch))
+        if order == "file":
+            store.db.execute(f"UPDATE job SET sort = ? {where}", (place, id, batch))
+        row = store.db.execute("SELECT queue FROM job WHERE id = ? AND batch = ?", (id, batch)).fetchone()
+        if row is not None and row[0] is not None:
+            queues.add(row[0])
+    for queue in queues:
+        jobs.refresh_queue(store, queue, now)
