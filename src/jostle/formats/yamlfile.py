@@ -24,6 +24,11 @@ _FLOAT = re.compile(r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d{1,2})?\Z", re.ASCII
 
 def text_of(path: str, wanted: str = "a job file") -> str:
     """The file's text with `\\n` line ends and no BOM. Flaw if it is too big, not a file or not UTF-8."""
+    return decoded(bytes_of(path, wanted))
+
+
+def bytes_of(path: str, wanted: str) -> bytes:
+    """What is in the file. Flaw if it is too big or not a file."""
     try:
         fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)  # a FIFO must not hold us up
     except OSError as e:
@@ -37,7 +42,7 @@ def text_of(path: str, wanted: str = "a job file") -> str:
         raw = f.read(MAX_BYTES + 1)
     if len(raw) > MAX_BYTES:
         raise Flaw(0, f"is larger than {MAX_BYTES // 1_000_000} MB; split it into several files")
-    return decoded(raw)
+    return raw
 
 
 def decoded(raw: bytes) -> str:

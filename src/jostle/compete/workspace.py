@@ -1,0 +1,212 @@
+"""A workspace: a directory with `command/`, `config/` and `logs/`, or the older layout with `command.txt` and `config.yaml`.
+
+Rules (SPEC A7, A9, A10, A21): config N of a mode is `command/command_gpu.txt`, `command_gpu_1.txt` … (multi: `command_gpus…`);
+its index is N − 1. Config 1 is what `gpu_command_file` (`gpus_command_file`, older `commands_path`) names, if it is set. Paths in
+the settings are relative to the workspace. Nothing is created here.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from dataclasses import dataclass, field
+
+from jostle.errors import NotFound, Usage
+from jostle.formats import gpumanage, spec
+from jostle.formats.flaws import BadFiles
+from jostle.formats.gpumanage import Settings
+
+STEMS = {"single": "command_gpu", "multi": "command_gpus"}
+SETTINGS = ("config/gpu_manage.yaml", "config/config.yaml", "gpu_manage.yaml", "config.yaml")
+OLD_FILE = "command.txt"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Config:
+    """One task file of a mode."""
+
+    index: int
+    name: str  # "config 1"
+    file_path: str
+    file_name: str
+    exists: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class Workspace:
+    """One config of a workspace, with its settings. All paths are absolute."""
+
+    root: str
+    mode: str  # single | multi
+    index: int
+    command_file: str
+    config_file: str | None
+    settings: Settings
+    warnings: tuple[str, ...] = ()
+    numbered: bool = field(default=True)  # False: a file given by name that is no config of this workspace
+
+    @property
+    def work_dir(self) -> str:
+        if self.settings.work_dir is None:
+            return os.path.dirname(self.root)
+        return spec.path(self.settings.work_dir, self.root)
+
+    @property
+    def log_dir(self) -> str:
+        return spec.path(self.settings.log_dir, self.root)
+
+    @property
+    def uni_id_file(self) -> str:
+        """Multi mode has a file of its own, unless the settings name one that is not the usual one of single mode."""
+        usual = os.path.join(self.log_dir, "uni_id.json")
+        said = self.settings.process_json_path
+        named = spec.path(said, self.root) if said is not None else usual
+        return os.path.join(self.log_dir, "uni_id_gpus.json") if self.mode == "multi" and named == usual else named
+
+    @property
+    def state_dir(self) -> str:
+        return os.path.join(self.log_dir, "state")
+
+    @property
+    def scheduler_log(self) -> str:
+        return os.path.join(self.log_dir, "compete_gpus.log" if self.mode == "multi" else "compete_gpu.log")
+
+    @property
+    def key(self) -> str:
+        """What makes it the same batch."""
+        what = str(self.index) if self.numbered else os.path.realpath(self.command_file)
+        return f"compete:{os.path.realpath(self.root)}:{self.mode}:{what}"
+
+    @property
+    def label(self) -> str:
+        """`config 1`, or the name of the file."""
+        return f"config {self.index + 1}" if self.numbered else os.path.basename(self.command_file)
+
+
+def find(
+    directory: str,
+    *,
+    mode: str | None = None,
+    command_file: str | None = None,
+    config_file: str | None = None,
+    index: int | None = None,
+) -> Workspace:  # fmt: skip
+    """The workspace of a directory (or of a task file), with the config that is asked for."""
+    if mode is not None and mode not in STEMS:
+        raise Usage(f"there is no mode {mode}; expected single or multi")
+    if index is not None and index < 0:
+        raise Usage(f"config index {index}: the first config has index 0")
+    if command_file is None and os.path.isfile(directory):
+        directory, command_file = _around(directory), os.path.abspath(directory)
+    if not os.path.isdir(directory):
+        raise NotFound(f"there is no directory {directory}")
+    root = os.path.abspath(directory)
+    path = _settings_file(root, config_file)
+    settings, warnings = gpumanage.load(path) if path is not None else (Settings(), _without_settings(root))
+    if command_file is not None:
+        file = _given(root, command_file)
+        mode = mode or mode_of(file)
+        at = _place(root, mode, file, settings)
+        if index is not None and index != at:
+            raise Usage(f"{command_file} is not the config with index {index}; give one of the two")
+    else:
+        mode = mode or _usual_mode(root, index or 0, settings)
+        at = index or 0
+        file = _numbered(root, mode, at, settings)
+    return Workspace(
+        root=root, mode=mode, index=at or 0, command_file=file, config_file=path, settings=settings,
+        warnings=tuple(warnings), numbered=at is not None,
+    )  # fmt: skip
+
+
+def configs(root: str, mode: str) -> list[Config]:
+    """Config 1, whether it exists or not, and all further ones that do."""
+    try:
+        path = _settings_file(root, None)
+        settings = gpumanage.load(path)[0] if path is not None else Settings()
+    except BadFiles:
+        settings = Settings()  # which files there are can be told nevertheless
+    return _configs(os.path.abspath(root), mode, settings)
+
+
+def mode_of(file: str) -> str:
+    """The mode that the name of a task file tells."""
+    return "multi" if os.path.basename(file).startswith(STEMS["multi"]) else "single"
+
+
+def _around(file: str) -> str:
+    """The workspace that a task file belongs to."""
+    here = os.path.dirname(os.path.abspath(file))
+    return os.path.dirname(here) if os.path.basename(here) == "command" else here
+
+
+def _settings_file(root: str, given: str | None) -> str | None:
+    if given is not None:
+        return _given(root, given)
+    return next((path for name in SETTINGS if os.path.exists(path := os.path.join(root, name))), None)
+
+
+def _without_settings(root: str) -> list[str]:
+    return [f"{root} has no {SETTINGS[0]}: the defaults hold, and no GPU is left for others"]
+
+
+def _given(root: str, file: str) -> str:
+    """A file that a person named: as the shell would find it, else in the workspace."""
+    here, there = os.path.abspath(os.path.expanduser(file)), spec.path(file, root)
+    if os.path.exists(here) or not os.path.exists(there):
+        if not os.path.exists(here):
+            raise NotFound(f"there is no file {file}, neither here nor in {root}")
+        return here
+    return there
+
+
+def _first(root: str, mode: str, settings: Settings) -> str:
+    """The file of config 1."""
+    said = settings.gpus_command_file if mode == "multi" else settings.gpu_command_file or settings.commands_path
+    if said is not None:
+        return spec.path(said, root)
+    usual, old = os.path.join(root, "command", STEMS[mode] + ".txt"), os.path.join(root, OLD_FILE)
+    return old if mode == "single" and not os.path.exists(usual) and os.path.exists(old) else usual
+
+
+def _configs(root: str, mode: str, settings: Settings) -> list[Config]:
+    found = {0: _first(root, mode, settings)}
+    pattern = re.compile(re.escape(STEMS[mode]) + r"_([1-9]\d{0,8})\.txt", re.ASCII)
+    directory = os.path.join(root, "command")
+    for name in os.listdir(directory) if os.path.isdir(directory) else ():
+        if match := pattern.fullmatch(name):
+            found[int(match[1])] = os.path.join(directory, name)
+    return [
+        Config(index=k, name=f"config {k + 1}", file_path=path, file_name=os.path.basename(path), exists=os.path.isfile(path))
+        for k, path in sorted(found.items())
+    ]
+
+
+def _place(root: str, mode: str, file: str, settings: Settings) -> int | None:
+    """The index of the config that this file is; None: it is none of the workspace's."""
+    real = os.path.realpath(file)
+    return next((c.index for c in _configs(root, mode, settings) if os.path.realpath(c.file_path) == real), None)
+
+
+def _usual_mode(root: str, index: int, settings: Settings) -> str:
+    """Single, unless only multi mode has this config."""
+    there = [mode for mode in STEMS if any(c.index == index and c.exists for c in _configs(root, mode, settings))]
+    return there[0] if there else "single"
+
+
+def _numbered(root: str, mode: str, index: int, settings: Settings) -> str:
+    for config in _configs(root, mode, settings):
+        if config.index == index and config.exists:
+            return config.file_path
+    raise NotFound(_missing(root, mode, index, settings))
+
+
+def _missing(root: str, mode: str, index: int, settings: Settings) -> str:
+    usual = _first(root, mode, settings) if index == 0 else os.path.join(root, "command", f"{STEMS[mode]}_{index}.txt")
+    others = [
+        f"--mode {m} --config-index {c.index} ({c.file_name})" for m in STEMS for c in _configs(root, m, settings) if c.exists
+    ]
+    told = f"there is no {usual}, which would be config {index + 1} of {mode} mode"
+    if others:
+        return f"{told}; there is {', '.join(others[:5])}" + (" …" if len(others) > 5 else "")
+    return f"{told}; go to a workspace (a directory with command/{STEMS[mode]}.txt), or name a file with --command-file"

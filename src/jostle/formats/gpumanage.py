@@ -1,0 +1,248 @@
+"""`gpu_manage.yaml` (older: `config.yaml`) of a workspace, and what it means for a batch (SPEC A9, A10, A12, A13).
+
+Rules: every key may be absent or null and has the default of the source system then. Unknown keys are warnings with the nearest
+known key; wrong types and keys that are there twice are errors with file, line and key, all at once. Nothing is guessed from a
+wrong value. Paths are kept as written; jostle.compete.workspace resolves them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from jostle import units
+from jostle.errors import Invalid
+from jostle.formats import plaintext, spec, yamlfile
+from jostle.formats.flaws import BadFiles, Findings
+from jostle.formats.nodes import Flaw, Map, Node, Scalar, Seq
+from jostle.formats.wording import closest, null, shown
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings:
+    """The keys of the file, by their own names; those of `retry_config` without it."""
+
+    check_time: float = 5.0
+    maximize_resource_utilization: bool = False
+    memory_save_mode: bool = True
+    compete_gpus: tuple[int, ...] = tuple(range(10))
+    use_all_gpus: bool = True
+    gpu_left: int = 0
+    min_gpu: int | None = None
+    max_gpu: int | None = None
+    max_retry_before_backoff: int = 3
+    backoff_duration: float = 600.0
+    max_retries: int | None = None  # None: without limit
+    on_failure: str = "stop"  # stop | continue: the rest of a queue whose task failed for good
+    work_dir: str | None = None
+    gpu_command_file: str | None = None
+    gpus_command_file: str | None = None
+    log_dir: str = "./logs"
+    process_json_path: str | None = None
+    commands_path: str | None = None
+    start_interval: float = 0.0
+    time_limit: float | None = None  # of one command
+    gpu_choice: str | None = None  # a name of core.fit.CHOICES; None: as memory_save_mode says
+
+
+_TRUTHS = {"true": True, "yes": True, "on": True, "false": False, "no": False, "off": False}
+
+
+def _truth(text: str) -> bool:
+    if text.lower() not in _TRUTHS:
+        raise ValueError("true or false")
+    return _TRUTHS[text.lower()]
+
+
+def _positive(text: str) -> float:
+    try:
+        value = units.seconds(text)
+    except ValueError:
+        value = 0.0
+    if value <= 0:
+        raise ValueError("a number of seconds, more than 0")
+    return value
+
+
+def _limit(text: str) -> float | None:
+    return units.seconds(text) or None
+
+
+def _cards(text: str) -> int:
+    return spec.whole(text, 0, units.MAX_GPUS)
+
+
+def _indices(text: str) -> list[int]:
+    found = units.numbers(text)
+    if not found or max(found) > units.MAX_GPUS:
+        raise ValueError("indices of GPUs such as [0, 1, 2] or 0-3")
+    return found
+
+
+def _choice(text: str) -> str:
+    from jostle.core.fit import CHOICES
+
+    return spec.one_of(text, tuple(CHOICES))
+
+
+def _path(text: str) -> str | None:
+    if "\0" in text:
+        raise ValueError("a path")
+    return text.strip() or None
+
+
+KEYS: dict[str, Callable[[str], Any]] = {
+    "check_time": _positive,
+    "maximize_resource_utilization": _truth,
+    "memory_save_mode": _truth,
+    "compete_gpus": _indices,
+    "use_all_gpus": _truth,
+    "gpu_left": _cards,
+    "min_gpu": _cards,
+    "max_gpu": _cards,
+    "retry_config.max_retry_before_backoff": lambda text: spec.whole(text, 1),
+    "retry_config.backoff_duration": units.seconds,
+    "retry_config.max_retries": spec.attempts,
+    "retry_config.on_failure": lambda text: spec.one_of(text, ("stop", "continue")),
+    "work_dir": _path,
+    "gpu_command_file": _path,
+    "gpus_command_file": _path,
+    "log_dir": _path,
+    "process_json_path": _path,
+    "commands_path": _path,
+    "start_interval": units.seconds,
+    "launch_delay": units.seconds,
+    "time_limit": _limit,
+    "gpu_choice": _choice,
+}
+RETRY = "retry_config"
+TOP = (*(key for key in KEYS if "." not in key), RETRY)
+
+
+def load(path: str) -> tuple[Settings, list[str]]:
+    """The settings and warnings; BadFiles with everything that is wrong."""
+    file = _File()
+    try:
+        text, said = plaintext.read(path, "a file of settings")
+        root = yamlfile.parse(text.replace("\r\n", "\n"))
+    except Flaw as e:
+        raise BadFiles([(path, e.line, e.text)]) from None
+    if isinstance(root, Map):
+        file.read(root)
+    elif root is not None:
+        file.wrong(root.line, f"{root.shape}; expected `key: value` lines")
+    if file.flaws:
+        raise BadFiles([(path, line, text) for line, text in sorted(file.flaws)])
+    warnings = [f"{path}: {said}"] if said else []
+    return Settings(**file.values), [*warnings, *(f"{path}:{line}: {text}" for line, text in sorted(file.warnings))]
+
+
+class _File(Findings):
+    """One file being read."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.values: dict[str, Any] = {}
+        self.warnings: list[tuple[int, str]] = []
+        self.lines: dict[str, int] = {}
+
+    def read(self, root: Map) -> None:
+        self._map(root, "")
+        delay = self.values.pop("launch_delay", None)
+        if delay is not None and self.values.setdefault("start_interval", delay) != delay:
+            told = "launch_delay is the same as start_interval, which is there too; start_interval is taken"
+            self.warnings.append((self.lines["launch_delay"], told))
+        if self.values.get("use_all_gpus") is False and self.values.get("compete_gpus") == ():
+            told = "compete_gpus: an empty list, and use_all_gpus is false; expected at least one index such as [0]"
+            self.wrong(self.lines["compete_gpus"], told)
+        low, high = self.values.get("min_gpu"), self.values.get("max_gpu")
+        if low is not None and high is not None and low > high:
+            self.warnings.append((self.lines["min_gpu"], f"min_gpu {low} is more than max_gpu {high}; max_gpu decides"))
+
+    def _map(self, node: Map, prefix: str) -> None:
+        """The entries of the file, or of retry_config with its name as prefix."""
+        seen: set[str] = set()
+        for key, value in node.items:
+            name = prefix + key.text
+            if name in seen:
+                self.wrong(key.line, f"the key {shown(name)} is there twice; expected it once")
+            elif name == RETRY:
+                self._retry(value)
+            elif name in KEYS and (prefix or "." not in name):
+                self._value(name, key.line, value)
+            else:
+                near = closest(name, [n for n in (*KEYS, RETRY) if n != name])
+                what = f"did you mean {near}?" if near else f"known keys are {', '.join(sorted(TOP))}"
+                self.warnings.append((key.line, f"unknown key {shown(name)} is not used; {what}"))
+            seen.add(name)
+
+    def _retry(self, node: Node) -> None:
+        if isinstance(node, Map):
+            self._map(node, RETRY + ".")
+        elif not null(node):
+            self.wrong(node.line, f"{RETRY}: {node.shape}; expected keys such as `max_retry_before_backoff: 3` below it")
+
+    def _value(self, name: str, line: int, node: Node) -> None:
+        self.lines[name] = line
+        if null(node):
+            return
+        value = self._devices(name, node) if name == "compete_gpus" else self.checked(name, node, KEYS[name])
+        if value is not None:
+            self.values[name.removeprefix(RETRY + ".")] = value
+
+    def _devices(self, name: str, node: Node) -> tuple[int, ...] | None:
+        found: list[int] = []
+        for item in node.items if isinstance(node, Seq) else [node]:
+            if isinstance(item, Scalar) and isinstance(node, Seq) and not item.text.strip():
+                self.wrong(item.line, f"{name}: nothing in the list; expected indices of GPUs such as [0, 1, 2]")
+            found += self.checked(name, item, _indices) or ()
+        return tuple(dict.fromkeys(found))
+
+
+def policy(settings: Settings, mode: str, visible: str | None) -> dict[str, Any]:
+    """The rules of the batch: every one that the file governs, so that none of the engine's own shines through."""
+    low, high = settings.min_gpu, settings.max_gpu
+    return {
+        "gpus": inherited(visible) if settings.use_all_gpus else sorted(settings.compete_gpus),
+        "gpu_left": settings.gpu_left,
+        "min_gpu": min(low, high) if low is not None and high is not None else low,  # the formula's own answer
+        "max_gpu": high,
+        "share": settings.maximize_resource_utilization,
+        "strangers": "share",
+        "own_processes": "ignore" if settings.maximize_resource_utilization else "avoid",
+        "choice": settings.gpu_choice or ("best-fit" if settings.memory_save_mode else "least-used"),
+        "order": "gpus-desc" if mode == "multi" else "random",
+        "start_interval": settings.start_interval,
+        "retry": {
+            "max": settings.max_retries,
+            "backoff_after": settings.max_retry_before_backoff,
+            "backoff": settings.backoff_duration,
+        },
+        "on_failure": settings.on_failure,
+        "command_limit": settings.time_limit,
+    }  # fmt: skip
+
+
+def inherited(visible: str | None) -> list[int] | None:
+    """The indices of an inherited CUDA_VISIBLE_DEVICES; None: it is not set, all are meant."""
+    if visible is None:
+        return None
+    words = [word.strip() for word in visible.split(",")]
+    if not visible.strip() or words[0] == "-1":
+        raise Invalid("CUDA_VISIBLE_DEVICES hides all GPUs; unset it, or set it to indices such as 0,1")
+    if not all(_index(word) for word in words):
+        raise Invalid(
+            f"CUDA_VISIBLE_DEVICES={shown(visible)[1:-1]} does not consist of indices such as 0,1; set it to indices, or unset "
+            "it and name the GPUs in the settings (use_all_gpus: false, compete_gpus: [0, 1])"
+        )
+    return sorted({int(word) for word in words})
+
+
+def _index(word: str) -> bool:
+    return word.isascii() and word.isdigit() and len(word) < 5 and int(word) <= units.MAX_GPUS
+
+
+def known() -> Sequence[str]:
+    """Every key, dotted; for documentation and forms."""
+    return tuple(KEYS)

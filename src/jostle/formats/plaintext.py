@@ -1,0 +1,35 @@
+"""The text of a file that a person wrote with whatever editor they have.
+
+Rules: UTF-8 is read silently (with a BOM or without). UTF-16 with its mark, as Windows writes it, and GB18030 (GBK), as Chinese
+systems write it, are read with a warning. Anything else is a Flaw. Line ends stay as they are.
+"""
+
+from __future__ import annotations
+
+import codecs
+
+from jostle.formats import yamlfile
+from jostle.formats.nodes import Flaw
+
+
+def read(path: str, wanted: str) -> tuple[str, str]:
+    """The text without its BOM, and a warning about its encoding or nothing."""
+    text, encoding = decoded(yamlfile.bytes_of(path, wanted))
+    warning = f"is not UTF-8 and was read as {encoding}; save it as UTF-8 if its texts look wrong" if encoding != "UTF-8" else ""
+    return text, warning
+
+
+def decoded(raw: bytes) -> tuple[str, str]:
+    """The text and the name of its encoding."""
+    if raw.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        try:
+            return raw.decode("utf-16"), "UTF-16"
+        except UnicodeDecodeError:
+            raise Flaw(0, "begins like UTF-16 and is not; save the file as UTF-8") from None
+    try:
+        return raw.decode("utf-8-sig"), "UTF-8"
+    except UnicodeDecodeError as e:
+        try:
+            return raw.decode("gb18030"), "GB18030"
+        except UnicodeDecodeError:
+            raise Flaw(raw.count(b"\n", 0, e.start) + 1, "is neither UTF-8 nor GB18030 here; save the file as UTF-8") from None

@@ -1,0 +1,297 @@
+"""How the blocks of a task file are recognised (SPEC A1–A4); jostle.formats.taskfile is the door to this.
+
+Rules. Lines that hold nothing visible separate blocks; lines that begin with `#` are comments, also between the lines of a block,
+and end nothing. What remains of a block is recognised by its first and last lines:
+
+- the last line is `queue,memory` (also `1, 20` or `1，20`): the lines before it are commands (A1); 1 GPU;
+- the first line is a number and the last one too: queue, commands, memory (A2); in multi mode queue, commands, count, memory
+  (A3).
+
+A *number line* begins with a number; a comment may follow: `1 #queue`, `20 // x`, `2张卡`, `20 memory`. Memory may say its unit:
+`20GB`. `7z x a`, `2>&1 make` and `1-2` are no number lines. Since no command is a number, a number line anywhere else is an
+error (a blank line was forgotten), as is an A3 block in single mode and an A2 block in multi mode; nothing is guessed there.
+
+A command loses a pair of double quotes that wraps it as a whole, and nothing else; `"a b" c "d"` is no such pair. What stands in
+quotes is never taken for a number or comment. A line that ends with a backslash goes on in the next line of its block, as in a
+shell, but never in the last line, which must be a number.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from jostle import units
+from jostle.formats import spec
+from jostle.formats.wording import shown
+
+MAX_QUEUE = 10**12
+MAX_GB = units.MAX_MIB // 1024
+MAX_DIGITS = 40  # of a number that is looked at; longer ones are too large in any case
+
+_BREAK = re.compile(r"\r?\r?\n|\r")  # bounded, so that no run of \r takes long
+_NUMBER = re.compile(r"[-+]?(?:\d+(?:\.\d*)?|\.\d+)(?:e[-+]?\d+)?|[-+]?(?:infinity|inf|nan)(?!\w)", re.IGNORECASE)
+_UNIT = re.compile(r"\s*([MGT])i?B?(?![A-Za-z0-9_+])", re.IGNORECASE)
+_COMMA = re.compile(r"\s*[,，、]\s*")
+_OPENS_AFTER = " \t='([{,:;|&>"  # before a double quote that begins a text inside another
+_IN_GB = {"M": 1 / 1024, "G": 1, "T": 1024}
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Block:
+    """One task: what it runs and what it needs."""
+
+    queue: int
+    commands: tuple[str, ...]
+    memory_gb: float  # an int where the file has one
+    gpus: int = 1
+    line: int = field(default=0, compare=False)  # of its first line, from 1
+
+
+@dataclass(frozen=True, slots=True)
+class Number:
+    text: str
+    unit: str  # "", M, G or T
+    start: int  # its place in the line, sign to unit
+    end: int
+
+
+@dataclass(slots=True)
+class Entry:
+    """A line of a block that is no comment, with those that continue it."""
+
+    first: int  # physical lines, from 0, both inclusive
+    last: int
+    text: str  # without space around it
+    numbers: tuple[Number, ...]  # of a number line: one, or two with a comma between (or more)
+
+
+@dataclass(slots=True)
+class Group:
+    """Lines between blank ones that hold more than comments."""
+
+    first: int  # physical lines, from 0, both inclusive; comments included
+    last: int
+    entries: list[Entry]
+    block: Block | None = None
+    flaws: list[tuple[int, str]] = field(default_factory=list)
+
+
+def lines_of(text: str) -> list[str]:
+    return _BREAK.split(text)
+
+
+def bare(line: str) -> str:
+    """The line without what cannot be seen around it."""
+    return line.strip().strip("\ufeff\u200b").strip()
+
+
+def comment(text: str) -> bool:
+    return text[:1] in ("#", "＃")
+
+
+def groups(lines: list[str], mode: str) -> Iterator[Group]:
+    """The blocks of a file, each read or with its flaws."""
+    first = None
+    for k, line in enumerate([*lines, ""]):
+        if bare(line):
+            first = k if first is None else first
+        elif first is not None:
+            entries = _entries(lines, first, k - 1)
+            if entries:
+                group = Group(first, k - 1, entries)
+                _recognise(group, mode)
+                yield group
+            first = None
+
+
+def _entries(lines: list[str], first: int, last: int) -> list[Entry]:
+    said = [(k, text) for k in range(first, last + 1) if not comment(text := bare(lines[k]))]
+    entries: list[Entry] = []
+    at = 0
+    while at < len(said):
+        start = at
+        parts = []
+        while _continues(said[at][1]):
+            parts.append(said[at][1][:-1])
+            if at + 1 >= len(said) or (at + 2 == len(said) and numbers(said[at + 1][1])):
+                break
+            at += 1
+            if lines[said[at][0]][:1].isspace() and not parts[-1][-1:].isspace():
+                parts.append(" ")
+        else:
+            parts.append(said[at][1])
+        text = "".join(parts).strip()
+        entries.append(Entry(said[start][0], said[at][0], text, numbers(text) if start == at else ()))
+        at += 1
+    return entries
+
+
+def _continues(text: str) -> bool:
+    return text.endswith("\\") and (len(text) - len(text.rstrip("\\"))) % 2 == 1
+
+
+def numbers(text: str) -> tuple[Number, ...]:
+    """The numbers of a number line; none if it is another line."""
+    found: list[Number] = []
+    at = 0
+    while number := _NUMBER.match(text, at):
+        unit = _UNIT.match(text, number.end())
+        at = unit.end() if unit else number.end()
+        found.append(Number(number[0], unit[1].upper() if unit else "", number.start(), at))
+        comma = _COMMA.match(text, at)
+        if comma is None:
+            return tuple(found) if _ends(text[at : at + 200]) else ()
+        at = comma.end()
+    return ()
+
+
+def _ends(rest: str) -> bool:
+    """Whether what follows a number is nothing or a comment."""
+    told = rest.lstrip()
+    if not told or comment(told) or told.startswith(("//", "(", "（")):
+        return True
+    return told[0].isalpha() and (rest[0].isspace() or not told[0].isascii())
+
+
+def command(text: str) -> str:
+    """The command without the double quotes that wrap it."""
+    return text[1:-1] if _wrapped(text) else text
+
+
+def _wrapped(text: str) -> bool:
+    """Whether the first double quote is closed by the last character. Quotes may stand inside: `"run "a b" now"`."""
+    if len(text) < 2 or text[0] != '"' or text[-1] != '"':
+        return False
+    inside = False  # in a text within the quotes
+    k = 1
+    while k < len(text) - 1:
+        if text[k] == "\\":
+            k += 1
+        elif text[k] == '"':
+            if inside:
+                inside = False
+            elif text[k - 1] in _OPENS_AFTER or (k == 1 and not text[2].isspace()):
+                inside = True
+            else:
+                return False
+        k += 1
+    return k == len(text) - 1 and not inside  # beyond it: the last quote is escaped
+
+
+def _recognise(group: Group, mode: str) -> None:
+    first, last = group.entries[0], group.entries[-1]
+    if len(last.numbers) == 2 and not (first is not last and first.numbers):
+        queue, memory = last.numbers
+        _read(group, queue, last, group.entries[:-1], None, memory, last)
+    elif len(first.numbers) == 1 and len(last.numbers) == 1 and first is not last:
+        _queue_first(group, mode)
+    else:
+        group.flaws.append(_shapeless(group, mode))
+
+
+def _queue_first(group: Group, mode: str) -> None:
+    first, last, middle = group.entries[0], group.entries[-1], group.entries[1:-1]
+    if all(entry.numbers for entry in middle):
+        group.flaws.append((first.first + 1, "a block without a command; expected at least one command line"))
+        return
+    counted = len(middle[-1].numbers) == 1
+    if mode == "multi" and counted:
+        _read(group, first.numbers[0], first, middle[:-1], middle[-1], last.numbers[0], last)
+    elif mode == "multi":
+        group.flaws.append((
+            last.first + 1,
+            "no count of GPUs before the memory; expected, in multi mode, the queue, commands, the count of GPUs and the memory, "
+            "each on a line of its own (a file without counts is read with --mode single)",
+        ))  # fmt: skip
+    elif counted and not any(entry.numbers for entry in middle[:-1]):
+        group.flaws.append((
+            middle[-1].first + 1,
+            f"{shown(middle[-1].text)} before the memory is a count of GPUs; expected none in single mode "
+            "(a file with counts is read with --mode multi)",
+        ))  # fmt: skip
+    else:
+        _read(group, first.numbers[0], first, middle, None, last.numbers[0], last)
+
+
+def _shapeless(group: Group, mode: str) -> tuple[int, str]:
+    """What is wrong with a block whose first and last lines make no format."""
+    first, last = group.entries[0], group.entries[-1]
+    ends = "the count of GPUs and the memory on the last two lines" if mode == "multi" else "the memory in GB on the last line"
+    if first is last and first.numbers:
+        return first.first + 1, f"a block without a command; expected commands and {ends}"
+    if len(last.numbers) == 2:
+        return first.first + 1, (
+            f"{shown(first.text)} is no command, and {shown(last.text)} ends the block; expected either the queue on the "
+            f"first line and {ends}, or only `queue,memory` such as 1,20 at the end"
+        )
+    if len(last.numbers) > 2:
+        return last.first + 1, f"{shown(last.text)} has too many numbers; expected `queue,memory` such as 1,20"
+    if len(last.numbers) == 1:
+        return first.first + 1, "no queue; expected its number on the first line, or `queue,memory` such as 1,20 on the last one"
+    if len(first.numbers) == 2:
+        return first.first + 1, f"{shown(first.text)} stands before the commands; expected `queue,memory` on the last line"
+    if first.numbers:
+        return last.first + 1, f"the block ends with {shown(last.text)}; expected {ends}, such as 20"
+    return last.first + 1, (
+        f"the block ends with {shown(last.text)}; expected `queue,memory` such as 1,20 on the last line, "
+        f"or the queue on the first line and {ends}"
+    )
+
+
+def _read(
+    group: Group, queue: Number, queue_at: Entry, commands: list[Entry], count: Entry | None, memory: Number, memory_at: Entry
+) -> None:
+    """The values of a block whose lines are known for what they are."""
+    flaws = group.flaws
+    told = list(_commands(commands, flaws))
+    if not commands or (not told and not flaws):
+        flaws.append((group.entries[0].first + 1, "a block without a command; expected at least one command line"))
+    wanted = 1
+    if count is not None:
+        wanted = _whole(count.numbers[0], count, f"a count of GPUs from 1 to {units.MAX_GPUS}", 1, units.MAX_GPUS, flaws)
+    id = _whole(queue, queue_at, "the number of a queue, a whole number of at least 0", 0, MAX_QUEUE, flaws)
+    size = _size(memory, memory_at, flaws)
+    if not flaws:
+        group.block = Block(queue=id, commands=tuple(told), memory_gb=size, gpus=wanted, line=group.entries[0].first + 1)
+
+
+def _commands(entries: list[Entry], flaws: list[tuple[int, str]]) -> Iterator[str]:
+    stray = next((entry for entry in entries if entry.numbers), None)  # the first tells it all
+    if stray is not None:
+        what = f"{shown(stray.text)} stands among the commands and is none"
+        flaws.append((stray.first + 1, f"{what}; expected a blank line between blocks"))
+    for entry in entries if stray is None else ():
+        try:
+            yield spec.command(command(entry.text))
+        except ValueError as e:
+            flaws.append((entry.first + 1, f"{shown(entry.text)} cannot be run; expected {e}"))
+
+
+def _whole(number: Number, at: Entry, expected: str, low: int, high: int, flaws: list[tuple[int, str]]) -> int:
+    value = _value(number)
+    if number.unit or value != value or not low <= value <= high or value != int(value):
+        flaws.append((at.first + 1, f"{shown(at.text)} is not understood; expected {expected}"))
+        return low
+    return int(value)
+
+
+def _size(number: Number, at: Entry, flaws: list[tuple[int, str]]) -> float:
+    value = _value(number) * _IN_GB[number.unit or "G"]
+    if not 0 <= value <= MAX_GB:
+        what = "is less than nothing" if value < 0 else "is not understood"
+        flaws.append((at.first + 1, f"{shown(at.text)} {what}; expected the memory in GB, from 0 to {MAX_GB}"))
+        return 0
+    return value
+
+
+def _value(number: Number) -> float:
+    """Whole numbers stay whole; what is too long to be meant is infinite."""
+    if len(number.text) > MAX_DIGITS:
+        return math.inf
+    try:
+        return int(number.text)
+    except ValueError:
+        return float(number.text)

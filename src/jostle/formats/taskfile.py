@@ -1,0 +1,60 @@
+"""Task files (`command_gpu.txt`, `command_gpus.txt`, `command.txt`): read, written, and edited as a person would.
+
+Rules: how blocks are recognised stands in jostle.formats.taskblocks. A file is taken whole or not at all, and all its errors are
+told at once; `lenient` skips bad blocks with a warning instead. Editing touches only the lines that must change: comments, order,
+quotes, line ends and blocks that are not understood stay. What cannot be written is refused, never bent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from jostle.formats import plaintext
+from jostle.formats.flaws import BadFiles
+from jostle.formats.nodes import Flaw
+from jostle.formats.taskblocks import Block, groups, lines_of
+
+__all__ = ["Block", "edited", "load", "parse", "text_of"]
+
+MODES = ("single", "multi")
+MAX_BLOCKS = 200_000
+
+
+def parse(text: str, mode: str, file: str = "-") -> tuple[list[Block], list[tuple[int, str]]]:
+    """The good blocks, and what is wrong with the others as (line, text)."""
+    blocks: list[Block] = []
+    flaws: list[tuple[int, str]] = []
+    for group in groups(lines_of(text), mode):
+        if len(blocks) >= MAX_BLOCKS:
+            flaws.append((group.first + 1, f"more than {MAX_BLOCKS} blocks; split {file} into several files"))
+            break
+        blocks += [group.block] if group.block is not None else []
+        flaws += sorted(group.flaws)
+    return blocks, flaws
+
+
+def load(path: str, mode: str, *, lenient: bool = False) -> tuple[list[Block], list[str]]:
+    """The blocks of a file, and warnings. BadFiles with everything that is wrong."""
+    try:
+        text, said = plaintext.read(path, "a task file")
+    except Flaw as e:
+        raise BadFiles([(path, e.line, e.text)]) from None
+    blocks, flaws = parse(text, mode, path)
+    warnings = [f"{path}: {said}"] if said else []
+    if flaws and not lenient:
+        raise BadFiles([(path, line, text) for line, text in flaws])
+    return blocks, [*warnings, *(f"{path}:{line}: {what}; the block is skipped" for line, what in flaws)]
+
+
+def text_of(blocks: Sequence[Block], mode: str) -> str:
+    """A new file, the queue first in each block. Invalid if a block cannot be written so that it reads back the same."""
+    from jostle.formats.taskedit import written
+
+    return "\n".join("".join(line + "\n" for line in written(block, mode)) for block in blocks)
+
+
+def edited(old: str, blocks: Sequence[Block], mode: str) -> str:
+    """The old text with these blocks in this order. Invalid if a block cannot be written."""
+    from jostle.formats.taskedit import Edit
+
+    return Edit(old, mode).text(blocks)
