@@ -2,7 +2,8 @@
 
 Everything a shim waits for comes as a signal (a child's end, a stop, a kill) or as a deadline, and is seen to in one
 place, `_step`. A stop is TERM to the whole tree, KILL after the grace. What is left when the last command has ended is
-ended too, or waited for.
+ended too, or waited for. A run that takes part in the uni_id protocol (`registered`) also has a word of its own about how each
+command ended, and goes on while a process that it registered lives.
 """
 
 from __future__ import annotations
@@ -16,11 +17,14 @@ from collections.abc import Callable
 from typing import Any
 
 from jostle import proc
-from jostle.backends import joblog, process
+from jostle.backends import conda, joblog, process
+from jostle.backends.registered import Register
+from jostle.core import failure
 
-WAITED_FOR = (signal.SIGCHLD, signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR1)
+WAITED_FOR = (signal.SIGCHLD, signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR1, signal.SIGIO)
 LOG_LOOK = 2.0
 LINGER = 0.1  # `exec > >(tee log)`: what ends by itself when the main process has ended is not left behind
+REGISTERED_LOOK = 0.25  # nothing tells us when a process ends that is not our descendant
 GIVE_UP = 10.0  # what survives SIGKILL for so long is stuck in the kernel
 FORK_TRIES_FOR = 30.0
 
@@ -48,6 +52,7 @@ class Run:
         self._kill_at: float | None = None  # not None: SIGKILL is due then
         self._killing_since: float | None = None
         self._leftovers: list[int] = []
+        self._register = Register(spec, self._note) if spec.get("uni_id_file") else None
 
     # ------------------------------------------------------------------ start
 
@@ -60,6 +65,8 @@ class Run:
             return
         for command in self.spec["commands"]:
             self._main, self._status = 0, None
+            if self._register is not None:
+                self._register.begin()
             self._spawn(command)
             if self._started_at is None:
                 self._clocks()
@@ -68,11 +75,21 @@ class Run:
             self._limit()
             while self._main and self._status is None and not self._in_vain():
                 self._step()
-            if self.error and self.log is not None:
-                joblog.note(self.log, f"cannot be started: {self.error}")
-            if self._stopping or self.error or self._status != 0:
+            if self.error:
+                self._note(f"cannot be started: {self.error}")
+            if self._stopping or self.error or not self._went_well():
                 break
         self._ended, self._ended_at = time.monotonic(), time.time()
+
+    def _went_well(self) -> bool:
+        if self._register is None:
+            return self._status == 0
+        self._register.last_look()
+        return failure.succeeded(self._status, self._register.said)
+
+    def _note(self, text: str) -> None:
+        if self.log is not None:
+            joblog.note(self.log, text)
 
     def _clocks(self) -> None:
         self._began, self._started_at = time.monotonic(), time.time()
@@ -87,7 +104,7 @@ class Run:
         self._deadline = min(due, default=None)
 
     def _spawn(self, command: str | list[str]) -> None:
-        argv = command if isinstance(command, list) else [process.shell(), "-c", command]
+        argv = command if isinstance(command, list) else [process.shell(), "-c", conda.hooked(command, self.spec["env"])]
         until, pause = time.monotonic() + FORK_TRIES_FOR, 0.05
         while not self._stopping:
             try:
@@ -114,7 +131,8 @@ class Run:
     def _step(self, at_most: float = 3600.0) -> None:
         """Waits for the next thing that happens, and sees to it."""
         now = time.monotonic()
-        due = [d for d in (self._deadline, self._kill_at, self._log_look) if d is not None]
+        registered = None if self._register is None else self._register.due
+        due = [d for d in (self._deadline, self._kill_at, self._log_look, registered) if d is not None]
         wait = max(0.0, min(at_most, *(d - now for d in due))) if due else at_most
         heard = signal.sigtimedwait(WAITED_FOR, wait)
         number = heard.si_signo if heard is not None else None
@@ -123,7 +141,12 @@ class Run:
         elif number == signal.SIGUSR1:
             self.stop(kill=True)
         self._reap()
+        if self._register is not None:
+            self._register.step(time.monotonic())
         self._deadlines(time.monotonic())
+
+    def _alive(self) -> bool:
+        return not self.empty or (self._register is not None and self._register.waits())
 
     def _reap(self) -> None:
         while True:
@@ -139,12 +162,12 @@ class Run:
                 self._status = status
 
     def _deadlines(self, now: float) -> None:
-        if self._deadline is not None and now >= self._deadline and not self.empty:
+        if self._deadline is not None and now >= self._deadline and self._alive():
             self._deadline = None
             if not self._stopping:
                 self._timed_out = True
                 self.stop(kill=False)
-        if self._kill_at is not None and now >= self._kill_at and not self.empty:
+        if self._kill_at is not None and now >= self._kill_at and self._alive():
             self._killing_since = self._killing_since or now
             self._kill_at = now + 0.02  # again and again: a tree can grow while it is felled
             self._signal_tree(signal.SIGKILL)
@@ -173,6 +196,8 @@ class Run:
     def _signal_tree(self, number: int) -> None:
         for pid in proc.tree(os.getpid()):
             process.signal_proven(pid, number, process.is_descendant)
+        if self._register is not None:
+            self._register.signal(number)
 
     def _in_vain(self) -> bool:
         return self._killing_since is not None and time.monotonic() - self._killing_since > GIVE_UP
@@ -180,17 +205,29 @@ class Run:
     def sweep(self) -> None:
         """Sees to what the commands left behind, until nobody is left or what is left cannot be killed."""
         self._reap()
+        if self._register is not None:
+            self._handed_over(self._register)
         until = time.monotonic() + LINGER
         while not self.empty and not self._stopping and (rest := until - time.monotonic()) > 0:
             self._step(rest)
         if not self.empty and not self._stopping and self.spec.get("leftovers", "kill") != "wait":
             self._leftovers = process.living()
             self._term(5.0)
-        while not self.empty:
+        while self._alive():
             if self._in_vain():
                 self._leftovers = process.living()
                 return
-            self._step()
+            self._step(3600.0 if self._register is None else REGISTERED_LOOK)
+
+    def _handed_over(self, register: Register) -> None:
+        """The commands have ended, but not what they registered: the run goes on (SPEC A22), and so does its time."""
+        if self._stopping or not register.waits():
+            return
+        for pid in register.strangers():
+            self._note(f"the commands have ended; waiting for process {pid}, which was registered")
+        while not self._stopping and register.waits():
+            self._step(REGISTERED_LOOK)
+        self._ended, self._ended_at = time.monotonic(), time.time()
 
     # ------------------------------------------------------------------ end
 
@@ -202,15 +239,28 @@ class Run:
             if code < 0:
                 number, code = -code, 128 - code
         now = time.time()
+        said, said_type = ("", "") if self._register is None else (self._register.said, self._register.said_type)
         return {
             "code": code,
             "signal": number,
             "timed_out": self._timed_out,
             "error": self.error,
-            "tail": joblog.tail(self.log) if code != 0 and self.log is not None else "",
+            "tail": joblog.tail(self.log) if (code != 0 or said) and self.log is not None else "",
             "started_at": self._started_at,
             "ended_at": self._ended_at or now,
             "ran_for": (self._ended or time.monotonic()) - self._began,
             "rss_mib": self._rss // 1024,
             "leftovers": self._leftovers,
+            "said": said,
+            "said_type": said_type,
         }
+
+    def last_word(self) -> None:
+        """Hears what the run's processes said before the last of them ended."""
+        if self._register is not None:
+            self._register.last_look()
+
+    def conclude(self, record: dict[str, Any]) -> None:
+        """Leaves the verdict where the run's scripts look for it."""
+        if self._register is not None:
+            self._register.conclude(record)

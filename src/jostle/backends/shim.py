@@ -125,9 +125,11 @@ def carry(spec: dict[str, Any], leases: Sequence[int], sock: socket.socket) -> b
         run.error = run.error or f"its shim failed: {e!r}"
         run.stop(kill=True)
     run.sweep()
+    run.last_word()
     record = run.record()
     if run.empty:
         release(leases, spec["claims"])
+    run.conclude(record)
     _tell(sock, {"ended": record})
     wanted = write_exit(spec["dir"], record, lock, sock) == AGAIN
     if not wanted or not run.empty or not _subreaper:

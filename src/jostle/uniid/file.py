@@ -1,0 +1,290 @@
+"""Reading and writing the uni_id file, among people's scripts that write it in place and without locks.
+
+Rules. We write under a flock on FILE.lock, whole, by rename. A file that cannot be read is not damaged yet: somebody may be in
+the middle of writing it. It is damaged when it has not changed for half a second; then it is kept as FILE.damaged-TIME and
+replaced by {}. Who has the file open for writing while we replace it writes into a file without a name: we keep that one open
+until he has closed it and take over what he wrote. A word (normal_exit, abnormal_exit) is never taken back by such a late write,
+and nothing is removed by it. Readers never write.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import json
+import os
+import signal
+import stat
+import time
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from jostle.uniid.entries import NORMAL, RUNNING, WORDS, Data, Entry, entry_of, lives, parsed, runs, with_fields
+
+DAMAGED_AFTER = 0.5
+PATIENCE = 2.0  # for a lock that is held, and for a file that never stops changing
+SETTLED_AFTER = 0.4  # so long a writer that was overtaken by us is waited for
+LOOK_AGAIN = 0.05  # where nobody can tell whether there is such a writer
+MAX_SIZE = 16 << 20
+_F_SETSIG = 10
+
+
+class Look(NamedTuple):
+    """The file at one moment."""
+
+    fd: int  # -1: there is no file
+    text: bytes
+    data: Data | None  # None: it cannot be read
+    stamp: tuple[int, ...]  # changes when the file does
+    written_at: float
+
+
+def look(path: str) -> Look:
+    """Opens and reads; the descriptor is the caller's to close. Raises OSError for what is no file."""
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY)
+    except FileNotFoundError:
+        return Look(-1, b"", {}, (), time.time())
+    try:
+        s = os.fstat(fd)
+        if not stat.S_ISREG(s.st_mode):
+            raise OSError(errno.EINVAL, "not a regular file", path)
+        text = content(fd)
+        return Look(fd, text, parsed(text), (s.st_ino, s.st_size, s.st_mtime_ns), s.st_mtime)
+    except BaseException:
+        os.close(fd)
+        raise
+
+
+def content(fd: int) -> bytes:
+    text = b""
+    while more := os.pread(fd, 1 << 16, len(text)):
+        text += more
+        if len(text) > MAX_SIZE:
+            raise OSError(errno.EFBIG, os.strerror(errno.EFBIG))
+    return text
+
+
+def waited_look(path: str) -> Look:
+    """As look(), but one that can be read, if somebody is just writing it; otherwise it is damaged."""
+    now = time.monotonic()
+    since, until, stamp = now, now + PATIENCE, None
+    while True:
+        seen = look(path)
+        now = time.monotonic()
+        if seen.data is not None:
+            return seen
+        if seen.stamp != stamp:
+            since, stamp = now, seen.stamp
+        if now - since >= DAMAGED_AFTER or time.time() - seen.written_at > 60.0 or now > until:
+            return seen
+        os.close(seen.fd)
+        time.sleep(0.005)
+
+
+class _Overtaken(NamedTuple):
+    """A file that we replaced, which somebody may have been about to write."""
+
+    fd: int
+    text: bytes
+    until: float
+
+
+class UniIdFile:
+    """The file at one path. `warn` hears of damage; what cannot be read or written is an OSError."""
+
+    def __init__(self, path: str, warn: Callable[[str], None] | None = None) -> None:
+        self.path = os.path.abspath(path)
+        self._warn = warn or (lambda text: None)
+        self._overtaken: list[_Overtaken] = []
+        self.written_at: float | None = None  # when what was last read had been written
+
+    # ------------------------------------------------------------------ reading
+
+    def raw(self) -> Data:
+        """The file's content as it stands; {} if there is none, or nothing that can be read."""
+        seen = waited_look(self.path)
+        if seen.fd >= 0:
+            os.close(seen.fd)
+        self.written_at = seen.written_at
+        if seen.data is None:
+            self._warn(f"{self.path} is {'damaged' if seen.text.strip() else 'empty'}: it counts as {{}}")
+        return seen.data or {}
+
+    def read(self) -> dict[str, Entry]:
+        """The entries that make sense."""
+        found = ((uni_id, entry_of(value)) for uni_id, value in self.raw().items())
+        return {uni_id: entry for uni_id, entry in found if entry is not None}
+
+    def get(self, uni_id: str) -> Entry | None:
+        return self.read().get(uni_id)
+
+    # ------------------------------------------------------------------ writing
+
+    def put(self, uni_id: str, **fields: Any) -> None:
+        """Sets these fields of the entry: pid, state, retry_count, error_type."""
+
+        def edit(data: Data) -> bool:
+            new = with_fields(data.get(uni_id), fields)
+            changed = new != data.get(uni_id)
+            data[uni_id] = new
+            return changed
+
+        self.change(edit)
+
+    def remove(self, uni_id: str) -> None:
+        self.change(lambda data: data.pop(uni_id, None) is not None)
+
+    def clean(self, everything: bool = False) -> list[str]:
+        """Removes the records of processes that are gone: those at `running`; with everything, also those that have ended."""
+        gone: list[str] = []
+
+        def edit(data: Data) -> bool:
+            for uni_id, value in list(data.items()):
+                entry = entry_of(value)
+                dead = not runs(uni_id, entry, self.written_at)
+                if dead and (everything or (entry is not None and entry.state in (RUNNING, NORMAL))):
+                    gone.append(uni_id)
+                    del data[uni_id]
+            return bool(gone)
+
+        self.change(edit)
+        return gone
+
+    def change(self, edit: Callable[[Data], bool], *, settle: bool = True) -> None:
+        """Reads, lets `edit` change it, and writes if that says so; all of it under the lock."""
+        path = os.path.realpath(self.path)  # a link is written through
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        lock = _lock(f"{path}.lock")
+        try:
+            seen = waited_look(path)
+            try:
+                self.written_at = seen.written_at
+                if seen.data is None:
+                    self._put_aside(path, seen)
+                data = seen.data or {}
+                if edit(data) or seen.data is None:
+                    _replace(path, data, seen.fd, locked=lock is not None)
+                    self._overtake(seen)
+            finally:
+                if seen.fd >= 0:
+                    os.close(seen.fd)
+        finally:
+            if lock is not None:
+                os.close(lock)
+        while settle and (pause := self.settle()) is not None:
+            time.sleep(pause)
+
+    def _put_aside(self, path: str, seen: Look) -> None:
+        """Keeps what is damaged beside the file; nothing need be kept of an empty one."""
+        if not seen.text.strip():
+            self._warn(f"{path} was empty: it was replaced by {{}}")
+            return
+        base = f"{path}.damaged-{time.strftime('%Y%m%d-%H%M%S')}"
+        name, n = base, 1
+        while os.path.lexists(name):
+            n += 1
+            name = f"{base}-{n}"
+        try:
+            os.link(path, name)  # so that there is no moment without a file
+        except OSError:
+            os.rename(path, name)
+        self._warn(f"{path} was damaged: it was replaced by {{}}, and kept as {name}")
+
+    # ------------------------------------------------------------------ those who write without a lock
+
+    def _overtake(self, seen: Look) -> None:
+        if seen.fd >= 0:
+            self._overtaken.append(_Overtaken(os.dup(seen.fd), seen.text, time.monotonic() + SETTLED_AFTER))
+
+    def settle(self) -> float | None:
+        """Takes over what was written into files that we had just replaced; says when to look again, if at all."""
+        pause: float | None = None
+        waiting, self._overtaken = self._overtaken, []
+        for old in waiting:
+            written, now = _is_being_written(old.fd), time.monotonic()
+            early = now < (old.until if written else old.until - SETTLED_AFTER + LOOK_AGAIN)
+            if written is not False and early:
+                self._overtaken.append(old)
+                pause = min(pause or 1.0, 0.005 if written else LOOK_AGAIN)
+                continue
+            try:
+                text = content(old.fd)
+                theirs = parsed(text) if text != old.text else None
+                if theirs is not None:
+                    self._take_over(parsed(old.text) or {}, theirs)
+            finally:
+                os.close(old.fd)
+        return pause
+
+    def _take_over(self, base: Data, theirs: Data) -> None:
+        def edit(data: Data) -> bool:
+            news = {k: v for k, v in theirs.items() if v != base.get(k) and v != data.get(k)}
+            news = {k: v for k, v in news.items() if _is_news(k, v, data.get(k))}
+            data.update(news)
+            return bool(news)
+
+        self.change(edit, settle=False)
+
+    def close(self) -> None:
+        for old in self._overtaken:
+            os.close(old.fd)
+        self._overtaken = []
+
+
+def _is_news(uni_id: str, theirs: Any, ours: Any) -> bool:
+    """Whether a late write may be taken over: he may have read the file long ago."""
+    late, current = entry_of(theirs), entry_of(ours)
+    if late is None or late.state in WORDS:
+        return True
+    if current is not None and current.state in WORDS:
+        return False
+    return current is not None or lives(uni_id, late)
+
+
+def _is_being_written(fd: int) -> bool | None:
+    """Whether somebody has the file open for writing: then no lease on reading can be had. None: nobody can tell."""
+    try:
+        fcntl.fcntl(fd, _F_SETSIG, signal.SIGURG)  # ignored, where a broken lease's own SIGIO would kill
+        fcntl.fcntl(fd, fcntl.F_SETLEASE, fcntl.F_RDLCK)
+        fcntl.fcntl(fd, fcntl.F_SETLEASE, fcntl.F_UNLCK)
+    except OSError as e:
+        return True if e.errno == errno.EAGAIN else None
+    return False
+
+
+def _lock(path: str) -> int | None:
+    """The lock, by whose close it is let go; None where there is no such thing, or its holder keeps it too long."""
+    try:
+        fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK, 0o666)
+    except OSError:
+        return None
+    until, pause = time.monotonic() + PATIENCE, 0.0005
+    while True:
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return fd
+        except OSError as e:
+            if e.errno not in (errno.EAGAIN, errno.EINTR) or time.monotonic() > until:
+                os.close(fd)
+                return None
+        time.sleep(pause)
+        pause = min(0.01, pause * 2)
+
+
+def _replace(path: str, data: Data, old: int, *, locked: bool) -> None:
+    """The file as a whole or not at all. Under the lock one name is enough, so that a killed writer leaves one file at most."""
+    own = f"{path}.new" if locked else f"{path}.new-{os.getpid()}"
+    fd = os.open(own, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW, 0o666)
+    try:
+        if old >= 0:
+            os.fchmod(fd, stat.S_IMODE(os.fstat(old).st_mode))
+        text = memoryview((json.dumps(data, indent=2) + "\n").encode())
+        while text:
+            text = text[os.write(fd, text) :]
+        os.rename(own, path)
+    except BaseException:
+        os.unlink(own)
+        raise
+    finally:
+        os.close(fd)
