@@ -19,6 +19,7 @@ from jostle.formats import gpumanage, spec
 from jostle.formats.taskfile import Block
 
 NAMED = 48  # characters of a command in a job's name
+_BASE = re.compile(r"(?<!\$)\{work_dir\}/")
 
 
 def batch(workspace: Workspace, blocks: Sequence[Block], visible: str | None) -> dict[str, Any]:
@@ -58,7 +59,7 @@ def _job(workspace: Workspace, block: Block, task: int, work_dir: str, logs: str
 
 def name_of(block: Block, task: int) -> str:
     """`queue 1 task 2: bash scripts/train.sh car`: the last command is the one that trains."""
-    words = " ".join(block.commands[-1].replace("{work_dir}/", "").split())
+    words = " ".join(_BASE.sub("", block.commands[-1]).split())
     shown = "".join(c if c.isprintable() else " " for c in words[: NAMED + 1])
     return f"queue {block.queue} task {task}: " + (shown if len(shown) <= NAMED else shown[: NAMED - 1] + "…")
 

@@ -15,7 +15,7 @@ from jostle import units
 from jostle.errors import Invalid
 from jostle.formats import plaintext, spec, yamlfile
 from jostle.formats.flaws import BadFiles, Findings
-from jostle.formats.nodes import Flaw, Map, Node, Scalar, Seq
+from jostle.formats.nodes import Flaw, Map, Node, Seq
 from jostle.formats.wording import closest, null, shown
 
 
@@ -74,7 +74,10 @@ def _cards(text: str) -> int:
 
 
 def _indices(text: str) -> list[int]:
-    found = units.numbers(text)
+    try:
+        found = units.numbers(text)
+    except ValueError:
+        found = []
     if not found or max(found) > units.MAX_GPUS:
         raise ValueError("indices of GPUs such as [0, 1, 2] or 0-3")
     return found
@@ -194,8 +197,6 @@ class _File(Findings):
     def _devices(self, name: str, node: Node) -> tuple[int, ...] | None:
         found: list[int] = []
         for item in node.items if isinstance(node, Seq) else [node]:
-            if isinstance(item, Scalar) and isinstance(node, Seq) and not item.text.strip():
-                self.wrong(item.line, f"{name}: nothing in the list; expected indices of GPUs such as [0, 1, 2]")
             found += self.checked(name, item, _indices) or ()
         return tuple(dict.fromkeys(found))
 
