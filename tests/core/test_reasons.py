@@ -70,6 +70,7 @@ EXAMPLES: dict[str, dict[str, Any]] = {
     "begin": {"at": "2025-06-01 08:00"},
     "backoff": {"failures": 3, "error_type": "exit_code_1", "left_s": 600.0},
     "cancelled": {},
+    "dropped": {},
     "cancelling": {},
     "no_engine": {},
     "retry": {"failures": 1, "error_type": "exit_code_1", "left_s": 0.0},

@@ -13,6 +13,7 @@ TEXTS: dict[str, tuple[str, str]] = {
         "目前读不到 GPU 的状态，读不到的卡一律不视为空闲{details}。",
     ),
     "cancelled": ("It was cancelled.", "它已被取消。"),
+    "dropped": ("It was dropped: its file was edited and names it no more.", "已移除：任务文件修改后不再包含它。"),
     "on_hold": ("Nothing starts at the moment: {hold}.", "目前暂停启动任务：{hold}。"),
     "limit": (
         "You hold {held:card|cards} and may hold {limit} now, so there is room for {more} more and {needed:is|are} needed: "

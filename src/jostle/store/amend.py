@@ -53,7 +53,7 @@ def _drop(store: Store, batch: int, ids: Iterable[int], *, at: float, now: float
         elif row[1] != "queued":
             refused.append((id, f"job {id} is {row[1]}: only a queued job can be dropped"))
         else:
-            jobs.end_queued(store, id, "cancelled", {"code": "cancelled", "params": {}}, at=at, now=now)
+            jobs.end_queued(store, id, "cancelled", {"code": "dropped", "params": {}}, at=at, now=now)
     return refused
 
 
