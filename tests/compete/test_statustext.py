@@ -10,7 +10,7 @@ from tests.compete.rows import row
 
 
 def gpu(index: int, **more: Any) -> dict[str, Any]:
-    return {"index": index, "state": "ok", "error": "", "available_mib": 15565, "holders": [], **more}
+    return {"index": index, "state": "ok", "error": "", "free_mib": 15565, "holders": [], **more}
 
 
 def told(rows: list[dict[str, Any]], gpus: list[dict[str, Any]] | None, **more: Any) -> list[str]:
@@ -25,7 +25,7 @@ def test_a30_the_lines_are_those_of_the_source() -> None:
         row(7, queue=2), row(8, queue=2),
     ]  # fmt: skip
     python = [{"pid": 1, "user": "me", "name": "/usr/bin/python3.11"}, {"pid": 2, "user": "bob", "name": "python"}]
-    processes = {"abc123": {"pid": 12345, "state": "running", "retry_count": 0}}
+    processes = {"abc123": (12345, 0)}
     assert told(rows, [gpu(0), gpu(1, holders=python), gpu(2, state="lost", error="GPU is lost")], processes=processes) == [
         "Tasks: Total=8, Pending=5, Running=1, Completed=2, Failed=0",
         "Queue 1: 🔴 BUSY, Pending=3, Running=1, Completed=2, Failed=0",

@@ -6,6 +6,7 @@ from __future__ import annotations
 GROUPS: dict[str, dict[str, tuple[str, str]]] = {
     "Jobs": {
         "run": ("run", "run the jobs of a file and stay until they have ended"),
+        "compete": ("compete", "run the queues of a workspace (command/, config/, logs/) and stay until they have ended"),
         "add": ("add", "queue one command and print its id"),
         "cancel": ("change", "end jobs, or take them out of the queue"),
         "hold": ("change", "keep queued jobs from starting"),

@@ -69,7 +69,7 @@ def _matched(
     specs: Sequence[Mapping[str, Any]], rows: Sequence[Row], before: Sequence[int | None] | None = None
 ) -> list[int | None]:
     """Per block its job; first where the memory is the same, then where it may have been raised."""
-    tasks = list(before) if before is not None else [None] * len(specs)
+    tasks: list[int | None] = list(before) if before is not None else [None] * len(specs)
     free: dict[tuple[Any, ...], list[Row]] = {}
     for row in rows:
         free.setdefault((queue_of(row), tuple(row["commands"]), row["gpu_request"][0]), []).append(row)
@@ -79,10 +79,9 @@ def _matched(
                 continue
             alike = free.get((str(spec["queue"]), tuple(spec["commands"]), spec["gpus"][0]), [])
             fits = _same_memory if exact else _may_be_raised
-            row = next((row for row in alike if fits(spec, row)), None)
-            if row is not None:
-                alike.remove(row)
-                tasks[k] = row["id"]
+            at = next((n for n, row in enumerate(alike) if fits(spec, row)), None)
+            if at is not None:
+                tasks[k] = alike.pop(at)["id"]
     return tasks
 
 

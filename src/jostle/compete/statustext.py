@@ -18,7 +18,7 @@ def status(
     *,
     user: str,
     used: Sequence[int],  # the range of this scheduler
-    processes: Mapping[str, Mapping[str, Any]],  # what runs according to the uni_id file
+    processes: Mapping[str, tuple[int, int]],  # what runs according to the uni_id file: pid and retry count
     uni_id_file: str,
 ) -> list[str]:
     return [
@@ -74,16 +74,16 @@ def _gpus(
             lines.append(f"GPU {index}: {gpu['error'] or gpu['state']}")
         else:
             own = sum(h["user"] == user and "python" in h["name"].lower() for h in gpu["holders"])
-            free, running = gpu["available_mib"] / 1024, len(tasks.get(index, ()))
+            free, running = gpu["free_mib"] / 1024, len(tasks.get(index, ()))
             lines.append(f"GPU {index}: Available={free:.1f}GB, User Python Processes={own}, Running Tasks={running}")
         lines += [f"  Running Task (Queue {queue}): {cut(command)}" for queue, command in tasks.get(index, ())]
     return lines or ["GPUs: none in range"]
 
 
-def _processes(processes: Mapping[str, Mapping[str, Any]], file: str) -> list[str]:
+def _processes(processes: Mapping[str, tuple[int, int]], file: str) -> list[str]:
     lines = [f"Processes running according to {file}: {len(processes)}"]
-    for uni_id, entry in list(processes.items())[:SHOWN]:
-        lines.append(f"  {uni_id}: pid={entry.get('pid', 0)}, retry_count={entry.get('retry_count', 0)}")
+    for uni_id, (pid, retry_count) in list(processes.items())[:SHOWN]:
+        lines.append(f"  {uni_id}: pid={pid}, retry_count={retry_count}")
     if len(processes) > SHOWN:
         lines.append(f"  … and {len(processes) - SHOWN} more")
     return lines

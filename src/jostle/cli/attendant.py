@@ -1,0 +1,220 @@
+"""What a scheduler does beside following its batch: state file (SPEC A32), status text (A30), and files that are edited (A14).
+
+It is a screen among others: told of every event, and called when nothing happens. Rules: the state file is written when something
+has changed, but never more than a twentieth of the time, and each check_time while anything runs; a status is recorded after
+changes, at most each check_time, and once a minute while anything runs. Nothing here ends the scheduler: what fails is told and
+tried again.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from typing import TYPE_CHECKING, Any
+
+from jostle.cli.attached import Screen
+from jostle.compete import statefile, statustext
+from jostle.compete.reload import changes
+from jostle.compete.watched import Watched
+from jostle.core.states import OPEN
+from jostle.errors import JostleError
+from jostle.formats import gpumanage
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from jostle.cli.desk import Desk
+    from jostle.cli.journal import Journal
+    from jostle.compete.board import Board
+    from jostle.compete.statefile import Scheduler, StateFile
+    from jostle.compete.workspace import Workspace
+
+LOOK = 1.0  # s between looks at the files
+COALESCE = 0.2  # s that changes are gathered
+SHARE = 20  # a write that took t comes again after t × this at the earliest
+MINUTE = 60.0
+
+
+class Attendant(Screen):
+    def __init__(
+        self, desk: Desk, workspace: Workspace, scheduler: Scheduler, file: StateFile, board: Board, journal: Journal,
+        policy: Callable[[gpumanage.Settings], dict[str, Any]],
+    ) -> None:  # fmt: skip
+        super().__init__(desk)
+        self.workspace, self.settings = workspace, workspace.settings
+        self.scheduler, self.file, self.board, self.journal = scheduler, file, board, journal
+        self.policy_of = policy
+        self.policy = policy(self.settings)
+        self.unsent: dict[str, Any] | None = None  # rules that no engine has taken yet
+        self.config = Watched(workspace.config_file or os.path.join(workspace.root, "config", "gpu_manage.yaml"))
+        self.commands = Watched(workspace.command_file)
+        self.now = "starting"
+        self.gpus: Sequence[dict[str, Any]] | None = None
+        self.dirty = {row["id"] for row in board.running()}  # to learn their uni_ids
+        self.unwritten, self.untold = True, True
+        self.look_at = self.write_at = self.status_at = 0.0
+        self.written_at = self.told_at = 0.0
+
+    # --- as a screen
+
+    def event(self, event: dict[str, Any], line: str | None) -> None:
+        ids = (event["job"], event["data"].get("as_job"))
+        self.dirty.update(id for id in ids if id is not None)
+        if not self.unwritten:
+            self.write_at = max(self.write_at, time.monotonic() + COALESCE)
+        self.unwritten = self.untold = True
+        self.idle()
+
+    def note(self, text: str) -> None: ...
+
+    def patience(self) -> float:
+        now = time.monotonic()
+        return max(0.0, min(self._write_due(), self._status_due(), self.look_at) - now)
+
+    def idle(self) -> None:
+        if time.monotonic() >= self.look_at:
+            self.look_at = time.monotonic() + LOOK
+            self._look()
+        if time.monotonic() >= self._status_due():
+            self.status()
+        if time.monotonic() >= self._write_due():
+            self.write()
+
+    # --- the state file
+
+    def write(self, finished_at: float | None = None) -> None:
+        began = time.monotonic()
+        self._refresh()
+        content = statefile.state(
+            self.scheduler, self.board.queues(), now=self.now, gpus_used=self.used, gpus_available=self.detected,
+            last_log_lines=list(self.journal.log.last), last_error=self.journal.last_error, finished_at=finished_at,
+        )  # fmt: skip
+        self.file.write(content)
+        self.unwritten = bool(self.dirty)
+        self.written_at = time.monotonic()
+        self.write_at = self.written_at + SHARE * (self.written_at - began)
+
+    def becomes(self, state: str) -> None:
+        """starting, running, stopping, completed, failed."""
+        if self.now != state:
+            self.now = state
+            self.write(finished_at=time.time() if state in ("completed", "failed") else None)
+
+    def _write_due(self) -> float:
+        if self.unwritten:
+            return self.write_at
+        return self.written_at + (self.settings.check_time if self.board.running() else MINUTE)
+
+    def _refresh(self) -> None:
+        """The tasks that something happened to, as the store has them now."""
+        if not self.dirty:
+            return
+        try:
+            rows = self.desk.reader.jobs(ids=self.dirty)
+            for row in rows:
+                if row["state"] in OPEN:
+                    row["uni_id"] = self.desk.reader.runs(row["id"])[-1]["uni_id"]
+        except (JostleError, IndexError):
+            return  # they stay dirty
+        self.board.take(row for row in rows if row["batch"] == self.scheduler.batch)
+        self.dirty.clear()
+
+    @property
+    def detected(self) -> list[int]:
+        return sorted({gpu["index"] for gpu in self.gpus or ()})
+
+    @property
+    def used(self) -> list[int]:
+        return statefile.usable(self.policy, self.detected)
+
+    # --- the status
+
+    def status(self) -> None:
+        """Recorded as it is now."""
+        self._refresh()
+        self.gpus = asked(self.desk)
+        lines = statustext.status(
+            self.board.queues(), self.gpus, user=user(), used=self.used, processes=running(self.workspace.uni_id_file),
+            uni_id_file=os.path.relpath(self.workspace.uni_id_file, self.workspace.root),
+        )  # fmt: skip
+        self.journal.record("\n".join(lines))
+        self.untold = False
+        self.told_at = time.monotonic()
+
+    def _status_due(self) -> float:
+        if self.untold:
+            return self.told_at + self.settings.check_time if self.told_at else 0.0
+        return self.told_at + MINUTE if self.board.running() else float("inf")
+
+    # --- files that people edit
+
+    def _look(self) -> None:
+        if self.config.changed():
+            self._reload()
+        if self.commands.changed():
+            told = os.path.relpath(self.commands.path, self.workspace.root)
+            self.journal.record(f"{told} has changed: it is read at the next `jostle compete`")
+        if self.unsent is not None:
+            self._send()
+
+    def _reload(self) -> None:
+        file = os.path.relpath(self.config.path, self.workspace.root)
+        try:
+            settings, warnings = gpumanage.load(self.config.path)
+            policy = self.policy_of(settings)
+        except JostleError as e:
+            self.journal.record(f"{e}\n{file} has changed but cannot be used: the settings stay as they were", "ERROR")
+            return
+        now, later = changes(self.settings, settings)
+        for warning in warnings if now or later else ():
+            self.journal.record(warning, "WARNING")
+        if now:
+            self.journal.record(f"{file} has changed: {', '.join(now)}")
+        if later:
+            self.journal.record(f"{file} has changed: {', '.join(later)}; takes effect at the next start")
+        self.settings = settings
+        if policy != self.policy:
+            self.policy = self.unsent = policy
+            self.unwritten = True
+
+    def _send(self) -> None:
+        try:
+            client = self.desk.client()
+            client.call("amend", batch=self.scheduler.batch, policy=self.unsent)
+            client.close()
+        except JostleError as e:
+            self.journal.record(f"the new settings could not be given to the engine yet: {e}", "WARNING")
+            return
+        self.unsent = None
+
+
+def asked(desk: Desk) -> list[dict[str, Any]] | None:
+    """The GPUs as the engine sees them; None if none answers."""
+    try:
+        client = desk.client(start=False)
+        found: list[dict[str, Any]] = client.call("gpus")["gpus"]
+        client.close()
+    except (JostleError, OSError):
+        return None
+    return found
+
+
+def user() -> str:
+    import pwd
+
+    try:
+        return pwd.getpwuid(os.getuid()).pw_name
+    except KeyError:
+        return str(os.getuid())
+
+
+def running(path: str) -> dict[str, tuple[int, int]]:
+    """What runs according to the uni_id file: uni_id -> (pid, retry count)."""
+    from jostle.uniid import UniIdFile, get_running_processes
+
+    try:
+        pids = get_running_processes(path)
+        entries = UniIdFile(path).read() if pids else {}
+    except OSError:
+        return {}  # not readable now
+    return {uni_id: (pid, entries[uni_id].retry_count) for uni_id, pid in pids.items() if uni_id in entries}

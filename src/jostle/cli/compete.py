@@ -1,0 +1,124 @@
+"""`jostle compete [DIR]`: runs the tasks of a workspace, as the source system's `main_gpu.py` and `main_gpus.py` did (SPEC A33).
+
+An attached client like `run`: Ctrl-C or SIGTERM stops its tasks and cleans up; kill -9 or a hang-up leaves them running, and the
+same command attaches to them again. cli.starting finds or makes the batch, cli.competing follows it.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+from typing import TYPE_CHECKING, Any
+
+from jostle.errors import Forbidden
+
+if TYPE_CHECKING:
+    from argparse import Namespace
+    from collections.abc import Mapping, Sequence
+
+    from jostle.cli.desk import Desk
+    from jostle.cli.feed import Feed
+    from jostle.cli.parse import Parser
+    from jostle.client import Client
+
+
+def compete_options(p: Parser) -> None:
+    from jostle.cli.parse import checked
+    from jostle.formats import spec
+
+    p.example("""
+        cd scripts/compete_gpu_retry && jostle compete       command/command_gpu.txt with config/gpu_manage.yaml
+        jostle compete --mode multi                          command/command_gpus.txt
+        jostle compete --config-index 1                      command/command_gpu_1.txt (the first config has index 0)
+        jostle compete --command-file command_bk.txt         any other file
+        nohup jostle compete > /dev/null 2>&1 &              in the background; then: tail -f logs/compete_gpu.log
+        jostle compete --status                              queues, GPUs and running tasks (also: kill -USR1 PID)
+        jostle compete --gpus sim:8x24                       try it on 8 simulated GPUs of 24 GB""")
+    p.epilog = f"{p.epilog}\n\n{NOTES}"
+    p.add_argument("directory", nargs="?", default=".", metavar="DIR", help="the workspace (default: this directory)")
+    p.add_argument("--mode", choices=("single", "multi"), help="one GPU per task, or several (default: as the file's name tells)")
+    p.add_argument("--command-file", metavar="F", help="the tasks (default: command/command_gpu.txt or command.txt)")
+    p.add_argument("--config-file", metavar="F", help="the settings (default: config/gpu_manage.yaml or config.yaml)")
+    p.add_argument("--config-index", metavar="N", type=checked(spec.whole), help="command_gpu_N.txt; 0 is command_gpu.txt")
+    p.add_argument("--lenient", action="store_true", help="skip bad blocks with a warning instead of refusing the file")
+    p.add_argument("--fresh", action="store_true", help="cancel an unfinished batch of these tasks and start over")
+    p.add_argument("--status", action="store_true", help="print how the running schedulers of the workspace stand, and leave")
+    p.add_argument("--gpus", metavar="SPEC", help="the set of devices: nvml, sim:8x24 or sim:FILE")
+    p.set_defaults(json=False)
+
+
+NOTES = """\
+A task is a block of lines; blank lines separate tasks:     in multi mode:
+  1                                     queue                 1
+  bash {work_dir}/train.sh car          commands …            bash {work_dir}/train.sh car
+  20                                    GB of GPU memory      2     GPUs
+                                                              20    GB per GPU
+Tasks of a queue run one after another, queues beside each other. A failed task is tried again; its queue waits.
+Ctrl-C or `kill PID` stops the tasks. After kill -9 or a lost terminal they run on: the same command attaches again.
+Files: logs/compete_gpu.log, logs/tasks/ (output of each task), logs/state/PID.json, logs/uni_id.json.
+The exit status is 0 if all tasks succeeded. An edited config/gpu_manage.yaml takes effect at once."""
+
+
+def compete(args: Namespace, desk: Desk) -> int:
+    from jostle.cli.competing import follow
+    from jostle.cli.journal import Journal
+    from jostle.cli.starting import Start, locked
+    from jostle.compete import jobs, workspace
+    from jostle.compete.schedlog import SchedulerLog
+    from jostle.formats import gpumanage, taskfile
+
+    space = workspace.find(
+        args.directory, mode=args.mode, command_file=args.command_file, config_file=args.config_file, index=args.config_index
+    )
+    if args.status:
+        from jostle.cli.schedulers import show
+
+        return show(args, desk, space)
+    blocks, warnings = taskfile.load(space.command_file, space.mode, lenient=args.lenient)
+    client = desk.client(gpus=args.gpus)
+    visible = inherited(client)
+    batch = jobs.batch(space, blocks, visible)
+    try:
+        journal = Journal(desk, SchedulerLog(space.scheduler_log))
+    except OSError as e:
+        raise Forbidden(f"cannot write {space.scheduler_log}: {e.strerror}; see log_dir in the settings") from e
+    for text in (*space.warnings, *warnings):
+        journal.tell(text, "WARNING")
+    feed = attended(args, desk)
+    start = Start(args, desk, space, journal, client, feed)
+    with locked(space.command_file, feed):
+        number, without = start.batch(batch)
+    client.close()
+    if number is None:
+        return start.code
+    return follow(args, desk, space, journal, feed, number, without, lambda new: gpumanage.policy(new, space.mode, visible))
+
+
+def inherited(client: Client) -> str | None:
+    """CUDA_VISIBLE_DEVICES restricts the range (SPEC A12), unless it is the one of a run that we are part of."""
+    env = os.environ
+    visible = env.get("CUDA_VISIBLE_DEVICES")
+    if visible is None or "JOSTLE_UNI_ID" in env:
+        return None
+    if "GPU-" in visible:
+        return indices(visible, client.call("gpus")["gpus"])
+    return visible
+
+
+def indices(visible: str, gpus: Sequence[Mapping[str, Any]]) -> str:
+    """UUIDs, or beginnings of one, as the indices of the cards that are here; what is not understood stays."""
+    words = []
+    for word in (word.strip() for word in visible.split(",")):
+        alike = [gpu["index"] for gpu in gpus if word.startswith("GPU-") and gpu["uuid"].startswith(word)]
+        words.append(str(alike[0]) if len(alike) == 1 else word)
+    return ",".join(words)
+
+
+def attended(args: Namespace, desk: Desk) -> Feed:
+    """Signals are for the batch from now on; those that nohup or a script's background has us ignore stay ignored."""
+    from jostle.cli.feed import Feed
+
+    feed = Feed(lambda: desk.client(gpus=args.gpus), after=desk.reader.last_seq(), batch=None)
+    heard = [n for n in (signal.SIGINT, signal.SIGHUP) if signal.getsignal(n) is not signal.SIG_IGN]
+    feed.catch(signal.SIGTERM, signal.SIGUSR1, *heard)
+    return feed

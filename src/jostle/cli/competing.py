@@ -1,0 +1,115 @@
+"""A scheduler at work: follows its batch to the end, with log, state file and status beside it, and leaves as it was told to."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from jostle.cli.attached import Followed, Live, Screen, Screens
+from jostle.cli.attendant import Attendant
+from jostle.cli.journal import Journal, Logged
+from jostle.cli.progress import LIVE, Progress
+from jostle.cli.schedulers import scheduler
+from jostle.compete import statefile
+from jostle.compete.amend import queue_of
+from jostle.compete.board import Board
+from jostle.errors import JostleError
+
+if TYPE_CHECKING:
+    from argparse import Namespace
+
+    from jostle.cli.desk import Desk
+    from jostle.cli.feed import Feed
+    from jostle.compete.workspace import Workspace
+    from jostle.formats.gpumanage import Settings
+
+
+def follow(
+    args: Namespace, desk: Desk, space: Workspace, journal: Journal, feed: Feed, number: int, without: Iterable[int],
+    policy: Callable[[Settings], dict[str, Any]],
+) -> int:  # fmt: skip
+    """To the end of the batch, whose rows are read after the feed's first event: nothing is missed."""
+    feed.batch = number
+    board = Board(desk.reader.jobs(batch=number), without)
+    progress = TaskProgress(board.rows.values(), desk.language)
+    me = scheduler(space, number)
+    for pid in statefile.clean(space.state_dir, me.host, me.boot_id):
+        journal.record(f"removed the state file of scheduler {pid}, which is gone")
+    file = statefile.StateFile(space.state_dir, me.pid)
+    attendant = Attendant(desk, space, me, file, board, journal, policy)
+    try:
+        attendant.write()
+        journal.tell(f"scheduler {me.pid}: log {space.scheduler_log}, output of the tasks in {space.log_dir}/tasks")
+        feed.start()
+        screens = [Logged(desk, progress, journal), attendant, *([Live(desk, progress)] if desk.terminal else [])]
+        attendant.now = "running"
+        followed = Competing(args, desk, number, progress, feed, Screens(desk, screens), attendant)
+        interrupted = followed.to_the_end()
+        return ended(followed, journal, interrupted)
+    except JostleError as e:
+        journal.record(str(e), "ERROR")
+        raise
+    finally:
+        file.remove()
+
+
+def ended(followed: Competing, journal: Journal, interrupted: bool) -> int:
+    if followed.hung_up:
+        journal.record("the terminal has gone: the tasks run on, and `jostle compete` attaches to them again", "WARNING")
+        return 129
+    followed.attendant.becomes("completed" if followed.progress.succeeded else "failed")
+    if followed.progress.over:
+        followed.attendant.status()
+    journal.tell(f"batch {followed.number}: {followed.progress.summary()}")
+    return 130 if interrupted else 0 if followed.progress.succeeded else 1
+
+
+class Competing(Followed):
+    """A batch that is followed by a scheduler: it can be asked for its status, and be hung up on."""
+
+    def __init__(
+        self, args: Namespace, desk: Desk, number: int, progress: Any, feed: Feed, screen: Screen, attendant: Attendant
+    ) -> None:  # fmt: skip
+        super().__init__(args, desk, number, progress, feed, screen)
+        self.attendant = attendant
+        self.hung_up = False
+
+    def _signal(self, number: int) -> None:
+        if number == signal.SIGUSR1:
+            self.attendant.status()
+        elif number == signal.SIGHUP:
+            self.hung_up = self.leaving = True
+        else:
+            self.attendant.becomes("stopping")
+            self._interrupt()
+
+
+class TaskProgress(Progress):
+    """Progress of tasks: what is tried again by hand replaces the task, and those that wait for their own queue do not count as
+    waiting for a GPU."""
+
+    def __init__(self, rows: Iterable[Mapping[str, Any]], language: str = "en") -> None:
+        rows = list(rows)
+        super().__init__(rows, language)
+        self.queues = {row["id"]: queue_of(row) for row in rows}
+
+    def take(self, event: Mapping[str, Any]) -> str | None:
+        old = event["job"]
+        line = super().take(event)
+        if event["kind"] == "retried" and old in self.states:
+            self.queues[event["data"]["as_job"]] = self.queues.pop(old, "")
+            self.counts[self.states.pop(old)] -= 1
+        return line
+
+    def first_waiting(self, count: int) -> list[int]:
+        busy = {self.queues.get(id) for id, state in self.states.items() if state in LIVE}
+        found: list[int] = []
+        for id, state in self.states.items():
+            queue = self.queues.get(id)
+            if state == "queued" and queue not in busy:
+                busy.add(queue)
+                found.append(id)
+                if len(found) == count:
+                    break
+        return found

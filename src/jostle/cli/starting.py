@@ -1,0 +1,155 @@
+"""The batch of a workspace's config: a new one, or the one that was left unfinished (SPEC A33).
+
+Rules: of two schedulers of one config only one lives; while it starts, a scheduler holds the lock of the command file, so that of
+two that start at once the second finds the batch of the first. An unfinished batch is resumed, with what was edited meanwhile.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import signal
+import time
+from typing import TYPE_CHECKING, Any
+
+from jostle import proc
+from jostle.cli import render
+from jostle.cli.attached import owner
+from jostle.context import capture
+from jostle.compete.amend import plan
+from jostle.compete.board import Board
+from jostle.errors import JostleError
+
+if TYPE_CHECKING:
+    from argparse import Namespace
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from jostle.cli.desk import Desk
+    from jostle.cli.feed import Feed
+    from jostle.cli.journal import Journal
+    from jostle.client import Client
+    from jostle.compete.workspace import Workspace
+
+STEP = 0.05  # s between looks while we wait for something
+LOCK_WITHIN = 60.0
+
+
+@contextlib.contextmanager
+def locked(file: str, feed: Feed) -> Iterator[None]:
+    """The lock of a command file; a file system without locks has none."""
+    with open(file, "rb") as f:
+        end = time.monotonic() + LOCK_WITHIN
+        while not _lock(f.fileno()):
+            if left_meanwhile(feed) or time.monotonic() > end:
+                raise JostleError(f"another `jostle compete` is just starting with {file}")
+        yield
+
+
+def _lock(fd: int) -> bool:
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError:
+        pass
+    return True
+
+
+def left_meanwhile(feed: Feed) -> bool:
+    """Waits a moment; whether somebody wants us to leave."""
+    item = feed.next(STEP)
+    return item is not None and item[0] == "signal" and item[1] != signal.SIGUSR1
+
+
+class Start:
+    """The batch of this config: a new one, or the one that was left unfinished."""
+
+    def __init__(
+        self, args: Namespace, desk: Desk, space: Workspace, journal: Journal, client: Client, feed: Feed
+    ) -> None:  # fmt: skip
+        self.args, self.desk, self.space, self.journal, self.client, self.feed = args, desk, space, journal, client, feed
+        self.code = 0  # with which we leave, if there is nothing to follow
+
+    def batch(self, batch: dict[str, Any]) -> tuple[int | None, frozenset[int]]:
+        """Its number, and the jobs that are no tasks of it any more; None if there is nothing to follow."""
+        left = self.desk.reader.unfinished_batch(self.space.key)
+        if left is not None:
+            self._nobody_else(left)
+        if left is not None and self.args.fresh:
+            if not self._cancelled(left):
+                self.code = 130
+                return None, frozenset()
+            left = None
+        if left is not None:
+            return left, self._resumed(left, batch)
+        if not batch["jobs"]:
+            self.journal.tell(f"{self.space.command_file} holds no task: nothing to do")
+            return None, frozenset()
+        return self._submitted(batch), frozenset()
+
+    def _nobody_else(self, number: int) -> None:
+        found = self.desk.reader.batch(number)
+        pid, ticks = (found and found["owner"]) or (0, 0)
+        if pid and proc.alive(pid, ticks):
+            raise JostleError(
+                f"process {pid} runs {self.space.command_file} already (batch {number}): `kill {pid}` stops it and its tasks, "
+                "`jostle compete --status` tells how they stand"
+            )
+
+    def _cancelled(self, number: int) -> bool:
+        """Until the old batch has ended; False if somebody lost patience."""
+        left = render.count(sum(row["ended_at"] is None for row in self.desk.reader.jobs(batch=number)), "task")
+        self.journal.tell(f"batch {number} of {self.space.command_file} is not finished: cancelling {left}, then starting over")
+        self.client.call("intent", ids=None, batch=number, do="cancel", now=False)
+        while self.desk.reader.unfinished_batch(self.space.key) == number:
+            if left_meanwhile(self.feed):
+                return False
+        return True
+
+    def _submitted(self, batch: dict[str, Any]) -> int:
+        head = {key: batch[key] for key in ("name", "policy", "queues")}
+        answer = self.client.call(
+            "submit", batch={"key": self.space.key, "owner": owner(), **head}, context=capture(), jobs=batch["jobs"],
+            once=os.urandom(16).hex(),
+        )  # fmt: skip
+        queues = render.count(len({job["queue"] for job in batch["jobs"]}), "queue")
+        tasks = render.count(len(batch["jobs"]), "task")
+        number = int(answer["batch"])
+        self.journal.tell(f"batch {number}: {tasks} in {queues} of {self.space.command_file} ({self.space.mode})")
+        if not os.path.isdir(self.space.work_dir):
+            self.journal.tell(f"work_dir {self.space.work_dir} does not exist; tasks fail until it does", "WARNING")
+        return number
+
+    def _resumed(self, number: int, batch: dict[str, Any]) -> frozenset[int]:
+        rows = self.desk.reader.jobs(batch=number)
+        found = plan(batch["jobs"], rows)
+        without = frozenset(found.drop) | found.replaced
+        counts = Board(rows, without).counts()
+        told = ", ".join(f"{n} {name.removesuffix('_tasks')}" for name, n in counts.items() if n and name != "total_tasks")
+        self.journal.tell(f"batch {number} of {self.space.command_file} is not finished: resumed ({told}); --fresh starts over")
+        request: dict[str, Any] = {"batch": number, "owner": owner(), "policy": batch["policy"]}
+        if found.drop or found.new:
+            request |= {
+                "drop": list(found.drop), "jobs": [batch["jobs"][k] for k in found.new], "queues": batch["queues"],
+                "context": capture(), "once": os.urandom(16).hex(),
+            }  # fmt: skip
+        request["order"] = [list(one) for one in found.order]
+        answer = self.client.call("amend", **request)
+        self._tell_edits(found.new, found.drop, batch["jobs"], {row["id"]: row for row in rows})
+        for _, why in answer["refused"]:  # started meanwhile
+            self.journal.tell(f"{why}; it goes on", "WARNING")
+        return without - {id for id, _ in answer["refused"]}
+
+    def _tell_edits(
+        self, new: Sequence[int], drop: Sequence[int], specs: Sequence[Mapping[str, Any]], rows: Mapping[int, Mapping[str, Any]]
+    ) -> None:
+        if not new and not drop:
+            return
+        file = os.path.relpath(self.space.command_file, self.space.root)
+        self.journal.tell(f"{file} was edited meanwhile: {len(new)} new, {render.count(len(drop), 'task')} dropped")
+        told = [*(f"  new: {specs[k]['name']}" for k in new), *(f"  dropped: {id} {rows[id]['name']}" for id in drop)]
+        for line in told[:20]:
+            self.journal.tell(line)
+        if len(told) > 20:
+            self.journal.tell(f"  … and {len(told) - 20} more")
