@@ -18,7 +18,7 @@ MAY_IMPORT = {
     "uniid": {"proc"},
     "cli": {
         "core", "store", "formats", "compete", "uniid", "client", "config", "errors", "units", "proc", "probes", "address", "daemon",
-        "version",
+        "version", "context",
     },
     "client": {"errors", "config", "address"},
     "config": {"errors", "store", "backends", "formats", "probes"},
@@ -29,7 +29,9 @@ MAY_IMPORT = {
     "proc": set(),
     "failpoint": set(),
     "__main__": {"cli"},
-    "__init__": set(),
+    "context": set(),
+    "api": {"client", "config", "context", "errors", "formats", "store"},
+    "__init__": {"api"},
 }
 
 # what makes a function depend on more than its arguments

@@ -1,3 +1,19 @@
 """jostle runs experiments on GPUs that must be competed for."""
 
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from jostle.api import Batch, Failed, submit
+
 __version__ = "0.1.0"
+__all__ = ["Batch", "Failed", "__version__", "submit"]
+
+
+def __getattr__(name: str) -> object:
+    """The calls for programs are loaded when they are used: the command line starts without them."""
+    if name in __all__:
+        from jostle import api
+
+        return getattr(api, name)
+    raise AttributeError(f"module 'jostle' has no attribute {name!r}")

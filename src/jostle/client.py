@@ -11,7 +11,7 @@ import os
 import socket
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import IO, Any
 
 from jostle.address import address
@@ -96,6 +96,21 @@ def connect(home: str, start: bool = True, gpus: str | None = None) -> Client:
     if client is None:
         raise NoEngine(f"the engine of {home} ended right after its start: see {home}/engine.log")
     return client
+
+
+def submitted(connect: Callable[[], Client], request: dict[str, Any]) -> dict[str, Any]:
+    """An engine may die before it answers, or be dying when we knock: the key `once` makes sure that the jobs are taken once."""
+    for tries_left in (3, 2, 1, 0):
+        client = connect()
+        try:
+            return client.call("submit", **request)
+        except NoEngine:
+            if not tries_left:
+                raise
+            time.sleep(0.1)
+        finally:
+            client.close()
+    raise AssertionError
 
 
 def _with_gpus(client: Client, gpus: str) -> Client | None:

@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from jostle.cli import context
+from jostle import context
 
 
 @pytest.fixture

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import os
-import time
 
 from jostle import units
 from jostle.cli import ids
 from jostle.cli.parse import checked
-from jostle.errors import NoEngine, Usage
+from jostle.errors import Usage
 from jostle.formats import spec
 
 TYPE_CHECKING = False
@@ -68,7 +67,8 @@ def _queue(text: str) -> str:
 
 
 def add(args: Namespace, desk: Desk) -> int:
-    from jostle.cli.context import capture
+    from jostle.client import submitted
+    from jostle.context import capture
 
     if args.share and args.memory is None:
         raise Usage("add: --share needs -m: a job without it takes the whole card")
@@ -80,23 +80,8 @@ def add(args: Namespace, desk: Desk) -> int:
         "jobs": [job_of(args, desk)],
         "once": os.urandom(16).hex(),
     }
-    desk.put(str(submitted(desk, request)["ids"][0]))
+    desk.put(str(submitted(desk.client, request)["ids"][0]))
     return 0
-
-
-def submitted(desk: Desk, request: dict[str, Any]) -> dict[str, Any]:
-    """An engine may die before it answers, or be dying when we knock: the key makes sure that the job is taken once."""
-    for tries_left in (3, 2, 1, 0):
-        client = desk.client()
-        try:
-            return client.call("submit", **request)
-        except NoEngine:
-            if not tries_left:
-                raise
-            time.sleep(0.1)
-        finally:
-            client.close()
-    raise AssertionError
 
 
 def job_of(args: Namespace, desk: Desk) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from typing import Any
 from jostle.formats import policyfile, spec, yamlfile
 from jostle.formats.fields import FIELDS, truth
 from jostle.formats.flaws import BadFiles, Findings
-from jostle.formats.nodes import Flaw, Map, Node, Scalar, Seq
+from jostle.formats.nodes import Flaw, Map, Node, Scalar, Seq, of
 from jostle.formats.order import circle
 from jostle.formats.wording import closest, null, shown, unknown
 
@@ -33,6 +33,17 @@ def load(files: Sequence[str], *, now: float | None = None) -> dict[str, Any]:
     finally:
         if collecting:
             gc.enable()
+
+
+def of_values(values: dict[str, Any], base: str) -> dict[str, Any]:
+    """The same from values of a program, in the words of a job file; relative paths start at `base`."""
+    reader = _File("jostle.submit", first=0, now=None)
+    reader.base = base
+    reader.take(of(values))
+    if reader.flaws:
+        raise BadFiles([(reader.file, 0, text) for _, text in reader.flaws])
+    own = "own" if reader.own_queues else None
+    return {"name": reader.name, "policy": reader.policy, "queues": own, "jobs": reader.jobs}
 
 
 def _load(files: Sequence[str], now: float | None) -> dict[str, Any]:
@@ -79,6 +90,9 @@ class _File(Findings):
         except Flaw as e:
             self.wrong(e.line, e.text)
             return
+        self.take(root)
+
+    def take(self, root: Node | None) -> None:
         if not isinstance(root, Map):
             what = "is empty" if root is None else f"holds {root.shape}"
             self.wrong(root.line if root else 0, f"{what}; expected `jobs:` and a list of jobs")

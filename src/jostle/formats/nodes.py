@@ -49,6 +49,19 @@ class Map:
 Node = Scalar | Seq | Map
 
 
+def of(value: object) -> Node:
+    """Values of a program as a file would say them."""
+    if value is None or isinstance(value, bool):
+        return Scalar(0, {None: "null", True: "true", False: "false"}[value], True)
+    if isinstance(value, int | float):
+        return Scalar(0, repr(value), True)
+    if isinstance(value, list | tuple):
+        return Seq(0, [of(item) for item in value])
+    if isinstance(value, dict):
+        return Map(0, [(Scalar(0, str(key), False), of(item)) for key, item in value.items()])
+    return Scalar(0, str(value), False)
+
+
 def plain_data(node: Node | None) -> object:
     """The node as lists, dicts and texts; for tests and for showing."""
     if isinstance(node, Seq):

@@ -1,0 +1,118 @@
+"""jostle from Python: `jostle.submit(...)` gives a handle that can be waited for.
+
+Jobs are said in the words of a job file (docs/jobfile.md): a command, a dictionary of its keys, or one of the tuples that
+`parse_command_file` gives (commands, queue, memory in GB) or (commands, queue, GPUs, memory in GB).
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from jostle import client, config
+from jostle.context import capture
+from jostle.errors import JostleError
+from jostle.formats import jobfile
+from jostle.store.reads import UNFINISHED, Reader
+
+Job = str | Mapping[str, Any] | Sequence[Any]
+
+
+class Failed(JostleError):
+    """Not all jobs succeeded."""
+
+
+def submit(
+    jobs: Job | Sequence[Job],
+    *,
+    name: str | None = None,
+    policy: Mapping[str, Any] | None = None,
+    defaults: Mapping[str, Any] | None = None,
+    own_queues: bool = False,
+    gpus: str | None = None,
+) -> Batch:
+    """Queues jobs as one batch, starting an engine if need be; relative paths start at the present directory."""
+    listed = [jobs] if isinstance(jobs, str | Mapping) or _is_task(jobs) else list(jobs)
+    said: dict[str, Any] = {"jobs": [_said(job) for job in listed], "own_queues": own_queues}
+    said |= {key: dict(value) for key, value in (("policy", policy), ("defaults", defaults)) if value}
+    if name is not None:
+        said["name"] = name
+    batch = jobfile.of_values(said, os.getcwd())
+    head = {"key": None, "name": batch["name"] or "submit", "owner": None, "policy": batch["policy"], "queues": batch["queues"]}
+    request = {"batch": head, "context": capture(), "jobs": batch["jobs"], "once": os.urandom(16).hex()}
+    home = config.home()
+    answer = client.submitted(lambda: client.connect(home, gpus=gpus), request)
+    first, last = answer["ids"]
+    return Batch(home, answer["batch"], list(range(first, last + 1)))
+
+
+def _is_task(job: Any) -> bool:
+    """A tuple of a task file: its first part is the commands, its others numbers."""
+    return isinstance(job, tuple) and len(job) in (3, 4) and isinstance(job[0], list) and not isinstance(job[1], str | list)
+
+
+def _said(job: Any) -> Any:
+    if isinstance(job, str):
+        return {"run": job}
+    if _is_task(job):
+        commands, queue, *count, memory = job
+        return {"run": list(commands), "queue": str(queue), "gpus": count[0] if count else 1, "memory": f"{memory}GB"}
+    return dict(job) if isinstance(job, Mapping) else job
+
+
+class Batch:
+    """Jobs that were submitted together."""
+
+    def __init__(self, home: str, number: int, ids: list[int]) -> None:
+        self.home, self.number, self.ids = home, number, ids
+
+    def __repr__(self) -> str:
+        return f"<jostle batch {self.number}: jobs {self.ids[0]}-{self.ids[-1]}>"
+
+    def jobs(self) -> list[dict[str, Any]]:
+        """How they stand: the rows of `jostle ps --json`."""
+        reader = Reader(self.home)
+        try:
+            return reader.jobs(ids=self.ids)
+        finally:
+            if reader.db is not None:
+                reader.db.close()
+
+    def wait(self, timeout: float | None = None) -> bool:
+        """Until all have ended, also over a restart of the engine: whether all succeeded. TimeoutError when time is up."""
+        end = None if timeout is None else time.monotonic() + timeout
+        while any(row["state"] in UNFINISHED for row in self.jobs()):
+            left = None if end is None else end - time.monotonic()
+            if left is not None and left <= 0:
+                raise TimeoutError(f"batch {self.number} has not ended after {timeout:g} s")
+            self._next_event(left)
+        return all(row["state"] == "succeeded" for row in self.jobs())
+
+    def _next_event(self, within: float | None) -> None:
+        """Something happened to the batch, or the engine went; looked at again at least each 2 s."""
+        engine = client.connect(self.home)
+        try:
+            engine.sock.settimeout(2.0 if within is None else min(2.0, within))
+            seq = engine.call("hello")["seq"]
+            if any(row["state"] in UNFINISHED for row in self.jobs()):  # else its end may be before what we would hear
+                next(engine.stream(seq, self.number))
+        except (TimeoutError, client.Lost, OSError):
+            pass
+        finally:
+            engine.close()
+
+    def result(self, timeout: float | None = None) -> list[dict[str, Any]]:
+        """The rows of all jobs when they have succeeded; Failed, naming the others, when not."""
+        if self.wait(timeout):
+            return self.jobs()
+        bad = [f"job {row['id']} ({row['name']}) {row['state']}" for row in self.jobs() if row["state"] != "succeeded"]
+        raise Failed("; ".join(bad[:10]) + (" …" if len(bad) > 10 else ""))
+
+    def cancel(self, now: bool = False) -> None:
+        engine = client.connect(self.home)
+        try:
+            engine.call("intent", ids=None, batch=self.number, do="cancel", now=now)
+        finally:
+            engine.close()
