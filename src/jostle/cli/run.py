@@ -26,16 +26,19 @@ def run_options(p: Parser) -> None:
         jostle run jobs.yaml
         jostle run --gpus sim:4x24 examples/hello.yaml
         jostle run jobs.yaml --detach && jostle ps""")
-    p.add_argument("files", nargs="+", metavar="FILE", help="job files; together they are one batch")
+    p.add_argument("files", nargs="+", metavar="FILE", help="job files, together one batch; or a task file (*.txt), or a workspace")
+    p.add_argument("--mode", choices=("single", "multi"), help="of a task file; default: by its name")
     p.add_argument("--gpus", metavar="SPEC", help="the set of devices: nvml, sim:8x24 or sim:FILE")
     p.add_argument("-d", "--detach", action="store_true", help="submit, print the ids, and leave")
     p.json_option()
 
 
 def run(args: Namespace, desk: Desk) -> int:
-    from jostle.formats import jobfile
+    from jostle.cli.files import load
 
-    batch = jobfile.load(args.files)
+    batch, warnings = load(args.files, args.mode)
+    for warning in warnings:
+        desk.say(f"warning: {warning}")
     key = batch_key(args.files)
     client = desk.client(gpus=args.gpus)
     feed = None if args.detach else attended(args, desk, desk.reader.last_seq())
@@ -85,11 +88,12 @@ def submission(batch: dict[str, Any], key: str, *, attached: bool) -> dict[str, 
     from jostle.context import capture
 
     return {
-        "batch": {"key": key, "name": batch["name"], "owner": owner() if attached else None, "policy": batch["policy"]},
+        "batch": {"key": key, "name": batch["name"], "owner": owner() if attached else None, "policy": batch["policy"],
+                  "queues": batch["queues"]},
         "context": capture(),
         "jobs": batch["jobs"],
         "once": os.urandom(16).hex(),
-    }
+    }  # fmt: skip
 
 
 def rows_of(batch: dict[str, Any], first: int) -> list[dict[str, Any]]:

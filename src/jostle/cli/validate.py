@@ -1,4 +1,4 @@
-"""`jostle validate FILE…`: the errors of job files, all at once, without running anything."""
+"""`jostle validate FILE…`: the errors of job files, task files or a workspace, all at once, without running anything."""
 
 from __future__ import annotations
 
@@ -15,23 +15,28 @@ if TYPE_CHECKING:
 
 
 def validate_options(p: Parser) -> None:
-    p.example("jostle validate jobs.yaml")
-    p.add_argument("files", nargs="+", metavar="FILE")
+    p.example("""
+        jostle validate jobs.yaml
+        jostle validate command/command_gpus.txt""")
+    p.add_argument("files", nargs="+", metavar="FILE", help="job files, or a task file (*.txt) or workspace")
+    p.add_argument("--mode", choices=("single", "multi"), help="of a task file; default: by its name")
     p.json_option()
 
 
 def validate(args: Namespace, desk: Desk) -> int:
-    from jostle.formats import jobfile
+    from jostle.cli.files import load
     from jostle.formats.flaws import BadFiles
 
     try:
-        batch = jobfile.load(args.files)
+        batch, warnings = load(args.files, args.mode)
     except BadFiles as e:
         if not args.json:
             raise
         flaws = [{"file": file, "line": line or None, "text": text} for file, line, text in e.flaws]
         desk.put_json({"schema": 1, "ok": False, "errors": flaws})
         return e.exit_code
+    for warning in warnings:
+        desk.say(f"warning: {warning}")
     warn_directories(batch["jobs"], desk)
     queues = len({job["queue"] for job in batch["jobs"] if job["queue"] is not None})
     if args.json:
