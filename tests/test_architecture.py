@@ -14,10 +14,11 @@ MAY_IMPORT = {
     "backends": {"core", "errors", "proc", "failpoint", "uniid"},
     "engine": {"core", "store", "errors", "proc", "failpoint", "config", "address", "version"},
     "formats": {"core", "errors", "units"},
+    "experiments": {"core", "store", "formats", "errors", "units"},
     "compete": {"core", "formats", "errors", "units", "proc", "uniid"},
     "uniid": {"proc"},
     "cli": {
-        "core", "store", "formats", "compete", "uniid", "client", "config", "errors", "units", "proc", "probes", "address", "daemon",
+        "core", "store", "formats", "compete", "experiments", "uniid", "client", "config", "errors", "units", "proc", "probes", "address", "daemon",
         "version", "context",
     },
     "client": {"errors", "config", "address"},
