@@ -87,7 +87,7 @@ def test_only_the_queue_that_changed_is_worked_out_again() -> None:
     board.take([row(3, state="running", gpus=[4])])
     after = board.queues()
     assert after["2"] is before["2"] and after["1"]["running_tasks"] == 2
-    assert not board.over and not board.succeeded
+    assert board.live == {2, 3}
     board.take([{**row(8, queue=10), "retry_of": 5}])
     assert [p["status"] for p in board.queues()["10"]["processes"]] == ["completed", "pending"], "tried again as another job"
     board.take([row(7, queue=3, state="cancelled", reason={"code": "dropped", "params": {}})])

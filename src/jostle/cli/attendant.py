@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from jostle.compete.statefile import Scheduler, StateFile
     from jostle.compete.workspace import Workspace
 
-LOOK = 1.0  # s between looks at the files
+LOOK = 0.5  # s between looks at the files
 COALESCE = 0.2  # s that changes are gathered
 SHARE = 20  # a write that took t comes again after t × this at the earliest
 MINUTE = 60.0
@@ -50,7 +50,7 @@ class Attendant(Screen):
         self.commands = Watched(workspace.command_file)
         self.now = "starting"
         self.gpus: Sequence[dict[str, Any]] | None = None
-        self.dirty = {row["id"] for row in board.running()}  # to learn their uni_ids
+        self.dirty = set(board.live)  # to learn their uni_ids
         self.unwritten, self.untold = True, True
         self.look_at = self.write_at = self.status_at = 0.0
         self.written_at = self.told_at = 0.0
@@ -90,7 +90,7 @@ class Attendant(Screen):
             last_log_lines=list(self.journal.log.last), last_error=self.journal.last_error, finished_at=finished_at,
         )  # fmt: skip
         self.file.write(content)
-        self.unwritten = bool(self.dirty)
+        self.unwritten = bool(self.dirty) or self.now == "starting"
         self.written_at = time.monotonic()
         self.write_at = self.written_at + SHARE * (self.written_at - began)
 
@@ -103,7 +103,7 @@ class Attendant(Screen):
     def _write_due(self) -> float:
         if self.unwritten:
             return self.write_at
-        return self.written_at + (self.settings.check_time if self.board.running() else MINUTE)
+        return self.written_at + (self.settings.check_time if self.board.live else MINUTE)
 
     def _refresh(self) -> None:
         """The tasks that something happened to, as the store has them now."""
@@ -144,7 +144,7 @@ class Attendant(Screen):
     def _status_due(self) -> float:
         if self.untold:
             return self.told_at + self.settings.check_time if self.told_at else 0.0
-        return self.told_at + MINUTE if self.board.running() else float("inf")
+        return self.told_at + MINUTE if self.board.live else float("inf")
 
     # --- files that people edit
 
@@ -153,7 +153,7 @@ class Attendant(Screen):
             self._reload()
         if self.commands.changed():
             told = os.path.relpath(self.commands.path, self.workspace.root)
-            self.journal.record(f"{told} has changed: it is read at the next `jostle compete`")
+            self.journal.tell(f"{told} has changed: it is read at the next `jostle compete`")
         if self.unsent is not None:
             self._send()
 
@@ -163,15 +163,15 @@ class Attendant(Screen):
             settings, warnings = gpumanage.load(self.config.path)
             policy = self.policy_of(settings)
         except JostleError as e:
-            self.journal.record(f"{e}\n{file} has changed but cannot be used: the settings stay as they were", "ERROR")
+            self.journal.tell(f"{e}\n{file} has changed but cannot be used: the settings stay as they were", "ERROR")
             return
         now, later = changes(self.settings, settings)
         for warning in warnings if now or later else ():
-            self.journal.record(warning, "WARNING")
+            self.journal.tell(warning, "WARNING")
         if now:
-            self.journal.record(f"{file} has changed: {', '.join(now)}")
+            self.journal.tell(f"{file} has changed: {', '.join(now)}")
         if later:
-            self.journal.record(f"{file} has changed: {', '.join(later)}; takes effect at the next start")
+            self.journal.tell(f"{file} has changed: {', '.join(later)}; takes effect at the next start")
         self.settings = settings
         if policy != self.policy:
             self.policy = self.unsent = policy
@@ -183,7 +183,7 @@ class Attendant(Screen):
             client.call("amend", batch=self.scheduler.batch, policy=self.unsent)
             client.close()
         except JostleError as e:
-            self.journal.record(f"the new settings could not be given to the engine yet: {e}", "WARNING")
+            self.journal.tell(f"the new settings could not be given to the engine yet: {e}", "WARNING")
             return
         self.unsent = None
 

@@ -40,12 +40,17 @@ def follow(
     attendant = Attendant(desk, space, me, file, board, journal, policy)
     try:
         attendant.write()
-        journal.tell(f"scheduler {me.pid}: log {space.scheduler_log}, output of the tasks in {space.log_dir}/tasks")
+        journal.tell(
+            f"scheduler {me.pid} (Ctrl-C or `kill {me.pid}` stops it and its tasks): "
+            f"log {space.scheduler_log}, output of the tasks in {space.log_dir}/tasks"
+        )
         feed.start()
-        screens = [Logged(desk, progress, journal), attendant, *([Live(desk, progress)] if desk.terminal else [])]
         attendant.now = "running"
+        journal.live = Live(desk, progress) if desk.terminal else None
+        screens = [Logged(desk, progress, journal), attendant, *([journal.live] if journal.live is not None else [])]
         followed = Competing(args, desk, number, progress, feed, Screens(desk, screens), attendant)
         interrupted = followed.to_the_end()
+        journal.live = None
         return ended(followed, journal, interrupted)
     except JostleError as e:
         journal.record(str(e), "ERROR")

@@ -9,7 +9,7 @@ import os
 import sys
 from typing import TYPE_CHECKING
 
-from jostle.cli.attached import Lines
+from jostle.cli.attached import Lines, Screen
 
 if TYPE_CHECKING:
     from typing import Any
@@ -27,6 +27,7 @@ class Journal:
         self.desk, self.log = desk, log
         self.echoes = not desk.terminal
         self.last_error: str | None = None
+        self.live: Screen | None = None  # the live view, while there is one
 
     def record(self, text: str, level: str = "INFO") -> None:
         lines = self.log.write(text, level)
@@ -36,10 +37,12 @@ class Journal:
             self._echo(lines)
 
     def tell(self, text: str, level: str = "INFO") -> None:
-        """Recorded, and said to the person before the terminal; for messages before and after the live view."""
+        """Recorded, and said to the person before the terminal."""
         self.record(text, level)
         if self.desk.terminal:
-            self.desk.say(text if level == "INFO" else f"{level.lower()}: {text}")
+            say = self.live.note if self.live is not None else self.desk.say
+            for line in text.split("\n"):
+                say(line if level == "INFO" else f"{level.lower()}: {line}")
 
     def _echo(self, lines: list[str]) -> None:
         data = ("\n".join(lines) + "\n").encode(sys.stdout.encoding or "utf-8", "backslashreplace")

@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Any
 from jostle import proc
 from jostle.cli import render
 from jostle.cli.attached import owner
-from jostle.context import capture
 from jostle.compete.amend import plan
 from jostle.compete.board import Board
+from jostle.context import capture
 from jostle.errors import JostleError
 
 if TYPE_CHECKING:

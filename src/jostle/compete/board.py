@@ -33,6 +33,7 @@ class Board:
         self.rows: dict[int, Row] = {}
         self.without = frozenset(without)  # told no more: another task took their place
         self.ids: dict[str, set[int]] = {}
+        self.live: set[int] = set()
         self.known: dict[str, Queue] = {}
         self.take(rows)
 
@@ -52,6 +53,7 @@ class Board:
             else:
                 self.rows.pop(row["id"], None)
                 members.discard(row["id"])
+            (self.live.add if row["id"] in kept and row["state"] in OPEN else self.live.discard)(row["id"])
             self.known.pop(queue, None)
 
     def queues(self) -> dict[str, Queue]:
@@ -61,17 +63,6 @@ class Board:
                 members = sorted((self.rows[id] for id in ids), key=lambda row: (row.get("place") or 0.0, row["id"]))
                 self.known[name] = queue_view(number(name), members)
         return {name: self.known[name] for name in sorted((n for n, ids in self.ids.items() if ids), key=_by_number)}
-
-    def running(self) -> list[Row]:
-        return [row for row in self.rows.values() if row["state"] in OPEN]
-
-    @property
-    def over(self) -> bool:
-        return all(row["ended_at"] is not None for row in self.rows.values())
-
-    @property
-    def succeeded(self) -> bool:
-        return all(row["state"] == "succeeded" for row in self.rows.values())
 
     def counts(self) -> dict[str, int]:
         queues = self.queues().values()
