@@ -52,6 +52,7 @@ class Run:
         self._kill_at: float | None = None  # not None: SIGKILL is due then
         self._killing_since: float | None = None
         self._leftovers: list[int] = []
+        self._cut_short = False  # stopped while processes were waited for that belonged to it after its commands
         self._register = Register(spec, self._note) if spec.get("uni_id_file") else None
 
     # ------------------------------------------------------------------ start
@@ -227,6 +228,7 @@ class Run:
             self._note(f"the commands have ended; waiting for process {pid}, which was registered")
         while not self._stopping and register.waits():
             self._step(REGISTERED_LOOK)
+        self._cut_short = self._stopping
         self._ended, self._ended_at = time.monotonic(), time.time()
 
     # ------------------------------------------------------------------ end
@@ -238,6 +240,8 @@ class Run:
             code = os.waitstatus_to_exitcode(self._status)
             if code < 0:
                 number, code = -code, 128 - code
+        if self._cut_short and code == 0:
+            number, code = int(signal.SIGTERM), 128 + signal.SIGTERM
         now = time.time()
         said, said_type = ("", "") if self._register is None else (self._register.said, self._register.said_type)
         return {

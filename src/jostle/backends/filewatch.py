@@ -1,4 +1,4 @@
-"""Hearing that a file was written or replaced, as SIGIO, by inotify on its directory.
+"""Hearing that a file was written, replaced or removed, as SIGIO, by inotify on its directory.
 
 Where that cannot be had (no inotify, too many watches, the directory was moved away), `fd` is None and the owner must look
 from time to time.
@@ -11,9 +11,9 @@ import fcntl
 import os
 import struct
 
-_IN_CLOSE_WRITE, _IN_MOVED_TO, _IN_DELETE_SELF, _IN_MOVE_SELF = 0x8, 0x80, 0x400, 0x800
+_IN_CLOSE_WRITE, _IN_MOVED_FROM, _IN_MOVED_TO, _IN_DELETE, _IN_DELETE_SELF, _IN_MOVE_SELF = 0x8, 0x40, 0x80, 0x200, 0x400, 0x800
 _IN_OVERFLOW, _IN_IGNORED = 0x4000, 0x8000
-_WANTED = _IN_CLOSE_WRITE | _IN_MOVED_TO | _IN_DELETE_SELF | _IN_MOVE_SELF
+_WANTED = _IN_CLOSE_WRITE | _IN_MOVED_FROM | _IN_MOVED_TO | _IN_DELETE | _IN_DELETE_SELF | _IN_MOVE_SELF
 _HEAD = struct.Struct("iIII")
 
 _libc = ctypes.CDLL(None, use_errno=True)
