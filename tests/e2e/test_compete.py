@@ -213,6 +213,20 @@ def test_a33_after_kill_9_the_same_command_goes_on_with_what_was_edited_meanwhil
     assert code == 0 and space.lines("ran")[4:] == ["done", "runs", "new", "waits"], "after a finished one everything runs again"
 
 
+def test_a33_tasks_that_ended_while_no_scheduler_was_there_are_told_and_not_run_again(jostle: Instance) -> None:
+    space = Space(jostle, "alone", f"1\necho once >> {{work_dir}}/ran; {WAIT % 'go'}\n1\n\n1\ntouch {{work_dir}}/second\n1\n")
+    client = space.start()
+    until(lambda: space.lines("ran") == ["once"], "the first task")
+    client.kill()
+    client.communicate()
+    assert "is not finished: `jostle compete` attaches to it" in space.run("--status")[2]
+    space.file("go").touch()
+    assert jostle.end(*(row["id"] for row in jostle.newest(2))) == ["succeeded", "succeeded"]
+    code, out, _ = space.run()
+    assert code == 0 and "ended while no scheduler was there: 2 completed" in out and space.lines("ran") == ["once"]
+    assert space.run()[0] == 0 and space.lines("ran") == ["once", "once"]
+
+
 def test_a33_fresh_starts_over(jostle: Instance) -> None:
     tasks = f"1\necho one >> {{work_dir}}/ran; {WAIT % 'go'}\n1\n\n1\necho two >> {{work_dir}}/ran\n1\n"
     space = Space(jostle, "fresh", tasks, "use_all_gpus: false\ncompete_gpus: [5]\n")

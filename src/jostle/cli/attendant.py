@@ -72,6 +72,12 @@ class Attendant(Screen):
         return max(0.0, min(self._write_due(), self._status_due(), self.look_at) - now)
 
     def idle(self) -> None:
+        try:
+            self._chores()
+        except OSError as e:
+            self.journal.record(f"this does not work now: {e}", "ERROR")
+
+    def _chores(self) -> None:
         if time.monotonic() >= self.look_at:
             self.look_at = time.monotonic() + LOOK
             self._look()

@@ -11,6 +11,7 @@ from jostle.cli.attendant import Attendant
 from jostle.cli.journal import Journal, Logged
 from jostle.cli.progress import LIVE, Progress
 from jostle.cli.schedulers import scheduler
+from jostle.cli.starting import NOBODY
 from jostle.compete import statefile
 from jostle.compete.amend import queue_of
 from jostle.compete.board import Board
@@ -36,6 +37,11 @@ def follow(
     me = scheduler(space, number)
     for pid in statefile.clean(space.state_dir, me.host, me.boot_id):
         journal.record(f"removed the state file of scheduler {pid}, which is gone")
+    for other in statefile.elsewhere(space.state_dir, me):
+        journal.tell(
+            f"{other['host']} runs these tasks too, says {space.state_dir}/{other['pid']}.json; remove that file if it does not",
+            "WARNING",
+        )
     file = statefile.StateFile(space.state_dir, me.pid)
     attendant = Attendant(desk, space, me, file, board, journal, policy)
     try:
@@ -66,8 +72,19 @@ def ended(followed: Competing, journal: Journal, interrupted: bool) -> int:
     followed.attendant.becomes("completed" if followed.progress.succeeded else "failed")
     if followed.progress.over:
         followed.attendant.status()
+        told(followed)
     journal.tell(f"batch {followed.number}: {followed.progress.summary()}")
     return 130 if interrupted else 0 if followed.progress.succeeded else 1
+
+
+def told(followed: Competing) -> None:
+    """The end of the batch has been told: the next scheduler begins anew. If no engine hears it, it is told once more."""
+    try:
+        client = followed.desk.client()
+        client.call("amend", batch=followed.number, owner=NOBODY)
+        client.close()
+    except JostleError:
+        pass
 
 
 class Competing(Followed):

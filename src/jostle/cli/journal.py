@@ -64,6 +64,8 @@ class Logged(Lines):
         self.level = LEVELS.get(event["kind"], "INFO")
         super().event(event, line)
         self.level = "INFO"
+        if line and event["kind"] in ("requeued", "failed"):
+            self.journal.last_error = line.split(None, 1)[1]
 
     def idle(self) -> None:
         if self.patience() <= 0:

@@ -6,6 +6,7 @@ import os
 import socket
 import time
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from jostle import proc
@@ -48,7 +49,9 @@ def show(args: Namespace, desk: Desk, space: Workspace) -> int:
         told += 1
         tell(desk, space, content, batch["policy"])
     if not told:
-        desk.say(f"jostle: no scheduler of {space.root} runs; `jostle compete` starts one")
+        left = desk.reader.unfinished_batch(space.key)
+        runs_on = f", but batch {left} is not finished: `jostle compete` attaches to it" if left is not None else ""
+        desk.say(f"jostle: no scheduler of {space.root} runs{runs_on or '; `jostle compete` starts one'}")
     return 0 if told else 1
 
 
@@ -58,8 +61,7 @@ def tell(desk: Desk, space: Workspace, content: Mapping[str, Any], policy: Mappi
         if row["state"] in OPEN and (runs := desk.reader.runs(row["id"])):
             row["uni_id"] = runs[-1]["uni_id"]
     gpus = asked(desk)
-    multi = "uni_id_gpus.json" if content["mode"] == "multi" else "uni_id.json"
-    file = space.uni_id_file if content["mode"] == space.mode else os.path.join(space.log_dir, multi)
+    file = replace(space, mode=content["mode"]).uni_id_file
     desk.put(f"Scheduler {content['pid']} ({content['mode']}, {content['config_file']}): {content['state']}")
     for line in statustext.status(
         Board(rows).queues(), gpus, user=user(), used=statefile.usable(policy, [gpu["index"] for gpu in gpus or ()]),

@@ -1,7 +1,8 @@
 """The batch of a workspace's config: a new one, or the one that was left unfinished (SPEC A33).
 
 Rules: of two schedulers of one config only one lives; while it starts, a scheduler holds the lock of the command file, so that of
-two that start at once the second finds the batch of the first. An unfinished batch is resumed, with what was edited meanwhile.
+two that start at once the second finds the batch of the first. An unfinished batch is resumed, with what was edited meanwhile;
+so is one that ended while no scheduler was there to tell: nobody's tasks run twice because their terminal was lost.
 """
 
 from __future__ import annotations
@@ -33,6 +34,8 @@ if TYPE_CHECKING:
 
 STEP = 0.05  # s between looks while we wait for something
 LOCK_WITHIN = 60.0
+NOBODY = [0, 0]
+"""The owner of a batch whose end a scheduler has told."""
 
 
 @contextlib.contextmanager
@@ -73,7 +76,7 @@ class Start:
 
     def batch(self, batch: dict[str, Any]) -> tuple[int | None, frozenset[int]]:
         """Its number, and the jobs that are no tasks of it any more; None if there is nothing to follow."""
-        left = self.desk.reader.unfinished_batch(self.space.key)
+        left = self._left()
         if left is not None:
             self._nobody_else(left)
         if left is not None and self.args.fresh:
@@ -88,9 +91,21 @@ class Start:
             return None, frozenset()
         return self._submitted(batch), frozenset()
 
-    def _nobody_else(self, number: int) -> None:
+    def _left(self) -> int | None:
+        """The batch to go on with: one that is not finished, or whose end nobody has told."""
+        reader, key = self.desk.reader, self.space.key
+        unfinished = reader.unfinished_batch(key)
+        if unfinished is not None:
+            return unfinished
+        newest = max((batch["id"] for batch in reader.batches() if batch["key"] == key), default=None)
+        return newest if newest is not None and self._owner(newest) != NOBODY else None
+
+    def _owner(self, number: int) -> list[int]:
         found = self.desk.reader.batch(number)
-        pid, ticks = (found and found["owner"]) or (0, 0)
+        return list(found["owner"] or NOBODY) if found is not None else NOBODY
+
+    def _nobody_else(self, number: int) -> None:
+        pid, ticks = self._owner(number)
         if pid and proc.alive(pid, ticks):
             raise JostleError(
                 f"process {pid} runs {self.space.command_file} already (batch {number}): `kill {pid}` stops it and its tasks, "
@@ -99,7 +114,10 @@ class Start:
 
     def _cancelled(self, number: int) -> bool:
         """Until the old batch has ended; False if somebody lost patience."""
-        left = render.count(sum(row["ended_at"] is None for row in self.desk.reader.jobs(batch=number)), "task")
+        count = sum(row["ended_at"] is None for row in self.desk.reader.jobs(batch=number))
+        if not count:
+            return True
+        left = render.count(count, "task")
         self.journal.tell(f"batch {number} of {self.space.command_file} is not finished: cancelling {left}, then starting over")
         self.client.call("intent", ids=None, batch=number, do="cancel", now=False)
         while self.desk.reader.unfinished_batch(self.space.key) == number:
@@ -127,7 +145,15 @@ class Start:
         without = frozenset(found.drop) | found.replaced
         counts = Board(rows, without).counts()
         told = ", ".join(f"{n} {name.removesuffix('_tasks')}" for name, n in counts.items() if n and name != "total_tasks")
-        self.journal.tell(f"batch {number} of {self.space.command_file} is not finished: resumed ({told}); --fresh starts over")
+        if counts["pending_tasks"] or counts["running_tasks"] or found.new:
+            self.journal.tell(
+                f"batch {number} of {self.space.command_file} is not finished: resumed ({told}); --fresh starts over"
+            )
+        else:
+            self.journal.tell(
+                f"batch {number} of {self.space.command_file} ended while no scheduler was there: {told}. "
+                "The next `jostle compete` runs everything again"
+            )
         request: dict[str, Any] = {"batch": number, "owner": owner(), "policy": batch["policy"]}
         if found.drop or found.new:
             request |= {

@@ -137,6 +137,18 @@ def here(content: Mapping[str, Any], host: str, boot_id: str) -> bool:
     return same and isinstance(ticks, int) and proc.alive(int(content["pid"]), ticks)
 
 
+def elsewhere(directory: str, scheduler: Scheduler) -> list[dict[str, Any]]:
+    """Files of schedulers of other hosts that run the same tasks: two engines do not know of each other."""
+    same = ("mode", "config_index", "config_file")
+    return [
+        content
+        for content in found(directory)
+        if content.get("host") not in (None, scheduler.host)
+        and all(content.get(key) == getattr(scheduler, key) for key in same)
+        and content.get("state") in ("starting", "running")
+    ]
+
+
 def clean(directory: str, host: str, boot_id: str) -> list[int]:
     """Removes the files of schedulers of this host that are gone; their pids."""
     gone = []
