@@ -18,8 +18,8 @@ MAY_IMPORT = {
     "compete": {"core", "formats", "errors", "units", "proc", "uniid"},
     "uniid": {"proc"},
     "cli": {
-        "core", "store", "formats", "compete", "experiments", "uniid", "client", "config", "errors", "units", "proc", "probes", "address", "daemon",
-        "version", "context",
+        "core", "store", "formats", "compete", "experiments", "uniid", "client", "config", "errors", "units", "proc", "probes",
+        "address", "daemon", "version", "context",
     },
     "client": {"errors", "config", "address"},
     "config": {"errors", "store", "backends", "formats", "probes"},

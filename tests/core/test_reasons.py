@@ -89,6 +89,7 @@ EXAMPLES: dict[str, dict[str, Any]] = {
     "exit_unknown": {"failures": 1},
     "host_rebooted": {"failures": 1},
     "after_failed": {"job": 12, "state": "failed"},
+    "done_before": {"job": 12, "run": 1},
     "queue_failed": {"job": 12},
 }
 

@@ -10,9 +10,10 @@ import sys
 
 import pytest
 
+from jostle.core.model import Exit
 from jostle.engine import checks
-from jostle.errors import Damaged, DiskFull, Forbidden, JostleError
-from jostle.store import intents, jobs, store
+from jostle.errors import Damaged, DiskFull, Forbidden, Invalid, JostleError
+from jostle.store import intents, jobs, runs, store
 from jostle.store.reads import Reader
 from jostle.store.store import Store
 
@@ -141,6 +142,7 @@ def test_no_mutation_of_the_file_is_answered_by_an_empty_store_or_a_crash(home, 
 
 def test_a_migration_keeps_a_copy_and_is_all_or_nothing(home, monkeypatch):
     path = fill(home)
+    before = store.version()
     real = store.script
     monkeypatch.setattr(store, "MIGRATIONS", [*store.MIGRATIONS, "second.sql"])
     monkeypatch.setattr(store, "script", lambda name: "CREATE TABLE extra (x);" if name == "second.sql" else real(name))
@@ -151,16 +153,83 @@ def test_a_migration_keeps_a_copy_and_is_all_or_nothing(home, monkeypatch):
     died = subprocess.run([sys.executable, "-c", env, home], env={**os.environ, "JOSTLE_FAILPOINTS": "store.mid_migration=kill"})
     assert died.returncode == -9
     db = sqlite3.connect(path)
-    assert db.execute("PRAGMA user_version").fetchone()[0] == 1
+    assert db.execute("PRAGMA user_version").fetchone()[0] == before
     db.close()
-    for name in [n for n in os.listdir(home) if ".schema1-" in n]:
+    for name in [n for n in os.listdir(home) if f".schema{before}-" in n]:
         os.unlink(os.path.join(home, name))
     s = Store(home)
     assert s.db.execute("SELECT count(*) FROM extra").fetchone()[0] == 0
     assert len(jobs.unfinished(s)) == 50
     s.close()
-    (backup,) = [n for n in os.listdir(home) if ".schema1-" in n]
+    (backup,) = [n for n in os.listdir(home) if f".schema{before}-" in n]
     assert stat.S_IMODE(os.stat(os.path.join(home, backup)).st_mode) == 0o600
+
+
+def test_a_database_of_the_first_version_is_brought_up_to_date_with_all_its_jobs(home):
+    path = os.path.join(home, store.NAME)
+    os.close(os.open(path, os.O_CREAT | os.O_WRONLY, 0o600))
+    db = sqlite3.connect(path, isolation_level=None)
+    db.executescript(store.script("schema.sql") + "PRAGMA user_version = 1;")
+    db.execute("INSERT INTO batch (id, policy, submitted_at) VALUES (1, '{}', 0)")
+    db.execute("INSERT INTO shape (id, key) VALUES (1, '[1, 0, 1, 1, null, false, null, []]')")
+    db.execute("INSERT INTO context (id, digest, data) VALUES (1, 'd', '{}')")
+    db.execute("""INSERT INTO job (id, batch, context, shape, name, place, sort, priority, gpus_min, gpus_max, share, commands,
+        env, workdir, leftovers, tags, submitted_at, ready)
+        VALUES (1, 1, 1, 1, 'old', 1, 1, 0, 1, 1, 0, '["true"]', '{}', '/', 'kill', '[]', 0, 1)""")
+    db.close()
+    with pytest.raises(JostleError, match="older jostle: `jostle up` brings it up to date"):
+        Reader(home).jobs()
+    Store(home).close()
+    (row,) = Reader(home).jobs()
+    assert (row["name"], row["params"], row["fingerprint"]) == ("old", {}, None)
+
+
+def submitted(s, *given, **head):
+    full = [{"commands": ["true"], "workdir": "/", **job} for job in given]
+    request = checks.request({"batch": head, "jobs": full})
+    with s.transaction():
+        return jobs.submit(s, request, at=100.0, now=10.0, rank=lambda: 0.5)
+
+
+def test_b7_a_job_whose_work_was_done_is_skipped_names_the_run_and_lets_those_after_it_start(home):
+    s = Store(home)
+    submitted(s, {"done_by": [7, 2], "params": {"lr": "1e-5"}, "fingerprint": "f"}, {"needs": [["index", 0, False]]})
+    first, second = Reader(home).jobs()
+    reason = first["reason"]
+    assert (first["state"], reason["code"], reason["params"]) == ("skipped", "done_before", {"job": 7, "run": 2})
+    assert (first["params"], first["fingerprint"]) == ({"lr": "1e-5"}, "f")
+    assert (second["state"], second["ready"]) == ("queued", 1)
+    assert [e["kind"] for e in Reader(home).events()] == ["submitted", "skipped"]
+    s.close()
+
+
+def test_b7_a_batch_of_nothing_but_done_work_has_ended(home):
+    s = Store(home)
+    submitted(s, {"done_by": [7, 1]}, {"done_by": [8, 1], "queue": "q"}, about={"file": "/x"})
+    assert [e["kind"] for e in Reader(home).events()][-1] == "batch_ended"
+    assert jobs.unfinished(s) == [] and Reader(home).batch(1)["about"] == {"file": "/x"}
+    s.close()
+
+
+def test_b7_only_a_recorded_success_counts_as_done(home):
+    s = Store(home)
+    submitted(s, *({"fingerprint": f} for f in ("good", "good", "bad", "waiting")))
+    with s.transaction():
+        for id, outcome in ((1, "succeeded"), (2, "succeeded"), (3, "failed")):
+            runs.begin(s, (id, 1), batch=1, uni_id=str(id), boot="b", shim=(1, 1), memory_mib=None, share=False, log=f"/log{id}",
+                       leases=[], at=100.0, now=10.0)  # fmt: skip
+            runs.finish(s, (id, 1), batch=1, queue=None, state=outcome, exit=Exit(code=0), error_type=None, reason=None,
+                        peak_mib=0, at=101.0, now=11.0)  # fmt: skip
+    assert Reader(home).done(["good", "bad", "waiting", "unknown"]) == {"good": (2, 1, "/log2")}
+    s.close()
+
+
+@pytest.mark.parametrize("wrong", [{"params": []}, {"params": {"a": 1}}, {"fingerprint": ""}, {"done_by": [1]}, {"done_by": 3}])
+def test_what_cannot_be_of_a_sweep_is_refused(home, wrong):
+    s = Store(home)
+    with pytest.raises(Invalid):
+        submitted(s, wrong)
+    s.close()
 
 
 def test_what_was_committed_survives_the_loss_of_the_shared_memory_file(home):

@@ -129,6 +129,10 @@ TEXTS: dict[str, tuple[str, str]] = {
         "It was skipped: job {job}, which it comes after, ended as {state}.",
         "已跳过：它所依赖的任务 {job} 以 {state} 结束。",
     ),
+    "done_before": (
+        "It was not started: run {job}.{run} has done the same work, and its log is still there.",
+        "没有启动：运行 {job}.{run} 已完成同样的工作，且其日志仍在。",
+    ),
     "queue_failed": (
         "It was not started: job {job} of its queue failed for good.",
         "没有启动：同一队列的任务 {job} 最终失败。",

@@ -20,7 +20,7 @@ POLICY = {f.name for f in fields(Policy)}
 DEFAULTS: dict[str, Any] = {
     "name": None, "queue": None, "gpus": [1, 1], "memory_mib": None, "share": False, "env": {}, "workdir": None, "log": None,
     "priority": 0, "needs": [], "begin": None, "time_limit": None, "retry": None, "tags": [], "leftovers": "kill",
-    "intent": "run", "retry_of": None,
+    "intent": "run", "retry_of": None, "params": None, "fingerprint": None, "done_by": None,
 }  # fmt: skip
 
 
@@ -33,6 +33,7 @@ def request(given: Mapping[str, Any]) -> dict[str, Any]:
     if not isinstance(head, dict) or not isinstance(context, dict):
         raise Invalid("`batch` and `context` are objects")
     policy(head.get("policy") or {})
+    need(head.get("about") is None or isinstance(head["about"], dict), "the batch", "about must be an object")
     need(head.get("seed") is None or whole(head["seed"], 0, 1 << 62), "the batch", "seed must be a whole number")
     need(head.get("queues") in (None, "own"), "the batch", "queues must be \"own\" or not given")
     for key, value in (("key", head.get("key")), ("name", head.get("name")), ("once", given.get("once"))):
@@ -104,8 +105,21 @@ def job(given: Any, k: int, count: int) -> dict[str, Any]:
         need(j[key] is None or utf8(j[key]), what, f"{key} must be UTF-8 text: its name cannot be kept as it is")
     environment(j["env"], what)
     j["retry"] = retry(j["retry"], what)
+    if j["params"] is not None or j["fingerprint"] is not None or j["done_by"] is not None:
+        experiment(j, what)
     need(isinstance(j["needs"], list) and all(one_need(n, k, count) for n in j["needs"]), what, "needs must name other jobs")
     return j
+
+
+def experiment(j: Mapping[str, Any], what: str) -> None:
+    """The fields of a job of a sweep."""
+    params, fingerprint, done = j["params"] if j["params"] is not None else {}, j["fingerprint"], j["done_by"]
+    texts = isinstance(params, dict) and all(isinstance(t, str) and utf8(t or "-") for pair in params.items() for t in pair)
+    need(texts, what, "params must map names to texts")
+    text_or_none = fingerprint is None or (isinstance(fingerprint, str) and 0 < len(fingerprint) <= 200)
+    need(text_or_none, what, "fingerprint must be a text")
+    good = isinstance(done, list) and len(done) == 2 and all(whole(n, 1, 1 << 62) for n in done)
+    need(done is None or good, what, "done_by must be [job, run]")
 
 
 def need(holds: bool, what: str, text: str) -> None:

@@ -25,8 +25,8 @@ dumped = json.JSONEncoder(check_circular=False).encode
 
 INSERT = """INSERT INTO job (id, batch, context, shape, name, queue, place, sort, priority, gpus_min, gpus_max, memory_mib, share,
     commands, env, workdir, log, time_limit, retry, leftovers, tags, retry_of, begin_at, submitted_at,
-    intent, ready, blocked, not_before, ready_at)
-    VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)"""
+    intent, ready, blocked, not_before, ready_at, params, fingerprint)
+    VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)"""
 
 
 def submit(store: Store, request: Row, *, at: float, now: float, rank: Callable[[], float]) -> dict[str, Any]:
@@ -59,9 +59,10 @@ def insert(
     rows = []
     deps: list[tuple[int, int, int]] = []
     queues = set()
+    done = {first + k: job["done_by"] for k, job in enumerate(request["jobs"]) if job.get("done_by")}
     for k, job in enumerate(request["jobs"]):
         id = first + k
-        blocked = _needs(store, id, first, job.get("needs") or (), deps)
+        blocked = _needs(store, id, first, job.get("needs") or (), deps, done)
         begin = job.get("begin")
         not_before = now + max(0.0, begin - at) if begin is not None else 0.0
         queue = job.get("queue")
@@ -71,7 +72,7 @@ def insert(
         low, high = job["gpus"]
         if queue is not None:
             queues.add(queue)
-        ready = int(queue is None and not blocked and intent == "run") * (2 if not_before else 1)
+        ready = int(queue is None and not blocked and intent == "run" and id not in done) * (2 if not_before else 1)
         shape = _shape(store, (batch, job["priority"], low, high, job["memory_mib"], bool(job["share"]), job["time_limit"]))
         place = job.get("place", id)
         rows.append(
@@ -79,12 +80,15 @@ def insert(
              low, high, job["memory_mib"], int(job["share"]), dumped(job["commands"]), dumped(job["env"]),
              job["workdir"], job["log"], job["time_limit"], dumped(job["retry"]) if job["retry"] else None,
              job["leftovers"], dumped(job["tags"]), job.get("retry_of"), begin, at,
-             intent, ready, blocked, not_before, max(now, not_before))
+             intent, ready, blocked, not_before, max(now, not_before),
+             dumped(job["params"]) if job.get("params") else None, job.get("fingerprint"))
         )  # fmt: skip
     store.db.executemany(INSERT, rows)
     store.db.executemany("INSERT INTO dep (job, needs, any) VALUES (?, ?, ?)", deps)
     store.next_job = first + len(rows)
     store.event(at, "submitted", batch=batch, first=first, count=len(rows), name=name)
+    if done:
+        _done_before(store, batch, done, at)
     for needed in sorted({d[1] for d in deps if d[1] < first}):
         state = store.db.execute("SELECT state FROM job WHERE id = ?", (needed,)).fetchone()[0]
         if state in FINAL:
@@ -94,6 +98,20 @@ def insert(
     if once is not None:
         store.db.execute("INSERT INTO once VALUES (?, ?, ?, ?, ?)", (once, at, batch, first, len(rows)))
     return _answer(batch, first, len(rows))
+
+
+def _done_before(store: Store, batch: int, done: Mapping[int, Sequence[int]], at: float) -> None:
+    """Jobs whose work was done by another (SPEC B7): they are skipped, and name the run that did it."""
+    reasons = {id: {"code": "done_before", "params": {"job": by[0], "run": by[1]}} for id, by in done.items()}
+    store.db.executemany(
+        "UPDATE job SET state = 'skipped', ready = 0, reason = ?, ended_at = ? WHERE id = ?",
+        [(json.dumps(reason), at, id) for id, reason in reasons.items()],
+    )
+    store.db.executemany(
+        "INSERT INTO event (at, kind, batch, job, data) VALUES (?, 'skipped', ?, ?, ?)",
+        [(at, batch, id, json.dumps({"reason": reason})) for id, reason in reasons.items()],
+    )
+    _tell_if_over(store, batch, at)
 
 
 def _answer(batch: int, first: int, count: int) -> dict[str, Any]:
@@ -109,8 +127,8 @@ def _batch(store: Store, head: Row, at: float) -> int:
     id = store.next_batch
     store.next_batch += 1
     store.db.execute(
-        "INSERT INTO batch (id, key, name, owner, policy, submitted_at) VALUES (?, ?, ?, ?, ?, ?)",
-        (id, head.get("key"), head.get("name"), json.dumps(head.get("owner")), policy, at),
+        "INSERT INTO batch (id, key, name, owner, policy, submitted_at, about) VALUES (?, ?, ?, ?, ?, ?, ?)",
+        (id, head.get("key"), head.get("name"), json.dumps(head.get("owner")), policy, at, json.dumps(head.get("about"))),
     )
     return id
 
@@ -135,10 +153,14 @@ def _shape(store: Store, parts: tuple[Any, ...], avoid: Sequence[str] = ()) -> i
     return store.shapes[known]
 
 
-def _needs(store: Store, id: int, first: int, needs: Iterable[Sequence[Any]], deps: list[tuple[int, int, int]]) -> int:
+def _needs(
+    store: Store, id: int, first: int, needs: Iterable[Sequence[Any]], deps: list[tuple[int, int, int]], done: Mapping[int, Any]
+) -> int:
     seen = {}
     for kind, n, any_end in needs:
         needed = first + n if kind == "index" else n
+        if needed in done:
+            continue
         if kind == "job" and store.db.execute("SELECT 1 FROM job WHERE id = ?", (needed,)).fetchone() is None:
             raise Invalid(f"there is no job {needed} to come after")
         seen[needed] = int(any_end)
@@ -281,6 +303,10 @@ def _tell_end(
     store.event(at, state, batch=batch, job=id, run=run, **{k: v for k, v in data.items() if v is not None})
     if queue is not None:
         refresh_queue(store, queue, now)
+    _tell_if_over(store, batch, at)
+
+
+def _tell_if_over(store: Store, batch: int, at: float) -> None:
     more = f"SELECT 1 FROM job INDEXED BY job_unfinished WHERE batch = ? AND {UNFINISHED} LIMIT 1"
     if store.db.execute(more, (batch,)).fetchone() is None:
         store.event(at, "batch_ended", batch=batch)

@@ -20,6 +20,7 @@ UNFINISHED_SQL = "state IN ('queued', 'starting', 'running', 'stopping')"  # as 
 JOB = """SELECT j.id, j.name, j.queue, j.batch, j.state, j.intent, j.attempt, j.retries, j.exit_code, j.error_type,
     j.submitted_at, j.started_at, j.ended_at, j.reason, j.commands, j.memory_mib, j.gpus_min, j.gpus_max, j.shape, j.ready,
     j.priority, j.tags, j.begin_at, j.not_before, j.time_limit, j.workdir, j.log, j.retry, j.share, j.retry_of, j.place,
+    j.params, j.fingerprint,
     CASE WHEN j.attempt THEN (SELECT group_concat(idx || '=' || uuid) FROM lease WHERE job = j.id AND n = j.attempt) END AS leases
     FROM job j"""
 
@@ -45,6 +46,8 @@ class Reader:
         try:
             return self.db.execute(sql, tuple(args)).fetchall()
         except sqlite3.DatabaseError as e:
+            if "no such column" in str(e):
+                raise JostleError(f"{self.path} was written by an older jostle: `jostle up` brings it up to date") from e
             raise JostleError(f"{self.path} cannot be read ({e}): `jostle doctor` tells what is wrong with it") from e
 
     def jobs(
@@ -122,8 +125,8 @@ class Reader:
         return rows[0][0] if rows else 0
 
     def batch(self, id: int) -> dict[str, Any] | None:
-        rows = self._all("SELECT id, key, name, owner, policy, submitted_at FROM batch WHERE id = ?", (id,))
-        return {**rows[0], **{key: json.loads(rows[0][key] or "null") for key in ("owner", "policy")}} if rows else None
+        rows = self._all("SELECT id, key, name, owner, policy, submitted_at, about FROM batch WHERE id = ?", (id,))
+        return {**rows[0], **{key: json.loads(rows[0][key] or "null") for key in ("owner", "policy", "about")}} if rows else None
 
     def batches(self) -> list[dict[str, Any]]:
         return [dict(r) for r in self._all("SELECT id, key, name, submitted_at FROM batch ORDER BY id")]
@@ -136,6 +139,19 @@ class Reader:
             (key,),
         )
         return rows[0][0] if rows else None
+
+    def done(self, fingerprints: Iterable[str]) -> dict[str, tuple[int, int, str]]:
+        """Of those that were computed with success: the newest job, the run that did it, and its log."""
+        found: dict[str, tuple[int, int, str]] = {}
+        for fingerprint in set(fingerprints):
+            rows = self._all(
+                """SELECT j.id, r.n, r.log FROM job j JOIN run r ON r.job = j.id AND r.outcome = 'succeeded'
+                   WHERE j.fingerprint = ? AND j.state = 'succeeded' ORDER BY j.id DESC LIMIT 1""",
+                (fingerprint,),
+            )
+            if rows:
+                found[fingerprint] = tuple(rows[0])
+        return found
 
     def counts(self, batch: int | None = None) -> dict[str, int]:
         """How many jobs are in each state; from the indices, so that a million finished ones are no burden."""
@@ -196,6 +212,7 @@ def job_row(r: sqlite3.Row) -> dict[str, Any]:
     row["gpu_request"] = [row.pop("gpus_min"), row.pop("gpus_max")]
     row["commands"] = [c if isinstance(c, str) else joined(c) for c in json.loads(row["commands"])]
     row["tags"] = json.loads(row["tags"])
+    row["params"] = json.loads(row["params"]) if row["params"] else {}
     row["retry"] = json.loads(row["retry"]) if row["retry"] else None
     row["share"] = bool(row["share"])
     row["reason"] = json.loads(row["reason"]) if row["reason"] else None

@@ -20,7 +20,7 @@ from jostle.failpoint import failpoint
 from jostle.store.private import check_private
 
 NAME = "jostle.db"
-MIGRATIONS: list[str] = ["schema.sql"]
+MIGRATIONS: list[str] = ["schema.sql", "schema2.sql"]
 """Script k brings a database from version k to k+1."""
 
 UNFIT = (sqlite3.ProgrammingError, sqlite3.InterfaceError)
