@@ -111,7 +111,9 @@ def test_a_disk_that_is_full_does_not_end_the_scheduler(tmp_path: Path) -> None:
 
 def test_a_scheduler_of_another_host_with_the_same_tasks_is_noticed(tmp_path: Path) -> None:
     base = state(ME, {}, now="running")
-    for pid, change in enumerate(({"host": "other"}, {"host": "other", "config_index": 1}, {"host": "other", "state": "failed"}, {})):
+    for pid, change in enumerate(
+        ({"host": "other"}, {"host": "other", "config_index": 1}, {"host": "other", "state": "failed"}, {})
+    ):
         StateFile(str(tmp_path), pid + 1).write({**base, "pid": pid + 1, **change})
     assert [content["pid"] for content in statefile.elsewhere(str(tmp_path), ME)] == [1]
 
