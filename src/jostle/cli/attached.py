@@ -186,6 +186,7 @@ class Live(Screen):
         super().__init__(desk)
         self.progress = progress
         self.drawn = 0
+        self.next: int | None = None  # the job whose reason `waiting` is
         self.waiting = ""
         self.asked_at = 0.0
         self.draw()
@@ -207,12 +208,14 @@ class Live(Screen):
             self.asked_at = time.monotonic()
             first = self.progress.first_waiting(1)
             said = why(self.desk, first[0]) if first else ""
+            self.next = first[0] if first else None
             self.waiting = f"next: {self.progress.label(first[0])}: {said}" if said else ""
         self.draw()
 
     def draw(self) -> None:
         columns, rows = screen_size()
-        lines = self.progress.view(time.time(), columns, min(12, rows - 2), self.waiting)
+        waiting = self.waiting if self.next is not None and self.progress.states.get(self.next) == "queued" else ""
+        lines = self.progress.view(time.time(), columns, min(12, rows - 2), waiting)
         sys.stdout.write(self._erase() + "\n".join(lines) + "\n")
         sys.stdout.flush()
         self.drawn = len(lines)
