@@ -287,7 +287,7 @@ def test_both_readmes_have_the_same_parts_commands_and_links():
 
 
 def test_every_page_is_linked_from_the_readme():
-    linked = set(re.findall(r"\]\((docs/[\w-]+\.md)\)", text("README.md")))
+    linked = set(re.findall(r"\]\((docs/[\w.-]+\.md)\)", text("README.md")))
     assert {f"docs/{page.name}" for page in (ROOT / "docs").glob("*.md")} <= linked
 
 
