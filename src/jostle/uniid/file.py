@@ -180,11 +180,7 @@ class UniIdFile:
         if not seen.text.strip():
             self._warn(f"{path} was empty: it was replaced by {{}}")
             return
-        base = f"{path}.damaged-{time.strftime('%Y%m%d-%H%M%S')}"
-        name, n = base, 1
-        while os.path.lexists(name):
-            n += 1
-            name = f"{base}-{n}"
+        name = _free_name(path)
         try:
             os.link(path, name)  # so that there is no moment without a file
         except OSError:
@@ -210,14 +206,19 @@ class UniIdFile:
                 continue
             try:
                 text = content(old.fd)
-                theirs = parsed(text) if text != old.text else None
-                if theirs is not None:
-                    self._take_over(parsed(old.text) or {}, theirs)
+                if text != old.text and text.strip():
+                    self._take_over(parsed(old.text) or {}, parsed(text), text)
             finally:
                 os.close(old.fd)
         return pause
 
-    def _take_over(self, base: Data, theirs: Data) -> None:
+    def _take_over(self, base: Data, theirs: Data | None, text: bytes) -> None:
+        if theirs is None:  # he wrote nonsense, or died in the middle of it: kept as if it had been the file
+            with open(name := _free_name(os.path.realpath(self.path)), "xb") as f:
+                f.write(text)
+            self._warn(f"what was written into {self.path} was damaged: it was kept as {name}")
+            return
+
         def edit(data: Data) -> bool:
             news = {k: v for k, v in theirs.items() if v != base.get(k) and v != data.get(k)}
             news = {k: v for k, v in news.items() if _is_news(k, v, data.get(k))}
@@ -230,6 +231,15 @@ class UniIdFile:
         for old in self._overtaken:
             os.close(old.fd)
         self._overtaken = []
+
+
+def _free_name(path: str) -> str:
+    base = f"{path}.damaged-{time.strftime('%Y%m%d-%H%M%S')}"
+    name, n = base, 1
+    while os.path.lexists(name):
+        n += 1
+        name = f"{base}-{n}"
+    return name
 
 
 def _is_news(uni_id: str, theirs: Any, ours: Any) -> bool:

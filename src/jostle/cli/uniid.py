@@ -1,0 +1,184 @@
+"""`jostle uni-id set|get|list|wait|clean`: the uni_id file for scripts (SPEC A24), with locks and without inline Python.
+
+Needs no engine: it works in any script, inside a run or not.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from typing import TYPE_CHECKING, Any
+
+from jostle import proc, units
+from jostle.cli import render
+from jostle.cli.parse import checked
+from jostle.errors import JostleError, NotFound, Usage
+from jostle.uniid import NORMAL, PLACES, RUNNING, STATES, VARIABLE, WORDS, Entry, UniIdFile, default_path, lives
+
+if TYPE_CHECKING:
+    from argparse import Namespace
+
+    from jostle.cli.desk import Desk
+    from jostle.cli.parse import Parser
+
+LOOK = 0.1
+LAST_WORD = 2.0  # a script says its word a moment after its program has ended
+FOR_SET = ("state", "pid", "error_type", "retry_count")
+
+
+def uni_id_options(p: Parser) -> None:
+    p.example("""
+        python train.py & jostle uni-id set "$UNI_ID" --state running --pid $!
+        jostle uni-id set "$UNI_ID" --state abnormal_exit --error-type oom
+        jostle uni-id wait "$UNI_ID" --timeout 2h
+        jostle uni-id list --file logs/uni_id.json""")
+    p.add_argument("action", choices=("set", "get", "list", "wait", "clean"))
+    p.add_argument("id", nargs="?", metavar="ID", help="set, get: default $JOSTLE_UNI_ID, which each run has")
+    p.add_argument("--file", metavar="FILE", help=f"default: ${VARIABLE}, else {' or '.join(PLACES)} if it is there")
+    p.add_argument("--state", choices=STATES, help="set: what the entry is to say; the last two are its last word")
+    p.add_argument("--pid", type=checked(_number), metavar="N", help="set: the process to register; 0 is none")
+    p.add_argument("--error-type", metavar="TYPE", help="set: why it failed: oom, runtime_error, …")
+    p.add_argument("--retry-count", type=checked(_number), metavar="N", help="set: how often it was tried again")
+    p.add_argument("--timeout", type=checked(units.seconds), metavar="TIME", help="wait: give up then, with exit code 124")
+    p.add_argument("--all", action="store_true", help="clean: also the records of failures, and what nobody understands")
+    p.json_option()
+
+
+def _number(text: str) -> int:
+    if not (text.isascii() and text.isdigit() and len(text) < 10):
+        raise ValueError("a number such as 0 or 4711")
+    return int(text)
+
+
+def uni_id(args: Namespace, desk: Desk) -> int:
+    _refuse_what_does_not_belong(args)
+    path = args.file or default_path()
+    if not path:
+        raise Usage(f"uni-id: which file? Name it with --file or ${VARIABLE}; there is no {' and no '.join(PLACES)} here")
+    file = UniIdFile(path, warn=lambda text: desk.say(f"warning: {text}"))
+    try:
+        return int(ACTIONS[args.action](args, desk, file))
+    except OSError as e:
+        raise JostleError(f"{path}: {e.strerror or e}") from None
+
+
+def _refuse_what_does_not_belong(args: Namespace) -> None:
+    given = [name for name in FOR_SET if getattr(args, name) is not None]
+    if args.action != "set" and given:
+        raise Usage(f"uni-id {args.action}: --{given[0].replace('_', '-')} belongs to `uni-id set`")
+    if args.action == "set" and not given:
+        raise Usage("uni-id set: say what to set: --state, --pid, --error-type or --retry-count")
+    if args.timeout is not None and args.action != "wait":
+        raise Usage(f"uni-id {args.action}: --timeout belongs to `uni-id wait`")
+    if args.all and args.action != "clean":
+        raise Usage(f"uni-id {args.action}: --all belongs to `uni-id clean`")
+    if args.id is not None and args.action in ("list", "clean"):
+        raise Usage(f"uni-id {args.action} is about the whole file: it takes no id")
+
+
+def _id(args: Namespace) -> str:
+    found = args.id or (os.environ.get(proc.MARK) if args.action != "wait" else None)
+    if not found:
+        why = "a run cannot wait for itself" if args.action == "wait" else f"outside of a run there is no ${proc.MARK}"
+        raise Usage(f"uni-id {args.action}: which uni_id? Name it: {why}")
+    return str(found)
+
+
+def _set(args: Namespace, desk: Desk, file: UniIdFile) -> int:
+    file.put(_id(args), **{name: getattr(args, name) for name in FOR_SET if getattr(args, name) is not None})
+    return 0
+
+
+def _get(args: Namespace, desk: Desk, file: UniIdFile) -> int:
+    name = _id(args)
+    entry = file.get(name)
+    if entry is None:
+        raise _unknown(name, file)
+    if args.json:
+        desk.put_json({"schema": 1, "file": file.path, **_shown(name, entry, file)})
+    else:
+        desk.put(_line(name, entry, file))
+    return 0
+
+
+def _list(args: Namespace, desk: Desk, file: UniIdFile) -> int:
+    entries = [_shown(name, entry, file) for name, entry in file.read().items()]
+    if args.json:
+        desk.put_json({"schema": 1, "file": file.path, "entries": entries})
+    elif not entries:
+        desk.say(f"{render.plain(file.path)} has no entries")
+    else:
+        cells = ("uni_id", "state", "pid", "alive", "retry_count", "error_type")
+        rows = [[_cell(e[name]) for name in cells] for e in entries]
+        head = ("UNI_ID", "STATE", "PID", "ALIVE", "RETRIES", "ERROR")
+        desk.put(render.table(head, rows, columns=desk.width, right=(2, 4), colours=desk.colours))
+    return 0
+
+
+def _cell(value: Any) -> str:
+    return "-" if value is None or value == "" else ("no", "yes")[value] if isinstance(value, bool) else str(value)
+
+
+def _wait(args: Namespace, desk: Desk, file: UniIdFile) -> int:
+    """Until there is a word, or the entry is cleaned away after success, or the process has ended without a word."""
+    name = _id(args)
+    entry = file.get(name)
+    if entry is None:
+        raise _unknown(name, file)
+    deadline = None if args.timeout is None else time.monotonic() + args.timeout
+    gone_at: float | None = None
+    while entry is not None and entry.state not in WORDS:
+        now = time.monotonic()
+        alive = not entry.pid or lives(name, entry, file.written_at)
+        gone_at = None if alive else now if gone_at is None else gone_at
+        if gone_at is not None and now - gone_at > LAST_WORD:
+            break
+        if deadline is not None and now >= deadline:
+            if not args.json:
+                desk.say(f"time is up: {render.plain(name)} is still {entry.state or 'there'}")
+            return _waited(args, desk, name, entry, 124)
+        time.sleep(LOOK if deadline is None else max(0.0, min(LOOK, deadline - now)))
+        entry = file.get(name)
+    if entry is not None and entry.state not in WORDS and not args.json:
+        desk.say(f"process {entry.pid} has ended without a word about how")
+    return _waited(args, desk, name, entry, 0 if entry is None or entry.state == NORMAL else 1)
+
+
+def _waited(args: Namespace, desk: Desk, name: str, entry: Entry | None, code: int) -> int:
+    if args.json:
+        kind = entry.error_type if entry is not None else ""
+        state = entry.state if entry is not None else NORMAL  # only a success is cleaned away
+        desk.put_json({"schema": 1, "ok": code == 0, "uni_id": name, "state": state, "error_type": kind or None})
+    elif code == 1 and entry is not None and entry.state in WORDS:
+        desk.say(f"{render.plain(name)} failed" + (f": {render.plain(entry.error_type)}" if entry.error_type else ""))
+    return code
+
+
+def _clean(args: Namespace, desk: Desk, file: UniIdFile) -> int:
+    gone = file.clean(everything=args.all) if os.path.exists(file.path) else []
+    if args.json:
+        desk.put_json({"schema": 1, "file": file.path, "removed": gone})
+    else:
+        desk.say(f"removed {render.count(len(gone), 'record')}" + "".join(f"\n  {render.plain(name)}" for name in gone))
+    return 0
+
+
+ACTIONS = {"set": _set, "get": _get, "list": _list, "wait": _wait, "clean": _clean}
+
+
+def _shown(name: str, entry: Entry, file: UniIdFile) -> dict[str, Any]:
+    alive = lives(name, entry, file.written_at) if entry.pid and entry.state == RUNNING else None
+    record: dict[str, Any] = {"uni_id": name, **entry._asdict(), "alive": alive}
+    return record | {"error_type": entry.error_type or None}
+
+
+def _line(name: str, entry: Entry, file: UniIdFile) -> str:
+    """`abnormal_exit pid=4711 retry_count=2 error_type=oom`: the state is the first word, for scripts."""
+    parts = [entry.state or "unknown", f"pid={entry.pid}", f"retry_count={entry.retry_count}"]
+    parts += [f"error_type={entry.error_type}"] if entry.error_type else []
+    parts += ["(this process is gone)"] if _shown(name, entry, file)["alive"] is False else []
+    return render.plain(" ".join(parts))
+
+
+def _unknown(name: str, file: UniIdFile) -> NotFound:
+    return NotFound(f"there is no entry {render.plain(name)} in {render.plain(file.path)}; `jostle uni-id list` shows all")
