@@ -61,7 +61,8 @@ class Parser(argparse.ArgumentParser):
 
 def options(verb: str) -> tuple[Callable[[Parser], None], Command]:
     module = import_module(f"jostle.cli.{VERBS[verb][0]}")
-    return getattr(module, f"{verb}_options"), getattr(module, verb)
+    name = verb.replace("-", "_")
+    return getattr(module, f"{name}_options"), getattr(module, name, None) or getattr(module, f"{name}_")  # import is Python's
 
 
 def parser(verb: str) -> Parser:
