@@ -112,6 +112,7 @@ def test_a_task_file_stands_for_the_workspace_around_it(root):
     found = find(str(root / "command/command_gpus_1.txt"))
     assert (found.root, found.mode, found.index) == (str(root), "multi", 1)
     assert find(str(root / "loose.txt")).root == str(root)
+    assert find(str(root / "command"), index=1).root == str(root)
 
 
 def test_what_is_missing_is_told_with_what_there_is(root, tmp_path):

@@ -16,6 +16,7 @@ GROUPS: dict[str, dict[str, tuple[str, str]]] = {
         "set": ("change", "change a queued job: priority, memory, gpus, …"),
         "wait": ("wait", "wait until jobs have ended"),
         "validate": ("validate", "check job files without running them"),
+        "import": ("importing", "turn a workspace or task file into a job file"),
         "uni-id": ("uniid", "read and write the uni_id file from scripts"),
     },
     "Looking": {

@@ -24,8 +24,9 @@ _BASE = re.compile(r"(?<!\$)\{work_dir\}/")
 
 def batch(workspace: Workspace, blocks: Sequence[Block], visible: str | None) -> dict[str, Any]:
     """The submit request of a config, `visible` being the inherited CUDA_VISIBLE_DEVICES."""
+    name = f"{os.path.basename(workspace.root) or '/'} {workspace.mode} {workspace.label}"
     return {
-        "name": f"{os.path.basename(workspace.root) or '/'} {workspace.mode} {workspace.label}"[-spec.MAX_NAME :],
+        "name": _printable(name[-spec.MAX_NAME :]),
         "policy": gpumanage.policy(workspace.settings, workspace.mode, visible),
         "queues": "own",
         "jobs": jobs(workspace, blocks),
@@ -60,8 +61,12 @@ def _job(workspace: Workspace, block: Block, task: int, work_dir: str, logs: str
 def name_of(block: Block, task: int) -> str:
     """`queue 1 task 2: bash scripts/train.sh car`: the last command is the one that trains."""
     words = " ".join(_BASE.sub("", block.commands[-1]).split())
-    shown = "".join(c if c.isprintable() else " " for c in words[: NAMED + 1])
+    shown = _printable(words[: NAMED + 1])
     return f"queue {block.queue} task {task}: " + (shown if len(shown) <= NAMED else shown[: NAMED - 1] + "…")
+
+
+def _printable(text: str) -> str:
+    return "".join(c if c.isprintable() else " " for c in text)
 
 
 def log_name(workspace: Workspace, queue: int, task: int) -> str:

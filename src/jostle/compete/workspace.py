@@ -101,6 +101,8 @@ def find(
     if not os.path.isdir(directory):
         raise NotFound(f"there is no directory {directory}")
     root = os.path.abspath(directory)
+    if os.path.basename(root) == "command" and not os.path.isdir(os.path.join(root, "command")):
+        root = os.path.dirname(root)  # whoever stands in command/ means the workspace around it
     path = _settings_file(root, config_file)
     settings, warnings = gpumanage.load(path) if path is not None else (Settings(), _without_settings(root))
     if command_file is not None:

@@ -205,7 +205,7 @@ def policy(settings: Settings, mode: str, visible: str | None) -> dict[str, Any]
     """The rules of the batch: every one that the file governs, so that none of the engine's own shines through."""
     low, high = settings.min_gpu, settings.max_gpu
     return {
-        "gpus": inherited(visible) if settings.use_all_gpus else sorted(settings.compete_gpus),
+        "gpus": inherited(visible) if settings.use_all_gpus else sorted(set(settings.compete_gpus)),
         "gpu_left": settings.gpu_left,
         "min_gpu": min(low, high) if low is not None and high is not None else low,  # the formula's own answer
         "max_gpu": high,

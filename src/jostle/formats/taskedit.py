@@ -70,7 +70,7 @@ class Edit:
     def __init__(self, old: str, mode: str) -> None:
         self.old, self.mode = old, mode
         self.lines = lines_of(old)
-        self.eol = "\r\n" if "\r\n" in old else "\n"
+        self.eol = "\r" if old.endswith("\r") else next((eol for eol in ("\r\n", "\n", "\r") if eol in old), "\n")
         self.groups = [group for group in groups(self.lines, mode) if group.block is not None]
         entries = [entry for group in self.groups for entry in _commands(group, mode)]
         self.quoted = sum(command(entry.text) != entry.text for entry in entries) * 2 > len(entries)

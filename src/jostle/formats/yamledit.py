@@ -7,7 +7,6 @@ in lines of their own.
 
 from __future__ import annotations
 
-import json
 import math
 import re
 from typing import Any
@@ -149,7 +148,7 @@ def _added(text: str, node: yaml.MappingNode, words: tuple[str, ...], value: Any
 
 
 def key_text(word: str) -> str:
-    return word if _plain(word) else json.dumps(word, ensure_ascii=not word.isprintable())
+    return word if _plain(word) else quoted(word)
 
 
 def _plain(word: str) -> bool:
@@ -181,4 +180,18 @@ def shown(value: Any, style: str | None = None) -> str:
         return "'" + value.replace("'", "''") + "'"
     if style != '"' and _plain(value):
         return value
-    return json.dumps(value, ensure_ascii=not value.isprintable())
+    return quoted(value)
+
+
+def quoted(text: str) -> str:
+    """A text in double quotes; what cannot be seen is escaped."""
+    return '"' + "".join(_escaped(c) for c in text) + '"'
+
+
+def _escaped(c: str) -> str:
+    if c in '"\\':
+        return "\\" + c
+    code = ord(c)
+    if c.isprintable():
+        return c
+    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"

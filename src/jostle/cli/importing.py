@@ -1,0 +1,70 @@
+"""`jostle import [DIR|FILE]`: a workspace or task file of the source system as a job file of our own."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+from jostle.cli import render
+from jostle.errors import Invalid, JostleError
+
+if TYPE_CHECKING:
+    from argparse import Namespace
+
+    from jostle.cli.desk import Desk
+    from jostle.cli.parse import Parser
+
+
+def import_options(p: Parser) -> None:
+    p.example("""
+        jostle import
+        jostle import command/command_gpus_1.txt -o jobs.yaml
+        jostle import ~/project/compete --mode multi -o jobs.yaml && jostle run jobs.yaml""")
+    p.add_argument("source", nargs="?", default=".", metavar="DIR|FILE", help="a workspace (default: here), or a task file")
+    p.add_argument("--mode", choices=("single", "multi"), help="how to read it; default: by the name of the file")
+    p.add_argument("--config-index", type=int, metavar="N", help="which config of the workspace, from 0")
+    p.add_argument("--config-file", metavar="FILE", help="its settings; default: config/gpu_manage.yaml")
+    p.add_argument("--lenient", action="store_true", help="leave bad blocks out, with a warning")
+    p.add_argument("-o", "--output", metavar="OUT", help="write a file instead of printing it")
+    p.add_argument("--force", action="store_true", help="write over a file that exists")
+
+
+def import_(args: Namespace, desk: Desk) -> int:
+    from jostle.compete import jobs, workspace
+    from jostle.formats import jobwriter, plaintext, taskfile
+
+    found = workspace.find(args.source, mode=args.mode, index=args.config_index, config_file=args.config_file)
+    blocks, warnings = taskfile.load(found.command_file, found.mode, lenient=args.lenient)
+    for warning in (*found.warnings, *warnings):
+        desk.say(f"warning: {warning}")
+    if not blocks:
+        raise Invalid(f"{found.command_file} holds no tasks; nothing is written")
+    source, _ = plaintext.read(found.command_file, "a task file")
+    head = [f"made by `jostle import` from {found.command_file}, {found.mode} mode"]
+    if found.config_file is not None:
+        head.append(f"and the settings {found.config_file}")
+    batch = jobs.batch(found, blocks, None)
+    text = jobwriter.text_of(batch, head=head, notes=jobwriter.notes_of(source, found.mode))
+    if args.output is None or args.output == "-":
+        desk.put(text.removesuffix("\n"))
+        return 0
+    write(args.output, text, force=args.force)
+    what = f"{render.count(len(blocks), 'job')}, {render.count(len({block.queue for block in blocks}), 'queue')}"
+    desk.say(f"wrote {render.plain(args.output)}: {what}. Run it: jostle run {render.plain(args.output)}")
+    return 0
+
+
+def write(path: str, text: str, *, force: bool) -> None:
+    """A new file; an old one only by force, and then it is replaced in one step."""
+    made = f"{path}.jostle-{os.getpid()}" if force else path
+    try:
+        with open(made, "x", encoding="utf-8") as f:
+            f.write(text)
+        if force:
+            os.replace(made, path)
+    except FileExistsError:
+        raise Invalid(f"{path} exists; --force writes over it, or choose another name with -o") from None
+    except (OSError, UnicodeError) as e:
+        raise JostleError(
+            f"cannot write {path}: {e.strerror if isinstance(e, OSError) else 'a name in it is not UTF-8'}"
+        ) from None

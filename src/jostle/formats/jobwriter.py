@@ -1,0 +1,126 @@
+"""A batch as a job file of our own (docs/jobfile.md), for people who leave another format behind. Pure.
+
+Rules: what is written reads back, with jostle.formats.jobfile, as the same jobs and the same policy. What all jobs share stands
+in `defaults:`. Comments come along as comments. Paths are absolute, so that the file means the same wherever it is kept.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from decimal import Decimal
+from typing import Any
+
+from jostle.errors import Invalid
+from jostle.formats import spec
+from jostle.formats.policyfile import RULES
+from jostle.formats.taskblocks import bare, comment, groups, lines_of
+from jostle.formats.yamledit import quoted, shown
+
+UNI_ID_FILE = "JOSTLE_UNI_ID_FILE"
+SHARED = ("workdir", "leftovers", "uni_id_file")
+
+
+def text_of(batch: Mapping[str, Any], *, head: Sequence[str] = (), notes: Sequence[Sequence[str]] = ()) -> str:
+    """The file; `head` are comments above it, `notes` comments above each job, and after the last one if there is one more."""
+    jobs = [_entries(job) for job in batch["jobs"]]
+    shared = {key: jobs[0][key] for key in SHARED if all(job.get(key) == jobs[0].get(key) is not None for job in jobs)}
+    lines = [*(_note(text) for text in head), f"name: {shown(batch['name'])}"]
+    lines += ["own_queues: true"] if batch.get("queues") == "own" else []
+    if batch["policy"]:
+        lines += ["", "policy:", *(f"  {line}" for line in _policy(batch["policy"]))]
+    if shared:
+        lines += ["", "defaults:", *(f"  {key}: {value}" for key, value in shared.items())]
+    lines += ["", "jobs:"]
+    for k, job in enumerate(jobs):
+        lines += [f"  {_note(text)}" for text in (notes[k] if k < len(notes) else ())]
+        said = [_entry(key, value) for key, value in job.items() if key not in shared]
+        lines += [f"  - {said[0]}", *(f"    {line}" for line in said[1:])]
+        lines.append("")
+    lines += [_note(text) for extra in notes[len(jobs) :] for text in extra]
+    return "\n".join(lines).rstrip("\n") + "\n"
+
+
+def _entry(key: str, value: str) -> str:
+    return f"{key}:{value}" if value.startswith("\n") else f"{key}: {value}"
+
+
+def _entries(job: Mapping[str, Any]) -> dict[str, str]:
+    """The keys of a job that differ from what an empty one would have, as YAML."""
+    plain = spec.job()
+    env = dict(job["env"])
+    ids = env.pop(UNI_ID_FILE, None)
+    unknown = [key for key in ("needs", "begin", "retry") if job[key] != plain[key]]
+    if unknown or not all(isinstance(command, str) for command in job["commands"]):
+        raise Invalid(f"job {job['name']}: {', '.join(unknown) or 'a command of words'} cannot be written into a job file yet")
+    low, high = job["gpus"]
+    said: dict[str, str | None] = {
+        "name": _text(job["name"]) if job["name"] else None,
+        "queue": quoted(job["queue"]) if job["queue"] is not None else None,
+        "run": _run(job["commands"]),
+        "gpus": str(low) if low == high else f"{low}-{high}",
+        "memory": _size(job["memory_mib"]) if job["memory_mib"] is not None else None,
+        "share": "true" if job["share"] else None,
+        "env": shown(env) if env else None,
+        "uni_id_file": _text(ids) if ids is not None else None,
+        "workdir": _text(job["workdir"]),
+        "log": _text(job["log"]) if job["log"] is not None else None,
+        "priority": str(job["priority"]) if job["priority"] else None,
+        "time_limit": number(job["time_limit"]) if job["time_limit"] is not None else None,
+        "tags": shown(job["tags"]) if job["tags"] else None,
+        "leftovers": job["leftovers"] if job["leftovers"] != plain["leftovers"] else None,
+    }
+    return {key: value for key, value in said.items() if value is not None}
+
+
+def _run(commands: Sequence[str]) -> str:
+    return "".join(f"\n      - {_text(command)}" for command in commands)
+
+
+def _text(text: str) -> str:
+    """A text of one line; single quotes leave commands readable."""
+    plain = shown(text)
+    return plain if plain[0] != '"' or not text.isprintable() or "'" in text else f"'{text}'"
+
+
+def _size(mib: int) -> str:
+    return f"{mib // 1024}GiB" if mib % 1024 == 0 else f"{mib}MiB"
+
+
+def number(value: float) -> str:
+    """Without an exponent: durations are written as people do."""
+    return str(int(value)) if value == int(value) else format(Decimal(repr(float(value))), "f")
+
+
+def _policy(policy: Mapping[str, Any]) -> list[str]:
+    keys = {field: key for key, (field, _) in RULES.items()}
+    lines = []
+    for field, value in policy.items():
+        if field == "retry" and value is not None:
+            most = "unlimited" if value["max"] is None else value["max"]
+            lines.append(f"retry: {{max: {most}, backoff_after: {value['backoff_after']}, backoff: {number(value['backoff'])}}}")
+        elif isinstance(value, float) or (isinstance(value, int) and not isinstance(value, bool)):
+            lines.append(f"{keys[field]}: {number(value)}" + ("MiB" if field.endswith("_mib") and value else ""))
+        else:
+            lines.append(f"{keys.get(field, field)}: {shown(value)}")
+    return lines
+
+
+def _note(text: str) -> str:
+    return ("# " + "".join(c if c.isprintable() else " " for c in text)).rstrip()
+
+
+def notes_of(text: str, mode: str) -> list[list[str]]:
+    """The comments that stand in or above each good block of a task file, and last those after all of them."""
+    lines = lines_of(text)
+    notes: list[list[str]] = []
+    at = 0
+    for group in groups(lines, mode):
+        if group.block is not None:
+            notes.append(_comments(lines[at : group.last + 1]))
+        at = group.last + 1
+    return [*notes, _comments(lines[at:])]
+
+
+def _comments(lines: Sequence[str]) -> list[str]:
+    return [re.sub(r"^[#＃]+\s?", "", bare(line)) for line in lines if comment(bare(line))]
