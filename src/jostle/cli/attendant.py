@@ -33,6 +33,7 @@ LOOK = 0.5  # s between looks at the files
 COALESCE = 0.2  # s that changes are gathered
 SHARE = 20  # a write that took t comes again after t × this at the earliest
 MINUTE = 60.0
+FIRST = 0.3  # s until the first status: what can start at once has started then
 
 
 class Attendant(Screen):
@@ -52,8 +53,8 @@ class Attendant(Screen):
         self.gpus: Sequence[dict[str, Any]] | None = None
         self.dirty = set(board.live)  # to learn their uni_ids
         self.unwritten, self.untold = True, True
-        self.look_at = self.write_at = self.status_at = 0.0
-        self.written_at = self.told_at = 0.0
+        self.look_at = self.write_at = self.written_at = 0.0
+        self.told_at = time.monotonic() + FIRST - self.settings.check_time
 
     # --- as a screen
 
@@ -149,7 +150,7 @@ class Attendant(Screen):
 
     def _status_due(self) -> float:
         if self.untold:
-            return self.told_at + self.settings.check_time if self.told_at else 0.0
+            return self.told_at + self.settings.check_time
         return self.told_at + MINUTE if self.board.live else float("inf")
 
     # --- files that people edit
