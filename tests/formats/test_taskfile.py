@@ -115,6 +115,10 @@ def test_a2_the_first_number_of_the_line_is_the_value(said):
     ('"python a.py --name=\\"a b\\" "', 'python a.py --name=\\"a b\\" '),
     ('"my program" --name "a b"', '"my program" --name "a b"'),
     ('"a" "b"', '"a" "b"'),
+    ('"python a.py" # why # indeed', "python a.py"),
+    ('"my program" --name "a" # why', '"my program" --name "a" # why'),
+    ('"python a.py"#why', '"python a.py"#why'),
+    ('"a # b', '"a # b'),
     ('""my program" --x"', '"my program" --x'),
     ('python -c "print(1)"', 'python -c "print(1)"'),
     ('"half', '"half'),
@@ -235,6 +239,8 @@ def test_a6_files_that_cannot_be_read_are_told_and_never_crash(tmp_path):
     assert "larger than 5 MB" in told(tmp_path / "big")
     (tmp_path / "bytes").write_bytes(b"a\n\xff\xff\xff\n")
     assert "bytes:2: is neither UTF-8 nor GB18030 here" in told(tmp_path / "bytes")
+    (tmp_path / "broken").write_bytes("# 花卉数据集\npython 训练.py\n1,20\n".encode() + "# 花".encode()[:-1] + b"!\n")
+    assert "broken:4: is not UTF-8 here; save the file as UTF-8" in told(tmp_path / "broken")
 
 
 @pytest.mark.parametrize("encoding, warned", [("utf-8", 0), ("utf-8-sig", 0), ("gbk", 1), ("utf-16", 1)])

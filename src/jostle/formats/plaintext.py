@@ -29,7 +29,16 @@ def decoded(raw: bytes) -> tuple[str, str]:
     try:
         return raw.decode("utf-8-sig"), "UTF-8"
     except UnicodeDecodeError as e:
+        line = raw.count(b"\n", 0, e.start) + 1
+        if _damaged(raw):
+            raise Flaw(line, "is not UTF-8 here; save the file as UTF-8") from None
         try:
             return raw.decode("gb18030"), "GB18030"
         except UnicodeDecodeError:
-            raise Flaw(raw.count(b"\n", 0, e.start) + 1, "is neither UTF-8 nor GB18030 here; save the file as UTF-8") from None
+            raise Flaw(line, "is neither UTF-8 nor GB18030 here; save the file as UTF-8") from None
+
+
+def _damaged(raw: bytes) -> bool:
+    """Whether this is UTF-8 with a few wrong bytes: as GB18030 it would give other commands than were meant."""
+    beyond = [c for c in raw.decode("utf-8", "replace") if c > "\x7f"]
+    return beyond.count("\ufffd") * 2 < len(beyond)

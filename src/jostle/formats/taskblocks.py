@@ -11,9 +11,9 @@ A *number line* begins with a number; a comment may follow: `1 #queue`, `20 // x
 `20GB`. `7z x a`, `2>&1 make` and `1-2` are no number lines. Since no command is a number, a number line anywhere else is an
 error (a blank line was forgotten), as is an A3 block in single mode and an A2 block in multi mode; nothing is guessed there.
 
-A command loses a pair of double quotes that wraps it as a whole, and nothing else; `"a b" c "d"` is no such pair. What stands in
-quotes is never taken for a number or comment. A line that ends with a backslash goes on in the next line of its block, as in a
-shell, but never in the last line, which must be a number.
+A command loses a pair of double quotes that wraps it as a whole (and a comment behind that), and nothing else; `"a b" c "d"` is
+no such pair. What stands in quotes is never taken for a number or comment. A line that ends with a backslash goes on in the next
+line of its block, as in a shell, but never in the last line, which must be a number.
 """
 
 from __future__ import annotations
@@ -157,8 +157,12 @@ def _ends(rest: str) -> bool:
 
 
 def command(text: str) -> str:
-    """The command without the double quotes that wrap it."""
-    return text[1:-1] if _wrapped(text) else text
+    """The command without the double quotes that wrap it, and without a comment behind those."""
+    end = text.rfind('"') + 1
+    behind = text[end:]
+    if behind and not (behind[0].isspace() and comment(behind.lstrip())):
+        return text
+    return text[1 : end - 1] if _wrapped(text[:end]) else text
 
 
 def _wrapped(text: str) -> bool:
