@@ -154,6 +154,7 @@ def register(bench: Bench) -> Iterator[Register]:
     made.begin()
     yield made
     made.conclude({"code": 0, "error": "", "tail": "", "timed_out": False, "signal": None, "said": "", "said_type": ""})
+    made.close()
     signal.sigtimedwait({signal.SIGIO}, 0)
     signal.pthread_sigmask(signal.SIG_SETMASK, before)
 

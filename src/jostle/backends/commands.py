@@ -249,7 +249,7 @@ class Run:
             "signal": number,
             "timed_out": self._timed_out,
             "error": self.error,
-            "tail": joblog.tail(self.log) if (code != 0 or said) and self.log is not None else "",
+            "tail": joblog.tail(self.log) if (code != 0 or said == failure.ABNORMAL) and self.log is not None else "",
             "started_at": self._started_at,
             "ended_at": self._ended_at or now,
             "ran_for": (self._ended or time.monotonic()) - self._began,
@@ -268,3 +268,7 @@ class Run:
         """Leaves the verdict where the run's scripts look for it."""
         if self._register is not None:
             self._register.conclude(record)
+
+    def close(self) -> None:
+        if self._register is not None:
+            self._register.close()

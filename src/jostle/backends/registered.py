@@ -143,6 +143,10 @@ class Register:
         if self._watch is not None:
             facts = {name: record[name] for name in FACTS}
             self._change(self._remove if failure.succeeded(record["code"], self.said) else partial(self._fail, facts))
+
+    def close(self) -> None:
+        """Apart from the verdict, which nobody is to wait for: to close a file that was just replaced may take its disk's time."""
+        if self._watch is not None:
             until = time.monotonic() + FAREWELL
             while self._settle_at is not None and (now := time.monotonic()) < until:
                 time.sleep(max(0.0, min(self._settle_at, until) - now))

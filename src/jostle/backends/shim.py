@@ -131,6 +131,7 @@ def carry(spec: dict[str, Any], leases: Sequence[int], sock: socket.socket) -> b
         release(leases, spec["claims"])
     run.conclude(record)
     _tell(sock, {"ended": record})
+    run.close()
     wanted = write_exit(spec["dir"], record, lock, sock) == AGAIN
     if not wanted or not run.empty or not _subreaper:
         return False

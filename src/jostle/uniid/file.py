@@ -208,6 +208,8 @@ class UniIdFile:
                 text = content(old.fd)
                 if text != old.text and text.strip():
                     self._take_over(parsed(old.text) or {}, parsed(text), text)
+            except OSError as e:
+                self._warn(f"{self.path}: what was written into it meanwhile is lost: {e.strerror}")
             finally:
                 os.close(old.fd)
         return pause
@@ -285,7 +287,7 @@ def _lock(path: str) -> int | None:
 def _replace(path: str, data: Data, old: int, *, locked: bool) -> None:
     """The file as a whole or not at all. Under the lock one name is enough, so that a killed writer leaves one file at most."""
     own = f"{path}.new" if locked else f"{path}.new-{os.getpid()}"
-    fd = os.open(own, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW, 0o666)
+    fd = os.open(own, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK, 0o666)
     try:
         if old >= 0:
             os.fchmod(fd, stat.S_IMODE(os.fstat(old).st_mode))
