@@ -1,0 +1,341 @@
+"""Frozen code: a snapshot of a work tree from which a batch runs, so that later edits do not change jobs that wait.
+
+Rules: what belongs to the code is copied: of a git work tree what is tracked, and what is neither tracked nor ignored; of a plain
+folder what its ignore rules leave. Everything else that lies there (data, logs, checkpoints, environments) is a link to the
+original, so that programs find it and write where their author expects. Equal snapshots are one. Nobody may write into a
+snapshot: what a program would put there would be lost with it. Paths outside the tree, and logs, stay as they are.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import shutil
+import stat
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from jostle import units
+from jostle.errors import Invalid
+from jostle.experiments import gittree
+from jostle.experiments.ignore import Ignore
+
+FOLDER = "frozen"  # in the home
+RULES_FILE = ".jostleignore"
+MAX_BYTES = 512 << 20
+MAX_FILES = 100_000
+NEVER = frozenset((".git", ".hg", ".svn", "__pycache__", ".mypy_cache", ".pytest_cache", ".ruff_cache", ".ipynb_checkpoints"))
+DEFAULT_RULES = (  # of a folder without git
+    "logs/", "log/", "data/", "datasets/", "outputs/", "results/", "checkpoints/", "wandb/", "runs/", "mlruns/",
+    "lightning_logs/", "node_modules/", ".venv/", "venv/", "env/", "*.log", "*.pt", "*.pth", "*.ckpt", "*.safetensors", "*.npy",
+    "*.npz", "*.h5", "*.pkl", "*.bin", "*.tar", "*.tar.gz", "*.zip", "*.parquet",
+)  # fmt: skip
+KEEP_NEW = 3600.0  # s; a snapshot that was just made or found again may belong to a batch that is being submitted
+SHORT = 256 << 10  # characters of a diff that are kept with the batch; all of it lies beside the snapshot
+
+
+@dataclass(frozen=True, kw_only=True)
+class Frozen:
+    root: str  # the work tree
+    tree: str  # its snapshot
+    about: dict[str, Any]  # what is recorded with the batch
+    copied: frozenset[str] = field(repr=False)  # files and folders, relative to both
+
+    def inside(self, path: str) -> str | None:
+        """Where a path of the tree lies in it; None if it lies outside."""
+        real = os.path.realpath(path)
+        if real == self.root:
+            return ""
+        return real[len(self.root) + 1 :] if real.startswith(self.root + "/") else None
+
+
+@dataclass(kw_only=True)
+class _Found:
+    """What to copy and what to link, relative to the root."""
+
+    files: list[str] = field(default_factory=list)
+    links: list[str] = field(default_factory=list)
+    sizes: dict[str, int] = field(default_factory=dict)
+
+
+# --- making one
+
+
+def snapshot(
+    workdir: str, home: str, *, base: str | None = None, inputs: Iterable[str] = (), max_bytes: int = MAX_BYTES
+) -> Frozen:  # fmt: skip
+    """Of the tree that a directory belongs to: its git work tree, else `base` if that holds it, else the directory itself. What
+    jobs name as their inputs is copied even where it is ignored."""
+    if not os.path.isdir(workdir):
+        raise Invalid(f"--freeze: the directory {workdir} does not exist; a job that makes its own directory cannot be frozen")
+    root = gittree.top(workdir)
+    git = gittree.look(root) if root is not None else None
+    if root is None:
+        at, holder = os.path.realpath(workdir), os.path.realpath(base or workdir)
+        root = holder if at == holder or at.startswith(holder + "/") else at
+    wanted = {rel for path in inputs if (rel := _inside(root, path))}
+    found = _Found()
+    _walk(root, "", _chosen(root, git), _parents(wanted) | wanted, os.path.realpath(home), found)
+    _small_enough(root, found, max_bytes)
+    path, copied = _kept(root, home, found, git)
+    diff = git.diff if git is not None else ""
+    about = {
+        "root": root, "path": os.path.join(path, "tree"), "digest": os.path.basename(path), "files": len(found.files),
+        "commit": git.commit if git is not None else None, "dirty": git.dirty if git is not None else None,
+        "untracked": list(git.untracked[:1000]) if git is not None else [],
+        "diff": diff if len(diff) <= SHORT else diff[:SHORT] + f"\n… all of it: {os.path.join(path, 'changes.diff')}\n",
+    }  # fmt: skip
+    return Frozen(root=root, tree=os.path.join(path, "tree"), about=about, copied=copied)
+
+
+def _inside(root: str, path: str) -> str:
+    real = os.path.join(os.path.realpath(os.path.dirname(path)), os.path.basename(path))
+    return real[len(root) + 1 :] if real.startswith(root + "/") else ""
+
+
+def _parents(paths: Iterable[str]) -> set[str]:
+    found: set[str] = set()
+    for path in paths:
+        while (path := os.path.dirname(path)) and path not in found:
+            found.add(path)
+    return found
+
+
+def _chosen(root: str, git: gittree.Tree | None) -> Callable[[str, bool], bool]:
+    """Whether a path belongs to the code."""
+    own = _rules(root, RULES_FILE)
+    if git is not None:
+        left_out, kept = Ignore(own), git.files | _parents(git.files)
+        return lambda path, is_folder: path in kept and not left_out(path, is_folder)
+    ignored = Ignore([*DEFAULT_RULES, *_rules(root, ".gitignore"), *own])
+    return lambda path, is_folder: not ignored(path, is_folder)
+
+
+def _rules(root: str, name: str) -> list[str]:
+    try:
+        with open(os.path.join(root, name), encoding="utf-8", errors="replace") as f:
+            return f.read().split("\n")
+    except OSError:
+        return []
+
+
+def _walk(root: str, at: str, chosen: Callable[[str, bool], bool], wanted: set[str], home: str, found: _Found) -> bool:
+    """Whether anything below was taken; a folder of which nothing was is one link."""
+    links_before = len(found.links)
+    some = False
+    for entry in _entries(os.path.join(root, at)):
+        path = f"{at}/{entry.name}" if at else entry.name
+        if entry.name in NEVER or entry.path == home or not gittree.is_text(path):
+            continue
+        is_folder = entry.is_dir(follow_symlinks=False)
+        if not is_folder and not entry.is_symlink() and not entry.is_file(follow_symlinks=False):
+            continue  # a pipe or socket
+        if path in wanted or chosen(path, is_folder):
+            if not is_folder:
+                found.files.append(path)
+                found.sizes[path] = 0 if entry.is_symlink() else entry.stat(follow_symlinks=False).st_size
+                some = True
+            else:
+                below = chosen if path not in wanted or chosen(path, True) else _nothing
+                some = _walk(root, path, below, wanted, home, found) or some
+        else:
+            found.links.append(path)
+    if at and not some:
+        del found.links[links_before:]
+        found.links.append(at)
+    return some
+
+
+def _nothing(path: str, is_folder: bool) -> bool:
+    return False
+
+
+def _entries(path: str) -> list[os.DirEntry[str]]:
+    try:
+        with os.scandir(path) as entries:
+            return sorted(entries, key=lambda entry: entry.name)
+    except PermissionError:
+        return []
+
+
+def _small_enough(root: str, found: _Found, max_bytes: int) -> None:
+    size = sum(found.sizes.values())
+    if size <= max_bytes and len(found.files) <= MAX_FILES:
+        return
+    largest = sorted(found.sizes, key=lambda path: -found.sizes[path])[:3]
+    named = ", ".join(f"{path} ({units.show_size(found.sizes[path] / (1 << 20))})" for path in largest)
+    raise Invalid(
+        f"--freeze: {root} holds {units.show_size(size / (1 << 20))} in {len(found.files):,} files that would be copied; at most "
+        f"{units.show_size(max_bytes / (1 << 20))} and {MAX_FILES:,} files are. Name what is not code in "
+        f"{os.path.join(root, RULES_FILE)} (it is linked instead); the largest are {named}"
+    )
+
+
+def _kept(root: str, home: str, found: _Found, git: gittree.Tree | None) -> tuple[str, frozenset[str]]:
+    """The snapshot's directory; one that holds the same is used again."""
+    folder = os.path.join(home, FOLDER)
+    os.makedirs(folder, mode=0o700, exist_ok=True)
+    fresh = os.path.join(folder, f".new-{os.getpid()}-{os.urandom(4).hex()}")
+    tree = os.path.join(fresh, "tree")
+    os.makedirs(tree, mode=0o700)
+    try:
+        digest = _copied(root, tree, found)
+        path = os.path.join(folder, digest)
+        if os.path.isdir(path):
+            os.utime(path)  # it is wanted again: see `unused`
+        else:
+            _records(fresh, root, found, git)
+            _read_only(tree)
+            try:
+                os.rename(fresh, path)
+            except OSError:  # another was quicker with the same
+                if not os.path.isdir(path):
+                    raise
+    finally:
+        if os.path.isdir(fresh):
+            remove(fresh)
+    files = frozenset(found.files)
+    return path, files | _parents(files) | {""}
+
+
+def _copied(root: str, tree: str, found: _Found) -> str:
+    """Copies and links; the digest is of what was copied, whatever is edited meanwhile."""
+    digest = hashlib.sha256()
+    for path in found.files:
+        source, target = os.path.join(root, path), os.path.join(tree, path)
+        os.makedirs(os.path.dirname(target), exist_ok=True)
+        try:
+            told = _copy(root, source, target, path)
+        except FileNotFoundError:
+            continue  # gone meanwhile
+        digest.update(f"{path}\0{told}\0".encode("utf-8", "surrogateescape"))
+    for path in found.links:
+        source, target = os.path.join(root, path), os.path.join(tree, path)
+        os.makedirs(os.path.dirname(target), exist_ok=True)
+        os.symlink(source, target)
+        digest.update(f"{path}\0link {source}\0".encode("utf-8", "surrogateescape"))
+    return digest.hexdigest()[:32]
+
+
+def _copy(root: str, source: str, target: str, path: str) -> str:
+    if os.path.islink(source):
+        os.symlink(_leads(root, source, path), target)
+        return "link " + os.readlink(target)
+    found = hashlib.sha256()
+    with open(source, "rb") as old, open(target, "wb") as new:
+        mode = 0o555 if os.fstat(old.fileno()).st_mode & stat.S_IXUSR else 0o444
+        while block := old.read(1 << 20):
+            found.update(block)
+            new.write(block)
+        at = os.fstat(old.fileno())
+        os.fchmod(new.fileno(), mode)
+    os.utime(target, ns=(at.st_mtime_ns, at.st_mtime_ns))
+    return f"{mode:o} {found.hexdigest()}"
+
+
+def _leads(root: str, source: str, path: str) -> str:
+    """A link inside the tree stays inside the snapshot; one that leads out leads to the same place."""
+    at = os.path.normpath(os.path.join(os.path.dirname(source), os.readlink(source)))
+    if at == root or at.startswith(root + "/"):
+        return os.path.relpath(at, os.path.dirname(os.path.join(root, path)))
+    return at
+
+
+def _records(fresh: str, root: str, found: _Found, git: gittree.Tree | None) -> None:
+    told: dict[str, Any] = {"root": root, "made_at": time.time(), "files": found.files, "links": found.links}
+    if git is not None:
+        told |= {"commit": git.commit, "dirty": git.dirty, "untracked": git.untracked}
+        with open(os.path.join(fresh, "changes.diff"), "w", encoding="utf-8", errors="surrogateescape") as f:
+            f.write(git.diff)
+    with open(os.path.join(fresh, "about.json"), "w", encoding="utf-8", errors="surrogateescape") as f:
+        json.dump(told, f)
+
+
+def _folders(path: str) -> Iterator[str]:
+    for folder, _, _ in os.walk(path):
+        yield folder
+
+
+def _read_only(tree: str) -> None:
+    for folder in list(_folders(tree)):
+        os.chmod(folder, 0o555)
+
+
+# --- running from one
+
+
+def moved(job: Mapping[str, Any], frozen: Frozen) -> dict[str, Any]:
+    """The job as it runs from the snapshot: its directory, and what its commands and variables name inside the tree."""
+    at = frozen.inside(job["workdir"])
+    if at is None or at not in frozen.copied:
+        return dict(job)
+    roots = {frozen.root}
+    if at and job["workdir"].endswith("/" + at):
+        roots.add(job["workdir"][: -len(at) - 1])
+    elif not at:
+        roots.add(job["workdir"].rstrip("/") or "/")
+    return {
+        **job,
+        "workdir": os.path.join(frozen.tree, at) if at else frozen.tree,
+        "commands": [
+            moved_text(c, frozen, roots) if isinstance(c, str) else [moved_text(w, frozen, roots) for w in c]
+            for c in job["commands"]
+        ],
+        "env": {name: moved_text(value, frozen, roots) for name, value in job["env"].items()},
+    }
+
+
+def moved_text(text: str, frozen: Frozen, roots: Iterable[str] = ()) -> str:
+    """Absolute paths of the tree that were copied, as paths of the snapshot; all others (outputs, data) stay."""
+
+    def place(match: re.Match[str]) -> str:
+        path = (match[1] or "").strip("/")
+        return frozen.tree + (match[1] or "") if path in frozen.copied else match[0]
+
+    for root in sorted({frozen.root, *roots} - {"/"}, key=len, reverse=True):
+        if root in text:
+            text = re.sub(rf"(?<![\w./-]){re.escape(root)}(/[^\s'\"`;|&<>()$:,]*)?(?![\w.-])", place, text)
+    return text
+
+
+# --- and its end
+
+
+def unused(home: str, in_use: Iterable[str], before: float) -> list[str]:
+    """Snapshots that no batch in use runs from and that were last made or found again before that. `in_use` are the paths
+    (about.frozen.path) of batches with unfinished jobs. What was half made by a process that died is among them."""
+    folder = os.path.join(home, FOLDER)
+    used = {os.path.basename(os.path.dirname(path)) for path in in_use}
+    found = []
+    for entry in _entries(folder) if os.path.isdir(folder) else ():
+        old = entry.stat(follow_symlinks=False).st_mtime < min(before, time.time() - KEEP_NEW)
+        if entry.is_dir(follow_symlinks=False) and entry.name not in used and old:
+            found.append(entry.path)
+    return found
+
+
+def strays(path: str) -> list[str]:
+    """What somebody who may write anywhere has put into a snapshot; it would be lost with it."""
+    try:
+        with open(os.path.join(path, "about.json"), encoding="utf-8", errors="surrogateescape") as f:
+            told = json.load(f)
+    except (OSError, ValueError):
+        return []
+    known = {*told["files"], *told["links"]}
+    tree = os.path.join(path, "tree")
+    found = []
+    for folder, folders, files in os.walk(tree):
+        folders[:] = [name for name in folders if name not in NEVER]
+        found += [rel for name in files if (rel := os.path.relpath(os.path.join(folder, name), tree)) not in known]
+    return sorted(found)
+
+
+def remove(path: str) -> None:
+    """A snapshot and its records; links are removed, never what they lead to."""
+    for folder in _folders(path):  # from the top: a folder must be writable before its children can go
+        os.chmod(folder, 0o700)
+    shutil.rmtree(path, ignore_errors=True)

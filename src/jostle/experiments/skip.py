@@ -1,0 +1,112 @@
+"""Which jobs of a batch run, and which are left: done before, or not failed (SPEC B7).
+
+Rules: done is a recorded success of the same fingerprint whose log still exists; everything else runs, and so does what comes
+after a job that runs. `redo` runs all; `trust_logs` takes a log at the job's place as done, whoever wrote it and however it
+ended; `only_failed` takes those whose newest run failed, done before or not.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+Done = Mapping[str, tuple[int, int, str | None]]
+"""By fingerprint: the job and run that succeeded, and where its log was."""
+
+RUN, DONE, LOGGED, NOT_FAILED = "run", "done", "log", "not_failed"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Verdict:
+    what: str  # RUN | DONE: recorded as skipped | LOGGED, NOT_FAILED: left out of the batch
+    by: tuple[int, int] | None = None  # the job and run that did it
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Rule:
+    redo: bool = False
+    trust_logs: bool = False
+    only_failed: bool = False
+
+
+def judged(
+    jobs: Sequence[Mapping[str, Any]],
+    rule: Rule,
+    done: Done,
+    failed: frozenset[str] = frozenset(),
+    exists: Callable[[str], bool] = os.path.isfile,
+) -> list[Verdict]:
+    """One verdict per job, in their order; `failed` are the names of those that failed when they last ran."""
+    if rule.only_failed:
+        return [Verdict(what=RUN if job["name"] in failed else NOT_FAILED) for job in jobs]
+    if rule.redo:
+        return [Verdict(what=RUN)] * len(jobs)
+    found = [_of_its_own(job, rule, done, exists) for job in jobs]
+    _after_those_that_run(jobs, found)
+    return found
+
+
+def _of_its_own(job: Mapping[str, Any], rule: Rule, done: Done, exists: Callable[[str], bool]) -> Verdict:
+    success = done.get(job.get("fingerprint") or "")
+    if success is not None and success[2] and exists(success[2]):
+        return Verdict(what=DONE, by=success[:2])
+    if rule.trust_logs and job["log"] and exists(job["log"]):
+        return Verdict(what=LOGGED)
+    return Verdict(what=RUN)
+
+
+def _after_those_that_run(jobs: Sequence[Mapping[str, Any]], found: list[Verdict]) -> None:
+    """What a job before it makes anew, a job must see anew; as `make` does."""
+    followers: dict[int, list[int]] = {}
+    for place, job in enumerate(jobs):
+        for kind, at, _ in job["needs"]:
+            if kind == "index":
+                followers.setdefault(at, []).append(place)
+    todo = [place for place, verdict in enumerate(found) if verdict.what == RUN]
+    while todo:
+        for place in followers.get(todo.pop(), ()):
+            if found[place].what != RUN:
+                found[place] = Verdict(what=RUN)
+                todo.append(place)
+
+
+def taken(jobs: Sequence[Mapping[str, Any]], verdicts: Sequence[Verdict]) -> list[dict[str, Any]]:
+    """The jobs to submit: those that run, and those that are recorded as done. Whoever came after one that is left out need not
+    wait for it."""
+    kept = [place for place, verdict in enumerate(verdicts) if verdict.what in (RUN, DONE)]
+    new = {old: place for place, old in enumerate(kept)}
+    found = []
+    for old in kept:
+        job = dict(jobs[old])
+        if job["needs"] and len(kept) < len(jobs):
+            job["needs"] = [
+                [kind, new[at], any_end] if kind == "index" else [kind, at, any_end]
+                for kind, at, any_end in job["needs"]
+                if kind != "index" or at in new
+            ]
+        by = verdicts[old].by
+        if by is not None:
+            job["done_by"] = list(by)
+        found.append(job)
+    return found
+
+
+def failed_names(batches: Iterable[Iterable[Mapping[str, Any]]], wanted: Iterable[str]) -> frozenset[str]:
+    """The names of those that failed when they last ran; batches of rows come newest first, and only as far as needed."""
+    open_names = set(wanted)
+    failed = set()
+    for rows in batches:
+        newest = {row["name"]: row for row in rows if row["name"] in open_names and _tells(row)}
+        failed |= {name for name, row in newest.items() if row["state"] == "failed"}
+        open_names -= set(newest)
+        if not open_names:
+            break
+    return frozenset(failed)
+
+
+def _tells(row: Mapping[str, Any]) -> bool:
+    """Whether a row says how the job does: a cancelled one, or one that another's failure kept from running, does not."""
+    done_before = row["state"] == "skipped" and (row["reason"] or {}).get("code") == "done_before"
+    return row["state"] in ("succeeded", "failed") or done_before
