@@ -125,7 +125,7 @@ def test_what_is_missing_is_told_with_what_there_is(root, tmp_path):
         find(str(root), mode="single")
     with pytest.raises(NotFound, match="would be config 8 of single mode"):
         find(str(root), index=7)
-    with pytest.raises(NotFound, match="no directory"):
+    with pytest.raises(NotFound, match="does not exist; expected a workspace"):
         find(str(tmp_path / "none"))
     with pytest.raises(NotFound, match="neither here nor in"):
         find(str(root), command_file="none.txt")

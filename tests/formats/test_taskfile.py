@@ -119,6 +119,8 @@ def test_a2_the_first_number_of_the_line_is_the_value(said):
     ('"my program" --name "a" # why', '"my program" --name "a" # why'),
     ('"python a.py"#why', '"python a.py"#why'),
     ('"a # b', '"a # b'),
+    ("“python a.py”", "python a.py"),
+    ("“a” “b”", "“a” “b”"),
     ('""my program" --x"', '"my program" --x'),
     ('python -c "print(1)"', 'python -c "print(1)"'),
     ('"half', '"half'),
@@ -192,10 +194,10 @@ def test_a4_a_single_block_in_multi_mode_says_which_mode_it_wants():
     ("1\na\n0\n20", "multi", 3, "a count of GPUs from 1"),
     ("1\na\n1.5\n20", "multi", 3, "a count of GPUs from 1"),
     ("1\na\n99999\n20", "multi", 3, "a count of GPUs from 1"),
-    ("a\n1,nan", "single", 2, "the memory in GB"),
-    ("a\n1,inf", "single", 2, "the memory in GB"),
-    ("a\n1,1e999", "single", 2, "the memory in GB"),
-    ("1\na\n1e9", "single", 3, "the memory in GB"),
+    ("a\n1,nan", "single", 2, "a number of GB"),
+    ("a\n1,inf", "single", 2, "a number of GB"),
+    ("a\n1,1e999", "single", 2, "a number of GB"),
+    ("1\na\n1e9", "single", 3, "a number of GB"),
     ("nan\na\n20", "single", 1, "the number of a queue"),
     ("9" * 9999 + "\na\n20", "single", 1, "the number of a queue"),
     ("a\n1,20 30", "single", 2, "the block ends with"),
@@ -284,7 +286,7 @@ def test_a1_a2_a3_any_blocks_that_are_written_read_back_equal(wanted, mode, gpus
     try:
         text = taskfile.text_of(wanted, mode)
     except Invalid as e:
-        assert any(c.endswith("\\") or any(k in c for k in "\n\r\0") or not c.strip() for b in wanted for c in b.commands), e
+        assert any(c.endswith("\\") or any(k in c for k in '\n\r\0"') or not c.strip() for b in wanted for c in b.commands), e
     else:
         assert taskfile.parse(text, mode) == (wanted, [])
 

@@ -99,7 +99,8 @@ def find(
     if command_file is None and os.path.isfile(directory):
         directory, command_file = _around(directory), os.path.abspath(directory)
     if not os.path.isdir(directory):
-        raise NotFound(f"there is no directory {directory}")
+        what = "is neither a directory nor a file of tasks" if os.path.exists(directory) else "does not exist"
+        raise NotFound(f"{directory} {what}; expected a workspace or a task file")
     root = os.path.abspath(directory)
     if os.path.basename(root) == "command" and not os.path.isdir(os.path.join(root, "command")):
         root = os.path.dirname(root)  # whoever stands in command/ means the workspace around it

@@ -158,6 +158,8 @@ def _ends(rest: str) -> bool:
 
 def command(text: str) -> str:
     """The command without the double quotes that wrap it, and without a comment behind those."""
+    if text[:1] == "“" and text.find("”") == len(text) - 1:  # an input method wrote them
+        return text[1:-1]
     end = text.rfind('"') + 1
     behind = text[end:]
     if behind and not (behind[0].isspace() and comment(behind.lstrip())):
@@ -286,7 +288,7 @@ def _size(number: Number, at: Entry, flaws: list[tuple[int, str]]) -> float:
     value = _value(number) * _IN_GB[number.unit or "G"]
     if not 0 <= value <= MAX_GB:
         what = "is less than nothing" if value < 0 else "is not understood"
-        flaws.append((at.first + 1, f"{shown(at.text)} {what}; expected the memory in GB, from 0 to {MAX_GB}"))
+        flaws.append((at.first + 1, f"the memory in {shown(at.text)} {what}; expected a number of GB from 0 to {MAX_GB}"))
         return 0
     return value
 

@@ -45,9 +45,8 @@ def _line(text: str, quoted: bool) -> str:
     for line in (wrapped, plain) if quoted else (plain, wrapped):
         if _means(line, text):
             return line
-    raise Invalid(
-        f"the command {shown(text)} cannot be written in a task file; expected one line that does not end with a backslash"
-    )
+    what = f"the command {shown(text)} cannot be written in a task file"
+    raise Invalid(f"{what}; expected one line without a backslash at its end or spaces around it")
 
 
 def _means(line: str, text: str) -> bool:
