@@ -199,6 +199,12 @@ def test_a29_where_no_lease_tells_of_writers_we_look_once_more(path: Path, monke
 # --- A23: damage
 
 
+@pytest.fixture
+def soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is damaged is damaged soon."""
+    monkeypatch.setattr(unifile, "DAMAGED_AFTER", 0.02)
+
+
 def test_a23_a_missing_file_is_no_warning(path: Path) -> None:
     heard: list[str] = []
     assert UniIdFile(str(path), heard.append).read() == {}
@@ -206,7 +212,7 @@ def test_a23_a_missing_file_is_no_warning(path: Path) -> None:
 
 
 @pytest.mark.parametrize("text", ['{"x": {"pid": 7, "sta', "[1, 2]", "nonsense", "\0\0\0"])
-def test_a23_a_damaged_file_is_kept_beside_and_replaced(path: Path, text: str) -> None:
+def test_a23_a_damaged_file_is_kept_beside_and_replaced(path: Path, text: str, soon: None) -> None:
     heard: list[str] = []
     written(path, text)
     file = UniIdFile(str(path), heard.append)
@@ -225,13 +231,13 @@ def test_a23_an_empty_file_is_replaced_with_a_warning_and_no_copy(path: Path) ->
     assert [*path.parent.glob("*.damaged-*")] == [] and "empty" in heard[0]
 
 
-def test_a23_two_damaged_files_within_a_second_are_both_kept(path: Path) -> None:
+def test_a23_two_damaged_files_within_a_second_are_both_kept(path: Path, soon: None) -> None:
     for text in ("one", "two"):
         written(path, text).put("x", pid=8)
     assert {p.read_text() for p in path.parent.glob("*.damaged-*")} == {"one", "two"}
 
 
-def test_a23_a_reader_leaves_a_damaged_file_alone_and_says_so(path: Path) -> None:
+def test_a23_a_reader_leaves_a_damaged_file_alone_and_says_so(path: Path, soon: None) -> None:
     heard: list[str] = []
     written(path, "nonsense")
     assert UniIdFile(str(path), heard.append).read() == {}

@@ -145,7 +145,7 @@ class Register:
             self._change(self._remove if failure.succeeded(record["code"], self.said) else partial(self._fail, facts))
 
     def close(self) -> None:
-        """Apart from the verdict, which nobody is to wait for: to close a file that was just replaced may take its disk's time."""
+        """Apart from the verdict, which nobody is to wait for: closing a file that was just replaced takes its disk's time."""
         if self._watch is not None:
             until = time.monotonic() + FAREWELL
             while self._settle_at is not None and (now := time.monotonic()) < until:
