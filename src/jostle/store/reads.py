@@ -141,17 +141,28 @@ class Reader:
         return rows[0][0] if rows else None
 
     def done(self, fingerprints: Iterable[str]) -> dict[str, tuple[int, int, str]]:
-        """Of those that were computed with success: the newest job, the run that did it, and its log."""
+        """Of those that were computed with success when they last ran: the job, the run that did it, and its log. A log that
+        another run has written since then is no longer that of the success."""
         found: dict[str, tuple[int, int, str]] = {}
         for fingerprint in set(fingerprints):
             rows = self._all(
-                """SELECT j.id, r.n, r.log FROM job j JOIN run r ON r.job = j.id AND r.outcome = 'succeeded'
-                   WHERE j.fingerprint = ? AND j.state = 'succeeded' ORDER BY j.id DESC LIMIT 1""",
+                """SELECT j.id, r.n, r.log, r.outcome FROM job j JOIN run r ON r.job = j.id AND r.outcome IS NOT 'voided'
+                   WHERE j.fingerprint = ? ORDER BY j.id DESC, r.n DESC LIMIT 1""",
                 (fingerprint,),
             )
-            if rows:
-                found[fingerprint] = tuple(rows[0])
-        return found
+            if rows and rows[0]["outcome"] == "succeeded":
+                found[fingerprint] = tuple(rows[0])[:3]
+        writers = self._last_writers(min((job for job, _, _ in found.values()), default=0)) if found else {}
+        return {key: run for key, run in found.items() if writers.get(run[2], run[:2]) == run[:2]}
+
+    def _last_writers(self, since: int) -> dict[str, tuple[int, int]]:
+        """Which run of these or later jobs was the last to begin each log that a person has named."""
+        rows = self._all(
+            """SELECT r.log, r.job, r.n FROM run r JOIN job j ON j.id = r.job
+               WHERE r.job >= ? AND j.log IS NOT NULL AND r.outcome IS NOT 'voided' ORDER BY r.started_at, r.job, r.n""",
+            (since,),
+        )
+        return {log: (job, n) for log, job, n in rows}
 
     def counts(self, batch: int | None = None) -> dict[str, int]:
         """How many jobs are in each state; from the indices, so that a million finished ones are no burden."""
