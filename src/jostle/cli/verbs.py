@@ -24,6 +24,7 @@ GROUPS: dict[str, dict[str, tuple[str, str]]] = {
         "show": ("show", "everything about one job"),
         "why": ("show", "why a job waits, or why it ended as it did"),
         "logs": ("logs", "what a job has printed"),
+        "results": ("results", "metrics out of logs: mean and deviation over seeds, as a table or plot"),
         "gpus": ("gpus", "the GPUs, who uses them, and whether they may be taken"),
         "status": ("engine", "the engine and how many jobs are in which state"),
     },

@@ -1,0 +1,189 @@
+"""`jostle results [BATCH|FILE|DIR …]`: metrics out of logs, over seeds: mean ± deviation, n, values, the best, what is missing.
+
+Works without an engine, and on logs that jostle did not write.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from typing import TYPE_CHECKING
+
+from jostle.cli import render
+from jostle.errors import NotFound, Usage
+
+if TYPE_CHECKING:
+    from argparse import Namespace
+
+    from jostle.cli.desk import Desk
+    from jostle.cli.parse import Parser
+    from jostle.experiments.grouping import Summary, Trial
+    from jostle.experiments.tables import Look
+
+FORMATS = ("table", "markdown", "latex", "csv", "json")
+TOLD = 50  # of what is missing, in a table for people
+
+
+def results_options(p: Parser) -> None:
+    p.example("""
+        jostle results                       the newest batch
+        jostle results jobs_multi_seed.yaml --across config --format latex --rename FedETF=FAFI
+        jostle results logs/multi_seed       logs that anybody wrote
+        jostle results 7 --metric accuracy --metric 'loss=val loss: ([0-9.]+)'
+        jostle results jobs_gamma.yaml --plot gamma.png --x gamma_reg""")
+    p.add_argument("targets", nargs="*", metavar="BATCH|FILE|DIR",
+                   help="number of a batch, file that was run, log or folder of logs (default: the newest batch)")  # fmt: skip
+    p.add_argument("--last", metavar="N", help="the newest N batches")
+    p.add_argument("-m", "--metric", action="append", default=[], metavar="NAME[=REGEX]",
+                   help="what to look for; without REGEX a key of JSON lines; repeatable, also for one name")  # fmt: skip
+    p.add_argument("--seed-key", metavar="KEYS", default="seed", help="what runs of one group differ in (default: seed)")
+    p.add_argument("--by", metavar="KEYS", help="group by these keys only, instead of all but the seed")
+    p.add_argument("--across", metavar="KEY", help="a column for each value of this key, each with its own best")
+    p.add_argument("--best", action="append", default=[], metavar="[METRIC=]max|min",
+                   help="which is the best (default: max, but min for a loss, an error or a time)")  # fmt: skip
+    p.add_argument("--any-state", action="store_true", help="count what failed or unfinished runs have printed, too")
+    p.add_argument("--names", metavar="REGEX", help="what the name of a log says (default: CONFIG_ALGORITHM_seedN)")
+    p.add_argument("--tail", metavar="SIZE", help="look only at the end of each log, e.g. 64KiB")
+    p.add_argument("--format", choices=FORMATS, default="table", help="how to print it (default: table)")
+    p.add_argument("--decimals", metavar="N", default="2", help="digits after the point (default: 2)")
+    p.add_argument("--rename", action="append", default=[], metavar="OLD=NEW", help="show a value, key or metric by another name")
+    p.add_argument("--plot", metavar="FILE", help="also draw it: .png, .svg or .pdf (needs matplotlib)")
+    p.add_argument("--x", metavar="KEY", help="the key along the axis of the plot; numbers make a line")
+    p.json_option()
+
+
+def results(args: Namespace, desk: Desk) -> int:
+    from jostle.experiments import collect, grouping, metrics, tables
+
+    wanted = metrics.parsed(args.metric)
+    names = [metric.name for metric in wanted]
+    look = tables.Look(decimals=number(args.decimals, "--decimals", 0, 15), rename=renames(args.rename))
+    best, tail = directions(args.best, names), size(args.tail)
+    trials, _ = collect.measured(chosen(args, desk), wanted, tail)
+    seeds = listed(args.seed_key)
+    found = grouping.summary(
+        trials, names, seed_keys=seeds, by=listed(args.by) if args.by is not None else None, best=best, across=args.across
+    )
+    if args.plot:
+        from jostle.experiments import plot
+
+        notes = plot.save(args.plot, found, look, args.x)
+        for note in notes:
+            desk.say(f"warning: {note}")
+    elif args.x:
+        raise Usage("results: --x is the axis of a plot; expected --plot FILE with it")
+    show(desk, found, look, "json" if args.json else args.format)
+    return 0 if found.counted else 1
+
+
+# --- what is meant
+
+
+def chosen(args: Namespace, desk: Desk) -> list[Trial]:
+    from jostle.experiments import collect
+
+    names = pattern(args.names or collect.NAMES)
+    trials: list[Trial] = []
+    numbers: list[int] = []
+    if args.last is not None or not args.targets:
+        numbers = collect.newest_batches(desk.reader, number(args.last or "1", "--last", 1, 10**9))
+        if not numbers and not args.targets:
+            raise NotFound("there is no batch yet: `jostle run FILE` makes one, and `jostle results DIR` reads logs")
+    for target in args.targets:
+        if target.isascii() and target.isdigit() and len(target) < 16 and not os.path.exists(target):
+            numbers.append(int(target))
+        elif os.path.isdir(target):
+            trials += collect.of_logs(target, names)
+        elif made := collect.batches_of_file(desk.reader, target):
+            numbers += made
+        elif not os.path.exists(target):
+            raise NotFound(f"there is no batch, file or folder {target!r}")
+        elif target.lower().endswith(collect.SPECS):
+            raise NotFound(f"nothing was run from {target} yet: `jostle run {target}` does")
+        else:
+            trials += collect.of_logs(target, names)
+    for batch in dict.fromkeys(numbers):
+        trials += collect.of_batch(desk.reader, batch, names, args.any_state)
+    return trials
+
+
+def pattern(regex: str) -> re.Pattern[str]:
+    try:
+        return re.compile(regex)
+    except re.error as e:
+        raise Usage(f"results: --names {regex!r} is no regular expression: {e}") from None
+
+
+def number(text: str, option: str, low: int, high: int) -> int:
+    if not (text.isascii() and text.isdigit() and len(text) < 12 and low <= int(text) <= high):
+        raise Usage(f"results: {option} {text!r} is not understood; expected a number from {low} to {high}")
+    return int(text)
+
+
+def size(text: str | None) -> int | None:
+    if text is None:
+        return None
+    match = re.fullmatch(r"(\d{1,15})\s*(|[kmg])(?:i?b)?", text.strip().lower())
+    if match is None or not int(match[1]):
+        raise Usage(f"results: --tail {text!r} is not understood; expected a size such as 64KiB or 1MiB")
+    return int(match[1]) << {"": 0, "k": 10, "m": 20, "g": 30}[match[2]]
+
+
+def listed(text: str) -> list[str]:
+    return [part.strip() for part in text.split(",") if part.strip()]
+
+
+def renames(texts: list[str]) -> dict[str, str]:
+    pairs = [text.partition("=") for text in texts]
+    for text, (old, given, _) in zip(texts, pairs, strict=True):
+        if not old or not given:
+            raise Usage(f"results: --rename {text!r} is not understood; expected OLD=NEW")
+    return {old: new for old, _, new in pairs}
+
+
+def directions(texts: list[str], names: list[str]) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for text in texts:
+        name, given, way = text.rpartition("=")
+        if way not in ("max", "min") or (given and name not in names):
+            known = ", ".join(names)
+            raise Usage(f"results: --best {text!r} is not understood; expected max, min, or METRIC=max with METRIC of {known}")
+        found |= {name: way} if given else dict.fromkeys(names, way)
+    return found
+
+
+# --- showing
+
+
+def show(desk: Desk, found: Summary, look: Look, form: str) -> None:
+    from jostle.experiments import tables
+
+    if form == "json":
+        desk.put_json(tables.as_json(found, look))
+        return
+    if form == "table":
+        show_table(desk, found, look)
+    else:
+        desk.put(tables.FORMATS[form](found, look))
+    if form == "csv":
+        for one in found.missing:
+            desk.say(render.plain(f"not counted: {tables.why(one)}"))
+    elif found.missing and form != "table":
+        desk.say(f"{render.count(len(found.missing), 'run')} not counted; they are listed below the table")
+    for note in found.notes:
+        desk.say(render.plain(f"note: {note}"))
+
+
+def show_table(desk: Desk, found: Summary, look: Look) -> None:
+    from jostle.experiments import tables
+
+    head, rows = tables.text_cells(found, look)
+    first = len(head) - len(tables.layout(found).columns) - 2
+    desk.put(render.table(head, rows, columns=desk.width, right=range(first, len(head) - 1)))
+    if found.missing:
+        desk.put(f"\nnot counted: {len(found.missing)}")
+        short = desk.terminal and len(found.missing) > TOLD
+        for one in found.missing[: TOLD if short else None]:
+            desk.put(render.plain(f"  {tables.why(one)}"))
+        if short:
+            desk.put(f"  … and {len(found.missing) - TOLD:,} more; `--json` lists them")

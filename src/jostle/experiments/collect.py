@@ -1,0 +1,203 @@
+"""The runs whose results are wanted: jobs of a batch with the logs of their newest run, or a folder of logs that anybody wrote.
+
+Rules: nothing is left out. A job that has not succeeded is there with the reason why it does not count; one that was skipped
+because its work was done before has the log of the run that did it. The seed of logs we know nothing of is in their names.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from jostle.errors import JostleError, NotFound
+from jostle.experiments.grouping import Trial
+from jostle.experiments.metrics import Metric, Reading, read
+
+if TYPE_CHECKING:
+    from jostle.store.reads import Reader
+
+NAMES = r"(?P<config>.+?)_(?P<algorithm>[A-Za-z0-9]+)_seed(?P<seed>\d+)"
+LOGS = (".log",)
+OTHER_LOGS = (".out", ".jsonl", ".txt")  # taken where there is no .log
+SPECS = (".yaml", ".yml", ".json", ".toml")
+ENDED = ("succeeded", "failed", "cancelled", "skipped")
+SLACK = 2.0  # s by which the clocks of a file system and ours may differ
+
+
+# --- which batches
+
+
+def batches_of_file(reader: Reader, path: str) -> list[int]:
+    """The newest batch that was made of this file, of each of its suites."""
+    real = os.path.realpath(path)
+    found: dict[str | None, int] = {}
+    for batch in reversed(reader.batches()):
+        lines = (batch["key"] or "").partition(":")[2].split("\n")
+        about = (reader.batch(batch["id"]) or {}).get("about") or {}
+        if real not in lines and os.path.realpath(about.get("file") or "/") != real:
+            continue
+        suite = about.get("suite")
+        if None in found or (found and suite is None):
+            break  # the newest is all there is to it
+        found.setdefault(suite, batch["id"])
+    return sorted(found.values())
+
+
+def newest_batches(reader: Reader, count: int) -> list[int]:
+    """Of those that were made of files; single commands, if there are no others."""
+    known = reader.batches()
+    files = [batch["id"] for batch in known if (batch["key"] or "").startswith(("run:", "compete:"))]
+    return (files or [batch["id"] for batch in known])[-count:]
+
+
+# --- jobs
+
+
+def of_batch(reader: Reader, number: int, names: re.Pattern[str], anyhow: bool = False) -> list[Trial]:
+    """`anyhow`: what a failed or unfinished run has printed counts, too."""
+    if reader.batch(number) is None:
+        raise NotFound(f"there is no batch {number}")
+    rows = reader.jobs(batch=number)
+    chains = _chains(rows)
+    return [_of_job(reader, row, chains.get(row["id"]), names, anyhow) for row in rows]
+
+
+def _chains(rows: Sequence[Mapping[str, Any]]) -> dict[int, int]:
+    """Of jobs that retry each other: the first of them."""
+    first: dict[int, int] = {}
+    for row in rows:
+        if row["retry_of"] is not None:
+            root = first.setdefault(row["retry_of"], row["retry_of"])
+            first[row["id"]] = root
+    return first
+
+
+def _of_job(reader: Reader, row: Mapping[str, Any], chain: int | None, names: re.Pattern[str], anyhow: bool) -> Trial:
+    done = (row["reason"] or {}) if row["state"] == "skipped" else {}
+    by = done.get("params") or {} if done.get("code") == "done_before" else {}
+    job, wanted = (int(by["job"]), by["run"]) if by else (int(row["id"]), None)
+    runs = reader.runs(job) if by or row["attempt"] else []
+    run = next((r for r in reversed(runs) if wanted is None or r["n"] == wanted), None)
+    counts = row["state"] == "succeeded" or bool(by)
+    why_not = "" if counts or (anyhow and run) else _state(row)
+    log = (_log(run) if run else None) or (row["log"] if by else None)
+    if not why_not and log is None:
+        why_not = "there is no record of the run that did it"
+    return Trial(
+        label=f"job {row['id']} ({row['name']})", params=row["params"] or named(row["name"], names), log=log,
+        job=row["id"], run=run["n"] if run and not by else None, state=row["state"], why_not=why_not,
+        age=(row["batch"], row["id"] if chain not in (None, row["id"]) else 0), chain=chain,
+        notes=(f"job {row['id']} is {row['state']}, and what it printed counts all the same",)
+        if anyhow and not counts and run else (),
+    )  # fmt: skip
+
+
+def _state(row: Mapping[str, Any]) -> str:
+    state = str(row["state"])
+    if state == "failed":
+        exit_code = f"exit code {row['exit_code']}" if row["exit_code"] is not None else ""
+        why = row["error_type"] or exit_code
+        return f"failed{': ' + why if why else ''}"
+    if state in ("cancelled", "skipped"):
+        code = (row["reason"] or {}).get("code")
+        return f"{state}{': ' + code.replace('_', ' ') if code else ''}"
+    return f"{state}, not finished"
+
+
+def _log(run: Mapping[str, Any]) -> str:
+    """Where the log of this run lies now: a later run with the same path puts older ones aside as PATH.1, PATH.2, …"""
+    path = str(run["log"])
+    if run["ended_at"] is None:
+        return path
+    try:
+        if os.stat(path).st_mtime <= run["ended_at"] + SLACK:
+            return path
+        n = 1
+        while True:
+            aside = os.stat(f"{path}.{n}").st_mtime
+            if (run["started_at"] or 0) - SLACK <= aside <= run["ended_at"] + SLACK:
+                return f"{path}.{n}"
+            n += 1
+    except OSError:
+        return path
+
+
+def named(name: str, names: re.Pattern[str]) -> dict[str, str]:
+    """The parameters that a name tells; at least itself."""
+    match = names.match(name)
+    if match is None:
+        return {"name": name}
+    by_number = {number: key for key, number in names.groupindex.items()}
+    return {by_number.get(k, f"part{k}"): text for k, text in enumerate(match.groups(), 1) if text is not None}
+
+
+# --- logs of others
+
+
+def of_logs(path: str, names: re.Pattern[str]) -> list[Trial]:
+    """A log, or all those in a folder and below it; the folder is a parameter where there are several."""
+    if not os.path.isdir(path):
+        return [_of_file(path, "", names)]
+    files = sorted(_files(path), key=natural)
+    chosen = [f for f in files if f.endswith(LOGS)] or [f for f in files if f.endswith(OTHER_LOGS)]
+    if not chosen:
+        raise NotFound(f"there are no logs in {path}; expected files that end in {', '.join((*LOGS, *OTHER_LOGS))}")
+    folders = {os.path.dirname(file) for file in chosen}
+    several = len(folders) > 1
+    return [_of_file(file, os.path.relpath(os.path.dirname(file), path) if several else "", names) for file in chosen]
+
+
+def _files(path: str) -> Iterator[str]:
+    def stop(e: OSError) -> None:
+        raise JostleError(f"{e.filename} cannot be read: {e.strerror}")
+
+    for folder, _, files in os.walk(path, onerror=stop):
+        yield from (os.path.join(folder, file) for file in files)
+
+
+def _of_file(path: str, folder: str, names: re.Pattern[str]) -> Trial:
+    stem = os.path.splitext(os.path.basename(path))[0]
+    params = {**({"folder": folder} if folder else {}), **named(stem, names)}
+    try:
+        age = (os.stat(path).st_mtime,)
+    except OSError:
+        age = (0.0,)
+    return Trial(label=path, params=params, log=path, age=age)
+
+
+def natural(text: str) -> list[tuple[int, str]]:
+    """seed9 before seed10."""
+    return [(int(part), "") if part.isdecimal() else (-1, part) for part in re.split(r"(\d{1,18})", text)]
+
+
+# --- values
+
+
+def measured(trials: Iterable[Trial], metrics: Sequence[Metric], tail: int | None = None) -> tuple[list[Trial], int]:
+    """The trials with what their logs say, and how many bytes were read for it."""
+    known: dict[str, Reading | str] = {}
+    filled = []
+    for trial in trials:
+        if trial.log is None or trial.why_not:
+            filled.append(trial)
+            continue
+        if trial.log not in known:
+            try:
+                known[trial.log] = read(trial.log, metrics, tail)
+            except OSError as e:
+                known[trial.log] = f"its log {trial.log} cannot be read: {e.strerror}"
+        filled.append(_with(trial, known[trial.log], metrics))
+    return filled, sum(reading.bytes_read for reading in known.values() if isinstance(reading, Reading))
+
+
+def _with(trial: Trial, reading: Reading | str, metrics: Sequence[Metric]) -> Trial:
+    if isinstance(reading, str):
+        return replace(trial, problems={metric.name: reading for metric in metrics})
+    notes = list(trial.notes)
+    if trial.state not in ENDED:
+        doubt = "stands at the very end of the log, in a line without an end: perhaps not all of it is written"
+        notes += [f"{trial.label}: {name} {doubt}" for name in sorted(reading.cut & set(reading.values))]
+    return replace(trial, values=reading.values, problems=reading.problems, notes=tuple(notes))

@@ -1,0 +1,275 @@
+"""A summary as a table: cells for the terminal, Markdown, LaTeX (booktabs), CSV, and the JSON of docs/json.md. Pure.
+
+Rules: names come from anybody, so each format escapes them. What is missing is told in every format; CSV, which has no place for
+it, leaves that to the caller. Numbers of tables are rounded, those of CSV and JSON are not.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from jostle.experiments.grouping import Cell, Group, Missing, Summary
+
+ARROWS = {"max": "↑", "min": "↓"}
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Look:
+    """How numbers and names are shown."""
+
+    decimals: int = 2
+    rename: Mapping[str, str] = field(default_factory=dict)
+
+    def name(self, text: str) -> str:
+        return self.rename.get(text, text)
+
+    def value(self, value: float) -> str:
+        text = f"{value:.{self.decimals}f}"
+        return text if len(text) < 20 else f"{value:.{self.decimals}e}"  # 1e300 has no use for 300 digits
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Column:
+    """A metric, of all groups of a row or of the one with this value of `across`."""
+
+    metric: str
+    value: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Line:
+    params: Mapping[str, str]
+    groups: Sequence[Group]
+    cells: Sequence[Cell | None]  # one for each column
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Layout:
+    keys: Sequence[str]
+    columns: Sequence[Column]
+    lines: Sequence[Line]
+
+
+def layout(found: Summary) -> Layout:
+    """One line for each group; with `across`, one for all groups that differ in that key only."""
+    key = found.across
+    if key is None:
+        columns = [Column(metric=name) for name in found.metrics]
+        rows = [[group] for group in found.groups]
+    else:
+        values = dict.fromkeys(group.params.get(key, "") for group in found.groups)
+        columns = [Column(metric=name, value=value) for value in values for name in found.metrics]
+        gathered: dict[tuple[tuple[str, str], ...], list[Group]] = {}
+        for group in found.groups:
+            rest = tuple((name, value) for name, value in group.params.items() if name != key)
+            gathered.setdefault(rest, []).append(group)
+        rows = list(gathered.values())
+    keys = [name for name in found.keys if name != key]
+    lines = [
+        Line(params={k: v for k, v in row[0].params.items() if k != key}, groups=row, cells=[_cell(row, c, key) for c in columns])
+        for row in rows
+    ]
+    return Layout(keys=keys, columns=columns, lines=lines)
+
+
+def _cell(row: Sequence[Group], column: Column, key: str | None) -> Cell | None:
+    for group in row:
+        if key is None or group.params.get(key, "") == column.value:
+            return group.cells.get(column.metric)
+    return None
+
+
+def _title(column: Column, found: Summary, look: Look) -> str:
+    metric = f"{look.name(column.metric)} {ARROWS[found.metrics[column.metric]]}"
+    if column.value is None:
+        return metric
+    return look.name(column.value) + (f" {metric}" if len(found.metrics) > 1 else "")
+
+
+def count(group: Group, metrics: Sequence[str]) -> str:
+    """`3`; `2/3` where a value is missing."""
+    numbers = [len(group.cells[name].values) if name in group.cells else 0 for name in metrics]
+    return str(group.runs) if min(numbers) == group.runs else f"{min(numbers)}/{group.runs}"
+
+
+def counts(line: Line, metrics: Sequence[str]) -> str:
+    return " ".join(dict.fromkeys(count(group, metrics) for group in line.groups))
+
+
+def values(line: Line, found: Summary, look: Look) -> str:
+    """The individual values, in the order of the runs."""
+    parts = []
+    for group in line.groups:
+        for name, cell in group.cells.items():
+            before = [look.name(group.params.get(found.across, ""))] if found.across else []
+            before += [look.name(name)] if len(found.metrics) > 1 else []
+            parts.append("".join(f"{word}: " for word in [" ".join(before)] if word) + " ".join(map(look.value, cell.values)))
+    return "; ".join(parts)
+
+
+def why(missing: Missing) -> str:
+    """`job 12 (x): failed: exit code 1`."""
+    return f"{missing.trial.label}: {missing.metric + ': ' if missing.metric else ''}{missing.why}"
+
+
+# --- formats
+
+
+def text_cells(found: Summary, look: Look) -> tuple[list[str], list[list[str]]]:
+    """Head and rows for the terminal; the best has a star."""
+    plan = layout(found)
+    head = [*map(look.name, plan.keys), *(_title(column, found, look) for column in plan.columns), "n", "values"]
+    rows = []
+    for line in plan.lines:
+        shown = ["-" if cell is None else _plain(cell, look) + (" *" if cell.best else "  ") for cell in line.cells]
+        names = [look.name(line.params[key]) if key in line.params else "-" for key in plan.keys]
+        rows.append([*names, *shown, counts(line, list(found.metrics)), values(line, found, look)])
+    return head, rows
+
+
+def _plain(cell: Cell, look: Look) -> str:
+    return f"{look.value(cell.mean)} ± {look.value(cell.std)}"
+
+
+def markdown(found: Summary, look: Look) -> str:
+    plan = layout(found)
+    say = markdown_escaped
+    head = [*(say(look.name(key)) for key in plan.keys), *(say(_title(c, found, look)) for c in plan.columns), "n", "values"]
+    rules = [*("---" for _ in plan.keys), *("---:" for _ in plan.columns), "---:", "---"]
+    lines = [head, rules]
+    for line in plan.lines:
+        shown = ["–" if cell is None else f"**{_plain(cell, look)}**" if cell.best else _plain(cell, look) for cell in line.cells]
+        names = [say(look.name(line.params[key])) if key in line.params else "–" for key in plan.keys]
+        lines.append([*names, *shown, counts(line, list(found.metrics)), say(values(line, found, look))])
+    text = "\n".join("| " + " | ".join(cells) + " |" for cells in lines)
+    told = [f"- {say(why(one))}" for one in found.missing]
+    return text + ("\n\nNot counted:\n\n" + "\n".join(told) if told else "")
+
+
+def markdown_escaped(text: str) -> str:
+    text = re.sub(r"\s+", " ", text)
+    text = re.sub(r"([\\|*`<\[\]])", r"\\\1", text)
+    return re.sub(r"(?<![A-Za-z0-9])_|_(?![A-Za-z0-9])", r"\\_", text)  # those inside of words mean nothing
+
+
+def latex(found: Summary, look: Look) -> str:
+    plan = layout(found)
+    say = latex_escaped
+    head = [*(say(look.name(key)) for key in plan.keys), *(say(_title(c, found, look)) for c in plan.columns), "$n$"]
+    lines = ["% \\usepackage{booktabs}", f"\\begin{{tabular}}{{{'l' * len(plan.keys)}{'r' * len(plan.columns)}r}}", "\\toprule"]
+    lines += [" & ".join(head) + r" \\", "\\midrule"]
+    for line in plan.lines:
+        names = [say(look.name(line.params[key])) if key in line.params else "--" for key in plan.keys]
+        cells = [*names, *(_latex(cell, look) for cell in line.cells), say(counts(line, list(found.metrics)))]
+        lines.append(" & ".join(cells) + r" \\")
+    lines += ["\\bottomrule", "\\end{tabular}"]
+    # one line each, whatever a name holds: the rest of a comment would be text
+    lines += [f"% not counted: {' '.join(_printable(why(one)).split())}" for one in found.missing]
+    return "\n".join(lines)
+
+
+def _latex(cell: Cell | None, look: Look) -> str:
+    if cell is None:
+        return "--"
+    text = f"{_latex_number(look.value(cell.mean))} \\pm {_latex_number(look.value(cell.std))}"
+    return f"$\\mathbf{{{text}}}$" if cell.best else f"${text}$"
+
+
+def _latex_number(text: str) -> str:
+    if text == "inf":
+        return r"\infty"
+    digits, e, power = text.partition("e")
+    return digits + (rf" \cdot 10^{{{int(power)}}}" if e else "")
+
+
+LATEX = {
+    "\\": r"\textbackslash{}", "{": r"\{", "}": r"\}", "$": r"\$", "&": r"\&", "#": r"\#", "%": r"\%", "_": r"\_",
+    "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "<": r"\textless{}", ">": r"\textgreater{}", "|": r"\textbar{}",
+    '"': r"\textquotedbl{}", "↑": r"$\uparrow$", "↓": r"$\downarrow$", "→": r"$\to$", "±": r"$\pm$", "×": r"$\times$",
+    "≤": r"$\leq$", "≥": r"$\geq$", "∞": r"$\infty$", "ε": r"$\varepsilon$", "…": r"\dots{}", "–": "--", "—": "---",
+}  # fmt: skip
+ROMAN = {"ALPHA": "A", "BETA": "B", "EPSILON": "E", "ZETA": "Z", "ETA": "H", "IOTA": "I", "KAPPA": "K", "MU": "M", "NU": "N",
+         "OMICRON": "O", "RHO": "P", "TAU": "T", "CHI": "X"}  # fmt: skip
+
+
+def latex_escaped(text: str) -> str:
+    """As text of any LaTeX; Greek letters as mathematics, for the older engines know no others."""
+    escaped = "".join(LATEX.get(c) or (c if c.isascii() else _greek(c)) for c in _printable(text))
+    return re.sub(r"^\[", "{[}", escaped)  # after \\ a bracket would be an argument
+
+
+def _greek(c: str) -> str:
+    from unicodedata import name
+
+    match = re.fullmatch(r"GREEK (SMALL|CAPITAL) LETTER (ALPHA|BETA|GAMMA|DELTA|EPSILON|ZETA|ETA|THETA|IOTA|KAPPA|LAMDA|MU|NU|XI|"
+                         r"OMICRON|PI|RHO|SIGMA|TAU|UPSILON|PHI|CHI|PSI|OMEGA)", name(c, ""))  # fmt: skip
+    if match is None:
+        return c
+    letter = match[2].replace("LAMDA", "LAMBDA")
+    if match[1] == "CAPITAL":
+        return ROMAN.get(match[2]) or rf"$\{letter.capitalize()}$"
+    return "o" if letter == "OMICRON" else rf"$\{letter.lower()}$"
+
+
+def _printable(text: str) -> str:
+    return "".join(c if c.isprintable() else " " for c in text)
+
+
+def csv(found: Summary, look: Look) -> str:
+    """A row for each group and metric, always in this long form: programs read it."""
+    import csv as module
+    import io
+
+    out = io.StringIO()
+    writer = module.writer(out, lineterminator="\n")
+    writer.writerow([*map(look.name, found.keys), "metric", "n", "runs", "mean", "std", "best", "values"])
+    for group in found.groups:
+        names = [look.name(group.params.get(key, "")) for key in found.keys]
+        for name in found.metrics:
+            cell = group.cells.get(name)
+            told = [0, group.runs, "", "", "", ""] if cell is None else [
+                len(cell.values), group.runs, repr(cell.mean), repr(cell.std), int(cell.best), " ".join(map(repr, cell.values))
+            ]  # fmt: skip
+            writer.writerow([*names, look.name(name), *told])
+    return out.getvalue().rstrip("\n")
+
+
+def as_json(found: Summary, look: Look) -> dict[str, Any]:
+    return {
+        "schema": 1,
+        "keys": list(found.keys),
+        "seed_keys": list(found.seed_keys),
+        "metrics": [{"name": name, "best": way} for name, way in found.metrics.items()],
+        "groups": [
+            {
+                "params": dict(group.params),
+                "shown": {key: look.name(value) for key, value in group.params.items()},
+                "runs": group.runs,
+                "metrics": {name: _json_cell(name, cell, found) for name, cell in group.cells.items()},
+            }
+            for group in found.groups
+        ],
+        "missing": [
+            {"label": one.trial.label, "params": dict(one.trial.params), "job": one.trial.job, "run": one.trial.run,
+             "state": one.trial.state, "log": one.trial.log, "metric": one.metric, "why": one.why}
+            for one in found.missing
+        ],
+        "notes": list(found.notes),
+    }  # fmt: skip
+
+
+def _json_cell(name: str, cell: Cell, found: Summary) -> dict[str, Any]:
+    import math
+
+    runs = [
+        {"value": value, "params": dict(trial.params), "job": trial.job, "run": trial.run, "log": trial.log}
+        for trial, value in zip(cell.trials, cell.values, strict=True)
+    ]
+    return {"n": len(cell.values), "mean": cell.mean, "std": cell.std if math.isfinite(cell.std) else None, "best": cell.best,
+            "values": list(cell.values), "runs": runs}  # fmt: skip
+
+
+FORMATS: dict[str, Callable[[Summary, Look], str]] = {"markdown": markdown, "latex": latex, "csv": csv}
