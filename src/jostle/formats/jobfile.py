@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import gc
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from jostle.formats import policyfile, spec, yamlfile
@@ -23,13 +23,18 @@ TOP = ("defaults", "jobs", "name", "own_queues", "policy")
 MAX_JOBS = 200_000
 
 
-def load(files: Sequence[str], *, now: float | None = None) -> dict[str, Any]:
-    """{"name", "policy", "queues", "jobs"} of one batch made of all the files, in their order."""
+def load(
+    files: Sequence[str], *, now: float | None = None, texts: Mapping[str, str] | None = None, base: str | None = None
+) -> dict[str, Any]:
+    """{"name", "policy", "queues", "jobs"} of one batch made of all the files, in their order.
+
+    `texts`: what was read of a file already (a pipe can be read only once); `base`: where relative paths start instead.
+    """
     # a big file makes a million small objects that all live: the collector would only walk them again and again
     collecting = gc.isenabled()
     gc.disable()
     try:
-        return _load(files, now)
+        return _load(files, now, texts or {}, base)
     finally:
         if collecting:
             gc.enable()
@@ -46,14 +51,15 @@ def of_values(values: dict[str, Any], base: str) -> dict[str, Any]:
     return {"name": reader.name, "policy": reader.policy, "queues": own, "jobs": reader.jobs}
 
 
-def _load(files: Sequence[str], now: float | None) -> dict[str, Any]:
+def _load(files: Sequence[str], now: float | None, texts: Mapping[str, str], base: str | None) -> dict[str, Any]:
     jobs: list[dict[str, Any]] = []
     flaws: list[tuple[str, int, str]] = []
     policy: dict[str, Any] = {}
     name, own = None, False
     for file in files:
         reader = _File(file, first=len(jobs), now=now)
-        reader.read()
+        reader.base = os.path.abspath(base) if base is not None else reader.base
+        reader.read(texts.get(file))
         flaws += [(file, line, text) for line, text in sorted(reader.flaws)]
         if reader.policy and policy and reader.policy != policy:
             flaws.append((file, reader.policy_line, "a second policy in one batch; expected it in one file, or the same in all"))
@@ -84,9 +90,9 @@ class _File(Findings):
         self.after: list[tuple[int, list[tuple[Scalar, bool]]]] = []  # by job: the names it comes after
         self.lines: list[int] = []
 
-    def read(self) -> None:
+    def read(self, text: str | None = None) -> None:
         try:
-            root = yamlfile.parse(yamlfile.text_of(self.file))
+            root = yamlfile.parse(yamlfile.text_of(self.file) if text is None else text)
         except Flaw as e:
             self.wrong(e.line, e.text)
             return

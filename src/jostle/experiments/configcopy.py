@@ -1,0 +1,179 @@
+"""Copies of config files with some values of their own (SPEC B2): `configs/temp/X_seed42.yaml` is X.yaml with `seed: 42`.
+
+Rules: the copy is the author's text, comments and spelling of numbers included, with nothing changed but these values, written as
+the sweep spells them. A line at its top says whence it comes. The original is never written. A file at the copy's place is
+replaced only if it is such a copy, or says the same; the same copy is not written again. Each is written in one step.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import tempfile
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from jostle.formats import plaintext, processyaml, yamledit, yamlfile
+from jostle.formats.flaws import BadFiles
+from jostle.formats.nodes import Flaw, Scalar
+
+MARK = "# a copy made by jostle"
+_NUMBER = re.compile(r"[-+]?(?:\d[\d_]*\.?\d*|\.\d+)(?:[eE][-+]?\d+)?\Z", re.ASCII)
+_UNSAFE = re.compile(r"[^\w.+=@,-]+")
+
+
+class Original:
+    """A config file that is read once, for any number of copies."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self.text, _ = plaintext.decoded(yamlfile.bytes_of(path, "a config file"))
+        self.values = processyaml.values(self.text, path)  # BadFiles if it is no mapping
+        self._cut: dict[tuple[str, ...], list[str]] = {}
+
+    def cut(self, keys: tuple[str, ...]) -> list[str]:
+        """The text in pieces: between them stand the values of the keys, by their number: text, "0", text, "1", text."""
+        if keys not in self._cut:
+            self._cut[keys] = self._cut_at(keys)
+        return self._cut[keys]
+
+    def _cut_at(self, keys: tuple[str, ...]) -> list[str]:
+        """The places are found with words that stand nowhere else, and what was made is read back: checked once, not per job."""
+        word = "Jostle" + hashlib.sha256(self.text.encode("utf-8", "replace")).hexdigest()[:16]
+        wanted = processyaml.values(self.text, self.path)
+        text = self.text
+        try:
+            for k, key in enumerate(keys):
+                words = processyaml.parts(self.values, key)
+                processyaml.put(wanted, words, f"{word}x{k}x")
+                text = yamledit.updated(text, words, f"{word}x{k}x")
+            same = processyaml.values(text, self.path) == wanted
+        except (BadFiles, ValueError):
+            same = False
+        pieces = re.split(rf"[\"']?{word}x(\d+)x[\"']?", text)
+        if not same or len(pieces) != 2 * len(keys) + 1:
+            raise Flaw(0, f"{', '.join(keys)} cannot be written into {self.path} by program; expected plain `key: value` lines")
+        if self.path.endswith(".json"):
+            self._json(pieces, keys)
+        return pieces
+
+    def _json(self, pieces: list[str], keys: tuple[str, ...]) -> None:
+        try:
+            json.loads("".join(piece if k % 2 == 0 else "0" for k, piece in enumerate(pieces)))
+        except ValueError:
+            raise Flaw(0, f"{', '.join(keys)} cannot be written into {self.path}; expected JSON that has these keys") from None
+
+    def copy(self, values: Mapping[str, str]) -> str:
+        """The text with these values, as spelled() spells them."""
+        said = list(values.values())
+        text = "".join(piece if k % 2 == 0 else said[int(piece)] for k, piece in enumerate(self.cut(tuple(values))))
+        if self.path.endswith(".json"):
+            return text
+        why = ", ".join(f"{key}: {value}" for key, value in values.items())
+        return f"{MARK} of {_line(os.path.basename(self.path))} with {_line(why)}\n{text}"
+
+
+def _line(text: str) -> str:
+    return "".join(c if c.isprintable() else " " for c in text)
+
+
+def spelled(value: Scalar, path: str = "") -> str:
+    """A value as the author of the sweep wrote it: numbers, truths and null as they are, texts in quotes where they need them."""
+    if value.plain and (_NUMBER.match(value.text) or value.text in yamlfile.TRUTHS):
+        return value.text
+    if value.null:
+        return "null"
+    return json.dumps(value.text) if path.endswith(".json") else yamledit.shown(value.text)
+
+
+def safe(text: str) -> str:
+    """A text as part of a file's name."""
+    return _UNSAFE.sub("-", text).strip("-") or "-"
+
+
+def default_place(config: str, values: Mapping[str, Scalar], folder: str | None = None) -> str:
+    """`configs/temp/{stem}_seed{N}.yaml`, in the folder or in `temp` beside the config file."""
+    stem, extension = os.path.splitext(os.path.basename(config))
+    name = stem + "".join(f"_{safe(key)}{safe(value.text)}" for key, value in values.items()) + extension
+    return os.path.join(folder if folder is not None else os.path.join(os.path.dirname(config), "temp"), name)
+
+
+def told_apart(place: str, text: str) -> str:
+    """A place of its own for each content: JSON has no line that says that a file is a copy, so it is never written over."""
+    stem, extension = os.path.splitext(place)
+    return f"{stem}-{hashlib.sha256(text.encode('utf-8', 'replace')).hexdigest()[:8]}{extension}"
+
+
+def write(batches: Iterable[Mapping[str, Any]], moved: Callable[[str], str] = str) -> int:
+    """Writes the copies that the jobs of these batches need (`job["copy"]`) and says how many were new or changed.
+
+    To be called right before the submit. `moved` says where a path of the work tree lies now (frozen code). BadFiles names
+    every place that is taken by something else; nothing is written then.
+    """
+    originals: dict[str, Original] = {}
+    todo: dict[str, str] = {}
+    flaws: list[tuple[str, int, str]] = []
+    for copy in (job["copy"] for batch in batches for job in batch["jobs"] if job.get("copy")):
+        source, place = copy["of"], moved(copy["to"])
+        try:
+            if source not in originals:
+                originals[source] = Original(source)
+            todo[place] = originals[source].copy(copy["values"])
+        except Flaw as e:
+            flaws.append((source, e.line, e.text))
+        except BadFiles as e:
+            flaws += e.flaws
+    new = {}
+    own = {os.path.realpath(path) for path in originals}
+    for place, text in todo.items():
+        taken = os.path.realpath(place) in own
+        why = "is a config file that copies are made of; choose another place" if taken else _taken(place, text)
+        if why is None:
+            new[place] = text
+        elif why:
+            flaws.append((place, 0, why))
+    if flaws:
+        raise BadFiles(list(dict.fromkeys(flaws)))
+    for place, text in new.items():
+        put(place, text)
+    return len(new)
+
+
+def _taken(place: str, text: str) -> str | None:
+    """Why a copy is not written there: "" if it stands there already, a sentence if something else does, None if it can be."""
+    try:
+        with open(place, encoding="utf-8", errors="replace", newline="") as f:
+            old = f.read(yamlfile.MAX_BYTES + 1)
+    except FileNotFoundError:
+        return None
+    except OSError as e:
+        return f"cannot be read ({e.strerror}), and a copy of a config file goes here; choose another place with `config_copy:`"
+    if old == text:
+        return ""
+    if not old or old.startswith(MARK):  # empty: the host went down before its disk had it
+        return None
+    try:
+        if processyaml.values(old, place) == processyaml.values(text, place):
+            return ""  # made by the source system, or by hand: it says the same
+    except BadFiles:
+        pass
+    return "is no copy made by jostle and says something else; move it away, or choose another place with `config_copy:`"
+
+
+def put(place: str, text: str) -> None:
+    """The file with this content, in one step."""
+    folder = os.path.dirname(place)
+    os.makedirs(folder, exist_ok=True)
+    umask = os.umask(0)
+    os.umask(umask)
+    fd, made = tempfile.mkstemp(prefix=".jostle-", dir=folder)
+    try:
+        with os.fdopen(fd, "w", encoding="utf-8", newline="") as f:
+            f.write(text)
+            os.fchmod(f.fileno(), 0o666 & ~umask)
+        os.replace(made, place)
+    except BaseException:
+        os.unlink(made)
+        raise

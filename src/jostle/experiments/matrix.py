@@ -1,0 +1,91 @@
+"""All combinations of a sweep (SPEC B10): the product of its axes, without what is excluded, with what is included.
+
+Rules, those of GitHub's matrix: an axis is one key, or several that advance together. The first axis varies slowest. What is
+excluded goes before anything is included. An inclusion is added to every combination of the product whose values it does not
+contradict; if there is none, it is a combination of its own. Values are compared as they are written. Pure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import product
+
+from jostle.formats.nodes import Scalar
+
+Combination = dict[str, Scalar]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Axis:
+    keys: tuple[str, ...]
+    values: tuple[tuple[Scalar, ...], ...]  # each as long as keys
+
+
+def size(axes: Iterable[Axis]) -> int:
+    """How many combinations the product has, before anything is excluded or included."""
+    total = 1
+    for axis in axes:
+        total *= len(axis.values)
+    return total
+
+
+def expanded(
+    axes: Sequence[Axis], exclude: Iterable[Mapping[str, Sequence[str]]] = (), include: Iterable[Combination] = ()
+) -> list[Combination]:
+    """The combinations in order. An exclusion names for some keys the texts (any of them) that do not go together."""
+    keys = tuple(key for axis in axes for key in axis.keys)
+    found: list[Combination] = []
+    if axes:
+        if all(len(axis.keys) == 1 for axis in axes):
+            rows: Iterable[tuple[Scalar, ...]] = product(*([v for (v,) in axis.values] for axis in axes))
+        else:
+            rows = (sum(row, ()) for row in product(*(axis.values for axis in axes)))
+        found = [dict(zip(keys, row, strict=True)) for row in rows]
+    for names, gone in _excluded(exclude).items():
+        found = [row for row in found if tuple(row[name].text for name in names) not in gone]
+    return found + _include(found, frozenset(keys), include)
+
+
+def _excluded(exclude: Iterable[Mapping[str, Sequence[str]]]) -> dict[tuple[str, ...], set[tuple[str, ...]]]:
+    """Exclusions by the keys they name, so that each combination is looked up and not compared with all of them."""
+    by_keys: dict[tuple[str, ...], set[tuple[str, ...]]] = {}
+    for one in exclude:
+        names = tuple(sorted(one))
+        by_keys.setdefault(names, set()).update(product(*(one[name] for name in names)))
+    return by_keys
+
+
+def _include(found: list[Combination], keys: frozenset[str], include: Iterable[Combination]) -> list[Combination]:
+    """Adds to the combinations that were found; answers with the new ones."""
+    new: list[Combination] = []
+    indices: dict[tuple[str, ...], dict[tuple[str, ...], list[Combination]]] = {}
+    for one in include:
+        names = tuple(sorted(keys & one.keys()))
+        if names not in indices:
+            index = indices[names] = {}
+            for row in found:
+                index.setdefault(tuple(row[name].text for name in names), []).append(row)
+        matching = indices[names].get(tuple(one[name].text for name in names), [])
+        extra = {key: value for key, value in one.items() if key not in keys}
+        for row in matching:
+            row.update(extra)
+        if not matching:
+            new.append(dict(one))
+    return new
+
+
+def varying(rows: Sequence[Combination]) -> list[str]:
+    """The keys in which the combinations differ, in their order."""
+    first: dict[str, str] = {}
+    differ: dict[str, bool] = {}
+    for k, row in enumerate(rows):
+        for key, value in row.items():
+            if key not in first:
+                first[key] = value.text
+                differ[key] = k > 0
+            elif value.text != first[key]:
+                differ[key] = True
+    for key in first:
+        differ[key] = differ[key] or any(key not in row for row in rows)
+    return [key for key, yes in differ.items() if yes]

@@ -1,0 +1,383 @@
+"""The part that sweeps and old job files have in common: rows of values become jobs by templates.
+
+Keys of a file: `command:` (a shell text, or a list: a program and its arguments), `job:` (keys of a job, with templates),
+`into_config:`, `config_file:`, `config_copy:`, `inputs:`, `logs:`, `name:`, `policy:`, `own_queues:`.
+
+Rules: what no template changes is read once, not per job. Values are texts as their author wrote them. Nothing is written here: a
+job says which copy of a config file it needs (`copy`) and which files are part of what it is (`inputs`).
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from jostle.experiments import configcopy
+from jostle.experiments.matrix import Combination
+from jostle.experiments.template import Missing, Template, unknown
+from jostle.formats import policyfile, spec
+from jostle.formats.fields import FIELDS, truth
+from jostle.formats.flaws import BadFiles, Findings
+from jostle.formats.nodes import Flaw, Map, Node, Scalar, Seq
+from jostle.formats.wording import closest, null, shown
+
+KEYS = ("command", "config_copy", "config_file", "inputs", "into_config", "job", "logs", "name", "own_queues", "policy")
+OF_JOB = tuple(key for key in FIELDS if key not in ("run", "after", "after_any"))
+WAYS = ("argument", "config", "both")
+ALWAYS = ("index", "name", "args", "config_file")  # words beside the keys of the sweep
+ENOUGH = 200  # flaws, after which no more jobs are looked at
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """The values of one job, and what an old job file says of it besides."""
+
+    values: Combination
+    line: int
+    own: Map | None = None
+    extra: tuple[str, ...] = ()  # keys that are given as arguments though the template does not name them
+
+
+class Sheet(Findings):
+    """One file (or one suite of it) being read."""
+
+    def __init__(self, base: str, *, now: float | None = None) -> None:
+        super().__init__()
+        self.base = base
+        self.now = now
+        self.jobs: list[dict[str, Any]] = []
+        self.after: list[tuple[int, list[tuple[Scalar, bool]]]] = []
+        self.name: str | None = None
+        self.queues: str | None = None
+        self.policy: dict[str, Any] = {}
+        self.plain = spec.job(workdir=base)  # what a job is before anything is said of it
+        self.copies_in: str | None = None  # where copies go if the file does not say it; None: `temp` beside the config file
+        self.ways: dict[str, str] = {}  # of each key that does not go on the command line alone
+        self.shared = False  # into_config was said for several suites, of which not each has all the keys
+        self.logs: str | None = None
+        self._ways_said: dict[str, int] = {}
+        self._originals: dict[str, configcopy.Original | None] = {}
+        self._places: dict[str, tuple[str, dict[str, str]]] = {}
+        self._told: set[tuple[int, str]] = set()
+
+    def head(self, parts: Mapping[str, Node]) -> None:
+        """What the file says of the batch and of all its jobs."""
+        if "name" in parts:
+            self.name = self.checked("name", parts["name"], spec.label)
+        if "own_queues" in parts and self.checked("own_queues", parts["own_queues"], truth):
+            self.queues = "own"
+        if "policy" in parts and not null(parts["policy"]):
+            self.policy = {**self.policy, **policyfile.read(parts["policy"], self)}
+        if "logs" in parts:
+            self.logs = self.checked("logs", parts["logs"], lambda text: spec.path(text, self.base))
+        if "into_config" in parts:
+            self._into_config(parts["into_config"])
+
+    def _into_config(self, node: Node) -> None:
+        said: list[tuple[Node, str]] = []
+        if isinstance(node, Map):
+            for key, value in node.items:
+                way = self.checked(f"into_config: {key.text}", value, lambda text: spec.one_of(text, WAYS))
+                said.append((key, way or "both"))
+        elif not null(node):
+            said = [(item, "config") for item in (node.items if isinstance(node, Seq) else [node])]
+        else:
+            self.ways = {}
+        for item, way in said:
+            text = self.checked("into_config", item, lambda text: spec.label(text, "a key"))
+            if text is not None:
+                self.ways[text] = way
+                self._ways_said[text] = item.line
+
+    def wrong(self, line: int, text: str) -> None:
+        """The same thing is told once, whatever number of jobs it is true of."""
+        if (line, text) not in self._told:
+            self._told.add((line, text))
+            super().wrong(line, text)
+
+    def build(self, parts: Mapping[str, Node], rows: Sequence[Row], command: Node) -> None:
+        """Makes the jobs."""
+        keys = {key for row in rows for key in row.values}
+        words = keys | set(ALWAYS)
+        for key, line in self._ways_said.items():
+            if key not in keys and not self.shared:
+                self.wrong(line, f"into_config: {shown(key)} is no key of this sweep; expected {_list(keys)}")
+        lines = _Command(self, command, words)
+        job = parts.get("job")
+        fields = _Fields(self, job, words, self.plain)
+        config = _Config(self, parts, keys, words)
+        self._unused(rows, keys, lines, fields, config)
+        for number, row in enumerate(rows, 1):
+            if len(self.flaws) > ENOUGH:
+                break
+            try:
+                self.jobs.append(self._job(number, row, lines, fields, config))
+            except Missing as e:
+                told = ", ".join(f"{key} is {value.text}" for key, value in row.values.items())
+                self.wrong(row.line, f"{{{e.word}}} has no value where {shown(told)}; expected one for every job")
+        self._collisions(rows, fields)
+
+    def _job(self, number: int, row: Row, lines: _Command, fields: _Fields, config: _Config) -> dict[str, Any]:
+        params = {key: value.text for key, value in row.values.items()}
+        values = {"index": str(number), **params}
+        job = fields.job(values, row)
+        values.setdefault("name", job["name"])
+        config.apply(job, row, values)
+        job["commands"] = [lines.filled(values, row, self.ways)]
+        if not job["name"]:
+            job["name"] = spec.name_of(job["commands"])
+        if job["log"] is None and self.logs is not None:
+            job["log"] = os.path.join(self.logs, configcopy.safe(job["name"]) + ".log")
+        if job["share"] and job["memory_mib"] is None:
+            self.wrong(row.line, "share without memory; expected `memory:`, since a job without it takes the whole card")
+        job["params"] = params
+        return job
+
+    def _unused(self, rows: Sequence[Row], keys: set[str], lines: _Command, fields: _Fields, config: _Config) -> None:
+        """A key that nothing uses makes jobs that do the same: surely a slip."""
+        used = lines.words | fields.words | config.words | {key for key, way in self.ways.items() if way != "argument"}
+        if ("args" in lines.words and "args" not in keys) or any(row.own is not None for row in rows):
+            return
+        for key in sorted(keys - used):
+            line = next(row.values[key].line for row in rows if key in row.values)
+            where = f"write {{{key}}} or {{args}} into command, or {key} under into_config"
+            self.wrong(line, f"{shown(key)} is used nowhere; {where}")
+
+    def _collisions(self, rows: Sequence[Row], fields: _Fields) -> None:
+        """Two jobs that write one log, or that nobody can tell apart by their names."""
+        logs: dict[str, int] = {}
+        names: dict[str, int] = {}
+        for k, job in enumerate(self.jobs):
+            row = rows[k] if len(self.jobs) == len(rows) else rows[0]
+            if job["log"] is not None and logs.setdefault(job["log"], k) != k:
+                first = self.jobs[logs[job["log"]]]
+                two = f"{shown(first['name'])} and of {shown(job['name'])}"
+                hint = "; expected a log for each" + _differ(first, job)
+                self.wrong(fields.line("log", row), f"log: {shown(job['log'])} is the log of {two}{hint}")
+            if row.own is None and names.setdefault(job["name"], k) != k:
+                hint = "; expected a name for each" + _differ(self.jobs[names[job["name"]]], job)
+                self.wrong(fields.line("name", row), f"name: {shown(job['name'])} is the name of several jobs{hint}")
+            if len(self.flaws) > ENOUGH:
+                return
+
+    def original(self, path: str, line: int) -> configcopy.Original | None:
+        """The config file, read once; None after telling what is wrong with it."""
+        if path not in self._originals:
+            self._originals[path] = None
+            try:
+                self._originals[path] = configcopy.Original(path)
+            except Flaw as e:
+                self.wrong(line, f"the config file {shown(path)} {e.text}")
+            except BadFiles as e:
+                _, at, text = e.flaws[0]
+                self.wrong(line, f"the config file {shown(path)}, line {at}: {text}")
+        return self._originals[path]
+
+    def claim(self, place: str, of: str, values: dict[str, str], line: int) -> None:
+        """One place holds one copy."""
+        if self._places.setdefault(place, (of, values)) != (of, values):
+            hint = "expected a place for each, e.g. with {name} in it"
+            self.wrong(line, f"config_copy: {shown(place)} would be two different copies; {hint}")
+
+
+def _list(keys: set[str]) -> str:
+    return "one of " + ", ".join(sorted(keys)[:20]) if keys else "a key of `matrix:`"
+
+
+def _differ(one: dict[str, Any], other: dict[str, Any]) -> str:
+    keys = [key for key in {**one["params"], **other["params"]} if one["params"].get(key) != other["params"].get(key)]
+    return f", e.g. with {{{keys[0]}}} in it" if keys else ""
+
+
+def _words(sheet: Sheet, what: str, node: Scalar, words: set[str], strict: bool) -> None:
+    """A word in braces that names nothing: a slip, if it is near a known one, or if braces mean nothing else here."""
+    for word in unknown(node.text, words):
+        near = closest(word, tuple(words))
+        if strict or near:
+            expected = f"{{{near}}}?" if near else _list(words)
+            sheet.wrong(node.line, f"{what}: {{{word}}} is no key of this sweep; expected {expected}")
+
+
+class _Command:
+    """The command's template: one shell text, or a program and its arguments."""
+
+    def __init__(self, sheet: Sheet, node: Node, words: set[str]) -> None:
+        self.words: set[str] = set()
+        self.shell: Template | None = None
+        self.arguments: list[Template] = []
+        items = node.items if isinstance(node, Seq) else [node]
+        if isinstance(node, Map) or not items or not all(isinstance(item, Scalar) for item in items):
+            sheet.wrong(node.line, "command: expected a text, or a list: a program and its arguments")
+            return
+        for item in items:
+            assert isinstance(item, Scalar)
+            _words(sheet, "command", item, words, strict=False)
+        if isinstance(node, Scalar):
+            text = sheet.checked("command", node, spec.command) or ""
+            self.shell = Template(text.rstrip(), words, shell=True, raw=("args",))
+            self.words = self.shell.words
+            return
+        self.arguments = [Template(item.text, words) for item in items if isinstance(item, Scalar)]
+        self.words = {word for template in self.arguments for word in template.words}
+        if not self.arguments[0].text or any("\0" in template.text for template in self.arguments):
+            sheet.wrong(node.line, "command: arguments that cannot be executed; expected a program and its arguments")
+
+    def filled(self, values: dict[str, str], row: Row, ways: Mapping[str, str]) -> str | list[str]:
+        """The command of one job. `{args}` is `--key value` for all keys that are named nowhere else."""
+        named = "args" in self.words
+        extra: list[str] = []
+        for key in row.extra if row.own is not None else row.values if named else ():
+            if key not in self.words and ways.get(key) != "config":
+                option = key if key.startswith("-") else f"--{key}"
+                extra += [option] if row.values[key].null else [option, row.values[key].text]
+        if self.shell is not None:
+            text = shlex.join(extra)
+            if named:
+                return self.shell.filled({"args": text, **values})
+            return self.shell.filled(values) + (" " + text if text else "")
+        found: list[str] = []
+        for template in self.arguments:
+            alone = template.text == "{args}" and "args" not in values
+            found += extra if alone else [template.filled({"args": shlex.join(extra), **values})]
+        return found if named else found + extra
+
+
+class _Fields:
+    """`job:` of the file: what is alike for all jobs is read once, the rest for each."""
+
+    def __init__(self, sheet: Sheet, node: Node | None, words: set[str], plain: dict[str, Any]) -> None:
+        self.sheet = sheet
+        self.base = dict(plain)
+        self.words: set[str] = set()
+        self.lines: dict[str, int] = {}
+        self.each: list[tuple[str, Node]] = []
+        self._templates: dict[int, Template] = {}
+        self._known = words
+        if node is None or null(node):
+            return
+        if not isinstance(node, Map):
+            sheet.wrong(node.line, f"job: {node.shape}; expected keys of a job such as `memory: 8GiB`")
+            return
+        for key, value in sorted(sheet.keys(node, OF_JOB, " in job").items(), key=lambda pair: pair[0] != "name"):
+            self.lines[key] = value.line
+            if self._prepare(key, value):
+                self.each.append((key, value))
+            else:
+                FIELDS[key](sheet, self.base, key, value)
+
+    def _prepare(self, key: str, node: Node) -> bool:
+        """Compiles the templates below a key; whether there are any."""
+        if isinstance(node, Scalar):
+            _words(self.sheet, key, node, self._known, strict=key in ("name", "log", "workdir", "memory", "gpus"))
+            template = Template(node.text, self._known)
+            self._templates[id(node)] = template
+            self.words |= template.words
+            return bool(template.words)
+        items = node.items if isinstance(node, Seq) else [value for _, value in node.items]
+        found = [self._prepare(key, item) for item in items]  # all of them, not up to the first
+        return any(found)
+
+    def line(self, key: str, row: Row) -> int:
+        return row.line if row.own is not None else self.lines.get(key, row.line)
+
+    def job(self, values: dict[str, str], row: Row) -> dict[str, Any]:
+        job = dict(self.base)
+        for key, node in self.each:
+            FIELDS[key](self.sheet, job, key, self._filled(node, values))
+            if key == "name":
+                values.setdefault("name", job["name"])
+        if row.own is not None:
+            for key, node in self.sheet.keys(row.own, OF_JOB).items():
+                FIELDS[key](self.sheet, job, key, node)
+        return job
+
+    def _filled(self, node: Node, values: dict[str, str]) -> Node:
+        if isinstance(node, Scalar):
+            return Scalar(node.line, self._templates[id(node)].filled(values), node.plain)
+        if isinstance(node, Seq):
+            return Seq(node.line, [self._filled(item, values) for item in node.items])
+        return Map(node.line, [(key, self._filled(value, values)) for key, value in node.items])
+
+
+class _Config:
+    """The config file of a job: which it is, whether it needs a copy, and where that goes."""
+
+    def __init__(self, sheet: Sheet, parts: Mapping[str, Node], keys: set[str], words: set[str]) -> None:
+        self.sheet = sheet
+        self.words: set[str] = set()
+        self.file = self._template(parts, "config_file", words)
+        if self.file is None and "config" in keys:
+            self.file = Template("{config}", keys)
+        self.place = self._template(parts, "config_copy", words)
+        self.inputs: list[Template] = []
+        node = parts.get("inputs")
+        for item in [] if node is None or null(node) else node.items if isinstance(node, Seq) else [node]:
+            one = self._template({"inputs": item}, "inputs", words) if isinstance(item, Scalar) else None
+            if one is None:
+                sheet.wrong(item.line, "inputs: expected paths of files")
+            else:
+                self.inputs.append(one)
+        written = any(way != "argument" for way in sheet.ways.values())
+        if self.file is None and written and "into_config" in parts and not sheet.shared:
+            sheet.wrong(
+                parts["into_config"].line,
+                "into_config without a config file; expected the key `config` in the sweep, or `config_file: configs/{…}.yaml`",
+            )
+
+    def _template(self, parts: Mapping[str, Node], key: str, words: set[str]) -> Template | None:
+        node = parts.get(key)
+        if node is None or null(node):
+            return None
+        text = self.sheet.checked(key, node, lambda text: spec.path(text, "/") and text)
+        if text is None or not isinstance(node, Scalar):
+            return None
+        _words(self.sheet, key, node, words, strict=True)
+        template = Template(text, words)
+        self.words |= template.words
+        return template
+
+    def apply(self, job: dict[str, Any], row: Row, values: dict[str, str]) -> None:
+        """Adds `inputs` and `copy` to the job, and the path of the copy to the values that the command is made of."""
+        job["inputs"] = [_path(job, template.filled(values)) for template in self.inputs]
+        job["copy"] = None
+        if self.file is None:
+            return
+        config = self.file.filled(values)
+        if not config:
+            self.sheet.wrong(row.line, "an empty path of a config file; expected a path")
+            return
+        path = _path(job, config)
+        job["inputs"].insert(0, path)
+        ways = self.sheet.ways
+        written = {key: value for key, value in row.values.items() if ways.get(key, "argument") != "argument"}
+        original = self.sheet.original(path, row.line) if written else None
+        if original is None:
+            values.setdefault("config_file", config)
+            return
+        spelled = {key: configcopy.spelled(value, path) for key, value in written.items()}
+        try:
+            text = original.copy(spelled) if path.endswith(".json") else ""
+            original.cut(tuple(written))
+        except Flaw as e:
+            self.sheet.wrong(row.line, e.text)
+            return
+        place = self._place(config, written, values, text)
+        job["copy"] = {"of": path, "to": _path(job, place), "values": spelled}
+        self.sheet.claim(job["copy"]["to"], path, spelled, row.line)
+        values["config_file"] = place
+        if self.file.text == "{config}":
+            values["config"] = place
+
+    def _place(self, config: str, written: dict[str, Scalar], values: dict[str, str], text: str) -> str:
+        if self.place is not None:
+            return self.place.filled({"config_file": config, **values})
+        place = configcopy.default_place(config, written, self.sheet.copies_in)
+        return configcopy.told_apart(place, text) if text else place
+
+
+def _path(job: dict[str, Any], text: str) -> str:
+    """Where a path of a command lies: it is relative to where the command runs."""
+    return os.path.normpath(os.path.join(job["workdir"], os.path.expanduser(text)))

@@ -1,0 +1,166 @@
+"""A sweep of our own format (SPEC B10): `command:`, `matrix:`, `zip:`, `include:`, `exclude:`, and the keys of sheet.py."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from jostle.experiments import matrix
+from jostle.experiments.matrix import Axis, Combination
+from jostle.experiments.sheet import KEYS, Row, Sheet
+from jostle.experiments.values import key_good, value, values
+from jostle.formats.jobfile import MAX_JOBS
+from jostle.formats.nodes import Map, Node, Scalar, Seq
+from jostle.formats.wording import closest, null, shown
+
+AXES = ("matrix", "zip", "include", "exclude")
+TOP = (*KEYS, *AXES)
+
+
+def read(sheet: Sheet, node: Map) -> None:
+    """The jobs of a sweep, into the sheet."""
+    parts = sheet.keys(node, TOP)
+    sheet.head(parts)
+    axes = [*_matrix(sheet, parts.get("matrix")), *_zips(sheet, parts.get("zip"))]
+    _once(sheet, axes, node.line)
+    exclude = _exclude(sheet, parts.get("exclude"), axes)
+    include = [one for one in _maps(sheet, "include", parts.get("include")) if one]
+    if not axes and not include and not sheet.flaws:
+        sheet.wrong(node.line, "nothing to combine; expected `matrix:` with keys and lists of values")
+    command = parts.get("command")
+    if command is None or null(command):
+        line = command.line if command else node.line
+        sheet.wrong(line, "no command; expected a template such as `command: python train.py --seed {seed}`")
+        return
+    total = matrix.size(axes)
+    if total > MAX_JOBS:
+        line = next((parts[key].line for key in ("matrix", "zip") if key in parts), node.line)
+        sheet.wrong(line, f"{total:,} combinations; expected at most {MAX_JOBS:,}: take values away, or split it into suites")
+        return
+    rows = matrix.expanded(axes, exclude, include)
+    if (axes or include) and not rows and not sheet.flaws:
+        sheet.wrong(node.line, "every combination is excluded; expected at least one that is left")
+    if not sheet.flaws or len(rows) <= 1000:  # what is wrong with templates is told along with the rest
+        _default_name(sheet, parts, rows)
+        first = parts.get("matrix") or parts.get("zip") or node
+        sheet.build(parts, [Row(row, next((v.line for v in row.values()), first.line)) for row in rows], command)
+
+
+def _default_name(sheet: Sheet, parts: dict[str, Node], rows: Sequence[Combination]) -> None:
+    """Jobs without a name are called after the values in which they differ."""
+    job = parts.get("job")
+    if job is not None and not isinstance(job, Map):
+        return
+    items = job.items if isinstance(job, Map) else []
+    if any(key.text == "name" for key, _ in items):
+        return
+    keys = matrix.varying(rows) or (list(rows[0]) if rows else [])
+    common = [key for key in keys if all(key in row for row in rows)]
+    name = " ".join(f"{key}={{{key}.name}}" if _paths(rows, key) else f"{key}={{{key}}}" for key in common)
+    longest = sum(len(key) + 2 + max(len(row[key].text) for row in rows) for key in common)
+    if not name or len(common) < len(keys) or longest > 180:
+        name = "job {index}" if not name or longest > 180 else name + " ({index})"
+    line = job.line if job is not None else 0
+    parts["job"] = Map(line, [(Scalar(line, "name", True), Scalar(line, name, True)), *items])
+
+
+def _paths(rows: Sequence[Combination], key: str) -> bool:
+    """Whether the last parts of paths are enough to tell the values of a key apart."""
+    texts = {row[key].text for row in rows}
+    return any("/" in text for text in texts) and len({text.rsplit("/", 1)[-1] for text in texts} - {""}) == len(texts)
+
+
+def _matrix(sheet: Sheet, node: Node | None) -> list[Axis]:
+    if node is None or null(node):
+        return []
+    if not isinstance(node, Map):
+        sheet.wrong(node.line, f"matrix: {node.shape}; expected keys with lists of values, such as `seed: [1, 2, 3]`")
+        return []
+    axes = []
+    for key, node_of in node.items:
+        found = values(sheet, f"matrix: {key.text}", node_of) if key_good(sheet, "matrix", key) else ()
+        seen: set[str] = set()
+        for one in found:
+            if one.text in seen:
+                sheet.wrong(one.line, f"matrix: {key.text}: {shown(one.text)} is there twice; expected each value once")
+            seen.add(one.text)
+        if found:
+            axes.append(Axis(keys=(key.text,), values=tuple((one,) for one in found)))
+    return axes
+
+
+def _zips(sheet: Sheet, node: Node | None) -> list[Axis]:
+    """Each mapping is one axis, whose keys advance together."""
+    if node is None or null(node):
+        return []
+    axes = []
+    for item in node.items if isinstance(node, Seq) else [node]:
+        if not isinstance(item, Map) or not item.items:
+            sheet.wrong(item.line, "zip: expected mappings of equally long lists, such as `{lr: [0.1, 0.01], epochs: [10, 100]}`")
+            continue
+        good = [(key.text, list_of) for key, list_of in item.items if key_good(sheet, "zip", key)]
+        columns = {key: values(sheet, f"zip: {key}", list_of) for key, list_of in good}
+        lengths = {key: len(column) for key, column in columns.items()}
+        if len(columns) != len(item.items):
+            sheet.wrong(item.line, "zip: a key is there twice; expected each key once")
+        elif len(set(lengths.values())) > 1:
+            told = ", ".join(f"{key} has {n}" for key, n in lengths.items())
+            sheet.wrong(item.line, f"zip: lists of different lengths ({told}); expected equally long ones")
+        elif all(lengths.values()):
+            axes.append(Axis(keys=tuple(columns), values=tuple(zip(*columns.values(), strict=True))))
+    return axes
+
+
+def _once(sheet: Sheet, axes: Sequence[Axis], line: int) -> None:
+    seen: set[str] = set()
+    for axis in axes:
+        for key, one in zip(axis.keys, axis.values[0], strict=True):
+            if key in seen:
+                sheet.wrong(one.line or line, f"the key {shown(key)} is there twice; expected it once, in matrix or in zip")
+            seen.add(key)
+
+
+def _maps(sheet: Sheet, where: str, node: Node | None) -> list[Combination]:
+    """`include:`: mappings of keys and values."""
+    found: list[Combination] = []
+    if node is None or null(node):
+        return found
+    for item in node.items if isinstance(node, Seq) else [node]:
+        if not isinstance(item, Map) or not item.items:
+            sheet.wrong(item.line, f"{where}: {item.shape}; expected mappings such as `- {{seed: 7, lr: 0.1}}`")
+            continue
+        one: Combination = {}
+        for key, said in item.items:
+            if key.text in one:
+                sheet.wrong(key.line, f"{where}: the key {shown(key.text)} is there twice; expected it once")
+            read = value(sheet, f"{where}: {key.text}", said) if key_good(sheet, where, key) else None
+            if read is not None:
+                one[key.text] = read
+        found.append(one)
+    return found
+
+
+def _exclude(sheet: Sheet, node: Node | None, axes: Sequence[Axis]) -> list[dict[str, list[str]]]:
+    """Mappings of keys to a value or to several; each must be one of the sweep's, or the exclusion would do nothing."""
+    known = {key: {row[k].text for row in axis.values} for axis in axes for k, key in enumerate(axis.keys)}
+    found: list[dict[str, list[str]]] = []
+    if node is None or null(node):
+        return found
+    for item in node.items if isinstance(node, Seq) else [node]:
+        if not isinstance(item, Map) or not item.items:
+            sheet.wrong(item.line, f"exclude: {item.shape}; expected mappings such as `- {{algorithm: FedAvg, seed: 42}}`")
+            continue
+        one: dict[str, list[str]] = {}
+        for key, said in item.items:
+            one[key.text] = texts = [read.text for read in values(sheet, f"exclude: {key.text}", said)]
+            if key.text not in known:
+                near = closest(key.text, tuple(known))
+                hint = f"perhaps {near}" if near else "a key of matrix or zip"
+                sheet.wrong(key.line, f"exclude: {shown(key.text)} is no key of this sweep; expected {hint}")
+                continue
+            for text in texts:
+                if text not in known[key.text]:
+                    there = ", ".join(sorted(known[key.text])[:10])
+                    sheet.wrong(said.line, f"exclude: {key.text} has no value {shown(text)}; expected one of {there}")
+        if all(key in known for key in one):
+            found.append(one)
+    return found

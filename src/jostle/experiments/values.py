@@ -1,0 +1,41 @@
+"""The values of a sweep: numbers and texts as their author wrote them, that can be given to a command."""
+
+from __future__ import annotations
+
+from jostle.formats.flaws import Findings
+from jostle.formats.nodes import Map, Node, Scalar, Seq
+from jostle.formats.wording import shown
+
+
+def value(sheet: Findings, what: str, node: Node) -> Scalar | None:
+    if not isinstance(node, Scalar):
+        sheet.wrong(node.line, f"{what}: {node.shape} as a value; expected a number or a text")
+        return None
+    if "\0" in node.text or not _utf8(node.text):
+        sheet.wrong(node.line, f"{what}: {shown(node.text)} cannot be given to a command; expected text without NUL")
+        return None
+    return node
+
+
+def _utf8(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def values(sheet: Findings, what: str, node: Node) -> tuple[Scalar, ...]:
+    """A list of values, each once; one value is a list of one."""
+    items = node.items if isinstance(node, Seq) else [node]
+    if isinstance(node, Map) or not items:
+        sheet.wrong(node.line, f"{what}: {'an empty list' if isinstance(node, Seq) else node.shape}; expected a list of values")
+        return ()
+    return tuple(one for one in (value(sheet, what, item) for item in items) if one is not None)
+
+
+def key_good(sheet: Findings, where: str, key: Scalar) -> bool:
+    good = bool(key.text) and key.text.isprintable() and not any(c in " {}\0" for c in key.text) and len(key.text) <= 100
+    if not good:
+        sheet.wrong(key.line, f"{where}: the key {shown(key.text)}; expected a word without spaces and braces")
+    return good
