@@ -294,3 +294,10 @@ def test_a_file_needs_at_least_one_job(load):
 def test_a_colon_in_a_plain_text_gets_a_hint(load):
     line, words = only_flaw(load, "jobs:\n  - run: echo a: b\n")
     assert line == 2 and words.endswith("; put quotes around a text that contains `: `")
+
+
+def test_null_for_a_rule_that_may_have_no_limit_says_so_over_the_engines_own(tmp_path):
+    file = tmp_path / "jobs.yaml"
+    rules = "{gpus: null, max_gpu: null, command_limit: ~, gpu_left: null, choice: null}"
+    file.write_text(f"policy: {rules}\njobs: [{{run: 'true'}}]\n")
+    assert jobfile.load([str(file)])["policy"] == {"gpus": None, "max_gpu": None, "command_limit": None}

@@ -30,7 +30,8 @@ def load(files: Sequence[str], mode: str | None = None) -> tuple[dict[str, Any],
     blocks, warnings = taskfile.load(space.command_file, space.mode)
     if not blocks:
         raise Usage(f"{space.command_file} holds no task: nothing to do")
-    return jobs.batch(space, blocks, os.environ.get("CUDA_VISIBLE_DEVICES")), [*space.warnings, *warnings]
+    visible = None if "JOSTLE_UNI_ID" in os.environ else os.environ.get("CUDA_VISIBLE_DEVICES")  # a run's cards are its own
+    return jobs.batch(space, blocks, visible), [*space.warnings, *warnings]
 
 
 def is_tasks(file: str) -> bool:

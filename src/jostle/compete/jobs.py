@@ -60,7 +60,7 @@ def _job(workspace: Workspace, block: Block, task: int, work_dir: str, logs: str
 
 def name_of(block: Block, task: int) -> str:
     """`queue 1 task 2: bash scripts/train.sh car`: the last command is the one that trains."""
-    words = " ".join(_BASE.sub("", block.commands[-1]).split())
+    words = " ".join(_BASE.sub("", block.commands[-1].replace("--uni_id {uni_id}", "")).split()) or "job"
     shown = _printable(words[: NAMED + 1])
     return f"queue {block.queue} task {task}: " + (shown if len(shown) <= NAMED else shown[: NAMED - 1] + "…")
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import fields
 from typing import Any
 
 from jostle import units
+from jostle.core.model import Policy
 from jostle.formats import spec
 from jostle.formats.fields import retry, truth
 from jostle.formats.flaws import Findings
@@ -65,6 +67,10 @@ RULES: dict[str, tuple[str, Callable[[str], Any]]] = {
 }
 
 
+NONE_MEANS = frozenset(f.name for f in fields(Policy) if f.default is None)
+"""Rules that `null` says something about: no limit, all cards. Of the others it says nothing."""
+
+
 def read(node: Node, file: Findings) -> dict[str, Any]:
     """The fields that the file sets; nothing stands for what it does not say."""
     if not isinstance(node, Map):
@@ -73,6 +79,7 @@ def read(node: Node, file: Findings) -> dict[str, Any]:
     policy: dict[str, Any] = {}
     for key, value in file.keys(node, ("gpus", "retry", *RULES), " in policy").items():
         if isinstance(value, Scalar) and value.null:
+            policy |= {field: None for field in (RULES.get(key, (key,))[0],) if field in NONE_MEANS}
             continue
         if key == "gpus":
             policy["gpus"] = _gpus(value, file)
