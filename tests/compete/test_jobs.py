@@ -38,7 +38,7 @@ def test_a5_a15_blocks_become_jobs_in_the_order_of_the_file():
     first, second, third = batch["jobs"]
     assert (batch["name"], batch["queues"]) == ("compete single config 2", "own")
     assert first == {
-        "name": "queue 1 task 1: bash run.sh car --uni_id {uni_id} ${work_dir} {…", "queue": "1",
+        "name": "queue 1 task 1: bash run.sh car ${work_dir} {x} CUDA={available…", "queue": "1",
         "commands": ["rm -rf /p/kb", "bash /p/run.sh car --uni_id {uni_id} ${work_dir} {x} CUDA={available_gpu}"],
         "gpus": [1, 1], "memory_mib": 20480, "share": False, "env": {"JOSTLE_UNI_ID_FILE": "/p/compete/logs/uni_id.json"},
         "workdir": "/p", "log": "/p/compete/logs/tasks/single_2_queue1_task1.log", "priority": 0, "needs": [], "begin": None,
