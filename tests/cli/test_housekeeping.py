@@ -166,7 +166,7 @@ def test_clean_does_not_follow_links(jostle, home, runs, tmp_path):
     assert (tmp_path / "mine").read_text() == "keep" and not (home / "runs" / runs[0]).exists()
 
 
-def test_burn_says_in_the_simulated_world_what_it_holds_and_takes_it_back(home, tmp_path):
+def test_a34_burn_says_in_the_simulated_world_what_it_holds_and_takes_it_back(home, tmp_path):
     env = {**os.environ, "JOSTLE_SIM_DIR": str(tmp_path), "CUDA_VISIBLE_DEVICES": "1,3"}
     child = subprocess.Popen([sys.executable, "-m", "jostle", "burn", "60", "700"], env=env, stderr=subprocess.DEVNULL)
     use = tmp_path / "use" / str(child.pid)

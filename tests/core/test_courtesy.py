@@ -20,7 +20,7 @@ def many(count: int, **more: Any) -> Any:
     ("cards", "left", "least", "most", "may"),
     [(10, 1, 3, 3, 3), (4, 1, 3, 3, 3), (3, 2, 3, 3, 3), (10, 1, 2, 5, 5)],
 )
-def test_the_four_worked_cases(cards: int, left: int, least: int, most: int, may: int) -> None:
+def test_a13_the_four_worked_cases(cards: int, left: int, least: int, most: int, may: int) -> None:
     rule = Policy(gpu_left=left, min_gpu=least, max_gpu=most)
     assert limit(rule, cards) == may
     assert len(starts(decide(world(many(cards), gpus=gpus(cards), policy=rule)))) == may
@@ -46,7 +46,7 @@ def test_the_least_number_may_be_held_however_few_are_free() -> None:
     assert limit(Policy(gpu_left=5, max_gpu=8), 4) == 3
 
 
-def test_older_configs_never_use_the_last_cards_of_their_range() -> None:
+def test_a13_older_configs_never_use_the_last_cards_of_their_range() -> None:
     plan = decide(world(many(8), gpus=gpus(8), policy=Policy(gpu_left=2)))
     assert [c for (c,) in starts(plan).values()] == [0, 1, 2, 3, 4, 5] and codes(plan, 1)[7] == "left"
     ranged = decide(world(many(8), gpus=gpus(8), policy=Policy(gpu_left=1, gpus=(5, 1, 3))))

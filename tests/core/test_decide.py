@@ -125,7 +125,7 @@ def test_max_concurrent_counts_living_runs_of_the_batch_and_starts_of_the_plan()
     assert plan.waits == {1: Reason(code="max_concurrent", params={"running": 2, "most": 2})}
 
 
-def test_start_interval_spaces_the_starts_of_a_batch_and_wakes_for_the_next() -> None:
+def test_a19_b5_start_interval_spaces_the_starts_of_a_batch_and_wakes_for_the_next() -> None:
     rule = Policy(start_interval=30.0)
     jobs = lane(job(1, shape=1), job(2, shape=1))
     first = decide(world(jobs, gpus=gpus(4), policy=rule, last_start={0: 970.0}))

@@ -82,7 +82,7 @@ def test_strangers_are_avoided_unless_small_and_idle(holders: Any, used: int, ut
     assert refused(card) == code
 
 
-def test_where_strangers_are_shared_with_memory_alone_decides() -> None:
+def test_a17_where_strangers_are_shared_with_memory_alone_decides() -> None:
     card = gpu(0, used=8 * GIB, holders=(holder(ALICE, 8 * GIB),), utilization=90)
     assert refused(card, policy=BY_MEMORY) is None
     assert refused(card, policy=BY_MEMORY, want={"memory_mib": 17 * GIB}) == "memory"
@@ -135,7 +135,7 @@ def test_another_home_of_the_same_user_counts_as_ours() -> None:
         (holder(ME, None, name="?"), "own_process"),
     ],
 )
-def test_what_the_user_started_by_hand_keeps_its_card(process: Any, code: str | None) -> None:
+def test_a17_what_the_user_started_by_hand_keeps_its_card(process: Any, code: str | None) -> None:
     card = gpu(0, used=process.used_mib or 0, holders=(process,))
     assert refused(card) == code
     assert refused(card, policy=Policy(own_processes="ignore")) is None
@@ -156,7 +156,7 @@ def test_memory_of_a_run_that_just_ended_is_waited_for_only_where_it_is_needed()
     assert refused(card, want={"memory_mib": 17 * GIB}) == "memory"
 
 
-def test_gates_hold_together() -> None:
+def test_b3_gates_hold_together() -> None:
     gate = Policy(min_free_mib=8000, max_utilization=30)
     busy = {"utilization": 31, "mean_utilization": 10}
     assert refused(gpu(0), policy=gate) is None
@@ -213,7 +213,7 @@ CARDS = (
         ("source-score", (1, 3, 0, 2)),
     ],
 )
-def test_the_choice_among_cards_that_fit(choice: str, order: tuple[int, ...]) -> None:
+def test_a18_b8_the_choice_among_cards_that_fit(choice: str, order: tuple[int, ...]) -> None:
     rule = Policy(choice=choice, strangers="share", own_processes="ignore")
     plan = decide(world(lane(*(job(i, shape=1, memory_mib=1000) for i in range(4))), gpus=CARDS, policy=rule))
     assert tuple(cards[0] for cards in starts(plan).values()) == order
@@ -222,7 +222,7 @@ def test_the_choice_among_cards_that_fit(choice: str, order: tuple[int, ...]) ->
 
 
 def test_every_choice_is_tested() -> None:
-    marks = test_the_choice_among_cards_that_fit.pytestmark  # type: ignore[attr-defined]
+    marks = test_a18_b8_the_choice_among_cards_that_fit.pytestmark  # type: ignore[attr-defined]
     assert {case[0] for case in marks[0].args[1]} == set(CHOICES)
 
 

@@ -20,7 +20,7 @@ def test_an_empty_card_has_what_is_free() -> None:
     assert available(gpu(0, used=300)) == 24 * GIB - 300
 
 
-def test_a_run_that_has_not_allocated_yet_counts() -> None:
+def test_a19_a_run_that_has_not_allocated_yet_counts() -> None:
     assert available(gpu(0), promise(1, 0, 8 * GIB)) == 16 * GIB
 
 

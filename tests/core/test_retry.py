@@ -40,7 +40,7 @@ def after(r: Run, **more: Any) -> Finish | Requeue:
         (Exit(error="no such file: trian.py"), "start_failed"),
     ],
 )
-def test_the_error_class_comes_from_the_tail_then_the_time_limit_then_the_exit(end: Exit, kind: str) -> None:
+def test_a26_the_error_class_comes_from_the_tail_then_the_time_limit_then_the_exit(end: Exit, kind: str) -> None:
     assert error_type(end) == kind
 
 
@@ -70,7 +70,7 @@ def test_as_many_tries_as_were_allowed(failures: int, most: int | None, again: b
     assert isinstance(answer, Requeue) == again
 
 
-def test_every_third_failure_waits_and_the_others_do_not() -> None:
+def test_a25_every_third_failure_waits_and_the_others_do_not() -> None:
     waits = [after(ended(1, 0, failures=n, retry=EVER)) for n in range(6)]
     assert [w.not_before for w in waits if isinstance(w, Requeue)] == [0.0, 0.0, 1600.0, 0.0, 0.0, 1600.0]
 

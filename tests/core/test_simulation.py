@@ -159,7 +159,7 @@ class Host:
 
 
 @pytest.mark.parametrize(("lag", "named"), [(0.0, True), (5.0, False), (30.0, True), (120.0, False), (120.0, True)])
-def test_nothing_is_over_promised_and_nobody_starves(lag: float, named: bool) -> None:
+def test_a19_nothing_is_over_promised_and_nobody_starves(lag: float, named: bool) -> None:
     host = Host(seed=int(lag), lag=lag, named=named)
     for _ in range(2000):
         host.tick()
