@@ -29,6 +29,7 @@ BACK_EVERY = 0.5
 STALE_FOR = 2.0  # a script reads the file and writes it again within this time
 HELD = 8  # replaced files that are kept open: somebody may still be writing into one
 FAREWELL = 0.2
+NOTES = 50
 FACTS = ("error", "tail", "timed_out", "signal", "code", "said", "said_type")
 
 Key = tuple[int, str, str]
@@ -45,7 +46,8 @@ class Register:
         self._uni_id = str(spec["uni_id"])
         self._failures = int(spec.get("failures") or 0)
         self._umask = int(spec.get("umask", 0o077))
-        self._note, self._noted = note, ""
+        self._note = note
+        self._noted: set[str] = set()
         self._file = UniIdFile(os.path.join(spec["workdir"], spec["uni_id_file"]), warn=self._tell)
         self._watch: FileWatch | None = None
         self._held: list[list[Any]] = []  # [descriptor, inode, text, since when it is replaced or None], the newest last
@@ -272,7 +274,7 @@ class Register:
         return True
 
     def _tell(self, text: str) -> None:
-        """A line in the task's log, but not the same one again and again."""
-        if text != self._noted:
-            self._noted = text
+        """A line in the task's log, but not the same one again and again, nor any number of them."""
+        if text not in self._noted and len(self._noted) < NOTES:
+            self._noted.add(text)
             self._note(text)
