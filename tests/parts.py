@@ -15,7 +15,7 @@ LANES = [
         "ruff": [sys.executable, "-m", "ruff", "check", "."],
         "mypy": [sys.executable, "-m", "mypy"],
         "core and engine": [*PYTEST, "tests/core", "tests/engine", "tests/store", "tests/test_architecture.py"],
-        "files and command line": [*PYTEST, "tests/formats", "tests/cli", "tests/test_docs.py"],
+        "files and command line": [*PYTEST, "tests/formats", "tests/compete", "tests/cli", "tests/test_docs.py"],
         "probes": [*PYTEST, "-rs", "tests/probes"],
     },
     {

@@ -34,6 +34,11 @@ class Loop:
                 key.data()
 
 
+def mark(job: int, n: int) -> str:
+    """Of a run of this very test process: whoever looks for it must not find those of another."""
+    return f"{os.getpid()}-{job}-{n}"
+
+
 class Bench:
     """One home with its Local, driven by hand."""
 
@@ -59,7 +64,7 @@ class Bench:
         return self.home / "runs" / f"{run[0]}.{run[1]}"
 
     def spec(self, run: RunId, commands: Sequence[str | list[str]], **more: Any) -> dict[str, Any]:
-        uni_id = more.pop("uni_id", f"{self.home.name}-{run[0]}-{run[1]}")
+        uni_id = more.pop("uni_id", mark(*run))
         env = {"PATH": os.environ["PATH"], proc.MARK: uni_id, **more.pop("env", {})}
         return {
             "run": f"{run[0]}.{run[1]}",

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from local_bench import Bench, MakeBench
+from local_bench import Bench, MakeBench, mark
 
 from jostle import proc
 from jostle.backends.registered import Register
@@ -22,7 +22,7 @@ from jostle.core.model import Exit
 from jostle.uniid import Entry, UniIdFile, entry_of
 
 RUN = (7, 1)
-ME = "home-7-1"
+ME = mark(7, 1)
 SEED = Path(__file__).parent / "seed_002"
 """The shell code printed in the old documents, as it stands."""
 
@@ -96,7 +96,7 @@ def test_a22_a_file_that_cannot_be_written_does_not_touch_the_task(bench: Bench,
 def test_a22_an_entry_that_another_writer_wiped_out_is_put_back(bench: Bench) -> None:
     bench.start(RUN, "while [ ! -e go ]; do sleep 0.02; done", **more(bench))
     bench.until(lambda: ME in entries(bench))
-    for wiped in ("{}", '{"other": 1}', '{"home-7-1": null}'):
+    for wiped in ("{}", '{"other": 1}', f'{{"{ME}": null}}'):
         file(bench).write_text(wiped)
         bench.until(lambda: (entries(bench).get(ME) or {}).get("state") == "running", what=f"put back after {wiped}")
     file(bench).unlink()
@@ -273,9 +273,9 @@ def test_a22_the_time_limit_holds_while_a_registered_process_is_waited_for(bench
 
 
 def test_a22_a_stop_ends_a_registered_process_that_is_provably_of_this_run_only(bench: Bench, stranger: Any) -> None:
-    for n, env in enumerate(({proc.MARK: "home-1-1"}, {}), start=1):
+    for n, env in enumerate(({proc.MARK: mark(1, 1)}, {}), start=1):
         other, run = stranger(**env), (n, 1)
-        say = word("running", "", str(other.pid)).replace(ME, f"home-{n}-1")
+        say = word("running", "", str(other.pid)).replace(ME, mark(n, 1))
         bench.start(run, say, **more(bench))
         log = bench.dir(run) / "log"
         bench.until(lambda log=log: log.exists() and "waiting for process" in log.read_text())

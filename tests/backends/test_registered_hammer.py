@@ -17,7 +17,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from local_bench import Bench
+from local_bench import Bench, mark
 
 from jostle.core import failure
 from jostle.uniid import UniIdFile, entry_of
@@ -122,13 +122,13 @@ def test_a29_twenty_writers_lose_double_or_misjudge_no_task(bench: Bench) -> Non
         one.start()
     try:
         for n in range(1, TASKS + 1):
-            bench.start((n, 1), script(bench, f"home-{n}-1", n % 2 == 0), **given)
+            bench.start((n, 1), script(bench, mark(n, 1), n % 2 == 0), **given)
         ends = {n: bench.end((n, 1)) for n in range(1, TASKS + 1)}
     finally:
         stop.touch()
         for one in crowd:
             one.join(20)
-    assert sorted((bench.home / "ran").read_text().split()) == sorted(f"home-{n}-1" for n in ends), "each once"
+    assert sorted((bench.home / "ran").read_text().split()) == sorted(mark(n, 1) for n in ends), "each once"
     for n, end in ends.items():
         good = n % 2 == 0
         assert failure.succeeded(end.code, end.said) == good, (n, end)
@@ -137,11 +137,11 @@ def test_a29_twenty_writers_lose_double_or_misjudge_no_task(bench: Bench) -> Non
 
     # and when they are gone, what they left is kept, and the task that still runs has its entry again
     path.write_text('{"left": by the last')
-    bench.until(lambda: _entry(path, "home-1000-1") == "running", what="the entry of the one that still runs")
+    bench.until(lambda: _entry(path, mark(1000, 1)) == "running", what="the entry of the one that still runs")
     assert '{"left": by the last' in {p.read_text(errors="replace") for p in path.parent.glob("uni_id.json.damaged-*")}
     (bench.home / "go").touch()
     assert bench.end(waiting).code == 0
-    assert _entry(path, "home-1000-1") == ""
+    assert _entry(path, mark(1000, 1)) == ""
     heard = sum(bool(end.said) for end in ends.values())
     kept = len([*path.parent.glob("uni_id.json.damaged-*")])
     print(f"{heard} of {TASKS} words were heard, {kept} damaged copies kept")

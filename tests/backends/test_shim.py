@@ -9,7 +9,7 @@ import stat
 from pathlib import Path
 
 import pytest
-from local_bench import Bench, MakeBench
+from local_bench import Bench, MakeBench, mark
 
 from jostle import proc
 from jostle.backends import joblog, process
@@ -112,7 +112,7 @@ def test_a_stop_ends_a_tree_that_ignores_term(bench: Bench) -> None:
     bench.local.signal(RUN, kill=False)
     end = bench.end(RUN)
     assert end.signal == signal.SIGKILL
-    assert process.members(f"home-{RUN[0]}-{RUN[1]}") == []
+    assert process.members(mark(*RUN)) == []
 
 
 def test_a_stop_lets_a_program_finish_within_its_grace(bench: Bench) -> None:
