@@ -141,13 +141,13 @@ def of_logs(path: str, names: re.Pattern[str]) -> list[Trial]:
     """A log, or all those in a folder and below it; the folder is a parameter where there are several."""
     if not os.path.isdir(path):
         return [_of_file(path, "", names)]
-    files = sorted(_files(path), key=natural)
+    files = list(_files(path))
     chosen = [f for f in files if f.endswith(LOGS)] or [f for f in files if f.endswith(OTHER_LOGS)]
     if not chosen:
         raise NotFound(f"there are no logs in {path}; expected files that end in {', '.join((*LOGS, *OTHER_LOGS))}")
     folders = {os.path.dirname(file) for file in chosen}
     several = len(folders) > 1
-    return [_of_file(file, os.path.relpath(os.path.dirname(file), path) if several else "", names) for file in chosen]
+    return in_order(_of_file(file, os.path.relpath(os.path.dirname(file), path) if several else "", names) for file in chosen)
 
 
 def _files(path: str) -> Iterator[str]:
@@ -168,9 +168,17 @@ def _of_file(path: str, folder: str, names: re.Pattern[str]) -> Trial:
     return Trial(label=path, params=params, log=path, age=age)
 
 
-def natural(text: str) -> list[tuple[int, str]]:
-    """seed9 before seed10."""
-    return [(int(part), "") if part.isdecimal() else (-1, part) for part in re.split(r"(\d{1,18})", text)]
+def in_order(trials: Iterable[Trial]) -> list[Trial]:
+    """By their parameters, for nobody wrote down an order: 1e-5 before 1e-4, V7 before V14."""
+    return sorted(trials, key=lambda trial: [natural(value) for value in trial.params.values()])
+
+
+def natural(text: str) -> list[tuple[float, str]]:
+    try:
+        value = float(text)
+    except ValueError:
+        return [(-1.0, part) if k % 2 == 0 else (float(part), "") for k, part in enumerate(re.split(r"(\d+)", text))]
+    return [(value if value == value else -2.0, text)]
 
 
 # --- values

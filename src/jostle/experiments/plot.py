@@ -25,6 +25,7 @@ MARKERS = "osD^vP*X"
 FONTS = ("Noto Sans CJK SC", "Noto Sans SC", "Source Han Sans SC", "WenQuanYi Micro Hei", "WenQuanYi Zen Hei", "SimHei",
          "Droid Sans Fallback")  # fmt: skip
 DECADES = 100.0  # a key that spans more than this is drawn on a logarithmic axis
+MOST = 300  # bars or points of one picture
 LABELLED = 16  # bars; with more of them the numbers above would touch
 
 
@@ -57,6 +58,8 @@ def drawings(found: Summary, look: Look, x: str | None = None) -> list[Drawing]:
     along = x or (varying[0] if varying else found.keys[0] if found.keys else None)
     rest = [key for key in varying if key != along]
     places = list(dict.fromkeys(_at(group, along) for group in found.groups))
+    if len(found.groups) > MOST:
+        raise Usage(f"--plot: {len(found.groups):,} groups are too many for a picture (at most {MOST}); --by KEYS makes fewer")
     numbers = _numbers(places) if x is not None else None
     if numbers is not None:
         places = sorted(places, key=float)
