@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -11,6 +11,7 @@ from jostle.cli import render
 
 FINISHED = ("succeeded", "failed", "cancelled", "skipped")
 LIVE = ("starting", "running", "stopping")
+LAST = 200  # how many of the newest durations an estimate is made of
 
 
 class Progress:
@@ -22,9 +23,19 @@ class Progress:
         self.states: dict[int, str] = {}
         self.gpus: dict[int, list[int]] = {}
         self.since: dict[int, float] = {}
+        self.done_before: set[int] = set()  # skipped, because an earlier run did the same with success
+        self.why: dict[int, str] = {}  # of those that failed
+        self.took: deque[float] = deque(maxlen=LAST)
+        self.cards = ""  # how the GPUs stand, in words; whoever watches them says it
         for row in rows:
             self.names[row["id"]] = row["name"]
             self.states[row["id"]] = row["state"]
+            if row["state"] == "skipped" and _is_done_before(row.get("reason")):
+                self.done_before.add(row["id"])
+            if row["state"] == "failed":
+                self.why[row["id"]] = _why(row, language)
+            if row["state"] in ("succeeded", "failed") and row.get("ended_at") and row["started_at"]:
+                self.took.append(row["ended_at"] - row["started_at"])
             if row["state"] in LIVE:
                 self.gpus[row["id"]] = list(row["gpus"])
                 self.since[row["id"]] = row["started_at"] or 0.0
@@ -36,7 +47,7 @@ class Progress:
 
     @property
     def succeeded(self) -> bool:
-        return self.over and self.counts["succeeded"] == len(self.states)
+        return self.over and self.counts["succeeded"] + len(self.done_before) == len(self.states)
 
     def label(self, id: int) -> str:
         return f"{id} {render.plain(self.names.get(id, ''))}".rstrip()
@@ -64,12 +75,24 @@ class Progress:
             self._set(id, "queued")
             return f"again      {self.label(id)}: {_why(data, self.language) or 'it is queued again'}"
         if kind in FINISHED:
-            self._set(id, kind)
+            if id in self.done_before:
+                return None  # told when it was submitted, all in one line
             began = self.since.pop(id, None)
             took = f" after {units.show_duration(event['at'] - began)}" if began else ""
             why = _why(data, self.language) if kind != "succeeded" else ""
+            if self.states[id] not in FINISHED:
+                self._ended(id, kind, data, event["at"] - began if began else None, why)
             return f"{kind:<10} {self.label(id)}{took}{': ' + why if why else ''}"
         return None
+
+    def _ended(self, id: int, kind: str, data: Mapping[str, Any], took: float | None, why: str) -> None:
+        self._set(id, kind)
+        if kind == "failed":
+            self.why[id] = why
+        if kind == "skipped" and _is_done_before(data.get("reason")):
+            self.done_before.add(id)
+        if kind in ("succeeded", "failed") and took is not None:
+            self.took.append(took)
 
     def _set(self, id: int, state: str) -> None:
         old = self.states.get(id)
@@ -90,21 +113,52 @@ class Progress:
         return found
 
     def summary(self) -> str:
-        parts = [f"{self.counts[s]:,} {s}" for s in ("running", "starting", "stopping", "queued", *FINISHED) if self.counts[s]]
+        counts = self.counts.copy()
+        counts["skipped"] -= len(self.done_before)
+        parts = [f"{counts[s]:,} {s}" for s in ("running", "starting", "stopping", "queued", *FINISHED) if counts[s]]
+        parts += [f"{len(self.done_before):,} done before"] if self.done_before else []
         return ", ".join(parts) or "nothing to do"
 
-    def view(self, now: float, columns: int, rows: int, waiting: str) -> list[str]:
-        """The live picture: one line in all, the running jobs, why the next one waits."""
+    def left(self, now: float) -> float | None:
+        """Seconds until all is done, from what finished so far; None while there is nothing to tell it from. As many jobs at
+        once as now: whoever hopes for more cards should not be told so."""
         live = [id for id, state in self.states.items() if state in LIVE]
-        lines = [self.summary()]
-        for id in live[: max(1, rows - 3)]:
+        if not self.took or not live:
+            return None
+        mean = sum(self.took) / len(self.took)
+        rest = [max(0.0, mean - (now - self.since.get(id, now))) for id in live]
+        return max((sum(rest) + mean * self.counts["queued"]) / len(live), max(rest))
+
+    def bar(self, now: float, columns: int) -> str:
+        """`████████░░░░ 16/24  67%  about 12m left`."""
+        ended, total = sum(self.counts[state] for state in FINISHED), len(self.states)
+        left = self.left(now)
+        told = f" {ended:,}/{total:,} {100 * ended // max(1, total):3d}%" + (
+            f"  about {units.show_duration(max(1.0, round(left)))} left" if left is not None else ""
+        )
+        length = max(0, min(30, columns - len(told) - 1))
+        filled = length * ended // max(1, total)
+        return "█" * filled + "░" * (length - filled) + told
+
+    def view(self, now: float, columns: int, rows: int, waiting: str) -> list[str]:
+        """The live picture: how it stands in all, the running jobs, why the next one waits."""
+        live = [id for id, state in self.states.items() if state in LIVE]
+        lines = [self.summary() + (f"  |  {self.cards}" if self.cards else "")]
+        if len(self.states) > 1:
+            lines.append(self.bar(now, columns))
+        room = max(1, rows - len(lines) - 2)
+        for id in live[:room]:
             where = f"GPU {render.gpus(self.gpus.get(id, []))}"
             lines.append(f"  {self.label(id)}  {where}  {units.show_duration(now - self.since.get(id, now))}")
-        if len(live) > max(1, rows - 3):
-            lines.append(f"  … and {len(live) - max(1, rows - 3)} more")
+        if len(live) > room:
+            lines.append(f"  … and {len(live) - room} more")
         if waiting:
             lines.append(f"  {waiting}")
         return [render.cut(line, columns - 1) for line in lines]
+
+
+def _is_done_before(reason: Mapping[str, Any] | None) -> bool:
+    return bool(reason) and reason is not None and reason.get("code") == "done_before"
 
 
 def _why(data: Mapping[str, Any], language: str) -> str:

@@ -1,7 +1,8 @@
-"""`jostle run FILE…`: submits a job file as one batch, follows it to its end, and exits with its result.
+"""`jostle run FILE…`: submits job files, sweeps or suites, follows them to their end, and exits with their result.
 
-The batch is owned by this process: Ctrl-C or SIGTERM cancels it (a second one at once). kill -9 or a hang-up leaves it running,
+A batch is owned by this process: Ctrl-C or SIGTERM cancels it (a second one at once). kill -9 or a hang-up leaves it running,
 and the same command attaches to it again. When the engine vanishes, it is started again and the story goes on where it was.
+Suites run one after another; what was done before is not run again.
 """
 
 from __future__ import annotations
@@ -9,9 +10,14 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any
 
+from jostle import units
 from jostle.cli import render
-from jostle.cli.attached import Events, Followed, Lines, Live, Screen, attended, owner
+from jostle.cli.attached import Events, Followed, Lines, Screen, attended, owner
+from jostle.cli.parse import checked
+from jostle.cli.running import Plan, changed, finished, loaded, planned, shown
 from jostle.cli.validate import warn_directories
+from jostle.errors import Usage
+from jostle.formats import spec
 
 if TYPE_CHECKING:
     from argparse import Namespace
@@ -19,98 +25,202 @@ if TYPE_CHECKING:
     from jostle.cli.desk import Desk
     from jostle.cli.feed import Feed
     from jostle.cli.parse import Parser
+    from jostle.cli.progress import Progress
+    from jostle.client import Client
+
+INTERRUPTED = 130
+MAX_LINKS = 1_000_000  # between the jobs of suites that are submitted at once to run one after another
+TOLD = 10  # failed jobs that the summary names
 
 
 def run_options(p: Parser) -> None:
     p.example("""
         jostle run jobs.yaml
         jostle run --gpus sim:4x24 examples/hello.yaml
-        jostle run jobs.yaml --detach && jostle ps""")
-    p.add_argument("files", nargs="+", metavar="FILE", help="job files, together one batch; or a task file (*.txt), or a workspace")
+        jostle run jobs.yaml --detach && jostle ps
+        jostle run suites.yaml --suite gamma --max-concurrent 4 --dry-run""")
+    p.add_argument("files", nargs="*", metavar="FILE", help="job files, sweeps, suites; or a task file (*.txt) or workspace")
+    p.add_argument("--job-file", action="append", default=[], metavar="F", help="the same as FILE")
+    p.add_argument("--suite", action="append", default=[], metavar="NAME", help="only this suite of the files; may be repeated")
     p.add_argument("--mode", choices=("single", "multi"), help="of a task file; default: by its name")
     p.add_argument("--gpus", metavar="SPEC", help="the set of devices: nvml, sim:8x24 or sim:FILE")
     p.add_argument("-d", "--detach", action="store_true", help="submit, print the ids, and leave")
+    p.add_argument("--dry-run", action="store_true", help="only say what would run and what would be skipped")
+    p.add_argument("--freeze", action="store_true", help="run from a snapshot of the code; later edits do not reach it")
     p.json_option()
+    _gates(p)
+    _skipping(p)
+
+
+def _gates(p: Parser) -> None:
+    gates = p.add_argument_group("rules, over what the files say")
+    gates.add_argument("--min-memory", type=checked(_megabytes), metavar="MB", help="only GPUs with so much free memory")
+    gates.add_argument("--max-util", type=checked(_percent), metavar="PERCENT", help="only GPUs with at most this load")
+    gates.add_argument("--max-concurrent", type=checked(_from_one), metavar="N", help="at most so many jobs at once")
+    gates.add_argument("--max-wait", type=checked(units.seconds), metavar="T", help="a job that waited so long for a GPU fails")
+    gates.add_argument("--launch-delay", type=checked(units.seconds), metavar="T", help="time between two starts")
+    gates.add_argument("--policy", type=checked(_choice), metavar="NAME", help="which GPU is taken: most-free, round-robin, …")
+    gates.add_argument("--share", action="store_true", help="several of these jobs may run on one GPU, as far as its memory goes")
+
+
+def _skipping(p: Parser) -> None:
+    skipping = p.add_argument_group("what was done before").add_mutually_exclusive_group()
+    skipping.add_argument("--skip-done", action="store_true", help="skip it for plain job files too")
+    skipping.add_argument("--redo", action="store_true", help="run all, done or not")
+    skipping.add_argument("--only-failed", action="store_true", help="run only what failed when it last ran")
+    skipping.add_argument("--trust-logs", action="store_true", help="take a job whose log exists as done")
+
+
+def _megabytes(text: str) -> int:
+    """As nvidia-smi counts them."""
+    return 0 if text.strip() == "0" else units.size_mib(text + "MiB" if text.strip().isdecimal() else text)
+
+
+def _from_one(text: str) -> int:
+    return spec.whole(text, 1)
+
+
+def _percent(text: str) -> int:
+    return spec.whole(text.removesuffix("%"), 0, 100)
+
+
+def _choice(text: str) -> str:
+    from jostle.core.fit import CHOICES
+
+    return spec.one_of(text, tuple(CHOICES))
 
 
 def run(args: Namespace, desk: Desk) -> int:
-    from jostle.cli.files import load
+    batches = loaded(args, desk)
+    if args.dry_run:
+        return shown(batches, args, desk)
+    if args.detach:
+        return detached(batches, args, desk)
+    worst, feed = 0, None
+    for k, batch in enumerate(batches):
+        client = desk.client(gpus=args.gpus)
+        last, feed = feed, attended(args, desk, desk.reader.last_seq())
+        if last is not None and interrupted(last):
+            desk.say(f"jostle: interrupted before {', '.join(render.plain(b['name'] or '') for b in batches[k:])}")
+            return INTERRUPTED
+        code = one(batch, client, feed, args, desk)
+        if code == INTERRUPTED:
+            return code
+        worst = max(worst, code)
+    return worst
 
-    batch, warnings = load(args.files, args.mode)
-    for warning in warnings:
-        desk.say(f"warning: {warning}")
-    key = batch_key(args.files)
-    client = desk.client(gpus=args.gpus)
-    feed = None if args.detach else attended(args, desk, desk.reader.last_seq())
-    attached = desk.reader.unfinished_batch(key)
-    if attached is not None:
-        number, rows = attached, desk.reader.jobs(batch=attached)
-        unfinished = sum(row["ended_at"] is None for row in rows)
-        left = render.count(unfinished, "job")
-        desk.say(f"batch {number} of the same file is not finished ({left} left): attached to it again")
-        if changed(batch, rows):
-            desk.say(
-                f"the file has changed since batch {number} was submitted; the new jobs are not part of it: "
-                "run it again when this batch has ended"
-            )
+
+def interrupted(feed: Feed) -> bool:
+    """Whether a signal came after the end of the batch it would have been for."""
+    while (item := feed.next(0)) is not None:
+        if item[0] == "signal":
+            return True
+    return False
+
+
+def one(batch: dict[str, Any], client: Client, feed: Feed, args: Namespace, desk: Desk) -> int:
+    """A batch from its submit, or from where it stands, to its end."""
+    plan = planned(batch, args, desk)
+    found = standing(batch, plan, desk)
+    if found is None:
+        jobs = plan.taken()
+        if not plan.count("run"):
+            client.close()
+            return nothing(batch, plan, args, desk)
+        warn_directories(jobs, desk)
+        number, rows = submitted(batch, plan, jobs, client, args, desk, owner=owner())
     else:
-        warn_directories(batch["jobs"], desk)
-        answer = client.call("submit", **submission(batch, key, attached=not args.detach))
-        number = answer["batch"]
-        rows = rows_of(batch, answer["ids"][0])
-        if not args.json:
-            desk.say(f"batch {number}: {render.count(len(rows), 'job')} ({span(*answer['ids'])})")
+        number, rows = found
     client.close()
-    if feed is None:
-        return detached(args, desk, number, rows)
     feed.batch = number
     return follow(args, desk, number, rows, feed)
 
 
-def changed(batch: dict[str, Any], rows: list[dict[str, Any]]) -> bool:
-    """Whether the file holds other jobs than the batch that was made of it; copies made by `retry` do not count."""
-    from shlex import join
+def standing(batch: dict[str, Any], plan: Plan, desk: Desk) -> tuple[int, list[dict[str, Any]]] | None:
+    """The unfinished batch of the same file, if there is one."""
+    number = desk.reader.unfinished_batch(batch["key"])
+    if number is None:
+        return None
+    rows = desk.reader.jobs(batch=number)
+    left = render.count(sum(row["ended_at"] is None for row in rows), "job")
+    desk.say(f"batch {number} of the same file is not finished ({left} left): attached to it again")
+    if changed(batch["jobs"], rows, partly=len(plan.jobs) > len(rows)):
+        desk.say(
+            f"the file has changed since batch {number} was submitted; the new jobs are not part of it: "
+            "run it again when this batch has ended"
+        )
+    return number, rows
 
-    said = [(job["name"], [c if isinstance(c, str) else join(c) for c in job["commands"]]) for job in batch["jobs"]]
-    return said != [(row["name"], row["commands"]) for row in rows if row["retry_of"] is None]
+
+def nothing(batch: dict[str, Any], plan: Plan, args: Namespace, desk: Desk) -> int:
+    if args.json:
+        desk.put_json({"schema": 1, "batch": None, "ok": True, "counts": {"skipped": len(plan.jobs)}})
+        return 0
+    name = render.plain(batch["name"] or os.path.basename(batch["about"]["file"]))
+    hint = "" if args.only_failed else "; --redo runs all again"
+    desk.say(f"{name}: nothing to run ({render.count(len(plan.jobs), 'job')}: {plan.told()}){hint}")
+    return 0
+
+
+def submitted(
+    batch: dict[str, Any], plan: Plan, jobs: list[dict[str, Any]], client: Client, args: Namespace, desk: Desk,
+    owner: list[int] | None,
+) -> tuple[int, list[dict[str, Any]]]:  # fmt: skip
+    request = finished(batch, jobs, args, desk)
+    request["batch"]["owner"] = owner
+    answer = client.call("submit", **request)
+    if not args.json:
+        rest = plan.told()
+        told = f"batch {answer['batch']}: {render.count(len(jobs), 'job')} ({span(*answer['ids'])})"
+        desk.say(told + (f"; {rest}" if rest else ""))
+    return answer["batch"], rows_of(jobs, answer["ids"][0])
 
 
 def span(first: int, last: int) -> str:
     return str(first) if first == last else f"{first}-{last}"
 
 
-def batch_key(files: list[str]) -> str:
-    """What makes it the same batch: the same files in the same order."""
-    return "run:" + "\n".join(os.path.realpath(file) for file in files)
-
-
-def submission(batch: dict[str, Any], key: str, *, attached: bool) -> dict[str, Any]:
-    from jostle.context import capture
-
-    return {
-        "batch": {"key": key, "name": batch["name"], "owner": owner() if attached else None, "policy": batch["policy"],
-                  "queues": batch["queues"]},
-        "context": capture(),
-        "jobs": batch["jobs"],
-        "once": os.urandom(16).hex(),
-    }  # fmt: skip
-
-
-def rows_of(batch: dict[str, Any], first: int) -> list[dict[str, Any]]:
+def rows_of(jobs: list[dict[str, Any]], first: int) -> list[dict[str, Any]]:
     """The new jobs as the store will show them, without asking it."""
+    done = {"state": "skipped", "reason": {"code": "done_before"}}
     return [
-        {"id": first + k, "name": job["name"], "state": "queued", "gpus": [], "started_at": None}
-        for k, job in enumerate(batch["jobs"])
-    ]
+        {"id": first + k, "name": job["name"], "state": "queued", "gpus": [], "started_at": None,
+         **(done if job.get("done_by") else {})}
+        for k, job in enumerate(jobs)
+    ]  # fmt: skip
 
 
-def detached(args: Namespace, desk: Desk, number: int, rows: list[dict[str, Any]]) -> int:
-    ids = [row["id"] for row in rows]
-    if args.json:
-        desk.put_json({"schema": 1, "batch": number, "ids": ids})
-    else:
-        desk.put(span(ids[0], ids[-1]))
+def detached(batches: list[dict[str, Any]], args: Namespace, desk: Desk) -> int:
+    """All batches are submitted at once; the jobs of each come after all of the one before it."""
+    client = desk.client(gpus=args.gpus)
+    before: list[int] = []
+    for batch in batches:
+        plan = planned(batch, args, desk)
+        found = standing(batch, plan, desk)
+        if found is None and not plan.count("run"):
+            nothing(batch, plan, args, desk)
+            continue
+        if found is None:
+            jobs = after(plan.taken(), before)
+            warn_directories(jobs, desk)
+            number, rows = submitted(batch, plan, jobs, client, args, desk, owner=None)
+        else:
+            number, rows = found
+        before = [row["id"] for row in rows if row["state"] not in ("succeeded", "failed", "cancelled", "skipped")]
+        ids = [row["id"] for row in rows]
+        if args.json:
+            desk.put_json({"schema": 1, "batch": number, "ids": ids})
+        else:
+            desk.put(span(ids[0], ids[-1]))
+    client.close()
     return 0
+
+
+def after(jobs: list[dict[str, Any]], before: list[int]) -> list[dict[str, Any]]:
+    if len(jobs) * len(before) > MAX_LINKS:
+        raise Usage("suites of so many jobs cannot be submitted at once to run one after another: leave out --detach")
+    links = [["job", id, True] for id in before]
+    return [job if job.get("done_by") else {**job, "needs": [*job["needs"], *links]} for job in jobs] if links else jobs
 
 
 def follow(args: Namespace, desk: Desk, number: int, rows: list[dict[str, Any]], feed: Feed) -> int:
@@ -118,10 +228,27 @@ def follow(args: Namespace, desk: Desk, number: int, rows: list[dict[str, Any]],
 
     progress = Progress(rows, desk.language)
     feed.start()
-    screen: Screen = Events(desk) if args.json else Live(desk, progress) if desk.terminal else Lines(desk, progress)
-    interrupted = Followed(args, desk, number, progress, feed, screen).to_the_end()
+    screen: Screen = Events(desk) if args.json else live(desk, progress) if desk.terminal else Lines(desk, progress)
+    stopped = Followed(args, desk, number, progress, feed, screen).to_the_end()
     if args.json:
         desk.put_json({"schema": 1, "batch": number, "ok": progress.succeeded, "counts": +progress.counts})
     else:
         desk.say(f"batch {number}: {progress.summary()}")
-    return 130 if interrupted else 0 if progress.succeeded else 1
+        tell_failures(desk, progress)
+    return INTERRUPTED if stopped else 0 if progress.succeeded else 1
+
+
+def live(desk: Desk, progress: Progress) -> Screen:
+    from jostle.cli.watching import Watched
+
+    return Watched(desk, progress)
+
+
+def tell_failures(desk: Desk, progress: Progress) -> None:
+    """What failed, once more at the end: on the way it has scrolled by."""
+    failed = sorted(progress.why)
+    for id in failed[:TOLD]:
+        why = progress.why[id]
+        desk.say(f"  failed {progress.label(id)}{': ' + why if why else ''} (jostle logs {id})")
+    if len(failed) > TOLD:
+        desk.say(f"  … and {len(failed) - TOLD:,} more (jostle ps --state failed)")
