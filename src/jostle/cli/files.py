@@ -1,7 +1,7 @@
-"""The files that a verb is given, whatever their format, as one batch.
+"""The files that a verb is given, whatever their format, as batches.
 
-A directory is a workspace and `*.txt` a task file (SPEC A1–A4, A7); everything else is a job file of our own. A task file is one
-batch with the rules of its workspace, so it stands alone; job files go together.
+A directory is a workspace and `*.txt` a task file (SPEC A1–A4, A7); everything else is YAML: a job file, a sweep, an old job file
+or suites (SPEC B1, B9, B10). A task file is one batch with the rules of its workspace, so it stands alone.
 """
 
 from __future__ import annotations
@@ -16,11 +16,36 @@ if TYPE_CHECKING:
 
 
 def load(files: Sequence[str], mode: str | None = None) -> tuple[dict[str, Any], list[str]]:
-    """The batch (name, policy, queues, jobs) and warnings; BadFiles with everything that is wrong."""
-    if not any(is_tasks(file) for file in files):
-        from jostle.formats import jobfile
+    """The one batch of the files, to be submitted, and warnings; the copies of config files that it needs are written."""
+    from jostle.experiments import configcopy
 
-        return jobfile.load(files), []
+    found, warnings = batches(files, mode)
+    if len(found) > 1:
+        raise Usage(f"these files are {len(found)} batches ({', '.join(batch['name'] for batch in found)}); give one of them")
+    configcopy.write(found)
+    batch = {key: found[0][key] for key in ("name", "policy", "queues", "jobs")}
+    for job in batch["jobs"]:
+        for key in ("inputs", "copy"):
+            job.pop(key, None)
+    return batch, warnings
+
+
+def batches(
+    files: Sequence[str], mode: str | None = None, suites: Sequence[str] = (), *, min_memory: int | None = None
+) -> tuple[list[dict[str, Any]], list[str]]:
+    """The batches, as experiments.load gives them, and warnings; BadFiles with everything that is wrong. Nothing is written."""
+    if not any(is_tasks(file) for file in files):
+        from jostle.experiments import load as experiments
+
+        return experiments.load(files, suites, min_memory=min_memory), []
+    batch, warnings = _tasks(files, mode)
+    for job in batch["jobs"]:
+        job["params"], job["inputs"], job["copy"] = {}, [], None
+    return [{**batch, "about": {"file": os.path.realpath(files[0]), "suite": None}, "kind": "tasks"}], warnings
+
+
+def _tasks(files: Sequence[str], mode: str | None) -> tuple[dict[str, Any], list[str]]:
+    """A task file or workspace."""
     if len(files) > 1:
         raise Usage("a workspace or task file has rules of its own: give it alone, or `jostle import` it into a job file")
     from jostle.compete import jobs, workspace

@@ -1,4 +1,7 @@
-"""`jostle validate FILE…`: the errors of job files, task files or a workspace, all at once, without running anything."""
+"""`jostle validate FILE…`: the errors of job files, task files or a workspace, all at once, without running anything.
+
+With `--expand` also what would run: each job of a sweep or of suites, with its command.
+"""
 
 from __future__ import annotations
 
@@ -17,18 +20,21 @@ if TYPE_CHECKING:
 def validate_options(p: Parser) -> None:
     p.example("""
         jostle validate jobs.yaml
+        jostle validate --expand sweep.yaml --suite gamma
         jostle validate command/command_gpus.txt""")
-    p.add_argument("files", nargs="+", metavar="FILE", help="job files, or a task file (*.txt) or workspace")
+    p.add_argument("files", nargs="+", metavar="FILE", help="job files, sweeps or suites; or a task file (*.txt) or workspace")
+    p.add_argument("--expand", action="store_true", help="show each job that would run")
+    p.add_argument("--suite", action="append", default=[], metavar="NAME", help="only this suite; may be given several times")
     p.add_argument("--mode", choices=("single", "multi"), help="of a task file; default: by its name")
     p.json_option()
 
 
 def validate(args: Namespace, desk: Desk) -> int:
-    from jostle.cli.files import load
+    from jostle.cli.files import batches
     from jostle.formats.flaws import BadFiles
 
     try:
-        batch, warnings = load(args.files, args.mode)
+        found, warnings = batches(args.files, args.mode, args.suite)
     except BadFiles as e:
         if not args.json:
             raise
@@ -37,13 +43,45 @@ def validate(args: Namespace, desk: Desk) -> int:
         return e.exit_code
     for warning in warnings:
         desk.say(f"warning: {warning}")
-    warn_directories(batch["jobs"], desk)
-    queues = len({job["queue"] for job in batch["jobs"] if job["queue"] is not None})
+    jobs = [job for batch in found for job in batch["jobs"]]
+    warn_directories(jobs, desk)
+    queues = len({job["queue"] for job in jobs if job["queue"] is not None})
     if args.json:
-        desk.put_json({"schema": 1, "ok": True, "errors": [], "jobs": len(batch["jobs"]), "queues": queues})
-    else:
-        desk.put(f"good: {render.count(len(batch['jobs']), 'job')}, {render.count(queues, 'queue')}")
+        shown = {"batches": [as_data(batch) for batch in found]} if args.expand else {}
+        desk.put_json({"schema": 1, "ok": True, "errors": [], "jobs": len(jobs), "queues": queues, **shown})
+        return 0
+    if args.expand:
+        for batch in found:
+            desk.put(expanded(batch, desk.width, desk.colours))
+    told = f", {len(found)} batches" if len(found) > 1 else ""
+    desk.put(f"good: {render.count(len(jobs), 'job')}, {render.count(queues, 'queue')}{told}")
     return 0
+
+
+def as_data(batch: dict[str, Any]) -> dict[str, Any]:
+    """A batch as it would be submitted."""
+    return {**{key: batch[key] for key in ("name", "kind", "policy", "about")}, "jobs": batch["jobs"]}
+
+
+def expanded(batch: dict[str, Any], columns: int, colours: bool) -> str:
+    """What would run, one line per job; names are not cut, for they are what people look for."""
+    from shlex import join
+
+    rows = [[str(k), job["name"], asked(job), " && ".join(c if isinstance(c, str) else join(c) for c in job["commands"])]
+            for k, job in enumerate(batch["jobs"], 1)]  # fmt: skip
+    rules = ", ".join(f"{key} {value}" for key, value in batch["policy"].items())
+    head = f"{render.plain(batch['name'])}: {render.count(len(rows), 'job')}" + (f" ({render.plain(rules)})" if rules else "")
+    return render.paint(head, "bold", colours) + "\n" + render.table(["#", "NAME", "ASKS", "COMMAND"], rows, columns=columns,
+                                                                     right=(0,), colours=colours) + "\n"  # fmt: skip
+
+
+def asked(job: dict[str, Any]) -> str:
+    """`1 × 8000 MiB`: the cards a job asks for."""
+    low, high = job["gpus"]
+    if high == 0:
+        return "no GPU"
+    memory = "whole" if job["memory_mib"] is None else f"{job['memory_mib']} MiB"
+    return f"{low if low == high else f'{low}-{high}'} × {memory}" + (" shared" if job["share"] else "")
 
 
 def warn_directories(jobs: list[dict[str, Any]], desk: Desk) -> None:

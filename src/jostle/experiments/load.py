@@ -32,8 +32,9 @@ def load(
     `kind` is sweep, old or jobs; `about.source` is there if the suite stands in a file of its own.
 
     Each job is a spec.job(…) and has "params" {key: text}, "inputs" [paths of files that are part of what it is] and "copy"
-    {"of", "to", "values"} (the copy of a config file it needs) or None; take PRIVATE away before a submit. `base`: where relative paths start, instead
-    of the file's directory. `min_memory` (MiB): the gate and promise of old job files. BadFiles; Usage if there is no such suite.
+    {"of", "to", "values"} (the copy of a config file it needs) or None; take PRIVATE away before a submit. `base`: where relative
+    paths start, instead of the file's directory. `min_memory` (MiB): the gate and promise of old job files. BadFiles; Usage if
+    there is no such suite.
     """
     collecting = gc.isenabled()
     gc.disable()  # a big sweep makes a million small objects that all live
@@ -141,6 +142,7 @@ class _Files:
     def _sheet(self, entry: _Entry) -> dict[str, Any]:
         sheet = Sheet(self._folder(entry.file), now=self.now)
         sheet.shared = entry.shared
+        sheet.suite = entry.suite or os.path.splitext(os.path.basename(entry.file))[0][: spec.MAX_NAME]
         assert isinstance(entry.node, Map)
         if entry.logs is not None:
             sheet.logs = sheet.checked("logs", entry.logs, lambda text: spec.path(text, self._folder(entry.given)))
@@ -149,9 +151,10 @@ class _Files:
         else:
             sweep.read(sheet, entry.node)
         self.flaws += [(entry.file, line, text) for line, text in sorted(sheet.flaws)]
-        name = sheet.name or entry.suite or os.path.splitext(os.path.basename(entry.file))[0][: spec.MAX_NAME]
-        return {"name": name, "policy": sheet.policy, "queues": sheet.queues, "jobs": sheet.jobs, "about": self._about(entry),
-                "kind": entry.kind}  # fmt: skip
+        return {
+            "name": sheet.name or sheet.suite, "policy": sheet.policy, "queues": sheet.queues, "jobs": sheet.jobs,
+            "about": self._about(entry), "kind": entry.kind,
+        }  # fmt: skip
 
     def _plain(self, entries: list[_Entry]) -> list[dict[str, Any]]:
         if not entries:

@@ -27,7 +27,7 @@ from jostle.formats.wording import closest, null, shown
 KEYS = ("command", "config_copy", "config_file", "inputs", "into_config", "job", "logs", "name", "own_queues", "policy")
 OF_JOB = tuple(key for key in FIELDS if key not in ("run", "after", "after_any"))
 WAYS = ("argument", "config", "both")
-ALWAYS = ("index", "name", "args", "config_file")  # words beside the keys of the sweep
+ALWAYS = ("index", "name", "suite", "args", "config_file")  # words beside the keys of the sweep
 ENOUGH = 200  # flaws, after which no more jobs are looked at
 
 
@@ -47,6 +47,8 @@ class Sheet(Findings):
     def __init__(self, base: str, *, now: float | None = None) -> None:
         super().__init__()
         self.base = base
+        self.suite = ""
+        self.named = True  # the author gave the jobs their names
         self.now = now
         self.jobs: list[dict[str, Any]] = []
         self.after: list[tuple[int, list[tuple[Scalar, bool]]]] = []
@@ -122,7 +124,7 @@ class Sheet(Findings):
 
     def _job(self, number: int, row: Row, lines: _Command, fields: _Fields, config: _Config) -> dict[str, Any]:
         params = {key: value.text for key, value in row.values.items()}
-        values = {"index": str(number), **params}
+        values = {"index": str(number), "suite": self.suite, **params}
         job = fields.job(values, row)
         values.setdefault("name", job["name"])
         config.apply(job, row, values)
@@ -236,7 +238,8 @@ class _Command:
         if self.shell is not None:
             text = shlex.join(extra)
             if named:
-                return self.shell.filled({"args": text, **values})
+                filled = self.shell.filled({"args": text, **values})
+                return filled if text else filled.rstrip()
             return self.shell.filled(values) + (" " + text if text else "")
         found: list[str] = []
         for template in self.arguments:
@@ -274,7 +277,8 @@ class _Fields:
             _words(self.sheet, key, node, self._known, strict=key in ("name", "log", "workdir", "memory", "gpus"))
             template = Template(node.text, self._known)
             self._templates[id(node)] = template
-            self.words |= template.words
+            if self.sheet.named or key != "name":
+                self.words |= template.words
             return bool(template.words)
         items = node.items if isinstance(node, Seq) else [value for _, value in node.items]
         found = [self._prepare(key, item) for item in items]  # all of them, not up to the first

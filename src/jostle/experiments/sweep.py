@@ -59,6 +59,7 @@ def _default_name(sheet: Sheet, parts: dict[str, Node], rows: Sequence[Combinati
     longest = sum(len(key) + 2 + max(len(row[key].text) for row in rows) for key in common)
     if not name or len(common) < len(keys) or longest > 180:
         name = "job {index}" if not name or longest > 180 else name + " ({index})"
+    sheet.named = False
     line = job.line if job is not None else 0
     parts["job"] = Map(line, [(Scalar(line, "name", True), Scalar(line, name, True)), *items])
 
