@@ -59,7 +59,7 @@ VALUES = st.lists(st.sampled_from(("0", "1", "2", "3")), min_size=1, max_size=4,
 
 @given(
     st.dictionaries(st.sampled_from(KEYS), VALUES, min_size=1),
-    st.lists(st.dictionaries(st.sampled_from(KEYS), st.lists(st.sampled_from(("0", "1", "2")), min_size=1), min_size=1), max_size=3),
+    st.lists(st.dictionaries(st.sampled_from(KEYS), VALUES, min_size=1), max_size=3),
 )
 def test_b10_the_expansion_is_the_product_without_what_is_excluded(axes, exclude):
     exclude = [one for one in exclude if one.keys() <= axes.keys()]
@@ -71,7 +71,7 @@ def test_b10_the_expansion_is_the_product_without_what_is_excluded(axes, exclude
 def test_b10_zipped_keys_advance_together():
     zipped = Axis(keys=("lr", "epochs"), values=((scalar("0.1"), scalar("10")), (scalar("0.01"), scalar("100"))))
     rows = texts(matrix.expanded([axis("seed", "1", "2"), zipped]))
-    assert [tuple(row.values()) for row in rows] == [("1", "0.1", "10"), ("1", "0.01", "100"), ("2", "0.1", "10"), ("2", "0.01", "100")]
+    assert [" ".join(row.values()) for row in rows] == ["1 0.1 10", "1 0.01 100", "2 0.1 10", "2 0.01 100"]
 
 
 def test_b10_an_inclusion_extends_what_it_matches_and_is_new_where_it_matches_nothing():
@@ -147,7 +147,8 @@ def test_b10_a_sweep_is_read_with_values_as_they_are_written(read, tmp_path):
     assert (job["memory_mib"], job["gpus"], job["workdir"]) == (8192, [1, 2], str(tmp_path))
     assert job["params"] == {"config": "a.yaml", "seed": "1", "lr": "0.10", "note": "it's"}
     assert job["inputs"] == [str(tmp_path / "a.yaml")]
-    assert (batch["name"], batch["kind"], batch["about"]) == ("sweep", "sweep", {"file": str(tmp_path / "sweep.yaml"), "suite": None})
+    assert batch["about"] == {"file": str(tmp_path / "sweep.yaml"), "suite": None}
+    assert batch["name"] == batch["kind"] == "sweep"
 
 
 def test_b10_a_list_of_arguments_needs_no_shell(read):
@@ -201,7 +202,7 @@ into_config: [other]
 @pytest.mark.parametrize(
     ("text", "wanted"),
     [
-        ("command: x\nmatrix: {seed: [1, 2]}\n", '2: "seed" is used nowhere; write {seed} or {args} into command, or seed under into_config'),
+        ("command: x\nmatrix: {seed: [1, 2]}\n", '2: "seed" is used nowhere; write {seed} or {args} into command, or seed under'),
         ("command: x {a}\nmatrix: {a: [1, 2]}\njob: {name: same}\n", '3: name: "same" is the name of several jobs'),
         ("command: x {a}\nmatrix: {a: [1, 2]}\njob: {log: one.log}\n", "3: log: "),
         ("command: x {a}\nmatrix: {a: [1]}\nexclude: {a: 1}\n", "1: every combination is excluded"),
@@ -225,13 +226,15 @@ def test_b10_a_product_that_is_too_big_is_refused_before_it_is_made(read):
 def test_b10_ten_thousand_jobs_have_ten_thousand_names(read):
     many = ", ".join(map(str, range(100)))
     (batch,) = read(f"command: x {{args}}\nmatrix: {{a: [{many}], b: [{many}]}}\nlogs: out\n")
-    assert len(batch["jobs"]) == len({job["name"] for job in batch["jobs"]}) == len({job["log"] for job in batch["jobs"]}) == 10_000
+    assert len(batch["jobs"]) == 10_000
+    assert all(len({job[key] for job in batch["jobs"]}) == 10_000 for key in ("name", "log"))
 
 
 PIECES = st.sampled_from(
-    ["command:", "matrix:", "zip:", "include:", "exclude:", "into_config:", "job:", "suites:", "jobs:", "config:", "extra_args:", "logs:",
-     " a", " [1, 2]", " {a: [1, 2]}", " - {a: 1}", "\n", "\n  ", "x {a} {args}", " {config.stem}", ": ", "- ", "config_copy: t", "inputs: [a]",
-     "policy: {share: true}", "name: {a}", " null", "'", "\t", "config_file: x", "algorithm: 1", " seed", "run: x", "&a", " *a", "file: x"]
+    ["command:", "matrix:", "zip:", "include:", "exclude:", "into_config:", "job:", "suites:", "jobs:", "config:", "extra_args:",
+     "logs:", " a", " [1, 2]", " {a: [1, 2]}", " - {a: 1}", "\n", "\n  ", "x {a} {args}", " {config.stem}", ": ", "- ",
+     "config_copy: t", "inputs: [a]", "policy: {share: true}", "name: {a}", " null", "'", "\t", "config_file: x", "algorithm: 1",
+     " seed", "run: x", "&a", " *a", "file: x"]
 )  # fmt: skip
 
 
