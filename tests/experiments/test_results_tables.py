@@ -224,10 +224,7 @@ def test_b11_no_name_breaks_a_markdown_row(name):
 
 
 def tex():
-    runs = [
-        trial({"acc %": 1.0 + k, "loss_x": 1e300}, label=name, a_b=name, c=k, seed=1)
-        for k, name in enumerate(HOSTILE[:7])
-    ]
+    runs = [trial({"acc %": 1.0 + k, "loss_x": 1e300}, label=name, a_b=name, c=k, seed=1) for k, name in enumerate(HOSTILE[:7])]
     runs.append(trial(None, label="lost\n\\bad % &", why_not="failed\n\\x", a_b="z", c=9, seed=1))
     return tables.latex(summary(runs, ["acc %", "loss_x"]), Look())
 

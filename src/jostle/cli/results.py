@@ -33,7 +33,7 @@ def results_options(p: Parser) -> None:
         jostle results jobs_gamma.yaml --plot gamma.png --x gamma_reg""")
     p.add_argument("targets", nargs="*", metavar="BATCH|FILE|DIR",
                    help="number of a batch, file that was run, log or folder of logs (default: the newest batch)")  # fmt: skip
-    p.add_argument("--last", metavar="N", help="the newest N batches")
+    p.add_argument("--last", metavar="N", help="the newest N batches, at all or of each FILE (default: 1)")
     p.add_argument("-m", "--metric", action="append", default=[], metavar="NAME[=REGEX]",
                    help="what to look for; without REGEX a key of JSON lines; repeatable, also for one name")  # fmt: skip
     p.add_argument("--seed-key", metavar="KEYS", default="seed", help="what runs of one group differ in (default: seed)")
@@ -85,17 +85,21 @@ def chosen(args: Namespace, desk: Desk) -> list[Trial]:
     names = pattern(args.names or collect.NAMES)
     trials: list[Trial] = []
     numbers: list[int] = []
-    if args.last is not None or not args.targets:
-        numbers = collect.newest_batches(desk.reader, number(args.last or "1", "--last", 1, 10**9))
-        if not numbers and not args.targets:
+    last = number(args.last or "1", "--last", 1, 10**9)
+    if not args.targets:
+        numbers = collect.newest_batches(desk.reader, last)
+        if not numbers:
             raise NotFound("there is no batch yet: `jostle run FILE` makes one, and `jostle results DIR` reads logs")
     for target in args.targets:
         if target.isascii() and target.isdigit() and len(target) < 16 and not os.path.exists(target):
             numbers.append(int(target))
         elif os.path.isdir(target):
             trials += collect.of_logs(target, names)
-        elif made := collect.batches_of_file(desk.reader, target):
+        elif made := collect.batches_of_file(desk.reader, target, last):
             numbers += made
+            if left := collect.left_behind(desk.reader, target, last):
+                lacking = f"an older batch of {target} has {render.count(left, 'job')} that this one has not"
+                desk.say(f"note: {lacking}; --last {last + 1} takes both")
         elif not os.path.exists(target):
             raise NotFound(f"there is no batch, file or folder {target!r}")
         elif target.lower().endswith(collect.SPECS):

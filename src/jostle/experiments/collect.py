@@ -30,20 +30,28 @@ SLACK = 2.0  # s by which the clocks of a file system and ours may differ
 # --- which batches
 
 
-def batches_of_file(reader: Reader, path: str) -> list[int]:
-    """The newest batch that was made of this file, of each of its suites."""
+def batches_of_file(reader: Reader, path: str, count: int = 1) -> list[int]:
+    """The newest batches that were made of this file, so many of each of its suites."""
     real = os.path.realpath(path)
-    found: dict[str | None, int] = {}
+    found: dict[str | None, list[int]] = {}
     for batch in reversed(reader.batches()):
         lines = (batch["key"] or "").partition(":")[2].split("\n")
         about = (reader.batch(batch["id"]) or {}).get("about") or {}
         if real not in lines and os.path.realpath(about.get("file") or "/") != real:
             continue
         suite = about.get("suite")
-        if None in found or (found and suite is None):
-            break  # the newest is all there is to it
-        found.setdefault(suite, batch["id"])
-    return sorted(found.values())
+        if found and (suite is None) != (None in found):
+            break  # the file had suites, or had none, in another time
+        found.setdefault(suite, []).append(batch["id"])
+    return sorted(id for ids in found.values() for id in ids[:count])
+
+
+def left_behind(reader: Reader, path: str, count: int) -> int:
+    """How many jobs the batch before has that the chosen ones lack: `run --only-failed` makes a batch of a few."""
+    chosen, more = batches_of_file(reader, path, count), batches_of_file(reader, path, count + 1)
+    names = {row["name"] for batch in chosen for row in reader.jobs(batch=batch)}
+    older = {row["name"] for batch in more if batch not in chosen for row in reader.jobs(batch=batch)}
+    return len(older - names)
 
 
 def newest_batches(reader: Reader, count: int) -> list[int]:

@@ -196,8 +196,10 @@ def std(values: Sequence[float]) -> float:
     if len(values) < 2:
         return 0.0
     centre = mean(values)
-    squares = [(value - centre) * (value - centre) for value in values]
+    off = [value - centre for value in values]
     try:
-        return math.sqrt(math.fsum(squares) / (len(values) - 1))
+        # the second part is what rounding the mean has added: equal values deviate by nothing
+        squares = math.fsum(one * one for one in off) - math.fsum(off) ** 2 / len(values)
     except OverflowError:
         return math.inf
+    return math.sqrt(max(0.0, squares) / (len(values) - 1))

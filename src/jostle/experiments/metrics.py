@@ -26,7 +26,7 @@ SOURCE_PATTERNS = (
     rf"Final Accuracy: ({NUMBER})%",
     rf"Accuracy: ({NUMBER})%",
 )
-FIRST, LARGEST = 1 << 14, 1 << 20  # bytes of the first block; later ones double up to the largest
+FIRST, LARGEST = 1 << 14, 1 << 17  # bytes of the first block; later ones double up to the largest
 LONGEST = 1 << 20  # bytes of a line; a longer one is looked at in pieces of about this size …
 OVERLAP = 1 << 12  # … that overlap, so that a match on the seam is seen
 EXTENTS = 10_000  # parts of a file with holes; beyond them holes are read as the zeros they are
@@ -241,7 +241,7 @@ def _backwards(fd: int, start: int, end: int, reading: Reading, *, broken: bool)
         step_now = min(step, at - start)
         block = os.pread(fd, step_now, at - step_now)
         reading.bytes_read += len(block)
-        data = block.translate(_ENDS) + carry
+        data = (block.translate(_ENDS) if b"\r" in block or b"\0" in block else block) + carry
         at, step = at - step_now, min(2 * step, LARGEST)
         if at == start and not broken:
             yield data
