@@ -168,6 +168,8 @@ def test_b11_a_file_stands_for_its_newest_batch_of_each_suite(jostle, history, t
     from jostle.store.reads import Reader
 
     assert collect.batches_of_file(Reader(str(jostle.home)), str(suites)) == [6, 7]
+    told = json.loads(jostle("suites.yaml", "--json")[1])
+    assert [group["params"] for group in told["groups"]] == [{"suite": "lambda"}, {"suite": "gamma"}] and told["missing"] == []
 
 
 def test_b11_names_of_jobs_without_parameters_tell_them(jostle, history):

@@ -103,12 +103,13 @@ def chosen(args: Namespace, desk: Desk) -> list[Trial]:
         elif not os.path.exists(target):
             raise NotFound(f"there is no batch, file or folder {target!r}")
         elif target.lower().endswith(collect.SPECS):
-            raise NotFound(f"nothing was run from {target} yet: `jostle run {target}` does")
+            raise NotFound(
+                f"there is no batch of {target}: `jostle run {target}` makes one; what other batches did for it, they have "
+                "(`jostle results BATCH`)"
+            )
         else:
             trials += collect.of_logs(target, names)
-    for batch in dict.fromkeys(numbers):
-        trials += collect.of_batch(desk.reader, batch, names, args.any_state)
-    return trials
+    return trials + collect.of_batches(desk.reader, numbers, names, args.any_state)
 
 
 def pattern(regex: str) -> re.Pattern[str]:

@@ -64,6 +64,15 @@ def newest_batches(reader: Reader, count: int) -> list[int]:
 # --- jobs
 
 
+def of_batches(reader: Reader, numbers: Iterable[int], names: re.Pattern[str], anyhow: bool = False) -> list[Trial]:
+    """The suite is a parameter where there are several."""
+    found = {number: of_batch(reader, number, names, anyhow) for number in dict.fromkeys(numbers)}
+    suites = {number: ((reader.batch(number) or {}).get("about") or {}).get("suite") for number in found}
+    several = len(set(suites.values())) > 1
+    more = {number: {"suite": str(suite)} if several and suite else {} for number, suite in suites.items()}
+    return [replace(trial, params={**more[number], **trial.params}) for number, trials in found.items() for trial in trials]
+
+
 def of_batch(reader: Reader, number: int, names: re.Pattern[str], anyhow: bool = False) -> list[Trial]:
     """`anyhow`: what a failed or unfinished run has printed counts, too."""
     if reader.batch(number) is None:

@@ -150,7 +150,7 @@ def markdown(found: Summary, look: Look) -> str:
 
 
 def markdown_escaped(text: str) -> str:
-    text = re.sub(r"\s+", " ", text)
+    text = re.sub(r"\s+", " ", _printable(text))
     text = re.sub(r"([\\|*`<\[\]])", r"\\\1", text)
     return re.sub(r"(?<![A-Za-z0-9])_|_(?![A-Za-z0-9])", r"\\_", text)  # those inside of words mean nothing
 
