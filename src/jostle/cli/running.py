@@ -35,17 +35,11 @@ def loaded(args: Namespace, desk: Desk) -> list[dict[str, Any]]:
     named = [*args.files, *args.job_file]
     if not named:
         raise Usage("run: no file is given. `jostle run --help` shows an example")
-    if any(files.is_tasks(file) for file in named):
-        if args.suite:
-            raise Usage("--suite: a workspace or task file has no suites; expected job files")
-        batch, warnings = files.load(named, args.mode)
-        for warning in warnings:
-            desk.say(f"warning: {warning}")
-        batches = [{**batch, "about": {"file": os.path.realpath(named[0])}, "kind": "tasks"}]
-    else:
-        from jostle.experiments.load import load
-
-        batches = load(named, args.suite, min_memory=args.min_memory)
+    if args.suite and any(files.is_tasks(file) for file in named):
+        raise Usage("--suite: a workspace or task file has no suites; expected job files")
+    batches, warnings = files.batches(named, args.mode, args.suite, min_memory=args.min_memory)
+    for warning in warnings:
+        desk.say(f"warning: {warning}")
     alone = all(batch["kind"] in ("jobs", "tasks") and not batch["about"].get("suite") for batch in batches)
     for batch in batches:
         batch["key"] = batch_key(named) if alone else _key(batch["about"])

@@ -29,6 +29,7 @@ class Observer:
         self.tail = b""  # the part of the last line that tells of GPUs, to see at a glance whether anything changed
         self.read_at = -1e9
         self.looked = 0
+        self.moving = False  # an average is not yet that of what is read now
         self.distrusted: dict[str, int] = {}  # uuid -> number of the look that will settle it
         self.samples: dict[str, deque[tuple[float, int, int, int]]] = {}
         self.busy_at: dict[str, float] = {}
@@ -85,7 +86,7 @@ class Observer:
         asked = data.get("asked") or 0
         if head is line:
             self.snapshot = data
-        changed = head is line or bool(self.distrusted)
+        changed = head is line or bool(self.distrusted) or self.moving  # averages follow a change for as long as they reach back
         self.snapshot.update({k: data.get(k) for k in ("error", "hold", "driver")})
         self.tail = tail
         self.read_at = now
@@ -95,6 +96,7 @@ class Observer:
         return changed
 
     def _sample(self, now: float) -> None:
+        self.moving = False
         for g in self.snapshot["gpus"]:
             if g["state"] != "ok":
                 self.samples.pop(g["uuid"], None)
@@ -104,6 +106,7 @@ class Observer:
                 window.append((now, g["used_mib"], g["free_mib"], g["utilization"] or 0))
             while window[0][0] < now - WINDOW:
                 window.popleft()
+            self.moving = self.moving or window[0][1:] != window[-1][1:]
             self.first_seen.setdefault(g["uuid"], now)
             for p in g["procs"]:
                 run = self._run_of(p)
