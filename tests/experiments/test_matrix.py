@@ -209,6 +209,7 @@ into_config: [other]
         ("matrix: {a: [1]}\n", "1: no command; expected a template"),
         ("command: x\n", "1: nothing to combine; expected `matrix:`"),
         ("command: x {a} {b}\nmatrix: {a: [1, 2]}\ninclude: {a: 1, b: 2}\n", '2: {b} has no value where "a is 2"'),
+        ("command: x {args}\nmatrix: {args: [1]}\n", "2: matrix: {args} has a meaning of its own in templates"),
         ("command: x {args}\nmatrix: {a: [1], b: [1]}\nzip: {b: [1]}\n", '3: the key "b" is there twice'),
     ],
 )

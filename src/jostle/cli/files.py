@@ -15,21 +15,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 
-def load(files: Sequence[str], mode: str | None = None) -> tuple[dict[str, Any], list[str]]:
-    """The one batch of the files, to be submitted, and warnings; the copies of config files that it needs are written."""
-    from jostle.experiments import configcopy
-
-    found, warnings = batches(files, mode)
-    if len(found) > 1:
-        raise Usage(f"these files are {len(found)} batches ({', '.join(batch['name'] for batch in found)}); give one of them")
-    configcopy.write(found)
-    batch = {key: found[0][key] for key in ("name", "policy", "queues", "jobs")}
-    for job in batch["jobs"]:
-        for key in ("inputs", "copy"):
-            job.pop(key, None)
-    return batch, warnings
-
-
 def batches(
     files: Sequence[str], mode: str | None = None, suites: Sequence[str] = (), *, min_memory: int | None = None
 ) -> tuple[list[dict[str, Any]], list[str]]:

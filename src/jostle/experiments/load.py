@@ -133,6 +133,8 @@ class _Files:
         return found
 
     def _folder(self, file: str) -> str:
+        if self.base is None and file.startswith(("/dev/", "/proc/")):  # a pipe
+            return os.getcwd()
         return os.path.abspath(self.base) if self.base is not None else os.path.dirname(os.path.abspath(file))
 
     def _about(self, entry: _Entry) -> dict[str, Any]:
@@ -159,8 +161,9 @@ class _Files:
     def _plain(self, entries: list[_Entry]) -> list[dict[str, Any]]:
         if not entries:
             return []
+        base = self.base if self.base is not None or len(entries) > 1 else self._folder(entries[0].file)
         try:
-            batch = jobfile.load([e.file for e in entries], now=self.now, texts={e.file: e.text for e in entries}, base=self.base)
+            batch = jobfile.load([e.file for e in entries], now=self.now, texts={e.file: e.text for e in entries}, base=base)
         except BadFiles as e:
             self.flaws += e.flaws
             return []

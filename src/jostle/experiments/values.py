@@ -6,6 +6,8 @@ from jostle.formats.flaws import Findings
 from jostle.formats.nodes import Map, Node, Scalar, Seq
 from jostle.formats.wording import shown
 
+RESERVED = ("args", "config_file")
+
 
 def value(sheet: Findings, what: str, node: Node) -> Scalar | None:
     if not isinstance(node, Scalar):
@@ -38,4 +40,7 @@ def key_good(sheet: Findings, where: str, key: Scalar) -> bool:
     good = bool(key.text) and key.text.isprintable() and not any(c in " {}\0" for c in key.text) and len(key.text) <= 100
     if not good:
         sheet.wrong(key.line, f"{where}: the key {shown(key.text)}; expected a word without spaces and braces")
+    elif key.text in RESERVED:
+        sheet.wrong(key.line, f"{where}: {{{key.text}}} has a meaning of its own in templates; expected another key")
+        return False
     return good
