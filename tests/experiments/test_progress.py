@@ -77,6 +77,8 @@ def test_the_view_has_counts_bar_cards_and_jobs() -> None:
 
 
 def test_cards_are_ours_free_or_not_to_be_had() -> None:
-    ours, free, theirs = {"runs": ["1.1"], "refusal": {}}, {"runs": [], "refusal": None}, {"runs": [], "refusal": {"code": "stranger"}}
+    ours: dict[str, Any] = {"runs": ["1.1"], "refusal": {}}
+    free: dict[str, Any] = {"runs": [], "refusal": None}
+    theirs: dict[str, Any] = {"runs": [], "refusal": {"code": "stranger"}}
     assert told([ours, ours, free, theirs]) == "4 GPUs: 2 ours, 1 not to be had, 1 free"
     assert (told([free]), told([])) == ("1 GPU: 1 free", "")

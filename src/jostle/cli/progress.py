@@ -26,6 +26,7 @@ class Progress:
         self.done_before: set[int] = set()  # skipped, because an earlier run did the same with success
         self.why: dict[int, str] = {}  # of those that failed
         self.took: deque[float] = deque(maxlen=LAST)
+        self.at_once = 0  # jobs that ran when the last one started: between an end and the next start there are fewer
         self.cards = ""  # how the GPUs stand, in words; whoever watches them says it
         for row in rows:
             self.names[row["id"]] = row["name"]
@@ -40,6 +41,7 @@ class Progress:
                 self.gpus[row["id"]] = list(row["gpus"])
                 self.since[row["id"]] = row["started_at"] or 0.0
         self.counts = Counter(self.states.values())
+        self.at_once = self._live()
 
     @property
     def over(self) -> bool:
@@ -63,6 +65,7 @@ class Progress:
             return None
         if kind == "starting":
             self._set(id, kind)
+            self.at_once = self._live()
             self.gpus[id] = data.get("gpus") or []
             self.since[id] = event["at"]
             again = f" (try {event['run']})" if (event["run"] or 1) > 1 else ""
@@ -103,6 +106,9 @@ class Progress:
         self.states[id] = state
         self.counts[state] += 1
 
+    def _live(self) -> int:
+        return sum(self.counts[state] for state in LIVE)
+
     def first_waiting(self, count: int) -> list[int]:
         found = []
         for id, state in self.states.items():
@@ -120,22 +126,22 @@ class Progress:
         return ", ".join(parts) or "nothing to do"
 
     def left(self, now: float) -> float | None:
-        """Seconds until all is done, from what finished so far; None while there is nothing to tell it from. As many jobs at
-        once as now: whoever hopes for more cards should not be told so."""
-        live = [id for id, state in self.states.items() if state in LIVE]
-        if not self.took or not live:
+        """Seconds until all is done, from what finished so far and with as many jobs at once as now; None while there is nothing
+        to tell it from."""
+        if not self.took or not self._live():
             return None
         mean = sum(self.took) / len(self.took)
+        live = [id for id, state in self.states.items() if state in LIVE]
         rest = [max(0.0, mean - (now - self.since.get(id, now))) for id in live]
-        return max((sum(rest) + mean * self.counts["queued"]) / len(live), max(rest))
+        return max((sum(rest) + mean * self.counts["queued"]) / max(self.at_once, len(live)), *rest)
 
     def bar(self, now: float, columns: int) -> str:
         """`████████░░░░ 16/24  67%  about 12m left`."""
         ended, total = sum(self.counts[state] for state in FINISHED), len(self.states)
         left = self.left(now)
-        told = f" {ended:,}/{total:,} {100 * ended // max(1, total):3d}%" + (
-            f"  about {units.show_duration(max(1.0, round(left)))} left" if left is not None else ""
-        )
+        told = f" {ended:,}/{total:,} {100 * ended // max(1, total):3d}%"
+        if left is not None:
+            told += f"  about {units.show_duration(left) if left >= 60 else f'{max(1, round(left))}s'} left"
         length = max(0, min(30, columns - len(told) - 1))
         filled = length * ended // max(1, total)
         return "█" * filled + "░" * (length - filled) + told
