@@ -242,14 +242,14 @@ def test_b3_b4_b5_b8_options_go_over_what_the_file_says(jostle: Instance) -> Non
     with jostle.reader() as reader:
         before = reader.batch(jostle.newest()[0]["batch"])
         assert before is not None
-        said = {"min_free_mib": 8000, "max_utilization": 30, "max_concurrent": 3, "choice": "first-fit"}
+        said = {"min_free_mib": 8000, "max_utilization": 30, "max_concurrent": 3, "choice": "first-fit", "strangers": "share"}
         assert before["policy"] == said
         assert {row["memory_mib"] for row in jostle.newest(3)} == {8000}
         gates = ("--min-memory", "12000", "--max-util", "20", "--max-concurrent", "2", "--policy", "round-robin", "--share")
         p.ok("old.yaml", "--redo", *gates, "--max-wait", "1h", "--launch-delay", "0.1s")
         after = reader.batch(jostle.newest()[0]["batch"])
     assert after is not None and after["policy"] == {
-        "min_free_mib": 12000, "max_utilization": 20, "max_concurrent": 2, "choice": "round-robin", "share": True,
+        "min_free_mib": 12000, "max_utilization": 20, "max_concurrent": 2, "choice": "round-robin", "share": True, "strangers": "share",
         "max_wait": 3600.0, "start_interval": 0.1,
     }  # fmt: skip
     assert {(row["memory_mib"], row["share"]) for row in jostle.newest(3)} == {(12000, True)}

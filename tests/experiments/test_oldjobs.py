@@ -101,7 +101,7 @@ def test_b1_a_plain_job_file_stays_one(read):
 
 def test_b3_the_gates_of_old_files_are_a_policy_and_a_promise(read):
     (batch,) = read(OLD)
-    assert batch["policy"] == {"min_free_mib": 8000, "max_utilization": 30}
+    assert batch["policy"] == {"min_free_mib": 8000, "max_utilization": 30, "strangers": "share"}
     assert {(job["memory_mib"], job["share"]) for job in batch["jobs"]} == {(8000, False)}
 
 
@@ -109,7 +109,7 @@ def test_b3_the_command_line_goes_over_the_file_and_the_job_s_own_memory_over_bo
     text = "policy: {min_free: 6000MiB, choice: most-free}\n" + OLD + "    memory: 4GiB\n"
     assert [job["memory_mib"] for job in read(text)[0]["jobs"]] == [6000, 4096]
     (batch,) = read(text, min_memory=12000)
-    assert batch["policy"] == {"min_free_mib": 12000, "max_utilization": 30, "choice": "most-free"}
+    assert batch["policy"] == {"min_free_mib": 12000, "max_utilization": 30, "choice": "most-free", "strangers": "share"}
     assert [job["memory_mib"] for job in batch["jobs"]] == [12000, 4096]
 
 

@@ -41,7 +41,8 @@ def read(sheet: Sheet, node: Map, min_memory: int | None = None) -> None:
         sheet.wrong(both[0], "a matrix beside `jobs:`; expected one of them")
         node = Map(node.line, [(key, said) for key, said in node.items if key.text not in AXES])
     parts = sheet.keys(node, TOP)
-    sheet.policy = {"min_free_mib": MIN_FREE_MIB, "max_utilization": MAX_UTILIZATION}
+    # a card qualifies if its gates hold (B3), whoever else is on it: memory and load say what room there is
+    sheet.policy = {"min_free_mib": MIN_FREE_MIB, "max_utilization": MAX_UTILIZATION, "strangers": "share"}
     sheet.ways = {"seed": "config"}
     sheet.copies_in = COPIES
     sheet.head(parts)
