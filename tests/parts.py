@@ -10,12 +10,13 @@ import threading
 import time
 
 PYTEST = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider"]
+SHAPE = ["tests/test_architecture.py", "tests/test_compat.py"]
 LANES = [
     {
         "ruff": [sys.executable, "-m", "ruff", "check", "."],
         "mypy": [sys.executable, "-m", "mypy"],
-        "core and engine": [*PYTEST, "tests/core", "tests/engine", "tests/store", "tests/test_architecture.py", "tests/test_compat.py"],
-        "files and command line": [*PYTEST, "tests/formats", "tests/compete", "tests/cli", "tests/test_docs.py"],
+        "core and engine": [*PYTEST, "tests/core", "tests/engine", "tests/store", *SHAPE],
+        "files and command line": [*PYTEST, "tests/formats", "tests/compete", "tests/experiments", "tests/cli", "tests/test_docs.py"],
         "probes": [*PYTEST, "-rs", "tests/probes"],
     },
     {
