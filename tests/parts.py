@@ -16,7 +16,8 @@ LANES = [
         "ruff": [sys.executable, "-m", "ruff", "check", "."],
         "mypy": [sys.executable, "-m", "mypy"],
         "core and engine": [*PYTEST, "tests/core", "tests/engine", "tests/store", *SHAPE],
-        "files and command line": [*PYTEST, "tests/formats", "tests/compete", "tests/experiments", "tests/cli", "tests/test_docs.py"],
+        "formats": [*PYTEST, "-rs", "tests/formats", "tests/compete", "tests/experiments"],
+        "command line": [*PYTEST, "-rs", "tests/cli", "tests/test_docs.py"],
         "probes": [*PYTEST, "-rs", "tests/probes"],
     },
     {

@@ -206,3 +206,20 @@ def test_completion_offers_ids_in_bash(jostle, tmp_path, home, store):
     env = {**os.environ, "JOSTLE_HOME": str(home), "PATH": f"{tmp_path}:{os.environ['PATH']}"}
     done = subprocess.run(["bash", "-c", ask], capture_output=True, text=True, env=env)
     assert done.stdout.split() == ["last", "all", "1", "2", "3"], done.stderr
+
+
+def test_clean_removes_snapshots_that_no_unfinished_job_runs_from(jostle, home, store):
+    unfinished = store(state="running")
+    for name in ("used", "old", "new"):
+        (home / "frozen" / name / "tree").mkdir(parents=True)
+        (home / "frozen" / name / "tree" / "code.py").write_text("pass")
+        (home / "frozen" / name / "about.json").write_text('{"files": ["code.py"], "links": []}')
+    with store.store.transaction() as db:
+        about = f'{{"frozen": {{"path": "{home}/frozen/used/tree"}}}}'
+        db.execute("UPDATE batch SET about = ? WHERE id = (SELECT batch FROM job WHERE id = ?)", (about, unfinished))
+    month = time.time() - 40 * 86400
+    for name in ("used", "old"):
+        os.utime(home / "frozen" / name, (month, month))
+    assert "1 snapshot and" in jostle("clean", "--dry-run")[2] and (home / "frozen" / "old").exists()
+    assert jostle("clean")[0] == 0
+    assert sorted(os.listdir(home / "frozen")) == ["new", "used"]

@@ -249,7 +249,8 @@ def test_b3_b4_b5_b8_options_go_over_what_the_file_says(jostle: Instance) -> Non
         p.ok("old.yaml", "--redo", *gates, "--max-wait", "1h", "--launch-delay", "0.1s")
         after = reader.batch(jostle.newest()[0]["batch"])
     assert after is not None and after["policy"] == {
-        "min_free_mib": 12000, "max_utilization": 20, "max_concurrent": 2, "choice": "round-robin", "share": True, "strangers": "share",
+        "min_free_mib": 12000, "max_utilization": 20, "max_concurrent": 2, "choice": "round-robin", "share": True,
+        "strangers": "share",
         "max_wait": 3600.0, "start_interval": 0.1,
     }  # fmt: skip
     assert {(row["memory_mib"], row["share"]) for row in jostle.newest(3)} == {(12000, True)}

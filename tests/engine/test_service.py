@@ -1,5 +1,6 @@
 """What people want counts when it is recorded, and not before."""
 
+import json
 import os
 
 import pytest
@@ -56,3 +57,21 @@ def test_a_claim_of_another_life_of_this_home_is_a_promise_of_its_own():
 
     assert [p.uuid for p in promises(observer, [held("GPU-0", 77)], leases)] == ["GPU-0"]
     assert [p.uuid for p in promises(observer, [held("GPU-0", 77), held("GPU-1", 99)], leases)] == ["GPU-0", "GPU-1"]
+
+
+def test_b3_a_card_that_fell_idle_is_looked_at_until_its_average_has_followed():
+    """The readings no longer change, but the average over 3 s still does: each of them is news until it has come to rest."""
+    card = {"index": 0, "uuid": "GPU-0", "name": "c", "state": "ok", "error": "",
+            "total_mib": 100, "used_mib": 0, "free_mib": 100,
+            "procs": []}  # fmt: skip
+
+    def line(load):
+        head = {"asked": None, "driver": None, "error": None, "hold": None}
+        return json.dumps({**head, "gpus": [{**card, "utilization": load}]}).encode()
+
+    observer = Observer(os.getuid())
+    for at, load in ((0.0, 0), (0.5, 90), (1.0, 0)):
+        observer.hear(line(load), at)
+    news = {at / 2: observer.hear(line(0), at / 2) for at in range(3, 12)}
+    assert news[1.5] and news[3.0], "a spike in the middle of the window still counts"
+    assert not news[5.0] and observer.gpus(5.0)[0].mean_utilization == 0

@@ -49,13 +49,32 @@ def clean(args: Namespace, desk: Desk) -> int:
         removed += 1
         if not args.dry_run:
             shutil.rmtree(path, ignore_errors=True)
+    snapshots = frozen(desk, before, args.dry_run)
     events = desk.reader.events_before(before)
     if events and not args.dry_run:
         events = pruned(desk, before)
     verb = "would be removed" if args.dry_run else "removed"
     directories = f"{render.count(removed, 'run directory', 'run directories')} ({units.show_size(size / (1 << 20))})"
-    desk.say(f"{directories} and {render.count(events, 'event')} {verb}")
+    extra = f", {render.count(snapshots, 'snapshot')}" if snapshots else ""
+    desk.say(f"{directories}{extra} and {render.count(events, 'event')} {verb}")
     return 0
+
+
+def frozen(desk: Desk, before: float, dry_run: bool) -> int:
+    """How many snapshots of code that no unfinished job runs from were removed."""
+    from jostle.experiments import freeze
+
+    numbers = {row["batch"] for row in desk.reader.jobs(states=("queued", "starting", "running", "stopping"))}
+    abouts = [(desk.reader.batch(number) or {}).get("about") or {} for number in sorted(numbers)]
+    count = 0
+    for path in freeze.unused(desk.home, [about["frozen"]["path"] for about in abouts if about.get("frozen")], before):
+        if freeze.strays(path):
+            desk.say(f"{path} holds files that jobs wrote into it: left alone")
+            continue
+        count += 1
+        if not dry_run:
+            freeze.remove(path)
+    return count
 
 
 def pruned(desk: Desk, before: float) -> int:

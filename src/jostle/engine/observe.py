@@ -106,7 +106,8 @@ class Observer:
                 window.append((now, g["used_mib"], g["free_mib"], g["utilization"] or 0))
             while window[0][0] < now - WINDOW:
                 window.popleft()
-            self.moving = self.moving or window[0][1:] != window[-1][1:]
+            newest = window[-1][1:]
+            self.moving = self.moving or any(sample[1:] != newest for sample in window)
             self.first_seen.setdefault(g["uuid"], now)
             for p in g["procs"]:
                 run = self._run_of(p)
