@@ -18,6 +18,8 @@ WINDOW, APART = 3.0, 0.09
 """Averages are over this long, of samples this far apart."""
 FRESH_FOR = 0.7
 """A choice is made on readings no older than this."""
+KNOWN_FOR = 600.0
+"""What an ended run left on a card is told from strangers for so long; all that is older is forgotten at once, now and then."""
 STEADY_LOAD = 5
 """Percent of utilisation up to which a card counts as idle."""
 
@@ -38,7 +40,7 @@ class Observer:
         self.peaks: dict[RunId, int] = {}
         self.sessions: dict[int, RunId] = {}  # shim pid -> run, open ones
         self.marks: dict[str, RunId] = {}  # uni_id -> run, open ones and those that ended lately
-        self.ended: dict[RunId, float] = {}
+        self.ended: dict[RunId, float] = {}  # when, in that order
         self.placed: dict[RunId, frozenset[str]] = {}
         self.given_at: dict[str, float] = {}  # when each card was last given to a run
         self.company: dict[RunId, frozenset[tuple[str, int]]] = {}  # (uuid, pid) of strangers who were there before it
@@ -59,10 +61,11 @@ class Observer:
         self.placed.pop(run, None)
         self.company.pop(run, None)
         self.peaks.pop(run, None)
-        for old in [r for r, at in self.ended.items() if now - at > 600]:
-            del self.ended[old]
-            self.sessions = {k: v for k, v in self.sessions.items() if v != old}
-            self.marks = {k: v for k, v in self.marks.items() if v != old}
+        if now - next(iter(self.ended.values())) > 2 * KNOWN_FOR:
+            self.ended = {r: at for r, at in self.ended.items() if now - at <= KNOWN_FOR}
+            kept = self.ended.keys() | self.placed.keys()
+            self.sessions = {k: v for k, v in self.sessions.items() if v in kept}
+            self.marks = {k: v for k, v in self.marks.items() if v in kept}
 
     def distrust(self, uuids: Iterable[str], look: int) -> None:
         """These cards are not believed to be free before look number `look` has been answered."""
