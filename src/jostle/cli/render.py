@@ -15,6 +15,9 @@ OF_STATE = {
 }  # fmt: skip
 
 
+FIRST_ODD = "\u0300"  # below it every printable character is one column wide
+
+
 def plain(text: str) -> str:
     """One line without anything that a terminal would obey."""
     if text.isprintable():
@@ -23,7 +26,7 @@ def plain(text: str) -> str:
 
 
 def width(text: str) -> int:
-    if text.isascii():
+    if text.isascii() or max(text) < FIRST_ODD:
         return len(text)
     from unicodedata import combining, east_asian_width
 
@@ -84,8 +87,12 @@ def _line(row: Sequence[str], widths: Sequence[int], right: Sequence[int], paint
     parts = []
     last = len(row) - 1
     for k, cell in enumerate(row):
-        text = cut(cell, widths[k])
-        text = text if k == last and k not in right else pad(text, widths[k], k in right)
+        if k == last and k not in right:
+            text = cut(cell, widths[k])
+        elif cell.isascii() and len(cell) <= widths[k]:
+            text = cell.rjust(widths[k]) if k in right else cell.ljust(widths[k])
+        else:
+            text = pad(cut(cell, widths[k]), widths[k], k in right)
         if k == painted:
             text = paint(text, OF_STATE.get(cell, ""), True)
         parts.append(text)

@@ -17,7 +17,7 @@ from jostle.core.states import FINAL, SUCCEEDED
 from jostle.errors import Invalid, NotFound
 from jostle.store.store import Store
 
-UNFINISHED = "state IN ('queued', 'starting', 'running', 'stopping')"
+UNFINISHED = "ended_at IS NULL"
 
 Row = Mapping[str, Any]
 
@@ -75,11 +75,12 @@ def insert(
         ready = int(queue is None and not blocked and intent == "run" and id not in done) * (2 if not_before else 1)
         shape = _shape(store, (batch, job["priority"], low, high, job["memory_mib"], bool(job["share"]), job["time_limit"]))
         place = job.get("place", id)
+        sorted_at = place if order == "file" else sort(order, queue, place, rank())
         rows.append(
-            (id, batch, context, shape, job["name"], queue, place, sort(order, queue, place, rank()), job["priority"],
-             low, high, job["memory_mib"], int(job["share"]), dumped(job["commands"]), dumped(job["env"]),
+            (id, batch, context, shape, job["name"], queue, place, sorted_at, job["priority"],
+             low, high, job["memory_mib"], int(job["share"]), dumped(job["commands"]), dumped(job["env"]) if job["env"] else "{}",
              job["workdir"], job["log"], job["time_limit"], dumped(job["retry"]) if job["retry"] else None,
-             job["leftovers"], dumped(job["tags"]), job.get("retry_of"), begin, at,
+             job["leftovers"], dumped(job["tags"]) if job["tags"] else "[]", job.get("retry_of"), begin, at,
              intent, ready, blocked, not_before, max(now, not_before),
              dumped(job["params"]) if job.get("params") else None, job.get("fingerprint"))
         )  # fmt: skip
@@ -183,7 +184,7 @@ def refresh(store: Store, id: int, now: float) -> None:
 def refresh_queue(store: Store, queue: str, now: float) -> None:
     head = (  # whoever runs is the head, wherever others were moved
         store.db.execute(
-            "SELECT id FROM job INDEXED BY job_open WHERE state IN ('starting', 'running', 'stopping') AND queue = ? LIMIT 1",
+            "SELECT id FROM job INDEXED BY job_open WHERE ended_at IS NULL AND state <> 'queued' AND queue = ? LIMIT 1",
             (queue,),
         ).fetchone()
         or store.db.execute(

@@ -15,7 +15,7 @@ from jostle.errors import JostleError
 
 NAME = "jostle.db"
 UNFINISHED = ("queued", "starting", "running", "stopping")
-UNFINISHED_SQL = "state IN ('queued', 'starting', 'running', 'stopping')"  # as the partial indexes are written
+UNFINISHED_SQL = "ended_at IS NULL"  # as the partial indexes are written
 
 JOB = """SELECT j.id, j.name, j.queue, j.batch, j.state, j.intent, j.attempt, j.retries, j.exit_code, j.error_type,
     j.submitted_at, j.started_at, j.ended_at, j.reason, j.commands, j.memory_mib, j.gpus_min, j.gpus_max, j.shape, j.ready,
@@ -78,7 +78,7 @@ class Reader:
             where.append(
                 f"j.id IN (SELECT id FROM (SELECT id FROM job WHERE {UNFINISHED_SQL} AND state = 'queued' "
                 f"{'AND batch = ?' if batch is not None else ''} ORDER BY id LIMIT ?) "
-                "UNION ALL SELECT id FROM job WHERE state IN ('starting', 'running', 'stopping') "
+                "UNION ALL SELECT id FROM job WHERE ended_at IS NULL AND state <> 'queued' "
                 "UNION ALL SELECT id FROM job WHERE ended_at >= ?)"
             )
             args += [*([batch] if batch is not None else []), -1 if waiting is None else waiting, finished_since]
@@ -135,7 +135,7 @@ class Reader:
         """The newest batch of this key that still has something to do."""
         rows = self._all(
             """SELECT b.id FROM batch b WHERE b.key = ? AND EXISTS (SELECT 1 FROM job j WHERE j.batch = b.id
-               AND j.state IN ('queued', 'starting', 'running', 'stopping')) ORDER BY b.id DESC LIMIT 1""",
+               AND j.ended_at IS NULL) ORDER BY b.id DESC LIMIT 1""",
             (key,),
         )
         return rows[0][0] if rows else None
@@ -198,7 +198,7 @@ class Reader:
         """How many of its queue come before it, and the first of them."""
         rows = self._all(
             """SELECT count(*), min(o.place), o.id FROM job j JOIN job o ON o.queue = j.queue
-               AND (o.place, o.id) < (j.place, j.id) AND o.state IN ('queued', 'starting', 'running', 'stopping')
+               AND (o.place, o.id) < (j.place, j.id) AND o.ended_at IS NULL
                WHERE j.id = ?""",
             (id,),
         )
@@ -222,7 +222,7 @@ def job_row(r: sqlite3.Row) -> dict[str, Any]:
     row["gpus"], row["gpu_uuids"] = cards(row.pop("leases"))
     row["gpu_request"] = [row.pop("gpus_min"), row.pop("gpus_max")]
     row["commands"] = [c if isinstance(c, str) else joined(c) for c in json.loads(row["commands"])]
-    row["tags"] = json.loads(row["tags"])
+    row["tags"] = json.loads(row["tags"]) if row["tags"] != "[]" else []
     row["params"] = json.loads(row["params"]) if row["params"] else {}
     row["retry"] = json.loads(row["retry"]) if row["retry"] else None
     row["share"] = bool(row["share"])
