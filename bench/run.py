@@ -25,7 +25,7 @@ from peers.tsp import TaskSpooler
 from scene import adopt_orphans, clear_up
 from tasks import NoCompiler, task_program
 
-MEASURES = ("handover", "throughput", "submit", "growth", "idle", "start", "restart", "makespan")
+MEASURES = ("handover", "throughput", "submit", "growth", "idle", "start", "restart", "makespan", "experiments")
 PARTICIPANTS: list[type[Peer]] = [Jostle, FloorC, FloorPy, FloorDb, TaskSpooler, SimpleGpuScheduler, Gflow]
 
 
