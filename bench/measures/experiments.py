@@ -30,8 +30,7 @@ def measure(lab: Lab) -> list[Row]:
     logs = lab.size(10_000, 2_000)
     for rep, kind in lab.turns(lab.named("jostle")):
         lab.attempt(f"a sweep, {rep + 1}/{lab.reps}", kind, 8, True, lambda p, r=rep: sweep(kinds, p, r))
-        told = kinds["results"]
-        lab.attempt(f"results, {rep + 1}/{lab.reps}", kind, 8, True, lambda p, r=rep: results(told, p, r, logs))
+        lab.attempt(f"results, {rep + 1}/{lab.reps}", kind, 8, True, lambda p, r=rep: results(kinds, p, r, logs))
     steps = ("expanded", "submitted", "listed")
     rows = [kinds[what].row(GROUP, f"10,000 jobs of a matrix, {what}", "s") for what in steps]
     for row, most in zip(rows, (2.0, 5.0, 1.0), strict=True):
@@ -51,7 +50,7 @@ def sweep(kinds: dict[str, Series], peer: Peer, rep: int) -> None:
     kinds["listed"].add("jostle", rep, peer.scene.timed(peer.status_argv()))
 
 
-def results(series: Series, peer: Peer, rep: int, count: int) -> None:
+def results(kinds: dict[str, Series], peer: Peer, rep: int, count: int) -> None:
     """The logs are holes but for their ends: what is read is real, and ten gigabytes need not be written."""
     assert isinstance(peer, Jostle)
     folder = peer.scene.path("logs")
@@ -66,7 +65,7 @@ def results(series: Series, peer: Peer, rep: int, count: int) -> None:
         with open(entry.path, "rb") as f:
             f.seek(-BLOCK, os.SEEK_END)
             found += PATTERN.search(f.read()) is not None
-    series.add("read their ends", rep, time.perf_counter() - began)
+    kinds["results"].add("read their ends", rep, time.perf_counter() - began)
     assert found == count
     words = ["results", folder, "--format", "csv", "-m", r"accuracy=Test Accuracy: ([\d.]+)"]
-    series.add("jostle", rep, peer.scene.timed([*peer.status_argv()[:-1], *words]))
+    kinds["results"].add("jostle", rep, peer.scene.timed([*peer.status_argv()[:-1], *words]))

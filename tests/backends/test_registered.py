@@ -353,6 +353,26 @@ def test_a24_the_shell_functions_of_seed_002_work_verbatim(
         assert kept[ME]["state"] == "abnormal_exit" and kept[ME]["retry_count"] == 2
 
 
+@pytest.mark.parametrize("folder", ["", "scripts"])
+@pytest.mark.parametrize(("program", "said"), [("print('fine')", "normal_exit"), ("raise RuntimeError('x')", "abnormal_exit")])
+def test_a22_a24_the_word_of_an_older_script_is_heard_though_the_settings_name_another_file(
+    bench: Bench, python: dict[str, str], program: str, said: str, folder: str
+) -> None:
+    """Such scripts end with exit code 0 whatever they report, and no config of the old documents names their file."""
+    command = pipeline(bench, program)
+    if folder:
+        (bench.home / folder).mkdir()
+        for name in ("run_pipeline.sh", "train.py"):
+            (bench.home / name).rename(bench.home / folder / name)
+        command = f"cd {bench.home}/{folder} && {command.replace('run_pipeline.sh', f'{bench.home}/{folder}/run_pipeline.sh')}"
+    end = carry(bench, command, env=python, uni_id_file=str(bench.home / "logs" / "uni_id.json"))
+    assert (end.code, end.said) == (0, said)
+    theirs = json.loads((bench.home / folder / "script_process" / "uni_id.json").read_text())
+    assert (ME in theirs) == (said == "abnormal_exit")
+    ours = json.loads((bench.home / "logs" / "uni_id.json").read_text())
+    assert (ours.get(ME) or {}).get("error_type") == ("runtime_error" if said == "abnormal_exit" else None)
+
+
 def test_a24_the_bare_pid_of_seed_002_is_a_registration(bench: Bench, python: dict[str, str]) -> None:
     program = "import os, time\nwhile not os.path.exists('go'): time.sleep(0.01)\nraise SystemExit(3)\n"
     (bench.home / "discovering.py").write_text("open('began', 'w')\n" + program)

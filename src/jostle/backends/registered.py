@@ -18,7 +18,7 @@ from functools import partial
 from typing import Any
 
 from jostle import proc
-from jostle.backends import process
+from jostle.backends import elsewhere, process
 from jostle.backends.filewatch import FileWatch
 from jostle.core import failure
 from jostle.uniid.entries import ABNORMAL, RUNNING, WORDS, Data, Entry, entry_of, parsed, with_fields
@@ -43,6 +43,7 @@ class Register:
     """The entry of one run, from its first command to its verdict."""
 
     def __init__(self, spec: dict[str, Any], note: Callable[[str], None]) -> None:
+        self._spec = spec
         self._uni_id = str(spec["uni_id"])
         self._failures = int(spec.get("failures") or 0)
         self._umask = int(spec.get("umask", 0o077))
@@ -60,6 +61,7 @@ class Register:
         self._back_at: float | None = None
         self._settle_at: float | None = None
         self._put_back_at = -BACK_EVERY
+        self._elsewhere = ""  # another file that our script wrote
         self.said, self.said_type = "", ""
 
     # ------------------------------------------------------------------ during the run
@@ -139,12 +141,28 @@ class Register:
         if seen.fd >= 0:
             os.close(seen.fd)
         self._look(time.monotonic())
+        if not self.said:
+            self._look_elsewhere()
+
+    def _look_elsewhere(self) -> None:
+        """What older scripts wrote where their functions write, though our file is another."""
+        for path in elsewhere.files(self._spec, self._file.path):
+            seen = waited_look(path)
+            if seen.fd >= 0:
+                os.close(seen.fd)
+            value = (seen.data or {}).get(self._uni_id)
+            if entry_of(value) is not None:
+                self._elsewhere = path
+                self._is_wrong(value, time.monotonic())
 
     def conclude(self, record: dict[str, Any]) -> None:
         """Writes the verdict: a success leaves no entry, a failure is kept for diagnosis (A27)."""
         if self._watch is not None:
             facts = {name: record[name] for name in FACTS}
-            self._change(self._remove if failure.succeeded(record["code"], self.said) else partial(self._fail, facts))
+            good = failure.succeeded(record["code"], self.said)
+            self._change(self._remove if good else partial(self._fail, facts))
+            if good and self._elsewhere:
+                self._try(partial(UniIdFile(self._elsewhere, warn=self._tell).change, self._remove))
 
     def close(self) -> None:
         """Apart from the verdict, which nobody is to wait for: closing a file that was just replaced takes its disk's time."""
