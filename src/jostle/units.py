@@ -18,6 +18,7 @@ COUNT = "a count of GPUs such as 2, or a range such as 1-4"
 MAX_MIB = 1 << 30  # 1 PiB: a larger number is a slip, and would not fit the arithmetic of other programs
 MAX_SECONDS = 100 * 365 * 86400.0
 MAX_GPUS = 1024
+MAX_NUMBERS = 10_000  # that one text may name
 
 _SIZE = re.compile(r"(\d+(?:\.\d*)?|\.\d+)\s*([KMGT]i?B?)?\Z", re.IGNORECASE | re.ASCII)
 _IN_MIB = {"K": 1 / 1024, "M": 1.0, "G": 1024.0, "T": 1024.0 * 1024.0}
@@ -94,15 +95,20 @@ def gpu_range(text: str) -> tuple[int, int]:
 
 def numbers(text: str) -> list[int]:
     """`0,2-4` as [0, 2, 3, 4]."""
-    wanted: list[int] = []
+    wanted: dict[int, None] = {}
+    spanned = 0
     for part in text.replace(" ", ",").split(","):
         if not part:
             continue
         found = _RANGE.match(part)
-        if not found or int(found[2] or found[1]) - int(found[1]) not in range(MAX_GPUS * 1000):
+        if not found or int(found[2] or found[1]) < int(found[1]):
             raise ValueError("numbers such as 3, 0,2 or 4-7")
-        wanted += range(int(found[1]), int(found[2] or found[1]) + 1)
-    return wanted
+        span = range(int(found[1]), int(found[2] or found[1]) + 1)
+        spanned += len(span)
+        if spanned > MAX_NUMBERS:
+            raise ValueError(f"at most {MAX_NUMBERS:,} numbers, such as 3, 0,2 or 4-7")
+        wanted.update(dict.fromkeys(span))
+    return list(wanted)
 
 
 def show_size(mib: float | None) -> str:

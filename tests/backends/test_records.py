@@ -37,3 +37,18 @@ def test_a_lease_that_no_file_could_be_named_is_dropped(name: object) -> None:
 def test_a_forged_exit_is_no_exit(forged: dict[str, object]) -> None:
     assert exit_of({"code": 0, "ended_at": 1.0}) is not None
     assert exit_of({"code": 0, "ended_at": 1.0, **forged}) is None
+
+
+@pytest.mark.parametrize("text", ["\ud800", "a\x1b[31m\nb", "x" * 10_000, "显存不足\udce6\udc98"])
+def test_whatever_a_script_said_can_be_kept_and_shown(text: str) -> None:
+    """A message cut in mid-character once ended every engine that read it."""
+    end = exit_of({"code": 1, "ended_at": 1.0, "error": text, "tail": text, "said": "abnormal_exit", "said_type": text})
+    assert end is not None and end.said == "abnormal_exit"
+    for kept in (end.error, end.tail, end.said_type):
+        kept.encode("utf-8")
+    assert (end.said_type.isprintable() or not end.said_type) and len(end.said_type) <= 64
+
+
+def test_a_word_that_is_none_is_not_heard() -> None:
+    end = exit_of({"code": 1, "ended_at": 1.0, "said": "perhaps", "said_type": "x"})
+    assert end is not None and end.said == ""

@@ -287,6 +287,51 @@ def test_a22_a_stop_ends_a_registered_process_that_is_provably_of_this_run_only(
             assert other.poll() is None and "it is let go, not ended" in log.read_text()
 
 
+def test_a22_what_may_still_be_at_work_is_not_let_go_by_a_time_limit(bench: Bench, stranger: Any) -> None:
+    """Else the next try would run beside it. A person who wants the run to end is obeyed."""
+    other = stranger()
+    bench.start(RUN, word("running", "", str(other.pid)), **more(bench, time_limit=0.3, grace=0.2))
+    log = bench.dir(RUN) / "log"
+    bench.until(lambda: log.exists() and "it is waited for, not ended" in log.read_text())
+    assert bench.local.poll(RUN).kind == "alive" and other.poll() is None
+    bench.local.signal(RUN, kill=False)
+    end = bench.end(RUN)
+    assert end.timed_out and other.poll() is None
+
+
+def test_a22_a_registered_process_keeps_its_run_open_when_the_shim_is_killed(bench: Bench, stranger: Any) -> None:
+    other = stranger()
+    bench.start(RUN, word("running", "", str(other.pid)), **more(bench))
+    bench.until(lambda: "waiting for process" in (bench.log(RUN) if (bench.dir(RUN) / "log").exists() else ""))
+    os.kill(json.loads((bench.dir(RUN) / "claim").read_text())["pid"], signal.SIGKILL)
+    report = bench.until(lambda: r if (r := bench.local.poll(RUN)).kind == "unsupervised" else None)
+    assert report.pids == (other.pid,)
+    other.kill()
+    other.wait()
+    assert bench.until(lambda: r if (r := bench.local.poll(RUN)).kind == "gone" else None)
+
+
+@pytest.mark.parametrize("said", ["normal_exit", "abnormal_exit"])
+def test_a22_the_word_counts_though_the_shim_was_killed_before_it_was_said(bench: Bench, said: str) -> None:
+    command = "touch began; while [ ! -e go ]; do sleep 0.01; done; " + word(said, "oom")
+    bench.start(RUN, command, **more(bench))
+    bench.running(RUN, "began")
+    os.kill(json.loads((bench.dir(RUN) / "claim").read_text())["pid"], signal.SIGKILL)
+    bench.until(lambda: bench.local.poll(RUN).kind == "unsupervised" or None)
+    (bench.home / "go").touch()
+    report = bench.until(lambda: r if (r := bench.local.poll(RUN)).kind != "unsupervised" else None)
+    assert report.kind == "ended" and report.exit is not None
+    assert (report.exit.code, report.exit.said, report.exit.said_type) == (None, said, "oom")
+
+
+def test_a22_what_is_waited_for_is_told_in_the_log(bench: Bench) -> None:
+    bench.start(RUN, "(while [ ! -e go ]; do sleep 0.01; done) & true", **more(bench))
+    log = bench.dir(RUN) / "log"
+    bench.until(lambda: log.exists() and "waiting for what they left running: process" in log.read_text())
+    (bench.home / "go").touch()
+    assert bench.end(RUN).code == 0
+
+
 def test_a29_a_pid_is_taken_with_its_start_so_that_its_next_owner_is_not_waited_for(
     bench: Bench, register: Register, stranger: Any
 ) -> None:

@@ -123,19 +123,32 @@ def test_needing_more_than_asked_the_request_is_raised(asked: int, peak: int, wa
 
 
 def test_out_of_a_whole_card_it_asks_for_a_larger_one() -> None:
-    answer = after(ended(1, 0, tail=OOM, retry=EVER), gpus=(gpu(0), gpu(1, total=80 * GIB)))
+    answer = after(ended(1, 0, tail=OOM, retry=EVER, peak_mib=24000), gpus=(gpu(0), gpu(1, total=80 * GIB)))
     assert isinstance(answer, Requeue) and answer.memory_mib == 24 * GIB + 1
 
 
 def test_larger_cards_outside_the_range_do_not_help() -> None:
     cards = (gpu(0), gpu(1, total=80 * GIB))
-    assert isinstance(after(ended(1, 0, tail=OOM, retry=EVER), gpus=cards, policy=Policy(gpus=(0,))), Finish)
+    assert isinstance(after(ended(1, 0, tail=OOM, retry=EVER, peak_mib=24000), gpus=cards, policy=Policy(gpus=(0,))), Finish)
 
 
 def test_out_of_the_largest_card_it_fails_whatever_tries_are_left() -> None:
     answer = after(ended(1, 0, tail=OOM, retry=EVER, peak_mib=24000))
     assert isinstance(answer, Finish) and answer.reason is not None
     assert (answer.state, answer.error_type, answer.reason.code) == ("failed", "oom", "oom_beyond_any_card")
+
+
+@pytest.mark.parametrize("asked", [None, 10 * GIB])
+def test_a25_out_of_memory_by_its_log_alone_teaches_nothing_and_is_tried_again_as_it_was(asked: int | None) -> None:
+    """Its use was never measured (it ended too soon, or it was the host's memory): no neighbour is blamed, nothing is final."""
+    answer = after(ended(1, 0, tail="DataLoader worker: host Out Of Memory", retry=EVER, memory_mib=asked))
+    assert isinstance(answer, Requeue) and answer.reason is not None
+    assert (answer.memory_mib, answer.error_type, answer.reason.code) == (asked, "oom", "retry")
+
+
+def test_a28_the_limit_that_is_told_is_the_one_that_was_set() -> None:
+    answer = after(ended(1, 0, code=143, timed_out=True, ran_for=3.04), policy=Policy(command_limit=3.0))
+    assert isinstance(answer, Finish) and answer.reason is not None and answer.reason.params["limit_s"] == 3.0
 
 
 def test_a_stranger_on_the_whole_card_squeezed_it() -> None:

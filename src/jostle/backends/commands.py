@@ -49,6 +49,7 @@ class Run:
         self._deadline: float | None = None
         self._timed_out = False
         self._stopping = False
+        self._asked = False  # by a person, or by the engine in their name
         self._kill_at: float | None = None  # not None: SIGKILL is due then
         self._killing_since: float | None = None
         self._leftovers: list[int] = []
@@ -137,10 +138,9 @@ class Run:
         wait = max(0.0, min(at_most, *(d - now for d in due))) if due else at_most
         heard = signal.sigtimedwait(WAITED_FOR, wait)
         number = heard.si_signo if heard is not None else None
-        if number == signal.SIGTERM:
-            self.stop(kill=False)
-        elif number == signal.SIGUSR1:
-            self.stop(kill=True)
+        if number in (signal.SIGTERM, signal.SIGUSR1):
+            self._asked = True
+            self.stop(kill=number == signal.SIGUSR1)
         self._reap()
         if self._register is not None:
             self._register.step(time.monotonic())
@@ -170,7 +170,8 @@ class Run:
                 self.stop(kill=False)
         if self._kill_at is not None and now >= self._kill_at and self._alive():
             self._killing_since = self._killing_since or now
-            self._kill_at = now + 0.02  # again and again: a tree can grow while it is felled
+            # again and again: a tree can grow while it is felled; but who is only waited for is not asked so often
+            self._kill_at = now + (1.0 if self.empty else 0.02)
             self._signal_tree(signal.SIGKILL)
         if self._log_look is not None and now >= self._log_look:
             fast = self.log is not None and joblog.cap_log(self.log, self.spec["log_cap_mib"] << 20)
@@ -198,9 +199,11 @@ class Run:
         for pid in proc.tree(os.getpid()):
             process.signal_proven(pid, number, process.is_descendant)
         if self._register is not None:
-            self._register.signal(number)
+            self._register.signal(number, let_go=self._asked)
 
     def _in_vain(self) -> bool:
+        if self._register is not None and not self._asked and self.empty:
+            return False  # only a process is left that may be at work for this task, and that we must not end
         return self._killing_since is not None and time.monotonic() - self._killing_since > GIVE_UP
 
     def sweep(self) -> None:
@@ -214,6 +217,9 @@ class Run:
         if not self.empty and not self._stopping and self.spec.get("leftovers", "kill") != "wait":
             self._leftovers = process.living()
             self._term(5.0)
+        elif not self.empty and not self._stopping:
+            pids = ", ".join(map(str, process.living()))
+            self._note(f"the commands have ended; waiting for what they left running: process {pids}")
         while self._alive():
             if self._in_vain():
                 self._leftovers = process.living()

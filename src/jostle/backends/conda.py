@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import re
+import stat
 from collections.abc import Iterator, Mapping
 
 HOOK = "etc/profile.d/conda.sh"
@@ -54,8 +55,13 @@ def _bases(env: Mapping[str, str]) -> Iterator[str]:
 def _known(path: str) -> list[str]:
     """The environments that conda itself has noted; the base is among them."""
     try:
-        with open(path, "rb") as f:
-            lines = f.read(1 << 16).splitlines()
+        fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY)
     except OSError:
         return []
+    try:
+        lines = os.read(fd, 1 << 16).splitlines() if stat.S_ISREG(os.fstat(fd).st_mode) else []
+    except OSError:
+        lines = []
+    finally:
+        os.close(fd)
     return [os.fsdecode(line.strip()) for line in lines if line.startswith(b"/")]

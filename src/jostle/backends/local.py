@@ -328,9 +328,12 @@ class Local:
             return Report(kind="voided")
         if claim.boot != self._boot:
             return Report(kind="gone", why="host rebooted", pid=claim.pid)
-        pids = tuple(pid for pid, _ in process.members(claim.uni_id))
+        told = self._dir(run).registered()
+        pids = tuple({*(pid for pid, _ in process.members(claim.uni_id)), *told.living})
         if pids or self._still_leased(run, claim):
             return Report(kind="unsupervised", pids=pids, pid=claim.pid)
+        if (word := told.word(claim.uni_id)) is not None:
+            return Report(kind="ended", exit=word, pid=claim.pid)
         return Report(kind="gone", why="exit unknown", pid=claim.pid)
 
     def _still_leased(self, run: RunId, claim: RunClaim) -> bool:

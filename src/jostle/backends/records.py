@@ -11,12 +11,14 @@ import fcntl
 import json
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from jostle import proc
 from jostle.backends import shim
 from jostle.core.model import Exit, RunId
+from jostle.uniid.entries import WORDS, entry_of, said
+from jostle.uniid.file import look
 
 MAX_RECORD = 1 << 20
 FAR = 1 << 62
@@ -49,6 +51,31 @@ class RunClaim:
         return cls(pid=pid, ticks=ticks, boot=boot, uni_id=uni_id, leases=kept)
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Registered:
+    """The uni_id file of a run, and the processes that were registered there."""
+
+    file: str = ""
+    pids: Mapping[int, int] = field(default_factory=dict)  # pid -> start ticks
+
+    @property
+    def living(self) -> list[int]:
+        return [pid for pid, ticks in self.pids.items() if proc.alive(pid, ticks)]
+
+    def word(self, uni_id: str) -> Exit | None:
+        """The end of a run whose shim did not live to see it, if its script has told it (SPEC A22)."""
+        if not self.file:
+            return None
+        try:
+            seen = look(self.file)
+        except OSError:
+            return None
+        if seen.fd >= 0:
+            os.close(seen.fd)
+        entry = entry_of((seen.data or {}).get(uni_id))
+        return Exit(said=entry.state, said_type=entry.error_type) if entry is not None and entry.state in WORDS else None
+
+
 class RunDir:
     """The directory of one run."""
 
@@ -73,6 +100,14 @@ class RunDir:
     def exit(self) -> Exit | None:
         text = read(f"{self.path}/exit")
         return None if text is None else exit_of(record(text))
+
+    def registered(self) -> Registered:
+        """What the run's scripts told of themselves in a uni_id file, as its shim noted it."""
+        found = record(read(f"{self.path}/registered") or b"")
+        file, pids = found.get("file"), found.get("pids")
+        told = pids if isinstance(pids, dict) else {}
+        whole = {int(pid): ticks for pid, ticks in told.items() if pid.isdecimal() and len(pid) < 10 and isinstance(ticks, int)}
+        return Registered(file=file if isinstance(file, str) else "", pids=whole)
 
     def locked(self, claim: RunClaim | None, boot: str) -> bool:
         """Whether a shim holds the run's lock. The claim is read before, and the exit record after."""
@@ -140,6 +175,9 @@ def exit_of(record: Any) -> Exit | None:
         return None
     if not all(-FAR < v < FAR for v in fields.values() if isinstance(v, int | float)):
         return None  # nothing that anybody wrote honestly; NaN is among them
+    fields = {k: v.encode("utf-8", "replace").decode() if isinstance(v, str) else v for k, v in fields.items()}
+    fields["said"] = fields.get("said", "") if fields.get("said") in WORDS else ""
+    fields["said_type"] = said(fields.get("said_type", ""))
     left = fields.pop("leftovers", [])
     if not all(isinstance(pid, int) and abs(pid) < FAR for pid in left):
         return None

@@ -10,6 +10,7 @@ Nothing that goes wrong with the file ends a task: it is a line in its log.
 
 from __future__ import annotations
 
+import json
 import math
 import os
 import time
@@ -79,6 +80,7 @@ class Register:
         if not self._change(self._write_last):
             self._ignore_what_is_there()
         if self._watch is None:
+            self._remember()
             self._watch = FileWatch(os.path.realpath(self._file.path))
             self._look(time.monotonic())
 
@@ -120,12 +122,15 @@ class Register:
         """Registered processes that are no descendants of ours: nothing tells us when they end."""
         return [pid for pid in self._pids if not process.is_descendant(pid)]
 
-    def signal(self, number: int) -> None:
-        """Signals registered processes outside our tree that are provably this run's; the others are let go."""
+    def signal(self, number: int, *, let_go: bool) -> None:
+        """Signals registered processes outside our tree that are provably this run's. The others are let go if a person wants
+        the run to end; else they are waited for: a task that may still be at work must not be started again beside itself."""
         for pid in self.strangers():
             proof = partial(process.is_member, ticks=self._pids[pid], uni_id=self._uni_id)
             if proof(pid):
                 process.signal_proven(pid, number, proof)
+            elif not let_go:
+                self._tell(f"process {pid}, which was registered, is not provably of this run: it is waited for, not ended")
             elif proc.alive(pid, self._pids.pop(pid)):
                 self._note(f"process {pid}, which was registered, is not provably of this run: it is let go, not ended")
 
@@ -244,7 +249,7 @@ class Register:
         self._overtaken[before] = now
         self._last = entry
         if entry.state in WORDS:
-            self.said, self.said_type = entry.state, entry.error_type[:64]
+            self.said, self.said_type = entry.state, entry.error_type
             self._pids.clear()
         elif entry.state == RUNNING:
             self.said = self.said_type = ""
@@ -257,6 +262,17 @@ class Register:
         s = proc.stat(pid) if pid > 2 and pid != os.getpid() else None
         if s is not None and s.state not in "ZX" and s.ppid != 2:  # a kernel thread: the pid of another namespace
             self._pids[pid] = s.ticks
+            self._remember()
+
+    def _remember(self) -> None:
+        """For an engine that finds us dead: whom this run waits for, and where its word may be."""
+        path = os.path.join(self._spec.get("dir", "/proc/self/nowhere"), "registered")
+        try:
+            with open(f"{path}.new", "w", encoding="utf-8") as f:
+                json.dump({"file": self._file.path, "pids": self._pids}, f)
+            os.replace(f"{path}.new", path)
+        except OSError:
+            pass  # a full disk: it matters only if we are killed
 
     # ------------------------------------------------------------------ writing
 

@@ -2,8 +2,8 @@
 
 Rules: exit code 0 (or the program's own word, where it gives one) is success whatever was wanted; a cancelled job is never tried
 again; a run that never started is no try. Every `backoff_after`-th failure waits `backoff`; a run that failed within seconds
-waits a little, twice as long each time, so that a broken command cannot spin. Out of GPU memory is told apart: squeezed,
-more than was asked for, or more than any card has; the last is final whatever tries are left.
+waits a little, twice as long each time, so that a broken command cannot spin. Out of GPU memory is told apart by what
+was measured: squeezed, more than was asked for, or more than any card has; the last is final whatever tries are left.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def _again(world: World, run: Run, end: Exit, kind: str) -> Finish | Requeue:
     """The plain answer: the same request again, if tries are left."""
     failures, retry = run.failures + 1, _retry(world, run)
     if retry.max is not None and failures > retry.max:
-        return _failed(world, run, kind, _final(run, end, kind))
+        return _failed(world, run, kind, _final(world, run, end, kind))
     wait = pause(run, end, retry)
     params = {"failures": failures, "error_type": kind, "left_s": wait}
     return Requeue(
@@ -90,22 +90,22 @@ def _failed(world: World, run: Run, kind: str, reason: Reason) -> Finish:
     return Finish(run=run.id, state="failed", error_type=kind, reason=reason, closes_queue=closes)
 
 
-def _final(run: Run, end: Exit, kind: str) -> Reason:
-    code, params = _cause(run, end, kind)
+def _final(world: World, run: Run, end: Exit, kind: str) -> Reason:
+    code, params = _cause(run, end, kind, _policy(world, run).command_limit)
     return Reason(code=code, params={**params, "failures": run.failures + 1})
 
 
-def _cause(run: Run, end: Exit, kind: str) -> tuple[str, dict[str, object]]:
+def _cause(run: Run, end: Exit, kind: str, limit: float | None) -> tuple[str, dict[str, object]]:
     if end.lost:
         return end.lost, {}
     if kind == "start_failed":
         return "start_failed", {"error": end.error}
     if kind == "timeout":
-        return "time_limit", {"limit_s": run.time_limit or end.ran_for or 0.0}
+        return "time_limit", {"limit_s": run.time_limit or limit or end.ran_for or 0.0}
     if kind == "oom":
         return "oom", {"peak_mib": run.peak_mib}
-    if end.code == 0:
-        return "reported", {"exit_code": 0, "error_type": kind}
+    if end.said and not end.code:
+        return "reported", {"exit_code": end.code, "error_type": kind}
     if end.code is None and end.signal is None:
         return "exit_unknown", {}
     if end.signal is not None:
@@ -135,8 +135,8 @@ def jitter(text: str) -> float:
 def _after_oom(world: World, run: Run, end: Exit) -> Finish | Requeue:
     cards = {g.uuid: g for g in world.gpus}
     own = [cards[u] for u in run.uuids if u in cards and cards[u].total_mib > 0]
-    if len(own) < len(run.uuids):
-        return _again(world, run, end, "oom")  # a card is gone from sight: nothing to learn from its size
+    if len(own) < len(run.uuids) or run.peak_mib <= 0:
+        return _again(world, run, end, "oom")  # a card is gone from sight, or its use was never measured: nothing to learn
     if _squeezed(world, run, own):
         return _changed(_again(world, run, end, "oom"), "oom_squeezed", run, run.memory_mib, _crowded(own).uuid)
     small = min(own, key=lambda g: g.total_mib)

@@ -195,10 +195,14 @@ class _File(Findings):
             self.values[name.removeprefix(RETRY + ".")] = value
 
     def _devices(self, name: str, node: Node) -> tuple[int, ...] | None:
-        found: list[int] = []
-        for item in node.items if isinstance(node, Seq) else [node]:
-            found += self.checked(name, item, _indices) or ()
-        return tuple(dict.fromkeys(found))
+        items = node.items if isinstance(node, Seq) else [node]
+        if len(items) > units.MAX_GPUS:
+            self.wrong(node.line, f"{name}: {len(items):,} entries; expected at most {units.MAX_GPUS:,}")
+            return None
+        found: dict[int, None] = {}
+        for item in items:
+            found.update(dict.fromkeys(self.checked(name, item, _indices) or ()))
+        return tuple(found)
 
 
 def policy(settings: Settings, mode: str, visible: str | None) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 from jostle import proc
 
+MOST_SAID = 64  # characters of an error type
 RUNNING, NORMAL, ABNORMAL = "running", "normal_exit", "abnormal_exit"
 STATES = (RUNNING, NORMAL, ABNORMAL)
 WORDS = (NORMAL, ABNORMAL)
@@ -40,7 +41,12 @@ def entry_of(value: Any) -> Entry | None:
         state = RUNNING if pid else ""
     kind = value.get("error_type")
     count = _whole(value.get("retry_count")) or 0
-    return Entry(pid, state, max(0, count), kind if isinstance(kind, str) and kind != "none" else "")
+    return Entry(pid, state, max(0, count), said(kind) if isinstance(kind, str) and kind != "none" else "")
+
+
+def said(text: str) -> str:
+    """What a script wrote, as something that can be kept and shown anywhere: short, one line, and text at all."""
+    return "".join(c if c.isprintable() else " " for c in text[:MOST_SAID]).strip()
 
 
 def _whole(value: Any) -> int | None:

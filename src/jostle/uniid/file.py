@@ -57,12 +57,13 @@ def look(path: str) -> Look:
 
 
 def content(fd: int) -> bytes:
-    text = b""
-    while more := os.pread(fd, 1 << 16, len(text)):
-        text += more
-        if len(text) > MAX_SIZE:
+    parts, size = [], 0
+    while more := os.pread(fd, 1 << 16, size):
+        parts.append(more)
+        size += len(more)
+        if size > MAX_SIZE:
             raise OSError(errno.EFBIG, os.strerror(errno.EFBIG))
-    return text
+    return b"".join(parts)
 
 
 def waited_look(path: str) -> Look:
