@@ -270,3 +270,11 @@ def test_an_amendment_that_cannot_be_understood_is_refused(wrong: dict[str, Any]
 def test_a_batch_that_does_not_exist_cannot_be_amended(host: Host) -> None:
     with pytest.raises(NotFound):
         change(host, batch=99, drop=[])
+
+
+def test_nobody_can_take_the_queues_of_a_batch_that_is_yet_to_come(host: Host) -> None:
+    submit(host, {"queue": "1"})
+    with pytest.raises(Invalid, match="queue 3/1 would be a queue of batch 3, which does not exist"):
+        submit(host, {"queue": "3/1"}, own=False)
+    (behind,) = submit(host, {"queue": "1/1"}, own=False)
+    assert rows(host)[behind]["queue"] == "1/1" and rows(host)[behind]["ready"] == 0, "behind the one of batch 1"

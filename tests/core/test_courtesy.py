@@ -33,7 +33,8 @@ def test_ten_cards_two_full_of_strangers_four_held_gives_two_more() -> None:
     plan = decide(world(many(10), gpus=(*gpus(8), *full), policy=rule, **held))
     assert starts(plan) == {0: (4,), 1: (5,)}
     assert plan.waits[1].code == "limit"
-    assert plan.waits[1].params == {"limit": 6, "held": 6, "more": 0, "needed": 1, "available": 8, "left": 2}
+    said = {"limit": 6, "held": 6, "more": 0, "needed": 1, "available": 8, "left": 2, "least": 2, "most": 7}
+    assert plan.waits[1].params == said
     assert codes(plan, 1) == {**dict.fromkeys(range(6), "taken"), 6: "over_limit", 7: "over_limit", 8: "stranger", 9: "stranger"}
 
 

@@ -56,7 +56,7 @@ EXAMPLES: dict[str, dict[str, Any]] = {
     "gpus": {"needed": 1, "fit": 0, "total": 6},
     "gpus_unknown": {"total": 6},
     "on_hold": {"hold": "disk_full"},
-    "limit": {"limit": 6, "held": 5, "more": 1, "needed": 2, "available": 8, "left": 2},
+    "limit": {"limit": 6, "held": 5, "more": 1, "needed": 2, "available": 8, "left": 2, "least": 2, "most": 7},
     "impossible": {"needed": 2, "needed_mib": 40960, "able": 1, "largest_mib": 81920, "cards": 8},
     "impossible_count": {"needed": 10, "needed_mib": 0, "able": 8, "largest_mib": 24576, "cards": 8},
     "impossible_limit": {"needed": 4, "limit": 3},

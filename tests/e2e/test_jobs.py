@@ -200,3 +200,19 @@ def test_why_a_command_could_not_be_started_stands_in_its_log(instance: Instance
     (id,) = instance.submit({"commands": [["no-such-program"]]})
     assert instance.end(id) == ["failed"]
     assert "cannot be started: no-such-program: command not found" in instance.ok("logs", str(id))
+
+
+def test_a31_each_try_has_a_log_of_its_own_also_at_a_path_of_the_persons_choice(instance):
+    instance.up("sim:1x24")
+    log = instance.work / "logs" / "task.log"
+    log.parent.mkdir()
+    job = {"log": str(log), "retry": {"max": 2, "backoff_after": 3, "backoff": 0.0}}
+    tries = '[ $JOSTLE_ATTEMPT = 2 ] || echo "try $JOSTLE_ATTEMPT"; [ $JOSTLE_ATTEMPT = 3 ]'
+    (id,) = instance.submit({**job, "commands": [tries]})
+    assert instance.end(id) == ["succeeded"]
+    told = [instance.ok("logs", str(id), "--run", str(n)) for n in (1, 2, 3)]
+    assert told == ["try 1\n", "", "try 3\n"]
+    assert instance.ok("logs", str(id), "--run", "1", "--path").strip() == f"{log}.1"
+    (again,) = instance.submit({**job, "commands": ["echo another"]})
+    instance.end(again)
+    assert [instance.ok("logs", str(id), "--run", str(n)) for n in (1, 3)] == ["try 1\n", "try 3\n"], "after others"

@@ -61,7 +61,7 @@ class Run:
     def execute(self, started: Callable[[], None]) -> None:
         """One command after the other, until one fails or we are stopped."""
         try:
-            self.log = joblog.open_log(self.spec["log"])
+            self.log = joblog.open_log(self.spec["log"], again=self.spec.get("failures", 0) > 0)
         except OSError as e:
             self._refuse(f"log {self.spec['log']}", e)
             return
@@ -263,6 +263,7 @@ class Run:
             "leftovers": self._leftovers,
             "said": said,
             "said_type": said_type,
+            "log_id": None if self.log is None else joblog.identity(self.log),
         }
 
     def last_word(self) -> None:

@@ -20,14 +20,16 @@ if _fallocate is not None:
     _fallocate.argtypes = (ctypes.c_int, ctypes.c_int, ctypes.c_int64, ctypes.c_int64)
 
 
-def open_log(path: str) -> int:
-    """The log, open for appending; an older one with something in it is first put aside as path.N."""
+def open_log(path: str, again: bool = False) -> int:
+    """The log, open for appending; an older one with something in it is first put aside as path.N.
+
+    `again`: it is of an earlier try of the same job, and put aside even if that printed nothing."""
     try:
         before = os.lstat(path)
     except FileNotFoundError:
         os.makedirs(os.path.dirname(path) or ".", mode=0o700, exist_ok=True)
     else:
-        if stat.S_ISREG(before.st_mode) and before.st_size:
+        if stat.S_ISREG(before.st_mode) and (before.st_size or again):
             n = 1
             while os.path.lexists(f"{path}.{n}"):
                 n += 1
@@ -84,6 +86,15 @@ def tail(fd: int) -> str:
             os.close(own)
     except OSError:
         return ""
+
+
+def identity(fd: int) -> list[int] | None:
+    """Which file it is, whatever its name may be later."""
+    try:
+        s = os.fstat(fd)
+    except OSError:
+        return None
+    return [s.st_dev, s.st_ino]
 
 
 def note(fd: int, text: str) -> None:

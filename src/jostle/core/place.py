@@ -196,6 +196,8 @@ class Table:
             "needed": job.gpus_min,
             "available": available,
             "left": policy.gpu_left,
+            "least": courtesy.DEFAULT_MIN if policy.min_gpu is None else policy.min_gpu,
+            "most": courtesy.DEFAULT_MAX if policy.max_gpu is None else policy.max_gpu,
         }
         pairs = zip(self.cards, refusals, strict=True)
         return Reason(code="limit", params=params, gpus=tuple(r or fit.no(c, "over_limit") for c, r in pairs))

@@ -17,9 +17,9 @@ TEXTS: dict[str, tuple[str, str]] = {
     "on_hold": ("Nothing starts at the moment: {hold}.", "目前暂停启动任务：{hold}。"),
     "limit": (
         "You hold {held:card|cards} and may hold {limit} now, so there is room for {more} more and {needed:is|are} needed: "
-        "{available:card is|cards are} available to you, and courtesy leaves {left} for others.",
+        "{available:card is|cards are} available to you (gpu_left {left}, min_gpu {least}, max_gpu {most}).",
         "您已占用 {held} 张卡，目前最多可占用 {limit} 张，还可再用 {more} 张，而任务需要 {needed} 张"
-        "（可用 {available} 张，礼让他人 {left} 张）。",
+        "（可用 {available} 张；gpu_left {left}，min_gpu {least}，max_gpu {most}）。",
     ),
     "impossible": (
         "It can never start with the cards this host has: it needs {needed:card|cards} with {needed_mib}, and {able} of the "
@@ -238,10 +238,10 @@ REFUSALS: dict[str, tuple[str, str, str, str]] = {
         "{n} 张因曾显存不足而避开",
     ),
     "over_limit": (
-        "it fits, but is left for others",
-        "可用，但留给他人",
-        "{n:fits, but is|fit, but are} left for others",
-        "{n} 张可用但留给他人",
+        "it fits, but you hold as many cards as you may",
+        "可用，但您占用的卡已达上限",
+        "{n:fits|fit}, but you hold as many cards as you may",
+        "{n} 张可用，但您占用的卡已达上限",
     ),
     "left": (
         "left for others (gpu_left: {left})",

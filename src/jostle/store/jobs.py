@@ -68,6 +68,8 @@ def insert(
         queue = job.get("queue")
         if own and queue is not None:
             queue = f"{batch}/{queue}"
+        elif queue is not None and "/" in queue:
+            _may_name(store, queue)
         intent = job.get("intent", "run")
         low, high = job["gpus"]
         if queue is not None:
@@ -99,6 +101,13 @@ def insert(
     if once is not None:
         store.db.execute("INSERT INTO once VALUES (?, ?, ?, ?, ?)", (once, at, batch, first, len(rows)))
     return _answer(batch, first, len(rows))
+
+
+def _may_name(store: Store, queue: str) -> None:
+    """Queue 7/1 is that of batch 7: a batch that is yet to come must find its queues empty."""
+    number = queue.partition("/")[0]
+    if number.isdecimal() and int(number) >= store.next_batch:
+        raise Invalid(f"queue {queue} would be a queue of batch {number}, which does not exist: choose another name")
 
 
 def _done_before(store: Store, batch: int, done: Mapping[int, Sequence[int]], at: float) -> None:

@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from jostle.errors import JostleError
+from jostle.store.logs import log_of
 
 NAME = "jostle.db"
 UNFINISHED = ("queued", "starting", "running", "stopping")
@@ -110,6 +111,7 @@ class Reader:
             row = dict(r)
             row["gpus"], row["gpu_uuids"] = cards(row.pop("leases"))
             row["leftovers"] = json.loads(row["leftovers"]) if row["leftovers"] else []
+            row["log"] = log_of(os.path.dirname(self.path), id, row["n"], row["log"])
             found.append(row)
         return found
 

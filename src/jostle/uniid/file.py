@@ -91,6 +91,9 @@ class _Overtaken(NamedTuple):
     until: float
 
 
+EXPECTED: Data = {"pid": 0, "state": RUNNING, "retry_count": 0}
+
+
 class UniIdFile:
     """The file at one path. `warn` hears of damage; what cannot be read or written is an OSError."""
 
@@ -122,11 +125,11 @@ class UniIdFile:
 
     # ------------------------------------------------------------------ writing
 
-    def put(self, uni_id: str, **fields: Any) -> None:
-        """Sets these fields of the entry: pid, state, retry_count, error_type."""
+    def put(self, uni_id: str, *, whole: bool = False, **fields: Any) -> None:
+        """Sets these fields of the entry: pid, state, retry_count, error_type; `whole`: with those that older readers expect."""
 
         def edit(data: Data) -> bool:
-            new = with_fields(data.get(uni_id), fields)
+            new = (EXPECTED if whole else {}) | with_fields(data.get(uni_id), fields)
             changed = new != data.get(uni_id)
             data[uni_id] = new
             return changed
