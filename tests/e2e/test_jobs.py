@@ -216,3 +216,18 @@ def test_a31_each_try_has_a_log_of_its_own_also_at_a_path_of_the_persons_choice(
     (again,) = instance.submit({**job, "commands": ["echo another"]})
     instance.end(again)
     assert [instance.ok("logs", str(id), "--run", str(n)) for n in (1, 3)] == ["try 1\n", "try 3\n"], "after others"
+
+
+def test_a22_a_word_that_is_no_text_does_not_end_the_engine(instance):
+    """A Chinese message cut in mid-character: every engine that read this end died of it."""
+    instance.up("sim:1x24")
+    file = instance.work / "uni_id.json"
+    say = (
+        'python3 -c "import json, os; f = os.environ[\'JOSTLE_UNI_ID_FILE\']; d = json.load(open(f)); '
+        "d['{uni_id}'].update(state='abnormal_exit', error_type='\\\\ud800\\\\x1b[31mcut'); json.dump(d, open(f, 'w'))\""
+    )
+    (id,) = instance.submit({"env": {"JOSTLE_UNI_ID_FILE": str(file)}, "commands": [say], "leftovers": "wait"})
+    assert instance.end(id) == ["failed"]
+    row = instance.job(id)
+    assert row["error_type"] == "[31mcut" and row["reason"]["code"] == "reported"
+    assert instance.end(*instance.submit({})) == ["succeeded"], "the engine lives"
