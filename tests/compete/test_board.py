@@ -43,7 +43,7 @@ def some() -> list[dict[str, object]]:
         row(3, memory_mib=1536),
         row(4, queue=2, retries=2, attempt=2, error_type="oom", started_at=150.0, gpus=[1]),
         row(5, queue=10, state="failed", error_type="exit_code_3"),
-        row(6, queue=10, state="skipped", reason={"code": "cancelled", "params": {}}),
+        row(6, queue=10, state="skipped", reason={"code": "done_before", "params": {"job": 1, "run": 1}}),
         row(7, queue=3),
     ]
 
@@ -73,7 +73,15 @@ def test_a32_our_states_as_the_source_names_them() -> None:
     waiting = queues["2"]["processes"][0]
     assert (waiting["retry_count"], waiting["last_error"], waiting["gpus"], waiting["finished_at"]) == (2, "oom", [], None)
     assert queues["2"]["last_error"] == "oom" and queues["10"]["processes"][0]["last_error"] == "exit_code_3"
-    assert queues["10"]["processes"][1]["last_error"], "why it was not started"
+    assert queues["10"]["processes"][1]["last_error"] is None
+
+
+@pytest.mark.parametrize("code", ["queue_failed", "after_failed"])
+def test_a32_a_task_that_was_not_started_because_another_failed_counts_as_failed(code: str) -> None:
+    reason = {"code": code, "params": {"job": 1, "state": "failed"}}
+    (queue,) = Board([row(1, state="failed", error_type="oom"), row(2, state="skipped", reason=reason)]).queues().values()
+    assert (queue["status"], queue["completed_tasks"], queue["failed_tasks"]) == ("failed", 0, 2)
+    assert "job 1" in queue["processes"][1]["last_error"]
 
 
 def test_a_starting_and_a_stopping_task_run_and_a_cancelled_one_failed() -> None:

@@ -85,3 +85,19 @@ def test_a14_a_file_has_changed_when_it_is_another_and_stays_so(tmp_path: Path) 
     path.write_text("a: 333\n")
     assert not watched.changed()
     assert watched.changed()
+
+
+def test_a14_a_file_that_is_missing_twice_is_gone_once_and_when_it_is_back_it_has_changed(tmp_path: Path) -> None:
+    path, kept = tmp_path / "gpu_manage.yaml", tmp_path / "kept"
+    path.write_text("a: 1\n")
+    watched = Watched(str(path))
+    path.rename(kept)  # as an editor does for a moment
+    assert [watched.changed(), watched.gone()] == [False, False]
+    kept.rename(path)
+    assert [watched.changed(), watched.gone(), watched.changed(), watched.gone()] == [False] * 4
+    path.rename(kept)
+    looks = [(watched.changed(), watched.gone()) for _ in range(4)]
+    assert looks == [(False, False), (False, True), (False, False), (False, False)]
+    kept.rename(path)
+    assert [watched.changed(), watched.changed(), watched.changed()] == [False, True, False]
+    assert not Watched(str(tmp_path / "never")).gone()

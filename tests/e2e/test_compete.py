@@ -301,6 +301,10 @@ def test_a7_a33_several_at_once_each_with_its_own_pid_and_files(jostle: Instance
     told = space.run("--status")[1]
     assert told.count("Scheduler ") == 3 and told.count("Queue 1: 🔴 BUSY") == 3, "queue 1 of each is its own"
     assert space.run("--status", "--mode", "multi")[1].count("Scheduler ") == 1
+    for client, number in zip(clients[:2], (1, 2), strict=True):
+        head = f"Scheduler {client.pid} (single, config {number}): running"
+        assert head in told
+        until(lambda head=head: f" INFO {head}\n" in space.log(), "a status that says whose it is")
     space.file("go").touch()
     assert [ended(client)[0] for client in clients] == [0, 0, 0]
     cards = [gpu for name in ("first", "second", "wide") for gpu in space.lines(name)[0].split(",")]
@@ -331,7 +335,7 @@ def test_a25_a_task_that_fails_for_good_ends_its_queue_and_the_exit_status_is_1(
     space = Space(jostle, "final", tasks, "retry_config: {max_retries: 0}\n")
     code, out, _ = space.run()
     assert code == 1 and space.file("other").exists() and not space.file("never").exists()
-    assert "Queue 1: 🟢 IDLE, Pending=0, Running=0, Completed=1, Failed=1" in out and "ERROR failed" in out
+    assert "Queue 1: 🟢 IDLE, Pending=0, Running=0, Completed=0, Failed=2" in out and "ERROR failed" in out
 
 
 def test_a_reader_of_its_output_that_goes_away_does_not_end_it(jostle: Instance) -> None:
@@ -398,4 +402,4 @@ def test_on_a_terminal_it_shows_a_live_view_and_leaves_a_clean_screen(jostle: In
     text = seen.decode()
     assert "2 tasks in 1 queue" in text and "1 running, 1 queued" in text and "gpu_left 0 → 1" in text
     assert "Tasks: Total" not in text, "the status goes to the log"
-    assert re.search(r"\x1b\[1F\x1b\[Jbatch \d+: 2 succeeded\r\n\Z", text)
+    assert re.search(r"\x1b\[2F\x1b\[Jbatch \d+: 2 succeeded\r\n\Z", text)

@@ -13,6 +13,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from jostle.cli import render
+from jostle.cli.progress import fitted
 from jostle.errors import JostleError, NoEngine
 
 if TYPE_CHECKING:
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
 REDRAW = 1.0
 TELL_WAITS = 30.0  # s between lines that say why the next jobs wait
 FIRST_TELL = 3.0
+TOLD = 2  # jobs in such a tale
+MOST_ASKED = 50
 SETTLE = 0.05  # s without a further event, after which what was cancelled is told
 
 
@@ -158,6 +161,7 @@ class Lines(Screen):
         super().__init__(desk)
         self.progress = progress
         self.tell_at = time.monotonic() + FIRST_TELL
+        self.hopeless: dict[int, str] = {}  # what was said of jobs that can never start; once is enough
 
     def event(self, event: dict[str, Any], line: str | None) -> None:
         if line:
@@ -169,10 +173,18 @@ class Lines(Screen):
 
     def idle(self) -> None:
         self.tell_at = time.monotonic() + TELL_WAITS
-        for id in self.progress.first_waiting(2):
-            said = why(self.desk, id)
-            if said:
-                self.put(f"waiting    {self.progress.label(id)}: {said}")
+        told = 0
+        for id in self.progress.first_waiting(TOLD + min(len(self.hopeless), MOST_ASKED)):
+            reason = waits(self.desk, id)
+            said = str(reason["text"]) if reason else ""
+            if not reason or not said or self.hopeless.get(id) == said:
+                continue
+            if reason["code"].startswith("impossible"):
+                self.hopeless[id] = said
+            self.put(f"waiting    {self.progress.label(id)}: {said}")
+            told += 1
+            if told == TOLD:
+                break
 
     def put(self, line: str) -> None:
         self.desk.put(f"{time.strftime('%H:%M:%S')} {line}")
@@ -193,7 +205,7 @@ class Live(Screen):
 
     def event(self, event: dict[str, Any], line: str | None) -> None:
         if line and event["kind"] != "starting":
-            self._above(line)
+            self._above(fitted(line, self.progress.label(event["job"]), screen_size()[0] - 1))
         self.draw()
 
     def note(self, text: str) -> None:
@@ -275,10 +287,16 @@ def screen_size() -> tuple[int, int]:
 
 def why(desk: Desk, id: int) -> str:
     """Why a job waits, in a sentence; nothing when the engine cannot be asked."""
+    reason = waits(desk, id)
+    return str(reason["text"]) if reason else ""
+
+
+def waits(desk: Desk, id: int) -> dict[str, Any] | None:
+    """Why a job waits, as the engine says it."""
     try:
         client = desk.client(start=False)
-        reason = client.call("why", id=id, lang=desk.language)["reason"]
+        reason: dict[str, Any] | None = client.call("why", id=id, lang=desk.language)["reason"]
         client.close()
     except (JostleError, OSError):
-        return ""
-    return str(reason["text"]) if reason else ""
+        return None
+    return reason

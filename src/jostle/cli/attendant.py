@@ -13,7 +13,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from jostle.cli.attached import Screen
-from jostle.compete import statefile, statustext
+from jostle.compete import outlook, statefile, statustext
 from jostle.compete.reload import changes
 from jostle.compete.watched import Watched
 from jostle.core.states import OPEN
@@ -39,7 +39,7 @@ FIRST = 0.3  # s until the first status: what can start at once has started then
 class Attendant(Screen):
     def __init__(
         self, desk: Desk, workspace: Workspace, scheduler: Scheduler, file: StateFile, board: Board, journal: Journal,
-        policy: Callable[[gpumanage.Settings], dict[str, Any]],
+        policy: Callable[[gpumanage.Settings], dict[str, Any]], gpus: Sequence[dict[str, Any]] | None = None,
     ) -> None:  # fmt: skip
         super().__init__(desk)
         self.workspace, self.settings = workspace, workspace.settings
@@ -50,7 +50,7 @@ class Attendant(Screen):
         self.config = Watched(workspace.config_file or os.path.join(workspace.root, "config", "gpu_manage.yaml"))
         self.commands = Watched(workspace.command_file)
         self.now = "starting"
-        self.gpus: Sequence[dict[str, Any]] | None = None
+        self.gpus = gpus or ()  # as they were last seen
         self.dirty = set(board.live)  # to learn their uni_ids
         self.unwritten, self.untold = True, True
         self.look_at = self.write_at = self.written_at = 0.0
@@ -128,7 +128,7 @@ class Attendant(Screen):
 
     @property
     def detected(self) -> list[int]:
-        return sorted({gpu["index"] for gpu in self.gpus or ()})
+        return sorted({gpu["index"] for gpu in self.gpus})
 
     @property
     def used(self) -> list[int]:
@@ -139,12 +139,14 @@ class Attendant(Screen):
     def status(self) -> None:
         """Recorded as it is now."""
         self._refresh()
-        self.gpus = asked(self.desk)
+        gpus = asked(self.desk)
+        self.gpus = gpus or self.gpus
+        space = self.workspace
         lines = statustext.status(
-            self.board.queues(), self.gpus, user=user(), used=self.used, processes=running(self.workspace.uni_id_file),
-            uni_id_file=os.path.relpath(self.workspace.uni_id_file, self.workspace.root),
+            self.board.queues(), gpus, user=user(), used=self.used, processes=running(space.uni_id_file),
+            uni_id_file=space.shown(space.uni_id_file),
         )  # fmt: skip
-        self.journal.record("\n".join(lines))
+        self.journal.record("\n".join((statustext.head(self.scheduler.pid, space.mode, space.label, self.now), *lines)))
         self.untold = False
         self.told_at = time.monotonic()
 
@@ -158,14 +160,17 @@ class Attendant(Screen):
     def _look(self) -> None:
         if self.config.changed():
             self._reload()
+        elif self.config.gone():
+            file = self.workspace.shown(self.config.path)
+            self.journal.tell(f"{file} is gone: the settings stay as they are; it is read when it is back", "WARNING")
         if self.commands.changed():
-            told = os.path.relpath(self.commands.path, self.workspace.root)
+            told = self.workspace.shown(self.commands.path)
             self.journal.tell(f"{told} has changed: it is read at the next `jostle compete`")
         if self.unsent is not None:
             self._send()
 
     def _reload(self) -> None:
-        file = os.path.relpath(self.config.path, self.workspace.root)
+        file = self.workspace.shown(self.config.path)
         try:
             settings, warnings = gpumanage.load(self.config.path)
             policy = self.policy_of(settings)
@@ -173,6 +178,9 @@ class Attendant(Screen):
             self.journal.tell(f"{e}\n{file} has changed but cannot be used: the settings stay as they were", "ERROR")
             return
         now, later = changes(self.settings, settings)
+        missing = outlook.missing_cards(settings, self.gpus)
+        if missing and missing != outlook.missing_cards(self.settings, self.gpus):
+            warnings = [*warnings, missing]
         for warning in warnings if now or later else ():
             self.journal.tell(warning, "WARNING")
         if now:

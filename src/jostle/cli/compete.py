@@ -43,6 +43,7 @@ def compete_options(p: Parser) -> None:
     p.add_argument("--lenient", action="store_true", help="skip bad blocks with a warning instead of refusing the file")
     p.add_argument("--fresh", action="store_true", help="cancel an unfinished batch of these tasks and start over")
     p.add_argument("--status", action="store_true", help="print how the running schedulers of the workspace stand, and leave")
+    p.add_argument("--seed", metavar="N", type=checked(spec.whole), help="makes the random order of a new batch repeatable")
     p.add_argument("--gpus", metavar="SPEC", help="the set of devices: nvml, sim:8x24 or sim:FILE")
     p.set_defaults(json=False)
 
@@ -86,12 +87,14 @@ def compete(args: Namespace, desk: Desk) -> int:
         journal.tell(text, "WARNING")
     feed = attended(args, desk)
     start = Start(args, desk, space, journal, client, feed)
+    start.warn()
     with locked(space.command_file, feed):
         number, without = start.batch(batch)
     client.close()
     if number is None:
         return start.code
-    return follow(args, desk, space, journal, feed, number, without, lambda new: gpumanage.policy(new, space.mode, visible))
+    start.warn_of_impossible(number, without, batch["policy"])
+    return follow(start, number, without, lambda new: gpumanage.policy(new, space.mode, visible))
 
 
 def inherited(client: Client) -> str | None:

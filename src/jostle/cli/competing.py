@@ -22,15 +22,15 @@ if TYPE_CHECKING:
 
     from jostle.cli.desk import Desk
     from jostle.cli.feed import Feed
-    from jostle.compete.workspace import Workspace
+    from jostle.cli.starting import Start
     from jostle.formats.gpumanage import Settings
 
 
 def follow(
-    args: Namespace, desk: Desk, space: Workspace, journal: Journal, feed: Feed, number: int, without: Iterable[int],
-    policy: Callable[[Settings], dict[str, Any]],
+    start: Start, number: int, without: Iterable[int], policy: Callable[[Settings], dict[str, Any]]
 ) -> int:  # fmt: skip
     """To the end of the batch, whose rows are read after the feed's first event: nothing is missed."""
+    args, desk, space, journal, feed = start.args, start.desk, start.space, start.journal, start.feed
     feed.batch = number
     board = Board(desk.reader.jobs(batch=number), without)
     progress = TaskProgress(board.rows.values(), desk.language)
@@ -43,7 +43,7 @@ def follow(
             "WARNING",
         )
     file = statefile.StateFile(space.state_dir, me.pid)
-    attendant = Attendant(desk, space, me, file, board, journal, policy)
+    attendant = Attendant(desk, space, me, file, board, journal, policy, start.gpus)
     try:
         attendant.write()
         journal.tell(

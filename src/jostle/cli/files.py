@@ -9,10 +9,13 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any
 
-from jostle.errors import Usage
+from jostle.errors import JostleError, Usage
+from jostle.formats.flaws import BadFiles
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    Flawed = tuple[str, int, str]  # file, line, what is wrong
 
 
 def batches(
@@ -27,6 +30,32 @@ def batches(
     for job in batch["jobs"]:
         job["params"], job["inputs"], job["copy"] = {}, [], None
     return [{**batch, "about": {"file": os.path.realpath(files[0]), "suite": None}, "kind": "tasks"}], warnings
+
+
+def each(
+    files: Sequence[str], mode: str | None = None, suites: Sequence[str] = ()
+) -> tuple[list[dict[str, Any]], list[str]]:  # fmt: skip
+    """As `batches`, but each task file and workspace by itself; what is wrong with any of them is told of all at once."""
+    rest = [file for file in files if not is_tasks(file)]
+    groups = [[file] for file in files if is_tasks(file)] + ([rest] if rest else [])
+    if len(groups) == 1:
+        return batches(groups[0], mode, suites)
+    found: list[dict[str, Any]] = []
+    warnings: list[str] = []
+    flaws: list[Flawed] = []
+    for group in groups:
+        try:
+            made, said = batches(group, mode, suites)
+        except BadFiles as e:
+            flaws += e.flaws
+        except JostleError as e:
+            flaws.append((group[0], 0, str(e)))
+        else:
+            found += made
+            warnings += said
+    if flaws:
+        raise BadFiles(list(dict.fromkeys(flaws)))  # task files of one workspace share its settings
+    return found, list(dict.fromkeys(warnings))
 
 
 def _tasks(files: Sequence[str], mode: str | None) -> tuple[dict[str, Any], list[str]]:

@@ -11,6 +11,7 @@ from jostle.cli import render
 
 FINISHED = ("succeeded", "failed", "cancelled", "skipped")
 LIVE = ("starting", "running", "stopping")
+LEAST = 16  # columns of a job's name that are always shown
 LAST = 200  # how many of the newest durations an estimate is made of
 
 
@@ -161,6 +162,15 @@ class Progress:
         if waiting:
             lines.append(f"  {waiting}")
         return [render.cut(line, columns - 1) for line in lines]
+
+
+def fitted(line: str, label: str, columns: int) -> str:
+    """The line in so many columns: what happened and what comes of it stand around the job's name, which gives way first."""
+    over = render.width(line) - columns
+    if over <= 0 or not label:
+        return line
+    short = render.cut(label, max(min(LEAST, render.width(label)), render.width(label) - over))
+    return line.replace(label, short, 1)
 
 
 def _is_done_before(reason: Mapping[str, Any] | None) -> bool:

@@ -47,7 +47,7 @@ def show(args: Namespace, desk: Desk, space: Workspace) -> int:
         if told:
             desk.put("")
         told += 1
-        tell(desk, space, content, batch["policy"])
+        tell(desk, space, content, batch)
     if not told:
         left = desk.reader.unfinished_batch(space.key)
         runs_on = f", but batch {left} is not finished: `jostle compete` attaches to it" if left is not None else ""
@@ -55,16 +55,20 @@ def show(args: Namespace, desk: Desk, space: Workspace) -> int:
     return 0 if told else 1
 
 
-def tell(desk: Desk, space: Workspace, content: Mapping[str, Any], policy: Mapping[str, Any]) -> None:
+def tell(desk: Desk, space: Workspace, content: Mapping[str, Any], batch: Mapping[str, Any]) -> None:
+    numbered = str(batch["key"]).rpartition(":")[2].isdecimal()
     rows = desk.reader.jobs(batch=content["batch"])
     for row in rows:
         if row["state"] in OPEN and (runs := desk.reader.runs(row["id"])):
             row["uni_id"] = runs[-1]["uni_id"]
     gpus = asked(desk)
-    file = replace(space, mode=content["mode"]).uni_id_file
-    desk.put(f"Scheduler {content['pid']} ({content['mode']}, {content['config_file']}): {content['state']}")
+    theirs = replace(
+        space, mode=content["mode"], index=content["config_index"], command_file=content["config_file"], numbered=numbered
+    )
+    file = theirs.uni_id_file
+    desk.put(statustext.head(content["pid"], theirs.mode, theirs.label, content["state"]))
     for line in statustext.status(
-        Board(rows).queues(), gpus, user=user(), used=statefile.usable(policy, [gpu["index"] for gpu in gpus or ()]),
-        processes=running(file), uni_id_file=os.path.relpath(file, space.root),
+        Board(rows).queues(), gpus, user=user(), used=statefile.usable(batch["policy"], [gpu["index"] for gpu in gpus or ()]),
+        processes=running(file), uni_id_file=space.shown(file),
     ):  # fmt: skip
         desk.put(line)

@@ -17,6 +17,8 @@ from typing import TYPE_CHECKING, Any
 from jostle import proc
 from jostle.cli import render
 from jostle.cli.attached import owner
+from jostle.cli.attendant import asked
+from jostle.compete import outlook
 from jostle.compete.amend import plan
 from jostle.compete.board import Board
 from jostle.context import capture
@@ -73,6 +75,27 @@ class Start:
     ) -> None:  # fmt: skip
         self.args, self.desk, self.space, self.journal, self.client, self.feed = args, desk, space, journal, client, feed
         self.code = 0  # with which we leave, if there is nothing to follow
+        self.gpus = asked(desk)  # before anything starts; None: not known
+
+    def warn(self) -> None:
+        """What the settings ask for and this host does not give."""
+        missing = outlook.missing_cards(self.space.settings, self.gpus or ())
+        if missing:
+            self.journal.tell(missing, "WARNING")
+        file = self.space.uni_id_file
+        why = outlook.unwritable(file)
+        if why:
+            self.journal.tell(
+                f"{self.space.shown(file)} (process_json_path) cannot be written: {why}. What scripts report of themselves "
+                "(normal_exit, abnormal_exit) cannot count",
+                "WARNING",
+            )
+
+    def warn_of_impossible(self, number: int, without: frozenset[int], policy: Mapping[str, Any]) -> None:
+        rows = [row for row in self.desk.reader.jobs(batch=number) if row["state"] == "queued" and row["id"] not in without]
+        lines = outlook.never(rows, self.gpus or (), policy, self.desk.language)
+        if lines:
+            self.journal.tell("\n".join(map(render.plain, lines)), "WARNING")
 
     def batch(self, batch: dict[str, Any]) -> tuple[int | None, frozenset[int]]:
         """Its number, and the jobs that are no tasks of it any more; None if there is nothing to follow."""
@@ -127,6 +150,8 @@ class Start:
 
     def _submitted(self, batch: dict[str, Any]) -> int:
         head = {key: batch[key] for key in ("name", "policy", "queues")}
+        if self.args.seed is not None:
+            head["seed"] = self.args.seed
         answer = self.client.call(
             "submit", batch={"key": self.space.key, "owner": owner(), **head}, context=capture(), jobs=batch["jobs"],
             once=os.urandom(16).hex(),
@@ -172,7 +197,7 @@ class Start:
     ) -> None:
         if not new and not drop:
             return
-        file = os.path.relpath(self.space.command_file, self.space.root)
+        file = self.space.shown(self.space.command_file)
         self.journal.tell(f"{file} was edited meanwhile: {len(new)} new, {render.count(len(drop), 'task')} dropped")
         told = [*(f"  new: {specs[k]['name']}" for k in new), *(f"  dropped: {id} {rows[id]['name']}" for id in drop)]
         for line in told[:20]:

@@ -1,4 +1,4 @@
-"""`jostle validate FILE…`: the errors of job files, task files or a workspace, all at once, without running anything.
+"""`jostle validate FILE…`: the errors of job files, task files or workspaces, all at once, without running anything.
 
 With `--expand` also what would run: each job of a sweep or of suites, with its command.
 """
@@ -21,8 +21,8 @@ def validate_options(p: Parser) -> None:
     p.example("""
         jostle validate jobs.yaml
         jostle validate --expand sweep.yaml --suite gamma
-        jostle validate command/command_gpus.txt""")
-    p.add_argument("files", nargs="+", metavar="FILE", help="job files, sweeps or suites; or a task file (*.txt) or workspace")
+        jostle validate command/*.txt""")
+    p.add_argument("files", nargs="+", metavar="FILE", help="job files, sweeps or suites; task files (*.txt) or workspaces")
     p.add_argument("--expand", action="store_true", help="show each job that would run")
     p.add_argument("--suite", action="append", default=[], metavar="NAME", help="only this suite; may be given several times")
     p.add_argument("--mode", choices=("single", "multi"), help="of a task file; default: by its name")
@@ -30,11 +30,11 @@ def validate_options(p: Parser) -> None:
 
 
 def validate(args: Namespace, desk: Desk) -> int:
-    from jostle.cli.files import batches
+    from jostle.cli.files import each
     from jostle.formats.flaws import BadFiles
 
     try:
-        found, warnings = batches(args.files, args.mode, args.suite)
+        found, warnings = each(args.files, args.mode, args.suite)
     except BadFiles as e:
         if not args.json:
             raise
@@ -45,7 +45,10 @@ def validate(args: Namespace, desk: Desk) -> int:
         desk.say(f"warning: {warning}")
     jobs = [job for batch in found for job in batch["jobs"]]
     warn_directories(jobs, desk)
-    queues = len({job["queue"] for job in jobs if job["queue"] is not None})
+    queues = len({
+        (k if batch["queues"] == "own" else None, job["queue"])
+        for k, batch in enumerate(found) for job in batch["jobs"] if job["queue"] is not None
+    })  # fmt: skip
     if args.json:
         shown = {"batches": [as_data(batch) for batch in found]} if args.expand else {}
         desk.put_json({"schema": 1, "ok": True, "errors": [], "jobs": len(jobs), "queues": queues, **shown})

@@ -1,8 +1,9 @@
 """The tasks of a batch as a person who knows the source system sees them: queues of processes (SPEC A32). No I/O.
 
 Rules: a task's row comes from the store; only what has changed is worked out again, for a batch may have 10,000 tasks. Our states
-map to the source's: queued → pending (after a failure: retrying), starting, running and stopping → running, succeeded and
-skipped → completed, failed and cancelled → failed. A queue whose task is tried again, or waits to be, is busy.
+map to the source's: queued → pending (after a failure: retrying), starting, running and stopping → running, succeeded →
+completed, failed and cancelled → failed. A task that was skipped is completed if its work was done before, and failed if it was
+not started because another failed. A queue whose task is tried again, or waits to be, is busy.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ Queue = dict[str, Any]
 
 STATUS = {
     "queued": "pending", "starting": "running", "running": "running", "stopping": "running", "succeeded": "completed",
-    "skipped": "completed", "failed": "failed", "cancelled": "failed",
+    "skipped": "failed", "failed": "failed", "cancelled": "failed",
 }  # fmt: skip
 COUNTS = ("total_tasks", "pending_tasks", "running_tasks", "completed_tasks", "failed_tasks")
 
@@ -94,7 +95,7 @@ def queue_view(id: int | str, rows: Iterable[Row]) -> Queue:
 
 def process(index: int, row: Row) -> dict[str, Any]:
     """One task; its index counts from 0, as `process_index` of the console's requests does."""
-    status = "retrying" if row["state"] == "queued" and row["retries"] else STATUS[row["state"]]
+    status = status_of(row)
     gpus = list(row["gpus"]) if row["state"] != "queued" else []
     return {
         "index": index,
@@ -111,6 +112,16 @@ def process(index: int, row: Row) -> dict[str, Any]:
     }
 
 
+def status_of(row: Row) -> str:
+    if row["state"] == "queued" and row["retries"]:
+        return "retrying"
+    return "completed" if _done_before(row) else STATUS[row["state"]]
+
+
+def _done_before(row: Row) -> bool:
+    return row["state"] == "skipped" and (row["reason"] or {}).get("code") == "done_before"
+
+
 def commands(row: Row) -> list[str]:
     """What a running task was started with; its uni_id is known when the row carries it."""
     cards = ",".join(map(str, row["gpus"]))
@@ -122,7 +133,8 @@ def commands(row: Row) -> list[str]:
 
 def last_error(row: Row) -> str | None:
     """Why its last try failed, or why it was not tried."""
-    if row["state"] == "succeeded" or not (row["retries"] or row["state"] in ("failed", "cancelled", "skipped")):
+    ended_badly = row["state"] in ("failed", "cancelled", "skipped") and not _done_before(row)
+    if row["state"] == "succeeded" or not (row["retries"] or ended_badly):
         return None
     if row["error_type"]:
         return str(row["error_type"])

@@ -29,6 +29,11 @@ def status(
     ]
 
 
+def head(pid: int, mode: str, label: str, now: str) -> str:
+    """Which scheduler a status is of: those of one mode share a log."""
+    return f"Scheduler {pid} ({mode}, {label}): {now}"
+
+
 def totals(queues: Mapping[str, Queue]) -> str:
     counts = {
         name: sum(queue[f"{name.lower()}_tasks"] for queue in queues.values())

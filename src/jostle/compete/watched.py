@@ -1,7 +1,8 @@
 """A file that people edit while a scheduler runs (SPEC A14), looked at now and then.
 
 Rules: it has changed when it is another file than the one that was read, and has stayed the same between two looks: an editor may
-be half-way through writing it. A file that is not there has not changed; it may be about to come back.
+be half-way through writing it. A file that is not there has not changed; it may be about to come back. One that is missing in
+two looks is gone, and when it comes back it has changed.
 """
 
 from __future__ import annotations
@@ -14,14 +15,21 @@ Mark = tuple[int, int, int, int]
 class Watched:
     def __init__(self, path: str) -> None:
         self.path = path
-        self.read = self.seen = mark(path)
+        self.read = self.seen = self.before = mark(path)
 
     def changed(self) -> bool:
         """True once per change."""
-        before, self.seen = self.seen, mark(self.path)
-        if self.seen is None or self.seen == self.read or self.seen != before:
+        self.before, self.seen = self.seen, mark(self.path)
+        if self.seen is None or self.seen == self.read or self.seen != self.before:
             return False
         self.read = self.seen
+        return True
+
+    def gone(self) -> bool:
+        """True once, after the look that found it missing for the second time."""
+        if self.read is None or self.seen is not None or self.before is not None:
+            return False
+        self.read = None
         return True
 
 

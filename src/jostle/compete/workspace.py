@@ -77,6 +77,11 @@ class Workspace:
         what = str(self.index) if self.numbered else os.path.realpath(self.command_file)
         return f"compete:{os.path.realpath(self.root)}:{self.mode}:{what}"
 
+    def shown(self, path: str) -> str:
+        """A path as people know it: relative inside the workspace, absolute elsewhere."""
+        inside = os.path.commonpath([self.root, path]) == self.root
+        return os.path.relpath(path, self.root) if inside else path
+
     @property
     def label(self) -> str:
         """`config 1`, or the name of the file."""

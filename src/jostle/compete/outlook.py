@@ -1,0 +1,82 @@
+"""What can be told before anything runs: what the settings ask for and this host does not give. Pure but for `unwritable`."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from jostle.core.model import Gpu, Job, Policy, World
+from jostle.core.place import Table
+from jostle.core.reasons import text
+from jostle.formats.gpumanage import Settings
+
+SHOWN = 5  # tasks
+
+
+def missing_cards(settings: Settings, gpus: Sequence[Mapping[str, Any]]) -> str:
+    """compete_gpus that this host does not have; nothing if there are none, or no card is known."""
+    known = {gpu["index"] for gpu in gpus}
+    missing = sorted(set(settings.compete_gpus) - known)
+    if settings.use_all_gpus or not known or not missing:
+        return ""
+    return f"compete_gpus names {', '.join(map(str, missing))}; this host has {ranges(known)}"
+
+
+def ranges(indices: Iterable[int]) -> str:
+    """{0, 1, 2, 5} as `0-2, 5`."""
+    parts: list[list[int]] = []
+    for index in sorted(indices):
+        if parts and index == parts[-1][-1] + 1:
+            parts[-1].append(index)
+        else:
+            parts.append([index])
+    return ", ".join(str(part[0]) if len(part) == 1 else f"{part[0]}-{part[-1]}" for part in parts)
+
+
+def never(
+    rows: Iterable[Mapping[str, Any]], gpus: Sequence[Mapping[str, Any]], policy: Mapping[str, Any], language: str = "en"
+) -> list[str]:
+    """A line for each task that no rearrangement of these cards could ever start, as the engine would say it; then how many more.
+
+    It is asked here because the engine looks at a task only when its queue has come to it.
+    """
+    if not gpus:
+        return []
+    cards = tuple(
+        Gpu(uuid=gpu["uuid"], index=gpu["index"], state=gpu["state"], total_mib=gpu["total_mib"], free_mib=gpu["total_mib"])
+        for gpu in gpus
+    )
+    wanted = policy.get("gpus")
+    rules = Policy(
+        gpus=None if wanted is None else tuple(wanted), gpu_left=policy.get("gpu_left") or 0, min_gpu=policy.get("min_gpu"),
+        max_gpu=policy.get("max_gpu"),
+    )  # fmt: skip
+    table = Table(World(now=0.0, uid=0, gpus=cards, policy=rules))
+    scope = table.scope(0)
+    said: dict[tuple[int, int | None], str] = {}  # most tasks are alike
+    lines: list[str] = []
+    for row in rows:
+        shape = (row["gpu_request"][0], row["memory_mib"])
+        if shape not in said:
+            reason = table.impossible(Job(id=0, gpus_min=shape[0], gpus_max=shape[0], memory_mib=shape[1]), scope)
+            said[shape] = text(reason, language) if reason is not None else ""
+        if said[shape]:
+            lines.append(f"{row['id']} {row['name']}: {said[shape]}")
+    more = len(lines) - SHOWN
+    return [*lines[:SHOWN], f"and {more} more {'task' if more == 1 else 'tasks'} that can never start"] if more > 0 else lines
+
+
+def unwritable(path: str) -> str:
+    """Why a file cannot be replaced there; nothing if it can. Its directory is made, as whoever writes it would."""
+    path = os.path.realpath(path)  # a link is written through
+    if os.path.isdir(path):
+        return "it is a directory"
+    probe = f"{path}.{os.getpid()}.try"
+    try:
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        os.close(os.open(probe, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
+        os.unlink(probe)
+    except OSError as e:
+        return e.strerror or str(e)
+    return ""

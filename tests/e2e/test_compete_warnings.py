@@ -1,0 +1,86 @@
+"""`jostle compete` for someone whose settings or tasks do not suit the host, or whose files are not where they were."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.e2e.instance import Instance, until
+from tests.e2e.test_compete import WAIT, Space, ended
+
+
+@pytest.fixture(scope="module")
+def jostle(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Instance]:
+    instance = Instance(tmp_path_factory.mktemp("warned"))
+    instance.up("sim:8x24")
+    yield instance
+    instance.close()
+
+
+def test_a32_the_first_state_file_knows_the_gpus(jostle: Instance) -> None:
+    space = Space(jostle, "first", f"1\n{WAIT % 'go'}\n1\n", "use_all_gpus: false\ncompete_gpus: [2, 3]\n")
+    client = space.start()
+    (first,) = until(space.states, "a state file")
+    space.file("go").touch()
+    assert ended(client)[0] == 0
+    assert (first["gpus_used"], first["gpus_available"]) == ([2, 3], list(range(8)))
+
+
+def test_what_this_host_does_not_have_is_told_at_the_start(jostle: Instance) -> None:
+    tasks = f"1\n{WAIT % 'go'}\n1\n\n2\ntrue\n100\n"
+    settings = "use_all_gpus: false\ncompete_gpus: [0, 8, 9]\nprocess_json_path: /proc/x/uni.json\n"
+    space = Space(jostle, "warned", tasks, settings)
+    client = space.start()
+    space.says("Processes running according to /proc/x/uni.json")
+    assert space.log().count(" WARNING compete_gpus names 8, 9; this host has 0-7\n") == 1
+    assert space.log().count(" WARNING /proc/x/uni.json (process_json_path) cannot be written: No such file or directory") == 1
+    warned = [line for line in space.log().split("\n") if " WARNING " in line and "can never start" in line]
+    assert len(warned) == 1 and "queue 2 task 1: true: It can never start with the cards this host has" in warned[0]
+    client.terminate()
+    assert ended(client)[0] == 130
+
+
+def test_a14_settings_that_are_removed_stay_and_are_read_when_they_are_back(jostle: Instance) -> None:
+    space = Space(jostle, "removed", f"1\n{WAIT % 'go'}\n1\n", "gpu_left: 1\n")
+    client = space.start()
+    space.state(state="running")
+    (space.root / "config" / "gpu_manage.yaml").unlink()
+    space.says("WARNING config/gpu_manage.yaml is gone: the settings stay as they are")
+    space.settings("gpu_left: 2\n")
+    space.says("config/gpu_manage.yaml has changed: gpu_left 1 → 2")
+    space.file("go").touch()
+    code, told = ended(client)
+    assert code == 0 and told.count("is gone") == 1
+
+
+def test_the_same_seed_draws_the_same_order(jostle: Instance) -> None:
+    tasks = "\n".join(f"{queue}\necho {queue} >> {{work_dir}}/order\n1\n" for queue in range(1, 9))
+    orders = []
+    for name in ("seed-a", "seed-b"):
+        space = Space(jostle, name, tasks, "use_all_gpus: false\ncompete_gpus: [5]\n")
+        code, out, err = space.run("--seed", "4")
+        assert code == 0, out + err
+        orders.append(space.lines("order"))
+    assert orders[0] == orders[1] and len(orders[0]) == 8
+    assert space.run("--seed", "x")[0] == 2
+
+
+def test_validate_checks_several_task_files_and_tells_the_errors_of_all(jostle: Instance) -> None:
+    space = Space(jostle, "checked", "1\ntrue\n1\n\n2\ntrue\n1\n")
+    space.commands("1\ntrue\n2\n1\n", "command_gpus.txt")
+    files = ["command/command_gpu.txt", "command/command_gpus.txt"]
+    code, out, err = jostle.run("validate", *files, cwd=space.root)
+    assert (code, out, err) == (0, "good: 3 jobs, 3 queues, 2 batches\n", "")
+    space.commands("one\necho no number\n", "command_gpu_1.txt")
+    space.commands("two\necho no number\n", "command_gpus.txt")
+    space.commands("# nothing\n", "command_gpu_2.txt")
+    jostle.file("jobs: [{rum: x}]\n", "bad.yaml")
+    files += ["command/command_gpu_1.txt", "command/command_gpu_2.txt", str(jostle.work / "bad.yaml")]
+    code, _, err = jostle.run("validate", *files, cwd=space.root)
+    assert code == 6
+    for file in ("command_gpus.txt:", "command_gpu_1.txt:", "command_gpu_2.txt holds no task", "bad.yaml:"):
+        assert file in err, err
+    told = jostle.run("validate", "--json", *files, cwd=space.root)[1]
+    assert told.count('"file":') >= 4
+    assert "give it alone" in jostle.run("run", *files[:2], cwd=space.root)[2]
