@@ -48,6 +48,7 @@ def test_a14_settings_that_are_removed_stay_and_are_read_when_they_are_back(jost
     (space.root / "config" / "gpu_manage.yaml").unlink()
     space.says("WARNING config/gpu_manage.yaml is gone: the settings stay as they are")
     space.settings("gpu_left: 2\n")
+    space.says("INFO config/gpu_manage.yaml is back")
     space.says("config/gpu_manage.yaml has changed: gpu_left 1 → 2")
     space.file("go").touch()
     code, told = ended(client)

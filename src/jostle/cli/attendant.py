@@ -48,6 +48,7 @@ class Attendant(Screen):
         self.policy = policy(self.settings)
         self.unsent: dict[str, Any] | None = None  # rules that no engine has taken yet
         self.config = Watched(workspace.config_file or os.path.join(workspace.root, "config", "gpu_manage.yaml"))
+        self.bereft = False  # the settings' file was there and is gone
         self.commands = Watched(workspace.command_file)
         self.now = "starting"
         self.gpus = gpus or ()  # as they were last seen
@@ -159,8 +160,12 @@ class Attendant(Screen):
 
     def _look(self) -> None:
         if self.config.changed():
+            if self.bereft:
+                self.journal.tell(f"{self.workspace.shown(self.config.path)} is back")
+            self.bereft = False
             self._reload()
         elif self.config.gone():
+            self.bereft = True
             file = self.workspace.shown(self.config.path)
             self.journal.tell(f"{file} is gone: the settings stay as they are; it is read when it is back", "WARNING")
         if self.commands.changed():
