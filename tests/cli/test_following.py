@@ -138,6 +138,62 @@ def test_a_second_signal_cancels_at_once(home, engine, file):
     assert [r["now"] for r in engine.asked("intent")] == [False, True] and child.returncode == 130
 
 
+def full(count):
+    """An engine whose disk is full for so many cancels."""
+    left = [count]
+
+    def answer(request):
+        left[0] -= 1
+        if left[0] >= 0:
+            return {"ok": False, "error": {"code": "disk_full", "text": "no space left for jostle.db"}}
+        return {"done": [], "refused": [], "new": {}}
+
+    return answer
+
+
+def test_an_interrupt_that_the_engine_cannot_record_is_told_again_until_it_is(home, engine, file):
+    submits(engine).answers["intent"] = full(2)
+
+    def stream(f, request):
+        f.write(b'{"ok": true}\n' + json.dumps(STORY[0]).encode() + b"\n")
+        f.flush()
+        deadline = time.monotonic() + 20
+        while len(engine.asked("intent")) < 3 and time.monotonic() < deadline:
+            time.sleep(0.01)
+        for one in (event(3, "cancelled", 2), event(4, "cancelled", 1)):
+            f.write(json.dumps(one).encode() + b"\n")
+        f.flush()
+        time.sleep(3)
+
+    engine._stream = stream
+    child = started(home, "run", file)
+    child.stdout.readline()
+    child.send_signal(signal.SIGTERM)
+    _, err = child.communicate(timeout=60)
+    assert [r["now"] for r in engine.asked("intent")] == [False] * 3 and child.returncode == 130
+    assert err.count("no space left for jostle.db; told again until it is taken") == 1 and "has taken it now: cancelling" in err
+
+
+def test_a_third_signal_does_not_say_that_the_jobs_are_killed_when_nobody_could_be_told(home, engine, file):
+    submits(engine).answers["intent"] = full(1000)
+    engine._stream = lambda f, request: (
+        f.write(b'{"ok": true}\n' + json.dumps(STORY[0]).encode() + b"\n"),
+        f.flush(),
+        time.sleep(3),
+    )
+    child = started(home, "run", file)
+    child.stdout.readline()
+    for now in (False, True):
+        child.send_signal(signal.SIGINT)
+        deadline = time.monotonic() + 20
+        while now not in [r["now"] for r in engine.asked("intent")] and time.monotonic() < deadline:
+            time.sleep(0.01)
+    child.send_signal(signal.SIGINT)
+    _, err = child.communicate(timeout=60)
+    assert child.returncode == 130 and "the jobs are being killed" not in err
+    assert "could not be told to kill the jobs (no space left for jostle.db): batch 1 runs on" in err
+
+
 def test_detached_it_prints_the_ids_and_leaves(home, engine, file):
     submits(engine)
     assert ran(home, "run", "-d", file)[:2] == (0, "1-2\n")

@@ -227,6 +227,13 @@ def test_finished_jobs_and_a_running_engine_are_no_reason_to_warn(jostle, store,
     assert jostle("ps")[2] == "" and jostle("show", id)[2] == ""
 
 
+def test_an_error_in_somebody_elses_words_is_not_obeyed_by_the_terminal(jostle, store):
+    id = store(state="failed", ended_at=1.0, error_type="\x1b[31mEVIL\n2026 forged", attempt=1)
+    for verb in ("show", "why"):
+        _, out, _ = jostle(verb, id)
+        assert "EVIL 2026 forged" in out and "\x1b" not in out
+
+
 def test_why_takes_several_ids(jostle, store, engine):
     engine.answers["why"] = {"reason": None, "behind": 0}
     first = store(rows=3, intent="hold")

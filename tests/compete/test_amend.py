@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from typing import Any
 
 from jostle.compete.amend import Plan, current, plan
 from tests.compete.rows import row, spec
@@ -46,6 +47,44 @@ def test_a33_memory_that_was_raised_after_a_failure_is_still_the_same_task() -> 
     assert plan([spec(done, memory_mib=1024)], [done]).tasks == (3,)
 
 
+def test_a33_memory_that_was_raised_to_the_whole_card_is_still_the_same_task() -> None:
+    raised = row(1, attempt=2, retries=2, memory_mib=None)
+    found = plan([spec(raised, memory_mib=22 * 1024)], [raised])
+    assert found.tasks == (1,) and found.drop == () and found.order == (("job", 1),)
+
+
+def test_a33_what_runs_or_has_succeeded_is_not_run_again_because_its_queue_was_renumbered() -> None:
+    rows = [row(1, state="succeeded"), row(2, state="running"), row(3), row(4, state="failed", queue=2)]
+    found = plan([spec(r, queue="5") for r in rows], rows)
+    assert found.tasks == (1, 2, None, None) and found.drop == (3,) and found.replaced == {4}
+    assert plan([spec(rows[0]), spec(rows[0], queue="5")], rows[:1]).tasks == (1, None), "one more of the same is new"
+    twice = [row(1, state="succeeded", commands=["x"]), row(2, state="succeeded", commands=["x"], queue=2)]
+    assert plan([spec(twice[1]), spec(twice[0])], twice).tasks == (2, 1), "the same queue comes first"
+
+
+def test_a33_a_block_is_the_same_in_another_work_dir_and_only_what_was_never_tried_moves() -> None:
+    def at(place: str, id: int, **more: Any) -> dict[str, Any]:
+        return row(id, commands=[f"cd {place}", f"run {id}"], workdir=place, log=f"{place}/logs/t{id}.log", **more)
+
+    rows = [at("/old", 1, state="succeeded"), at("/old", 2, state="running"), at("/old", 3), at("/old", 4, attempt=1, retries=1)]
+    now = [at("/new", k) for k in (1, 2, 3, 4)]
+    specs = [spec(r, workdir="/new", log=r["log"]) for r in now]
+    texts = [["cd {work_dir}", f"run {k}"] for k in (1, 2, 3, 4)]
+    found = plan(specs, rows, texts)
+    assert found.tasks == (1, 2, None, 4) and found.drop == (3,) and found.replaced == frozenset()
+    assert found.moved == ((2, 3),) and found.unmoved == (4,) and found.order == (("index", 0), ("job", 4))
+    same = [spec(r, workdir="/old", log=r["log"]) for r in rows]
+    assert plan(same, rows, texts).tasks == (1, 2, 3, 4)
+
+
+def test_a33_another_log_dir_or_uni_id_file_moves_what_waits_but_another_number_in_its_queue_does_not() -> None:
+    waits = row(1, workdir="/w", log="/w/logs/queue1_task1.log", env={"F": "a"})
+    block = spec(waits, workdir="/w", log="/w/logs/queue1_task2.log", env={"F": "a"})
+    assert plan([block], [waits]).tasks == (1,)
+    assert plan([{**block, "log": "/w/other/queue1_task1.log"}], [waits]).moved == ((0, 1),)
+    assert plan([{**block, "env": {"F": "b"}}], [waits]).moved == ((0, 1),)
+
+
 def test_a33_the_same_memory_is_preferred_to_one_that_may_have_been_raised() -> None:
     small, big = row(1, commands=["x"], attempt=1, memory_mib=8), row(2, commands=["x"], attempt=1, memory_mib=4)
     assert plan([spec(small, memory_mib=4), spec(small, memory_mib=8)], [small, big]).tasks == (2, 1)
@@ -83,7 +122,8 @@ def test_a33_every_task_is_told_once_whatever_was_edited() -> None:
         assert len(named) == len(set(named)) and not set(named) & (set(found.drop) | found.replaced)
         for block, id in zip(specs, found.tasks, strict=True):
             if id is not None:
-                assert spec(rows[id - 1]) == block
+                done = rows[id - 1]["state"] in ("running", "succeeded")
+                assert spec(rows[id - 1], **({"queue": block["queue"]} if done else {})) == block
         waiting = {r["id"] for r in rows if r["state"] == "queued"}
         assert {n for kind, n in found.order if kind == "job"} == waiting - set(found.drop)
         assert [n for kind, n in found.order if kind == "index"] == list(range(len(found.new)))

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import errno
+import fcntl
 import os
 import re
 import subprocess
 import sys
 from pathlib import Path
+
+import pytest
 
 from jostle.compete.schedlog import SchedulerLog
 from jostle.compete.watched import Watched
@@ -101,3 +105,26 @@ def test_a14_a_file_that_is_missing_twice_is_gone_once_and_when_it_is_back_it_ha
     kept.rename(path)
     assert [watched.changed(), watched.changed(), watched.changed()] == [False, True, False]
     assert not Watched(str(tmp_path / "never")).gone()
+
+
+def test_a31_where_there_are_no_locks_it_rotates_and_goes_on_without(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused(fd: int, how: int) -> None:
+        raise OSError(errno.ENOLCK, "No locks available")
+
+    monkeypatch.setattr(fcntl, "flock", refused)
+    log = SchedulerLog(str(tmp_path / "compete_gpu.log"), limit=1000)
+    for k in range(200):
+        log.write(f"line {k}")
+    log.close()
+    assert (tmp_path / "compete_gpu.log").read_text().endswith("line 199\n")
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["compete_gpu.log", *(f"compete_gpu.log.{n}" for n in range(1, 6))]
+
+
+def test_a31_one_that_cannot_be_renamed_grows(tmp_path: Path) -> None:
+    path = tmp_path / "compete_gpu.log"
+    (tmp_path / "compete_gpu.log.1" / "in the way").mkdir(parents=True)
+    log = SchedulerLog(str(path), limit=100, backups=1)
+    for k in range(20):
+        log.write(f"line {k}")
+    log.close()
+    assert len(path.read_text().splitlines()) == 20

@@ -1,7 +1,7 @@
 """An attached client: it owns a batch by its pid, follows it to its end, and tells how it goes.
 
-Ctrl-C or SIGTERM cancels the batch (a second one at once). When the engine vanishes, it is started again and the story goes on
-where it was. `run` and `compete` are such clients.
+Ctrl-C or SIGTERM cancels the batch (a second one at once); what the engine cannot take now (a full disk) it is told again until
+it does. When the engine vanishes, it is started again and the story goes on where it was. `run` and `compete` are such clients.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from jostle.cli import render
 from jostle.cli.progress import fitted
-from jostle.errors import JostleError, NoEngine
+from jostle.errors import Invalid, JostleError, NotFound, Usage
 
 if TYPE_CHECKING:
     from argparse import Namespace
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from jostle.cli.progress import Progress
 
 REDRAW = 1.0
+REPEAT = 1.0  # s until an interrupt that was not taken is told again
 TELL_WAITS = 30.0  # s between lines that say why the next jobs wait
 FIRST_TELL = 3.0
 TOLD = 2  # jobs in such a tale
@@ -59,17 +60,23 @@ class Followed:
         self.progress, self.feed, self.screen = progress, feed, screen
         self.signals = 0
         self.leaving = False  # the batch is left to itself
-        self.unheard = False  # an interrupt that no engine has taken yet
+        self.unheard = ""  # why the last interrupt was not taken by the engine yet
+        self.taken = False  # whether one was
+        self.repeat_at = 0.0
 
     def to_the_end(self) -> bool:
         """Whether somebody interrupted it."""
         while not self.progress.over and not self.leaving:
-            item = self.feed.next(self.screen.patience())
-            if item is None:
-                self.screen.idle()
-            else:
+            patience = self.screen.patience()
+            soon = max(0.0, self.repeat_at - time.monotonic()) if self.unheard else patience
+            item = self.feed.next(min(patience, soon))
+            if item is not None:
                 for one in self._in_order(item):
                     self._take(*one)
+            elif patience <= soon:
+                self.screen.idle()
+            if self.unheard and not self.leaving and time.monotonic() >= self.repeat_at:
+                self._cancel(again=True)
         self.screen.close()
         return self.signals > 0
 
@@ -103,21 +110,33 @@ class Followed:
         self.signals += 1
         if self.signals > 2:
             self.leaving = True
-            self.screen.note("jostle: leaving; the jobs are being killed")
+            goes_on = "they are being cancelled" if self.taken else f"batch {self.number} runs on; `jostle cancel` stops its jobs"
+            self.screen.note(
+                f"jostle: leaving; the engine could not be told to kill the jobs ({self.unheard}): {goes_on}"
+                if self.unheard
+                else "jostle: leaving; the jobs are being killed"
+            )
             return
         self.screen.note("jostle: killing the jobs" if self.signals == 2 else "jostle: cancelling the batch (again: at once)")
         self._cancel()
 
-    def _cancel(self) -> None:
-        """What an engine that is just going did not take, the next one is told."""
+    def _cancel(self, again: bool = False) -> None:
+        """What an engine that is just going did not take, the next one is told; what it cannot record now, it is told again."""
+        before = self.unheard
         try:
-            client = self.desk.client(gpus=self.args.gpus)
+            client = self.desk.client(start=not again, gpus=self.args.gpus)  # the feed starts one that is missing
             client.call("intent", ids=None, batch=self.number, do="cancel", now=self.signals >= 2)
             client.close()
-            self.unheard = False
-        except JostleError as e:
-            self.unheard = isinstance(e, NoEngine)
-            self.screen.note(f"jostle: {e}")
+            self.unheard, self.taken = "", True
+        except (JostleError, OSError) as e:
+            final = isinstance(e, Usage | Invalid | NotFound)
+            self.unheard = str(e) or type(e).__name__
+            self.repeat_at = float("inf") if final else time.monotonic() + REPEAT
+            if final or not before:
+                self.screen.note(f"jostle: {e}" + ("" if final else "; told again until it is taken"))
+        else:
+            if before:
+                self.screen.note("jostle: the engine has taken it now: " + ("killing" if self.signals >= 2 else "cancelling"))
 
 
 def _told_at(item: tuple[str, Any]) -> tuple[int, int]:
@@ -176,7 +195,7 @@ class Lines(Screen):
         told = 0
         for id in self.progress.first_waiting(TOLD + min(len(self.hopeless), MOST_ASKED)):
             reason = waits(self.desk, id)
-            said = str(reason["text"]) if reason else ""
+            said = render.plain(str(reason["text"])) if reason else ""
             if not reason or not said or self.hopeless.get(id) == said:
                 continue
             if reason["code"].startswith("impossible"):
@@ -201,7 +220,10 @@ class Live(Screen):
         self.next: int | None = None  # the job whose reason `waiting` is
         self.waiting = ""
         self.asked_at = 0.0
-        self.draw()
+        try:
+            self.draw()
+        except OSError:
+            pass  # a terminal that has gone; the next try tells
 
     def event(self, event: dict[str, Any], line: str | None) -> None:
         if line and event["kind"] != "starting":
@@ -228,22 +250,28 @@ class Live(Screen):
         columns, rows = screen_size()
         waiting = self.waiting if self.next is not None and self.progress.states.get(self.next) == "queued" else ""
         lines = self.progress.view(time.time(), columns, min(12, rows - 2), waiting)
-        sys.stdout.write(self._erase() + "\n".join(lines) + "\n")
-        sys.stdout.flush()
+        self._write(self._erase() + "\n".join(lines) + "\n")
         self.drawn = len(lines)
 
     def _above(self, line: str) -> None:
         columns, _ = screen_size()
-        sys.stdout.write(self._erase() + render.cut(line, columns - 1) + "\n")
+        self._write(self._erase() + render.cut(render.plain(line), columns - 1) + "\n")
         self.drawn = 0
 
     def _erase(self) -> str:
         return f"\x1b[{self.drawn}F\x1b[J" if self.drawn else ""
 
     def close(self) -> None:
-        sys.stdout.write(self._erase())
-        sys.stdout.flush()
+        self._write(self._erase())
         self.drawn = 0
+
+    def _write(self, text: str) -> None:
+        """On a terminal of an older alphabet a character that it lacks is a `?`: as wide as the picture expects at most."""
+        try:
+            sys.stdout.write(text)
+        except UnicodeEncodeError:
+            sys.stdout.write(text.encode(sys.stdout.encoding, "replace").decode(sys.stdout.encoding))
+        sys.stdout.flush()
 
 
 class Screens(Screen):
@@ -257,7 +285,7 @@ class Screens(Screen):
         for screen in list(self.screens):
             try:
                 getattr(screen, name)(*values)
-            except OSError:
+            except (OSError, ValueError):
                 self.screens.remove(screen)
 
     def event(self, event: dict[str, Any], line: str | None) -> None:
@@ -273,7 +301,7 @@ class Screens(Screen):
         self._each("close")
 
     def patience(self) -> float:
-        return min(screen.patience() for screen in self.screens)
+        return min((screen.patience() for screen in self.screens), default=super().patience())
 
 
 def screen_size() -> tuple[int, int]:
@@ -288,7 +316,7 @@ def screen_size() -> tuple[int, int]:
 def why(desk: Desk, id: int) -> str:
     """Why a job waits, in a sentence; nothing when the engine cannot be asked."""
     reason = waits(desk, id)
-    return str(reason["text"]) if reason else ""
+    return render.plain(str(reason["text"])) if reason else ""
 
 
 def waits(desk: Desk, id: int) -> dict[str, Any] | None:

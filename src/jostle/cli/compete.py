@@ -88,7 +88,7 @@ def compete(args: Namespace, desk: Desk) -> int:
     feed = attended(args, desk)
     start = Start(args, desk, space, journal, client, feed)
     start.warn()
-    with locked(space.command_file, feed):
+    with locked(desk.home, space, feed):
         number, without = start.batch(batch)
     client.close()
     if number is None:

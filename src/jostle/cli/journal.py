@@ -9,6 +9,7 @@ import os
 import sys
 from typing import TYPE_CHECKING
 
+from jostle.cli import render
 from jostle.cli.attached import Lines, Screen
 
 if TYPE_CHECKING:
@@ -41,7 +42,7 @@ class Journal:
         self.record(text, level)
         if self.desk.terminal:
             say = self.live.note if self.live is not None else self.desk.say
-            for line in text.split("\n"):
+            for line in map(render.plain, text.split("\n")):
                 say(line if level == "INFO" else f"{level.lower()}: {line}")
 
     def _echo(self, lines: list[str]) -> None:

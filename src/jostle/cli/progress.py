@@ -182,7 +182,7 @@ def _why(data: Mapping[str, Any], language: str) -> str:
     if reason:
         from jostle.cli.waits import beside, reworded
 
-        return beside(reworded(reason, language))
+        return render.plain(beside(reworded(reason, language)))
     if data.get("error_type"):
-        return str(data["error_type"])
+        return render.plain(str(data["error_type"]))
     return f"exit code {data['exit_code']}" if data.get("exit_code") else ""

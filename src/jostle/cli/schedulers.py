@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from jostle import proc
+from jostle.cli import render
 from jostle.cli.attendant import asked, running, user
 from jostle.compete import statefile, statustext
 from jostle.compete.board import Board
@@ -38,7 +39,7 @@ def show(args: Namespace, desk: Desk, space: Workspace) -> int:
     one = args.mode or args.command_file or args.config_index is not None
     told = 0
     for content in statefile.found(space.state_dir):
-        if not statefile.here(content, host, boot):
+        if not statefile.complete(content) or not statefile.here(content, host, boot):
             continue
         batch = desk.reader.batch(content["batch"])
         prefix = f"compete:{os.path.realpath(space.root)}:"
@@ -66,9 +67,9 @@ def tell(desk: Desk, space: Workspace, content: Mapping[str, Any], batch: Mappin
         space, mode=content["mode"], index=content["config_index"], command_file=content["config_file"], numbered=numbered
     )
     file = theirs.uni_id_file
-    desk.put(statustext.head(content["pid"], theirs.mode, theirs.label, content["state"]))
+    desk.put(render.plain(statustext.head(content["pid"], theirs.mode, theirs.label, content["state"])))
     for line in statustext.status(
         Board(rows).queues(), gpus, user=user(), used=statefile.usable(batch["policy"], [gpu["index"] for gpu in gpus or ()]),
         processes=running(file), uni_id_file=space.shown(file),
     ):  # fmt: skip
-        desk.put(line)
+        desk.put(render.plain(line))

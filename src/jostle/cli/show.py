@@ -63,7 +63,7 @@ def why(args: Namespace, desk: Desk) -> int:
         single = len(args.ids) == 1 and (args.ids[0] == "last" or args.ids[0].isdecimal())
         desk.put_json({"schema": 1, **told[0]} if single else {"schema": 1, "jobs": told})
     for job, more in found if not args.json else ():
-        desk.put("\n".join(why_lines(job, job["reason"], more.get("behind") or 0, desk.language)))
+        desk.put("\n".join(map(render.plain, why_lines(job, job["reason"], more.get("behind") or 0, desk.language))))
     return 0
 
 
@@ -133,7 +133,7 @@ def facts(job: dict[str, Any], desk: Desk, needs: list[dict[str, Any]]) -> list[
     now = time.time()
     pairs = [
         ("job", f"{job['id']}  {render.plain(job['name'])}"),
-        ("state", f"{state}  {waits.beside(job['reason'])}".rstrip()),
+        ("state", f"{state}  {render.plain(waits.beside(job['reason']))}".rstrip()),
         ("batch, queue", f"{job['batch']}, {render.plain(job['queue'] or 'none')}"),
         ("asks for", request(job)),
         ("comes after", render.plain(", ".join(map(need, needs)) or "-")),
@@ -143,7 +143,7 @@ def facts(job: dict[str, Any], desk: Desk, needs: list[dict[str, Any]]) -> list[
         ("started", units.show_instant(job["started_at"], now)),
         ("ended", units.show_instant(job["ended_at"], now)),
         ("exit code", "-" if job["exit_code"] is None else str(job["exit_code"])),
-        ("error", job["error_type"] or "-"),
+        ("error", render.plain(job["error_type"] or "-")),
         ("tries", str(job["attempt"] or "-")),
         ("retry", again(job.get("retry"))),
         ("priority", str(job.get("priority", 0))),

@@ -1,14 +1,16 @@
 """The batch of a workspace's config: a new one, or the one that was left unfinished (SPEC A33).
 
-Rules: of two schedulers of one config only one lives; while it starts, a scheduler holds the lock of the command file, so that of
-two that start at once the second finds the batch of the first. An unfinished batch is resumed, with what was edited meanwhile;
-so is one that ended while no scheduler was there to tell: nobody's tasks run twice because their terminal was lost.
+Rules: of two schedulers of one config only one lives; while it starts, a scheduler holds the config's lock, so that of two that
+start at once the second finds the batch of the first. The lock lies in the home, where nobody edits it: an editor that saves the
+command file makes another file of it. An unfinished batch is resumed, with what was edited meanwhile; so is one that ended while
+no scheduler was there to tell: nobody's tasks run twice because their terminal was lost.
 """
 
 from __future__ import annotations
 
 import contextlib
 import fcntl
+import hashlib
 import os
 import signal
 import time
@@ -19,7 +21,7 @@ from jostle.cli import render
 from jostle.cli.attached import owner
 from jostle.cli.attendant import asked
 from jostle.compete import outlook
-from jostle.compete.amend import plan
+from jostle.compete.amend import Plan, plan
 from jostle.compete.board import Board
 from jostle.context import capture
 from jostle.errors import JostleError
@@ -35,26 +37,35 @@ if TYPE_CHECKING:
     from jostle.compete.workspace import Workspace
 
 STEP = 0.05  # s between looks while we wait for something
+LOCK = "compete.lock"
 LOCK_WITHIN = 60.0
 NOBODY = [0, 0]
 """The owner of a batch whose end a scheduler has told."""
 
 
 @contextlib.contextmanager
-def locked(file: str, feed: Feed) -> Iterator[None]:
-    """The lock of a command file; a file system without locks has none."""
-    with open(file, "rb") as f:
-        end = time.monotonic() + LOCK_WITHIN
-        while not _lock(f.fileno()):
-            if left_meanwhile(feed) or time.monotonic() > end:
-                raise JostleError(f"another `jostle compete` is just starting with {file}")
-        yield
-
-
-def _lock(fd: int) -> bool:
+def locked(home: str, space: Workspace, feed: Feed) -> Iterator[None]:
+    """The lock of a config: one byte of a file of the home, by its key. Where there are no locks, or no room, there is none."""
     try:
-        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
+        fd = os.open(os.path.join(home, LOCK), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    except OSError:
+        yield
+        return
+    try:
+        byte = int.from_bytes(hashlib.sha256(space.key.encode("utf-8", "surrogateescape")).digest()[:7], "big")
+        end = time.monotonic() + LOCK_WITHIN
+        while not _lock(fd, byte):
+            if left_meanwhile(feed) or time.monotonic() > end:
+                raise JostleError(f"another `jostle compete` is just starting with {space.command_file}")
+        yield
+    finally:
+        os.close(fd)
+
+
+def _lock(fd: int, byte: int) -> bool:
+    try:
+        fcntl.lockf(fd, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, byte)
+    except (BlockingIOError, PermissionError):
         return False
     except OSError:
         pass
@@ -164,11 +175,23 @@ class Start:
             self.journal.tell(f"work_dir {self.space.work_dir} does not exist; tasks fail until it does", "WARNING")
         return number
 
-    def _resumed(self, number: int, batch: dict[str, Any]) -> frozenset[int]:
+    def _planned(self, number: int, batch: dict[str, Any]) -> tuple[list[dict[str, Any]], Plan]:
         rows = self.desk.reader.jobs(batch=number)
-        found = plan(batch["jobs"], rows)
+        for row in rows:
+            if row["state"] == "queued":
+                row["env"] = self.desk.reader.env(row["id"])
+        return rows, plan(batch["jobs"], rows, batch["texts"])
+
+    def _resumed(self, number: int, batch: dict[str, Any]) -> frozenset[int]:
+        rows, found = self._planned(number, batch)
+        moved: frozenset[int] = frozenset()
+        if found.moved:
+            moved = self._moved(number, found)
+            rows, found = self._planned(number, batch)
+        added = [k for k in found.new if k not in moved]
         without = frozenset(found.drop) | found.replaced
         counts = Board(rows, without).counts()
+        counts["pending_tasks"] += len(moved)
         told = ", ".join(f"{n} {name.removesuffix('_tasks')}" for name, n in counts.items() if n and name != "total_tasks")
         if counts["pending_tasks"] or counts["running_tasks"] or found.new:
             self.journal.tell(
@@ -187,10 +210,30 @@ class Start:
             }  # fmt: skip
         request["order"] = [list(one) for one in found.order]
         answer = self.client.call("amend", **request)
-        self._tell_edits(found.new, found.drop, batch["jobs"], {row["id"]: row for row in rows})
+        self._tell_edits(added, found.drop, batch["jobs"], {row["id"]: row for row in rows})
+        self._tell_moves(len(moved), found.unmoved)
         for _, why in answer["refused"]:  # started meanwhile
             self.journal.tell(f"{why}; it goes on", "WARNING")
         return without - {id for id, _ in answer["refused"]}
+
+    def _moved(self, number: int, found: Plan) -> frozenset[int]:
+        """Takes tasks out that begin anew with other directories: which blocks. First, for one that has started meanwhile is not
+        to run beside itself."""
+        drop = [id for _, id in found.moved]
+        answer = self.client.call("amend", batch=number, owner=owner(), drop=drop)
+        started = {id for id, _ in answer["refused"]}
+        return frozenset(k for k, id in found.moved if id not in started)
+
+    def _tell_moves(self, moved: int, unmoved: Sequence[int]) -> None:
+        which = "work_dir, log_dir or process_json_path"
+        if moved:
+            self.journal.tell(f"{which} has changed: what it says now holds for {render.count(moved, 'task')} not started yet")
+        if unmoved:
+            ids = ", ".join(map(str, unmoved[:20])) + (", …" if len(unmoved) > 20 else "")
+            self.journal.tell(
+                f"{which} has changed, but not for {render.count(len(unmoved), 'task')} waiting for another try: job {ids}",
+                "WARNING",
+            )
 
     def _tell_edits(
         self, new: Sequence[int], drop: Sequence[int], specs: Sequence[Mapping[str, Any]], rows: Mapping[int, Mapping[str, Any]]

@@ -2,19 +2,25 @@
 
 Rules: a block that equals a task of the batch is that task, whatever has become of it; equal blocks take the finished ones first,
 in the order of the file. Other blocks are new tasks. Tasks that wait and whose block is gone are dropped; what runs goes on.
-A task's memory may have been raised after it ran out of it, so of one that has run the block may ask for less than the row says.
+What runs or has succeeded is that task even if the block is in another queue now: nothing runs twice because it was renumbered.
+A task's memory may have been raised after it ran out of it, at last to the whole card (None), so of one that has run the block
+may ask for less than the row says. Blocks are compared as the file has them: `{work_dir}` may have been another directory then.
+A task that waits and was never tried takes the new directories; one that was tried keeps its own, and its count of tries.
 Tasks that were not started because their queue failed are new ones as soon as the failed block is gone from the file.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import os
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from jostle.core.states import OPEN
+from jostle.core.variables import filled
 
 Row = Mapping[str, Any]
+Spec = Mapping[str, Any]
 
 DROPPED = "dropped"
 """The reason of a task that was cancelled because its block is gone."""
@@ -26,6 +32,8 @@ class Plan:
     drop: tuple[int, ...]  # jobs that wait and whose block is gone
     replaced: frozenset[int]  # jobs that have ended and whose block is gone: they are told no more, unless they succeeded
     order: tuple[tuple[str, int], ...]  # all that wait: ("job", id) or ("index", k), the k-th of the new ones
+    moved: tuple[tuple[int, int], ...] = ()  # block and job: dropped, and new with the directories of now
+    unmoved: tuple[int, ...] = ()  # jobs that wait for another try, with the directories of then
 
     @property
     def new(self) -> tuple[int, ...]:
@@ -45,13 +53,20 @@ def current(rows: Iterable[Row]) -> list[Row]:
     return [row for row in found if row["id"] not in copied and not _dropped(row)]
 
 
-def plan(specs: Sequence[Mapping[str, Any]], rows: Iterable[Row]) -> Plan:
+def plan(specs: Sequence[Spec], rows: Iterable[Row], texts: Sequence[Sequence[str]] | None = None) -> Plan:
+    """`texts` are the commands of the blocks as the file has them, if they are not those of the specs."""
     present = sorted(current(rows), key=_turn)
-    tasks = _matched(specs, [row for row in present if row["state"] != "skipped"])
+    found = _Match(specs, texts or [spec["commands"] for spec in specs])
+    found.take([row for row in present if row["state"] != "skipped"])
+    found.take([row for row in present if _done(row)], any_queue=True)
+    tasks = found.tasks
     taken = {id for id in tasks if id is not None}
     stuck = {queue_of(row) for row in present if row["state"] == "failed" and row["id"] in taken}
     skipped = [row for row in present if row["state"] == "skipped" and queue_of(row) in stuck]
-    tasks = _matched(specs, skipped, tasks)
+    found.take(skipped)
+    moved, unmoved = _moved(specs, tasks, {row["id"]: row for row in present})
+    for k, _ in moved:
+        tasks[k] = None
     taken = {id for id in tasks if id is not None}
     state = {row["id"]: row["state"] for row in present}
     news = iter(range(len(tasks)))
@@ -62,38 +77,91 @@ def plan(specs: Sequence[Mapping[str, Any]], rows: Iterable[Row]) -> Plan:
         drop=tuple(sorted(row["id"] for row in gone if row["state"] == "queued")),
         replaced=frozenset(row["id"] for row in gone if row["state"] in ("failed", "cancelled", "skipped")),
         order=tuple(order),
+        moved=tuple(moved),
+        unmoved=tuple(unmoved),
     )
 
 
-def _matched(
-    specs: Sequence[Mapping[str, Any]], rows: Sequence[Row], before: Sequence[int | None] | None = None
-) -> list[int | None]:
+class _Match:
     """Per block its job; first where the memory is the same, then where it may have been raised."""
-    tasks: list[int | None] = list(before) if before is not None else [None] * len(specs)
-    free: dict[tuple[Any, ...], list[Row]] = {}
-    for row in rows:
-        free.setdefault((queue_of(row), tuple(row["commands"]), row["gpu_request"][0]), []).append(row)
-    for exact in (True, False):
-        for k, spec in enumerate(specs):
-            if tasks[k] is not None:
-                continue
-            alike = free.get((str(spec["queue"]), tuple(spec["commands"]), spec["gpus"][0]), [])
-            fits = _same_memory if exact else _may_be_raised
-            at = next((n for n, row in enumerate(alike) if fits(spec, row)), None)
-            if at is not None:
-                tasks[k] = alike.pop(at)["id"]
-    return tasks
+
+    def __init__(self, specs: Sequence[Spec], texts: Sequence[Sequence[str]]) -> None:
+        self.specs, self.texts = specs, texts
+        self.tasks: list[int | None] = [None] * len(specs)
+
+    def take(self, rows: Sequence[Row], *, any_queue: bool = False) -> None:
+        taken = {id for id in self.tasks if id is not None}
+        free: dict[tuple[Any, ...], list[tuple[int, Row]]] = {}
+        for turn, row in enumerate(row for row in rows if row["id"] not in taken):
+            queue = "" if any_queue else queue_of(row)
+            key = (queue, row.get("workdir"), tuple(row["commands"]), row["gpu_request"][0])
+            free.setdefault(key, []).append((turn, row))
+        places = {key[1] for key in free}
+        for fits in (_same_memory, _may_be_raised):
+            for k in range(len(self.specs)) if free else ():
+                if self.tasks[k] is None:
+                    self.tasks[k] = self._first(k, free, places, fits, any_queue)
+
+    def _first(
+        self, k: int, free: Mapping[tuple[Any, ...], list[tuple[int, Row]]], places: Iterable[str | None],
+        fits: Callable[[Spec, Row], bool], any_queue: bool,
+    ) -> int | None:  # fmt: skip
+        """The first task, by its turn, that is this block in the directory where it was submitted."""
+        spec = self.specs[k]
+        best: tuple[int, Row] | None = None
+        whose: list[tuple[int, Row]] = []
+        for place in places:
+            commands = tuple(self.texts[k] if place is None else (filled(c, {"work_dir": place}) for c in self.texts[k]))
+            alike = free.get(("" if any_queue else str(spec["queue"]), place, commands, spec["gpus"][0]), [])
+            one = next((one for one in alike if fits(spec, one[1])), None)
+            if one is not None and (best is None or one[0] < best[0]):
+                best, whose = one, alike
+        if best is None:
+            return None
+        whose.remove(best)
+        return int(best[1]["id"])
 
 
-def _same_memory(spec: Mapping[str, Any], row: Row) -> bool:
+def _moved(
+    specs: Sequence[Spec], tasks: Sequence[int | None], rows: Mapping[int, Row]
+) -> tuple[list[tuple[int, int]], list[int]]:
+    """Which tasks that wait are to begin anew with the directories of now, and which keep theirs."""
+    moved, unmoved = [], []
+    for k, id in enumerate(tasks):
+        if id is None or rows[id]["state"] != "queued" or not _elsewhere(specs[k], rows[id]):
+            continue
+        if rows[id]["attempt"]:
+            unmoved.append(id)
+        else:
+            moved.append((k, id))
+    return moved, unmoved
+
+
+def _elsewhere(spec: Spec, row: Row) -> bool:
+    """Whether it would run or write in another place than the block says now. A log's own name counts the tasks of the file, so
+    that a block more would move all behind it: only its directory matters."""
+    log, before = spec.get("log"), row.get("log")
+    return bool(
+        spec.get("workdir") != row.get("workdir")
+        or (log and before and os.path.dirname(log) != os.path.dirname(before))
+        or ("env" in row and dict(spec.get("env") or {}) != dict(row["env"] or {}))
+    )
+
+
+def _done(row: Row) -> bool:
+    """What must not run again because its block is in another queue now."""
+    return row["state"] in OPEN or row["state"] == "succeeded"
+
+
+def _same_memory(spec: Spec, row: Row) -> bool:
     return bool(spec["memory_mib"] == row["memory_mib"])
 
 
-def _may_be_raised(spec: Mapping[str, Any], row: Row) -> bool:
+def _may_be_raised(spec: Spec, row: Row) -> bool:
     """What has started is taken as it is; what failed, or waits after a failure, unless more is asked for than it has now."""
-    if row["state"] in OPEN or row["state"] == "succeeded":
+    if _done(row):
         return True
-    return bool(row["attempt"] and row["memory_mib"] is not None and spec["memory_mib"] <= row["memory_mib"])
+    return bool(row["attempt"] and (row["memory_mib"] is None or spec["memory_mib"] <= row["memory_mib"]))
 
 
 def _turn(row: Row) -> tuple[int, float, int]:

@@ -30,6 +30,7 @@ def batch(workspace: Workspace, blocks: Sequence[Block], visible: str | None) ->
         "policy": gpumanage.policy(workspace.settings, workspace.mode, visible),
         "queues": "own",
         "jobs": jobs(workspace, blocks),
+        "texts": [block.commands for block in blocks],  # as the file has them
     }
 
 

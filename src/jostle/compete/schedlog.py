@@ -2,7 +2,8 @@
 
 Rules: one write per message to a file opened for appending, so that messages do not mix. At 10 MB it becomes `.1`, and so on to
 `.5`. Whoever holds the lock of the file that has the name may rename it; everybody else notices that the name is another file's
-and opens that. A message is lost only if the disk is full; then the scheduler goes on.
+and opens that. Where there are no locks it is renamed without. A message is lost only if the disk is full; then the scheduler
+goes on.
 """
 
 from __future__ import annotations
@@ -33,6 +34,9 @@ class SchedulerLog:
         data = ("\n".join(lines) + "\n").encode("utf-8", "backslashreplace")
         try:
             self._make_room(len(data))
+        except OSError:
+            pass  # one that is too long is better than one that falls silent
+        try:
             os.write(self.fd, data)
         except OSError:
             pass  # a full disk must not end the scheduler; the lines still go to the state file and the screen
@@ -48,13 +52,19 @@ class SchedulerLog:
         if not self._current():
             self._reopen()
         while os.fstat(self.fd).st_size + coming > self.limit and os.fstat(self.fd).st_size:
-            fcntl.flock(self.fd, fcntl.LOCK_EX)
+            self._lock(fcntl.LOCK_EX)
             try:
                 if self._current():  # else someone was quicker, and it is another file that has the name now
                     self._shift()
             finally:
-                fcntl.flock(self.fd, fcntl.LOCK_UN)
+                self._lock(fcntl.LOCK_UN)
             self._reopen()
+
+    def _lock(self, how: int) -> None:
+        try:
+            fcntl.flock(self.fd, how)
+        except OSError:
+            pass  # a file system without locks: two that rotate at once may cost a backup, and nothing more
 
     def _shift(self) -> None:
         for n in range(self.backups, 0, -1):

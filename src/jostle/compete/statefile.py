@@ -2,13 +2,15 @@
 
 Rules: what is in it is a pure function of the board and a few facts. Written whole under another name and renamed, so that no
 reader sees half of one; removed at the end. It carries host and boot: a file of another host is never touched, one of this host
-whose process is gone (or of an earlier boot) is removed by the next scheduler.
+whose process is gone (or of an earlier boot) is removed by the next scheduler. Anybody may have put anything there: what is not
+as we write it is passed over.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import stat
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -17,6 +19,12 @@ from jostle import proc
 from jostle.compete.board import Queue, instant
 
 LINES = 20
+MOST = 64_000_000  # bytes that are read of one; that of 10,000 tasks has some 5 million
+TYPES: dict[str, type] = {
+    "pid": int, "mode": str, "config_index": int, "config_file": str, "state": str, "host": str, "boot_id": str,
+    "start_ticks": int, "batch": int,
+}  # fmt: skip
+STATES = ("starting", "running", "completed", "failed", "stopping")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -94,10 +102,10 @@ class StateFile:
     def write(self, content: Mapping[str, Any]) -> bool:
         try:
             os.makedirs(os.path.dirname(self.path), exist_ok=True)
-            with open(self.fresh, "w", encoding="utf-8", errors="surrogateescape") as f:
+            with open(self.fresh, "w", encoding="utf-8", errors="surrogateescape", opener=_anew) as f:
                 f.write(json.dumps(content, ensure_ascii=False))
             os.replace(self.fresh, self.path)
-        except OSError:
+        except (OSError, UnicodeError):
             return False
         return True
 
@@ -109,6 +117,15 @@ class StateFile:
                 pass
 
 
+def _anew(path: str, flags: int) -> int:
+    """A file of our own, whatever lies there under this name."""
+    try:
+        os.unlink(path)
+    except FileNotFoundError:
+        pass
+    return os.open(path, flags | os.O_EXCL | os.O_CLOEXEC, 0o644)
+
+
 def found(directory: str) -> list[dict[str, Any]]:
     """The state files of this directory that can be read, by pid."""
     files = []
@@ -118,16 +135,44 @@ def found(directory: str) -> list[dict[str, Any]]:
         return []
     for name in names:
         stem, dot, rest = name.partition(".")
-        if not stem.isdecimal() or dot + rest != ".json":
+        if not (stem.isascii() and stem.isdecimal()) or dot + rest != ".json":
             continue
         try:
-            with open(os.path.join(directory, name), encoding="utf-8", errors="surrogateescape") as f:
-                content = json.load(f)
-        except (OSError, ValueError):
+            content = json.loads(_text(os.path.join(directory, name)))
+        except (OSError, ValueError, RecursionError):
             continue
-        if isinstance(content, dict) and content.get("pid") == int(stem):
+        if isinstance(content, dict) and content.get("pid") == int(stem) and _typed(content):
             files.append(content)
     return sorted(files, key=lambda content: int(content["pid"]))
+
+
+def _text(path: str) -> str:
+    fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOFOLLOW)  # a FIFO must not hold us up
+    if not stat.S_ISREG(os.fstat(fd).st_mode):
+        os.close(fd)
+        raise OSError(f"{path} is not a regular file")
+    with os.fdopen(fd, "rb") as f:
+        raw = f.read(MOST + 1)
+    if len(raw) > MOST:
+        raise OSError(f"{path} is too large")
+    return raw.decode("utf-8", "surrogateescape")
+
+
+def _typed(content: Mapping[str, Any]) -> bool:
+    """What we know of it is of the kind that we write; some of it may be missing."""
+    for key, kind in TYPES.items():
+        value = content.get(key)
+        if value is not None and type(value) is not kind:
+            return False
+        if isinstance(value, int) and not 0 <= value < 1 << 62:
+            return False
+    return str(content.get("host")).isprintable() and content["pid"] < 1 << 31
+
+
+def complete(content: Mapping[str, Any]) -> bool:
+    """Whether it says all that is needed to tell how its scheduler stands."""
+    known = all(content.get(key) is not None for key in TYPES)
+    return known and content["mode"] in ("single", "multi") and content["state"] in STATES
 
 
 def here(content: Mapping[str, Any], host: str, boot_id: str) -> bool:

@@ -21,12 +21,13 @@ def status(
     processes: Mapping[str, tuple[int, int]],  # what runs according to the uni_id file: pid and retry count
     uni_id_file: str,
 ) -> list[str]:
-    return [
+    lines = [
         totals(queues),
         *_queues(queues),
         *_gpus(queues, gpus, user, used),
         *_processes(processes, uni_id_file),
     ]
+    return list(map(_one_line, lines))
 
 
 def head(pid: int, mode: str, label: str, now: str) -> str:
@@ -92,6 +93,11 @@ def _processes(processes: Mapping[str, tuple[int, int]], file: str) -> list[str]
     if len(processes) > SHOWN:
         lines.append(f"  … and {len(processes) - SHOWN} more")
     return lines
+
+
+def _one_line(text: str) -> str:
+    """uni_ids and names come from anybody: none of them begins a line of its own."""
+    return text if text.isprintable() else "".join(c if c.isprintable() else " " if c in "\n\t\r" else "�" for c in text)
 
 
 def cut(command: str) -> str:
