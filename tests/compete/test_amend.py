@@ -57,6 +57,7 @@ def test_a33_what_runs_or_has_succeeded_is_not_run_again_because_its_queue_was_r
     rows = [row(1, state="succeeded"), row(2, state="running"), row(3), row(4, state="failed", queue=2)]
     found = plan([spec(r, queue="5") for r in rows], rows)
     assert found.tasks == (1, 2, None, None) and found.drop == (3,) and found.replaced == {4}
+    assert found.after == {2: (2,), 3: (2,)}, "what is new in that queue comes after what runs"
     assert plan([spec(rows[0]), spec(rows[0], queue="5")], rows[:1]).tasks == (1, None), "one more of the same is new"
     twice = [row(1, state="succeeded", commands=["x"]), row(2, state="succeeded", commands=["x"], queue=2)]
     assert plan([spec(twice[1]), spec(twice[0])], twice).tasks == (2, 1), "the same queue comes first"

@@ -205,7 +205,7 @@ class Start:
         request: dict[str, Any] = {"batch": number, "owner": owner(), "policy": batch["policy"]}
         if found.drop or found.new:
             request |= {
-                "drop": list(found.drop), "jobs": [batch["jobs"][k] for k in found.new], "queues": batch["queues"],
+                "drop": list(found.drop), "jobs": _new_jobs(batch, found), "queues": batch["queues"],
                 "context": capture(), "once": os.urandom(16).hex(),
             }  # fmt: skip
         request["order"] = [list(one) for one in found.order]
@@ -247,3 +247,11 @@ class Start:
             self.journal.tell(line)
         if len(told) > 20:
             self.journal.tell(f"  … and {len(told) - 20} more")
+
+
+def _new_jobs(batch: Mapping[str, Any], found: Plan) -> list[dict[str, Any]]:
+    """A queue that was renumbered goes on when the task that runs under its old number has ended."""
+    however = batch["policy"].get("on_failure") == "continue"
+    return [
+        {**batch["jobs"][k], "needs": [["job", id, however] for id in found.after.get(k, ())]} for k in found.new
+    ]  # fmt: skip

@@ -2,7 +2,8 @@
 
 Rules: a block that equals a task of the batch is that task, whatever has become of it; equal blocks take the finished ones first,
 in the order of the file. Other blocks are new tasks. Tasks that wait and whose block is gone are dropped; what runs goes on.
-What runs or has succeeded is that task even if the block is in another queue now: nothing runs twice because it was renumbered.
+What runs or has succeeded is that task even if the block is in another queue now: nothing runs twice because it was renumbered,
+and new tasks behind what runs wait for it.
 A task's memory may have been raised after it ran out of it, at last to the whole card (None), so of one that has run the block
 may ask for less than the row says. Blocks are compared as the file has them: `{work_dir}` may have been another directory then.
 A task that waits and was never tried takes the new directories; one that was tried keeps its own, and its count of tries.
@@ -13,7 +14,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from jostle.core.states import OPEN
@@ -34,6 +35,7 @@ class Plan:
     order: tuple[tuple[str, int], ...]  # all that wait: ("job", id) or ("index", k), the k-th of the new ones
     moved: tuple[tuple[int, int], ...] = ()  # block and job: dropped, and new with the directories of now
     unmoved: tuple[int, ...] = ()  # jobs that wait for another try, with the directories of then
+    after: Mapping[int, tuple[int, ...]] = field(default_factory=dict)  # new blocks behind what still runs in a queue of then
 
     @property
     def new(self) -> tuple[int, ...]:
@@ -79,6 +81,7 @@ def plan(specs: Sequence[Spec], rows: Iterable[Row], texts: Sequence[Sequence[st
         order=tuple(order),
         moved=tuple(moved),
         unmoved=tuple(unmoved),
+        after=_behind(specs, tasks, {row["id"]: row for row in present}),
     )
 
 
@@ -135,6 +138,19 @@ def _moved(
         else:
             moved.append((k, id))
     return moved, unmoved
+
+
+def _behind(specs: Sequence[Spec], tasks: Sequence[int | None], rows: Mapping[int, Row]) -> dict[int, tuple[int, ...]]:
+    """Per new block the tasks before it in its queue that run under another queue's number."""
+    running: dict[str, tuple[int, ...]] = {}
+    after = {}
+    for k, id in enumerate(tasks):
+        queue = str(specs[k]["queue"])
+        if id is None and queue in running:
+            after[k] = running[queue]
+        elif id is not None and rows[id]["state"] in OPEN and queue_of(rows[id]) != queue:
+            running[queue] = (*running.get(queue, ()), id)
+    return after
 
 
 def _elsewhere(spec: Spec, row: Row) -> bool:
