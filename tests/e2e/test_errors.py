@@ -8,6 +8,7 @@ import sqlite3
 
 import pytest
 
+from jostle.store.store import version
 from tests.e2e.instance import Instance
 
 
@@ -104,7 +105,7 @@ def test_a_newer_schema_is_refused_and_kept(instance: Instance) -> None:
     with contextlib.closing(sqlite3.connect(instance.home / "jostle.db")) as db:
         assert db.execute("PRAGMA user_version").fetchone() == (999,)
         assert db.execute("SELECT count(*) FROM job").fetchone() == (1,)
-        db.execute("PRAGMA user_version = 1")
+        db.execute(f"PRAGMA user_version = {version()}")
     instance.up(None)
     assert instance.states() == {id: "succeeded"}
 

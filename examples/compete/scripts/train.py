@@ -8,7 +8,8 @@ dataset = sys.argv[1]
 settings = os.path.join(os.path.dirname(__file__), "..", "experiments", dataset, "hyperparameters")
 print(f"data set {dataset} on GPU {os.environ.get('CUDA_VISIBLE_DEVICES', 'none')}")
 if os.path.exists(settings):
-    print(open(settings).read().strip())
+    with open(settings) as f:
+        print(f.read().strip())
 if os.environ.get("FAIL") == "oom":
     sys.exit("torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB")
 if os.environ.get("FAIL") == "error":

@@ -120,8 +120,7 @@ def pause(run: Run, end: Exit, retry: Retry) -> float:
         return retry.backoff
     if end.ran_for is not None and end.ran_for >= QUICK_S:
         return 0.0
-    most = min(MOST_S, max(1.0, retry.backoff))  # never longer than the wait that was asked for
-    return min(2.0 ** min(failures - 1, 10), most) * (1 + 0.25 * jitter(run.uni_id))
+    return min(2.0 ** min(failures - 1, 10), MOST_S) * (1 + 0.25 * jitter(run.uni_id))
 
 
 def jitter(text: str) -> float:
