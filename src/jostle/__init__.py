@@ -6,7 +6,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from jostle.api import Batch, Failed, submit
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 __all__ = ["Batch", "Failed", "__version__", "submit"]
 
 

@@ -81,7 +81,7 @@ class Engine:
 
 
 HELLO = {
-    "version": "0.1.0",
+    "version": "0.2.0",
     "pid": 4711,
     "gpus_spec": "sim:2x24",
     "uptime_s": 61.0,

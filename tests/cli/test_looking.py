@@ -167,7 +167,7 @@ def test_why_a_job_failed_is_read_from_the_store(jostle, store):
 
 def test_status_works_with_and_without_an_engine(jostle, home, engine):
     told = json.loads(jostle("status", "--json")[1])
-    assert (told["running"], told["pid"], told["version"], told["uptime_s"]) == (True, 4711, "0.1.0", 61.0)
+    assert (told["running"], told["pid"], told["version"], told["uptime_s"]) == (True, 4711, "0.2.0", 61.0)
     assert told["paths"]["home"] == str(home) and told["counts"] == {"queued": 2}
     engine.stop()
     code, out, _ = jostle("status")
