@@ -10,6 +10,10 @@ import math
 import re
 import time
 
+TYPE_CHECKING = False  # not from typing, which costs more to import than all the rest
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
 SIZE = "a size such as 20GiB, 500MiB or 20 (GB)"
 DURATION = "a duration such as 90, 45s, 30m or 2h30m"
 INSTANT = "a time such as 2031-05-01T18:30, 18:30 or +10m"
@@ -109,6 +113,17 @@ def numbers(text: str) -> list[int]:
             raise ValueError(f"at most {MAX_NUMBERS:,} numbers, such as 3, 0,2 or 4-7")
         wanted.update(dict.fromkeys(span))
     return list(wanted)
+
+
+def ranges(indices: Iterable[int]) -> str:
+    """[0, 1, 2, 5] as `0-2,5`."""
+    parts: list[list[int]] = []
+    for index in sorted(indices):
+        if parts and index == parts[-1][-1] + 1:
+            parts[-1].append(index)
+        else:
+            parts.append([index])
+    return ",".join(str(p[0]) if len(p) == 1 else f"{p[0]}-{p[-1]}" if len(p) > 2 else f"{p[0]},{p[1]}" for p in parts)
 
 
 def show_size(mib: float | None) -> str:

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from jostle.units import ranges
+
 COLOURS = {"magenta": "35", "red": "31", "green": "32", "yellow": "33", "blue": "34", "cyan": "36", "dim": "2", "bold": "1"}
 OF_STATE = {
     "queued": "dim", "starting": "cyan", "running": "blue", "stopping": "yellow", "succeeded": "green", "failed": "red",
@@ -100,16 +102,7 @@ def _line(row: Sequence[str], widths: Sequence[int], right: Sequence[int], paint
 
 
 def gpus(indices: Sequence[int]) -> str:
-    """[0, 1, 2, 5] as `0-2,5`."""
-    if not indices:
-        return "-"
-    parts: list[list[int]] = []
-    for index in sorted(indices):
-        if parts and index == parts[-1][-1] + 1:
-            parts[-1].append(index)
-        else:
-            parts.append([index])
-    return ",".join(str(p[0]) if len(p) == 1 else f"{p[0]}-{p[-1]}" if len(p) > 2 else f"{p[0]},{p[1]}" for p in parts)
+    return ranges(indices) if indices else "-"
 
 
 def count(n: int, one: str, many: str = "") -> str:

@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from jostle import units
 from jostle.core.model import Gpu, Job, Policy, World
 from jostle.core.place import Table
 from jostle.core.reasons import text
@@ -20,18 +21,7 @@ def missing_cards(settings: Settings, gpus: Sequence[Mapping[str, Any]]) -> str:
     missing = sorted(set(settings.compete_gpus) - known)
     if settings.use_all_gpus or not known or not missing:
         return ""
-    return f"compete_gpus names {', '.join(map(str, missing))}; this host has {ranges(known)}"
-
-
-def ranges(indices: Iterable[int]) -> str:
-    """{0, 1, 2, 5} as `0-2, 5`."""
-    parts: list[list[int]] = []
-    for index in sorted(indices):
-        if parts and index == parts[-1][-1] + 1:
-            parts[-1].append(index)
-        else:
-            parts.append([index])
-    return ", ".join(str(part[0]) if len(part) == 1 else f"{part[0]}-{part[-1]}" for part in parts)
+    return f"compete_gpus names {', '.join(map(str, missing))}; this host has {units.ranges(known)}"
 
 
 def never(
