@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from jostle.experiments import configcopy
+from jostle.experiments import configcopy, shelltext
 from jostle.experiments.matrix import Combination
 from jostle.experiments.template import Missing, Template, unknown
 from jostle.formats import policyfile, spec
@@ -208,6 +208,7 @@ class _Command:
 
     def __init__(self, sheet: Sheet, node: Node, words: set[str]) -> None:
         self.words: set[str] = set()
+        self.sheet, self.line = sheet, node.line
         self.shell: Template | None = None
         self.arguments: list[Template] = []
         items = node.items if isinstance(node, Seq) else [node]
@@ -218,14 +219,23 @@ class _Command:
             assert isinstance(item, Scalar)
             _words(sheet, "command", item, words, strict=False)
         if isinstance(node, Scalar):
-            text = sheet.checked("command", node, spec.command) or ""
-            self.shell = Template(text.rstrip(), words, shell=True, raw=("args",))
+            text = (sheet.checked("command", node, spec.command) or "").rstrip()
+            try:
+                self.shell = Template(text, words, shell=True, raw=("args",))
+            except shelltext.Unclear as e:
+                self._unclear(str(e))
+                self.shell = Template(text, words)  # what else is wrong is told along with it
             self.words = self.shell.words
+            self.open_end = shelltext.open_end(text)
             return
         self.arguments = [Template(item.text, words) for item in items if isinstance(item, Scalar)]
         self.words = {word for template in self.arguments for word in template.words}
         if not self.arguments[0].text or any("\0" in template.text for template in self.arguments):
             sheet.wrong(node.line, "command: arguments that cannot be executed; expected a program and its arguments")
+
+    def _unclear(self, what: str) -> None:
+        instead = "a list: a program and its arguments, or a variable of `job: env` in place of the value"
+        self.sheet.wrong(self.line, f"command: {what}, where values cannot be quoted for certain; expected {instead}")
 
     def filled(self, values: dict[str, str], row: Row, ways: Mapping[str, str]) -> str | list[str]:
         """The command of one job. `{args}` is `--key value` for all keys that are named nowhere else."""
@@ -240,6 +250,8 @@ class _Command:
             if named:
                 filled = self.shell.filled({"args": text, **values})
                 return filled if text else filled.rstrip()
+            if text and self.open_end:
+                self._unclear(self.open_end)
             return self.shell.filled(values) + (" " + text if text else "")
         found: list[str] = []
         for template in self.arguments:

@@ -1,7 +1,8 @@
 """Templates of a sweep: `{key}` stands for a value, `{key.stem}` for the stem of a path.
 
 Rules: only known words are filled, and never after a `$`; any other brace is somebody else's (shell, awk, JSON). In a shell text
-the shell sees exactly the value, wherever the word stands: outside of quotes it is quoted, inside of quotes it is escaped.
+the shell sees exactly the value: outside of quotes it is quoted, inside of quotes it is escaped. Where shelltext.py cannot tell
+for certain how bash reads the place, there is no template: a value must never be executed.
 """
 
 from __future__ import annotations
@@ -11,6 +12,8 @@ import re
 import shlex
 from collections.abc import Collection, Mapping
 
+from jostle.experiments import shelltext
+
 PARTS = {
     "stem": lambda path: os.path.splitext(os.path.basename(path))[0],
     "name": os.path.basename,
@@ -18,6 +21,10 @@ PARTS = {
 }
 _BRACES = re.compile(r"(?<!\$)\{([A-Za-z_][\w.-]*)\}")
 _IN_DOUBLE = re.compile(r'([\\"$`])')
+# as a word of its own bash would take it for something else than a word
+_NO_WORD = re.compile(
+    r"[A-Za-z_]\w*\+?=.*|if|then|else|elif|fi|case|esac|for|select|while|until|do|done|in|function|time|coproc", re.DOTALL
+)
 
 
 class Missing(Exception):
@@ -34,16 +41,22 @@ class Template:
     __slots__ = ("parts", "text", "words")
 
     def __init__(self, text: str, keys: Collection[str], *, shell: bool = False, raw: Collection[str] = ()) -> None:
+        """`shell`: bash reads it (shelltext.Unclear if nobody can tell how); `raw`: keys whose values are words for bash."""
         self.text = text
-        self.parts: list[str | tuple[str, str, str]] = []  # text, or (key, part of a path, quotes it stands in)
+        self.parts: list[str | tuple[str, str, str]] = []  # text, or (key, part of a path, how it is quoted)
         self.words: set[str] = set()
         found = [(m, place) for m in _BRACES.finditer(text) if (place := _place(m[1], keys))]
-        around = quotes(text, [m.start() for m, _ in found]) if shell else ["raw"] * len(found)
+        if shell:
+            around = shelltext.quotes(text, [(m.start(), m.end(), place[0] in raw) for m, place in found])
+        else:
+            around = ["raw"] * len(found)
         end = 0
         for (m, (key, part)), quote in zip(found, around, strict=True):
-            self.parts += [text[end : m.start()], (key, part, "raw" if key in raw else quote)]
+            self.parts += [text[end : m.start()], (key, part, quote)]
             self.words.add(key)
             end = m.end()
+            if quote == "raw" and shell and text[end : end + 1] in ("<", ">"):
+                self.parts.append(" ")  # else a number that ends the words would be a number of this redirection
         self.parts.append(text[end:])
 
     def filled(self, values: Mapping[str, str]) -> str:
@@ -76,45 +89,12 @@ def _place(word: str, keys: Collection[str]) -> tuple[str, str] | None:
 
 
 def quoted(value: str, quote: str) -> str:
-    """The value so that bash reads it as it is, outside of quotes or inside of these."""
+    """The value so that bash reads it as it is: inside of these quotes, outside of any (`word`: as the beginning of a word), or
+    `always` in quotes of its own."""
     if quote == "'":
         return value.replace("'", "'\\''")
-    return _IN_DOUBLE.sub(r"\\\1", value) if quote == '"' else shlex.quote(value)
-
-
-def quotes(text: str, places: list[int]) -> list[str]:
-    """For each place (ascending) the quotes it stands in, as bash reads it: `'`, `"` or none. Here-documents are not known."""
-    found: list[str] = []
-    inside = [""]  # "", "(", "'" or '"', the innermost last
-    k = 0
-    for place in places:
-        while k < place:
-            k = _step(text, k, inside)
-        found.append(inside[-1] if inside[-1] in ("'", '"') else "")
-    return found
-
-
-def _step(text: str, k: int, inside: list[str]) -> int:
-    c, top = text[k], inside[-1]
-    if top == "'":
-        if c == "'":
-            inside.pop()
-    elif c == "\\":
-        return k + 2
-    elif c == '"':
-        inside.pop() if top == '"' else inside.append('"')
-    elif text.startswith("$(", k):
-        inside.append("(")
-        return k + 2
-    elif top == '"':
-        pass
-    elif c == "'":
-        inside.append("'")
-    elif c == "(":
-        inside.append("(")
-    elif c == ")" and top == "(":
-        inside.pop()
-    elif c == "#" and (k == 0 or text[k - 1] in " \t\n;&|("):
-        end = text.find("\n", k)
-        return end if end > k else len(text)
-    return k + 1
+    if quote == '"':
+        return _IN_DOUBLE.sub(r"\\\1", value)
+    bare = shlex.quote(value)
+    keep = bare != value or not (quote == "always" or (quote == "word" and _NO_WORD.fullmatch(value)))
+    return bare if keep else f"'{value}'"
