@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import subprocess
@@ -11,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from jostle.errors import Invalid
+from jostle.errors import DiskFull, Invalid, JostleError
 from jostle.experiments import freeze
 from jostle.experiments.ignore import Ignore
 from jostle.formats import spec
@@ -250,6 +251,82 @@ def test_a_tree_that_is_reached_over_a_link_is_the_same_tree(tree: Path, home: P
     assert (found.root, job["workdir"], job["commands"]) == (str(tree), f"{found.tree}/pkg", [f"python {found.tree}/train.py"])
 
 
+@pytest.mark.parametrize(
+    ("at", "command", "word"),
+    [
+        ("", "python train.py --cfg ../configs/a.yaml", "../configs/a.yaml"),
+        ("", ["python", "train.py", "--cfg=../configs/a.yaml"], "../configs/a.yaml"),
+        ("pkg", "cat pkg/../../../configs/a.yaml", "pkg/../../../configs/a.yaml"),
+        ("pkg", "python net.py <../../configs/new.yaml", "../../configs/new.yaml"),
+        ("", "bash -c \"cat '../configs/a.yaml'\"", "../configs/a.yaml"),
+    ],
+)
+def test_a_relative_path_that_leaves_the_tree_is_refused(tree: Path, home: Path, at: str, command: Any, word: str) -> None:
+    put(tree.parent / "configs" / "a.yaml")
+    put(tree / "pkg" / "pkg" / "x")
+    found = freeze.snapshot(str(tree), str(home))
+    with pytest.raises(Invalid) as caught:
+        freeze.moved(made(tree / at, command), found)
+    assert f"--freeze: {word} " in str(caught.value) and str(tree.parent / "configs") in str(caught.value)
+
+
+def test_inputs_and_variables_that_leave_the_tree_are_refused_too_but_not_what_was_done(tree: Path, home: Path) -> None:
+    found = freeze.snapshot(str(tree), str(home))
+    job = made(tree)
+    for more in ({"inputs": [f"{tree}/../a.yaml"]}, {"env": {"PYTHONPATH": "pkg:../lib"}}):
+        with pytest.raises(Invalid, match=r"\.\./"):
+            freeze.moved({**job, **more}, found)
+        assert freeze.moved({**job, **more, "done_by": [1, 1]}, found)["workdir"] == found.tree
+
+
+def test_paths_that_stay_or_are_full_are_not_refused(tree: Path, home: Path) -> None:
+    found = freeze.snapshot(str(tree), str(home))
+    job = made(tree / "pkg", f"python ../train.py {tree.parent}/configs/a.yaml --re 's/../../x/' \"$D/../../y\" a..b ../../no/x")
+    assert freeze.moved({**job, "inputs": [f"{tree}/pkg/../train.py", "/etc/hostname"]}, found)["workdir"] == f"{found.tree}/pkg"
+
+
+def test_a_sweep_whose_configs_lie_outside_says_so_to_the_freeze(tree: Path, home: Path) -> None:
+    from jostle.experiments.load import load
+
+    put(tree.parent / "configs" / "a.yaml", "lr: 1\n")
+    for k, text in enumerate(("matrix: {config: [../configs/a.yaml]}\ncommand: x {config}\n",
+                              "matrix: {lr: [1]}\ncommand: x {lr}\ninputs: [../configs/a.yaml]\n")):  # fmt: skip
+        (batch,) = load([str(put(tree / f"s{k}.yaml", text))])
+        with pytest.raises(Invalid, match=r"\.\./configs/a\.yaml"):
+            freeze.moved(batch["jobs"][0], freeze.snapshot(str(tree), str(home)))
+
+
+# --- what goes wrong
+
+
+def test_an_unreadable_file_is_named_with_what_to_do(tree: Path, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuses(path: Any, mode: str = "r", **more: Any) -> Any:
+        if str(path).endswith("proj/train.py"):
+            raise PermissionError(errno.EACCES, "Permission denied", path)  # root may read anything: chmod would not do
+        return open(path, mode, **more)
+
+    monkeypatch.setattr(freeze, "open", refuses, raising=False)
+    with pytest.raises(Invalid, match=r"proj/train\.py cannot be copied \(Permission denied\); name it in .*/\.jostleignore"):
+        freeze.snapshot(str(tree), str(home))
+    put(tree / ".jostleignore", "train.py\n")
+    assert os.path.islink(f"{freeze.snapshot(str(tree), str(home)).tree}/train.py")
+
+
+@pytest.mark.parametrize(("number", "kind"), [(errno.ENOSPC, DiskFull), (errno.EIO, JostleError)])
+def test_a_full_disk_is_one_sentence(
+    tree: Path, home: Path, monkeypatch: pytest.MonkeyPatch, number: int, kind: type[Exception]
+) -> None:  # fmt: skip
+    def full(path: Any, mode: str = "r", **more: Any) -> Any:
+        if mode == "wb":
+            raise OSError(number, os.strerror(number), path)
+        return open(path, mode, **more)
+
+    monkeypatch.setattr(freeze, "open", full, raising=False)
+    with pytest.raises(kind, match=f"--freeze: no snapshot of .*{os.strerror(number)}"):
+        freeze.snapshot(str(tree), str(home))
+    assert os.listdir(home / "frozen") == [], "nothing half made is left"
+
+
 # --- the end of it
 
 
@@ -296,3 +373,31 @@ def test_what_somebody_wrote_into_it_is_told(tree: Path, home: Path) -> None:
     put(Path(found.tree, "pkg", "results.csv"), "1")
     put(Path(found.tree, "pkg", "__pycache__", "net.pyc"), "1")
     assert freeze.strays(os.path.dirname(found.tree)) == ["pkg/results.csv"]
+
+
+def test_a_snapshot_that_was_written_into_is_not_used_again(tree: Path, home: Path) -> None:
+    seen = [freeze.snapshot(str(tree), str(home))]
+    for harm in ("changed", "added", "gone", "mode", "link"):
+        at = Path(seen[-1].tree)
+        for folder in (at, at / "pkg"):
+            folder.chmod(0o755)
+        if harm == "changed":
+            old = os.stat(at / "train.py")
+            (at / "train.py").chmod(0o644)
+            (at / "train.py").write_text("print(9)\n")
+            (at / "train.py").chmod(0o444)
+            os.utime(at / "train.py", ns=(old.st_atime_ns, old.st_mtime_ns))
+        elif harm == "added":
+            put(at / "pkg" / "config.py")
+        elif harm == "gone":
+            (at / "pkg" / "net.py").unlink()
+        elif harm == "mode":
+            (at / "run.sh").chmod(0o444)
+        else:
+            (at / "data").unlink()
+            (at / "data").symlink_to("/")
+        seen.append(freeze.snapshot(str(tree), str(home)))
+        assert Path(seen[-1].tree, "train.py").read_text() == "print(1)\n" and seen[-1].about["path"] == seen[-1].tree
+    assert len({found.tree for found in seen}) == 6, "and the others stay: jobs may run from them"
+    put(Path(seen[-1].tree, "pkg", "__pycache__", "net.pyc"), "1")
+    assert freeze.snapshot(str(tree), str(home)).tree == seen[-1].tree, "what Python leaves behind does no harm"

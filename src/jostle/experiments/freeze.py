@@ -3,11 +3,14 @@
 Rules: what belongs to the code is copied: of a git work tree what is tracked, and what is neither tracked nor ignored; of a plain
 folder what its ignore rules leave. Everything else that lies there (data, logs, checkpoints, environments) is a link to the
 original, so that programs find it and write where their author expects. Equal snapshots are one. Nobody may write into a
-snapshot: what a program would put there would be lost with it. Paths outside the tree, and logs, stay as they are.
+snapshot: what a program would put there would be lost with it; one that was written into all the same is not used again. Full
+paths outside the tree, and logs, stay as they are; a relative path that leaves the tree would lead elsewhere, and is refused.
 """
 
 from __future__ import annotations
 
+import errno
+import filecmp
 import hashlib
 import json
 import os
@@ -20,8 +23,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from jostle import units
-from jostle.errors import Invalid
-from jostle.experiments import gittree
+from jostle.errors import DiskFull, Invalid, JostleError
+from jostle.experiments import gittree, leaving
 from jostle.experiments.ignore import Ignore
 
 FOLDER = "frozen"  # in the home
@@ -79,9 +82,14 @@ def snapshot(
         root = holder if at == holder or at.startswith(holder + "/") else at
     wanted = {rel for path in inputs if (rel := _inside(root, path))}
     found = _Found()
-    _walk(root, "", _chosen(root, git), _parents(wanted) | wanted, os.path.realpath(home), found)
-    _small_enough(root, found, max_bytes)
-    path, copied = _kept(root, home, found, git)
+    try:
+        _walk(root, "", _chosen(root, git), _parents(wanted) | wanted, os.path.realpath(home), found)
+        _small_enough(root, found, max_bytes)
+        path, copied = _kept(root, home, found, git)
+    except OSError as e:
+        kind = DiskFull if e.errno in (errno.ENOSPC, errno.EDQUOT) else JostleError
+        at = f" ({e.filename})" if e.filename else ""
+        raise kind(f"--freeze: no snapshot of {root} could be made in {home}: {e.strerror or e}{at}") from None
     diff = git.diff if git is not None else ""
     about = {
         "root": root, "path": os.path.join(path, "tree"), "digest": os.path.basename(path), "files": len(found.files),
@@ -183,8 +191,7 @@ def _kept(root: str, home: str, found: _Found, git: gittree.Tree | None) -> tupl
     tree = os.path.join(fresh, "tree")
     os.makedirs(tree, mode=0o700)
     try:
-        digest = _copied(root, tree, found)
-        path = os.path.join(folder, digest)
+        path = _free_or_same(tree, os.path.join(folder, _copied(root, tree, found)))
         if os.path.isdir(path):
             os.utime(path)  # it is wanted again: see `unused`
         else:
@@ -202,6 +209,35 @@ def _kept(root: str, home: str, found: _Found, git: gittree.Tree | None) -> tupl
     return path, files | _parents(files) | {""}
 
 
+def _free_or_same(tree: str, wanted: str) -> str:
+    """Where this is kept already, or the first place that is free: root may have written into a snapshot that jobs run from."""
+    path, number = wanted, 1
+    while os.path.isdir(path) and not _same(tree, os.path.join(path, "tree")):
+        number += 1
+        path = f"{wanted}-{number}"
+    return path
+
+
+def _same(fresh: str, kept: str) -> bool:
+    """Whether the snapshot that is kept holds what the fresh one does, and nothing else."""
+    new = {entry.name: entry for entry in _entries(fresh)}
+    old = {entry.name: entry for entry in _entries(kept) if entry.name not in NEVER}
+    if new.keys() != old.keys():
+        return False
+    for name, one in new.items():
+        other = old[name]
+        if one.is_symlink() or other.is_symlink():
+            good = one.is_symlink() and other.is_symlink() and os.readlink(one.path) == os.readlink(other.path)
+        elif one.is_dir() or other.is_dir():
+            good = one.is_dir() and other.is_dir() and _same(one.path, other.path)
+        else:
+            modes = {stat.S_IMODE(entry.stat().st_mode) for entry in (one, other)}
+            good = len(modes) == 1 and filecmp.cmp(one.path, other.path, shallow=False)
+        if not good:
+            return False
+    return True
+
+
 def _copied(root: str, tree: str, found: _Found) -> str:
     """Copies and links; the digest is of what was copied, whatever is edited meanwhile."""
     digest = hashlib.sha256()
@@ -212,6 +248,9 @@ def _copied(root: str, tree: str, found: _Found) -> str:
             told = _copy(root, source, target, path)
         except FileNotFoundError:
             continue  # gone meanwhile
+        except PermissionError as e:
+            hint = f"name it in {os.path.join(root, RULES_FILE)} (it is linked instead)"
+            raise Invalid(f"--freeze: {e.filename or source} cannot be copied ({e.strerror}); {hint}") from None
         digest.update(f"{path}\0{told}\0".encode("utf-8", "surrogateescape"))
     for path in found.links:
         source, target = os.path.join(root, path), os.path.join(tree, path)
@@ -273,6 +312,12 @@ def moved(job: Mapping[str, Any], frozen: Frozen) -> dict[str, Any]:
     at = frozen.inside(job["workdir"])
     if at is None or at not in frozen.copied:
         return dict(job)
+    for path in leaving.found(job, at) if not job.get("done_by") else ():
+        full = os.path.normpath(os.path.join(job["workdir"], path))
+        raise Invalid(
+            f"--freeze: {path} (job {job['name'] or job['commands'][0]!r}) leads out of {frozen.root} by a relative path, which "
+            f"would lead elsewhere from the snapshot; expected its full path, {full}"
+        )
     roots = {frozen.root}
     if at and job["workdir"].endswith("/" + at):
         roots.add(job["workdir"][: -len(at) - 1])

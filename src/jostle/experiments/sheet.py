@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from jostle.experiments import configcopy, shelltext
+from jostle.experiments import configcopy, leaving, shelltext
 from jostle.experiments.matrix import Combination
 from jostle.experiments.template import Missing, Template, unknown
 from jostle.formats import policyfile, spec
@@ -44,7 +44,7 @@ class Row:
 class Sheet(Findings):
     """One file (or one suite of it) being read."""
 
-    def __init__(self, base: str, *, now: float | None = None) -> None:
+    def __init__(self, base: str, *, now: float | None = None, places: dict[str, tuple[str, dict[str, str]]]) -> None:
         super().__init__()
         self.base = base
         self.suite = ""
@@ -62,7 +62,7 @@ class Sheet(Findings):
         self.logs: str | None = None
         self._ways_said: dict[str, int] = {}
         self._originals: dict[str, configcopy.Original | None] = {}
-        self._places: dict[str, tuple[str, dict[str, str]]] = {}
+        self._places = places  # of the copies of all suites that are read together
         self._told: set[tuple[int, str]] = set()
 
     def head(self, parts: Mapping[str, Node]) -> None:
@@ -132,7 +132,7 @@ class Sheet(Findings):
         if not job["name"]:
             job["name"] = spec.name_of(job["commands"])
         if job["log"] is None and self.logs is not None:
-            job["log"] = os.path.join(self.logs, configcopy.safe(job["name"]) + ".log")
+            job["log"] = os.path.join(self.logs, configcopy.fitting(configcopy.safe(job["name"]) + ".log"))
         if job["share"] and job["memory_mib"] is None:
             self.wrong(row.line, "share without memory; expected `memory:`, since a job without it takes the whole card")
         job["params"] = params
@@ -181,7 +181,7 @@ class Sheet(Findings):
     def claim(self, place: str, of: str, values: dict[str, str], line: int) -> None:
         """One place holds one copy."""
         if self._places.setdefault(place, (of, values)) != (of, values):
-            hint = "expected a place for each, e.g. with {name} in it"
+            hint = "expected a place for each, e.g. with {name} or {suite} in it"
             self.wrong(line, f"config_copy: {shown(place)} would be two different copies; {hint}")
 
 
@@ -357,7 +357,7 @@ class _Config:
 
     def apply(self, job: dict[str, Any], row: Row, values: dict[str, str]) -> None:
         """Adds `inputs` and `copy` to the job, and the path of the copy to the values that the command is made of."""
-        job["inputs"] = [_path(job, template.filled(values)) for template in self.inputs]
+        job["inputs"] = [leaving.as_written(job["workdir"], template.filled(values)) for template in self.inputs]
         job["copy"] = None
         if self.file is None:
             return
@@ -366,7 +366,7 @@ class _Config:
             self.sheet.wrong(row.line, "an empty path of a config file; expected a path")
             return
         path = _path(job, config)
-        job["inputs"].insert(0, path)
+        job["inputs"].insert(0, leaving.as_written(job["workdir"], config))
         ways = self.sheet.ways
         written = {key: value for key, value in row.values.items() if ways.get(key, "argument") != "argument"}
         original = self.sheet.original(path, row.line) if written else None
