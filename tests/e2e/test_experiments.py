@@ -101,6 +101,80 @@ def test_b7_a_config_that_is_changed_back_runs_again_for_its_log_is_that_of_the_
         assert p.ran() == ["a 1"]
 
 
+def test_b7_what_was_edited_while_jobs_waited_is_not_what_they_ran(jostle: Instance) -> None:
+    p = Project(jostle, "edited", 'cat "configs/$1.yaml"; until [ -e go ]; do sleep 0.02; done')
+    p.put("sweep.yaml", SWEEP.replace("[1, 2, 3]", "[1, 2]"))
+    child = jostle.start("run", "sweep.yaml", "--max-concurrent", "1", cwd=p.at)
+    until(lambda: (p.at / "ran").exists())
+    p.put("configs/a.yaml", "lr: 2\n")
+    p.put("go", "")
+    assert child.wait(20) == 0
+    assert "lr: 2" in (p.at / "logs" / "a2.log").read_text()
+    p.ran()
+    p.put("configs/a.yaml", "lr: 1e-5  # small\n")
+    p.ok("sweep.yaml")
+    assert p.ran() == ["a 1", "a 2"], "the fingerprint is that of a success, but of another content"
+    assert "4 done before" in p.ok("sweep.yaml")
+
+
+COPIED = """
+command: sh train.sh {config} {who}
+matrix: {config: [configs/a.yaml], seed: [1, 2]}
+into_config: [seed]
+include: [{who: WHO}]
+"""
+
+
+def test_b2_b7_a_copy_is_not_rewritten_under_jobs_that_wait_for_it(jostle: Instance) -> None:
+    p = Project(jostle, "shared-copies", 'cat "$1"; until [ -e go ]; do sleep 0.02; done')
+    p.put("one.yaml", COPIED.replace("WHO", "x"))
+    p.put("two.yaml", COPIED.replace("WHO", "y"))
+    ids = jostle.ok("run", "--detach", "one.yaml", "--max-concurrent", "1", cwd=p.at).strip().split("-")
+    p.put("configs/a.yaml", "lr: 7\n")
+    code, _, err = p.run("two.yaml", "--detach")
+    assert code != 0 and f"is the config copy of job {ids[0]}, which has not ended" in err, err
+    p.put("go", "")
+    assert set(jostle.end(*range(int(ids[0]), int(ids[1]) + 1))) == {"succeeded"}
+    p.ok("two.yaml")
+    assert "lr: 7" in (p.at / "configs" / "temp" / "a_seed2.yaml").read_text()
+    assert "2 done before" in p.ok("two.yaml")
+
+
+def test_b7_a_second_run_changes_the_rules_of_the_batch_it_attaches_to(jostle: Instance) -> None:
+    p = Project(jostle, "attached", "until [ -e go ]; do sleep 0.02; done")
+    p.put("sweep.yaml", SWEEP)
+    jostle.ok("run", "--detach", "sweep.yaml", "--max-util", "90", cwd=p.at)
+    code, _, err = p.run("sweep.yaml", "--detach", "--max-concurrent", "1", "--redo", "--freeze")
+    assert code == 0 and "goes on under other rules: max_concurrent 1\n" in err, err
+    assert "no effect on a batch that is under way: --redo, --freeze; run it again when" in err
+    with jostle.reader() as reader:
+        batch = reader.batch(jostle.newest()[0]["batch"])
+    assert batch is not None and batch["policy"] == {"max_utilization": 90, "max_concurrent": 1}
+    p.put("go", "")
+    err = p.ok("sweep.yaml")
+    assert "other rules" not in err and "no effect" not in err
+
+
+def test_b7_b11_results_know_what_batches_of_other_files_did(jostle: Instance) -> None:
+    p = Project(jostle, "elsewhere")
+    p.put("sweep.yaml", SWEEP)
+    p.put("same.yaml", SWEEP)
+    indented = SWEEP.strip().replace("\n", "\n    ")
+    two, three = (f"{{command: 'sh train.sh {{k}}', matrix: {{k: [{k}]}}}}" for k in (7, 8))
+    p.put("suites.yaml", f"suites:\n  one:\n    {indented}\n  two: {two}\n  three: {three}\n")
+    p.ok("sweep.yaml")
+    assert "nothing to run" in p.ok("same.yaml")
+    told = json.loads(jostle.ok("results", "same.yaml", "--json", cwd=p.at))
+    assert [group["runs"] for group in told["groups"]] == [3, 3] and not told["missing"], told
+    assert "one: nothing to run" in p.ok("suites.yaml", "--suite", "one", "--suite", "two")
+    code, out, err = jostle.run("results", "suites.yaml", "--format", "csv", cwd=p.at)
+    assert (code, [line.split(",")[0] for line in out.splitlines()]) == (0, ["suite", "two", "one", "one"]), (out, err)
+    assert "note: nothing of three in suites.yaml has run" in err
+    p.put("other.yaml", SWEEP.replace("[1, 2, 3]", "[4]"))
+    code, _, err = jostle.run("results", "other.yaml", cwd=p.at)
+    assert code != 0 and "there is no batch of other.yaml, and none has done what it says" in err
+
+
 def test_b7_only_failed_and_trust_logs(jostle: Instance) -> None:
     p = Project(jostle, "failed", 'test ! -e broken || test "$2" != 2 || exit 7')
     p.put("sweep.yaml", SWEEP)

@@ -85,6 +85,7 @@ def chosen(args: Namespace, desk: Desk) -> list[Trial]:
     names = pattern(args.names or collect.NAMES)
     trials: list[Trial] = []
     numbers: list[int] = []
+    others: list[tuple[str | None, list[Trial]]] = []
     last = number(args.last or "1", "--last", 1, 10**9)
     if not args.targets:
         numbers = collect.newest_batches(desk.reader, last)
@@ -95,21 +96,36 @@ def chosen(args: Namespace, desk: Desk) -> list[Trial]:
             numbers.append(int(target))
         elif os.path.isdir(target):
             trials += collect.of_logs(target, names)
-        elif made := collect.batches_of_file(desk.reader, target, last):
-            numbers += made
+        elif of_file(target, last, names, numbers, others, desk):
             if left := collect.left_behind(desk.reader, target, last):
                 lacking = f"an older batch of {target} has {render.count(left, 'job')} that this one has not"
                 desk.say(f"note: {lacking}; --last {last + 1} takes both")
         elif not os.path.exists(target):
             raise NotFound(f"there is no batch, file or folder {target!r}")
         elif target.lower().endswith(collect.SPECS):
-            raise NotFound(
-                f"there is no batch of {target}: `jostle run {target}` makes one; what other batches did for it, they have "
-                "(`jostle results BATCH`)"
-            )
+            raise NotFound(f"there is no batch of {target}, and none has done what it says: `jostle run {target}` makes one")
         else:
             trials += collect.of_logs(target, names)
-    return trials + collect.of_batches(desk.reader, numbers, names, args.any_state)
+    return trials + collect.of_batches(desk.reader, numbers, names, args.any_state, others)
+
+
+def of_file(
+    target: str, last: int, names: re.Pattern[str], numbers: list[int], others: list[tuple[str | None, list[Trial]]], desk: Desk
+) -> bool:  # fmt: skip
+    """Puts the batches of a file to the numbers, and what other batches have done for it to the others; False: nothing."""
+    from jostle.experiments import collect
+
+    made = collect.batches_of_file(desk.reader, target, last)
+    numbers += made
+    if not os.path.isfile(target) or not target.lower().endswith(collect.SPECS):
+        return bool(made)
+    from jostle.experiments.elsewhere import done_elsewhere
+
+    done, never = done_elsewhere(desk.reader, target, made, names)
+    others += done
+    if never and (made or done):
+        desk.say(f"note: nothing of {render.plain(', '.join(never))} in {target} has run")
+    return bool(made or done)
 
 
 def pattern(regex: str) -> re.Pattern[str]:

@@ -14,7 +14,7 @@ from jostle import units
 from jostle.cli import render
 from jostle.cli.attached import Events, Followed, Lines, Screen, attended, owner
 from jostle.cli.parse import checked
-from jostle.cli.running import Plan, changed, finished, loaded, planned, shown
+from jostle.cli.running import Plan, changed, finished, loaded, planned, said, shown
 from jostle.cli.validate import warn_directories
 from jostle.errors import Usage
 from jostle.formats import spec
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
 INTERRUPTED = 130
 MAX_LINKS = 1_000_000  # between the jobs of suites that are submitted at once to run one after another
+AT_SUBMIT = ("redo", "skip_done", "only_failed", "trust_logs", "freeze")  # options that say which jobs there are, and of what
 TOLD = 10  # failed jobs that the summary names
 
 
@@ -121,7 +122,7 @@ def interrupted(feed: Feed) -> bool:
 def one(batch: dict[str, Any], client: Client, feed: Feed, args: Namespace, desk: Desk) -> int:
     """A batch from its submit, or from where it stands, to its end."""
     plan = planned(batch, args, desk)
-    found = standing(batch, plan, desk)
+    found = standing(batch, plan, client, args, desk)
     if found is None:
         jobs = plan.taken()
         if not plan.count("run"):
@@ -136,8 +137,10 @@ def one(batch: dict[str, Any], client: Client, feed: Feed, args: Namespace, desk
     return follow(args, desk, number, rows, feed)
 
 
-def standing(batch: dict[str, Any], plan: Plan, desk: Desk) -> tuple[int, list[dict[str, Any]]] | None:
-    """The unfinished batch of the same file, if there is one."""
+def standing(
+    batch: dict[str, Any], plan: Plan, client: Client, args: Namespace, desk: Desk
+) -> tuple[int, list[dict[str, Any]]] | None:  # fmt: skip
+    """The unfinished batch of the same file, if there is one; from now on under the rules that the command line says."""
     number = desk.reader.unfinished_batch(batch["key"])
     if number is None:
         return None
@@ -149,7 +152,22 @@ def standing(batch: dict[str, Any], plan: Plan, desk: Desk) -> tuple[int, list[d
             f"the file has changed since batch {number} was submitted; the new jobs are not part of it: "
             "run it again when this batch has ended"
         )
+    amended(number, client, args, desk)
     return number, rows
+
+
+def amended(number: int, client: Client, args: Namespace, desk: Desk) -> None:
+    """What the command line says beside the file, for a batch that is under way: applied, or named as without effect."""
+    rules = said(args)
+    before = (desk.reader.batch(number) or {}).get("policy") or {}
+    new = {field: value for field, value in rules.items() if before.get(field) != value}
+    if new:
+        client.call("amend", batch=number, policy={**before, **new})
+        told = ", ".join(f"{field} {value if value is not True else 'true'}" for field, value in new.items())
+        desk.say(f"batch {number} goes on under other rules: {told}")
+    idle = [f"--{option.replace('_', '-')}" for option in AT_SUBMIT if getattr(args, option)]
+    if idle:
+        desk.say(f"no effect on a batch that is under way: {', '.join(idle)}; run it again when batch {number} has ended")
 
 
 def nothing(batch: dict[str, Any], plan: Plan, args: Namespace, desk: Desk) -> int:
@@ -196,7 +214,7 @@ def detached(batches: list[dict[str, Any]], args: Namespace, desk: Desk) -> int:
     before: list[int] = []
     for batch in batches:
         plan = planned(batch, args, desk)
-        found = standing(batch, plan, desk)
+        found = standing(batch, plan, client, args, desk)
         if found is None and not plan.count("run"):
             nothing(batch, plan, args, desk)
             continue

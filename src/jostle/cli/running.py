@@ -15,7 +15,7 @@ from jostle.errors import Usage
 
 if TYPE_CHECKING:
     from argparse import Namespace
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from jostle.cli.desk import Desk
     from jostle.experiments.skip import Verdict
@@ -57,11 +57,15 @@ def _key(about: dict[str, Any]) -> str:
     return f"run:{about['file']}" + (f"#{about['suite']}" if about.get("suite") else "")
 
 
+def said(args: Namespace) -> dict[str, Any]:
+    """The rules of the command line, as fields of a policy."""
+    gates = {field: value for option, field in GATES.items() if (value := getattr(args, option)) is not None}
+    return {**gates, "share": True} if args.share else gates
+
+
 def _rule(batch: dict[str, Any], args: Namespace, desk: Desk) -> None:
-    said = {field: value for option, field in GATES.items() if (value := getattr(args, option)) is not None}
-    batch["policy"] = {**batch["policy"], **said}
+    batch["policy"] = {**batch["policy"], **said(args)}
     if args.share:
-        batch["policy"]["share"] = True
         alone = sum(job["memory_mib"] is None and job["gpus"][1] > 0 for job in batch["jobs"])
         if alone:
             desk.say(f"warning: {render.count(alone, 'job')} without `memory` cannot share a card: each takes a whole one")
@@ -95,20 +99,18 @@ class Plan:
 def planned(batch: dict[str, Any], args: Namespace, desk: Desk) -> Plan:
     """Skipping is for what says what it is made of (sweeps, old job files); for plain jobs only if it is asked for, since what
     their commands read is a guess."""
-    from jostle.experiments.fingerprint import Contents, fingerprint, named_files
+    from jostle.experiments.fingerprint import fingerprinted
+    from jostle.experiments.fresh import Unchanged
     from jostle.experiments.skip import Rule, failed_names, judged
 
-    jobs, contents = batch["jobs"], Contents()
-    known = batch["kind"] in ("sweep", "old")
-    if known or args.skip_done:
-        for job in jobs:
-            if not known:
-                job["inputs"] = named_files(job["commands"], job["workdir"])
-            job["fingerprint"] = fingerprint(job, contents)
+    jobs = batch["jobs"]
+    if batch["kind"] in ("sweep", "old") or args.skip_done:
+        fingerprinted(batch)
     rule = Rule(redo=args.redo, trust_logs=args.trust_logs, only_failed=args.only_failed)
     failed = failed_names(_before(desk, batch["key"]), [job["name"] for job in jobs]) if rule.only_failed else frozenset()
     wanted = [] if rule.redo or rule.only_failed else [job["fingerprint"] for job in jobs if job.get("fingerprint")]
-    return Plan(jobs=jobs, verdicts=judged(jobs, rule, desk.reader.done(wanted), failed))
+    done = desk.reader.done(wanted)
+    return Plan(jobs=jobs, verdicts=judged(jobs, rule, done, failed, unchanged=Unchanged.of(desk.reader, done)))
 
 
 def _before(desk: Desk, key: str) -> Iterator[list[dict[str, Any]]]:
@@ -138,7 +140,7 @@ def finished(batch: dict[str, Any], jobs: list[dict[str, Any]], args: Namespace,
     if any(job.get("copy") for job in running):
         from jostle.experiments import configcopy
 
-        configcopy.write([{"jobs": running}])
+        configcopy.write([{"jobs": running}], needed=lambda places: _needed(places, desk))
     context: dict[str, Any] = capture()
     about = dict(batch["about"])
     if args.freeze:
@@ -149,6 +151,14 @@ def finished(batch: dict[str, Any], jobs: list[dict[str, Any]], args: Namespace,
         "jobs": [{key: value for key, value in job.items() if key not in PRIVATE} for job in jobs],
         "once": os.urandom(16).hex(),
     }
+
+
+def _needed(places: Mapping[str, str], desk: Desk) -> dict[str, int]:
+    """The places of config copies that unfinished jobs use."""
+    from jostle.experiments.fresh import users
+    from jostle.store.reads import UNFINISHED
+
+    return users(desk.reader.jobs(states=UNFINISHED), places) if places else {}
 
 
 def _frozen(

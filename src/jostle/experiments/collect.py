@@ -64,13 +64,20 @@ def newest_batches(reader: Reader, count: int) -> list[int]:
 # --- jobs
 
 
-def of_batches(reader: Reader, numbers: Iterable[int], names: re.Pattern[str], anyhow: bool = False) -> list[Trial]:
-    """The suite is a parameter where there are several."""
+def of_batches(
+    reader: Reader, numbers: Iterable[int], names: re.Pattern[str], anyhow: bool = False,
+    others: Sequence[tuple[str | None, Sequence[Trial]]] = (),
+) -> list[Trial]:  # fmt: skip
+    """The suite is a parameter where there are several; `others` are those that have no batch."""
     found = {number: of_batch(reader, number, names, anyhow) for number in dict.fromkeys(numbers)}
     suites = {number: ((reader.batch(number) or {}).get("about") or {}).get("suite") for number in found}
-    several = len(set(suites.values())) > 1
-    more = {number: {"suite": str(suite)} if several and suite else {} for number, suite in suites.items()}
-    return [replace(trial, params={**more[number], **trial.params}) for number, trials in found.items() for trial in trials]
+    all_of = [*((suites[number], trials) for number, trials in found.items()), *others]
+    several = len({suite for suite, _ in all_of}) > 1
+    return [
+        replace(trial, params={**({"suite": suite} if several and suite else {}), **trial.params})
+        for suite, trials in all_of
+        for trial in trials
+    ]
 
 
 def of_batch(reader: Reader, number: int, names: re.Pattern[str], anyhow: bool = False) -> list[Trial]:
@@ -79,7 +86,7 @@ def of_batch(reader: Reader, number: int, names: re.Pattern[str], anyhow: bool =
         raise NotFound(f"there is no batch {number}")
     rows = reader.jobs(batch=number)
     chains = _chains(rows)
-    return [_of_job(reader, row, chains.get(row["id"]), names, anyhow) for row in rows]
+    return [of_job(reader, row, chains.get(row["id"]), names, anyhow) for row in rows]
 
 
 def _chains(rows: Sequence[Mapping[str, Any]]) -> dict[int, int]:
@@ -92,7 +99,7 @@ def _chains(rows: Sequence[Mapping[str, Any]]) -> dict[int, int]:
     return first
 
 
-def _of_job(reader: Reader, row: Mapping[str, Any], chain: int | None, names: re.Pattern[str], anyhow: bool) -> Trial:
+def of_job(reader: Reader, row: Mapping[str, Any], chain: int | None, names: re.Pattern[str], anyhow: bool) -> Trial:
     done = (row["reason"] or {}) if row["state"] == "skipped" else {}
     by = done.get("params") or {} if done.get("code") == "done_before" else {}
     job, wanted = (int(by["job"]), by["run"]) if by else (int(row["id"]), None)

@@ -7,10 +7,13 @@ replaced only if it is such a copy, or says the same; the same copy is not writt
 
 from __future__ import annotations
 
+import errno
+import functools
 import hashlib
 import json
 import os
 import re
+import stat
 import tempfile
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
@@ -20,7 +23,9 @@ from jostle.formats.flaws import BadFiles
 from jostle.formats.nodes import Flaw, Scalar
 
 MARK = "# a copy made by jostle"
+LONGEST = 240  # bytes of a file's name, of the 255 that there are: `.1` is put behind that of an older log
 _NUMBER = re.compile(r"[-+]?(?:\d[\d_]*\.?\d*|\.\d+)(?:[eE][-+]?\d+)?\Z", re.ASCII)
+_JSON_NUMBER = re.compile(r"-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][-+]?\d+)?\Z", re.ASCII)
 _UNSAFE = re.compile(r"[^\w.+=@,-]+")
 
 
@@ -75,17 +80,52 @@ class Original:
         return f"{MARK} of {_line(os.path.basename(self.path))} with {_line(why)}\n{text}"
 
 
+class Originals:
+    """Config files by their paths, each read once."""
+
+    def __init__(self) -> None:
+        self.known: dict[str, Original] = {}
+
+    def text(self, copy: Mapping[str, Any]) -> str:
+        """What this copy (`job["copy"]`) is to hold. Flaw, or BadFiles."""
+        if copy["of"] not in self.known:
+            self.known[copy["of"]] = Original(copy["of"])
+        return self.known[copy["of"]].copy(copy["values"])
+
+    def copy(self, copy: Mapping[str, Any]) -> str | None:
+        """The same; None if it cannot be made any more."""
+        try:
+            return self.text(copy)
+        except (Flaw, BadFiles):
+            return None
+
+
 def _line(text: str) -> str:
     return "".join(c if c.isprintable() else " " for c in text)
 
 
 def spelled(value: Scalar, path: str = "") -> str:
-    """A value as the author of the sweep wrote it: numbers, truths and null as they are, texts in quotes where they need them."""
-    if value.plain and (_NUMBER.match(value.text) or value.text in yamlfile.TRUTHS):
+    """A value as the author of the sweep wrote it: without quotes what had none, whatever its reader takes it for (`yes`, `0x1F`,
+    a date); texts in quotes where they need them."""
+    if path.endswith(".json"):
+        as_it_is = value.plain and _JSON_NUMBER.match(value.text)
+        return value.text if as_it_is else json.dumps(yamlfile.value_of(value))
+    if value.plain and (_NUMBER.match(value.text) or value.text in yamlfile.TRUTHS or _stands(value.text)):
         return value.text
-    if value.null:
-        return "null"
-    return json.dumps(value.text) if path.endswith(".json") else yamledit.shown(value.text)
+    return "null" if value.null else yamledit.shown(value.text)
+
+
+@functools.lru_cache(maxsize=10_000)
+def _stands(text: str) -> bool:
+    """Whether a text without quotes is itself wherever a value stands: `a, b` is not inside of braces."""
+    import yaml
+
+    try:
+        return text != "" and all(
+            yaml.load(line.format(text), Loader=yaml.BaseLoader) == {"k": text} for line in ("k: {}  # x\n", "{{k: {}}}\n")
+        )
+    except yaml.YAMLError:
+        return False
 
 
 def safe(text: str) -> str:
@@ -93,10 +133,25 @@ def safe(text: str) -> str:
     return _UNSAFE.sub("-", text).strip("-") or "-"
 
 
+def fitting(name: str) -> str:
+    """A name of a file, cut (and told apart from others by its end) where a file system would not take it."""
+    stem, extension = os.path.splitext(name)
+    if len(name.encode("utf-8", "replace")) <= LONGEST:
+        return name
+    digest = hashlib.sha256(name.encode("utf-8", "replace")).hexdigest()[:10]
+    room = LONGEST - len(extension.encode("utf-8", "replace")) - len(digest) - 1
+    return f"{stem.encode('utf-8', 'replace')[:room].decode('utf-8', 'ignore')}-{digest}{extension}"
+
+
+def too_long(path: str) -> bool:
+    return any(len(part.encode("utf-8", "replace")) > LONGEST for part in path.split("/"))
+
+
 def default_place(config: str, values: Mapping[str, Scalar], folder: str | None = None) -> str:
     """`configs/temp/{stem}_seed{N}.yaml`, in the folder or in `temp` beside the config file."""
     stem, extension = os.path.splitext(os.path.basename(config))
     name = stem + "".join(f"_{safe(key)}{safe(value.text)}" for key, value in values.items()) + extension
+    name = fitting(name)
     return os.path.join(folder if folder is not None else os.path.join(os.path.dirname(config), "temp"), name)
 
 
@@ -106,34 +161,46 @@ def told_apart(place: str, text: str) -> str:
     return f"{stem}-{hashlib.sha256(text.encode('utf-8', 'replace')).hexdigest()[:8]}{extension}"
 
 
-def write(batches: Iterable[Mapping[str, Any]], moved: Callable[[str], str] = str) -> int:
+def _nobody(places: Mapping[str, str]) -> Mapping[str, int]:
+    return {}
+
+
+def write(
+    batches: Iterable[Mapping[str, Any]], moved: Callable[[str], str] = str,
+    needed: Callable[[Mapping[str, str]], Mapping[str, int]] = _nobody,
+) -> int:  # fmt: skip
     """Writes the copies that the jobs of these batches need (`job["copy"]`) and says how many were new or changed.
 
-    To be called right before the submit. `moved` says where a path of the work tree lies now (frozen code). BadFiles names
-    every place that is taken by something else; nothing is written then.
+    To be called right before the submit. `moved` says where a path of the work tree lies now (frozen code); `needed` which of
+    these places (with the directories of the jobs) unfinished jobs use. BadFiles names every place that is taken by something
+    else; nothing is written then.
     """
-    originals: dict[str, Original] = {}
+    originals = Originals()
     todo: dict[str, str] = {}
+    wanted: dict[str, str] = {}
     flaws: list[tuple[str, int, str]] = []
-    for copy in (job["copy"] for batch in batches for job in batch["jobs"] if job.get("copy")):
-        source, place = copy["of"], moved(copy["to"])
+    for job in (job for batch in batches for job in batch["jobs"] if job.get("copy")):
+        place = moved(job["copy"]["to"])
         try:
-            if source not in originals:
-                originals[source] = Original(source)
-            todo[place] = originals[source].copy(copy["values"])
+            todo[place] = originals.text(job["copy"])
+            wanted[place] = job["workdir"]
         except Flaw as e:
-            flaws.append((source, e.line, e.text))
+            flaws.append((job["copy"]["of"], e.line, e.text))
         except BadFiles as e:
             flaws += e.flaws
     new = {}
-    own = {os.path.realpath(path) for path in originals}
+    own = {os.path.realpath(path) for path in originals.known}
     for place, text in todo.items():
-        taken = os.path.realpath(place) in own
-        why = "is a config file that copies are made of; choose another place" if taken else _taken(place, text)
+        original = os.path.realpath(place) in own
+        why = "is a config file that copies are made of; choose another place" if original else taken(place, text)
         if why is None:
             new[place] = text
         elif why:
             flaws.append((place, 0, why))
+    for place, id in needed({place: wanted[place] for place in new}).items():
+        if not _same(place, new[place]):
+            hint = "run this when it has ended, or choose another place with `config_copy:`"
+            flaws.append((place, 0, f"is the config copy of job {id}, which has not ended, and would say something else; {hint}"))
     if flaws:
         raise BadFiles(list(dict.fromkeys(flaws)))
     for place, text in new.items():
@@ -141,11 +208,32 @@ def write(batches: Iterable[Mapping[str, Any]], moved: Callable[[str], str] = st
     return len(new)
 
 
-def _taken(place: str, text: str) -> str | None:
+def _opened(path: str, flags: int) -> int:
+    """A pipe in place of a file is not waited for."""
+    fd = os.open(path, flags | os.O_NONBLOCK | os.O_CLOEXEC)
+    if not stat.S_ISREG(os.fstat(fd).st_mode):
+        os.close(fd)
+        raise OSError(errno.EINVAL, "it is no file", path)
+    return fd
+
+
+def _read(place: str) -> str:
+    with open(place, encoding="utf-8", errors="replace", newline="", opener=_opened) as f:
+        return f.read(yamlfile.MAX_BYTES + 1)
+
+
+def _same(place: str, text: str) -> bool:
+    """Whether what stands there says the same, in whatever words."""
+    try:
+        return bool(processyaml.values(_read(place), place) == processyaml.values(text, place))
+    except (OSError, BadFiles):
+        return False
+
+
+def taken(place: str, text: str) -> str | None:
     """Why a copy is not written there: "" if it stands there already, a sentence if something else does, None if it can be."""
     try:
-        with open(place, encoding="utf-8", errors="replace", newline="") as f:
-            old = f.read(yamlfile.MAX_BYTES + 1)
+        old = _read(place)
     except FileNotFoundError:
         return None
     except OSError as e:
@@ -154,11 +242,8 @@ def _taken(place: str, text: str) -> str | None:
         return ""
     if not old or old.startswith(MARK):  # empty: the host went down before its disk had it
         return None
-    try:
-        if processyaml.values(old, place) == processyaml.values(text, place):
-            return ""  # made by the source system, or by hand: it says the same
-    except BadFiles:
-        pass
+    if _same(place, text):
+        return ""  # made by the source system, or by hand
     return "is no copy made by jostle and says something else; move it away, or choose another place with `config_copy:`"
 
 

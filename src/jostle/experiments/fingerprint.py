@@ -58,6 +58,15 @@ def fingerprint(job: Mapping[str, Any], contents: Contents) -> str:
     return hashlib.sha256(_canonical(job, contents).encode("utf-8", "surrogatepass")).hexdigest()
 
 
+def fingerprinted(batch: Mapping[str, Any]) -> None:
+    """Gives each job of a batch, as it was loaded, its fingerprint. Plain jobs do not say what they are made of."""
+    contents = Contents()
+    for job in batch["jobs"]:
+        if batch["kind"] not in ("sweep", "old"):
+            job["inputs"] = named_files(job["commands"], job["workdir"])
+        job["fingerprint"] = fingerprint(job, contents)
+
+
 def _canonical(job: Mapping[str, Any], contents: Contents) -> str:
     said = {
         "version": VERSION,
@@ -74,14 +83,14 @@ def named_files(commands: Sequence[str | Sequence[str]], workdir: str) -> list[s
     """The files that the words of commands name, also as `--config=a.yaml`: for jobs that do not say what they are made of."""
     found: dict[str, None] = {}
     for command in commands:
-        for word in _words(command):
+        for word in words_of(command):
             path = os.path.join(workdir, word.rpartition("=")[2])
             if path not in found and _is_setting(path):
                 found[path] = None
     return list(found)
 
 
-def _words(command: str | Sequence[str]) -> Sequence[str]:
+def words_of(command: str | Sequence[str]) -> Sequence[str]:
     if not isinstance(command, str):
         return command
     try:

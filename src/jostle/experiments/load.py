@@ -13,11 +13,12 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from jostle.experiments import oldjobs, suites, sweep
+from jostle.experiments import configcopy, oldjobs, suites, sweep
 from jostle.experiments.sheet import Sheet
 from jostle.formats import jobfile, spec, yamlfile
 from jostle.formats.flaws import BadFiles, Findings
 from jostle.formats.nodes import Flaw, Map, Node, Scalar
+from jostle.formats.wording import shown
 
 PRIVATE = ("inputs", "copy")  # of a job: not part of a submit
 _SWEEPS = re.compile(r"\b(?:matrix|zip|include|suites|command|config|algorithm|log_path|extra_args)[\"']?\s*:")
@@ -77,6 +78,7 @@ class _Files:
     def __init__(self, base: str | None, min_memory: int | None, now: float | None) -> None:
         self.base, self.min_memory, self.now = base, min_memory, now
         self.flaws: list[tuple[str, int, str]] = []
+        self.places: dict[str, tuple[str, dict[str, str]]] = {}  # of copies, of all suites
 
     def load(self, files: Sequence[str], wanted: Sequence[str]) -> list[dict[str, Any]]:
         entries = [entry for file in files for entry in self._entries(file)]
@@ -142,7 +144,7 @@ class _Files:
         return about if entry.file == entry.given else {**about, "source": os.path.realpath(entry.file)}
 
     def _sheet(self, entry: _Entry) -> dict[str, Any]:
-        sheet = Sheet(self._folder(entry.file), now=self.now)
+        sheet = Sheet(self._folder(entry.file), now=self.now, places=self.places)
         sheet.shared = entry.shared
         sheet.suite = entry.suite or os.path.splitext(os.path.basename(entry.file))[0][: spec.MAX_NAME]
         assert isinstance(entry.node, Map)
@@ -152,6 +154,7 @@ class _Files:
             oldjobs.read(sheet, entry.node, self.min_memory)
         else:
             sweep.read(sheet, entry.node)
+        _logs_fit(sheet, entry.node.line)
         self.flaws += [(entry.file, line, text) for line, text in sorted(sheet.flaws)]
         return {
             "name": sheet.name or sheet.suite, "policy": sheet.policy, "queues": sheet.queues, "jobs": sheet.jobs,
@@ -172,6 +175,15 @@ class _Files:
         if entries[0].suite is not None:
             batch["name"] = entries[0].suite
         return [{**batch, "about": self._about(entries[0]), "kind": "jobs"}]
+
+
+def _logs_fit(sheet: Sheet, line: int) -> None:
+    """A log that no file system takes would fail its job at the start."""
+    for job in sheet.jobs:
+        if job["log"] is not None and configcopy.too_long(job["log"]):
+            expected = f"expected at most {configcopy.LONGEST} bytes between slashes, e.g. with {{index}} instead of {{name}}"
+            sheet.wrong(line, f"log: {shown(job['log'])} is too long for a file; {expected}")
+            return
 
 
 def _chosen(entries: list[_Entry], wanted: Sequence[str]) -> list[_Entry]:

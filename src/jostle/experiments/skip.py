@@ -1,8 +1,8 @@
 """Which jobs of a batch run, and which are left: done before, or not failed (SPEC B7).
 
-Rules: done is a recorded success of the same fingerprint whose log still exists; everything else runs, and so does what comes
-after a job that runs. `redo` runs all; `trust_logs` takes a log at the job's place as done, whoever wrote it and however it
-ended; `only_failed` takes those whose newest run failed, done before or not.
+Rules: done is a recorded success of the same fingerprint whose log still exists and whose files were not modified since it began
+(fresh.py); everything else runs, and so does what comes after a job that runs. `redo` runs all; `trust_logs` takes a log at the
+job's place as done, whoever wrote it and however it ended; `only_failed` takes those whose newest run failed, done before or not.
 """
 
 from __future__ import annotations
@@ -14,6 +14,8 @@ from typing import Any
 
 Done = Mapping[str, tuple[int, int, str | None]]
 """By fingerprint: the job and run that succeeded, and where its log was."""
+
+Unchanged = Callable[[Mapping[str, Any], tuple[int, int]], bool]
 
 RUN, DONE, LOGGED, NOT_FAILED = "run", "done", "log", "not_failed"
 
@@ -37,20 +39,24 @@ def judged(
     done: Done,
     failed: frozenset[str] = frozenset(),
     exists: Callable[[str], bool] = os.path.isfile,
+    unchanged: Unchanged = lambda job, run: True,
 ) -> list[Verdict]:
-    """One verdict per job, in their order; `failed` are the names of those that failed when they last ran."""
+    """One verdict per job, in their order; `failed` are the names of those that failed when they last ran; `unchanged` says
+    whether a run has read what its job is made of now."""
     if rule.only_failed:
         return [Verdict(what=RUN if job["name"] in failed else NOT_FAILED) for job in jobs]
     if rule.redo:
         return [Verdict(what=RUN)] * len(jobs)
-    found = [_of_its_own(job, rule, done, exists) for job in jobs]
+    found = [_of_its_own(job, rule, done, exists, unchanged) for job in jobs]
     _after_those_that_run(jobs, found)
     return found
 
 
-def _of_its_own(job: Mapping[str, Any], rule: Rule, done: Done, exists: Callable[[str], bool]) -> Verdict:
+def _of_its_own(
+    job: Mapping[str, Any], rule: Rule, done: Done, exists: Callable[[str], bool], unchanged: Unchanged
+) -> Verdict:  # fmt: skip
     success = done.get(job.get("fingerprint") or "")
-    if success is not None and success[2] and exists(success[2]):
+    if success is not None and success[2] and exists(success[2]) and unchanged(job, success[:2]):
         return Verdict(what=DONE, by=success[:2])
     if rule.trust_logs and job["log"] and exists(job["log"]):
         return Verdict(what=LOGGED)

@@ -57,8 +57,9 @@ def _default_name(sheet: Sheet, parts: dict[str, Node], rows: Sequence[Combinati
     common = [key for key in keys if all(key in row for row in rows)]
     name = " ".join(f"{key}={{{key}.name}}" if _paths(rows, key) else f"{key}={{{key}}}" for key in common)
     longest = sum(len(key) + 2 + max(len(row[key].text) for row in rows) for key in common)
-    if not name or len(common) < len(keys) or longest > 180:
-        name = "job {index}" if not name or longest > 180 else name + " ({index})"
+    unnamed = not name or longest > 180 or not all(row[key].text.isprintable() for row in rows for key in common)
+    if unnamed or len(common) < len(keys):
+        name = "job {index}" if unnamed else name + " ({index})"
     sheet.named = False
     line = job.line if job is not None else 0
     parts["job"] = Map(line, [(Scalar(line, "name", True), Scalar(line, name, True)), *items])

@@ -157,6 +157,14 @@ class Reader:
         writers = self._last_writers(min((job for job, _, _ in found.values()), default=0)) if found else {}
         return {key: run for key, run in found.items() if writers.get(run[2], run[:2]) == run[:2]}
 
+    def started(self, runs: Iterable[tuple[int, int]]) -> dict[tuple[int, int], float]:
+        """When each of these runs (job and number) began."""
+        found = {}
+        for job, n in set(runs):
+            for row in self._all("SELECT started_at FROM run WHERE job = ? AND n = ?", (job, n)):
+                found[job, n] = row[0]
+        return found
+
     def _last_writers(self, since: int) -> dict[str, tuple[int, int]]:
         """Which run of these or later jobs was the last to begin each log that a person has named."""
         rows = self._all(

@@ -1,0 +1,99 @@
+"""Whether a run has read what its job is made of now, and which unfinished jobs a copy of a config file belongs to.
+
+A fingerprint is taken at the submit, but files are read when the job starts, and may have been edited in between. So a success
+counts only if nothing it is made of was modified since the run began: then what it read is what is there now, and that has the
+fingerprint. Everything else (edited back, touched, checked out again, moved) is not known, and runs again.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from jostle.experiments import configcopy
+from jostle.experiments.fingerprint import words_of
+
+if TYPE_CHECKING:
+    from jostle.experiments.skip import Done
+    from jostle.store.reads import Reader
+
+_TOKEN = re.compile(r"[\w.+=@,-]+")
+
+
+class Unchanged:
+    """Called with a job and the run that succeeded; each file is looked at once, however many jobs use it."""
+
+    def __init__(self, started: Mapping[tuple[int, int], float]) -> None:
+        self._started = started
+        self._modified: dict[str, float] = {}
+        self._holds: dict[tuple[str, str], bool] = {}
+        self._originals = configcopy.Originals()
+
+    @classmethod
+    def of(cls, reader: Reader, done: Done) -> Unchanged:
+        return cls(reader.started((job, run) for job, run, _ in done.values()))
+
+    def __call__(self, job: Mapping[str, Any], run: tuple[int, int]) -> bool:
+        began = self._started.get(run)
+        copy = job.get("copy")
+        inputs = job.get("inputs") or ()
+        if copy:  # what the job reads is the copy; the original may be touched, as long as the same copy would be made of it
+            if not self.holds(copy):
+                return False
+            inputs = [copy["to"], *(path for path in inputs if path != copy["of"])]
+        return began is not None and all(self.modified(path) < began for path in inputs)
+
+    def holds(self, copy: Mapping[str, Any]) -> bool:
+        """Whether the copy stands at its place as it would be written now."""
+        text = self._originals.copy(copy)
+        key = copy["to"], text or ""
+        if key not in self._holds:
+            self._holds[key] = text is not None and configcopy.taken(copy["to"], text) == ""
+        return self._holds[key]
+
+    def modified(self, path: str) -> float:
+        """When a file, or a link on the way to it, was last changed in any way; -inf for what is not there."""
+        if path not in self._modified:
+            self._modified[path] = _modified(path)
+        return self._modified[path]
+
+
+def _modified(path: str) -> float:
+    newest = float("-inf")
+    at, follow = path, True
+    while at not in ("/", ""):
+        try:
+            found = os.lstat(at)
+            if follow or os.path.islink(at):
+                newest = max(newest, found.st_mtime, found.st_ctime)
+            if follow:
+                found = os.stat(at)
+                newest = max(newest, found.st_mtime, found.st_ctime)
+        except (OSError, ValueError):
+            pass
+        at, follow = os.path.dirname(at), False
+    return newest
+
+
+def users(rows: Iterable[Mapping[str, Any]], places: Mapping[str, str]) -> dict[str, int]:
+    """Of these places of copies (and the directory of the job that wants each): the job that names one in its commands, by its
+    path, or by its name alone in the same directory."""
+    paths: dict[str, int] = {}
+    names: dict[tuple[str, str], int] = {}
+    for row in rows:
+        for command in row["commands"]:
+            for word in words_of(command):
+                paths.setdefault(os.path.realpath(os.path.join(row["workdir"], word.rpartition("=")[2])), row["id"])
+            for token in _TOKEN.findall(command if isinstance(command, str) else "\n".join(command)):
+                for part in (token, *re.split("[=,]", token)):
+                    names.setdefault((row["workdir"], part), row["id"])
+                    names.setdefault((row["workdir"], os.path.splitext(part)[0]), row["id"])
+    found = {}
+    for place, workdir in places.items():
+        stem = os.path.splitext(os.path.basename(place))[0]
+        id = paths.get(os.path.realpath(place)) or names.get((workdir, stem))
+        if id is not None:
+            found[place] = id
+    return found
