@@ -68,6 +68,16 @@ def test_b10_the_expansion_is_the_product_without_what_is_excluded(axes, exclude
     assert rows == [row for row in wanted if not any(all(row[k] in v for k, v in one.items()) for one in exclude)]
 
 
+def test_b10_an_exclusion_of_very_many_combinations_takes_no_more_time_than_another():
+    axes = [axis(key, *map(str, range(8))) for key in "abcde"]
+    some = [str(k) for k in range(1, 8)]
+    repeated = dict.fromkeys("abcde", some * 10)  # 70 ** 5, were they not made one
+    unlike = {key: [*some, *(f"no {k}" for k in range(60))] for key in "abcde"}  # 67 ** 5, whatever is done about it
+    for exclude in ([repeated], [unlike], [unlike, repeated, unlike]):
+        rows = texts(matrix.expanded(axes, exclude))
+        assert len(rows) == 8**5 - 7**5 and all("0" in row.values() for row in rows)
+
+
 def test_b10_zipped_keys_advance_together():
     zipped = Axis(keys=("lr", "epochs"), values=((scalar("0.1"), scalar("10")), (scalar("0.01"), scalar("100"))))
     rows = texts(matrix.expanded([axis("seed", "1", "2"), zipped]))

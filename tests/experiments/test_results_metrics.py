@@ -2,6 +2,8 @@
 
 import os
 import re
+import subprocess
+import sys
 
 import pytest
 from hypothesis import given
@@ -183,6 +185,48 @@ def test_b11_a_run_that_diverged_has_no_value_rather_than_an_older_one(log, word
 def test_b11_a_match_that_is_no_number_is_told(log):
     reading = read(log("acc: 5\nacc: abc\n"), parsed(["acc=acc: (.+)"]))
     assert reading.problems == {"acc": "its last value is no number: 'abc'"}
+
+
+@pytest.mark.parametrize("text", ["91,5", "1.234,5", "1,234.5", "5 000", "5\u202f000", "5'000", "-3,25", "1.2.3", "12,", "12 00"])
+@pytest.mark.parametrize("line", ["Test Accuracy: {}", "The test accuracy of x: {}", "Accuracy: {}%", "Final Accuracy: {}%"])
+def test_b11_a_number_that_goes_on_after_a_comma_is_a_problem_and_never_half_of_it(log, line, text):
+    reading = read(log(line.format(90) + "\n" + line.format(text)), default())
+    if text in ("12,", "12 00"):  # a sentence goes on, not a number
+        assert reading.values == {"accuracy": 90.0 if "%" in line else 12.0}
+    else:
+        assert reading.values == {}
+        assert reading.problems["accuracy"] == f"its last value has a decimal comma, or groups of digits: {text!r}"
+
+
+@pytest.mark.parametrize(
+    ("line", "regex", "expected"),
+    [
+        ("acc 91,5", r"acc ([\d.]+)", None),
+        ("acc 1.234,5", r"acc ([\d.]+)", None),
+        ("acc 5 000", r"acc (\d+)", None),
+        ("acc 91,5%", r"(\d+)%", None),
+        ("3,91.5,0.25", r"^\d+,([\d.]+)", 91.5),  # a number with a point is complete: this is a list
+        ("3,91,7", r"^\d+,(\d+),", 91),  # the pattern itself says what the comma is
+        ("acc 91, 5 to go", r"acc (\d+)", 91),
+        ("acc 91 100/200", r"acc (\d+)", 91),
+        ("acc 91.5 100", r"acc ([\d.]+)", 91.5),
+        ("acc 1e-5,2", r"acc (\S+?),", 1e-5),
+    ],
+)
+def test_b11_with_patterns_of_ones_own_it_is_the_same(log, line, regex, expected):
+    assert value(log(line + "\n"), f"acc={regex}") == expected
+
+
+def test_b11_no_line_takes_quadratic_time(tmp_path):
+    """In a process of its own: it could not be interrupted."""
+    units = (b"The test accuracy of ", b"The test accuracy of x: ", b"Accuracy: 1,1,1,1", b"Test Accuracy: x1111", b"1")
+    for k, unit in enumerate(units):
+        (tmp_path / f"{k}.log").write_bytes(b"Test Accuracy: 7\nAccuracy: " + unit * ((3 << 20) // len(unit)) + b"\n")
+    code = "import sys; from jostle.experiments.metrics import default, read\n"
+    code += "print([read(path, default()).values for path in sys.argv[1:]])"
+    words = [sys.executable, "-c", code, *(str(tmp_path / f"{k}.log") for k in range(len(units)))]
+    out = subprocess.run(words, capture_output=True, text=True, check=True, timeout=60).stdout
+    assert out == f"{[{'accuracy': 7.0}] * len(units)}\n"
 
 
 def test_b11_bytes_that_are_no_text_do_no_harm(log):

@@ -7,6 +7,7 @@ contradict; if there is none, it is a combination of its own. Values are compare
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
@@ -14,6 +15,7 @@ from itertools import product
 from jostle.formats.nodes import Scalar
 
 Combination = dict[str, Scalar]
+MANY = 1_000_000  # combinations of values that are excluded
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -43,17 +45,27 @@ def expanded(
             rows = (sum(row, ()) for row in product(*(axis.values for axis in axes)))
         found = [dict(zip(keys, row, strict=True)) for row in rows]
     for names, gone in _excluded(exclude).items():
-        found = [row for row in found if tuple(row[name].text for name in names) not in gone]
+        if isinstance(gone, set):
+            found = [row for row in found if tuple(row[name].text for name in names) not in gone]
+        else:
+            found = [row for row in found if not any(all(row[n].text in one[n] for n in names) for one in gone)]
     return found + _include(found, frozenset(keys), include)
 
 
-def _excluded(exclude: Iterable[Mapping[str, Sequence[str]]]) -> dict[tuple[str, ...], set[tuple[str, ...]]]:
-    """Exclusions by the keys they name, so that each combination is looked up and not compared with all of them."""
-    by_keys: dict[tuple[str, ...], set[tuple[str, ...]]] = {}
+def _excluded(
+    exclude: Iterable[Mapping[str, Sequence[str]]],
+) -> dict[tuple[str, ...], set[tuple[str, ...]] | list[dict[str, frozenset[str]]]]:
+    """Exclusions by the keys they name, so that each combination is looked up and not compared with all of them; only those
+    that would be too many combinations themselves are compared, one by one."""
+    by_keys: dict[tuple[str, ...], list[dict[str, frozenset[str]]]] = {}
     for one in exclude:
-        names = tuple(sorted(one))
-        by_keys.setdefault(names, set()).update(product(*(one[name] for name in names)))
-    return by_keys
+        by_keys.setdefault(tuple(sorted(one)), []).append({name: frozenset(texts) for name, texts in one.items()})
+    return {
+        names: {texts for one in listed for texts in product(*(one[name] for name in names))}
+        if sum(math.prod(map(len, one.values())) for one in listed) <= MANY
+        else list({tuple(one[name] for name in names): one for one in listed}.values())
+        for names, listed in by_keys.items()
+    }
 
 
 def _include(found: list[Combination], keys: frozenset[str], include: Iterable[Combination]) -> list[Combination]:

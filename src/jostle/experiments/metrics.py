@@ -3,7 +3,8 @@
 Rules: a log is read from its end, in blocks, and only as far back as it must be: to the last match of the first source, for one
 that comes later counts only when the whole log has no match of an earlier one. A source sees one line at a time; `\r` ends a
 line as `\n` does (progress bars), and so does `\0` (a log that was truncated under its writer). Bytes that are no UTF-8 match
-nothing but do no harm. A value that is no finite number is a problem with a name, never an older value in its place.
+nothing but do no harm. A value that is no finite number is a problem with a name, never an older value in its place; so is one
+with a decimal comma or with groups of digits (`91,5`, `1.234,5`, `5 000`): what it means is not certain, and half of it is wrong.
 """
 
 from __future__ import annotations
@@ -19,18 +20,25 @@ from typing import Any
 
 from jostle.errors import Usage
 
-NUMBER = r"[-+]?(?:(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?|(?i:nan|inf(?:inity)?)\b)"
+NUMBER = r"[-+]?(?:(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d+)?|(?i:nan|inf(?:inity)?)\b)"
+MORE = r"(?:(?:,|(?<=\d)\.)\d+|['’\u00a0\u2009\u202f ]\d{3}(?![\w/:]))"  # directly after a number: it goes on
+_WHOLE = rf"({NUMBER}{MORE}*)"
+_NAME = "The test accuracy of "
 SOURCE_PATTERNS = (
-    rf"The test accuracy of .+?: ({NUMBER})",
-    rf"Test Accuracy: ({NUMBER})",
-    rf"Final Accuracy: ({NUMBER})%",
-    rf"Accuracy: ({NUMBER})%",
+    # `.+?` up to the first `: 1`, but never over another beginning: a line of many of them would take quadratic time
+    rf"{_NAME}.(?:[^:T\n]|T(?!{_NAME[1:]})|:(?! {NUMBER})){{0,4096}}: {_WHOLE}",
+    rf"Test Accuracy: {_WHOLE}",
+    rf"Final Accuracy: {_WHOLE}%",
+    rf"Accuracy: {_WHOLE}%",
 )
 FIRST, LARGEST = 1 << 14, 1 << 17  # bytes of the first block; later ones double up to the largest
 LONGEST = 1 << 20  # bytes of a line; a longer one is looked at in pieces of about this size …
 OVERLAP = 1 << 12  # … that overlap, so that a match on the seam is seen
 EXTENTS = 10_000  # parts of a file with holes; beyond them holes are read as the zeros they are
 _NUMBER = re.compile(rf"\s*({NUMBER})\s*%?\s*")
+_MORE = re.compile(MORE + "+")
+_UNCERTAIN = re.compile(rf"{NUMBER}{MORE}+")
+_COMPLETE = re.compile(r"[-+]?(?:\d{4,}\.\d*|\d*\.(?!\d{3}$)\d*|.*[eE].*)")  # no comma can be a part of this
 _ENDS = bytes.maketrans(b"\r\0", b"\n\n")
 
 
@@ -130,7 +138,9 @@ def _settle(reading: Reading, metric: Metric, text: str | None, tail: int | None
         reading.problems[metric.name] = wanted + where
         return
     value = number(text)
-    if value is None:
+    if value is None and _UNCERTAIN.fullmatch(text):
+        reading.problems[metric.name] = f"its last value has a decimal comma, or groups of digits: {text[:40]!r}"
+    elif value is None:
         reading.problems[metric.name] = f"its last value is no number: {text[:40]!r}"
     elif not math.isfinite(value):
         reading.problems[metric.name] = f"its last value is {value}"
@@ -156,7 +166,20 @@ def last_value(source: re.Pattern[str] | Key, text: str) -> tuple[str, int] | No
         return None
     groups = source.groupindex
     group: str | int = "value" if "value" in groups else 1 if source.groups else 0
-    return (match[group] or "", match.end(group))
+    return (_with_rest(match, group) if match[group] else "", match.end(group))
+
+
+def _with_rest(match: re.Match[str], group: str | int) -> str:
+    """The value, with the digits that belong to it beyond a comma where the pattern says nothing of what is there."""
+    value, start, end = match[group], match.start(group), match.end(group)
+    if number(value) is None or _COMPLETE.fullmatch(value):
+        return value
+    if end == match.end() and (more := _MORE.match(match.string, end)) is not None:
+        value += more[0]
+    before = match.string[max(0, start - 2) : start]
+    if start == match.start() and before[-1:] == "," and before[:1].isdigit():
+        value = before + value
+    return value
 
 
 def last_match(pattern: re.Pattern[str], text: str) -> re.Match[str] | None:
