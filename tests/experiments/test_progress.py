@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
 from jostle.cli.progress import Progress
-from jostle.cli.watching import told
+from jostle.cli.watching import Watched, told
 
 
 def row(id: int, state: str = "queued", **more: Any) -> dict[str, Any]:
@@ -82,3 +83,35 @@ def test_cards_are_ours_free_or_not_to_be_had() -> None:
     theirs: dict[str, Any] = {"runs": [], "refusal": {"code": "stranger"}}
     assert told([ours, ours, free, theirs]) == "4 GPUs: 2 ours, 1 not to be had, 1 free"
     assert (told([free]), told([])) == ("1 GPU: 1 free", "")
+
+
+class Desk:
+    """Of a terminal, with an engine whose cards are what the test says."""
+
+    def __init__(self) -> None:
+        self.gpus: list[dict[str, Any]] = []
+        self.asked = 0
+
+    def client(self, start: bool) -> Any:
+        self.asked += 1
+        return SimpleNamespace(call=lambda op: {"gpus": self.gpus}, close=lambda: None)
+
+
+def test_the_cards_are_those_of_now_also_while_events_follow_each_other_and_at_the_end(capsys: pytest.CaptureFixture[str]) -> None:
+    ours: dict[str, Any] = {"runs": ["1.1"], "refusal": {}}
+    free: dict[str, Any] = {"runs": [], "refusal": None}
+    desk, progress = Desk(), Progress([row(k, "running", started_at=0.0) for k in range(1, 4)])
+    desk.gpus = [ours, ours]
+    screen = Watched(cast(Any, desk), progress)
+    assert progress.cards == "2 GPUs: 2 ours", "with the first picture"
+    desk.gpus = [ours, free]
+    screen.event(event(1.0, "succeeded", 1), progress.take(event(1.0, "succeeded", 1)))
+    assert (progress.cards, desk.asked) == ("2 GPUs: 2 ours", 1), "not with every event"
+    screen.looked_at -= 3.0
+    screen.event(event(1.0, "succeeded", 2), progress.take(event(1.0, "succeeded", 2)))
+    assert progress.cards == "2 GPUs: 1 ours, 1 free"
+    desk.gpus = [free, free]
+    screen.event(event(1.0, "succeeded", 3), progress.take(event(1.0, "succeeded", 3)))
+    screen.note("over")
+    assert (progress.cards, desk.asked) == ("2 GPUs: 2 free", 3)
+    assert "3 succeeded  |  2 GPUs: 2 free" in capsys.readouterr().out

@@ -18,14 +18,17 @@ LOOK = 2.0  # s between two looks at the GPUs
 
 class Watched(Live):
     def __init__(self, desk: Desk, progress: Progress) -> None:
-        self.looked_at = 0.0
+        self.looked_at = float("-inf")
+        self.last = False  # whether it was the last look
         super().__init__(desk, progress)
 
-    def idle(self) -> None:
-        if time.monotonic() - self.looked_at > LOOK:
-            self.looked_at = time.monotonic()
+    def draw(self) -> None:
+        """Looks with every picture, not only when nothing happens: where much happens the cards change most. And once more when
+        all is over, so that no card is said to be ours that is not."""
+        if time.monotonic() - self.looked_at > LOOK or (self.progress.over and not self.last):
+            self.looked_at, self.last = time.monotonic(), self.progress.over
             self.progress.cards = occupancy(self.desk)
-        super().idle()
+        super().draw()
 
 
 def occupancy(desk: Desk) -> str:
