@@ -97,7 +97,7 @@ class Desk:
         return SimpleNamespace(call=lambda op: {"gpus": self.gpus}, close=lambda: None)
 
 
-def test_the_cards_are_those_of_now_also_while_events_follow_each_other_and_at_the_end(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_cards_are_those_of_now_while_events_follow_each_other_and_at_the_end(capsys: pytest.CaptureFixture[str]) -> None:
     ours: dict[str, Any] = {"runs": ["1.1"], "refusal": {}}
     free: dict[str, Any] = {"runs": [], "refusal": None}
     desk, progress = Desk(), Progress([row(k, "running", started_at=0.0) for k in range(1, 4)])

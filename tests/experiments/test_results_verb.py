@@ -258,8 +258,51 @@ def test_b11_without_numbers_bars_over_the_first_key_that_differs():
     assert plot.drawings(sweep(["x", "y"]), Look(), "gamma_reg")[0].numbers is None
 
 
+def test_b11_the_only_key_with_numbers_that_differs_is_the_axis_of_a_line():
+    for algorithms in (("A", "B"), ("A",)):
+        (drawing,) = plot.drawings(sweep(["1e-1", "0"], algorithms), Look())
+        assert (drawing.x, drawing.numbers, len(drawing.series)) == ("gamma_reg", [0, 0.1], len(algorithms))
+    (drawing,) = plot.drawings(sweep(["1e-1", "0"], ("1", "2")), Look())
+    assert drawing.numbers is None, "two of them: nobody can say which"
+
+
+def suites_and_a_few_keys():
+    runs = [{"suite": "seeds", "algorithm": a} for a in "ABCD"] + [{"suite": "gamma", "gamma": g} for g in ("0", "1")]
+    return summary([Trial(label="x", params={**run, "seed": "1"}, values={"accuracy": 5.0}) for run in runs], ["accuracy"])
+
+
+def test_b11_bars_stand_around_their_ticks_whatever_series_are_not_there():
+    assert [plot.offsets(there) for there in ([True] * 3, [False, True, False], [True, False, True])] == [
+        [-1, 0, 1], [0, 0, 1], [-0.5, 0.5, 0.5],
+    ]  # fmt: skip
+    figure = pytest.importorskip("matplotlib.figure")
+    (drawing,) = plot.drawings(suites_and_a_few_keys(), Look())
+    assert [series.name for series in drawing.series] == [*(f"algorithm={a}" for a in "ABCD"), "gamma=0", "gamma=1"]
+    ax = figure.Figure().subplots()
+    plot.draw(ax, drawing, Look())
+    middles = [bar.get_x() + bar.get_width() / 2 for bar in ax.patches]
+    assert [round(middle, 3) for middle in middles] == [-0.3, -0.1, 0.1, 0.3, 0.9, 1.1]
+
+
+@pytest.mark.parametrize("x", ["lr", "algorithm"])
+def test_b11_a_legend_is_no_longer_than_the_picture_and_says_what_it_leaves_out(x):
+    figure = pytest.importorskip("matplotlib.figure")
+    names = ["_" + "x" * 100, *map(str, range(64))]
+    runs = [{"algorithm": a, "lr": lr, "data": name} for a in "AB" for lr in ("1", "2") for name in names]
+    found = summary([Trial(label="x", params=run, values={"accuracy": 5.0}) for run in runs], ["accuracy"], by=[x, "data"])
+    whole = figure.Figure(figsize=(9, 3.6), layout="constrained")
+    ax = whole.subplots()
+    (drawing,) = plot.drawings(found, Look(), x)
+    plot.draw(ax, drawing, Look())
+    told = [text.get_text() for text in ax.get_legend().get_texts()]
+    assert len(told) == plot.NAMED and told[-1] == f"… and {65 - plot.NAMED + 1} more"
+    assert told[0] == " _" + "x" * 46 + "…" and told[1] == "0"
+    whole.canvas.draw()
+    assert ax.get_legend().get_window_extent().height <= whole.bbox.height
+
+
 @pytest.mark.parametrize("kind", ["png", "svg", "pdf"])
-@pytest.mark.parametrize("x", [None, "gamma_reg"])
+@pytest.mark.parametrize("x", ["algorithm", "gamma_reg"])
 def test_b11_pictures_are_made_and_are_the_same_each_time(tmp_path, kind, x):
     pytest.importorskip("matplotlib")
     found = sweep(["0", "1e-5", "1e-1"], algorithms=("$x^", "_y\n"))

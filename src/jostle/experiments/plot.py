@@ -22,11 +22,15 @@ if TYPE_CHECKING:
 KINDS = (".png", ".svg", ".pdf")
 COLOURS = ("#4477aa", "#ee6677", "#228833", "#ccbb44", "#66ccee", "#aa3377", "#bbbbbb", "#222222")  # told apart by most eyes
 MARKERS = "osD^vP*X"
+HATCHES = (None, "//", "..", "xx", "++")  # of bars, when the colours begin again …
+DASHES = ("-", "--", "-.", ":")  # … and of lines
 FONTS = ("Noto Sans CJK SC", "Noto Sans SC", "Source Han Sans SC", "WenQuanYi Micro Hei", "WenQuanYi Zen Hei", "SimHei",
          "Droid Sans Fallback")  # fmt: skip
 DECADES = 100.0  # a key that spans more than this is drawn on a logarithmic axis
 MOST = 300  # bars or points of one picture
 LABELLED = 16  # bars; with more of them the numbers above would touch
+NAMED = 18  # series in a legend: what fits beside a picture; the last line says how many more there are
+LONGEST = 48  # characters of a name in a legend
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -49,12 +53,16 @@ class Drawing:
 
 
 def drawings(found: Summary, look: Look, x: str | None = None) -> list[Drawing]:
-    """`x`: the key along the axis; numbers make a line. Without it: bars, over the first key that differs."""
+    """`x`: the key along the axis; numbers make a line. Without it: the only key with numbers that differs, else bars over the
+    first key that differs."""
     if x is not None and x not in found.keys:
         raise Usage(f"--x {x}: the runs are not grouped by it, but by {', '.join(found.keys) or 'nothing'}")
     if not any(group.cells for group in found.groups):
         raise JostleError("there is nothing to plot: no run has a value")
     varying = [key for key in found.keys if len({group.params.get(key) for group in found.groups}) > 1]
+    if x is None:
+        numeric = [key for key in varying if _numbers(list({_at(group, key) for group in found.groups})) is not None]
+        x = numeric[0] if len(numeric) == 1 else None
     along = x or (varying[0] if varying else found.keys[0] if found.keys else None)
     rest = [key for key in varying if key != along]
     places = list(dict.fromkeys(_at(group, along) for group in found.groups))
@@ -77,12 +85,17 @@ def drawings(found: Summary, look: Look, x: str | None = None) -> list[Drawing]:
 def _series(
     found: Summary, look: Look, metric: str, along: str | None, rest: Sequence[str], places: Sequence[str]
 ) -> list[Series]:  # fmt: skip
-    gathered: dict[tuple[str, ...], dict[str, Cell | None]] = {}
+    partly = {key for key in rest if any(key not in group.params for group in found.groups)}  # say which key: suites differ in it
+    gathered: dict[tuple[tuple[str, str], ...], dict[str, Cell | None]] = {}
     for group in found.groups:
-        others = tuple(_at(group, key) for key in rest)
+        others = tuple((key, group.params[key]) for key in rest if key in group.params)
         gathered.setdefault(others, {})[_at(group, along)] = group.cells.get(metric)
+
+    def named(key: str, value: str) -> str:
+        return f"{look.name(key)}={look.name(value)}" if key in partly else look.name(value)
+
     return [
-        Series(name=", ".join(look.name(name) for name in others), cells=[cells.get(place) for place in places])
+        Series(name=", ".join(named(*one) for one in others) or "-", cells=[cells.get(place) for place in places])
         for others, cells in gathered.items()
     ]
 
@@ -161,22 +174,39 @@ def _write(path: str, data: bytes) -> None:
 
 def _width(planned: Sequence[Drawing]) -> float:
     first = planned[0]
-    bars = len(first.places) * (1 if first.numbers is not None else len(first.series))
+    bars = len(first.places) * (1 if first.numbers is not None else _widest(first))
     return min(16.0, max(5.5, 2.0 + 0.55 * bars))
 
 
+def _widest(drawing: Drawing) -> int:
+    """How many bars stand side by side at most."""
+    places = zip(*(series.cells for series in drawing.series), strict=True)
+    return max((sum(cell is not None for cell in cells) for cells in places), default=0)
+
+
 def draw(ax: Axes, drawing: Drawing, look: Look) -> None:
-    if drawing.numbers is not None:
-        _lines(ax, drawing, drawing.numbers)
-    else:
-        _bars(ax, drawing, look)
+    handles = _lines(ax, drawing, drawing.numbers) if drawing.numbers is not None else _bars(ax, drawing, look)
     ax.set_xlabel(literal(drawing.x))
     ax.set_ylabel(literal(drawing.y))
     ax.grid(axis="y", color="#dddddd", linewidth=0.6)
     ax.set_axisbelow(True)
     ax.spines[["top", "right"]].set_visible(False)
     if len(drawing.series) > 1:
-        ax.legend(frameon=False, fontsize=8, loc="upper left", bbox_to_anchor=(1.0, 1.0))
+        shown, names = legend(handles)
+        ax.legend(shown, names, frameon=False, fontsize=8, loc="upper left", bbox_to_anchor=(1.0, 1.0))
+
+
+def legend(named: Sequence[tuple[str, Any]]) -> tuple[list[Any], list[str]]:
+    """What is drawn and its names, as many as fit; a last line says how many do not."""
+    from matplotlib.patches import Patch
+
+    kept = named if len(named) <= NAMED else named[: NAMED - 1]
+    names = [name if len(name) <= LONGEST else name[: LONGEST - 1] + "…" for name, _ in kept]
+    handles = [handle for _, handle in kept]
+    if len(kept) < len(named):
+        handles.append(Patch(visible=False))
+        names.append(f"… and {len(named) - len(kept)} more")
+    return handles, [literal(f" {name}" if name.startswith("_") else name) for name in names]  # matplotlib leaves out `_name`
 
 
 def literal(text: str) -> str:
@@ -184,14 +214,18 @@ def literal(text: str) -> str:
     return "".join(c if c.isprintable() else " " for c in text).replace("$", r"\$")
 
 
-def _lines(ax: Axes, drawing: Drawing, numbers: Sequence[float]) -> None:
+def _lines(ax: Axes, drawing: Drawing, numbers: Sequence[float]) -> list[tuple[str, Any]]:
+    drawn: list[tuple[str, Any]] = []
     for k, series in enumerate(drawing.series):
         there = [(number, cell) for number, cell in zip(numbers, series.cells, strict=True) if cell is not None]
-        ax.errorbar(
+        if not there:
+            continue
+        line = ax.errorbar(
             [number for number, _ in there], [cell.mean for _, cell in there], yerr=[_spread(cell) for _, cell in there],
             color=COLOURS[k % len(COLOURS)], marker=MARKERS[k % len(MARKERS)], markersize=5, linewidth=1.4, capsize=3,
-            linestyle="-" if k < len(COLOURS) else "--", label=literal(series.name) or None,
+            linestyle=DASHES[k // len(COLOURS) % len(DASHES)],
         )  # fmt: skip
+        drawn.append((series.name, line))
     if drawing.scale == "symlog":
         least = min(abs(number) for number in numbers if number)
         ax.set_xscale("symlog", linthresh=least, linscale=0.6)
@@ -200,26 +234,37 @@ def _lines(ax: Axes, drawing: Drawing, numbers: Sequence[float]) -> None:
     if len(numbers) <= 12:  # the places that were measured, spelled as their author did
         ax.set_xticks(list(numbers), [literal(place) for place in drawing.places])
         ax.minorticks_off()
+    return drawn
 
 
-def _bars(ax: Axes, drawing: Drawing, look: Look) -> None:
-    width = 0.8 / len(drawing.series)
+def _bars(ax: Axes, drawing: Drawing, look: Look) -> list[tuple[str, Any]]:
+    drawn: list[tuple[str, Any]] = []
+    width = 0.8 / max(1, _widest(drawing))
+    shifts = [offsets([one.cells[place] is not None for one in drawing.series]) for place in range(len(drawing.places))]
     for k, series in enumerate(drawing.series):
         there = [(place, cell) for place, cell in enumerate(series.cells) if cell is not None]
         if not there:
             continue
-        shift = (k - (len(drawing.series) - 1) / 2) * width
         bars = ax.bar(
-            [place + shift for place, _ in there], [cell.mean for _, cell in there], width * 0.92,
-            yerr=[_spread(cell) for _, cell in there], color=COLOURS[k % len(COLOURS)], hatch="//" if k >= len(COLOURS) else None,
-            capsize=3, error_kw={"linewidth": 1.0}, label=literal(series.name) or None,
+            [place + shifts[place][k] * width for place, _ in there], [cell.mean for _, cell in there], width * 0.92,
+            yerr=[_spread(cell) for _, cell in there], color=COLOURS[k % len(COLOURS)],
+            hatch=HATCHES[k // len(COLOURS) % len(HATCHES)], capsize=3, error_kw={"linewidth": 1.0},
         )  # fmt: skip
-        if len(drawing.places) * len(drawing.series) <= LABELLED:
+        drawn.append((series.name, bars))
+        if len(drawing.places) * _widest(drawing) <= LABELLED:
             ax.bar_label(bars, [look.value(cell.mean) for _, cell in there], fontsize=7, padding=2)
     long = sum(map(len, drawing.places)) > 60
     ax.set_xticks(range(len(drawing.places)), [literal(place) for place in drawing.places], rotation=30 if long else 0,
                   ha="right" if long else "center")  # fmt: skip
     ax.axhline(0, color="#222222", linewidth=0.8)
+    return drawn
+
+
+def offsets(there: Sequence[bool]) -> list[float]:
+    """For each series where its bar stands around a tick, in widths of a bar: those that are there side by side, the tick in
+    their middle."""
+    middle = (sum(there) - 1) / 2
+    return [sum(there[:k]) - middle for k in range(len(there))]
 
 
 def _spread(cell: Cell) -> float:
