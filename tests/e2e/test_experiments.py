@@ -170,6 +170,13 @@ def test_b7_b11_results_know_what_batches_of_other_files_did(jostle: Instance) -
     code, out, err = jostle.run("results", "suites.yaml", "--format", "csv", cwd=p.at)
     assert (code, [line.split(",")[0] for line in out.splitlines()]) == (0, ["suite", "two", "one", "one"]), (out, err)
     assert "note: nothing of three in suites.yaml has run" in err
+    p.put("suites.yaml", f"suites: {{two: {three}}}\n")
+    assert "has run" not in jostle.run("results", "suites.yaml", cwd=p.at)[2], "edited, not run: the batch is what there is"
+    p.put("eight.yaml", three)
+    p.ok("eight.yaml")
+    assert "nothing to run" in p.ok("suites.yaml")
+    code, out, err = jostle.run("results", "suites.yaml", "--format", "csv", cwd=p.at)
+    assert out.splitlines()[1].startswith("8,") and "is of an older suites.yaml" in err, (out, err)
     p.put("other.yaml", SWEEP.replace("[1, 2, 3]", "[4]"))
     code, _, err = jostle.run("results", "other.yaml", cwd=p.at)
     assert code != 0 and "there is no batch of other.yaml, and none has done what it says" in err

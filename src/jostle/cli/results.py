@@ -116,16 +116,19 @@ def of_file(
     from jostle.experiments import collect
 
     made = collect.batches_of_file(desk.reader, target, last)
-    numbers += made
     if not os.path.isfile(target) or not target.lower().endswith(collect.SPECS):
+        numbers += made
         return bool(made)
     from jostle.experiments.elsewhere import done_elsewhere
 
-    done, never = done_elsewhere(desk.reader, target, made, names)
-    others += done
-    if never and (made or done):
-        desk.say(f"note: nothing of {render.plain(', '.join(never))} in {target} has run")
-    return bool(made or done)
+    found = done_elsewhere(desk.reader, target, made, names, instead=last == 1)
+    numbers += [number for number in made if number not in found.old]
+    others += found.done
+    for number in found.old:
+        desk.say(f"note: batch {number} is of an older {target}; what it says now was done by other batches, which count")
+    if found.never and (made or found.done):
+        desk.say(f"note: nothing of {render.plain(', '.join(found.never))} in {target} has run")
+    return bool(made or found.done)
 
 
 def pattern(regex: str) -> re.Pattern[str]:

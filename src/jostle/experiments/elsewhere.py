@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from jostle.errors import JostleError
@@ -13,42 +14,62 @@ from jostle.experiments.fingerprint import fingerprinted
 from jostle.experiments.fresh import Unchanged
 from jostle.experiments.grouping import Trial
 from jostle.experiments.load import load
+from jostle.experiments.skip import DONE, Verdict
 
 if TYPE_CHECKING:
     from jostle.store.reads import Reader
 
 
+@dataclass(kw_only=True, slots=True)
+class Elsewhere:
+    done: list[tuple[str | None, list[Trial]]] = field(default_factory=list)  # by suite (None: the file is one)
+    never: list[str] = field(default_factory=list)  # suites of which nothing was done
+    old: list[int] = field(default_factory=list)  # batches of this file that are of another content than it has now
+
+
 def done_elsewhere(
-    reader: Reader, path: str, numbers: Iterable[int], names: re.Pattern[str]
-) -> tuple[list[tuple[str | None, list[Trial]]], list[str]]:  # fmt: skip
-    """Suites of a file (None: it is one) of which there is no batch, since other batches had done all they say: what these did.
-    And the suites of which nothing was done."""
-    found: list[tuple[str | None, list[Trial]]] = []
-    never: list[str] = []
-    there = {((reader.batch(number) or {}).get("about") or {}).get("suite") for number in numbers}
+    reader: Reader, path: str, numbers: Iterable[int], names: re.Pattern[str], *, instead: bool = True
+) -> Elsewhere:  # fmt: skip
+    """Of the suites of a file that have no batch among these, or one of other content (`instead` of which it counts), since other
+    batches had done all they say: what these did."""
+    found = Elsewhere()
+    there = {((reader.batch(number) or {}).get("about") or {}).get("suite"): number for number in numbers}
     try:
         batches = load([path])
     except JostleError:
-        return found, never  # it is no such file, or no longer one
-    if None in there:
-        return found, never
+        return found  # it is no such file, or no longer one
+    if None in there and (len(batches) > 1 or batches[0]["about"]["suite"] is not None):
+        return found  # it had no suites then
     for batch in batches:
         suite = batch["about"]["suite"]
-        if suite in there:
-            continue
-        trials = _done(reader, batch, names)
-        if trials:
-            found.append((suite, trials))
-        else:
-            never.append(suite or batch["name"] or path)
-    return found, never
+        verdicts = _verdicts(reader, batch)
+        number = there.get(suite)
+        if number is None and not any(verdict.by for verdict in verdicts):
+            found.never.append(suite or batch["name"] or path)
+        elif number is None or (instead and _old(reader, number, batch, verdicts)):
+            found.done.append((suite, _trials(reader, batch, verdicts, names)))
+            found.old += [number] if number is not None else []
+    return found
 
 
-def _done(reader: Reader, batch: Mapping[str, Any], names: re.Pattern[str]) -> list[Trial]:
-    """The jobs of a batch that was never submitted, as what they would be now; none, if not one of them was done."""
+def _verdicts(reader: Reader, batch: Mapping[str, Any]) -> list[Verdict]:
     fingerprinted(batch)
     done = reader.done(job["fingerprint"] for job in batch["jobs"])
-    verdicts = skip.judged(batch["jobs"], skip.Rule(), done, unchanged=Unchanged.of(reader, done))
+    return skip.judged(batch["jobs"], skip.Rule(), done, unchanged=Unchanged.of(reader, done))
+
+
+def _old(reader: Reader, number: int, batch: Mapping[str, Any], verdicts: Iterable[Verdict]) -> bool:
+    """Whether the file says other jobs than this batch of it has, and all of them are done. (Of a file that was edited but not
+    run yet, the batch is what there is.)"""
+    now = {job["fingerprint"] for job in batch["jobs"]}
+    then = {row["fingerprint"] for row in reader.jobs(batch=number)}
+    return None not in then and not then <= now and not now <= then and all(verdict.what == DONE for verdict in verdicts)
+
+
+def _trials(
+    reader: Reader, batch: Mapping[str, Any], verdicts: Iterable[Verdict], names: re.Pattern[str]
+) -> list[Trial]:  # fmt: skip
+    """The jobs of a batch that was never submitted, as what they would be now."""
     found = []
     for job, verdict in zip(batch["jobs"], verdicts, strict=True):
         row = reader.job(verdict.by[0]) if verdict.by else None
@@ -59,4 +80,4 @@ def _done(reader: Reader, batch: Mapping[str, Any], names: re.Pattern[str]) -> l
         by = {"code": "done_before", "params": {"job": verdict.by[0], "run": verdict.by[1]}}
         row = {**row, "name": job["name"], "params": job["params"], "state": "skipped", "reason": by}
         found.append(of_job(reader, row, None, names, False))
-    return found if any(verdict.by for verdict in verdicts) else []
+    return found

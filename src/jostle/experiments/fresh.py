@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from jostle.experiments.skip import Done
     from jostle.store.reads import Reader
 
+NEVER = float("-inf")
 _TOKEN = re.compile(r"[\w.+=@,-]+")
 
 
@@ -28,6 +29,7 @@ class Unchanged:
     def __init__(self, started: Mapping[tuple[int, int], float]) -> None:
         self._started = started
         self._modified: dict[str, float] = {}
+        self._links: dict[str, float] = {}
         self._holds: dict[tuple[str, str], bool] = {}
         self._originals = configcopy.Originals()
 
@@ -56,25 +58,26 @@ class Unchanged:
     def modified(self, path: str) -> float:
         """When a file, or a link on the way to it, was last changed in any way; -inf for what is not there."""
         if path not in self._modified:
-            self._modified[path] = _modified(path)
+            own = max((_time(path, follow=False), _time(path, follow=True)))
+            self._modified[path] = max(own, self._led(os.path.dirname(path)))
         return self._modified[path]
 
+    def _led(self, folder: str) -> float:
+        """The same of the links among the folders."""
+        if folder in ("/", ""):
+            return NEVER
+        if folder not in self._links:
+            own = _time(folder, follow=False) if os.path.islink(folder) else NEVER
+            self._links[folder] = max(own, self._led(os.path.dirname(folder)))
+        return self._links[folder]
 
-def _modified(path: str) -> float:
-    newest = float("-inf")
-    at, follow = path, True
-    while at not in ("/", ""):
-        try:
-            found = os.lstat(at)
-            if follow or os.path.islink(at):
-                newest = max(newest, found.st_mtime, found.st_ctime)
-            if follow:
-                found = os.stat(at)
-                newest = max(newest, found.st_mtime, found.st_ctime)
-        except (OSError, ValueError):
-            pass
-        at, follow = os.path.dirname(at), False
-    return newest
+
+def _time(path: str, *, follow: bool) -> float:
+    try:
+        found = os.stat(path, follow_symlinks=follow)
+    except (OSError, ValueError):
+        return NEVER
+    return max(found.st_mtime, found.st_ctime)
 
 
 def users(rows: Iterable[Mapping[str, Any]], places: Mapping[str, str]) -> dict[str, int]:
@@ -82,10 +85,14 @@ def users(rows: Iterable[Mapping[str, Any]], places: Mapping[str, str]) -> dict[
     path, or by its name alone in the same directory."""
     paths: dict[str, int] = {}
     names: dict[tuple[str, str], int] = {}
+    real: dict[str, str] = {}
     for row in rows:
+        if row["workdir"] not in real:
+            real[row["workdir"]] = os.path.realpath(row["workdir"])
         for command in row["commands"]:
             for word in words_of(command):
-                paths.setdefault(os.path.realpath(os.path.join(row["workdir"], word.rpartition("=")[2])), row["id"])
+                path = os.path.expanduser(word.rpartition("=")[2])
+                paths.setdefault(os.path.normpath(os.path.join(real[row["workdir"]], path)), row["id"])
             for token in _TOKEN.findall(command if isinstance(command, str) else "\n".join(command)):
                 for part in (token, *re.split("[=,]", token)):
                     names.setdefault((row["workdir"], part), row["id"])
@@ -93,7 +100,7 @@ def users(rows: Iterable[Mapping[str, Any]], places: Mapping[str, str]) -> dict[
     found = {}
     for place, workdir in places.items():
         stem = os.path.splitext(os.path.basename(place))[0]
-        id = paths.get(os.path.realpath(place)) or names.get((workdir, stem))
+        id = paths.get(os.path.realpath(place)) or paths.get(os.path.normpath(place)) or names.get((workdir, stem))
         if id is not None:
             found[place] = id
     return found
