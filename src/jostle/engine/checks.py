@@ -9,6 +9,7 @@ import math
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import fields
+from functools import lru_cache
 from typing import Any
 
 from jostle.core.model import Policy, Retry
@@ -18,8 +19,8 @@ MAX_GPUS = 1024
 MAX_TEXT = 1 << 20
 POLICY = {f.name for f in fields(Policy)}
 DEFAULTS: dict[str, Any] = {
-    "name": None, "queue": None, "gpus": [1, 1], "memory_mib": None, "share": False, "env": {}, "workdir": None, "log": None,
-    "priority": 0, "needs": [], "begin": None, "time_limit": None, "retry": None, "tags": [], "leftovers": "kill",
+    "commands": None, "name": None, "queue": None, "gpus": [1, 1], "memory_mib": None, "share": False, "env": {},
+    "workdir": None, "log": None, "priority": 0, "needs": [], "begin": None, "time_limit": None, "retry": None, "tags": [], "leftovers": "kill",
     "intent": "run", "retry_of": None, "params": None, "fingerprint": None, "done_by": None,
 }  # fmt: skip
 
@@ -67,7 +68,7 @@ def amendment(given: Mapping[str, Any]) -> dict[str, Any]:
 def surroundings(given: Mapping[str, Any]) -> dict[str, Any]:
     """What a submit captured: environment, umask, limits."""
     env, umask, limits = given.get("env") or {}, given.get("umask", 0o022), given.get("limits") or {}
-    environment(env, "context")
+    need(variables(env), "context", "env must map names (without = and NUL) to texts")
     need(whole(umask, 0, 0o777), "context", "umask must be a number from 0 to 0o777")
     good = isinstance(limits, dict) and all(
         isinstance(pair, list) and len(pair) == 2 and all(whole(v, -1, 1 << 63) for v in pair) for pair in limits.values()
@@ -77,58 +78,90 @@ def surroundings(given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def job(given: Any, k: int, count: int) -> dict[str, Any]:
+    """One job with all its fields. Most of 10,000 jobs differ from the defaults in a few: only those are looked at."""
     if not isinstance(given, dict):
         raise Invalid(f"job {k + 1} is not an object")
+    for key, value in given.items():
+        field = FIELDS.get(key)
+        if field is None:
+            raise Invalid(f"{called(given, k)}: there is no field {key}")
+        if value is not DEFAULTS.get(key) and not field[0](value):
+            raise Invalid(f"{called(given, k)}: {key} must be {field[1]}")
     j = {**DEFAULTS, **given}
-    what = f"job {k + 1} ({j['name']})" if j["name"] else f"job {k + 1}"
-    unknown = set(j) - set(DEFAULTS) - {"commands"}
-    need(not unknown, what, f"there is no field {', '.join(sorted(unknown))}")
-    commands = j.get("commands")
-    if not isinstance(commands, list) or not commands:
-        raise Invalid(f"{what}: commands must be a list of at least one")
-    for c in commands:
-        need(command(c), what, "a command must be a text or a list of texts, not empty and without NUL")
-    j["name"] = text(j["name"] if j["name"] is not None else default_name(commands[0]), what, "name")
+    if not j["commands"]:
+        raise Invalid(f"{called(given, k)}: commands must be {FIELDS['commands'][1]}")
+    if j["workdir"] is None:
+        raise Invalid(f"{called(given, k)}: workdir must be {FIELDS['workdir'][1]}")
+    if j["name"] is None:
+        j["name"] = text(default_name(j["commands"][0]), called(given, k), "name")
     if j["queue"] is not None:
-        j["queue"] = text(str(j["queue"]), what, "queue")
-    need(two_counts(j["gpus"]), what, f"gpus must be [least, most] with 0 ≤ least ≤ most ≤ {MAX_GPUS}")
-    need(j["memory_mib"] is None or whole(j["memory_mib"], 1, 1 << 30), what, "memory_mib must be a positive whole number")
-    need(isinstance(j["share"], bool), what, "share must be true or false")
-    need(whole(j["priority"], -(1 << 31), 1 << 31), what, "priority must be a whole number")
-    for key in ("begin", "time_limit"):
-        need(j[key] is None or (number(j[key]) and j[key] >= 0), what, f"{key} must be a number of seconds")
-    need(j["leftovers"] in ("kill", "wait"), what, "leftovers must be kill or wait")
-    need(j["intent"] in ("run", "hold"), what, "intent must be run or hold")
-    need(isinstance(j["tags"], list) and all(isinstance(t, str) for t in j["tags"]), what, "tags must be a list of texts")
-    for key in ("workdir", "log"):
-        need(absolute(j[key]) or (key == "log" and j[key] is None), what, f"{key} must be an absolute path")
-        need(j[key] is None or utf8(j[key]), what, f"{key} must be UTF-8 text: its name cannot be kept as it is")
-    environment(j["env"], what)
-    j["retry"] = retry(j["retry"], what)
-    if j["params"] is not None or j["fingerprint"] is not None or j["done_by"] is not None:
-        experiment(j, what)
-    need(isinstance(j["needs"], list) and all(one_need(n, k, count) for n in j["needs"]), what, "needs must name other jobs")
+        j["queue"] = text(str(j["queue"]), called(given, k), "queue")
+    if j["retry"] is not None:
+        j["retry"] = retry(j["retry"], called(given, k))
+    if j["needs"]:
+        need(all(one_need(n, k, count) for n in j["needs"]), called(given, k), "needs must name other jobs")
     return j
 
 
-def experiment(j: Mapping[str, Any], what: str) -> None:
-    """The fields of a job of a sweep."""
-    params, fingerprint, done = j["params"] if j["params"] is not None else {}, j["fingerprint"], j["done_by"]
-    texts = isinstance(params, dict) and all(isinstance(t, str) and utf8(t or "-") for pair in params.items() for t in pair)
-    need(texts, what, "params must map names to texts")
-    text_or_none = fingerprint is None or (isinstance(fingerprint, str) and 0 < len(fingerprint) <= 200)
-    need(text_or_none, what, "fingerprint must be a text")
-    good = isinstance(done, list) and len(done) == 2 and all(whole(n, 1, 1 << 62) for n in done)
-    need(done is None or good, what, "done_by must be [job, run]")
+def called(given: Mapping[str, Any], k: int) -> str:
+    return f"job {k + 1} ({given['name']})" if given.get("name") else f"job {k + 1}"
+
+
+def seconds(value: Any) -> bool:
+    return value is None or (number(value) and value >= 0)
+
+
+def texts(value: Any) -> bool:
+    return isinstance(value, list) and all(isinstance(t, str) for t in value)
+
+
+@lru_cache(maxsize=64)
+def _path(value: str) -> bool:
+    return os.path.isabs(value) and "\0" not in value and utf8(value)
+
+
+def path(value: Any) -> bool:
+    return isinstance(value, str) and _path(value)
+
+
+def sweep_values(value: Any) -> bool:
+    return isinstance(value, dict) and all(isinstance(t, str) and utf8(t or "-") for pair in value.items() for t in pair)
+
+
+def done_by(value: Any) -> bool:
+    return value is None or (isinstance(value, list) and len(value) == 2 and all(whole(n, 1, 1 << 62) for n in value))
+
+
+# field: (whether a value will do, what was expected)
+FIELDS: dict[str, tuple[Callable[[Any], bool], str]] = {
+    "commands": (lambda v: isinstance(v, list) and bool(v) and all(map(command, v)),
+                 "a list of at least one command: a text or a list of texts, not empty and without NUL"),
+    "name": (lambda v: v is None or printable(v), "1 to 200 printable characters"),
+    "queue": (lambda v: v is None or isinstance(v, str | int), "a text"),
+    "gpus": (lambda v: two_counts(v), f"[least, most] with 0 ≤ least ≤ most ≤ {MAX_GPUS}"),
+    "memory_mib": (lambda v: v is None or whole(v, 1, 1 << 30), "a positive whole number"),
+    "share": (lambda v: isinstance(v, bool), "true or false"),
+    "priority": (lambda v: whole(v, -(1 << 31), 1 << 31), "a whole number"),
+    "begin": (seconds, "a number of seconds"),
+    "time_limit": (seconds, "a number of seconds"),
+    "leftovers": (lambda v: v in ("kill", "wait"), "kill or wait"),
+    "intent": (lambda v: v in ("run", "hold"), "run or hold"),
+    "tags": (texts, "a list of texts"),
+    "workdir": (path, "an absolute path, in UTF-8: its name cannot be kept as it is otherwise"),
+    "log": (lambda v: v is None or path(v), "an absolute path, in UTF-8: its name cannot be kept as it is otherwise"),
+    "env": (lambda v: variables(v), "names (without = and NUL) and their texts"),
+    "retry": (lambda v: v is None or isinstance(v, dict), "an object with max, backoff_after and backoff only"),
+    "needs": (lambda v: isinstance(v, list), "a list of other jobs"),
+    "retry_of": (lambda v: v is None or whole(v, 1, 1 << 62), "a job"),
+    "params": (lambda v: v is None or sweep_values(v), "names and texts"),
+    "fingerprint": (lambda v: v is None or (isinstance(v, str) and 0 < len(v) <= 200), "a text"),
+    "done_by": (done_by, "[job, run]"),
+}  # fmt: skip
 
 
 def need(holds: bool, what: str, text: str) -> None:
     if not holds:
         raise Invalid(f"{what}: {text}")
-
-
-def absolute(path: Any) -> bool:
-    return isinstance(path, str) and os.path.isabs(path) and "\0" not in path
 
 
 def utf8(path: str) -> bool:
@@ -151,9 +184,12 @@ def default_name(c: Any) -> str:
     return "".join(ch if ch.isprintable() else " " for ch in words)[:40].strip() or "job"
 
 
+def printable(value: Any) -> bool:
+    return isinstance(value, str) and 0 < len(value) <= 200 and value.isprintable()
+
+
 def text(value: Any, what: str, key: str) -> str:
-    good = isinstance(value, str) and 0 < len(value) <= 200 and value.isprintable()
-    need(good, what, f"{key} must be 1 to 200 printable characters")
+    need(printable(value), what, f"{key} must be 1 to 200 printable characters")
     return str(value)
 
 
@@ -178,12 +214,11 @@ def one_need(n: Any, k: int, count: int) -> bool:
     return n[0] == "job" or bool(n[1] < count and n[1] != k)
 
 
-def environment(env: Any, what: str) -> None:
-    good = isinstance(env, dict) and all(
-        isinstance(key, str) and isinstance(v, str) and key and "=" not in key and "\0" not in key and "\0" not in v
+def variables(env: Any) -> bool:
+    return isinstance(env, dict) and all(
+        isinstance(key, str) and isinstance(v, str) and bool(key) and "=" not in key and "\0" not in key and "\0" not in v
         for key, v in env.items()
     )
-    need(good, what, "env must map names (without = and NUL) to texts")
 
 
 def retry(value: Any, what: str) -> dict[str, Any] | None:
