@@ -20,8 +20,8 @@ MAX_TEXT = 1 << 20
 POLICY = {f.name for f in fields(Policy)}
 DEFAULTS: dict[str, Any] = {
     "commands": None, "name": None, "queue": None, "gpus": [1, 1], "memory_mib": None, "share": False, "env": {},
-    "workdir": None, "log": None, "priority": 0, "needs": [], "begin": None, "time_limit": None, "retry": None, "tags": [], "leftovers": "kill",
-    "intent": "run", "retry_of": None, "params": None, "fingerprint": None, "done_by": None,
+    "workdir": None, "log": None, "priority": 0, "needs": [], "begin": None, "time_limit": None, "retry": None, "tags": [],
+    "leftovers": "kill", "intent": "run", "retry_of": None, "params": None, "fingerprint": None, "done_by": None,
 }  # fmt: skip
 
 
