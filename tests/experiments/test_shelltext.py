@@ -29,6 +29,7 @@ ACCEPTED = {
     '{v} "`echo x`"': ["<>", "x"],
     "{v} <<'EOF'\nit's $(no) `code`\nEOF\n": ["<>"],
     "{v}</dev/null": ["<>"],
+    "\na=(x --y $z 3)\nprintf '%s\\0' \"${a[@]}\" {v}": ["", "x", "--y", "3", "<>"],
 }
 NASTY = st.sampled_from(
     ["'", '"', "\\", "`touch OWNED`", "$(touch OWNED)", "\n", " ", "#", ";", "|", "&", "$HOME", "${HOME}", "!", "*", "~", "{a,b}",
@@ -79,6 +80,8 @@ REFUSED = {
     "((x={v}))": "arithmetic",
     "$[{v}]": "arithmetic",
     "[[ 1 -eq {v} ]]": "arithmetic test",
+    "a=(&& {v}": "an array",
+    "a=({v})": "an array",
     "x \\{v}": "a backslash",
     'x "\\{v}"': "a backslash",
     'x "$DIR{v}"': "write ${DIR}",

@@ -15,6 +15,7 @@ Place = tuple[int, int, bool]  # from, to, whether it is filled with words that 
 _PLAIN_PARAMETER = re.compile(r"\$\{[A-Za-z0-9_#!@*?-][^'\"\\`${}()\n]*\}")
 _NAME = re.compile(r"\$[A-Za-z_][A-Za-z0-9_]*")
 _PLAIN_ARITHMETIC = re.compile(r"\$?\(\([\w\s+*/%<>=!&|^~?:,;$-]*\)\)")
+_PLAIN_ARRAY = re.compile(r"=\([\w\s./:,@%+=$-]*\)")  # after an error in another one bash goes on with the next line
 _ARITHMETIC_TEST = re.compile(r"\s-(?:eq|ne|lt|le|gt|ge|v)\s")
 _BREAKS = " \t\n;&|()<>"
 _IN_SUBSTITUTION = {"(": "parentheses", "#": "a comment"}  # inside of $( ): what may hide its end
@@ -141,6 +142,9 @@ class _Reader:
             self._word_begins()
         elif text.startswith("<<", k):
             raise Unclear("a here-document (<<)")
+        elif text.startswith("=(", k):
+            self._skip(_PLAIN_ARRAY, "an array (=(…)) with values, quotes or operators")
+            self.fresh = False
         elif text.startswith("((", k):
             self._skip(_PLAIN_ARITHMETIC, "arithmetic, or doubled parentheses")
         elif begins and text.startswith("[[", k) and self._computes():
