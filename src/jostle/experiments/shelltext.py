@@ -16,6 +16,7 @@ _PLAIN_PARAMETER = re.compile(r"\$\{[A-Za-z0-9_#!@*?-][^'\"\\`${}()\n]*\}")
 _NAME = re.compile(r"\$[A-Za-z_][A-Za-z0-9_]*")
 _PLAIN_ARITHMETIC = re.compile(r"\$?\(\([\w\s+*/%<>=!&|^~?:,;$-]*\)\)")
 _PLAIN_ARRAY = re.compile(r"=\([\w\s./:,@%+=$-]*\)")  # after an error in another one bash goes on with the next line
+_PLAIN_COPY = re.compile(r"[<>]&[ \t]*(?:[0-9]+-?|-)(?=[\s;&|()<>]|$)")  # the word of any other bash expands twice
 _ARITHMETIC_TEST = re.compile(r"\s-(?:eq|ne|lt|le|gt|ge|v)\s")
 _BREAKS = " \t\n;&|()<>"
 _IN_SUBSTITUTION = {"(": "parentheses", "#": "a comment"}  # inside of $( ): what may hide its end
@@ -69,6 +70,8 @@ class _Reader:
                 raise Unclear("a backslash directly before a value")
             if text[k + 1 : k + 2] != "\n":
                 self.fresh = False
+            elif text[k - 1 : k].strip(" \t") and text[k + 2 : k + 3].strip(" \t"):
+                raise Unclear("a line that goes on in the middle of a word")  # or of an operator: `<`, backslash, newline, `<`
             self.k += 2
         elif text[k] == "`":
             raise Unclear("backquotes (`…`)")
@@ -142,6 +145,9 @@ class _Reader:
             self._word_begins()
         elif text.startswith("<<", k):
             raise Unclear("a here-document (<<)")
+        elif text.startswith((">&", "<&"), k):
+            self._skip(_PLAIN_COPY, "a redirection of the form >&word (write &>word)")
+            self._word_begins()
         elif text.startswith("=(", k):
             self._skip(_PLAIN_ARRAY, "an array (=(…)) with values, quotes or operators")
             self.fresh = False
