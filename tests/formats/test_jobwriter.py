@@ -37,7 +37,7 @@ def read_back(tmp_path, text):
 
 
 def same(tmp_path, batch, **more):
-    wanted = {**batch, "policy": said(batch["policy"])}
+    wanted = {**{key: value for key, value in batch.items() if key != "texts"}, "policy": said(batch["policy"])}
     return read_back(tmp_path, jobwriter.text_of(batch, **more)) == wanted
 
 
