@@ -57,3 +57,20 @@ def test_a22_a24_the_script_of_the_examples_works_with_and_without_an_id(instanc
             assert done.returncode == code, done.stderr
         said = instance.json("uni-id", "get", f"id-{fail}", "--file", str(file))
         assert said["state"] == ("normal_exit" if code == 0 else "abnormal_exit") and said.get("error_type") == kind
+
+
+def test_b1_b3_b9_b10_b12_the_suites_of_the_examples_run_to_the_end_within_their_gates(instance: Instance) -> None:
+    """24, 6 and 6 jobs on four cards; one of them has a stranger who leaves too little memory."""
+    folder = instance.work / "study"
+    shutil.copytree(EXAMPLES / "experiments", folder, ignore=shutil.ignore_patterns("logs", "temp"))
+    gpus = instance.scenario("gpus: {count: 4, total: 24GiB}\nstrangers: [{gpu: 1, user: alice, used: 18000}]\n")
+    out = instance.run("run", "--gpus", gpus, "suites.yaml", cwd=folder)
+    assert out[0] == 0, out
+    rows = list(instance.jobs().values())
+    assert [len([r for r in rows if r["batch"] == n]) for n in (1, 2, 3)] == [24, 6, 6]
+    assert {row["state"] for row in rows} == {"succeeded"}
+    assert {card for row in rows for card in row["gpus"]} == {0, 2, 3}, "never beside the stranger"
+    for name, count in (("multi_seed", 24), ("gamma_sensitivity", 6), ("lambda_max_sensitivity", 6)):
+        assert len(list((folder / "logs" / name).glob("*.log"))) == count
+    again = instance.ok("run", "jobs_multi_seed.yaml", "jobs_gamma_sensitivity.yaml", "--dry-run", cwd=folder)
+    assert again.count("done before") >= 30, "the same jobs by hand are the same work"
