@@ -1,5 +1,6 @@
 """doctor, clean, burn, completion."""
 
+import argparse
 import fcntl
 import json
 import os
@@ -11,7 +12,7 @@ import time
 
 import pytest
 
-from jostle.cli import completion, doctor
+from jostle.cli import burn, completion, doctor
 from jostle.store import salvage
 from jostle.store.reads import Reader
 from jostle.store.store import Store
@@ -223,3 +224,17 @@ def test_clean_removes_snapshots_that_no_unfinished_job_runs_from(jostle, home, 
     assert "1 snapshot and" in jostle("clean", "--dry-run")[2] and (home / "frozen" / "old").exists()
     assert jostle("clean")[0] == 0
     assert sorted(os.listdir(home / "frozen")) == ["new", "used"]
+
+
+def test_a34_a_burn_that_is_ended_the_moment_it_holds_takes_it_back(tmp_path, monkeypatch):
+    """SIGTERM between the file's appearance and the wait."""
+
+    def ended(*paths):
+        os_rename(*paths)
+        raise SystemExit(143)
+
+    os_rename = os.rename
+    monkeypatch.setattr(os, "rename", ended)
+    with pytest.raises(SystemExit):
+        burn.in_world(str(tmp_path), ["0"], argparse.Namespace(memory_mb=1, load=0, seconds=60))
+    assert os.listdir(tmp_path / "use") == []

@@ -61,23 +61,26 @@ def sim_dir(desk: Desk) -> str | None:
 
 def in_world(world: str, cards: list[str], args: Namespace) -> int:
     folder = os.path.join(world, "use")
-    mine = os.path.join(folder, str(os.getpid()))
-    try:
-        os.makedirs(folder, exist_ok=True)
-        draft = os.path.join(folder, f".{os.getpid()}")
-        with open(draft, "w") as f:
-            f.writelines(f"{card} {args.memory_mb} {args.load}\n" for card in cards)
-        os.rename(draft, mine)  # a probe never reads half of it
+    mine, draft = os.path.join(folder, str(os.getpid())), os.path.join(folder, f".{os.getpid()}")
+    try:  # around all of it: a SIGTERM may come the moment after the file is there
+        hold(folder, mine, draft, [f"{card} {args.memory_mb} {args.load}\n" for card in cards])
+        time.sleep(args.seconds)
     except OSError as e:
         raise JostleError(f"cannot write into the simulated world {world}: {e.strerror}") from e
-    try:
-        time.sleep(args.seconds)
     finally:
-        try:
-            os.unlink(mine)
-        except OSError:
-            pass  # a probe cleans up after the dead, too
+        for path in (mine, draft):
+            try:
+                os.unlink(path)
+            except OSError:
+                pass  # a probe cleans up after the dead, too
     return 0
+
+
+def hold(folder: str, mine: str, draft: str, lines: list[str]) -> None:
+    os.makedirs(folder, exist_ok=True)
+    with open(draft, "w") as f:
+        f.writelines(lines)
+    os.rename(draft, mine)  # a probe never reads half of it
 
 
 def on_card(mib: int) -> Any:
