@@ -154,6 +154,17 @@ def test_a25_at_the_cap_the_rest_of_the_queue_is_not_started_and_other_queues_go
     told = rows(host)
     assert [told[id]["reason"]["code"] for id in (rest, end)] == ["queue_failed"] * 2
     assert told[rest]["reason"]["params"] == {"job": bad} and told[bad]["retries"] == 1
+    events = [(e["kind"], e["job"]) for e in Reader(host.home).events() if e["kind"] in ("failed", "skipped", "batch_ended")]
+    assert events == [("failed", bad), ("skipped", end), ("skipped", rest), ("batch_ended", None)], "the cause comes first"
+
+
+def test_b4_a_wait_that_was_too_long_closes_its_queue_where_failures_do(host: Host) -> None:
+    host.disk.strangers = dict.fromkeys(host.disk.uuids(), 24000)
+    late, rest = submit(host, {"queue": "1"}, {"queue": "1"}, policy={**COMPETE, "max_wait": 5.0})
+    host.settle(at_most=60)
+    assert host.states() == {late: "failed", rest: "skipped"}
+    kinds = [e["kind"] for e in Reader(host.home).events() if e["job"] in (late, rest) or e["kind"] == "batch_ended"]
+    assert kinds == ["failed", "skipped", "batch_ended"]
 
 
 def test_a25_on_failure_continue_lets_the_queue_go_on(host: Host) -> None:

@@ -63,7 +63,6 @@ EXAMPLES: dict[str, dict[str, Any]] = {
     "max_concurrent": {"running": 2, "most": 2},
     "start_interval": {"left_s": 12.2, "interval_s": 30.0},
     "starting_soon": {"jobs": 3},
-    "no_spare": {},
     "behind": {"queue": "3", "n": 4, "job": 12},
     "after": {"jobs": [12, 13]},
     "held": {},

@@ -34,3 +34,12 @@ def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Instance]:
     instance.up("sim:4x24")
     yield instance
     instance.close()
+
+
+@pytest.fixture(scope="module")
+def jostle(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Instance]:
+    """One engine with eight cards of 24 GiB for a module; a test's workspace says which of them it uses."""
+    instance = Instance(tmp_path_factory.mktemp("eight"))
+    instance.up("sim:8x24")
+    yield instance
+    instance.close()

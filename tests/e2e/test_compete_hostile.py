@@ -7,25 +7,14 @@ import os
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from jostle import proc
 from tests.e2e.instance import Instance, until
-from tests.e2e.test_compete import WAIT, Space, ended
+from tests.e2e.space import WAIT, Space, ended
 
 ONE_CARD = "use_all_gpus: false\ncompete_gpus: [%d]\n"
-
-
-@pytest.fixture(scope="module")
-def jostle(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Instance]:
-    instance = Instance(tmp_path_factory.mktemp("hostile"))
-    instance.up("sim:8x24")
-    yield instance
-    instance.close()
 
 
 def killed(space: Space, *ran: str) -> None:

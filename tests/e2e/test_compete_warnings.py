@@ -2,20 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-import pytest
-
 from tests.e2e.instance import Instance, until
-from tests.e2e.test_compete import WAIT, Space, ended
-
-
-@pytest.fixture(scope="module")
-def jostle(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Instance]:
-    instance = Instance(tmp_path_factory.mktemp("warned"))
-    instance.up("sim:8x24")
-    yield instance
-    instance.close()
+from tests.e2e.space import WAIT, Space, ended
 
 
 def test_a32_the_first_state_file_knows_the_gpus(jostle: Instance) -> None:

@@ -194,9 +194,11 @@ def test_a9_no_text_makes_the_reader_crash(tmp_path_factory, text):
     path = tmp_path_factory.getbasetemp() / "any.yaml"
     path.write_text(text, encoding="utf-8", errors="surrogatepass")
     try:
-        gpumanage.load(str(path))
-    except BadFiles:
-        pass
+        found, warnings = gpumanage.load(str(path))
+    except BadFiles as e:
+        assert e.flaws
+    else:
+        assert isinstance(found, gpumanage.Settings) and all(isinstance(text, str) for text in warnings)
 
 
 # --- the rules of the batch

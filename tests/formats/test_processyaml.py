@@ -241,9 +241,11 @@ def test_a11_no_text_makes_it_crash(text):
     try:
         processyaml.values(text, "f")
         result = yamledit.updated(text, ("a", "b"), 1)
-        processyaml.values(result, "f")
-    except (BadFiles, Invalid):
-        pass
+        changed = processyaml.values(result, "f")
+    except (BadFiles, Invalid) as e:
+        assert str(e)
+    else:
+        assert changed["a"]["b"] == 1
 
 
 # --- A8

@@ -47,10 +47,6 @@ TEXTS: dict[str, tuple[str, str]] = {
         "所属批次每隔 {interval_s} 启动一个任务；{left_s}后可启动下一个。",
     ),
     "starting_soon": ("Nothing is in its way; it starts in a moment.", "没有阻碍，马上就会启动。"),
-    "no_spare": (
-        "Its cards are ready; it waits for a process to carry it, which takes a moment.",
-        "显卡已就绪，正在等待承载进程，马上就好。",
-    ),
     # why a job is not ready, worked out by those who show it
     "behind": (
         "It waits behind {n:other job|other jobs} of queue {queue}{head}.",

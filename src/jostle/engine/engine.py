@@ -200,9 +200,9 @@ class Engine(Watch):
                     )
                 ended.add(d.run)
             elif isinstance(d, Fail):
+                jobs.end_queued(self.store, d.job, "failed", stored(d.reason), at=at, now=now, error_type=d.error_type)
                 if d.closes_queue:
                     jobs.close_queue(self.store, d.job, at=at, now=now)
-                jobs.end_queued(self.store, d.job, "failed", stored(d.reason), at=at, now=now, error_type=d.error_type)
         if ended:
             failpoint("engine.ends_recorded")
         return frozenset(ended)

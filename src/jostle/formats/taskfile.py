@@ -16,7 +16,6 @@ from jostle.formats.taskblocks import Block, groups, lines_of
 
 __all__ = ["Block", "edited", "load", "parse", "text_of"]
 
-MODES = ("single", "multi")
 MAX_BLOCKS = 200_000
 
 

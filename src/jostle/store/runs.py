@@ -113,11 +113,11 @@ def finish(
         """UPDATE job SET state = ?, exit_code = ?, error_type = ?, reason = ?, ended_at = ?, ready = 0 WHERE id = ?""",
         (state, exit.code, error_type, json.dumps(reason) if reason else None, exit.ended_at or at, run[0]),
     )
-    if closes_queue:
-        close_queue(store, run[0], at=at, now=now)
     after_end(
         store, run[0], batch, queue, state, at=at, now=now, run=run[1], exit_code=exit.code, error_type=error_type, reason=reason
     )
+    if closes_queue:
+        close_queue(store, run[0], at=at, now=now)
 
 
 def requeue(
