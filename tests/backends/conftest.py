@@ -20,7 +20,7 @@ def make_bench(tmp_path: Path) -> Iterator[MakeBench]:
 
     yield make
     for bench in made:
-        for run_dir in sorted((bench.home / "runs").glob("*")):
+        for run_dir in sorted((bench.home / "runs").glob("[0-9]*")):
             job, _, n = run_dir.name.partition(".")
             bench.local.signal((int(job), int(n)), kill=True)
         bench.local.close()

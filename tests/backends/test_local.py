@@ -18,6 +18,7 @@ from local_bench import PATIENCE, Bench, MakeBench
 from jostle import proc
 from jostle.backends import process
 from jostle.backends.nursery import Nursery
+from jostle.core.model import RunId
 
 RUN = (7, 1)
 NOBODY = 2**22 + 1  # more than a pid can be: a broken build under test must not hit a real process
@@ -50,7 +51,7 @@ def reaped(pid: int) -> bool:
 
 
 def other_than(bench: Bench, pid: int) -> bool:
-    return bench.local._nursery.pid not in (None, pid)
+    return bench.local._pool.nursery.pid not in (None, pid)
 
 
 # ---------------------------------------------------------------------- start
@@ -188,8 +189,8 @@ def test_a_stop_for_an_ended_run_does_not_reach_the_next_run_of_its_shim(bench: 
     second = bench.reserve((2, 1))
     bench.local.forget((1, 1))
     bench.local.withdraw(second)
-    bench.until(lambda: bench.local._pool[0].pid == second.pid)
-    bench.local._pool.reverse()
+    bench.until(lambda: bench.local._pool.spares[0].pid == second.pid)
+    bench.local._pool.spares.reverse()
     reservation = bench.start((3, 1), WAIT)
     bench.running((3, 1), "up")
     assert reservation.pid == shim_of(bench, (1, 1)) == shim_of(bench, (3, 1))
@@ -215,10 +216,11 @@ def test_a_shim_is_its_old_self_for_every_run(bench: Bench) -> None:
     bench.local.forget((8, 1))
 
     def quiet() -> bool:
-        shims = {shim_of(bench, (n, 1)) for n in range(1, 9)} & {s.pid for s in bench.local._pool}
-        return bool(shims) and all(len(os.listdir(f"/proc/{p}/fd")) == 4 for p in shims)  # thrice /dev/null, socket
+        shims = {shim_of(bench, (n, 1)) for n in range(1, 9)} & {s.pid for s in bench.local._pool.spares}
+        # thrice /dev/null, socket; lock, log and claim of the next run
+        return bool(shims) and all(len(os.listdir(f"/proc/{p}/fd")) == 7 for p in shims)
 
-    bench.until(quiet, what="used shims hold nothing but their socket")
+    bench.until(quiet, what="used shims hold nothing but their socket and the next run's directory")
 
 
 def test_a_shim_that_left_somebody_behind_is_not_used_again(bench: Bench) -> None:
@@ -404,7 +406,7 @@ bench = Bench(Path(sys.argv[3]), Path(sys.argv[4]))
 r = bench.start((7, 1), sys.argv[5], wants=[("GPU-0", None)])
 bench.until(lambda: bench.local.poll((7, 1)).claimed)
 bench.until(lambda: bench.local.spares >= 2)
-print(r.pid, r.ticks, bench.local._nursery.pid, *[s.pid for s in bench.local._pool], flush=True)
+print(r.pid, r.ticks, bench.local._pool.nursery.pid, *[s.pid for s in bench.local._pool.spares], flush=True)
 bench.until(lambda: False)
 """
 
@@ -487,7 +489,7 @@ def test_no_shim_keeps_a_file_of_the_engine_open(bench: Bench, tmp_path: Path) -
     try:
         second.start(RUN, WAIT)
         second.running(RUN, "up")
-        pids = [shim_of(second), second.local._nursery.pid, int((bench.home / "pid").read_text())]
+        pids = [shim_of(second), second.local._pool.nursery.pid, int((bench.home / "pid").read_text())]
         for pid in pids:
             held = [os.readlink(f"/proc/{pid}/fd/{fd}") for fd in os.listdir(f"/proc/{pid}/fd")]
             assert not [path for path in held if "engine.lock" in path]
@@ -504,7 +506,7 @@ def test_no_shim_keeps_a_file_of_the_engine_open(bench: Bench, tmp_path: Path) -
 def test_a_killed_nursery_is_replaced(bench: Bench) -> None:
     for _ in range(3):
         bench.until(lambda: bench.local.spares >= 2)
-        before = bench.local._nursery.pid
+        before = bench.local._pool.nursery.pid
         assert before is not None
         os.kill(before, signal.SIGKILL)
         bench.until(partial(other_than, bench, before))
@@ -515,10 +517,10 @@ def test_a_killed_nursery_is_replaced(bench: Bench) -> None:
 
 def test_a_killed_spare_is_replaced(bench: Bench) -> None:
     bench.until(lambda: bench.local.spares >= 2)
-    victims = [spare.pid for spare in bench.local._pool]
+    victims = [spare.pid for spare in bench.local._pool.spares]
     for pid in victims:
         os.kill(pid, signal.SIGKILL)
-    bench.until(lambda: bench.local.spares >= 2 and not {s.pid for s in bench.local._pool} & set(victims))
+    bench.until(lambda: bench.local.spares >= 2 and not {s.pid for s in bench.local._pool.spares} & set(victims))
     assert bench.carry(RUN, "true").code == 0
 
 
@@ -530,7 +532,7 @@ def test_a_nursery_that_cannot_be_started_is_tried_ever_more_rarely(tmp_path: Pa
         def unwatch(self, fd: int) -> None:
             raise AssertionError("there is nothing to watch")
 
-    nursery = Nursery(watcher=Nothing(), python=str(tmp_path / "no-python"), arrived=lambda pid, sock: None)
+    nursery = Nursery(watcher=Nothing(), python=str(tmp_path / "no-python"), runs="", arrived=lambda pid, sock: None)
     nursery.start()
     assert "cannot be started" in nursery.trouble and not nursery.ready
     now, pauses = 0.0, []
@@ -544,14 +546,14 @@ def test_a_nursery_that_cannot_be_started_is_tried_ever_more_rarely(tmp_path: Pa
 
 def test_a_nursery_that_does_not_answer_is_replaced(bench: Bench) -> None:
     bench.until(lambda: bench.local.spares >= 2)
-    stuck = bench.local._nursery.pid
+    stuck = bench.local._pool.nursery.pid
     assert stuck is not None
     os.kill(stuck, signal.SIGSTOP)
     bench.local.want(4)
     bench.local.tick(1000.0)
     bench.local.tick(1011.0)
     bench.until(lambda: bench.local.spares >= 4)
-    assert bench.local._nursery.pid != stuck
+    assert bench.local._pool.nursery.pid != stuck
     assert bench.until(lambda: proc.stat(stuck) is None)
 
 
@@ -564,7 +566,7 @@ def test_a_host_out_of_processes_is_waited_out(make_bench: MakeBench, monkeypatc
 
 # ---------------------------------------------------------------------- failpoints
 
-BEFORE = ("shim.before_lock", "shim.before_claim")
+BEFORE = ("shim.before_claim",)
 AFTER = ("shim.after_claim", "shim.before_exit_write", "shim.before_exit_rename", "shim.after_exit_rename")
 
 
@@ -612,3 +614,36 @@ def test_a_claim_that_cannot_be_made_costs_no_try(
     bench.start(RUN, "touch never", wants=[("GPU-0", None)])
     assert bench.report(RUN, "not_started")
     assert bench.local.claims() == [] and not (bench.home / "never").exists()
+
+
+def test_an_end_is_announced_before_it_is_read_and_nothing_else_is(bench: Bench) -> None:
+    """The engine asks for a look at the cards then: they have been given back already."""
+    announced: list[RunId] = []
+
+    def look(run: RunId) -> None:
+        assert bench.local._runs[run].ended is None
+        assert bench.local.claims() == []
+        announced.append(run)
+
+    bench.local.ending = look
+    bench.start(RUN, "until [ -e go ]; do sleep 0.01; done", wants=[("GPU-0", None)])
+    bench.until(lambda: bench.local.poll(RUN).claimed)
+    assert announced == []
+    (bench.home / "go").touch()
+    assert bench.end(RUN).code == 0 and announced == [RUN]
+    reservation = bench.start((2, 1), "sleep 1000")
+    bench.until(lambda: bench.local.poll((2, 1)).claimed)
+    os.kill(reservation.pid, signal.SIGKILL)  # its end of file is no last word
+    bench.report((2, 1), "unsupervised")
+    assert announced == [RUN]
+
+
+def test_a_process_that_shows_no_environment_for_an_instant_is_not_gone(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As it is while it becomes another program; a run without cards has nothing else to be known by."""
+    reservation = bench.start(RUN, "sleep 1000")
+    bench.until(lambda: bench.local.poll(RUN).claimed)
+    os.kill(reservation.pid, signal.SIGKILL)
+    bench.report(RUN, "unsupervised")
+    real, answers = process.members, [True, False]
+    monkeypatch.setattr(process, "members", lambda uni_id: [] if not answers.pop() else real(uni_id))
+    assert bench.local.poll(RUN).kind == "unsupervised" and answers == []

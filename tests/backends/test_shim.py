@@ -7,6 +7,7 @@ import os
 import signal
 import stat
 from pathlib import Path
+from typing import Any
 
 import pytest
 from local_bench import Bench, MakeBench, mark
@@ -135,7 +136,7 @@ def test_a_stop_keeps_later_commands_from_starting(bench: Bench) -> None:
     bench.start(RUN, "trap 'exit 0' TERM; touch ready; while :; do sleep 0.05; done", "touch second")
     bench.running(RUN, "ready")
     bench.local.signal(RUN, kill=False)
-    assert bench.end(RUN).code == 0
+    assert bench.end(RUN).code == 143
     assert not (bench.home / "second").exists()
 
 
@@ -293,4 +294,59 @@ def test_a28_each_command_has_its_own_time_limit(bench: Bench) -> None:
 def test_a28_the_command_that_exceeds_its_limit_ends_the_run(bench: Bench) -> None:
     end = bench.carry(RUN, "true", "sleep 1000", "touch never", command_limit=0.3, grace=1.0)
     assert end.timed_out and end.signal == signal.SIGTERM
+    assert not (bench.home / "never").exists()
+
+
+@pytest.mark.parametrize("command", ["true", "rm -r {dir}", "echo a; sleep 0.1; exit 3"])
+def test_a_run_with_its_log_elsewhere_leaves_no_empty_one_behind(bench: Bench, command: str) -> None:
+    """Whether it ends at once, takes its time, or removes its own directory in the first moment."""
+    end = bench.carry(RUN, command.format(dir=bench.dir(RUN)), log=str(bench.home / "mine"))
+    assert (end.error, end.code) == ("", 3 if "exit" in command else 0)
+    bench.local.forget(RUN)
+    bench.until(lambda: not (bench.dir(RUN) / "log").exists(), what="no log of ours")
+    assert (bench.home / "mine").exists()
+
+
+def test_commands_that_end_at_once_are_not_told_as_started_one_that_follows_is(bench: Bench) -> None:
+    bench.start(RUN, "true", "true", "until [ -e go ]; do sleep 0.01; done; exit 4")
+    bench.until(lambda: bench.local.poll(RUN).claimed, what="the last command runs")
+    (bench.home / "go").touch()
+    assert bench.end(RUN).code == 4
+
+
+def test_a_log_that_is_the_runs_own_by_another_name_is_kept(bench: Bench) -> None:
+    (bench.home / "other").symlink_to(bench.home)
+    bench.carry(RUN, "echo kept", log=f"{bench.home}/other/runs/{RUN[0]}.{RUN[1]}/log")
+    bench.local.forget(RUN)
+    assert bench.log(RUN) == "kept\n"
+
+
+def test_a_cleaner_that_empties_waiting_directories_costs_no_log(bench: Bench) -> None:
+    bench.until(lambda: bench.local.spares >= 2)
+    bench.until(lambda: len(list((bench.home / "runs").glob(".*/exit.new"))) == 2)
+    for path in (bench.home / "runs").glob(".*/*"):
+        path.unlink()
+    assert bench.carry(RUN, "echo here").code == 0
+    assert bench.log(RUN) == "here\n" and (bench.dir(RUN) / "claim").exists()
+
+
+def test_a_start_that_was_called_off_leaves_no_directory(bench: Bench) -> None:
+    reservation = bench.reserve(RUN)
+    os.kill(reservation.pid, signal.SIGTERM)
+    bench.local.start(reservation, bench.spec(RUN, ["true"]))
+    bench.report(RUN, "not_started")
+    assert not [p for p in (bench.home / "runs").iterdir() if p.name.startswith(f".{reservation.pid}-")]
+
+
+@pytest.mark.parametrize(("more", "timed_out"), [({}, False), ({"time_limit": 0.3}, True)])
+def test_a_run_that_is_stopped_before_its_last_command_has_not_succeeded(
+    bench: Bench, more: dict[str, Any], timed_out: bool
+) -> None:
+    """Though the command that was under way ended well."""
+    bench.start(RUN, "trap '' TERM; touch going; sleep 0.6", "touch never", **more)
+    bench.until(lambda: (bench.home / "going").exists())
+    if not timed_out:
+        bench.local.signal(RUN, kill=False)
+    end = bench.end(RUN)
+    assert (end.code, end.signal, end.timed_out) == (143, 15, timed_out)
     assert not (bench.home / "never").exists()

@@ -324,11 +324,11 @@ def double_spawn() -> None:
         def twice(self: Any, r: Any, spec: Any) -> None:
             fds = [os.dup(one.fd) for one in r.held]
             start(self, r, spec)
-            if self._pool:
-                spare = self._pool.pop()
+            if self._pool.spares:
+                spare = self._pool.spares.pop()
                 full = {"dir": self._dir(r.run).path, "boot": self._boot, **spec, "ticks": spare.ticks}
                 send_spec(spare.sock, full, fds)
-                self._hang_up(spare)
+                self._pool.hang_up(spare)
             for fd in fds:
                 os.close(fd)
 
@@ -340,18 +340,14 @@ def double_spawn() -> None:
 def no_claim() -> None:
     """Every run is handed to two shims, and a claim that exists does not stop the second."""
     double_spawn()
-    from jostle.backends import shim
+    from jostle.backends.berth import Berth
 
-    right = shim.make_claim
+    right = Berth.take
 
-    def careless(path: str, content: dict[str, Any]) -> bool:
-        try:
-            return right(path, content) or True
-        except OSError:
-            return False
+    def careless(self: Berth, directory: str, claim: bytes) -> bool:
+        return right(self, directory, claim) or True
 
-    swap(shim, "_lock", lambda path, claim: os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
-    swap(shim, "make_claim", careless)
+    swap(Berth, "take", careless)
 
 
 @bug(SHIM)

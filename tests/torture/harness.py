@@ -46,7 +46,7 @@ LONG = 6.0  # how long a job runs that is to be cancelled
 _PR_SET_CHILD_SUBREAPER = 36
 LOSES_THE_EXIT = ("shim.after_claim", "shim.before_exit_write", "shim.before_exit_rename")
 PREPARED = {"engine.before_void": "engine.before_spawn=kill@1"}  # what must have happened for it to be reached
-SLOW = ("engine.after_spawn=kill@1,shim.before_lock=sleep:0.4", "engine.after_spawn=kill@1,shim.before_claim=sleep:0.4")
+SLOW = ("engine.after_spawn=kill@1,shim.before_claim=sleep:0.4",)
 """The shim is on its way to the claim while the engine dies and the next one looks."""
 AT_START = ("engine.adopting", "engine.recovered", "engine.before_void", "store.mid_migration")
 

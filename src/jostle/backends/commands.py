@@ -27,16 +27,17 @@ LINGER = 0.1  # `exec > >(tee log)`: what ends by itself when the main process h
 REGISTERED_LOOK = 0.25  # nothing tells us when a process ends that is not our descendant
 GIVE_UP = 10.0  # what survives SIGKILL for so long is stuck in the kernel
 FORK_TRIES_FOR = 30.0
+SETTLED = 0.003  # what lives so long has started; until then the cores are its own, and what ends sooner says so
 
 
 class Run:
     """The commands of one run and everything that descends from them."""
 
-    def __init__(self, spec: dict[str, Any]) -> None:
+    def __init__(self, spec: dict[str, Any], log: int | None = None) -> None:
         self.spec = spec
         self.error = ""
         self.empty = True  # no child is left
-        self.log: int | None = None
+        self.log = log
         self._log_look: float | None = None
         self._main = 0
         self._status: int | None = None  # wait status of the last command
@@ -53,33 +54,41 @@ class Run:
         self._kill_at: float | None = None  # not None: SIGKILL is due then
         self._killing_since: float | None = None
         self._leftovers: list[int] = []
-        self._cut_short = False  # stopped while processes were waited for that belonged to it after its commands
+        self._cut_short = False  # stopped before its last command, or while processes were waited for that belonged to it
         self._register = Register(spec, self._note) if spec.get("uni_id_file") else None
 
     # ------------------------------------------------------------------ start
 
     def execute(self, started: Callable[[], None]) -> None:
         """One command after the other, until one fails or we are stopped."""
-        try:
-            self.log = joblog.open_log(self.spec["log"], again=self.spec.get("failures", 0) > 0)
-        except OSError as e:
-            self._refuse(f"log {self.spec['log']}", e)
-            return
-        for command in self.spec["commands"]:
+        if self.log is None:
+            try:
+                self.log = joblog.open_log(self.spec["log"], again=self.spec.get("failures", 0) > 0)
+            except OSError as e:
+                self._refuse(f"log {self.spec['log']}", e)
+                return
+        told = False
+        commands = self.spec["commands"]
+        for n, command in enumerate(commands):
             self._main, self._status = 0, None
             if self._register is not None:
                 self._register.begin()
             self._spawn(command)
             if self._started_at is None:
                 self._clocks()
-                started()
-                json.dumps(self.record())  # in vain, as rehearse(): the end of the run is to find its pages ready
             self._limit()
+            if self._main and not told:
+                self._step(SETTLED)
+                told = self._status is None
+                if told:
+                    started()
+                    json.dumps(self.record())  # in vain, as rehearse(): the end of the run is to find its pages ready
             while self._main and self._status is None and not self._in_vain():
                 self._step()
             if self.error:
                 self._note(f"cannot be started: {self.error}")
             if self._stopping or self.error or not self._went_well():
+                self._cut_short = self._stopping and n + 1 < len(commands)
                 break
         self._ended, self._ended_at = time.monotonic(), time.time()
 
@@ -234,7 +243,7 @@ class Run:
             self._note(f"the commands have ended; waiting for process {pid}, which was registered")
         while not self._stopping and register.waits():
             self._step(REGISTERED_LOOK)
-        self._cut_short = self._stopping
+        self._cut_short = self._cut_short or self._stopping
         self._ended, self._ended_at = time.monotonic(), time.time()
 
     # ------------------------------------------------------------------ end

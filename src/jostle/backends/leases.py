@@ -140,12 +140,14 @@ class Directory:
     def __init__(self, path: str, home: str) -> None:
         self.path, self.home = path, home
         self.trouble = ""  # why it could not be read or written when that was last tried
+        self._parsed: dict[str, claims.Claim | None] = {}  # what was there at the last look
 
     def live(self, known: Mapping[str, int | None]) -> list[Claimed]:
         """Every live claim; `known` ones, of runs that are surely alive, are not tested. Stale ones of ours go."""
         found: list[Claimed] = []
+        known_before, self._parsed = self._parsed, {}
         for name, inode in self._entries():
-            claim = claims.parse(name)
+            claim = self._parsed[name] = known_before[name] if name in known_before else claims.parse(name)
             if claim is None:
                 self._sweep(name)
             elif known.get(name) == inode:
@@ -169,7 +171,7 @@ class Directory:
         """Whether another's live claim, not an allowed one, is on one of these GPUs."""
         try:
             for name, _ in names_in(self.path):
-                claim = claims.parse(name) if name not in allowed else None
+                claim = None if name in allowed else self._parsed.get(name) or claims.parse(name)
                 if claim is None or claim.uuid not in uuids:
                     continue
                 one = self.look(name, claim)

@@ -10,24 +10,24 @@ from __future__ import annotations
 
 import os
 import signal
-import socket
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
 from jostle import proc
-from jostle.backends import leases, process, shim
-from jostle.backends.contact import Known, Report, Reservation, Spare, hung_up, send_spec
+from jostle.backends import berth, leases, process, shim
+from jostle.backends.contact import Known, Report, Reservation, Spare, send_spec
 from jostle.backends.leases import Claimed
-from jostle.backends.nursery import Nursery, Watcher
+from jostle.backends.nursery import Watcher
+from jostle.backends.pool import Pool
 from jostle.backends.records import RunClaim, RunDir, exit_of, record
 from jostle.core import claims
 from jostle.core.model import RunId
 
 __all__ = ["Claimed", "Local", "Report", "Reservation", "Watcher"]
 
-RUNS_PER_SHIM = 1000  # so that nothing can grow in one for ever
+ENDED = b'{"ended":'  # how the last word of a shim begins
 
 
 class Local:
@@ -47,85 +47,60 @@ class Local:
         self._directory = leases.Directory(lease_dir, self._home)
         self._boot = proc.boot_id()
         self._watcher, self._changed = watcher, changed
-        self._nursery = Nursery(watcher=watcher, python=python, arrived=self._arrived)
-        self._pool: list[Spare] = []
-        self._wanted = 2
+        self._pool = Pool(
+            watcher=watcher, python=python, runs=self._runs_dir, heard=self._stirred, returning=self._returning
+        )
         self._runs: dict[RunId, Known] = {}
-        self.spare_arrived: Callable[[], None] | None = None
+        self.ending: Callable[[RunId], None] | None = None
 
     # ------------------------------------------------------------------ spares
 
     def open(self) -> None:
         os.makedirs(self._runs_dir, mode=0o700, exist_ok=True)
         os.makedirs(self._lease_dir, mode=0o700, exist_ok=True)
-        self._nursery.start()
-        self._replenish()
+        berth.sweep(self._runs_dir)
+        self._pool.open()
 
     def close(self) -> None:
-        for spare in self._pool:
-            self._hang_up(spare)
-        self._pool.clear()
         for known in self._runs.values():
             self._release(known)
         self._runs.clear()
-        self._nursery.close()
+        self._pool.close()
 
     def tick(self, now: float) -> float | None:
         """Keeps the nursery and the spares going; when to call again even if nothing happens."""
-        at = self._nursery.tick(now)
-        self._replenish()
+        at = self._pool.nursery.tick(now)
+        self._pool.replenish()
         return at
 
     @property
     def spares(self) -> int:
-        return len(self._pool)
+        return len(self._pool.spares)
+
+    @property
+    def spare_arrived(self) -> Callable[[], None] | None:
+        return self._pool.arrived
+
+    @spare_arrived.setter
+    def spare_arrived(self, callback: Callable[[], None] | None) -> None:
+        self._pool.arrived = callback
 
     @property
     def trouble(self) -> str:
         """Why nothing can be started now, in a sentence; empty if nothing is in the way."""
-        return self._directory.trouble or self._nursery.trouble
+        return self._directory.trouble or self._pool.nursery.trouble
 
     def want(self, n: int) -> None:
-        self._wanted = n
-        while len(self._pool) > n:
-            self._hang_up(self._pool.pop())
-        self._replenish()
+        self._pool.want(n)
 
-    def _replenish(self) -> None:
-        if self._nursery.ready:
-            self._nursery.ask(self._wanted - len(self._pool) - self._nursery.owed)
-
-    def _arrived(self, pid: int, sock: socket.socket) -> None:
-        sock.setblocking(False)
-        pidfd = process.open_pidfd(pid)
-        stat = proc.stat(pid)
-        # only the spare holds the other end: while that is open, the pid is still its own
-        if stat is None or hung_up(sock):
-            sock.close()
-            if pidfd is not None:
-                os.close(pidfd)
-            return
-        spare = Spare(pid, stat.ticks, sock, pidfd)
-        self._pool.append(spare)
-        self._watcher.watch(sock.fileno(), partial(self._stirred, spare))
-        if self.spare_arrived is not None:
-            self.spare_arrived()
+    def _returning(self) -> int:
+        """Shims whose run has ended and is not confirmed yet."""
+        return sum(known.ended is not None and known.sock is not None for known in self._runs.values())
 
     def _stirred(self, spare: Spare) -> None:
-        if spare.run is not None:
-            known = self._runs.get(spare.run)
-            if known is not None:
-                self._hear(known)
-        elif spare in self._pool:  # it says nothing before it has a run, so this is its end
-            self._pool.remove(spare)
-            self._hang_up(spare)
-            self._replenish()
-
-    def _hang_up(self, spare: Spare) -> None:
-        self._watcher.unwatch(spare.sock.fileno())
-        spare.sock.close()
-        if spare.pidfd is not None:
-            os.close(spare.pidfd)
+        known = self._runs.get(spare.run) if spare.run is not None else None
+        if known is not None:
+            self._hear(known)
 
     # ------------------------------------------------------------------ leases
 
@@ -137,10 +112,10 @@ class Local:
         self, run: RunId, wants: Sequence[tuple[str, int | None]], known: frozenset[str], *, alone: bool = False
     ) -> Reservation | None:
         """Publishes the claims, then looks again: an unknown live claim on one of these GPUs came first or at once."""
-        if not self._pool:
-            self._replenish()
+        if not self._pool.spares:
+            self._pool.replenish()
             return None
-        spare = self._pool[0]
+        spare = self._pool.spares[0]
         names = [
             claims.name_of(claims.Claim(uuid=uuid, mib=mib, alone=alone, sid=spare.pid, home=self._home, run=run))
             for uuid, mib in wants
@@ -151,12 +126,12 @@ class Local:
         if wants and self._directory.contested({uuid for uuid, _ in wants}, known.union(names)):
             leases.withdraw(self._lease_dir, held)
             return None
-        self._pool.pop(0)
+        self._pool.spares.pop(0)
         return Reservation(run=run, spare=spare, held=tuple(held))
 
     def withdraw(self, r: Reservation) -> None:
         leases.withdraw(self._lease_dir, r.held)
-        self._pool.insert(0, r.spare)
+        self._pool.spares.insert(0, r.spare)
 
     def missing_claims(self, run: RunId) -> tuple[str, ...]:
         """Claims of a run whose files are not there as they were made (deleted, replaced)."""
@@ -197,15 +172,11 @@ class Local:
             "claims": [f"{self._lease_dir}/{name}" for name in r.names],
             "ticks": spare.ticks,
         }
-        try:
-            os.mkdir(self._dir(r.run).path, 0o700)
-        except OSError:
-            pass  # there already; or the disk is full, which the shim will find too
         send_spec(spare.sock, full, [one.fd for one in r.held])
         for one in r.held:
             os.close(one.fd)
-        if not self._pool:
-            self._replenish()
+        if not self._pool.spares:
+            self._pool.replenish()
 
     def void(self, run: RunId) -> bool:
         """Makes sure that a run never starts. True: it never will; False: it has."""
@@ -272,9 +243,13 @@ class Local:
             if not data:
                 self._silent(known)
                 return
+            if ENDED in data and self.ending is not None:
+                self.ending(known.run)
             *lines, known.heard = (known.heard + data).split(b"\n")
             for line in lines:
                 self._message(known, line)
+            if known.ended is not None:
+                return  # its last word
 
     def _message(self, known: Known, line: bytes) -> None:
         message = record(line)
@@ -282,7 +257,7 @@ class Local:
             known.ended = exit_of(message["ended"])
         elif "claimed" in message:
             known.claimed = True
-            self._replenish()  # only now: until here the cores were the starting run's
+            self._pool.replenish()  # only now: until here the cores were the starting run's
 
     def _silent(self, known: Known) -> None:
         assert known.sock is not None
@@ -298,7 +273,8 @@ class Local:
         """What has become of a run, looked at afresh."""
         known = self._runs.get(run)
         if known is not None:
-            self._drain(known)
+            if known.ended is None:
+                self._drain(known)
             if known.ended is not None:
                 return Report(kind="ended", exit=known.ended, pid=known.pid)
             if known.sock is not None:
@@ -329,7 +305,9 @@ class Local:
         if claim.boot != self._boot:
             return Report(kind="gone", why="host rebooted", pid=claim.pid)
         told = self._dir(run).registered()
-        pids = tuple({*(pid for pid, _ in process.members(claim.uni_id)), *told.living})
+        # twice: in the instant in which a process becomes another program it shows no environment
+        found = process.members(claim.uni_id) or process.members(claim.uni_id)
+        pids = tuple({*(pid for pid, _ in found), *told.living})
         if pids or self._still_leased(run, claim):
             return Report(kind="unsupervised", pids=pids, pid=claim.pid)
         if (word := told.word(claim.uni_id)) is not None:
@@ -375,26 +353,15 @@ class Local:
         leases.withdraw(self._lease_dir, known.republished)
         known.republished = []
         if known.sock is not None and known.ended is not None:
-            again = self._usable(known.spare) and not known.ended.leftovers
+            again = self._pool.takes_back(known.spare) and not known.ended.leftovers
             try:
                 known.sock.send(shim.AGAIN if again else shim.FINAL)
             except OSError:
                 again = False
             if again and known.spare is not None:
-                self._reuse(known.spare)
+                self._pool.take_back(known.spare)
                 return
         self._release(known)
-
-    def _usable(self, spare: Spare | None) -> bool:
-        return spare is not None and spare.runs < RUNS_PER_SHIM and len(self._pool) < self._wanted
-
-    def _reuse(self, spare: Spare) -> None:
-        """The shim of a run that is over and of which nobody is left is a spare again, and a warm one."""
-        spare.run = None
-        spare.runs += 1
-        self._pool.append(spare)
-        if len(self._pool) == 1 and self.spare_arrived is not None:
-            self.spare_arrived()
 
     def _release(self, known: Known) -> None:
         """Closes what we hold on a run; the run does not notice."""

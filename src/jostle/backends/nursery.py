@@ -5,7 +5,8 @@ that a shim can never keep a lock or a file of the engine's. `Nursery` is the en
 replaces a nursery that died. A spare belongs to whoever holds the other end of its socket: with the engine gone it sees
 the end of file before a complete spec, and leaves. Runs are not touched by any of this.
 
-This file is also run by its path (python -I -S nursery.py FD): nothing of ours is imported before `main`.
+This file is also run by its path (python -I -S nursery.py RUNS, its socket on standard input): nothing of ours is imported
+before `main`.
 """
 
 from __future__ import annotations
@@ -38,8 +39,8 @@ class Watcher(Protocol):
 class Nursery:
     """The engine's end: keeps a nursery running and counts what it still owes."""
 
-    def __init__(self, *, watcher: Watcher, python: str, arrived: Callable[[int, socket.socket], None]) -> None:
-        self._watcher, self._python, self._arrived = watcher, python, arrived
+    def __init__(self, *, watcher: Watcher, python: str, runs: str, arrived: Callable[[int, socket.socket], None]) -> None:
+        self._watcher, self._python, self._runs, self._arrived = watcher, python, runs, arrived
         self._sock: socket.socket | None = None
         self._pid: int | None = None
         self._dead: list[int] = []  # children to be reaped
@@ -57,7 +58,7 @@ class Nursery:
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with theirs:
             env = {k: os.environ[k] for k in KEPT if k in os.environ}
-            argv = [self._python, "-I", "-S", os.path.abspath(__file__)]
+            argv = [self._python, "-I", "-S", os.path.abspath(__file__), self._runs]
             files = [
                 (os.POSIX_SPAWN_DUP2, theirs.fileno(), 0),
                 (os.POSIX_SPAWN_OPEN, 1, os.devnull, os.O_WRONLY, 0),
@@ -187,7 +188,7 @@ def _end_child(pid: int) -> None:
         pass
 
 
-def main(fd: int = 0) -> None:
+def main(runs: str = "", fd: int = 0) -> None:
     """The nursery process: one fork for each byte heard, until the engine is gone."""
     from jostle.backends import shim
     from jostle.failpoint import failpoint
@@ -203,7 +204,7 @@ def main(fd: int = 0) -> None:
     while engine.recv(1):
         try:
             failpoint("nursery.before_fork")
-            _fork(engine, shim.spare)
+            _fork(engine, lambda sock: shim.spare(sock, runs))
         except OSError as e:
             engine.send(f"a shim cannot be forked: {e.strerror}".encode())
 
@@ -242,6 +243,6 @@ if __name__ == "__main__":
     here = os.path.dirname(os.path.abspath(__file__))
     sys.path.insert(0, os.path.dirname(os.path.dirname(here)))
     try:
-        main()
+        main(sys.argv[1] if len(sys.argv) > 1 else "")
     except (BrokenPipeError, ConnectionResetError):
         pass  # the engine went away in the middle of a sentence

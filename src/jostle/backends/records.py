@@ -15,12 +15,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from jostle import proc
-from jostle.backends import shim
+from jostle.backends.berth import Berth
 from jostle.core.model import Exit, RunId
 from jostle.uniid.entries import WORDS, entry_of, said
 from jostle.uniid.file import look
 
 MAX_RECORD = 1 << 20
+VOID = b'{"void": true}'
 FAR = 1 << 62
 """Larger numbers are nobody's, and SQLite could not keep them."""
 
@@ -80,16 +81,22 @@ class RunDir:
     """The directory of one run."""
 
     def __init__(self, runs: str, run: RunId) -> None:
-        self.path = f"{runs}/{run[0]}.{run[1]}"
-
-    def make(self) -> None:
-        os.makedirs(self.path, mode=0o700, exist_ok=True)
+        self.runs, self.path = runs, f"{runs}/{run[0]}.{run[1]}"
 
     def void(self) -> bool:
-        """Claims the run for nobody; True: it will never start; False: it has."""
-        self.make()
-        if shim.make_claim(f"{self.path}/claim", {"void": True}):
-            return True
+        """Claims the run for nobody; True: it will never start; False: it has, or the disk does not let us say so."""
+        try:
+            berth = Berth(self.runs)
+        except OSError:
+            return False
+        try:
+            if berth.take(self.path, VOID):
+                berth.close()
+                return True
+            os.link(f"{berth.path}/claim", f"{self.path}/claim")  # if it has none: made by an older version, then left
+        except OSError:
+            pass
+        berth.discard()
         claim = self.claim()
         return claim is not None and claim.void
 

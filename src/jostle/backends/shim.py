@@ -1,7 +1,7 @@
 """The shim: the small parent of one run, in a session of its own. It outlives the engine and needs nobody.
 
-Rules. The lock in the run's directory is held for life: it is the proof of life. `claim` is made once, complete, by
-link(): whoever makes it owns the run, so a run starts at most once. Every descendant is ours until it is reaped (child
+Rules. A run starts at most once: whoever gives its directory the run's name owns it (berth.py). The lock in there is held for
+life: it is the proof of life. Every descendant is ours until it is reaped (child
 subreaper), so "no child left" proves that nobody is left; only then are leases unlocked. The end is told in this order:
 leases free, message to the engine, `exit` in the directory, lock. A shim is used again only when the engine says that
 the run is final in its store, and nobody was left of it: so a living shim has one run or none, and only a living engine
@@ -12,17 +12,19 @@ from __future__ import annotations
 
 import array  # noqa: F401  socket.recv_fds imports it when called, which may be days after an upgrade
 import ctypes
-import errno
 import fcntl
 import json
 import os
+import select
 import signal
 import socket
 import time
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
+from jostle.backends.berth import Berth
 from jostle.backends.commands import WAITED_FOR, Run
+from jostle.backends.joblog import identity
 from jostle.failpoint import failpoint
 
 HEADER = 5  # length of the spec (4 bytes), and whether it comes in a file, as the last descriptor (1 byte)
@@ -31,6 +33,7 @@ INLINE = 65536  # a longer spec comes in a file: a socket's buffer must never ma
 LEASE_FD = 100  # lease descriptors are moved up here: scripts like to say `exec 3>file`
 FINAL, AGAIN = b"F", b"A"  # the engine's answer to an end: the store has it; and here comes the next run
 ACK_WITHIN = 0.1
+AT_LEISURE = 0.005  # after an end another run starts: what is only for the next one waits so long
 EXIT_TRIES_FOR = 6 * 3600.0
 
 _PR_SET_CHILD_SUBREAPER = 36
@@ -38,22 +41,36 @@ _prctl = ctypes.CDLL(None).prctl
 _subreaper = False
 
 
-def spare(sock: socket.socket) -> NoReturn:
-    """A forked spare: waits for its run, carries it, and leaves."""
+def spare(sock: socket.socket, runs: str) -> NoReturn:
+    """A forked spare: waits for its run, carries it, and leaves or waits for the next."""
     global _subreaper
     os.setsid()
     signal.pthread_sigmask(signal.SIG_BLOCK, WAITED_FOR)
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # the nursery ignores it, and ignored children leave no exit code
     os.umask(0o077)
     _subreaper = _prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) == 0
-    rehearse()
+    berth = prepared(runs)
+    rehearse(berth)
     while (received := receive(sock)) is not None:
-        if not carry(*received, sock):
-            break
+        if berth is None or not berth.whole():
+            berth = prepared(os.path.dirname(received[0]["dir"]))
+        if not carry(*received, sock, berth):
+            os._exit(0)
+        select.select([sock], [], [], AT_LEISURE)
+        berth = prepared(runs)
+    if berth is not None:
+        berth.discard()
     os._exit(0)
 
 
-def rehearse() -> None:
+def prepared(runs: str) -> Berth | None:
+    try:
+        return Berth(runs) if runs else None  # an engine of an older version does not say where
+    except OSError:
+        return None  # a full disk: it is tried again when there is a run
+
+
+def rehearse(berth: Berth | None) -> None:
     """Goes the way of a start once, in vain: the pages it writes to are copied now, and not while a GPU waits."""
     if os.environ.get("JOSTLE_FAILPOINTS"):
         return  # they are meant for the real thing
@@ -70,7 +87,8 @@ def rehearse() -> None:
         "limits": {"nofile": [1024, 4096]},
     }
     spec = json.loads(json.dumps(spec))
-    take(spec)
+    if berth is not None:
+        take(spec, berth)
     run = Run(spec)
     run.execute(started=lambda: None)
     if run.log is not None:
@@ -112,15 +130,22 @@ def _inherited(fd: int) -> int:
     return high
 
 
-def carry(spec: dict[str, Any], leases: Sequence[int], sock: socket.socket) -> bool:
+def carry(spec: dict[str, Any], leases: Sequence[int], sock: socket.socket, berth: Berth | None) -> bool:
     """From the claim to the exit record; True: the engine has it all and wants this shim for another run."""
-    lock = None if _pending_stop() else take(spec)
-    if lock is None:
+    if berth is None or _pending_stop() or not take(spec, berth):
+        if berth is not None:
+            berth.discard()
         return False
-    run = Run(spec)
+    own_log = f"{spec['dir']}/log"
+    run = Run(spec, berth.log if spec["log"] == own_log else None)
+
+    def started() -> None:
+        _tell(sock, {"claimed": os.getpid()})
+        drop_unless(own_log, run.log, berth)
+
     try:
         failpoint("shim.after_claim")
-        run.execute(started=lambda: _tell(sock, {"claimed": os.getpid()}))
+        run.execute(started)
     except Exception as e:
         run.error = run.error or f"its shim failed: {e!r}"
         run.stop(kill=True)
@@ -132,12 +157,15 @@ def carry(spec: dict[str, Any], leases: Sequence[int], sock: socket.socket) -> b
     run.conclude(record)
     _tell(sock, {"ended": record})
     run.close()
-    wanted = write_exit(spec["dir"], record, lock, sock) == AGAIN
+    drop_unless(own_log, run.log, berth)  # of a run that ended at once
+    wanted = write_exit(spec["dir"], record, berth.lock, sock) == AGAIN
     if not wanted or not run.empty or not _subreaper:
         return False
-    for fd in (*leases, lock, run.log):
-        if fd is not None:
-            os.close(fd)
+    if run.log is not None and run.log != berth.log:
+        os.close(run.log)
+    berth.close()
+    for fd in leases:
+        os.close(fd)
     while signal.sigtimedwait(WAITED_FOR, 0) is not None:
         pass  # a stop that was meant for the run that has ended
     return True
@@ -149,53 +177,15 @@ def _pending_stop() -> bool:
     return signal.SIGTERM in pending or signal.SIGUSR1 in pending
 
 
-def take(spec: dict[str, Any]) -> int | None:
-    """Lock, then claim: the lock; None if the run is another's or void, or cannot be claimed (disk full)."""
-    claim = f"{spec['dir']}/claim"
+def take(spec: dict[str, Any], berth: Berth) -> bool:
+    """Whether the run is ours; it may be another's or void, or the disk full."""
+    names = [os.path.basename(path) for path in spec["claims"]]
+    me = {k: spec[k] for k in ("ticks", "boot", "uni_id")} | {"pid": os.getpid(), "leases": names}
     try:
-        failpoint("shim.before_lock")
-        lock = _lock(f"{spec['dir']}/lock", claim)
         failpoint("shim.before_claim")
-        names = [os.path.basename(path) for path in spec["claims"]]
-        me = {k: spec[k] for k in ("ticks", "boot", "uni_id")} | {"pid": os.getpid(), "leases": names}
-        return lock if lock is not None and make_claim(claim, me) else None
+        return berth.take(spec["dir"], json.dumps(me).encode())
     except OSError:
-        return None
-
-
-def _lock(path: str, claim: str) -> int | None:
-    if os.path.lexists(claim):
-        return None
-    fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
-    while True:
-        try:
-            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            return fd
-        except BlockingIOError:
-            # a look by the engine, over in an instant, or another shim of this run, which claims or leaves
-            if os.path.lexists(claim):
-                return None
-            time.sleep(0.0005)
-
-
-def make_claim(path: str, content: dict[str, Any]) -> bool:
-    """Exactly one caller ever gets True; link() gives the file whole or not at all."""
-    own = f"{path}.{os.getpid()}"
-    fd = os.open(own, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
-    try:
-        text = json.dumps(content).encode()
-        if os.write(fd, text) != len(text):
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), own)
-        os.link(own, path)
-    except FileExistsError:
         return False
-    finally:
-        os.close(fd)
-        try:
-            os.unlink(own)
-        except OSError:
-            pass  # a claim that was made stays made
-    return True
 
 
 def release(leases: Sequence[int], claims: Sequence[str]) -> None:
@@ -203,10 +193,20 @@ def release(leases: Sequence[int], claims: Sequence[str]) -> None:
     for fd in leases:
         fcntl.flock(fd, fcntl.LOCK_UN)
     for path in claims:
-        try:
-            os.unlink(path)
-        except OSError:
-            pass  # unlocked it is dead; the engine removes it
+        drop(path)  # unlocked it is dead; if it stays, the engine removes it
+
+
+def drop_unless(own_log: str, log: int | None, berth: Berth) -> None:
+    """Removes the log that was made ahead if the run has another (which may be the same by another name)."""
+    if log is not None and identity(log) != identity(berth.log):
+        drop(own_log)
+
+
+def drop(path: str) -> None:
+    try:
+        os.unlink(path)
+    except OSError:
+        pass
 
 
 def _tell(sock: socket.socket, message: dict[str, Any]) -> None:
