@@ -17,6 +17,8 @@ import time
 import traceback
 from typing import Any
 
+GATHER = 0.01  # s; how long a busy engine goes on before it waits for the disk
+
 if __package__ in (None, ""):
     sys.path[0] = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
@@ -157,7 +159,8 @@ def signals(loop: Any, service: Any) -> int:
 
 
 def turn(loop: Any, engine: Any, service: Any) -> None:
-    """The loop itself: requests, ticks, housekeeping, and waiting for whichever comes first."""
+    """The loop itself: requests, ticks, housekeeping, and waiting for whichever comes first; the disk is waited for when there is
+    nothing better to do, or after a while."""
     due = 0.0
     while True:
         now = engine.clock.now()
@@ -170,9 +173,12 @@ def turn(loop: Any, engine: Any, service: Any) -> None:
             due = min(engine.housekeeping(now), service.housekeeping(now))
         service.overdue(now)
         if service.finished(now):
+            engine.settle()
             return
-        waits = [due] + [at for at in (engine.tick_at, engine.relook_at, service.answer_at) if at is not None]
-        loop.wait(0.0 if service.pending else max(0.0, min(waits) - engine.clock.now()))
+        waits = [due] + [at for at in (engine.tick_at, engine.settle_at, engine.relook_at, service.answer_at) if at is not None]
+        happened = loop.wait(0.0 if service.pending else max(0.0, min(waits) - engine.clock.now()))
+        if engine.settle_at is not None and engine.settle_at <= now and not (happened and now < engine.settle_at + GATHER):
+            engine.settle()
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 from collections.abc import Callable, Sequence
@@ -108,6 +109,7 @@ class FakeReservation:
 
 class FakeBackend:
     spare_arrived = None
+    ending = None
     trouble = ""
 
     def __init__(self, disk: Disk, clock: FakeClock) -> None:
@@ -245,6 +247,8 @@ class Host:
         self.disk = Disk(**disk)
         self.clock = FakeClock()
         self.crashes = self.submits = 0
+        gc.collect()
+        gc.freeze()  # as daemon.py does: a sweep collects, and need not look through pytest and hypothesis each time
         self.boot()
 
     def boot(self) -> None:
@@ -265,6 +269,7 @@ class Host:
     def crash(self) -> None:
         self.crashes += 1
         self.store.db.close()
+        os.close(self.store.journal)
 
     def submit(self, *given: dict[str, Any], policy: dict[str, Any] | None = None, once: str | None = None) -> list[int]:
         full = [{"commands": ["true"], "workdir": "/", **g} for g in given]
@@ -311,6 +316,8 @@ class Host:
                     self.engine.tick()
                 elif not self.probe.lines:
                     break
+            if self.engine.settle_at is not None:
+                self.engine.settle()
             self.engine.housekeeping(self.clock.at)
         except failpoint.Crashed:
             self.crash()

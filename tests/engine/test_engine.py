@@ -6,12 +6,14 @@ import random
 import pytest
 
 from jostle import failpoint
+from jostle.errors import DiskFull
 from jostle.store import intents
 from tests.engine.fakes import Host
 
 CRASHPOINTS = [
     "engine.adopting", "engine.recovered", "engine.before_void", "engine.ends_recorded", "engine.after_reserve",
     "engine.reserved", "engine.before_spawn", "engine.after_spawn", "store.before_commit", "store.after_commit",
+    "store.before_sync",
 ]  # fmt: skip
 NESTED = {
     "engine.adopting": "engine.after_spawn", "engine.recovered": "engine.after_spawn",
@@ -57,6 +59,40 @@ def test_the_end_of_one_run_and_the_start_of_the_next_are_one_commit(host):
     events = host.store.db.execute("SELECT kind, job FROM event ORDER BY seq DESC LIMIT 2").fetchall()
     assert sorted(events) == [("starting", 2), ("succeeded", 1)]
     assert host.store.generation == before + 1
+
+
+def test_a_card_does_not_wait_for_the_disk_but_whoever_is_told_does(host):
+    """The next run starts; its predecessor's shim and those who follow hear of it only when the disk has it."""
+    first, second = host.submit(*[{"queue": "a"}] * 2)
+    host.step()
+    host.step(1.0)
+    told = []
+    host.engine.after_commit.append(lambda: told.append(host.store.unsynced))
+    failpoint.arm("store.before_sync=EIO")
+    host.step(5.0)
+    assert (second, 1) in host.disk.processes
+    assert (host.backend.forgotten, told, host.engine.hold()) == (set(), [], "disk_full")
+    with pytest.raises(DiskFull):
+        host.submit({})  # what is written behind a hole in the journal could be lost
+    failpoint.arm("")
+    host.step(2.0)
+    assert host.backend.forgotten == {(first, 1)} and told and not any(told)
+    host.settle()
+    assert set(host.states().values()) == {"succeeded"}
+
+
+def test_without_a_shim_to_start_with_the_engine_waits_and_does_not_spin(host):
+    host.submit(*[{"gpus": [0, 0]}] * 20)
+    host.backend.spares = 0
+    host.step()
+    before = host.store.generation
+    host.step()
+    assert host.engine.tick_at is None or host.engine.tick_at > host.clock.at
+    assert host.store.generation <= before + 1
+    host.backend.spares = 4
+    host.engine.soon()  # as the backend does when one arrives
+    host.settle()
+    assert set(host.states().values()) == {"succeeded"}
 
 
 def test_dependants_run_after_success_and_are_skipped_after_failure(host):
@@ -446,3 +482,54 @@ def test_a_stop_is_said_again_until_the_run_is_gone(host):
     host.step(1)
     host.step(1)
     assert host.job(id)["state"] == "cancelled"
+
+
+def test_the_look_that_an_end_needs_is_asked_for_when_the_end_is_announced_and_once(host):
+    (id,) = host.submit({})
+    host.step()
+    host.step(1.0)
+    host.clock.at += 5.0
+    before = host.probe.asked
+    host.engine._ending((id, 1))
+    host.engine.changed((id, 1))
+    assert host.probe.asked == before + 1
+    assert set(host.engine.observer.distrusted.values()) == {before + 1}
+
+
+def test_an_announced_end_that_did_not_come_is_no_look_for_a_later_one(host):
+    (id,) = host.submit({})
+    host.step()
+    host.step(1.0)
+    host.engine._ending((id, 1))
+    host.step(1.0)
+    asked = host.probe.asked
+    host.clock.at += 5.0
+    host.engine.changed((id, 1))
+    assert set(host.engine.observer.distrusted.values()) == {asked + 1}
+
+
+def test_nothing_is_begun_while_the_disk_fails_however_long(host):
+    host.submit(*[{"queue": "a"}] * 6)
+    host.step()
+    host.step(1.0)
+    failpoint.arm("store.before_sync=EIO")
+    for _ in range(120):
+        host.step(1.0)
+    assert len(host.disk.processes) <= 2, "the one that followed before the error was seen"
+    assert host.backend.forgotten == set()
+    failpoint.arm("")
+    host.settle()
+    assert set(host.states().values()) == {"succeeded"}
+
+
+def test_a_run_out_of_gpu_memory_asks_for_more_the_next_time(host):
+    """What follows an end may depend on the cards as they are."""
+    (id,) = host.submit({"memory_mib": 2000, "share": True, "retry": {"max": 3}})
+    host.step()
+    host.step(1.0)
+    process = host.disk.processes[(id, 1)]
+    process.code, process.tail, process.ends = 1, "torch.OutOfMemoryError: CUDA out of memory", host.clock.at + 20
+    host.engine.observer.peaks[(id, 1)] = 3900
+    host.step(21.0)
+    job = host.job(id)
+    assert job["error_type"] == "oom" and job["memory_mib"] > 3000

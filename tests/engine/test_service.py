@@ -2,6 +2,7 @@
 
 import json
 import os
+from types import SimpleNamespace
 
 import pytest
 
@@ -75,3 +76,38 @@ def test_b3_a_card_that_fell_idle_is_looked_at_until_its_average_has_followed():
     news = {at / 2: observer.hear(line(0), at / 2) for at in range(3, 12)}
     assert news[1.5] and news[3.0], "a spike in the middle of the window still counts"
     assert not news[5.0] and observer.gpus(5.0)[0].mean_utilization == 0
+
+
+@pytest.mark.parametrize("how", ["subscribe", "a write that changes nothing", "an event, full disk", "a write, full disk"])
+def test_followers_are_told_of_nothing_that_the_disk_does_not_have(tmp_path, monkeypatch, how):
+    home = tmp_path / "home"
+    home.mkdir(mode=0o700)
+    host = Host(str(home))
+    service = Service(host.engine, Loop(), permanent=True)
+    (id,) = host.submit({})
+    host.step()
+    host.step(1.0)
+    host.clock.at += 5.0
+    host.engine.changed((id, 1))
+    host._hear()
+    host.engine.tick()
+    assert host.job(id)["state"] == "succeeded" and host.store.unsynced
+    told = []
+    follower = SimpleNamespace(following=True, batch=None, seq=0)
+    monkeypatch.setattr(service.server, "send", lambda peer, data: told.append((json.loads(data)["kind"], host.store.unsynced)))
+    monkeypatch.setattr(service.server, "answer", lambda peer, answer: None)
+    cancel = {"op": "intent", "do": "cancel", "ids": [id]}  # refused: it has ended
+    if how == "subscribe":
+        service.subscribe(follower, {"after": 0})
+        assert ("succeeded", False) in told
+    else:
+        service.server.peers[99] = follower
+        if "full disk" in how:
+            failpoint.arm("store.before_commit=ENOSPC,store.before_sync=EIO")
+        if "event" in how:
+            host.engine.journal("refused", uid=1)
+        else:
+            service.pending = [(follower, cancel)]
+            service.serve()
+        failpoint.arm("")
+    assert not any(unsynced for _, unsynced in told)

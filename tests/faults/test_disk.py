@@ -159,6 +159,15 @@ def test_a_write_error_is_told_to_the_client_and_nothing_is_half_recorded(instan
     assert (id, instance.end(id)) == (1, ["succeeded"])
 
 
+def test_a_disk_that_cannot_make_sure_holds_starts_until_it_can(instance: Instance) -> None:
+    """fdatasync fails (F23): what was begun goes on, nothing else is begun, and it goes on by itself."""
+    instance.up("sim:1x24", env={"JOSTLE_FAILPOINTS": "store.before_sync=EIO@1"})
+    ids = instance.submit({}, {})
+    assert instance.end(*ids) == ["succeeded", "succeeded"]
+    said = [line for line in instance.log().splitlines() if "the disk" in line]
+    assert "reports an error (Input/output error)" in said[0] and "takes what is written again" in said[1]
+
+
 def test_a_disk_that_fails_when_a_jobs_time_comes_does_not_end_the_engine(instance: Instance) -> None:
     instance.up("sim:1x24")
     (id,) = instance.submit({"begin": 1e12})

@@ -1,5 +1,6 @@
 """The database file: made whole, refused when damaged, newer or open to others, and never replaced by an empty one."""
 
+import contextlib
 import os
 import random
 import shutil
@@ -10,6 +11,7 @@ import sys
 
 import pytest
 
+from jostle import failpoint
 from jostle.core.model import Exit
 from jostle.engine import checks
 from jostle.errors import Damaged, DiskFull, Forbidden, Invalid, JostleError
@@ -285,3 +287,99 @@ def test_readiness_of_queues_costs_no_walk_over_the_queue(home):
 def test_a_home_without_a_database_reads_as_empty(home):
     r = Reader(home)
     assert (r.jobs(), r.counts(), r.last_id(), r.job(1)) == ([], {}, None, None)
+
+
+def test_a_commit_waits_for_the_disk_unless_told_not_to(home):
+    s = Store(home)
+    levels = []
+    for durable in (True, False, False, True, False):
+        with s.transaction(durable=durable) as db:
+            db.execute("UPDATE meta SET value = value")
+            levels.append(db.execute("PRAGMA synchronous").fetchone()[0])
+    assert levels == [2, 1, 1, 2, 1]
+
+
+def test_what_did_not_wait_for_the_disk_outlives_the_process(home):
+    code = (
+        "import os, signal, sys; from jostle.store.store import Store; s = Store(sys.argv[1])\n"
+        "with s.transaction(durable=False): s.put('a', 1)\n"
+        "os.kill(os.getpid(), signal.SIGKILL)"
+    )
+    assert subprocess.run([sys.executable, "-c", code, home]).returncode == -9
+    assert Store(home).get("a") == 1
+
+
+def test_sync_is_for_what_did_not_wait_and_says_when_the_disk_fails(home, monkeypatch):
+    s = Store(home)
+    calls = []
+    monkeypatch.setattr(os, "fdatasync", lambda fd: calls.append(os.readlink(f"/proc/self/fd/{fd}")))
+    journal = os.path.realpath(s.path) + "-wal"
+    s.sync()
+    assert calls == [journal], "the process before may not have lived to do it"
+    with s.transaction():
+        s.put("a", 1)
+    s.sync()
+    assert calls == [journal]
+    with s.transaction(durable=False):
+        s.put("a", 2)
+    with s.transaction():
+        pass  # waits for the disk, but has nothing to write
+    s.sync()
+    s.sync()
+    assert calls == [journal, journal]
+
+
+def test_after_an_error_of_the_disk_the_journal_is_not_believed_but_written_anew(home, monkeypatch):
+    """Linux drops what it could not write, and says "done" the next time: all behind such a hole is lost in a power cut."""
+    s = Store(home)
+    s.sync()
+    with s.transaction(durable=False):
+        s.put("a", 1)
+    failpoint.arm("store.before_sync=EIO")
+    with pytest.raises(DiskFull, match="reports an error"):
+        s.sync()
+    with pytest.raises(DiskFull), s.transaction():
+        s.put("b", 1)
+    failpoint.arm("")
+    monkeypatch.setattr(os, "fdatasync", lambda fd: pytest.fail("its word is not taken any more"))
+    before = os.path.getsize(s.path + "-wal")
+    s.sync()
+    assert before > 0 and os.path.getsize(s.path + "-wal") == 0
+    with s.transaction():
+        s.put("c", 1)
+    os.truncate(shutil.copy(s.path, home + "/copy"), os.path.getsize(s.path))  # the file alone, without any journal
+    with contextlib.closing(sqlite3.connect(home + "/copy")) as db:
+        assert dict(db.execute("SELECT key, value FROM meta WHERE key IN ('a', 'b', 'c')")) == {"a": "1"}
+
+
+def test_a_journal_that_others_read_is_written_anew_later(home):
+    s = Store(home)
+    s.db.execute("PRAGMA busy_timeout = 20")
+    with s.transaction(durable=False):
+        s.put("a", 1)
+    s.holed = True
+    with contextlib.closing(sqlite3.connect(s.path, isolation_level=None)) as reader:
+        reader.execute("BEGIN")
+        reader.execute("SELECT * FROM meta").fetchall()
+        with pytest.raises(DiskFull, match="while others read it"):
+            s.sync()
+    s.sync()
+    assert not s.holed
+
+
+def test_numbers_of_events_never_come_twice(home):
+    s = Store(home)
+    with s.transaction():
+        for _ in range(5):
+            s.event(1.0, "reloaded")
+        assert intents.prune_events(s, 2.0) == 4
+        s.event(3.0, "reloaded")
+    assert s.db.execute("SELECT seq FROM event ORDER BY seq").fetchall() == [(5,), (6,)]
+
+
+@pytest.mark.parametrize("name", ["a?b", "a#b", "100%", "%3f", "a b&c=d", "图"])
+def test_a_home_may_be_called_anything(tmp_path, name):
+    home = tmp_path / name
+    home.mkdir(mode=0o700)
+    fill(str(home), 3)
+    assert len(Reader(str(home)).jobs()) == 3 and store.NAME in os.listdir(home)

@@ -23,6 +23,8 @@ FOR_GPUS = frozenset({"gpus", "limit", "impossible", "impossible_count", "imposs
 def decide(world: World) -> Plan:
     decisions: list[Decision] = [ending(world, run) for run in world.runs if run.ended is not None or run.voided]
     decisions += stops(world)
+    if not world.lanes:
+        return Plan(decisions=tuple(decisions), waits={})
     waits: dict[int, Reason] = {}
     table, turns = Table(world), Turns(world)
     table.keep_cards()

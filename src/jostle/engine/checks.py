@@ -173,9 +173,12 @@ def utf8(path: str) -> bool:
 
 def command(c: Any) -> bool:
     parts = [c] if isinstance(c, str) else c
-    if not isinstance(parts, list) or not parts or not all(isinstance(p, str) for p in parts):
+    if not isinstance(parts, list) or not parts:
         return False
-    return bool(parts[0].strip()) and all("\0" not in p and len(p) <= MAX_TEXT for p in parts)
+    for p in parts:
+        if not isinstance(p, str) or "\0" in p or len(p) > MAX_TEXT:
+            return False
+    return bool(parts[0].strip())
 
 
 def default_name(c: Any) -> str:
@@ -202,10 +205,7 @@ def number(value: Any) -> bool:
 
 
 def two_counts(value: Any) -> bool:
-    if not (isinstance(value, list) and len(value) == 2 and all(whole(v, 0, MAX_GPUS) for v in value)):
-        return False
-    low, high = value
-    return bool(low <= high)
+    return isinstance(value, list) and len(value) == 2 and whole(value[0], 0, MAX_GPUS) and whole(value[1], value[0], MAX_GPUS)
 
 
 def one_need(n: Any, k: int, count: int) -> bool:

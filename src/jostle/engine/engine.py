@@ -1,7 +1,8 @@
 """The engine: observe → decide → commit → act, at once when something happened and otherwise when a deadline says so.
 
-Commit, then act: a run is in the store before its shim hears of it, and a reservation that could not be committed is withdrawn.
-The end of one run and the start of the next are one commit.
+Commit, then act, then tell: a run is in the store before its shim hears of it, and a reservation that could not be committed is
+withdrawn. The end of one run and the start of the next are one commit. A card does not wait for the disk, people and shims do:
+they are told when the disk has it (`settle`).
 """
 
 from __future__ import annotations
@@ -38,12 +39,15 @@ class Engine(Watch):
         self.policy: Policy = checks.policy(settings.get("policy") or {})
         self.policies: dict[int, Policy] = {}
         self.lanes_at = -1  # the store's generation that `lanes` is of
+        self.wake: tuple[int, float | None] = (-1, None)  # the store's generation, and when a job comes to its time by it
         self.contexts: dict[int, dict[str, Any]] = {}  # what submits captured, the latest used
         self.kept_for: int | None = None
         self.last_start: dict[int, float] = {}
         self.turn = 0
         self.stuck: tuple[str, float] | None = None  # why nothing can be started, and until when it is not tried again
         self.disk_pause = 0.0  # s between tries while nothing can be recorded
+        self.unconfirmed: list[RunId] = []  # ended in the store, their shims not told yet
+        self.settle_at: float | None = 0.0  # when what was committed is to be on the disk
         self.ending = False  # its jobs are being stopped: no other is started meanwhile
 
     # --- the world as it is
@@ -64,7 +68,7 @@ class Engine(Watch):
             self.lanes_at = -1 if self.store.db.in_transaction else self.store.generation
             self._learn_policies()
         live = {id: r for id, r in self.open_runs.items() if id not in without}
-        held = {id: r.leases for id, r in live.items() if not r.over}
+        held = {} if ends_only else {id: r.leases for id, r in live.items() if not r.over}
         return World(
             now=now,
             uid=self.observer.uid,
@@ -102,18 +106,25 @@ class Engine(Watch):
         now = self.clock.now()
         if self.stuck is not None and now >= self.stuck[1]:
             self.stuck = None  # this tick tells whether it is over
-        wake = jobs.next_wake(self.store)
-        if wake is not None and wake <= now and not self._promote(now):
+            if self.store.holed:
+                self.settle()
+        if (wake := self._next_wake()) is not None and wake <= now and not self._promote(now):
             return
         gpus, claims = self.observer.gpus(now), self.backend.claims()
         self.neighbours = any(not c.ours for c in claims)
         # what an end makes ready is seen only when it is recorded: then there is a second decision in the same transaction
         ended = any(r.over for r in self.open_runs.values())
-        plan = decide(self.world(now, gpus, claims, ends_only=ended))
+        plan = decide(self.world(now, gpus, () if ended else claims, ends_only=ended))
         if plan.decisions or any(r.claimed and r.state == "starting" for r in self.open_runs.values()):
             plan = self._commit(plan, now, gpus, claims)
         self.waits, self.kept_for = dict(plan.waits), plan.kept_for
         self._next_tick(plan, now)
+
+    def _next_wake(self) -> float | None:
+        """When the next job comes to its time."""
+        if self.wake[0] != self.store.generation:
+            self.wake = (self.store.generation, jobs.next_wake(self.store))
+        return self.wake[1]
 
     def _promote(self, now: float) -> bool:
         """Whether those whose time has come could be marked ready."""
@@ -131,7 +142,7 @@ class Engine(Watch):
         at = self.clock.wall()
         started: list[tuple[Reservation, Open, dict[str, Any]]] = []
         try:
-            with self.store.transaction():
+            with self.store.transaction(durable=False):
                 ended = self._record_ends(plan, at, now)
                 if ended:
                     plan = decide(self.world(now, gpus, claims, without=ended))
@@ -148,15 +159,33 @@ class Engine(Watch):
                 raise
             self._disk_full(now, e)
             return plan
-        self._recorded()
         self.lanes_at = -1
         self._act(plan, started, now)  # first of all: a card waits for it
         for id in ended:
             self._forget(id, now)
         if ended and self.lanes:
             self.soon(1.0)  # by then what is still on their cards is seen as left behind, and said so
-        self.committed()
+        if len(started) >= DEPTH:
+            self.soon()  # there may be more of them than one look takes
+        if self.settle_at is None:
+            self.settle_at = now
         return plan
+
+    def settle(self) -> None:
+        """The disk has what was done; now others may know of it."""
+        try:
+            self.store.sync()
+        except DiskFull as e:
+            now = self.clock.now()
+            self._disk_full(now, e)
+            self.settle_at = now + self.disk_pause
+            return
+        self.settle_at = None
+        self._recorded()
+        ended, self.unconfirmed = self.unconfirmed, []
+        for id in ended:
+            self.backend.forget(id)
+        self.committed()
 
     def _record_ends(self, plan: Plan, at: float, now: float) -> frozenset[RunId]:
         ended = set()
@@ -321,7 +350,7 @@ class Engine(Watch):
     def _forget(self, id: RunId, now: float) -> None:
         run = self.open_runs.pop(id)
         self.observer.run_ended(id, now)
-        self.backend.forget(id)
+        self.unconfirmed.append(id)
         self.told = {key for key in self.told if key[1] != run.id}
 
     def _disk_full(self, now: float, e: BaseException) -> None:
@@ -338,9 +367,7 @@ class Engine(Watch):
             self.disk_pause = 0.0
 
     def _next_tick(self, plan: Plan, now: float) -> None:
-        if sum(isinstance(d, Start) for d in plan.decisions) >= DEPTH:
-            self.soon()  # there may be more of them than one look takes
-        for at in (plan.wake_at, jobs.next_wake(self.store), self.stuck and self.stuck[1]):
+        for at in (plan.wake_at, self._next_wake(), self.stuck and self.stuck[1]):
             if at is not None and at > now:
                 self.soon(at - now)
         waiting = bool(self.waits) or bool(self.lanes)

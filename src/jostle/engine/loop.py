@@ -26,14 +26,16 @@ class Loop:
         events = selectors.EVENT_READ | (selectors.EVENT_WRITE if writable else 0)
         self.selector.modify(fd, events, (callback, writable))
 
-    def wait(self, timeout: float | None) -> None:
-        """One round: everything that is ready is called once."""
-        for key, mask in self.selector.select(timeout):
+    def wait(self, timeout: float | None) -> bool:
+        """One round: everything that is ready is called once; whether anything was."""
+        ready = self.selector.select(timeout)
+        for key, mask in ready:
             callback, writable = key.data
             if mask & selectors.EVENT_WRITE and writable:
                 writable()
             if mask & selectors.EVENT_READ and key.fd in self.selector.get_map():
                 callback()
+        return bool(ready)
 
     def close(self) -> None:
         self.selector.close()

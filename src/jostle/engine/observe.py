@@ -24,16 +24,48 @@ STEADY_LOAD = 5
 """Percent of utilisation up to which a card counts as idle."""
 
 
+class Samples:
+    """What one card showed lately, and its averages."""
+
+    __slots__ = ("_taken", "_totals", "newest", "steady_since")
+
+    def __init__(self) -> None:
+        self._taken: deque[tuple[float, int, int, int]] = deque()
+        self._totals = [0, 0, 0]
+        self.newest: tuple[int, int, int] | None = None
+        self.steady_since = 0.0  # since when nothing changed
+
+    def add(self, now: float, used: int, free: int, load: int) -> None:
+        taken, totals = self._taken, self._totals
+        if not taken or now - taken[-1][0] >= APART:
+            taken.append((now, used, free, load))
+            if self.newest != (used, free, load):
+                self.newest, self.steady_since = (used, free, load), now
+            totals[0] += used
+            totals[1] += free
+            totals[2] += load
+        while taken[0][0] < now - WINDOW:
+            _, used, free, load = taken.popleft()
+            totals[0] -= used
+            totals[1] -= free
+            totals[2] -= load
+
+    def means(self) -> tuple[int, int, int]:
+        n = len(self._taken)
+        return self._totals[0] // n, self._totals[1] // n, self._totals[2] // n
+
+
 class Observer:
     def __init__(self, uid: int) -> None:
         self.uid = uid
         self.snapshot: dict[str, Any] = {"gpus": [], "error": None, "hold": None, "driver": None}
+        self.processes: dict[str, list[dict[str, Any]]] = {}  # of it, by card
         self.tail = b""  # the part of the last line that tells of GPUs, to see at a glance whether anything changed
         self.read_at = -1e9
         self.looked = 0
         self.moving = False  # an average is not yet that of what is read now
         self.distrusted: dict[str, int] = {}  # uuid -> number of the look that will settle it
-        self.samples: dict[str, deque[tuple[float, int, int, int]]] = {}
+        self.samples: dict[str, Samples] = {}
         self.busy_at: dict[str, float] = {}
         self.first_seen: dict[str, float] = {}
         self.excluded: set[str] = set()
@@ -89,6 +121,7 @@ class Observer:
         asked = data.get("asked") or 0
         if head is line:
             self.snapshot = data
+            self.processes = {g["uuid"]: g["procs"] for g in data["gpus"]}
         changed = head is line or bool(self.distrusted) or self.moving  # averages follow a change for as long as they reach back
         self.snapshot.update({k: data.get(k) for k in ("error", "hold", "driver")})
         self.tail = tail
@@ -104,13 +137,11 @@ class Observer:
             if g["state"] != "ok":
                 self.samples.pop(g["uuid"], None)
                 continue
-            window = self.samples.setdefault(g["uuid"], deque())
-            if not window or now - window[-1][0] >= APART:
-                window.append((now, g["used_mib"], g["free_mib"], g["utilization"] or 0))
-            while window[0][0] < now - WINDOW:
-                window.popleft()
-            newest = window[-1][1:]
-            self.moving = self.moving or any(sample[1:] != newest for sample in window)
+            samples = self.samples.get(g["uuid"])
+            if samples is None:
+                samples = self.samples[g["uuid"]] = Samples()
+            samples.add(now, g["used_mib"], g["free_mib"], g["utilization"] or 0)
+            self.moving = self.moving or samples.steady_since > now - WINDOW
             self.first_seen.setdefault(g["uuid"], now)
             for p in g["procs"]:
                 run = self._run_of(p)
@@ -152,14 +183,13 @@ class Observer:
         load = g["utilization"] or 0
         if any(h.run is None for h in holders) or load > STEADY_LOAD:
             self.busy_at[uuid] = now
-        window = self.samples.get(uuid) or [(now, g["used_mib"], g["free_mib"], load)]
-        n = len(window)
+        samples = self.samples.get(uuid)
+        mean_used, mean_free, mean_load = samples.means() if samples is not None else (g["used_mib"], g["free_mib"], load)
         return Gpu(
             uuid=uuid, index=g["index"], name=g["name"] or "", state=state, error=error, total_mib=g["total_mib"],
             used_mib=g["used_mib"], free_mib=g["free_mib"], utilization=g["utilization"], temperature=g.get("temperature"),
-            power_w=g.get("power_w"), holders=holders, mean_used_mib=sum(s[1] for s in window) // n,
-            mean_free_mib=sum(s[2] for s in window) // n,
-            mean_utilization=None if g["utilization"] is None else sum(s[3] for s in window) // n,
+            power_w=g.get("power_w"), holders=holders, mean_used_mib=mean_used, mean_free_mib=mean_free,
+            mean_utilization=None if g["utilization"] is None else mean_load,
             idle_for=now - max(self.busy_at.get(uuid, -1e9), self.first_seen.get(uuid, now)),
             excluded=uuid in self.excluded, given_at=self.given_at.get(uuid, 0.0),
             quarantine=", ".join(f"process {h.pid} of run {h.run[0]}.{h.run[1]} is still on it" for h in left if h.run),
@@ -199,20 +229,14 @@ class Observer:
         return found
 
     def used_by_session(self, uuid: str) -> dict[int, int]:
-        for g in self.snapshot["gpus"]:
-            if g["uuid"] == uuid:
-                found: dict[int, int] = {}
-                for p in g["procs"]:
-                    if p["sid"]:
-                        found[p["sid"]] = found.get(p["sid"], 0) + (p["used_mib"] or 0)
-                return found
-        return {}
+        found: dict[int, int] = {}
+        for p in self.processes.get(uuid, ()):
+            if p["sid"]:
+                found[p["sid"]] = found.get(p["sid"], 0) + (p["used_mib"] or 0)
+        return found
 
     def used_by_run(self, uuid: str, run: RunId) -> int:
-        for g in self.snapshot["gpus"]:
-            if g["uuid"] == uuid:
-                return sum(p["used_mib"] or 0 for p in g["procs"] if self._run_of(p) == run)
-        return 0
+        return sum(p["used_mib"] or 0 for p in self.processes.get(uuid, ()) if self._run_of(p) == run)
 
 
 TEXT, NUMBER, MAYBE = (str,), (int,), type(None)

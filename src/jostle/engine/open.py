@@ -34,6 +34,7 @@ class Open:
     claimed: bool = False
     unsupervised: tuple[int, ...] = ()  # its processes, while they live on without a shim
     kill_at: float | None = None  # stopping without a shim: when we lose patience
+    look: int = 0  # the number of a look at its cards that began when they were given back; 0: none was asked for
     told_to_stop: bool = False  # by this engine: an earlier one may have died between the record and the signal
 
     def value(self, peak: int) -> Run:

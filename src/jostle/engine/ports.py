@@ -48,6 +48,7 @@ class Reservation(Protocol):
 
 class Backend(Protocol):
     spare_arrived: Callable[[], None] | None
+    ending: Callable[[RunId], None] | None  # a run's end is about to be told; its cards are its own no more
 
     @property
     def trouble(self) -> str: ...  # why the last reservation could not even be tried; "" if a neighbour was quicker

@@ -80,7 +80,7 @@ class ProbeProcess:
     def _readable(self) -> None:
         assert self.child is not None and self.child.stdout is not None
         try:
-            data = os.read(self.child.stdout.fileno(), 1 << 20)
+            data = os.read(self.child.stdout.fileno(), 1 << 16)
         except BlockingIOError:
             return
         except OSError:

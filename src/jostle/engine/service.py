@@ -107,7 +107,11 @@ class Service:
             self.server.answer(peer, {"ok": True, **answer})
 
     def _push(self) -> None:
-        """New events to those who follow."""
+        """New events to those who follow, once the disk has them."""
+        try:
+            self.store.sync()
+        except DiskFull:
+            return  # the engine's own try will tell
         followers = [p for p in self.server.peers.values() if p.following]
         seq = self.store.last_seq()
         if followers and seq > self.seq:
@@ -302,6 +306,7 @@ class Service:
         }  # fmt: skip
 
     def subscribe(self, peer: Peer, request: dict[str, Any]) -> Answer | None:
+        self.store.sync()
         peer.following, peer.batch, peer.seq = True, request.get("batch"), max(0, min(int(request.get("after") or 0), self.seq))
         self.server.answer(peer, {"ok": True, "seq": self.seq})
         self._catch_up(peer)

@@ -53,7 +53,7 @@ class Watch:
     def open(self, backend: Backend, probe: Probe) -> None:
         """Takes up what the store says may be alive. The backend reports to `changed`, the probe to `heard`."""
         self.backend, self.probe = backend, probe
-        backend.spare_arrived = self.soon
+        backend.spare_arrived, backend.ending = self.soon, self._ending
         for row in runs.open_runs(self.store):
             run = of_row(row)
             self._adopt(run)
@@ -79,6 +79,11 @@ class Watch:
         at = self.clock.now() + delay if delay else 0.0
         if self.tick_at is None or at < self.tick_at:
             self.tick_at = at
+
+    def _ending(self, id: RunId) -> None:
+        """The look that will be needed is asked for first, so that probe and engine work at the same time."""
+        if id in self.open_runs and self.open_runs[id].leases:
+            self.open_runs[id].look = self.probe.look(self.clock.now())
 
     def changed(self, id: RunId) -> None:
         """The backend heard something of a run."""
@@ -116,6 +121,7 @@ class Watch:
                 self.soon(LAZY)
 
     def _living(self, run: Open, report: Report) -> None:
+        run.look = 0
         if run.state == "starting" and not run.claimed:
             run.claimed = report.claimed
             if run.claimed:
@@ -130,7 +136,7 @@ class Watch:
         cards = [lease[0] for lease in run.leases]
         self.lively_until = now + 3.0
         if cards:
-            self.observer.distrust(cards, self.probe.look(now))
+            self.observer.distrust(cards, run.look or self.probe.look(now))
             self.vacated.update({lease[0]: lease[3] for lease in run.leases})
             self.relook = 0.002
             self.relook_at = now + self.relook

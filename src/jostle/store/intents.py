@@ -95,10 +95,12 @@ def change(store: Store, id: int, values: Row, *, at: float, now: float) -> str 
 
 
 def prune_events(store: Store, before: float) -> int:
-    """Removes old events, except those of jobs that are not finished, and the keys of old submits."""
+    """Removes old events, but the newest and those of jobs that are not finished, and the keys of old submits."""
     store.db.execute("DELETE FROM once WHERE at < ?", (before,))
     gone = store.db.execute(
-        f"DELETE FROM event WHERE at < ? AND (job IS NULL OR job NOT IN (SELECT id FROM job WHERE {UNFINISHED}))", (before,)
+        f"""DELETE FROM event WHERE at < ? AND seq < (SELECT max(seq) FROM event)
+            AND (job IS NULL OR job NOT IN (SELECT id FROM job WHERE {UNFINISHED}))""",
+        (before,),
     )
     return gone.rowcount
 

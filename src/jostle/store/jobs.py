@@ -62,7 +62,7 @@ def insert(
     done = {first + k: job["done_by"] for k, job in enumerate(request["jobs"]) if job.get("done_by")}
     for k, job in enumerate(request["jobs"]):
         id = first + k
-        blocked = _needs(store, id, first, job.get("needs") or (), deps, done)
+        blocked = _needs(store, id, first, job["needs"], deps, done) if job.get("needs") else 0
         begin = job.get("begin")
         not_before = now + max(0.0, begin - at) if begin is not None else 0.0
         queue = job.get("queue")

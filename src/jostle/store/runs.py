@@ -165,7 +165,7 @@ def requeue(
 
 
 OPEN = """SELECT r.job, r.n, r.uni_id, r.state, r.boot, r.shim_pid, r.shim_ticks, r.memory_mib, r.share, r.clock_at,
-    j.batch, j.queue, j.intent, j.time_limit, j.retries, j.retry FROM run r JOIN job j ON j.id = r.job WHERE r.state <> 'ended'"""
+    j.batch, j.queue, j.intent, j.time_limit, j.retries, j.retry FROM run r JOIN job j ON j.id = r.job WHERE r.ended_at IS NULL"""
 
 
 def last_start(store: Store) -> float:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 import sqlite3
 from collections.abc import Iterator
-from urllib.parse import quote
 
 from jostle.errors import JostleError
+from jostle.store.reads import uri
 from jostle.store.store import MIGRATIONS, script, version
 
 TABLES = {  # parents first; the key by which rows are walked
@@ -18,7 +18,7 @@ WALKED_BY_ROWID = ("context", "batch", "shape", "job", "event")
 
 
 def read_only(path: str) -> sqlite3.Connection:
-    return sqlite3.connect(f"file:{quote(path)}?mode=ro", uri=True, isolation_level=None, timeout=5)
+    return sqlite3.connect(uri(path, "ro"), uri=True, isolation_level=None, timeout=5)
 
 
 def complaints(path: str) -> list[str]:

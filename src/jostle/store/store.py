@@ -1,7 +1,9 @@
 """The store: one SQLite file, one writing connection. Opening, checking, migrating, transactions, events.
 
-Rules: a commit that returned is durable (WAL, synchronous=FULL). A database that is damaged, newer than we are, or open to
-others is refused with a sentence that says what to do; it is never replaced by an empty one. Files are 0600 at every instant.
+Rules: a commit that returned outlives this process and, by default, this boot (WAL, synchronous=FULL). One that was asked not to
+wait for the disk is there when sync() has returned, and nobody is told of it before. A database that is damaged, newer than we
+are, or open to others is refused with a sentence that says what to do; it is never replaced by an empty one. Files are 0600 at
+every instant.
 """
 
 from __future__ import annotations
@@ -18,9 +20,10 @@ from typing import Any
 from jostle.errors import Damaged, DiskFull, Forbidden, JostleError
 from jostle.failpoint import failpoint
 from jostle.store.private import check_private
+from jostle.store.reads import uri
 
 NAME = "jostle.db"
-MIGRATIONS: list[str] = ["schema.sql", "schema2.sql"]
+MIGRATIONS: list[str] = ["schema.sql", "schema2.sql", "schema3.sql"]
 """Script k brings a database from version k to k+1."""
 
 UNFIT = (sqlite3.ProgrammingError, sqlite3.InterfaceError)
@@ -75,6 +78,10 @@ class Store:
         self.next_job: int = (next_id or 0) + 1
         self.next_batch: int = (next_batch or 0) + 1
         self.generation = 0  # grows with each commit: what was read at the same generation still holds
+        self.waits_for_disk = True  # whether commits do, as SQLite was last told
+        self.unsynced = True  # some commit did not, perhaps one of the process before this
+        self.holed = False  # the disk has failed under the journal: there may be a hole that we cannot see
+        self.journal = os.open(journal_of(self.path), os.O_RDONLY | os.O_CLOEXEC)
         self.shapes: dict[tuple[Any, ...], int] = {}
 
     def _check(self) -> None:
@@ -93,17 +100,24 @@ class Store:
         with contextlib.suppress(sqlite3.Error):
             self.db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
         self.db.close()
+        os.close(self.journal)
 
     @contextlib.contextmanager
-    def transaction(self) -> Iterator[sqlite3.Connection]:
-        """All or nothing; what it returns from is on the disk."""
+    def transaction(self, *, durable: bool = True) -> Iterator[sqlite3.Connection]:
+        """All or nothing. `durable`: what it returns from is on the disk; else sync() brings it there."""
         try:
+            if self.holed and durable:
+                self.sync()  # what is written behind a hole is lost with a power cut
+            if durable != self.waits_for_disk:  # a script is always compiled anew, and it is then that this pragma acts
+                self.db.executescript(f"PRAGMA synchronous = {'FULL' if durable else 'NORMAL'}")
+                self.waits_for_disk = durable
             self.db.execute("BEGIN IMMEDIATE")
             try:
                 yield self.db
                 failpoint("store.before_commit")
                 self.db.execute("COMMIT")
                 self.generation += 1
+                self.unsynced = self.unsynced or not durable  # a commit that changed nothing makes nothing durable
             except BaseException:
                 self.shapes.clear()  # some may have been made in what is now undone
                 if self.db.in_transaction:
@@ -112,12 +126,33 @@ class Store:
         except sqlite3.IntegrityError:
             raise
         except sqlite3.DatabaseError as e:
+            self.holed = self.holed or "disk I/O error" in str(e)
             raise unrecorded(e, self.path) from e
         except OSError as e:
             if e.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EIO):
                 raise
             raise DiskFull(f"{e.strerror} under {self.path}: nothing was recorded; it goes on by itself once mended") from e
         failpoint("store.after_commit")
+
+    def sync(self) -> None:
+        """What was committed without waiting for the disk is on it when this returns.
+
+        A disk that failed once and then says "done" has dropped what it could not write (Linux forgets it): from then on nothing
+        is trusted before all of the journal is in the file itself, and the journal begins anew.
+        """
+        try:
+            if self.unsynced or self.holed:
+                failpoint("store.before_sync")
+            if self.holed:
+                if self.db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]:
+                    raise OSError(errno.EIO, "its journal cannot be written anew while others read it")
+            elif self.unsynced:
+                os.fdatasync(self.journal)
+        except (OSError, sqlite3.DatabaseError) as e:
+            self.holed = True
+            why = e.strerror if isinstance(e, OSError) else e
+            raise DiskFull(f"the disk under {self.path} reports an error ({why}): nothing is begun until that is over") from e
+        self.unsynced = self.holed = False
 
     def event(
         self, at: float, kind: str, *, batch: int | None = None, job: int | None = None, run: int | None = None, **data: Any
@@ -149,7 +184,7 @@ class Store:
 
 def connect(path: str) -> sqlite3.Connection:
     try:
-        db = sqlite3.connect(f"file:{quoted(path)}?mode=rw", uri=True, isolation_level=None, cached_statements=400, timeout=5)
+        db = sqlite3.connect(uri(path, "rw"), uri=True, isolation_level=None, cached_statements=400, timeout=5)
         db.execute("PRAGMA journal_mode = WAL")
         db.execute("PRAGMA synchronous = FULL")
         db.execute("PRAGMA wal_autocheckpoint = 8000")  # a backstop: Store.checkpoint works at quieter times
@@ -160,17 +195,16 @@ def connect(path: str) -> sqlite3.Connection:
     return db
 
 
+def journal_of(path: str) -> str:
+    """What holds the newest commits: the journal, or the file itself where the file system allows no WAL."""
+    return path + "-wal" if os.path.exists(path + "-wal") else path
+
+
 def check_header(path: str) -> None:
     """Before SQLite sees it: to an empty file it would write a header, and the evidence would be gone."""
     with open(path, "rb") as f:
         if f.read(16) != b"SQLite format 3\0":
             raise damaged(path, "it does not begin as a database")
-
-
-def quoted(path: str) -> str:
-    from urllib.parse import quote
-
-    return quote(path)
 
 
 def translated(e: Exception, path: str) -> JostleError:
@@ -196,7 +230,7 @@ def unrecorded(e: Exception, path: str) -> JostleError:
 
 def refuse_to_begin_anew(home: str) -> None:
     runs = os.path.join(home, "runs")
-    if os.path.isdir(runs) and os.listdir(runs):
+    if os.path.isdir(runs) and any(not name.startswith(".") for name in os.listdir(runs)):
         raise Damaged(
             f"{home} holds runs but its database {NAME} is missing: put it back, "
             f"or move {runs} away if you mean to begin anew"
