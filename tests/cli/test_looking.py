@@ -116,7 +116,7 @@ def test_ps_shows_what_ended_lately_and_at_least_ten(jostle, store):
 def test_many_waiting_rows_are_folded_in_the_table_only(jostle, store):
     store(rows=500)
     _, out, _ = jostle("ps")
-    assert out.count("\n") == 202 and "and 300 more jobs waiting (201-500)" in out
+    assert out.count("\n") == 102 and "and 400 more jobs waiting (101-500)" in out
     assert len(ps_json(jostle)) == 500 and jostle("ps", "--all")[1].count("\n") == 501
 
 

@@ -1,9 +1,11 @@
 """Sweeps: which combinations there are, what their commands are, and what is told of a sweep that is wrong."""
 
 import itertools
+import os
 import pathlib
 import shlex
 import subprocess
+import tempfile
 
 import pytest
 from hypothesis import given, settings
@@ -294,3 +296,12 @@ def test_the_example_prints_an_accuracy(tmp_path):
     words = shlex.split(batch["jobs"][3]["commands"][0])
     out = subprocess.run(["python3", *words[1:]], cwd=EXAMPLES, capture_output=True, text=True, check=True, timeout=30).stdout
     assert "The test accuracy of OursV14: " in out.splitlines()[-1]
+
+
+@pytest.mark.skipif(not os.path.isdir("/dev/shm"), reason="no /dev/shm here")
+def test_a_file_in_shared_memory_is_no_pipe():
+    with tempfile.TemporaryDirectory(dir="/dev/shm") as folder:
+        path = os.path.join(folder, "sweep.yaml")
+        pathlib.Path(path).write_text("command: echo {a}\nmatrix: {a: [1, 2]}\n")
+        (request,) = load([path])
+        assert {job["workdir"] for job in request["jobs"]} == {folder}

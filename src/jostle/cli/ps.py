@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 LATELY = 3600.0
 AT_LEAST = 10  # of the finished are shown, however old
-FOLD = 200  # waiting rows; more of them say nothing in a table
+FOLD = 100  # waiting rows; more of them say nothing in a table
 ENDED = 30  # rows of what ended lately, in a table
 HEAD = ("ID", "NAME", "QUEUE", "STATE", "GPUS", "TRY", "TIME", "WHY")
 FINISHED = ("succeeded", "failed", "cancelled", "skipped")

@@ -135,7 +135,7 @@ class _Files:
         return found
 
     def _folder(self, file: str) -> str:
-        if self.base is None and file.startswith(("/dev/", "/proc/")):  # a pipe
+        if self.base is None and file.startswith(("/dev/fd/", "/dev/stdin", "/proc/")):  # of the person's shell
             return os.getcwd()
         return os.path.abspath(self.base) if self.base is not None else os.path.dirname(os.path.abspath(file))
 
