@@ -5,6 +5,9 @@ VENV   ?= .venv
 BIN    := $(VENV)/bin
 N      ?= 60
 
+# The tests start jostle a thousand times; without bytecode on the disk each start would compile it anew.
+unexport PYTHONDONTWRITEBYTECODE
+
 .PHONY: demo test lint types unit torture bench clean
 
 demo: $(VENV)/run
@@ -34,7 +37,7 @@ $(VENV)/run: $(VENV)/bin/python pyproject.toml
 	@touch $@
 
 $(VENV)/test: $(VENV)/bin/python pyproject.toml
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[test]'
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile -e '.[test]'  # most of it is never imported
 	@touch $@ $(VENV)/run
 
 clean:

@@ -168,7 +168,7 @@ def test_a33_a_hang_up_leaves_the_tasks_running_and_nohup_is_not_hung_up(jostle:
     client.send_signal(signal.SIGHUP)
     code, told = ended(client)
     assert code == 129 and "the tasks run on" in told and space.states() == []
-    assert jostle.newest()[0]["state"] == "running"
+    until(lambda: jostle.newest()[0]["state"] == "running", "it runs on")
     nohup = subprocess.Popen(
         ["nohup", sys.executable, "-m", "jostle", "compete"], cwd=space.root, env=jostle.env, stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,

@@ -66,14 +66,20 @@ def _read(path: Path) -> str:
 
 
 def test_a33_an_unedited_file_keeps_a_task_that_was_raised_to_the_whole_card(jostle: Instance) -> None:
-    task = "1\necho tried >> {work_dir}/tries; [ -e {work_dir}/go ] || { echo CUDA out of memory; exit 1; }\n22\n"
-    space = Space(jostle, "raised", task, ONE_CARD % 2 + "retry_config: {max_retry_before_backoff: 2, backoff_duration: 2}\n")
+    first = f"touch {{work_dir}}/tried; {WAIT % 'seen'}; echo CUDA out of memory; exit 1"
+    task = f"1\nif [ -e {{work_dir}}/tried ]; then {WAIT % 'go'}; exit 0; fi; {first}\n22\n"
+    space = Space(jostle, "raised", task, ONE_CARD % 2 + "retry_config: {max_retry_before_backoff: 1, backoff_duration: 2}\n")
     client = space.start()
+    space.made("tried")
+    until(lambda: jostle.call("gpus")["gpus"][2]["used_mib"] > 20_000, "its use is seen, else its end teaches nothing")
+    space.file("seen").touch()
     until(lambda: (row := jostle.newest()[0])["state"] == "queued" and row["memory_mib"] is None, "the whole card")
     client.kill()
     client.communicate()
+    again = space.start()
+    space.says("is not finished: resumed")
     space.file("go").touch()
-    code, told = ended(space.start())
+    code, told = ended(again)
     assert code == 0 and "edited" not in told and "1 completed" not in told, told
 
 

@@ -145,6 +145,8 @@ class Town:
             os.chmod(folder, 0o755)
             for name in files:
                 os.chmod(os.path.join(folder, name), 0o644)
+        # they may not write here: without this, each of their processes would compile the whole package for itself
+        subprocess.run([self.python, "-I", "-m", "compileall", "-q", self.code], check=True, stdout=subprocess.DEVNULL)
         for path in (self.leases, self.sim, self.evidence):
             os.mkdir(path)
             os.chmod(path, 0o1777)
