@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import socket
 import subprocess
 import sys
+import tempfile
 from typing import Any
 
 from peers.base import Missing, Peer
@@ -40,6 +42,10 @@ class Jostle(Peer):
         self.slots = slots
         self.home = self.scene.path("home")
         self.scene.env["JOSTLE_HOME"] = self.home
+        # in memory, as on servers, where /run/lock is a tmpfs: a claim is a file that is made and removed for each run
+        memory = "/dev/shm" if os.path.isdir("/dev/shm") else self.scene.dir
+        self.leases = tempfile.mkdtemp(prefix="jb-leases-", dir=memory)
+        self.scene.env["JOSTLE_LEASE_DIR"] = self.leases
         if len(self.program) > 1:
             self.scene.env["PYTHONPATH"] = SOURCE
         self.up()
@@ -154,6 +160,8 @@ class Jostle(Peer):
             until(lambda: not command(self.pid), 10.0, "down")
         except (OSError, ValueError, RuntimeError, TooSlow):
             end_marked(self.pid, self.scene.mark)  # the scene ends the rest
+        finally:
+            shutil.rmtree(self.leases, ignore_errors=True)
 
 
 class JostleSharing(Jostle):
