@@ -316,7 +316,7 @@ class Host:
                     self.engine.tick()
                 elif not self.probe.lines:
                     break
-            if self.engine.settle_at is not None:
+            if self.engine.settle_at is not None and self.engine.settle_at <= self.clock.at:
                 self.engine.settle()
             self.engine.housekeeping(self.clock.at)
         except failpoint.Crashed:

@@ -110,4 +110,5 @@ def test_followers_are_told_of_nothing_that_the_disk_does_not_have(tmp_path, mon
             service.pending = [(follower, cancel)]
             service.serve()
         failpoint.arm("")
+        assert told == [] if "full disk" in how else ("succeeded", False) in told
     assert not any(unsynced for _, unsynced in told)

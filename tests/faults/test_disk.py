@@ -161,7 +161,7 @@ def test_a_write_error_is_told_to_the_client_and_nothing_is_half_recorded(instan
 
 def test_a_disk_that_cannot_make_sure_holds_starts_until_it_can(instance: Instance) -> None:
     """fdatasync fails (F23): what was begun goes on, nothing else is begun, and it goes on by itself."""
-    instance.up("sim:1x24", env={"JOSTLE_FAILPOINTS": "store.before_sync=EIO@1"})
+    instance.up("sim:1x24", env={"JOSTLE_FAILPOINTS": "store.before_sync=EIO@2"})  # the first is that of the engine's start
     ids = instance.submit({}, {})
     assert instance.end(*ids) == ["succeeded", "succeeded"]
     said = [line for line in instance.log().splitlines() if "the disk" in line]
