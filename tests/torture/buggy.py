@@ -1,6 +1,6 @@
 """The engine with one bug in it, to prove that the harness finds such bugs. Run in place of daemon.py, with JOSTLE_BUG=name.
 
-Without arguments it is the nursery of such an engine: shims are forked there, and some bugs are theirs.
+With one argument it is the nursery of such an engine: shims are forked there, and some bugs are theirs.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from typing import Any
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[0] = os.path.join(os.path.dirname(os.path.dirname(HERE)), "src")
 BUG = os.environ["JOSTLE_BUG"]
+IS_ENGINE = len(sys.argv) > 2
 
 ENGINE: dict[str, Callable[[], None]] = {}
 SHIM: dict[str, Callable[[], None]] = {}
@@ -315,7 +316,7 @@ def queue_not_serial() -> None:
 @bug(SHIM)
 def double_spawn() -> None:
     """Every run is handed to two shims. The claim makes this harmless: it must find nothing."""
-    if sys.argv[1:]:
+    if IS_ENGINE:
         from jostle.backends.contact import send_spec
         from jostle.backends.local import Local
 
@@ -425,7 +426,7 @@ def exit_not_written() -> None:
 
 
 def main() -> int:
-    if sys.argv[1:]:
+    if IS_ENGINE:
         from jostle import daemon
         from jostle.backends import nursery
 
@@ -437,7 +438,7 @@ def main() -> int:
 
     SHIM.get(BUG, lambda: None)()
     try:
-        nursery.main()
+        nursery.main(sys.argv[1])
     except (BrokenPipeError, ConnectionResetError):
         pass
     return 0

@@ -61,6 +61,13 @@ def test_a_seeded_bug_is_found(name: str) -> None:
     assert json.loads(done.stdout)[name]["caught_by"]
 
 
+def test_a_seeded_bug_that_harms_nobody_is_not_found() -> None:
+    """Else the engine with bugs in it would not work at all, and each of them be "found"."""
+    done = ran(sys.executable, f"{HERE}/run.py", "--bug", "double_spawn", "--seed", str(SEED), "--json")
+    assert done.returncode == 0, done.stderr or done.stdout[-3000:]
+    assert json.loads(done.stdout)["double_spawn"]["caught_by"] == []
+
+
 def test_there_are_a_dozen_seeded_bugs_and_each_names_a_patch() -> None:
     with open(f"{HERE}/buggy.py", encoding="utf-8") as f:
         text = f.read()

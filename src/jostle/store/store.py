@@ -1,9 +1,9 @@
 """The store: one SQLite file, one writing connection. Opening, checking, migrating, transactions, events.
 
 Rules: a commit that returned outlives this process and, by default, this boot (WAL, synchronous=FULL). One that was asked not to
-wait for the disk is there when sync() has returned, and followers are not told of it before. A database that is damaged, newer than we
-are, or open to others is refused with a sentence that says what to do; it is never replaced by an empty one. Files are 0600 at
-every instant.
+wait for the disk is there when sync() has returned, and followers are not told of it before. A database that is damaged,
+newer than we are, or open to others is refused with a sentence that says what to do; it is never replaced by an empty one.
+Files are 0600 at every instant.
 """
 
 from __future__ import annotations
