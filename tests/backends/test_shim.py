@@ -136,7 +136,8 @@ def test_a_stop_keeps_later_commands_from_starting(bench: Bench) -> None:
     bench.start(RUN, "trap 'exit 0' TERM; touch ready; while :; do sleep 0.05; done", "touch second")
     bench.running(RUN, "ready")
     bench.local.signal(RUN, kill=False)
-    assert bench.end(RUN).code == 143
+    end = bench.end(RUN)
+    assert (end.code, end.stopped) == (0, True)
     assert not (bench.home / "second").exists()
 
 
@@ -348,5 +349,14 @@ def test_a_run_that_is_stopped_before_its_last_command_has_not_succeeded(
     if not timed_out:
         bench.local.signal(RUN, kill=False)
     end = bench.end(RUN)
-    assert (end.code, end.signal, end.timed_out) == (143, 15, timed_out)
+    assert (end.code, end.stopped, end.timed_out) == (0, True, timed_out)
     assert not (bench.home / "never").exists()
+
+
+def test_a_run_that_ended_before_it_was_told_to_is_not_stopped(bench: Bench) -> None:
+    """Something it left behind is still waited for when the stop comes."""
+    bench.start(RUN, "sleep 1000 & touch over", leftovers="wait")
+    bench.until(lambda: (bench.dir(RUN) / "log").exists() and "waiting for" in bench.log(RUN))
+    bench.local.signal(RUN, kill=False)
+    end = bench.end(RUN)
+    assert (end.code, end.stopped) == (0, False)

@@ -69,6 +69,16 @@ def test_a_cancel_that_came_too_late_leaves_the_success() -> None:
     assert plan.decisions == (Finish(run=(1, 1), state="succeeded"),)
 
 
+def test_a_run_that_ends_well_because_it_was_told_to_end_has_not_succeeded() -> None:
+    """A program that saves a checkpoint at SIGTERM and exits with 0."""
+    plan = decide(world(runs=(ended(1, 0, code=0, stopped=True, cancel=True, state="stopping"),)))
+    assert plan.decisions == (Finish(run=(1, 1), state="cancelled", reason=Reason(code="cancelled")),)
+    (late,) = decide(world(runs=(ended(1, 0, code=0, stopped=True, timed_out=True),))).decisions
+    assert isinstance(late, Finish) and (late.state, late.error_type) == ("failed", "timeout")
+    (by_hand,) = decide(world(runs=(ended(1, 0, code=0, stopped=True),))).decisions
+    assert by_hand == Finish(run=(1, 1), state="succeeded"), "nobody asked us to end it"
+
+
 def test_a_voided_run_is_no_try() -> None:
     plan = decide(world(runs=(run(1, 0, voided=True, memory_mib=8000),)))
     assert plan.decisions == (Requeue(run=(1, 1), counts=False, memory_mib=8000, reason=Reason(code="not_started")),)

@@ -66,7 +66,7 @@ def with_runs(*pairs: tuple[Run, tuple[Promise, ...]]) -> dict[str, Any]:
 
 
 def ended(id: int, *cards: int, code: int | None = 1, tail: str = "", ran_for: float | None = 100.0, **more: Any) -> Run:
-    exit_fields = {k: more.pop(k) for k in ("signal", "timed_out", "error", "lost", "said", "said_type") if k in more}
+    exit_fields = {k: more.pop(k) for k in ("signal", "timed_out", "stopped", "error", "lost", "said", "said_type") if k in more}
     return run(id, *cards, ended=Exit(code=code, tail=tail, ran_for=ran_for, **exit_fields), **more)
 
 

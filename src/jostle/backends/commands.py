@@ -54,7 +54,8 @@ class Run:
         self._kill_at: float | None = None  # not None: SIGKILL is due then
         self._killing_since: float | None = None
         self._leftovers: list[int] = []
-        self._cut_short = False  # stopped before its last command, or while processes were waited for that belonged to it
+        self._stopped = False  # told to end before its last command had
+        self._cut_short = False  # stopped while processes were waited for that belonged to it after its commands
         self._register = Register(spec, self._note) if spec.get("uni_id_file") else None
 
     # ------------------------------------------------------------------ start
@@ -88,7 +89,7 @@ class Run:
             if self.error:
                 self._note(f"cannot be started: {self.error}")
             if self._stopping or self.error or not self._went_well():
-                self._cut_short = self._stopping and n + 1 < len(commands)
+                self._stopped = self._stopped or (self._stopping and n + 1 < len(commands))
                 break
         self._ended, self._ended_at = time.monotonic(), time.time()
 
@@ -191,6 +192,8 @@ class Run:
     def stop(self, *, kill: bool) -> None:
         """TERM to the tree, KILL after the grace; or KILL at once. Said again it changes nothing, unless to hurry."""
         now = time.monotonic()
+        self._reap()  # what ended before it was told to, ended by itself
+        self._stopped = self._stopped or (self._main != 0 and self._status is None)
         if kill:
             self._stopping = True
             self._kill_at = now
@@ -243,7 +246,7 @@ class Run:
             self._note(f"the commands have ended; waiting for process {pid}, which was registered")
         while not self._stopping and register.waits():
             self._step(REGISTERED_LOOK)
-        self._cut_short = self._cut_short or self._stopping
+        self._cut_short = self._stopping
         self._ended, self._ended_at = time.monotonic(), time.time()
 
     # ------------------------------------------------------------------ end
@@ -263,6 +266,7 @@ class Run:
             "code": code,
             "signal": number,
             "timed_out": self._timed_out,
+            "stopped": self._stopped,
             "error": self.error,
             "tail": joblog.tail(self.log) if (code != 0 or said == failure.ABNORMAL) and self.log is not None else "",
             "started_at": self._started_at,

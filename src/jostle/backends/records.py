@@ -167,6 +167,7 @@ def exit_of(record: Any) -> Exit | None:
         "code": (int, type(None)),
         "signal": (int, type(None)),
         "timed_out": (bool,),
+        "stopped": (bool,),
         "error": (str,),
         "tail": (str,),
         "started_at": (int, float, type(None)),

@@ -31,7 +31,8 @@ def error_type(end: Exit) -> str:
 def ending(world: World, run: Run) -> Finish | Requeue:
     """The decision for a run that has ended, or never began."""
     end = run.ended
-    if end is not None and not run.voided and failure.succeeded(end.code, end.said):
+    cut = end is not None and end.stopped and (run.cancel or run.state == "stopping" or end.timed_out)
+    if end is not None and not run.voided and not cut and failure.succeeded(end.code, end.said):
         return Finish(run=run.id, state="succeeded")
     if run.cancel or run.state == "stopping":
         return Finish(run=run.id, state="cancelled", reason=Reason(code="cancelled"))
