@@ -124,14 +124,14 @@ def at_restart(sql: str) -> None:
 def requeue_on_restart() -> None:
     """What ran when the engine died is queued again."""
     at_restart("""UPDATE job SET state = 'queued', ready = 1 WHERE state IN ('starting', 'running');
-                  UPDATE run SET state = 'ended', outcome = 'lost' WHERE state IN ('starting', 'running')""")
+                  UPDATE run SET state = 'ended', outcome = 'lost', ended_at = 1 WHERE state IN ('starting', 'running')""")
 
 
 @bug(ENGINE)
 def mark_failed_on_restart() -> None:
     """What ran when the engine died is called failed."""
     at_restart("""UPDATE job SET state = 'failed', ready = 0, ended_at = 1 WHERE state IN ('starting', 'running');
-                  UPDATE run SET state = 'ended', outcome = 'failed' WHERE state IN ('starting', 'running')""")
+                  UPDATE run SET state = 'ended', outcome = 'failed', ended_at = 1 WHERE state IN ('starting', 'running')""")
 
 
 @bug(ENGINE)

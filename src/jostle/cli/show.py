@@ -53,7 +53,9 @@ def why_options(p: Parser) -> None:
 def why(args: Namespace, desk: Desk) -> int:
     chosen = ids.jobs(args.ids, lambda: desk.reader, lambda: [row["id"] for row in desk.reader.jobs(states=UNFINISHED)])
     if len(chosen) > MOST:
-        raise Usage(f"why: that is {len(chosen):,} jobs, and {MOST} at once are enough to read; `jostle ps --all` has a line for each")
+        raise Usage(
+            f"why: that is {len(chosen):,} jobs, and {MOST} at once are enough to read; `jostle ps --all` has a line for each"
+        )
     if not chosen:
         desk.say("nothing to explain: no job is meant")
     found = [explained(desk, id) for id in chosen]
