@@ -153,7 +153,8 @@ def register(bench: Bench) -> Iterator[Register]:
     made = Register(bench.spec(RUN, ["true"], **more(bench)), lambda text: None)
     made.begin()
     yield made
-    made.conclude({"code": 0, "error": "", "tail": "", "timed_out": False, "signal": None, "said": "", "said_type": ""})
+    facts = {"error": "", "tail": "", "timed_out": False, "stopped": False, "signal": None, "said": "", "said_type": ""}
+    made.conclude({"code": 0, **facts})
     made.close()
     signal.sigtimedwait({signal.SIGIO}, 0)
     signal.pthread_sigmask(signal.SIG_SETMASK, before)
@@ -268,7 +269,7 @@ def test_a22_a_registered_process_of_another_parent_is_waited_for(bench: Bench, 
 def test_a22_the_time_limit_holds_while_a_registered_process_is_waited_for(bench: Bench, stranger: Any) -> None:
     other = stranger(JOSTLE_UNI_ID=ME)
     end = carry(bench, word("running", "", str(other.pid)), time_limit=1.0)
-    assert (end.timed_out, end.signal, other.wait()) == (True, signal.SIGTERM, -signal.SIGTERM)
+    assert (end.timed_out, end.stopped, other.wait()) == (True, True, -signal.SIGTERM)
     assert entries(bench)[ME]["state"] == "abnormal_exit"
 
 
@@ -309,6 +310,18 @@ def test_a22_a_registered_process_keeps_its_run_open_when_the_shim_is_killed(ben
     other.kill()
     other.wait()
     assert bench.until(lambda: r if (r := bench.local.poll(RUN)).kind == "gone" else None)
+
+
+def test_a22_a_word_about_an_earlier_command_is_no_success_of_a_run_that_was_stopped(bench: Bench) -> None:
+    end = carry(bench, f"{word('normal_exit')}; sleep 1000", "touch never", time_limit=1.0, grace=0.5)
+    assert (end.stopped, end.timed_out, (bench.home / "never").exists()) == (True, True, False)
+    assert entries(bench)[ME]["error_type"] == "timeout"
+
+
+def test_a22_a_word_about_the_last_command_holds_though_it_was_stopped(bench: Bench) -> None:
+    """It has done what it was for, and did not find its end."""
+    end = carry(bench, "true", f"{word('normal_exit')}; sleep 1000", time_limit=1.0, grace=0.5)
+    assert (end.stopped, end.timed_out, end.said, entries(bench)) == (False, True, "normal_exit", {})
 
 
 @pytest.mark.parametrize("said", ["normal_exit", "abnormal_exit"])

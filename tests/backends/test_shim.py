@@ -329,6 +329,9 @@ def test_a_cleaner_that_empties_waiting_directories_costs_no_log(bench: Bench) -
         path.unlink()
     assert bench.carry(RUN, "echo here").code == 0
     assert bench.log(RUN) == "here\n" and (bench.dir(RUN) / "claim").exists()
+    shim = json.loads((bench.dir(RUN) / "claim").read_text())["pid"]
+    left = [p for p in (bench.home / "runs").glob(f".{shim}-*") if not (p / "lock").exists()]
+    assert left == [], "nor does it leave a directory behind"
 
 
 def test_a_start_that_was_called_off_leaves_no_directory(bench: Bench) -> None:

@@ -129,6 +129,7 @@ def test_single_commands_join_one_standing_batch(added):
     [
         (("-e", "JOSTLE_NOT_SET_ANYWHERE"), "JOSTLE_NOT_SET_ANYWHERE"),
         (("--workdir", "/no/such/place"), "/no/such/place"),
+        (("--log", "/proc"), "is a directory"),
         (("-g", "0", "-m", "4"), "a job without GPUs needs no memory"),
         (("--memry=4",), "did you mean --memory?"),
     ],

@@ -397,6 +397,27 @@ def test_following_a_log_ends_with_its_job(jostle, logged, store):
     timer.join()
 
 
+def test_following_a_log_shows_each_later_try_also_one_that_was_over_at_once(jostle, logged, store, tmp_path, monkeypatch):
+    id, _ = logged(b"first\n", state="running")
+    slept = []
+
+    def meanwhile(seconds):  # while it sleeps the job is tried twice more, and ends
+        slept.append(seconds)
+        for n, text in ((2, "second\n"), (3, "third\n")):
+            path = tmp_path / f"again{n}"
+            path.write_text(text)
+            store.store.db.execute(
+                "INSERT INTO run (job, n, uni_id, state, boot, share, log, clock_at, started_at) "
+                "VALUES (?, ?, ?, 'running', 'b', 0, ?, 0, 0)",
+                (id, n, f"u{id}-{n}", str(path)),
+            )
+        store.store.db.execute("UPDATE job SET state = 'failed', ended_at = 1 WHERE id = ?", (id,))
+
+    monkeypatch.setattr("jostle.cli.logs.time.sleep", meanwhile)
+    assert jostle("logs", "-f", id)[:2] == (0, "first\nsecond\nthird\n")
+    assert len(slept) == 1
+
+
 def test_a_terminal_gets_no_sequence_that_does_more_than_colour():
     from jostle.cli.logs import safe
 
@@ -448,6 +469,8 @@ def test_show_tells_what_it_comes_after_and_how_it_is_retried(jostle, store):
     _, out, _ = jostle("show", store(needs=[["job", first, False]], retry=retry))
     assert f"comes after   {first} prepare (queued)" in out
     assert "retry         at most 3 times; a pause of 10m" in out and "after every 2 failures" in out
+    _, out, _ = jostle("show", store(retry={**retry, "max": 1}))
+    assert "retry         at most 1 time\n" in out, "that pause would never come"
 
 
 def test_a_directory_that_does_not_exist_is_a_warning(jostle, tmp_path):

@@ -75,8 +75,9 @@ def test_a_run_that_ends_well_because_it_was_told_to_end_has_not_succeeded() -> 
     assert plan.decisions == (Finish(run=(1, 1), state="cancelled", reason=Reason(code="cancelled")),)
     (late,) = decide(world(runs=(ended(1, 0, code=0, stopped=True, timed_out=True),))).decisions
     assert isinstance(late, Finish) and (late.state, late.error_type) == ("failed", "timeout")
-    (by_hand,) = decide(world(runs=(ended(1, 0, code=0, stopped=True),))).decisions
-    assert by_hand == Finish(run=(1, 1), state="succeeded"), "nobody asked us to end it"
+    (shutdown,) = decide(world(runs=(ended(1, 0, code=0, stopped=True),))).decisions
+    assert isinstance(shutdown, Finish) and (shutdown.state, shutdown.error_type) == ("failed", "signal_15")
+    assert shutdown.reason is not None and (shutdown.reason.code, shutdown.reason.params["signal"]) == ("signal", 15)
 
 
 def test_a_voided_run_is_no_try() -> None:

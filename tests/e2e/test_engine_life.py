@@ -45,7 +45,8 @@ def test_down_with_stop_jobs_ends_them_first_and_queued_ones_wait_for_the_next_e
     instance.up("sim:1x24")
     running, queued = instance.submit({"commands": [WAITING.format("a", 0)], "queue": "q"}, {"queue": "q"})
     pid = instance.pid_in("a")
-    instance.ok("down", "--stop-jobs")
+    code, _, said = instance.run("down", "--stop-jobs")
+    assert code == 0 and "1 running job was stopped" in said
     assert not alive(pid)
     assert instance.states() == {running: "cancelled", queued: "queued"}
     instance.up(None)

@@ -97,11 +97,16 @@ def test_followers_are_told_of_nothing_that_the_disk_does_not_have(tmp_path, mon
     monkeypatch.setattr(service.server, "send", lambda peer, data: told.append((json.loads(data)["kind"], host.store.unsynced)))
     monkeypatch.setattr(service.server, "answer", lambda peer, answer: None)
     cancel = {"op": "intent", "do": "cancel", "ids": [id]}  # refused: it has ended
+    service.server.peers[99] = follower
     if how == "subscribe":
-        service.subscribe(follower, {"after": 0})
-        assert ("succeeded", False) in told
+        failpoint.arm("store.before_sync=EIO")
+        service.subscribe(follower, {"after": 0})  # is no error, whatever the disk does
+        failpoint.arm("")
+        assert [kind for kind, _ in told] == ["submitted", "starting", "running"], "what the disk had, when it was last asked"
+        told.clear()
+        host.engine.settle()
+        assert told == [("succeeded", False), ("batch_ended", False)]
     else:
-        service.server.peers[99] = follower
         if "full disk" in how:
             failpoint.arm("store.before_commit=ENOSPC,store.before_sync=EIO")
         if "event" in how:

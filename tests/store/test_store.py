@@ -353,18 +353,63 @@ def test_after_an_error_of_the_disk_the_journal_is_not_believed_but_written_anew
 
 
 def test_a_journal_that_others_read_is_written_anew_later(home):
+    """And nobody waits for them meanwhile: the engine has other things to do."""
     s = Store(home)
-    s.db.execute("PRAGMA busy_timeout = 20")
     with s.transaction(durable=False):
         s.put("a", 1)
     s.holed = True
+    said = []
+    s.db.set_trace_callback(said.append)
     with contextlib.closing(sqlite3.connect(s.path, isolation_level=None)) as reader:
         reader.execute("BEGIN")
         reader.execute("SELECT * FROM meta").fetchall()
-        with pytest.raises(DiskFull, match="while others read it"):
+        with pytest.raises(DiskFull, match="another program keeps its journal open"):
             s.sync()
+        assert s.holed
     s.sync()
     assert not s.holed
+    moved = [(said[i - 1], said[i + 1]) for i, sql in enumerate(said) if "TRUNCATE" in sql]
+    assert moved == [("PRAGMA busy_timeout = 0", "PRAGMA busy_timeout = 5000")] * 2
+
+
+def test_the_journal_of_a_killed_engine_is_not_built_upon(home):
+    """The disk may have failed under it, and who knew of that is gone."""
+    code = (
+        "import os, signal, sys; from jostle.store.store import Store; s = Store(sys.argv[1])\n"
+        "with s.transaction(): s.put('a', 1)\n"
+        "os.kill(os.getpid(), signal.SIGKILL)"
+    )
+    subprocess.run([sys.executable, "-c", code, home])
+    assert os.path.getsize(f"{home}/jostle.db-wal") > 0
+    with contextlib.closing(sqlite3.connect(f"{home}/jostle.db", isolation_level=None)) as reader:
+        reader.execute("BEGIN")
+        reader.execute("SELECT * FROM meta").fetchall()
+        Store(home).db.close()  # while others read it is left, and that is no reason not to begin
+    s = Store(home)
+    assert os.path.getsize(f"{home}/jostle.db-wal") == 0 and s.get("a") == 1 and not s.holed
+
+
+def test_without_a_journal_each_commit_waits_for_the_disk(home, monkeypatch):
+    """Some file systems allow none; then there is nothing that could be synced later."""
+    monkeypatch.setattr(store, "journal_of", lambda path: path)
+    s = Store(home)
+    with s.transaction(durable=False) as db:
+        assert db.execute("PRAGMA synchronous").fetchone()[0] == 2
+        s.put("a", 1)
+
+
+def test_an_error_of_the_disk_while_the_journal_is_moved_is_remembered(home, monkeypatch):
+    s = Store(home)
+
+    class Failing:
+        def execute(self, sql):
+            raise sqlite3.OperationalError("disk I/O error")
+
+    with s.transaction():
+        s.db.executemany("INSERT INTO meta (key, value) VALUES (?, ?)", [(f"k{i}", "1" * 4000) for i in range(1500)])
+    monkeypatch.setattr(s, "db", Failing())
+    s.checkpoint()
+    assert s.holed
 
 
 def test_numbers_of_events_never_come_twice(home):

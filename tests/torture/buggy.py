@@ -409,9 +409,9 @@ def stop_with_engine() -> None:
             if gone:
                 self.stop(kill=False)
 
-    def carried(spec: Any, leases: Any, sock: Any) -> Any:
-        heard.append(sock)
-        return carry(spec, leases, sock)
+    def carried(spec: Any, leases: Any, sock: Any, berth: Any) -> Any:
+        heard[:] = [sock]
+        return carry(spec, leases, sock, berth)
 
     swap(Run, "_step", listening)
     swap(shim, "carry", carried)

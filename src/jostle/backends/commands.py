@@ -54,8 +54,8 @@ class Run:
         self._kill_at: float | None = None  # not None: SIGKILL is due then
         self._killing_since: float | None = None
         self._leftovers: list[int] = []
-        self._stopped = False  # told to end before its last command had
-        self._cut_short = False  # stopped while processes were waited for that belonged to it after its commands
+        self._stopped = False  # told to end before its last command had, or while what it registered was waited for
+        self._last = False  # it has come to its last command
         self._register = Register(spec, self._note) if spec.get("uni_id_file") else None
 
     # ------------------------------------------------------------------ start
@@ -71,7 +71,7 @@ class Run:
         told = False
         commands = self.spec["commands"]
         for n, command in enumerate(commands):
-            self._main, self._status = 0, None
+            self._main, self._status, self._last = 0, None, n + 1 == len(commands)
             if self._register is not None:
                 self._register.begin()
             self._spawn(command)
@@ -89,7 +89,7 @@ class Run:
             if self.error:
                 self._note(f"cannot be started: {self.error}")
             if self._stopping or self.error or not self._went_well():
-                self._stopped = self._stopped or (self._stopping and n + 1 < len(commands))
+                self._stopped = self._stopped or (self._stopping and not self._last)
                 break
         self._ended, self._ended_at = time.monotonic(), time.time()
 
@@ -246,7 +246,7 @@ class Run:
             self._note(f"the commands have ended; waiting for process {pid}, which was registered")
         while not self._stopping and register.waits():
             self._step(REGISTERED_LOOK)
-        self._cut_short = self._stopping
+        self._stopped = self._stopped or self._stopping
         self._ended, self._ended_at = time.monotonic(), time.time()
 
     # ------------------------------------------------------------------ end
@@ -258,15 +258,13 @@ class Run:
             code = os.waitstatus_to_exitcode(self._status)
             if code < 0:
                 number, code = -code, 128 - code
-        if self._cut_short and code == 0:
-            number, code = int(signal.SIGTERM), 128 + signal.SIGTERM
         now = time.time()
         said, said_type = ("", "") if self._register is None else (self._register.said, self._register.said_type)
         return {
             "code": code,
             "signal": number,
             "timed_out": self._timed_out,
-            "stopped": self._stopped,
+            "stopped": self._stopped and not (self._last and said == failure.NORMAL),  # by its word it had nothing left to do
             "error": self.error,
             "tail": joblog.tail(self.log) if (code != 0 or said == failure.ABNORMAL) and self.log is not None else "",
             "started_at": self._started_at,

@@ -31,7 +31,6 @@ STALE_FOR = 2.0  # a script reads the file and writes it again within this time
 HELD = 8  # replaced files that are kept open: somebody may still be writing into one
 FAREWELL = 0.2
 NOTES = 50
-FACTS = ("error", "tail", "timed_out", "signal", "code", "said", "said_type")
 
 Key = tuple[int, str, str]
 
@@ -163,8 +162,8 @@ class Register:
     def conclude(self, record: dict[str, Any]) -> None:
         """Writes the verdict: a success leaves no entry, a failure is kept for diagnosis (A27)."""
         if self._watch is not None:
-            facts = {name: record[name] for name in FACTS}
-            good = failure.succeeded(record["code"], self.said)
+            facts = {name: record[name] for name in failure.FACTS}
+            good = failure.succeeded(record["code"], self.said, record["stopped"])
             self._change(self._remove if good else partial(self._fail, facts))
             if good and self._elsewhere:
                 self._try(partial(UniIdFile(self._elsewhere, warn=self._tell).change, self._remove))

@@ -52,7 +52,10 @@ def spare(sock: socket.socket, runs: str) -> NoReturn:
     berth = prepared(runs)
     rehearse(berth)
     while (received := receive(sock)) is not None:
-        if berth is None or not berth.whole():
+        if berth is not None and not berth.whole():
+            berth.discard()
+            berth = None
+        if berth is None:
             berth = prepared(os.path.dirname(received[0]["dir"]))
         if not carry(*received, sock, berth):
             os._exit(0)

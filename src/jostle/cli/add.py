@@ -93,7 +93,7 @@ def job_of(args: Namespace, desk: Desk) -> dict[str, Any]:
     values = spec.job(
         name=args.name or spec.name_of(commands), queue=args.queue, commands=commands, gpus=list(args.gpus),
         memory_mib=args.memory, share=args.share, env=dict(map(variable, args.env)),
-        workdir=directory(args.workdir, here), log=spec.path(args.log, here) if args.log else None,
+        workdir=directory(args.workdir, here), log=log_file(args.log, here) if args.log else None,
         priority=args.priority, needs=needs, begin=args.begin, time_limit=args.time_limit, retry=retry, tags=args.tag,
     )  # fmt: skip
     if args.hold:
@@ -113,13 +113,24 @@ def command_of(words: list[str]) -> str | list[str]:
     return words
 
 
+def log_file(text: str, here: str) -> str:
+    path = full_path("--log", text, here)
+    if os.path.isdir(path):
+        raise Usage(f"add: --log {path} is a directory; expected a file to write to, which need not exist yet")
+    return path
+
+
+def full_path(option: str, text: str, here: str) -> str:
+    try:
+        return spec.path(text, here)
+    except ValueError as e:
+        raise Usage(f"add: {option} {text!r} is not understood; expected {e}") from None
+
+
 def directory(text: str | None, here: str) -> str:
     if text is None:
         return here
-    try:
-        path = spec.path(text, here)
-    except ValueError as e:
-        raise Usage(f"add: --workdir {text!r} is not understood; expected {e}") from None
+    path = full_path("--workdir", text, here)
     if not os.path.isdir(path):
         raise Usage(f"add: --workdir {path} is no directory; expected one that exists")
     return path

@@ -86,8 +86,9 @@ def down(args: Namespace, desk: Desk) -> int:
         desk.say("no engine runs")
         return 0
     runs = leave(client, stop_jobs=args.stop_jobs, now=args.now)
-    left = f"; {render.count(runs, 'running job goes', 'running jobs go')} on" if runs and not args.stop_jobs else ""
-    desk.say(f"the engine is down{left}")
+    went_on = render.count(runs, "running job goes", "running jobs go") + " on"
+    ended = render.count(runs, "running job was", "running jobs were") + " stopped"
+    desk.say("the engine is down" + (f"; {ended if args.stop_jobs else went_on}" if runs else ""))
     return 0
 
 

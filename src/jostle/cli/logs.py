@@ -63,7 +63,7 @@ def logs(args: Namespace, desk: Desk) -> int:
         out.write(safe(data) if clean else data)
     out.flush()
     if args.follow:
-        follow(desk, id, fd, path, number, clean)
+        follow(desk, id, fd, number, clean)
     return 0
 
 
@@ -147,14 +147,16 @@ def safe(data: bytes) -> bytes:
     return _UNSAFE.sub(b"?", data)
 
 
-def follow(desk: Desk, id: int, fd: int, path: str, number: int | None, clean: bool) -> None:
-    """Until the run has ended and its file is read to the end; a retry's new file is taken up."""
+def follow(desk: Desk, id: int, fd: int, number: int | None, clean: bool) -> None:
+    """Until the run has ended and its file is read to the end; the files of later tries are taken up in their order."""
     out = sys.stdout.buffer
+    read = {run["n"] for run in desk.reader.runs(id) if number is None and not other(fd, run["log"])}
     while True:
         job = desk.reader.job(id)
-        run = run_of(desk, id, number)
+        runs = desk.reader.runs(id)
         # the end is looked at before the last reading: what was printed before it is then certainly seen
-        over = job is None or job["state"] in FINISHED or (number is not None and run is not None and run["ended_at"] is not None)
+        over = job is None or job["state"] in FINISHED or any(r["n"] == number and r["ended_at"] is not None for r in runs)
+        later = [r for r in runs if number is None and r["n"] > max(read, default=0) and other(fd, r["log"])]
         if os.lseek(fd, 0, os.SEEK_CUR) > os.fstat(fd).st_size:
             os.lseek(fd, 0, os.SEEK_SET)  # it was truncated
         grown = False
@@ -162,12 +164,13 @@ def follow(desk: Desk, id: int, fd: int, path: str, number: int | None, clean: b
             out.write(safe(data) if clean else data)
             grown = True
         out.flush()
-        if over:
-            return
-        if number is None and run is not None and other(fd, run["log"]):
+        if later:
             os.close(fd)
-            _path, fd = run["log"], opened(run["log"])
-            desk.say(f"job {id} is tried again (run {run['n']})")
+            fd = opened(later[0]["log"])
+            read.add(later[0]["n"])
+            desk.say(f"job {id} is tried again (run {later[0]['n']})")
+        elif over:
+            return
         elif not grown:
             time.sleep(POLL)
 

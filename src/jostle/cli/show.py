@@ -175,9 +175,8 @@ def again(retry: dict[str, Any] | None) -> str:
         return "-"
     most = "without limit" if retry["max"] is None else f"at most {render.count(retry['max'], 'time')}"
     pause, first = retry.get("backoff"), retry.get("backoff_after")
-    return most + (
-        f"; a pause of {units.show_duration(pause)} after every {render.count(first, 'failure')}" if pause and first else ""
-    )
+    comes = pause and first and (retry["max"] is None or first <= retry["max"])  # after the last failure there is none
+    return most + (f"; a pause of {units.show_duration(pause)} after every {render.count(first, 'failure')}" if comes else "")
 
 
 def request(job: dict[str, Any]) -> str:

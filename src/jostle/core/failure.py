@@ -9,14 +9,16 @@ from __future__ import annotations
 import re
 
 NORMAL, ABNORMAL = "normal_exit", "abnormal_exit"
+FACTS = ("error", "tail", "timed_out", "stopped", "signal", "code", "said", "said_type")
+"""What of an end says which kind it was."""
 
 _OOM = re.compile(r"out[ _]of[ _]memory|\boom\b", re.IGNORECASE)
 _RUNTIME = re.compile(r"runtimeerror|runtime error", re.IGNORECASE)
 
 
-def succeeded(code: int | None, said: str = "") -> bool:
-    """Whether it went well: its own word, else its exit code (SPEC A22)."""
-    return said == NORMAL or (said != ABNORMAL and code == 0)
+def succeeded(code: int | None, said: str = "", stopped: bool = False) -> bool:
+    """Whether it went well: its own word, else its exit code (SPEC A22); what was told to end before it had, has not."""
+    return not stopped and (said == NORMAL or (said != ABNORMAL and code == 0))
 
 
 def error_type(
@@ -24,6 +26,7 @@ def error_type(
     error: str = "",
     tail: str = "",
     timed_out: bool = False,
+    stopped: bool = False,
     signal: int | None = None,
     code: int | None = None,
     said: str = "",
@@ -41,4 +44,6 @@ def error_type(
         return "timeout"
     if signal is not None:
         return f"signal_{signal}"
+    if stopped and code == 0:
+        return "signal_15"  # it heard it and ended in good order
     return "unknown" if code is None or code == 0 else f"exit_code_{code}"

@@ -107,7 +107,7 @@ class Exit:
     code: int | None = None
     signal: int | None = None
     timed_out: bool = False
-    stopped: bool = False  # it was told to end before it had, so code 0 is no success of its own
+    stopped: bool = False  # it was told to end before it had: code 0 is no success then
     error: str = ""  # why it could not be started
     lost: str = ""  # why nothing is known of its end: exit_unknown | host_rebooted
     tail: str = ""  # the end of its log, when it failed

@@ -21,18 +21,15 @@ FULL = 0.9  # a run that used this much of what it had was not squeezed by other
 ALL = 0.95  # … and one that used this much of the card had all of it
 STEP_MIB = 256
 
-FACTS = ("error", "tail", "timed_out", "signal", "code", "said", "said_type")
-
 
 def error_type(end: Exit) -> str:
-    return failure.error_type(**{name: getattr(end, name) for name in FACTS})
+    return failure.error_type(**{name: getattr(end, name) for name in failure.FACTS})
 
 
 def ending(world: World, run: Run) -> Finish | Requeue:
     """The decision for a run that has ended, or never began."""
     end = run.ended
-    cut = end is not None and end.stopped and (run.cancel or run.state == "stopping" or end.timed_out)
-    if end is not None and not run.voided and not cut and failure.succeeded(end.code, end.said):
+    if end is not None and not run.voided and failure.succeeded(end.code, end.said, end.stopped):
         return Finish(run=run.id, state="succeeded")
     if run.cancel or run.state == "stopping":
         return Finish(run=run.id, state="cancelled", reason=Reason(code="cancelled"))
@@ -105,12 +102,12 @@ def _cause(run: Run, end: Exit, kind: str, limit: float | None) -> tuple[str, di
         return "time_limit", {"limit_s": run.time_limit or limit or end.ran_for or 0.0}
     if kind == "oom":
         return "oom", {"peak_mib": run.peak_mib}
-    if end.said and not end.code:
+    if end.said == failure.ABNORMAL and not end.code:
         return "reported", {"exit_code": end.code, "error_type": kind}
     if end.code is None and end.signal is None:
         return "exit_unknown", {}
-    if end.signal is not None:
-        return "signal", {"signal": end.signal, "error_type": kind}
+    if end.signal is not None or kind == "signal_15":
+        return "signal", {"signal": end.signal or 15, "error_type": kind}
     return "exit_code", {"exit_code": end.code, "error_type": kind}
 
 

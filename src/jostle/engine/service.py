@@ -113,14 +113,16 @@ class Service:
         except DiskFull:
             return  # the engine's own try will tell
         followers = [p for p in self.server.peers.values() if p.following]
-        seq = self.store.last_seq()
-        if followers and seq > self.seq:
+        before, self.seq = self.seq, self.store.last_seq()
+        if followers and self.seq > before:
             for peer in followers:
                 self._catch_up(peer)
-        self.seq = seq
 
     def _catch_up(self, peer: Peer) -> None:
+        """Up to what the disk is known to have."""
         for row in self.reader.events(after=peer.seq, limit=100_000):
+            if row["seq"] > self.seq:
+                break
             peer.seq = row["seq"]
             if peer.batch is None or row["batch"] == peer.batch:
                 self.server.send(peer, json.dumps(row).encode() + b"\n")
@@ -306,7 +308,6 @@ class Service:
         }  # fmt: skip
 
     def subscribe(self, peer: Peer, request: dict[str, Any]) -> Answer | None:
-        self.store.sync()
         peer.following, peer.batch, peer.seq = True, request.get("batch"), max(0, min(int(request.get("after") or 0), self.seq))
         self.server.answer(peer, {"ok": True, "seq": self.seq})
         self._catch_up(peer)

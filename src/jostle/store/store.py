@@ -33,6 +33,10 @@ CHECK_BELOW = 32 << 20
 """A whole integrity check of a larger file would keep people waiting at each start."""
 
 
+BUSY_FOR = 5
+"""Seconds that a commit waits for another program that writes."""
+
+
 def script(name: str) -> str:
     with open(os.path.join(os.path.dirname(__file__), name), encoding="utf-8") as f:  # importlib.resources costs 20 ms
         return f.read()
@@ -81,7 +85,10 @@ class Store:
         self.waits_for_disk = True  # whether commits do, as SQLite was last told
         self.unsynced = True  # some commit did not, perhaps one of the process before this
         self.holed = False  # the disk has failed under the journal: there may be a hole that we cannot see
-        self.journal = os.open(journal_of(self.path), os.O_RDONLY | os.O_CLOEXEC)
+        journal = journal_of(self.path)
+        self.has_journal = journal != self.path  # where the file system allows no WAL each commit waits for the disk
+        self.journal = os.open(journal, os.O_RDONLY | os.O_CLOEXEC)
+        self._begin_journal()
         self.shapes: dict[tuple[Any, ...], int] = {}
 
     def _check(self) -> None:
@@ -108,6 +115,7 @@ class Store:
         try:
             if self.holed and durable:
                 self.sync()  # what is written behind a hole is lost with a power cut
+            durable = durable or not self.has_journal
             if durable != self.waits_for_disk:  # a script is always compiled anew, and it is then that this pragma acts
                 self.db.executescript(f"PRAGMA synchronous = {'FULL' if durable else 'NORMAL'}")
                 self.waits_for_disk = durable
@@ -144,8 +152,8 @@ class Store:
             if self.unsynced or self.holed:
                 failpoint("store.before_sync")
             if self.holed:
-                if self.db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]:
-                    raise OSError(errno.EIO, "its journal cannot be written anew while others read it")
+                if not self._moved():
+                    raise OSError(errno.EBUSY, "and another program keeps its journal open, which must begin anew")
             elif self.unsynced:
                 os.fdatasync(self.journal)
         except (OSError, sqlite3.DatabaseError) as e:
@@ -153,6 +161,22 @@ class Store:
             why = e.strerror if isinstance(e, OSError) else e
             raise DiskFull(f"the disk under {self.path} reports an error ({why}): nothing is begun until that is over") from e
         self.unsynced = self.holed = False
+
+    def _begin_journal(self) -> None:
+        """That of an engine that was killed, perhaps after the disk had failed under it, is not built upon if need not be."""
+        if self.has_journal and os.fstat(self.journal).st_size:
+            try:
+                self._moved()
+            except sqlite3.DatabaseError:
+                self.holed = True
+
+    def _moved(self) -> bool:
+        """All of the journal is in the file and it begins anew. False: another program reads it, and is not waited for."""
+        self.db.execute("PRAGMA busy_timeout = 0")
+        try:
+            return not self.db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]
+        finally:
+            self.db.execute(f"PRAGMA busy_timeout = {1000 * BUSY_FOR}")
 
     def event(
         self, at: float, kind: str, *, batch: int | None = None, job: int | None = None, run: int | None = None, **data: Any
@@ -177,14 +201,16 @@ class Store:
 
     def checkpoint(self) -> None:
         """Moves the journal into the file while nothing is in a hurry."""
-        with contextlib.suppress(sqlite3.OperationalError, OSError):
-            if os.path.getsize(self.path + "-wal") > 4 << 20:
+        try:
+            if self.has_journal and os.fstat(self.journal).st_size > 4 << 20:
                 self.db.execute("PRAGMA wal_checkpoint(PASSIVE)")
+        except sqlite3.OperationalError as e:
+            self.holed = self.holed or "disk I/O error" in str(e)
 
 
 def connect(path: str) -> sqlite3.Connection:
     try:
-        db = sqlite3.connect(uri(path, "rw"), uri=True, isolation_level=None, cached_statements=400, timeout=5)
+        db = sqlite3.connect(uri(path, "rw"), uri=True, isolation_level=None, cached_statements=400, timeout=BUSY_FOR)
         db.execute("PRAGMA journal_mode = WAL")
         db.execute("PRAGMA synchronous = FULL")
         db.execute("PRAGMA wal_autocheckpoint = 8000")  # a backstop: Store.checkpoint works at quieter times
