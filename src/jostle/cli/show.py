@@ -175,8 +175,9 @@ def again(retry: dict[str, Any] | None) -> str:
         return "-"
     most = "without limit" if retry["max"] is None else f"at most {render.count(retry['max'], 'time')}"
     pause, first = retry.get("backoff"), retry.get("backoff_after")
-    comes = pause and first and (retry["max"] is None or first <= retry["max"])  # after the last failure there is none
-    return most + (f"; a pause of {units.show_duration(pause)} after every {render.count(first, 'failure')}" if comes else "")
+    if not pause or not first or (retry["max"] is not None and first > retry["max"]):
+        return most  # there is none, or it would never come: after the last failure nothing is waited for
+    return f"{most}; a pause of {units.show_duration(pause)} after every {render.count(first, 'failure')}"
 
 
 def request(job: dict[str, Any]) -> str:
