@@ -25,7 +25,10 @@ from peers.tsp import TaskSpooler
 from scene import adopt_orphans, clear_up
 from tasks import NoCompiler, task_program
 
-MEASURES = ("handover", "throughput", "submit", "growth", "idle", "start", "restart", "makespan", "experiments")
+MEASURES = [
+    *("handover", "throughput", "submit", "growth", "idle", "start", "restart"),
+    *("makespan", "caution", "experiments"),
+]
 PARTICIPANTS: list[type[Peer]] = [Jostle, FloorC, FloorPy, FloorDb, TaskSpooler, SimpleGpuScheduler, Gflow]
 
 
@@ -37,7 +40,7 @@ def options(argv: list[str]) -> argparse.Namespace:
     parser.add_argument("--reps", type=int, help="repetitions (3; with --quick 2)")
     parser.add_argument("--json", metavar="FILE", help="write all rows there too")
     chosen = parser.parse_args(argv)
-    chosen.only = among(parser, chosen.only, list(MEASURES))
+    chosen.only = among(parser, chosen.only, MEASURES)
     chosen.peers = among(parser, chosen.peers, [kind.name for kind in PARTICIPANTS])
     return chosen
 
