@@ -9,6 +9,7 @@ import pytest
 from jostle.core.decide import decide
 from jostle.core.model import Exit, Policy, Retry, Run, World
 from jostle.core.plan import Finish, Requeue
+from jostle.core.reasons import text
 from jostle.core.retry import error_type, jitter, pause
 from tests.core.worlds import ALICE, GIB, ended, gpu, gpus, holder, run, u, world
 
@@ -152,6 +153,14 @@ def test_a_stranger_on_the_whole_card_squeezed_it() -> None:
 def test_an_oom_with_no_tries_left_is_final() -> None:
     answer = after(ended(1, 0, tail=OOM, memory_mib=8000, peak_mib=7900))
     assert isinstance(answer, Finish) and answer.reason is not None and answer.reason.code == "oom"
+
+
+def test_a_use_that_was_never_seen_is_told_as_unknown_and_not_as_zero() -> None:
+    answer = after(ended(1, 0, tail=OOM, memory_mib=8000))
+    assert isinstance(answer, Finish) and answer.reason is not None
+    assert answer.reason.params == {"peak_mib": None, "failures": 1}
+    assert text(answer.reason) == "It ran out of GPU memory and has failed 1 time."
+    assert text(answer.reason, "zh") == "显存不足，共失败 1 次。"
 
 
 def test_an_oom_without_gpus_is_plain_failure() -> None:

@@ -82,6 +82,7 @@ def _derived(reason: Reason, at: int) -> dict[str, Any]:
     params = reason.params
     gpus = histogram(reason.gpus, "zh" if at else "en")
     needed, kind, head = params.get("needed", 1), params.get("error_type"), params.get("job") or params.get("head")
+    peak = params.get("peak_mib")
     hold, hint = str(params.get("hold", "")), SIGNALS.get(params.get("signal", 0))
     derived: dict[str, Any] = {
         "gpus": gpus,
@@ -90,6 +91,7 @@ def _derived(reason: Reason, at: int) -> dict[str, Any]:
         "able_have": "has" if params.get("able") == 1 else "have",
         "hold": HOLDS[hold][at] if hold in HOLDS else hold,
         "hint": _if(hint and hint[at], "（{}）" if at else ", {}"),
+        "seen": _if(peak and _gib("", peak), "（观测到最多使用 {}）" if at else " (it was seen to use {})"),
         "last": _if(kind, "（最近一次：{}）" if at else " (last: {})"),
         "head": _if(head, "；队首是任务 {}" if at else "; job {} is at its head"),
         "asked": _request(params.get("asked_mib"), at),

@@ -101,7 +101,7 @@ def _cause(run: Run, end: Exit, kind: str, limit: float | None) -> tuple[str, di
     if kind == "timeout":
         return "time_limit", {"limit_s": run.time_limit or limit or end.ran_for or 0.0}
     if kind == "oom":
-        return "oom", {"peak_mib": run.peak_mib}
+        return "oom", {"peak_mib": run.peak_mib or None}
     if end.said == failure.ABNORMAL and not end.code:
         return "reported", {"exit_code": end.code, "error_type": kind}
     if end.code is None and end.signal is None:

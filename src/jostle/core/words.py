@@ -92,8 +92,8 @@ TEXTS: dict[str, tuple[str, str]] = {
         "所需显存超过了可用范围内最大的卡（{largest_mib}），重试无济于事。",
     ),
     "oom": (
-        "It ran out of GPU memory (it was seen to use {peak_mib}) and has failed {failures:time|times}.",
-        "显存不足（观测到最多使用 {peak_mib}），共失败 {failures} 次。",
+        "It ran out of GPU memory{seen} and has failed {failures:time|times}.",
+        "显存不足{seen}，共失败 {failures} 次。",
     ),
     "exit_code": (
         "Its command ended with exit code {exit_code} ({error_type}); it has failed {failures:time|times}.",
