@@ -139,6 +139,24 @@ def test_show_gives_job_runs_and_events(jostle, store):
     assert f"job           {id}  x" in jostle("show", id)[1]
 
 
+def test_show_says_why_a_run_was_tried_again_in_the_language_of_the_reader(jostle, store, monkeypatch):
+    id = store()
+    params = {"failures": 1, "error_type": "oom", "left_s": 0.0, "asked_mib": 2048, "peak_mib": 2040, "next_mib": 2560}
+    with store.store.transaction():
+        data = {"outcome": "failed", "error_type": "oom", "exit_code": 1, "reason": {"code": "oom_raised", "params": params}}
+        store.store.event(time.time(), "requeued", batch=1, job=id, run=1, **data)
+        store.store.event(
+            time.time(), "cancelled", batch=1, job=id, run=1, reason={"code": "cancelled", "params": {}}, exit_code=5
+        )
+    again, cancelled = jostle("show", id)[1].splitlines()[-2:]
+    assert again.endswith(
+        "requeued (run 1): It ran out of GPU memory: it used 2 GiB and had asked for 2 GiB. It is tried again with 2.5 GiB."
+    )
+    assert cancelled.endswith("cancelled (run 1): exit_code 5"), "a reason that says no more than the event"
+    monkeypatch.setenv("JOSTLE_LANG", "zh")
+    assert "requeued (run 1): 显存不足：用了 2 GiB" in jostle("show", id)[1]
+
+
 def test_a_job_that_does_not_exist_is_exit_code_4(jostle, store):
     store()
     for verb in ("show", "why", "logs"):

@@ -37,7 +37,7 @@ def show(args: Namespace, desk: Desk) -> int:
     if job["ended_at"] is None and not desk.engine_runs():
         desk.say(desk.no_engine())
     known = {**job, "env": desk.reader.env(id)}
-    desk.put("\n".join([*facts(known, desk, desk.reader.needs(id)), *run_lines(runs), *event_lines(events)]))
+    desk.put("\n".join([*facts(known, desk, desk.reader.needs(id)), *run_lines(runs), *event_lines(events, desk.language)]))
     return 0
 
 
@@ -208,11 +208,13 @@ def took(run: dict[str, Any]) -> str:
     return units.show_duration((run["ended_at"] or time.time()) - run["started_at"]) if run["started_at"] else "-"
 
 
-def event_lines(events: list[dict[str, Any]]) -> list[str]:
+def event_lines(events: list[dict[str, Any]], language: str) -> list[str]:
     lines = [""] if events else []
     for event in events[-50:]:
-        told = {key: value for key, value in event["data"].items() if not isinstance(value, dict) and value not in (None, [])}
-        said = ", ".join(f"{key} {value}" for key, value in told.items())
+        data, reason = event["data"], event["data"].get("reason")
+        told = {key: value for key, value in data.items() if not isinstance(value, dict) and value not in (None, [])}
+        said = waits.beside(waits.reworded(reason, language)) if reason else ""
+        said = said or ", ".join(f"{key} {value}" for key, value in told.items())
         run = f" (run {event['run']})" if event["run"] else ""
         lines.append(render.plain(f"{units.show_instant(event['at'])}  {event['kind']}{run}{': ' + said if said else ''}"))
     return lines
