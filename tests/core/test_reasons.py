@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from jostle.core.reasons import REFUSALS, TEXTS, Reason, Refusal, histogram, refusal_text, text, to_dict
+from jostle.core.reasons import REFUSALS, TEXTS, Reason, Refusal, counted, histogram, refusal_text, text, to_dict
 from jostle.core.words import HOLDS
 
 DOCS = Path(__file__).parents[2] / "docs" / "reasons.md"
@@ -84,7 +84,7 @@ EXAMPLES: dict[str, dict[str, Any]] = {
     "reported": {"exit_code": 0, "error_type": "nan_loss", "failures": 1},
     "start_failed": {"error": "no such file: trian.py", "failures": 1},
     "time_limit": {"limit_s": 7200.0, "failures": 1},
-    "wait_timeout": {"limit_s": 3600.0, "last": "gpus"},
+    "wait_timeout": {"limit_s": 3600.0, "last": "gpus", "refused": counted(CARDS)},
     "exit_unknown": {"failures": 1},
     "host_rebooted": {"failures": 1},
     "after_failed": {"job": 12, "state": "failed"},
@@ -94,7 +94,7 @@ EXAMPLES: dict[str, dict[str, Any]] = {
 
 
 def example(code: str) -> Reason:
-    return Reason(code=code, params=EXAMPLES[code], gpus=CARDS if code in ("gpus", "wait_timeout") else ())
+    return Reason(code=code, params=EXAMPLES[code], gpus=CARDS if code == "gpus" else ())
 
 
 def test_every_code_has_an_example() -> None:
@@ -132,6 +132,14 @@ def test_refusals_are_counted_the_most_frequent_first() -> None:
     assert text(reason, "zh") == (
         "8 张 GPU 中有 0 张可用：5 张被他人使用（alice 3, bob 2），3 张显存不足（最多可用 4.1 GiB，需要 20 GiB）。"
     )
+
+
+def test_counted_refusals_can_be_kept_and_are_worded_later_in_either_language() -> None:
+    cards = [Refusal(code=code, uuid=f"GPU-{i}", index=i, params=REFUSED[code]) for code in REFUSED for i in range(2)]
+    kept = json.loads(json.dumps(counted(cards)))
+    assert {"code": "stranger", "n": 2, "users": {"alice": 2}} in kept and {"code": "taken", "n": 2, "jobs": [12]} in kept
+    for lang in ("en", "zh"):
+        assert histogram(cards, lang) in text(Reason(code="wait_timeout", params={"limit_s": 3.0, "refused": kept}), lang)
 
 
 def test_one_is_worded_as_one() -> None:

@@ -12,7 +12,7 @@ from jostle.core.model import Job, Lane, World
 from jostle.core.order import Turns
 from jostle.core.place import Table
 from jostle.core.plan import Decision, Fail, Plan, Start, Stop
-from jostle.core.reasons import Reason
+from jostle.core.reasons import Reason, counted
 from jostle.core.reserve import big, reserve_at
 from jostle.core.retry import ending
 
@@ -72,6 +72,8 @@ def expired(table: Table, reason: Reason, jobs: tuple[Job, ...]) -> list[Fail]:
     for job in jobs:
         if world.now < job.ready_at + limit:
             table.wake(job.ready_at + limit)
-    why = Reason(code="wait_timeout", params={"limit_s": limit, "last": reason.code}, gpus=reason.gpus)
     over = [j for j in jobs if world.now >= j.ready_at + limit]
+    if not over:
+        return []
+    why = Reason(code="wait_timeout", params={"limit_s": limit, "last": reason.code, "refused": counted(reason.gpus)})
     return [Fail(job=j.id, error_type="wait_timeout", reason=why, closes_queue=closes) for j in over]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -32,7 +32,7 @@ class Reason:
     gpus: tuple[Refusal, ...] = ()
 
 
-__all__ = ["REFUSALS", "TEXTS", "Reason", "Refusal", "histogram", "refusal_text", "text", "to_dict"]
+__all__ = ["REFUSALS", "TEXTS", "Reason", "Refusal", "counted", "histogram", "refusal_text", "text", "to_dict"]
 
 EN, ZH = 0, 1
 
@@ -57,12 +57,16 @@ def refusal_text(refusal: Refusal, lang: str = "en") -> str:
 
 def histogram(refusals: Iterable[Refusal], lang: str = "en") -> str:
     """The refusals counted: "3 have too little memory (…), 5 are used by others (alice 3, bob 2)"."""
-    at = language(lang)
+    return _counts_text(counted(refusals), language(lang))
+
+
+def counted(refusals: Iterable[Refusal]) -> list[dict[str, Any]]:
+    """The refusals by code, the most frequent first, with what their histogram tells: small, and can be kept as JSON."""
     groups: dict[str, list[Refusal]] = {}
     for refusal in refusals:
         groups.setdefault(refusal.code, []).append(refusal)
     ordered = sorted(groups.items(), key=lambda item: (-len(item[1]), item[0]))
-    return ("，" if at else ", ").join(_group(code, group, at) for code, group in ordered)
+    return [_count(code, group) for code, group in ordered]
 
 
 def to_dict(reason: Reason, lang: str = "en") -> dict[str, Any]:
@@ -80,7 +84,7 @@ def language(lang: str) -> int:
 def _derived(reason: Reason, at: int) -> dict[str, Any]:
     """Words that depend on several numbers, or on there being any."""
     params = reason.params
-    gpus = histogram(reason.gpus, "zh" if at else "en")
+    gpus = _counts_text(counted(reason.gpus) or params.get("refused") or (), at)
     needed, kind, head = params.get("needed", 1), params.get("error_type"), params.get("job") or params.get("head")
     peak = params.get("peak_mib")
     hold, hint = str(params.get("hold", "")), SIGNALS.get(params.get("signal", 0))
@@ -118,23 +122,42 @@ def _request(mib: Any, at: int) -> str:
 
 def _jobs(jobs: Iterable[Any], at: int) -> str:
     shown = list(dict.fromkeys(jobs))
-    ids = ", ".join(str(job) for job in shown[:8]) + (", …" if len(shown) > 8 else "")
-    return f"任务 {ids} " if at else f"job{'' if len(shown) == 1 else 's'} {ids}"
+    return f"任务 {_ids(shown)} " if at else f"job{'' if len(shown) == 1 else 's'} {_ids(shown)}"
 
 
-def _group(code: str, group: list[Refusal], at: int) -> str:
-    words = REFUSALS.get(code)
+def _ids(jobs: Sequence[Any]) -> str:
+    return ", ".join(map(str, jobs[:8])) + (", …" if len(jobs) > 8 else "")
+
+
+# of several cards the one that comes nearest speaks for all
+NEAREST = {"available_mib": max, "needed_mib": min, "utilization": min, "most": max, "left_s": min, "idle_for_s": min}
+
+
+def _count(code: str, group: list[Refusal]) -> dict[str, Any]:
+    first = group[0].params
+    found = {
+        "code": code,
+        "n": len(group),
+        **{key: best(r.params[key] for r in group) for key, best in NEAREST.items() if key in first},
+    }
+    if "user" in first:
+        users = Counter(str(r.params.get("user", "?")) for r in group)
+        found["users"] = dict(sorted(users.items(), key=lambda item: (-item[1], item[0])))
+    if "job" in first:
+        found["jobs"] = list(dict.fromkeys(r.params.get("job") for r in group))
+    return found
+
+
+def _counts_text(counts: Iterable[Mapping[str, Any]], at: int) -> str:
+    return ("，" if at else ", ").join(_count_text(count, at) for count in counts)
+
+
+def _count_text(count: Mapping[str, Any], at: int) -> str:
+    words = REFUSALS.get(count["code"])
     if words is None:
-        return f"{len(group)} {code}"
-    params: dict[str, Any] = dict(group[0].params)
-    for key, best in (("available_mib", max), ("utilization", min), ("left_s", min)):
-        if key in params:
-            params[key] = best(r.params[key] for r in group)
-    who = Counter(str(r.params.get("user", "?")) for r in group)
-    params["who"] = ", ".join(f"{user} {n}" for user, n in sorted(who.items(), key=lambda item: (-item[1], item[0])))
-    jobs = list(dict.fromkeys(r.params.get("job") for r in group))
-    params["jobs"] = ", ".join(str(job) for job in jobs[:8]) + (", …" if len(jobs) > 8 else "")
-    return words[2 + at].format_map(_Shown({**params, "n": len(group)}, at))
+        return f"{count['n']} {count['code']}"
+    who = ", ".join(f"{user} {n}" for user, n in (count.get("users") or {}).items())
+    return words[2 + at].format_map(_Shown({**count, "who": who or "?", "jobs": _ids(count.get("jobs") or ("?",))}, at))
 
 
 class _Shown(dict[str, Any]):

@@ -224,8 +224,8 @@ REFUSALS: dict[str, tuple[str, str, str, str]] = {
     "kept": (
         "kept for job {job}, which has waited long",
         "为久等的任务 {job} 保留",
-        "{n:is|are} kept for job {job}, which has waited long",
-        "{n} 张为久等的任务 {job} 保留",
+        "{n:is|are} kept for job {jobs}, which has waited long",
+        "{n} 张为久等的任务 {jobs} 保留",
     ),
     "avoided": (
         "the job ran out of memory there beside a neighbour",
