@@ -83,7 +83,47 @@ def test_the_engines_reason_is_shown_for_the_first_of_its_shape(jostle, store, e
 def test_a_job_behind_others_of_its_queue_says_how_many(jostle, store, engine):
     first = store(rows=3, queue="q")
     reasons = {row["id"]: row["reason"] for row in ps_json(jostle)}
-    assert reasons[first + 2]["code"] == "behind" and reasons[first + 2]["params"] == {"queue": "q", "ahead": 2, "head": first}
+    assert reasons[first + 2]["code"] == "behind" and reasons[first + 2]["params"] == {"queue": "q", "n": 2, "job": first}
+
+
+def test_ps_why_and_show_say_the_same_with_the_numbers_that_are_documented(jostle, store, engine, monkeypatch):
+    """The engine's `why` as it is, on a clock that stands still."""
+    from jostle.core.explain import explain
+    from jostle.core.reasons import to_dict
+    from jostle.store.reads import Reader
+
+    wall = time.time()
+    monkeypatch.setattr("jostle.cli.waits.time.time", lambda: wall)
+    first = store(rows=2, queue="q", state="running")
+    store.store.db.execute("UPDATE job SET state = 'queued' WHERE id > ?", (first,))
+    blocked = store(queue="q", needs=[["job", first, False]])
+    alone = store(needs=[["job", first, False]])
+    later = store(ready=2, begin_at=wall + 100, not_before=150.0)
+    again = store(ready=2, retries=3, error_type="exit_code_3", not_before=80.0)
+    voided = store(ready=2, attempt=3, not_before=51.0)
+
+    def why(request):
+        reader = Reader(engine.home)
+        ahead, needs = reader.ahead(request["id"]), reader.needs(request["id"])
+        told = explain(reader.job(request["id"]), now=50.0, wall=wall, ahead=ahead, needs=needs)
+        return {"reason": told and to_dict(told, request["lang"]), "behind": 0}
+
+    engine.answers |= {"why": why, "reasons": {"shapes": {}, "now": 50.0}}
+    wanted = {
+        first + 1: ("behind", {"queue": "q", "n": 1, "job": first}),
+        blocked: ("behind", {"queue": "q", "n": 2, "job": first}),
+        alone: ("after", {"jobs": [first]}),
+        later: ("begin", {"at": wall + 100, "left_s": 100.0}),
+        again: ("backoff", {"failures": 3, "error_type": "exit_code_3", "left_s": 30.0}),
+        voided: ("starting_soon", {}),
+    }
+    listed = {row["id"]: row["reason"] for row in ps_json(jostle)}
+    for id, (code, params) in wanted.items():
+        told = json.loads(jostle("why", id, "--json")[1])["reason"]
+        shown = json.loads(jostle("show", id, "--json")[1])["job"]["reason"]
+        assert (listed[id]["code"], listed[id]["params"]) == (code, params)
+        assert {key: told[key] for key in listed[id]} == listed[id] and shown == told
+    assert listed[again]["text"] == "It failed 3 times (last: exit_code_3) and is tried again in 30 s."
 
 
 def test_held_and_blocked_jobs_say_so(jostle, store, engine):

@@ -142,6 +142,7 @@ def facts(job: dict[str, Any], desk: Desk, needs: list[dict[str, Any]]) -> list[
         ("repeats", f"job {job['retry_of']}" if job.get("retry_of") else "-"),
         ("GPUs", render.gpus(job["gpus"])),
         ("submitted", units.show_instant(job["submitted_at"], now)),
+        ("begin", units.show_instant(job.get("begin_at"), now)),
         ("started", units.show_instant(job["started_at"], now)),
         ("ended", units.show_instant(job["ended_at"], now)),
         ("exit code", "-" if job["exit_code"] is None else str(job["exit_code"])),

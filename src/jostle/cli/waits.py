@@ -9,9 +9,6 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from jostle import units
-from jostle.core.states import FINAL
-
 STATES = {
     "queued": "排队", "starting": "启动", "running": "运行", "stopping": "停止", "succeeded": "成功", "failed": "失败",
     "cancelled": "取消", "skipped": "跳过",
@@ -59,25 +56,21 @@ class Waits:
                 row["reason"] = reworded(row["reason"], self.language)
 
     def _of(self, row: Row) -> dict[str, Any] | None:
-        if row["intent"] == "hold":
-            return worded("held", {}, self.language)
-        if self.engine is None:
+        """In the words that the engine has for one job; only what it says of shapes it has to be asked for."""
+        from jostle.core.explain import explain
+
+        if self.engine is None and row["intent"] != "hold":
             return worded("no_engine", {}, self.language)
+        ahead: tuple[int, int | None] = (0, None)
         if row["queue"] is not None:
-            listed = (self.position.get(row["id"], 0), self.head.get(row["queue"]))
-            ahead, head = self.ahead(row["id"]) if self.ahead is not None else listed
-            if ahead:
-                return worded("behind", {"queue": row["queue"], "ahead": ahead, "head": head}, self.language)
-        if row.get("ready") == 1:
-            said: dict[str, Any] | None = self.shapes.get(str(row.get("shape")))
-            return said or worded("starting_soon", {}, self.language)
-        if row.get("begin_at") and row["begin_at"] > time.time():
-            return worded("begin", {"at": units.show_instant(row["begin_at"])}, self.language)
-        if row.get("ready") == 2:
-            left = max(0.0, float(row["not_before"]) - float(self.engine.get("now") or 0.0))
-            return worded("backoff", {"failures": row["retries"], "error_type": row["error_type"], "left_s": left}, self.language)
-        waits_for = [need["id"] for need in self.needs(row["id"]) if need["state"] not in FINAL] if self.needs else []
-        return worded("after" if waits_for else "starting_soon", {"jobs": waits_for} if waits_for else {}, self.language)
+            ahead = self.ahead(row["id"]) if self.ahead else (self.position.get(row["id"], 0), self.head.get(row["queue"]))
+        needs = self.needs(row["id"]) if self.needs is not None and not row["ready"] and not ahead[0] else ()
+        now = float((self.engine or {}).get("now") or 0.0)
+        reason = explain(row, now=now, wall=time.time(), ahead=ahead, needs=needs)
+        said: dict[str, Any] | None = self.shapes.get(str(row["shape"])) if row["ready"] == 1 else None
+        if reason is None or (said is not None and reason.code == "starting_soon"):
+            return said
+        return worded(reason.code, reason.params, self.language)
 
 
 def _place(row: Row) -> tuple[float, int]:

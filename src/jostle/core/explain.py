@@ -1,4 +1,4 @@
-"""Why a job waits, from its row: the part of the answer that does not depend on GPUs is found here, pure."""
+"""Why a job waits, from its row: the part of the answer that does not depend on GPUs is found here, pure; for all who ask."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from jostle.core.reasons import Reason
+from jostle.core.states import FINAL
 
 
 def explain(
@@ -24,14 +25,14 @@ def explain(
         return None
     if row["intent"] == "hold":
         return Reason(code="held")
-    waiting = [n for n in needs if n["state"] not in ("succeeded", "failed", "cancelled", "skipped")]
-    if waiting:
-        return Reason(code="after", params={"jobs": [n["id"] for n in waiting]})
     if ahead[0]:
         return Reason(code="behind", params={"queue": row["queue"], "n": ahead[0], "job": ahead[1]})
-    if row["not_before"] > now:
-        at = wall + (row["not_before"] - now)
-        if row["retries"]:
-            return Reason(code="backoff", params={"failures": row["retries"], "at": at, "in": row["not_before"] - now})
-        return Reason(code="begin", params={"at": at, "in": row["not_before"] - now})
+    waiting = [n for n in needs if n["state"] not in FINAL]
+    if waiting:
+        return Reason(code="after", params={"jobs": [n["id"] for n in waiting]})
+    left = row["not_before"] - now
+    if left > 0 and row["retries"]:
+        return Reason(code="backoff", params={"failures": row["retries"], "error_type": row["error_type"], "left_s": left})
+    if left > 0 and row["begin_at"]:
+        return Reason(code="begin", params={"at": wall + left, "left_s": left})
     return shape_reason or Reason(code="starting_soon")

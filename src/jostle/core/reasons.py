@@ -85,7 +85,7 @@ def _derived(reason: Reason, at: int) -> dict[str, Any]:
     """Words that depend on several numbers, or on there being any."""
     params = reason.params
     gpus = _counts_text(counted(reason.gpus) or params.get("refused") or (), at)
-    needed, kind, head = params.get("needed", 1), params.get("error_type"), params.get("job") or params.get("head")
+    needed, kind, head = params.get("needed", 1), params.get("error_type"), params.get("job")
     peak = params.get("peak_mib")
     hold, hint = str(params.get("hold", "")), SIGNALS.get(params.get("signal", 0))
     derived: dict[str, Any] = {
@@ -101,12 +101,6 @@ def _derived(reason: Reason, at: int) -> dict[str, Any]:
         "asked": _request(params.get("asked_mib"), at),
         "next": _request(params.get("next_mib"), at),
     }
-    if "in" in params:
-        derived["left_s"] = params["in"]
-    if "ahead" in params:
-        derived["n"] = params["ahead"]
-    when = params.get("at")
-    derived["when"] = when if isinstance(when, str) else _duration(params.get("in", 0.0), at) + ("后" if at else " from now")
     if isinstance(params.get("jobs"), (list, tuple)):
         derived["jobs"] = _jobs(params["jobs"], at)
     return derived

@@ -54,7 +54,7 @@ TEXTS: dict[str, tuple[str, str]] = {
     ),
     "after": ("It waits for {jobs} to end.", "等待{jobs}结束。"),
     "held": ("A person holds it back; `jostle unhold` lets it go.", "已被人工暂缓；用 `jostle unhold` 放行。"),
-    "begin": ("It was asked to begin later: {when}.", "设定在 {when} 开始。"),
+    "begin": ("It was asked to begin later: in {left_s}.", "设定为 {left_s}后开始。"),
     "backoff": (
         "It failed {failures:time|times}{last} and is tried again in {left_s}.",
         "已失败 {failures} 次{last}，{left_s}后重试。",
