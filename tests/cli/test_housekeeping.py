@@ -12,6 +12,7 @@ import time
 
 import pytest
 
+from jostle import __version__
 from jostle.cli import burn, completion, doctor
 from jostle.store import salvage
 from jostle.store.reads import Reader
@@ -40,6 +41,27 @@ def test_errors_in_the_settings_are_one_finding(jostle, home):
     code, found = checks(jostle)
     assert code == 1 and [name for name, check in found.items() if "config.yaml" in check["found"]] == ["settings"]
     assert found["settings"]["found"].endswith('config.yaml:1: unknown key "grase"; expected grace? (and 1 more)')
+
+
+@pytest.mark.parametrize(
+    ("hold", "verdict", "words"),
+    [
+        ("disk_full", "bad", "; nothing starts at the moment: the disk with jostle's state is full"),
+        ("gpus: no NVML on this host", "ok", None),
+        ("driver_mismatch", "ok", None),
+    ],
+)
+def test_a_hold_is_worded_and_one_of_the_gpus_is_rated_with_them_alone(jostle, engine, hold, verdict, words):
+    engine.answers["hello"] = {**engine.answers["hello"], "version": __version__, "hold": hold}
+    found = checks(jostle)[1]["engine"]
+    assert found["verdict"] == verdict and (words or f"pid 4711, version {__version__}") in found["found"]
+    assert hold not in found["found"]
+
+
+@pytest.mark.parametrize(("hold", "verdict"), [(None, "warn"), ("driver_mismatch", "bad")])
+def test_a_host_without_a_driver_is_no_fault_and_a_broken_driver_is(jostle, monkeypatch, hold, verdict):
+    monkeypatch.setattr("jostle.cli.gpus.look", lambda spec, home: {"gpus": [], "error": "it says why", "hold": hold})
+    assert checks(jostle)[1]["gpus"]["verdict"] == verdict
 
 
 def test_the_devices_are_those_this_home_used_last(jostle, home, store):

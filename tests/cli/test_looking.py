@@ -86,6 +86,24 @@ def test_a_job_behind_others_of_its_queue_says_how_many(jostle, store, engine):
     assert reasons[first + 2]["code"] == "behind" and reasons[first + 2]["params"] == {"queue": "q", "n": 2, "job": first}
 
 
+def test_places_in_a_queue_are_those_of_the_whole_queue_also_in_a_part_of_the_list(jostle, store, engine):
+    first = store(rows=3, queue="q")
+    store.store.db.execute("UPDATE job SET state = 'running' WHERE id = ?", (first,))
+    other = store(queue="q")
+    (batch,) = store.store.db.execute("SELECT batch FROM job WHERE id = ?", (other,)).fetchone()
+    for argv in (("-s", "queued"), ("-b", str(batch))):
+        told = {row["id"]: row["reason"]["params"] for row in ps_json(jostle, *argv) if row["state"] == "queued"}
+        assert told[other] == {"queue": "q", "n": 3, "job": first}
+        assert "behind 3 other jobs" in jostle("ps", *argv)[1]
+
+
+def test_a_full_disk_is_told_beside_the_list(jostle, store, engine):
+    """What has ended is still shown as running then."""
+    store(state="running")
+    engine.answers["reasons"] = {"shapes": {}, "now": 0.0, "hold": "disk_full"}
+    assert "free some space" in jostle("ps")[2]
+
+
 def test_ps_why_and_show_say_the_same_with_the_numbers_that_are_documented(jostle, store, engine, monkeypatch):
     """The engine's `why` as it is, on a clock that stands still."""
     from jostle.core.explain import explain
@@ -230,6 +248,22 @@ def test_status_works_with_and_without_an_engine(jostle, home, engine):
     engine.stop()
     code, out, _ = jostle("status")
     assert code == 0 and "none runs" in out
+
+
+@pytest.mark.parametrize(
+    ("hold", "probe", "lines"),
+    [
+        ("disk_full", "", ["hold:   Nothing starts at the moment: the disk with jostle's state is full; free some space, and it "
+                           "goes on by itself."]),
+        ("gpus: no NVML here", "no NVML here", ["GPUs:   no NVML here"]),
+        ("gpus: no NVML here", "the probe hangs",
+         ["hold:   No job with a GPU starts at the moment: no NVML here.", "GPUs:   the probe hangs"]),
+    ],
+)  # fmt: skip
+def test_status_words_a_hold_and_says_nothing_twice(jostle, engine, hold, probe, lines):
+    engine.answers["hello"] = {**engine.answers["hello"], "hold": hold, "probe": probe}
+    assert jostle("status")[1].splitlines()[1:-2] == lines
+    assert json.loads(jostle("status", "--json")[1])["hold"] == hold
 
 
 def test_gpus_shows_who_holds_what(jostle, engine):

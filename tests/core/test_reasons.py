@@ -178,6 +178,14 @@ def test_what_may_be_missing_is_left_out() -> None:
     )
 
 
+def test_a_hold_that_concerns_gpus_only_says_so() -> None:
+    missing = Reason(code="on_hold", params={"hold": "gpus: no NVML on this host"})
+    assert text(missing) == "No job with a GPU starts at the moment: no NVML on this host."
+    assert text(missing, "zh") == "目前暂停启动需要 GPU 的任务：no NVML on this host。"
+    broken = Reason(code="on_hold", params={"hold": "driver_mismatch"})
+    assert text(broken).startswith("No job with a GPU starts at the moment: the NVIDIA driver was updated")
+
+
 def test_wording_never_fails() -> None:
     assert text(Reason(code="new_code", params={"x": 1})) == "new_code {'x': 1}"
     assert refusal_text(Refusal(code="new_code", uuid="", index=0)) == "new_code"

@@ -137,6 +137,9 @@ def devices_of(desk: Desk) -> str:
 
 def engine(desk: Desk) -> Finding:
     from jostle import __version__
+    from jostle.cli import waits
+    from jostle.cli.show import continued
+    from jostle.core.words import GPU_HOLDS
 
     client = desk.engine_if_any()
     if client is None:
@@ -146,8 +149,9 @@ def engine(desk: Desk) -> Finding:
     text = f"pid {hello['pid']}, version {hello['version']}"
     if hello["version"] != __version__:
         return "warn", text, f"this command is version {__version__}: `jostle up` replaces the engine, jobs do not notice"
-    if hello.get("hold"):
-        return "bad", f"{text}; nothing starts: {hello['hold']}", ""
+    hold = hello.get("hold") or ""
+    if hold and not hold.startswith(GPU_HOLDS):  # those are a finding of the GPUs
+        return "bad", f"{text}; {continued(waits.worded('on_hold', {'hold': hold}, desk.language)['text'])}", ""
     return "ok", text, ""
 
 
@@ -157,7 +161,7 @@ def gpus(desk: Desk) -> Finding:
     spec = devices_of(desk)
     seen = look(spec, desk.home)
     if seen["error"]:
-        return "warn" if not seen["gpus"] else "bad", seen["error"], ""
+        return "bad" if seen["gpus"] or seen.get("hold") else "warn", seen["error"], ""
     sick = [gpu for gpu in seen["gpus"] if gpu["state"] in ("lost", "unreadable")]
     if sick:
         return "bad", ", ".join(f"GPU {g['index']} is {g['state']}: {g['error']}" for g in sick), "the other cards are used"

@@ -6,7 +6,7 @@ import os
 from typing import TYPE_CHECKING, Any
 
 from jostle import units
-from jostle.cli import render
+from jostle.cli import render, waits
 from jostle.errors import Usage
 
 if TYPE_CHECKING:
@@ -115,7 +115,7 @@ def status(args: Namespace, desk: Desk) -> int:
     if args.json:
         desk.put_json(told)
     else:
-        desk.put("\n".join(lines(told)))
+        desk.put("\n".join(lines(told, desk.language)))
     return 0
 
 
@@ -136,13 +136,16 @@ def report(desk: Desk, hello: dict[str, Any]) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def lines(told: dict[str, Any]) -> list[str]:
+def lines(told: dict[str, Any], language: str) -> list[str]:
     if told["running"]:
         first = f"engine: pid {told['pid']}, version {told['version']}, up for {units.show_duration(told['uptime_s'])}, "
         first += f"GPUs {told['gpus_spec'] or 'nvml'}"
     else:
         first = "engine: none runs; any verb that needs one starts it"
     found = [first]
-    found += [f"{label}: {told[key]}" for label, key in (("nothing starts", "hold"), ("GPUs", "probe")) if told[key]]
+    if told["hold"] and told["hold"] != f"gpus: {told['probe']}":  # else the next line says it
+        found.append(f"hold:   {waits.worded('on_hold', {'hold': told['hold']}, language)['text']}")
+    if told["probe"]:
+        found.append(f"GPUs:   {told['probe']}")
     counts = ", ".join(f"{told['counts'][s]:,} {s}" for s in STATES if told["counts"].get(s))
     return [*found, f"jobs:   {counts or 'none'}", f"home:   {told['paths']['home']}"]

@@ -18,9 +18,7 @@ from jostle.core.model import Job, Policy, Promise, World
 from jostle.core.order import ORDERS
 from jostle.core.plan import Start
 from jostle.core.reasons import Reason, Refusal
-
-# Holds that concern GPUs only: jobs without one start all the same.
-GPU_HOLDS = ("driver", "gpu")
+from jostle.core.words import GPU_HOLDS
 
 Refusals = list[Refusal | None]
 Answer = Callable[[int], Refusal | None]

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from jostle.core.words import HOLDS, REFUSALS, SIGNALS, TEXTS
+from jostle.core.words import GPU_HOLDS, HOLDS, NO_GPU_JOB, NOTHING, REFUSALS, SIGNALS, TEXTS
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -93,7 +93,8 @@ def _derived(reason: Reason, at: int) -> dict[str, Any]:
         "details": _if(gpus, "（{}）" if at else " ({})"),
         "wanted": _if("" if needed == 1 else needed, "，需要 {} 张" if at else " ({} needed)"),
         "able_have": "has" if params.get("able") == 1 else "have",
-        "hold": HOLDS[hold][at] if hold in HOLDS else hold,
+        "nothing": (NO_GPU_JOB if hold.startswith(GPU_HOLDS) else NOTHING)[at],
+        "hold": HOLDS[hold][at] if hold in HOLDS else hold.removeprefix("gpus: "),
         "hint": _if(hint and hint[at], "（{}）" if at else ", {}"),
         "seen": _if(peak and _gib("", peak), "（观测到最多使用 {}）" if at else " (it was seen to use {})"),
         "last": _if(kind, "（最近一次：{}）" if at else " (last: {})"),

@@ -14,7 +14,7 @@ TEXTS: dict[str, tuple[str, str]] = {
     ),
     "cancelled": ("It was cancelled.", "它已被取消。"),
     "dropped": ("It was dropped: its file was edited and names it no more.", "已移除：任务文件修改后不再包含它。"),
-    "on_hold": ("Nothing starts at the moment: {hold}.", "目前暂停启动任务：{hold}。"),
+    "on_hold": ("{nothing} at the moment: {hold}.", "目前{nothing}：{hold}。"),
     "limit": (
         "You hold {held:card|cards} and may hold {limit} now, so there is room for {more} more and {needed:is|are} needed: "
         "{available:card is|cards are} available to you (gpu_left {left}, min_gpu {least}, max_gpu {most}).",
@@ -280,5 +280,9 @@ HOLDS: dict[str, tuple[str, str]] = {
         "NVIDIA 驱动已更新，重启前各部分版本不一致；正在运行的任务不受影响",
     ),
 }
+
+GPU_HOLDS = ("driver", "gpu")
+"""How holds begin that concern GPUs only: jobs without one start all the same."""
+NOTHING, NO_GPU_JOB = ("Nothing starts", "暂停启动任务"), ("No job with a GPU starts", "暂停启动需要 GPU 的任务")
 
 SIGNALS = {9: ("killed, perhaps for want of host memory", "被强制杀死，可能是主机内存不足"), 11: ("a crash", "程序崩溃")}
