@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 
 from jostle.core.decide import decide
-from jostle.core.model import Exit, Policy, Retry, Run, World
+from jostle.core.model import Exit, Holder, Policy, Retry, Run, World
 from jostle.core.plan import Finish, Requeue
 from jostle.core.reasons import text
 from jostle.core.retry import error_type, jitter, pause
-from tests.core.worlds import ALICE, GIB, ended, gpu, gpus, holder, run, u, world
+from tests.core.worlds import ALICE, GIB, ME, ROOT, ended, gpu, gpus, holder, run, u, world
 
 EVER = Retry(max=None)
 OOM = "torch.cuda.OutOfMemoryError: CUDA out of memory."
@@ -95,10 +95,25 @@ def test_jitter_is_spread_and_always_the_same() -> None:
     assert all(0 <= v < 1 for v in values) and 0.4 < sum(values) / 500 < 0.6
 
 
-def test_squeezed_by_a_neighbour_it_goes_elsewhere_with_the_same_request() -> None:
-    answer = after(ended(1, 1, tail=OOM, memory_mib=8000, peak_mib=5000, retry=EVER))
+@pytest.mark.parametrize(
+    "other",
+    [holder(ALICE, 18000), holder(ME, 18000), holder(ME, 18000, run=(2, 1)), holder(None, None), holder(ROOT, 18000)],
+)
+def test_squeezed_by_a_neighbour_it_goes_elsewhere_with_the_same_request(other: Holder) -> None:
+    crowded = gpu(1, used=23000, holders=(holder(ME, 5000, run=(1, 1)), other))
+    answer = after(ended(1, 1, tail=OOM, memory_mib=8000, peak_mib=5000, retry=EVER), gpus=(gpu(0), crowded))
     assert isinstance(answer, Requeue) and answer.reason is not None
     assert (answer.memory_mib, answer.avoid, answer.error_type, answer.reason.code) == (8000, u(1), "oom", "oom_squeezed")
+
+
+@pytest.mark.parametrize("others", [(), (holder(ROOT, 60),)])
+def test_alone_on_its_card_nobody_took_the_rest(others: tuple[Holder, ...]) -> None:
+    """A single allocation that was too large: below what it asked for, and no neighbour to blame."""
+    own = gpu(1, used=5000, holders=(holder(ME, 5000, run=(1, 1)), *others))
+    answer = after(ended(1, 1, tail=OOM, memory_mib=8000, peak_mib=5000, retry=EVER), gpus=(gpu(0), own))
+    assert isinstance(answer, Requeue) and answer.reason is not None
+    assert (answer.memory_mib, answer.avoid, answer.reason.code) == (10240, None, "oom_raised")
+    assert "it used 4.9 GiB and had asked for 7.8 GiB" in text(answer.reason)
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,6 @@ from __future__ import annotations
 from dataclasses import replace
 
 from jostle.core import courtesy, failure
-from jostle.core.ledger import ORDINARY_UID
 from jostle.core.model import Exit, Gpu, Policy, Retry, Run, World
 from jostle.core.plan import Finish, Requeue
 from jostle.core.reasons import Reason
@@ -150,14 +149,13 @@ def _range(world: World, run: Run) -> list[Gpu]:
 
 
 def _squeezed(world: World, run: Run, own: list[Gpu]) -> bool:
-    """It used less than it was promised, so others took the rest; of a whole card only if someone is seen there."""
-    if run.memory_mib is not None:
-        return run.peak_mib < FULL * run.memory_mib
-    return any(run.peak_mib < FULL * g.total_mib and _someone(world, g) for g in own)
+    """It used less than it was promised and someone else is seen there: alone on its cards it asked for too much at once."""
+    small = _policy(world, run).small_mib
+    return any(run.peak_mib < FULL * (run.memory_mib or g.total_mib) and _someone(run, g, small) for g in own)
 
 
-def _someone(world: World, gpu: Gpu) -> bool:
-    return any(h.uid is not None and h.uid >= ORDINARY_UID and h.uid != world.uid and h.run is None for h in gpu.holders)
+def _someone(run: Run, gpu: Gpu, small_mib: int) -> bool:
+    return any(h.run != run.id and (h.used_mib is None or h.used_mib >= small_mib) for h in gpu.holders)
 
 
 def _had_all(world: World, run: Run, gpu: Gpu) -> bool:
