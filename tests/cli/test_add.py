@@ -91,6 +91,7 @@ def test_every_option_reaches_the_job(added, tmp_path, monkeypatch):
         (["-n", "", "--", "true"], "not empty"),
         (["--begin", "soon", "--", "true"], "a time such as"),
         (["--after", "1e3", "--", "true"], "is no job id"),
+        (["--after", "all", "--", "true"], "expected ids such as 12, 3-7, 1,4 or last"),
         ([], "COMMAND"),
         (["--retry", "-1", "--", "true"], "unlimited"),
         (["-n", "a\nb", "--", "true"], "one line"),

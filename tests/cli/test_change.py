@@ -91,6 +91,8 @@ def test_set_reads_units(intent):
         (("3",), "key=value"),
         (("priority=5",), "ids"),
         (("3", "name=none", "x=1"), "no setting"),
+        (("3", "bogus=3"), "expected one of name, "),
+        (("3", "priorty=3"), "expected priority"),
         (("3", "share=yes"), "true, false"),
     ],
 )

@@ -338,3 +338,14 @@ def test_an_interrupt_during_the_submit_cancels_what_was_submitted(home, engine,
     client = started(home, "run", file)
     client.communicate(timeout=60)
     assert client.returncode == 130 and [r["do"] for r in engine.asked("intent")] == ["cancel"]
+
+
+def test_of_a_job_that_failed_without_a_run_no_log_is_named(capsys):
+    from jostle.cli.desk import Desk
+    from jostle.cli.run import tell_failures
+
+    row = {"name": "a", "state": "failed", "reason": None, "ended_at": 9.0, "gpus": [], "error_type": "x", "exit_code": None}
+    progress = Progress([{**row, "id": 1, "started_at": None}, {**row, "id": 2, "started_at": 1.0}])
+    tell_failures(Desk(), progress)
+    told = capsys.readouterr().err.splitlines()
+    assert told[0].endswith("(jostle show 1)") and told[1].endswith("(jostle logs 2)")

@@ -67,6 +67,15 @@ def test_a_closed_pipe_is_no_error(home, store):
     assert (done.returncode, done.stderr) == (0, "")
 
 
+def test_output_that_cannot_be_written_is_an_error_in_one_line(home, store):
+    store()
+    with open("/dev/full", "w") as full:
+        env = {**os.environ, "JOSTLE_HOME": str(home)}
+        done = subprocess.run([sys.executable, "-m", "jostle", "ps"], stdout=full, stderr=subprocess.PIPE, text=True, env=env)
+    assert done.returncode == 1 and done.stderr.splitlines()[-1].startswith("jostle: the output cannot be written: No space left")
+    assert "Traceback" not in done.stderr
+
+
 def test_a_home_that_is_open_to_others_is_forbidden(home, jostle):
     os.chmod(home, 0o755)
     code, _, err = jostle("ps")

@@ -259,6 +259,7 @@ def test_move_changes_the_order_of_a_queue(host):
     with host.store.transaction():
         assert intents.move(host.store, c, "first", at=0, now=0) is None
         assert intents.move(host.store, a, {"after": b}, at=0, now=0) is None
+        assert intents.move(host.store, a, {"before": a}, at=0, now=0) == f"job {a} cannot be moved before itself"
     host.settle()
     order = sorted((p.began, p.run[0]) for p in host.disk.processes.values())
     assert [job for _, job in order] == [blocker, c, b, a]
@@ -533,3 +534,29 @@ def test_a_run_out_of_gpu_memory_asks_for_more_the_next_time(host):
     host.step(21.0)
     job = host.job(id)
     assert job["error_type"] == "oom" and job["memory_mib"] > 3000
+
+
+def test_nothing_is_begun_on_a_journal_that_may_have_a_hole(host):
+    """Whoever met the disk's error: here a request, not a tick."""
+    first, second = host.submit({"queue": "q"}, {"queue": "q"})
+    host.step()
+    host.step(1.0)
+    host.store.holed = True
+    failpoint.arm("store.before_sync=EIO")
+    host.step(10.0)
+    failpoint.arm("")
+    assert host.job(second)["attempt"] == 0
+    host.step(2.0)
+    assert host.states() == {first: "succeeded", second: "starting"}
+
+
+def test_why_a_job_waits_follows_when_the_cards_fall_silent(host):
+    host.disk.strangers = dict.fromkeys(host.disk.uuids(), 9000)
+    host.step(1.0)
+    (id,) = host.submit({})
+    host.step()
+    assert host.why(id) == "gpus"
+    host.probe.silent = True
+    for _ in range(4):
+        host.step(2.0)
+    assert host.why(id) == "gpus_unknown"

@@ -2,14 +2,17 @@
 
 import json
 import os
+import socket
 from types import SimpleNamespace
 
 import pytest
 
 from jostle import failpoint
 from jostle.core.claims import Claim, name_of
+from jostle.engine.followers import PAGE
 from jostle.engine.loop import Loop
 from jostle.engine.observe import Observer, promises
+from jostle.engine.server import Peer
 from jostle.engine.service import Service
 from jostle.errors import DiskFull
 from tests.engine.fakes import FakeClaimed, Host
@@ -93,8 +96,12 @@ def test_followers_are_told_of_nothing_that_the_disk_does_not_have(tmp_path, mon
     host.engine.tick()
     assert host.job(id)["state"] == "succeeded" and host.store.unsynced
     told = []
-    follower = SimpleNamespace(following=True, batch=None, seq=0)
-    monkeypatch.setattr(service.server, "send", lambda peer, data: told.append((json.loads(data)["kind"], host.store.unsynced)))
+    follower = SimpleNamespace(following=True, batch=None, seq=0, out=b"")
+    monkeypatch.setattr(
+        service.server,
+        "send",
+        lambda peer, data: told.extend((json.loads(line)["kind"], host.store.unsynced) for line in data.splitlines()),
+    )
     monkeypatch.setattr(service.server, "answer", lambda peer, answer: None)
     cancel = {"op": "intent", "do": "cancel", "ids": [id]}  # refused: it has ended
     service.server.peers[99] = follower
@@ -117,3 +124,60 @@ def test_followers_are_told_of_nothing_that_the_disk_does_not_have(tmp_path, mon
         failpoint.arm("")
         assert told == [] if "full disk" in how else ("succeeded", False) in told
     assert not any(unsynced for _, unsynced in told)
+
+
+def test_one_who_is_far_behind_hears_everything_once_and_keeps_nobody_waiting(host):
+    """Page by page: between two of them the engine does other things."""
+    loop = Loop()
+    service = Service(host.engine, loop, permanent=True)
+    with host.store.transaction():
+        for n in range(3 * PAGE + 7):
+            host.store.event(float(n), "tested", batch=1 + n % 2)
+    service.followers.push()
+    near, far = socket.socketpair()
+    near.setblocking(False)
+    peer = Peer(near)
+    service.server.peers[near.fileno()] = peer
+    loop.watch(near.fileno(), lambda: None)
+    last, rounds, heard = host.store.last_seq(), 0, b""
+    service.followers.add(peer, 0, 2)
+    far.settimeout(10)
+    mine = [float(n) for n in range(3 * PAGE + 7) if n % 2 == 1]
+    while heard.count(b"\n") <= len(mine):
+        heard += far.recv(1 << 24)
+        loop.wait(0.0)
+        rounds += 1
+    answer, *rows = [json.loads(line) for line in heard.splitlines()]
+    assert answer == {"ok": True, "seq": last} and rounds > 1
+    assert [row["at"] for row in rows] == mine
+    near.close()
+    far.close()
+    loop.close()
+
+
+def test_what_was_refused_does_not_act(host):
+    """Cards that were to be left alone, and new settings, too, count when they are recorded."""
+    service = Service(host.engine, Loop(), permanent=True)
+    asked = [(None, {"op": "exclude", "gpus": [0], "on": True}), (None, {"op": "reload", "config": {"grace": 9.0}})]
+    failpoint.arm("store.before_commit=ENOSPC@1")
+    assert [answer["ok"] for _, answer in service._serve_writes(asked)] == [False, False]
+    assert host.engine.observer.excluded == set() and "grace" not in host.engine.settings
+    assert [answer["ok"] for _, answer in service._serve_writes(asked)] == [True, True]
+    assert host.engine.observer.excluded == {"GPU-0"} and host.engine.settings["grace"] == 9.0
+
+
+def test_a_reading_that_was_asked_for_and_does_not_come_is_told(host):
+    service = Service(host.engine, Loop(), permanent=True)
+    host.probe.silent = True
+    assert service.hello(None, {})["probe"] == ""
+    host.probe.look(host.clock.now())
+    host.clock.at += 4.0
+    assert "do not answer" in service.hello(None, {})["probe"]
+
+
+def test_another_error_of_the_whole_reading_is_news_though_no_card_changed():
+    def line(error):
+        return json.dumps({"asked": None, "driver": None, "error": error, "hold": None, "gpus": []}).encode()
+
+    observer = Observer(os.getuid())
+    assert [observer.hear(line(e), at) for at, e in enumerate(("a", "a", "b", "b", None))] == [True, False, True, False, True]

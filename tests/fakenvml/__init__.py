@@ -5,39 +5,23 @@ The probe under test loads it as the real binding does, by LD_LIBRARY_PATH, in a
 
 from __future__ import annotations
 
-import atexit
-import functools
 import os
-import shutil
-import subprocess
-import tempfile
 from collections.abc import Iterable, Sequence
-
-import pytest
 
 from jostle.probes.scenario import Scenario
 from jostle.probes.sim import reading
 from jostle.probes.snapshot import Gpu, Proc
 from jostle.probes.world import Held, Use
+from tests.compiled import library
 
 _SOURCE = os.path.join(os.path.dirname(__file__), "fakenvml.c")
 _ERRORS = {"lost": 15, "unreadable": 999}
 MISMATCH = 18
 
 
-@functools.cache
 def library_dir(process_version: int = 3) -> str:
-    """A directory with the stand-in, built once per test run; skips the test where there is no C compiler."""
-    compiler = next((found for name in ("cc", "gcc", "clang") if (found := shutil.which(name))), None)
-    if compiler is None:
-        pytest.skip("no C compiler (cc, gcc or clang): the NVML stand-in cannot be built")
-    path = tempfile.mkdtemp(prefix="fakenvml-")
-    atexit.register(shutil.rmtree, path, ignore_errors=True)
-    flags = ["-std=gnu11", "-O0", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC", "-fvisibility=hidden"]
-    target = os.path.join(path, "libnvidia-ml.so.1")
-    command = [compiler, *flags, f"-DPROCESS_VERSION={process_version}", "-o", target, _SOURCE]
-    subprocess.run(command, check=True, timeout=60)
-    return path
+    """A directory with the stand-in."""
+    return os.path.dirname(library(_SOURCE, "libnvidia-ml.so.1", f"-DPROCESS_VERSION={process_version}"))
 
 
 class Driver:

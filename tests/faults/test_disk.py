@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import os
+import signal
 import sqlite3
 import stat
 from collections.abc import Callable, Iterator
@@ -14,10 +15,12 @@ import pytest
 
 from jostle.errors import DiskFull
 from jostle.store.store import Store
+from tests.compiled import library
 from tests.e2e.instance import Instance, alive, until
 
 WAITING = "echo $$ > {0}; until [ -e {0}.go ]; do sleep 0.02; done; exit {1}"
 NEW_MOUNTS, PRIVATE, REMOUNT, READ_ONLY, BIND, DETACH = 0x20000, 1 << 18 | 1 << 14, 32, 1, 4096, 2
+BAD_SYNC = os.path.join(os.path.dirname(__file__), "badsync.c")
 libc = ctypes.CDLL(None, use_errno=True)
 
 
@@ -166,6 +169,37 @@ def test_a_disk_that_cannot_make_sure_holds_starts_until_it_can(instance: Instan
     assert instance.end(*ids) == ["succeeded", "succeeded"]
     said = [line for line in instance.log().splitlines() if "the disk" in line]
     assert "reports an error (Input/output error)" in said[0] and "takes what is written again" in said[1]
+
+
+def test_what_was_refused_because_the_disk_failed_is_not_there_for_the_next_engine(instance: Instance) -> None:
+    """SQLite leaves the refused commit whole in its journal; whoever opens it next would take it for made."""
+    flag = instance.root / "bad"
+    instance.up("sim:1x24", env={"LD_PRELOAD": library(BAD_SYNC, "badsync.so"), "BAD_SYNC": str(flag)})
+    kept = instance.add("--hold", "--", "true")
+    flag.touch()
+    code, _, err = instance.run("add", "--", "touch", "ran")
+    assert code == 1 and "nothing was recorded" in err
+    pid = instance.call("hello")["pid"]
+    os.kill(pid, signal.SIGKILL)
+    until(lambda: not alive(pid))
+    flag.unlink()
+    instance.up(None)
+    assert instance.states() == {kept: "queued"}
+
+
+def test_an_engine_that_cannot_write_its_own_log_goes_on(small: Instance) -> None:
+    small.up("sim:1x24")
+    (id,) = small.submit({"commands": [WAITING.format("a", 3)]})
+    small.pid_in("a")
+    pid = small.call("hello")["pid"]
+    log = small.home / "engine.log"
+    with open(log, "ab") as f:
+        f.write(b"." * (-log.stat().st_size % 4096))  # its next line needs a block more
+    ballast = fill(small)
+    (small.work / "a.go").touch()
+    until(lambda: small.call("hello")["hold"] == "disk_full")
+    ballast.unlink()
+    assert small.end(id) == ["failed"] and small.call("hello")["pid"] == pid
 
 
 def test_a_disk_that_fails_when_a_jobs_time_comes_does_not_end_the_engine(instance: Instance) -> None:

@@ -181,6 +181,12 @@ def test_a_database_of_the_first_version_is_brought_up_to_date_with_all_its_jobs
     db.close()
     with pytest.raises(JostleError, match="older jostle: `jostle up` brings it up to date"):
         Reader(home).jobs()
+    failpoint.arm("store.mid_migration=ENOSPC")
+    for _ in range(2):
+        with pytest.raises(OSError):
+            Store(home)
+    failpoint.arm("")
+    assert not [name for name in os.listdir(home) if ".schema" in name], "what failed leaves no copy each time it is tried"
     Store(home).close()
     (row,) = Reader(home).jobs()
     assert (row["name"], row["params"], row["fingerprint"]) == ("old", {}, None)

@@ -136,7 +136,7 @@ def setting(word: str) -> tuple[str, Any]:
     if key not in SETTINGS:
         from difflib import get_close_matches
 
-        near = get_close_matches(key, SETTINGS, 1)
+        near = get_close_matches(key, SETTINGS, 1, 0.75)
         raise Usage(f"set: there is no setting {key!r}; expected " + (near[0] if near else "one of " + ", ".join(SETTINGS)))
     field, check, none = SETTINGS[key]
     if text == "none" and none is not ...:

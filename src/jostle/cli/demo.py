@@ -85,9 +85,10 @@ def follow(engine: Any, reader: Any, batch: int, desk: Desk) -> None:
     while True:
         events = reader.events(after=seq)
         seq = events[-1]["seq"] if events else seq
-        rows = reader.jobs()
-        if desk.terminal:
-            lines = screen(engine.call("gpus")["gpus"], rows, engine.call("reasons", lang=desk.language), desk)
+        seen = (engine.call("gpus")["gpus"], engine.call("reasons", lang=desk.language)) if desk.terminal else None
+        rows = reader.jobs()  # the last: a job that has started meanwhile does not wait
+        if seen is not None:
+            lines = screen(seen[0], rows, seen[1], desk)
             sys.stdout.write(f"\x1b[{drawn}F\x1b[J" * bool(drawn) + "\n".join(lines) + "\n")
             sys.stdout.flush()
             drawn = len(lines)

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 
 WRITTEN = "ids such as 12, 3-7, 1,4, last or all"
+WRITTEN_EACH = "ids such as 12, 3-7, 1,4 or last"
 WRITTEN_ONE = "an id such as 12, or last"
 _ID = re.compile(r"(\d{1,15})(?:-(\d{1,15}))?\Z", re.ASCII)
 MAX_RANGE = 1_000_000
@@ -32,7 +33,7 @@ def jobs(words: Sequence[str], reader: Callable[[], Ids], every: Callable[[], li
         elif part == "all" and every is not None:
             found.update(dict.fromkeys(every()))
         else:
-            found.update(dict.fromkeys(_range(part, reader)))
+            found.update(dict.fromkeys(_range(part, reader, WRITTEN if every is not None else WRITTEN_EACH)))
     return list(found)
 
 
@@ -50,10 +51,10 @@ def _last(reader: Ids) -> int:
     return last
 
 
-def _range(part: str, reader: Callable[[], Ids]) -> range:
+def _range(part: str, reader: Callable[[], Ids], expected: str) -> range:
     found = _ID.match(part)
     if not found:
-        raise Usage(f"{part!r} is no job id; expected {WRITTEN}")
+        raise Usage(f"{part!r} is no job id; expected {expected}")
     low, high = int(found[1]), int(found[2] or found[1])
     if low > high:
         raise Usage(f"{part!r} runs backwards; expected the smaller id first")

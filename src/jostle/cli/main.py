@@ -7,11 +7,14 @@ stderr. Exit codes: 0 ok, 1 failed, 2 usage, 3 no engine, 4 not found, 5 forbidd
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 
 from jostle.cli.verbs import VERBS
 from jostle.errors import JostleError, Usage
+
+UNWRITABLE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 
 TYPE_CHECKING = False  # not from typing, which costs more to import than all the rest
 if TYPE_CHECKING:
@@ -28,6 +31,10 @@ def entry() -> NoReturn:
         code = 0
     except KeyboardInterrupt:
         code = 130
+    except OSError as e:
+        if e.errno not in UNWRITABLE or e.filename is not None:
+            raise
+        code = _tell(f"the output cannot be written: {e.strerror}; `jostle ps` shows what was done all the same", 1, "jostle: ")
     # what we started is done; tearing the interpreter down piece by piece would only take time
     try:
         sys.stderr.flush()

@@ -26,6 +26,7 @@ class Progress:
         self.since: dict[int, float] = {}
         self.done_before: set[int] = set()  # skipped, because an earlier run did the same with success
         self.why: dict[int, str] = {}  # of those that failed
+        self.never_ran: set[int] = set()  # … without a run, and so without a log
         self.took: deque[float] = deque(maxlen=LAST)
         self.at_once = 0  # jobs that ran when the last one started: between an end and the next start there are fewer
         self.cards = ""  # how the GPUs stand, in words; whoever watches them says it
@@ -35,7 +36,7 @@ class Progress:
             if row["state"] == "skipped" and _is_done_before(row.get("reason")):
                 self.done_before.add(row["id"])
             if row["state"] == "failed":
-                self.why[row["id"]] = _why(row, language)
+                self._failed(row["id"], _why(row, language), ran=row["started_at"] is not None)
             if row["state"] in ("succeeded", "failed") and row.get("ended_at") and row["started_at"]:
                 self.took.append(row["ended_at"] - row["started_at"])
             if row["state"] in LIVE:
@@ -92,11 +93,16 @@ class Progress:
     def _ended(self, id: int, kind: str, data: Mapping[str, Any], took: float | None, why: str) -> None:
         self._set(id, kind)
         if kind == "failed":
-            self.why[id] = why
+            self._failed(id, why, ran=took is not None)
         if kind == "skipped" and _is_done_before(data.get("reason")):
             self.done_before.add(id)
         if kind in ("succeeded", "failed") and took is not None:
             self.took.append(took)
+
+    def _failed(self, id: int, why: str, *, ran: bool) -> None:
+        self.why[id] = why
+        if not ran:
+            self.never_ran.add(id)
 
     def _set(self, id: int, state: str) -> None:
         old = self.states.get(id)

@@ -43,7 +43,8 @@ def ps(args: Namespace, desk: Desk) -> int:
     told = engine_reasons(desk) if unfinished else {}
     count, last = desk.reader.waiting(batch) if few else (0, None)
     folded = max(0, count - FOLD)
-    reasons = waits.Waits(rows, told, desk.language, desk.reader.needs, desk.reader.ahead if folded else None)
+    queues = desk.reader.places() if unfinished and (args.state or batch is not None) else rows  # a part tells no places
+    reasons = waits.Waits(queues, told, desk.language, desk.reader.needs, desk.reader.ahead if folded else None)
     if args.json:
         reasons.fill(rows)
         desk.put_json({"schema": 1, "engine": told is not None if unfinished else desk.engine_runs(), "jobs": rows})
@@ -56,6 +57,8 @@ def ps(args: Namespace, desk: Desk) -> int:
     reasons.fill(rows)
     if told is None:
         desk.say(desk.no_engine())
+    elif told.get("hold") == "disk_full":  # an end cannot be recorded then, and the table shows it as running
+        desk.say(waits.worded("on_hold", {"hold": "disk_full"}, desk.language)["text"])
     now = time.time()
     lines = [row_of(row, now) for row in rows]
     desk.put(render.table(HEAD, lines, columns=desk.width, right=(0, 5, 6), paint_column=3, colours=desk.colours))

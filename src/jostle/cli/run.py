@@ -266,7 +266,7 @@ def tell_failures(desk: Desk, progress: Progress) -> None:
     """What failed, once more at the end: on the way it has scrolled by."""
     failed = sorted(progress.why)
     for id in failed[:TOLD]:
-        why = progress.why[id]
-        desk.say(f"  failed {progress.label(id)}{': ' + why if why else ''} (jostle logs {id})")
+        why, more = progress.why[id], "show" if id in progress.never_ran else "logs"
+        desk.say(f"  failed {progress.label(id)}{': ' + why if why else ''} (jostle {more} {id})")
     if len(failed) > TOLD:
         desk.say(f"  … and {len(failed) - TOLD:,} more (jostle ps --state failed)")

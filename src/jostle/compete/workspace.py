@@ -217,4 +217,5 @@ def _missing(root: str, mode: str, index: int, settings: Settings) -> str:
     told = f"there is no {usual}, which would be config {index + 1} of {mode} mode"
     if others:
         return f"{told}; there is {', '.join(others[:5])}" + (" …" if len(others) > 5 else "")
-    return f"{told}; go to a workspace (a directory with command/{STEMS[mode]}.txt), or name a file with --command-file"
+    named = "`jostle compete --command-file F`, `jostle run F`"
+    return f"{told}; go to a workspace (a directory with command/{STEMS[mode]}.txt), or name a task file ({named})"

@@ -91,6 +91,11 @@ class Engine(Watch):
         seen = self.observer.snapshot
         return seen["hold"] or (f"gpus: {seen['error']}" if seen["error"] and not seen["gpus"] else "")
 
+    def reload(self, settings: dict[str, Any], policy: Policy) -> None:
+        self.settings, self.policy = settings, policy
+        self.policies.clear()
+        self.lanes_at = -1
+
     def _learn_policies(self) -> None:
         missing = {lane.jobs[0].batch for lane in self.lanes} | {r.batch for r in self.open_runs.values()}
         missing -= self.policies.keys()
@@ -106,8 +111,8 @@ class Engine(Watch):
         now = self.clock.now()
         if self.stuck is not None and now >= self.stuck[1]:
             self.stuck = None  # this tick tells whether it is over
-            if self.store.holed:
-                self.settle()
+        if self.stuck is None and self.store.holed:
+            self.settle()  # nothing is begun on a journal that may have a hole
         if (wake := self._next_wake()) is not None and wake <= now and not self._promote(now):
             return
         gpus, claims = self.observer.gpus(now), self.backend.claims()

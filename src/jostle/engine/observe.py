@@ -122,8 +122,10 @@ class Observer:
         if head is line:
             self.snapshot = data
             self.processes = {g["uuid"]: g["procs"] for g in data["gpus"]}
-        changed = head is line or bool(self.distrusted) or self.moving  # averages follow a change for as long as they reach back
-        self.snapshot.update({k: data.get(k) for k in ("error", "hold", "driver")})
+        told = {k: data.get(k) for k in ("error", "hold", "driver")}
+        changed = head is line or self.snapshot | told != self.snapshot
+        changed = changed or bool(self.distrusted) or self.moving  # averages follow a change for as long as they reach back
+        self.snapshot.update(told)
         self.tail = tail
         self.read_at = now
         self.looked = max(self.looked, asked)

@@ -30,7 +30,7 @@ class Peer:
         self.sock = sock
         self.parts: list[bytes] = []
         self.size = 0
-        self.out = b""
+        self.out = bytearray()  # not yet sent
         self.following = False
         self.batch: int | None = None
         self.seq = 0
@@ -43,6 +43,7 @@ class Server:
         self.refused: list[int] = []  # uids of strangers who knocked, for the audit
         self.listener: socket.socket | None = None
         self.most = min(MAX_CLIENTS, resource.getrlimit(resource.RLIMIT_NOFILE)[0] // 2)
+        self.drained: Callable[[Peer], None] = lambda peer: None  # it has read all that was sent
         self.deaf = False  # no descriptor was left for one more client
 
     def open(self) -> None:
@@ -155,12 +156,18 @@ class Server:
             self.drop(peer)
             return
         if not peer.out:
-            self.loop.watch_write(peer.sock.fileno(), lambda: self._readable(peer), lambda: self._writable(peer))
+            self.await_room(peer)
         peer.out += data
+
+    def await_room(self, peer: Peer) -> None:
+        """`drained` is called when it takes more."""
+        if peer.sock.fileno() >= 0:
+            self.loop.watch_write(peer.sock.fileno(), lambda: self._readable(peer), lambda: self._writable(peer))
 
     def _writable(self, peer: Peer) -> None:
         try:
-            peer.out = peer.out[peer.sock.send(peer.out) :]
+            if peer.out:
+                del peer.out[: peer.sock.send(peer.out)]
         except BlockingIOError:
             return
         except OSError:
@@ -168,6 +175,7 @@ class Server:
             return
         if not peer.out:
             self.loop.watch_write(peer.sock.fileno(), lambda: self._readable(peer), None)
+            self.drained(peer)
 
     def drop(self, peer: Peer) -> None:
         fd = peer.sock.fileno()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import random
 import sys
@@ -16,6 +15,7 @@ from jostle.core.reasons import Refusal, refusal_text, to_dict
 from jostle.core.survey import survey
 from jostle.engine import checks
 from jostle.engine.engine import Engine
+from jostle.engine.followers import Followers
 from jostle.engine.loop import Loop
 from jostle.engine.server import Peer, Server, failure
 from jostle.errors import DiskFull, Invalid, JostleError, NotFound, Usage
@@ -27,6 +27,7 @@ from jostle.store.store import UNFIT
 
 Answer = dict[str, Any]
 IDLE_EXIT = 30.0
+SILENT = "the GPUs do not answer: the probe waits for the driver"
 GPUS_WITHIN = 3.0  # s; a driver that takes longer is not waited for
 NOT_UNDERSTOOD = (TypeError, ValueError, KeyError, AttributeError, OverflowError, RecursionError, *UNFIT)
 """What a request that is not what it should be may run into."""
@@ -39,14 +40,15 @@ class Service:
         self.server = Server(loop, engine.home, self._request)
         self.reader = Reader(engine.home)
         self.pending: list[tuple[Peer, dict[str, Any]]] = []
-        self.seq = self.store.last_seq()
+        self.followers = Followers(self.store, self.reader, self.server)
         self.began = engine.clock.now()
         self.quiet_since = self.began
         self.leaving = False  # no more requests; ends when `stopping` runs are gone
         self.waiting_for: set[RunId] = set()
         self.wanted: dict[int, str] = {}  # cancels of the present transaction
+        self.then: list[Callable[[], None]] = []  # what else counts when it is recorded
         self.answer_at: float | None = None  # when those who asked for the GPUs are answered without a new reading
-        engine.after_commit.append(self._push)
+        engine.after_commit.append(self.followers.push)
 
     # --- requests come in; those of one round are answered together
 
@@ -66,13 +68,13 @@ class Service:
                 self._serve_read(peer, request)
         if writes:
             self.engine.soon()
-            self._push()
+            self.followers.push()
 
     def _serve_writes(self, writes: list[tuple[Peer, dict[str, Any]]]) -> list[tuple[Peer, Answer]]:
         """One transaction; a request that fails is undone by itself."""
         answers = []
         next_ids = self.store.next_job, self.store.next_batch
-        self.wanted = {}
+        self.wanted, self.then = {}, []
         try:
             with self.store.transaction() as db:
                 for peer, request in writes:
@@ -93,6 +95,8 @@ class Service:
             return [(peer, failure(e.code, str(e))) for peer, _ in writes]
         failpoint("service.after_commit")
         self._cancelled()
+        for act in self.then:
+            act()
         return answers
 
     def _serve_read(self, peer: Peer, request: dict[str, Any]) -> None:
@@ -105,27 +109,6 @@ class Service:
             answer = refused(e)
         if answer is not None:
             self.server.answer(peer, {"ok": True, **answer})
-
-    def _push(self) -> None:
-        """New events to those who follow, once the disk has them."""
-        try:
-            self.store.sync()
-        except DiskFull:
-            return  # the engine's own try will tell
-        followers = [p for p in self.server.peers.values() if p.following]
-        before, self.seq = self.seq, self.store.last_seq()
-        if followers and self.seq > before:
-            for peer in followers:
-                self._catch_up(peer)
-
-    def _catch_up(self, peer: Peer) -> None:
-        """Up to what the disk is known to have."""
-        for row in self.reader.events(after=peer.seq, limit=100_000):
-            if row["seq"] > self.seq:
-                break
-            peer.seq = row["seq"]
-            if peer.batch is None or row["batch"] == peer.batch:
-                self.server.send(peer, json.dumps(row).encode() + b"\n")
 
     # --- writes
 
@@ -205,8 +188,8 @@ class Service:
         excluded = set(self.engine.observer.excluded)
         for i in wanted:
             (excluded.add if on else excluded.discard)(by_index[i])
-        self.engine.observer.excluded = excluded
         self.store.put("excluded", sorted(excluded))
+        self.then.append(lambda: setattr(self.engine.observer, "excluded", excluded))
         self.store.event(self.engine.clock.wall(), "excluded" if on else "included", gpus=wanted)
         return {"excluded": sorted(i for i, u in by_index.items() if u in excluded)}
 
@@ -223,10 +206,8 @@ class Service:
         for key in ("grace", "log_cap_mib"):
             if key in settings and not (checks.number(settings[key]) and settings[key] >= 0):
                 raise Invalid(f"the setting {key} must be a number, not {settings[key]!r}")
-        self.engine.settings, self.engine.policy = settings, policy
-        self.engine.policies.clear()
-        self.engine.lanes_at = -1
         self.store.event(self.engine.clock.wall(), "reloaded")
+        self.then.append(lambda: self.engine.reload(settings, policy))
         return {}
 
     # --- reads
@@ -238,8 +219,8 @@ class Service:
             "uptime_s": round(e.clock.now() - self.began, 1),
             "sim_dir": config.sim_dir(e.home) if e.spec.startswith("sim:") else None,
             "counts": self.reader.counts(), "hold": e.hold(), "permanent": self.permanent,
-            "driver": e.observer.snapshot["driver"], "probe": e.probe.trouble or e.observer.snapshot["error"] or "",
-            "seq": self.seq, "kept_for": e.kept_for,
+            "driver": e.observer.snapshot["driver"], "probe": e.probe.trouble or e.observer.snapshot["error"] or self._owed(),
+            "seq": self.followers.seq, "kept_for": e.kept_for,
         }  # fmt: skip
 
     def up(self, peer: Peer, request: dict[str, Any]) -> Answer:
@@ -285,7 +266,12 @@ class Service:
         }
 
     def _silence(self, now: float) -> str:
-        return "" if self.engine.observer.fresh(now) else "the GPUs do not answer: the probe waits for the driver"
+        return "" if self.engine.observer.fresh(now) else SILENT
+
+    def _owed(self) -> str:
+        """An engine at rest looks rarely; only a reading that was asked for is missed."""
+        since, now = self.engine.probe.owed_since, self.engine.clock.now()
+        return SILENT if since is not None and now - since > GPUS_WITHIN else ""
 
     def overdue(self, now: float) -> None:
         """Those who wait for a reading that does not come are told what is known."""
@@ -308,9 +294,7 @@ class Service:
         }  # fmt: skip
 
     def subscribe(self, peer: Peer, request: dict[str, Any]) -> Answer | None:
-        peer.following, peer.batch, peer.seq = True, request.get("batch"), max(0, min(int(request.get("after") or 0), self.seq))
-        self.server.answer(peer, {"ok": True, "seq": self.seq})
-        self._catch_up(peer)
+        self.followers.add(peer, int(request.get("after") or 0), request.get("batch"))
         return None
 
     def down(self, peer: Peer, request: dict[str, Any]) -> Answer:

@@ -202,6 +202,8 @@ class Watch:
                     self.backend.signal(run.id, kill=run.intent == "kill")
                 if run.unsupervised and run.kill_at is not None and now >= run.kill_at:
                     self.backend.signal(run.id, kill=True)
+            if (self.waits or self.lanes) and not self.observer.fresh(now):
+                self.soon()  # nothing is heard, and who asks why a job waits is to be told that
             if now > self.lively_until:
                 self.backend.want(SPARES)
             self.store.checkpoint()

@@ -55,6 +55,8 @@ def move(store: Store, id: int, to: Any, *, at: float, now: float) -> str | None
         place = places[-1][1] + 1
     else:
         side, other = next(iter(to.items()))
+        if other == id:
+            return f"job {id} cannot be moved {side} itself"
         at_index = next((k for k, (job, _) in enumerate(places) if job == other), None)
         if at_index is None:
             return f"job {other} does not wait in the same queue as job {id}"

@@ -172,7 +172,7 @@ def _needs(
         if needed in done:
             continue
         if kind == "job" and store.db.execute("SELECT 1 FROM job WHERE id = ?", (needed,)).fetchone() is None:
-            raise Invalid(f"there is no job {needed} to come after")
+            raise NotFound(f"there is no job {needed} to come after")
         seen[needed] = int(any_end)
     deps += [(id, needed, any_end) for needed, any_end in seen.items()]
     return len(seen)

@@ -119,9 +119,13 @@ class Reader:
             found.append(row)
         return found
 
-    def events(self, job: int | None = None, after: int = 0, limit: int = 1000) -> list[dict[str, Any]]:
-        where, args = ("AND job = ?", (after, job, limit)) if job is not None else ("", (after, limit))
-        rows = self._all(f"SELECT * FROM event WHERE seq > ? {where} ORDER BY seq LIMIT ?", args)
+    def events(
+        self, job: int | None = None, after: int = 0, limit: int = 1000, batch: int | None = None
+    ) -> list[dict[str, Any]]:
+        asked = [(name, value) for name, value in (("job", job), ("batch", batch)) if value is not None]
+        where = "".join(f" AND {name} = ?" for name, _ in asked)
+        args = (after, *(value for _, value in asked), limit)
+        rows = self._all(f"SELECT * FROM event WHERE seq > ?{where} ORDER BY seq LIMIT ?", args)
         return [event_row(r) for r in rows]
 
     def events_before(self, before: float) -> int:
@@ -207,6 +211,11 @@ class Reader:
         """The jobs it comes after, and how they stand."""
         sql = "SELECT d.needs AS id, d.any, j.state, j.name FROM dep d JOIN job j ON j.id = d.needs WHERE d.job = ?"
         return [dict(r) for r in self._all(sql, (id,))]
+
+    def places(self) -> list[dict[str, Any]]:
+        """Who stands where in which queue."""
+        rows = self._all("SELECT id, queue, place, ended_at FROM job WHERE queue IS NOT NULL AND ended_at IS NULL", ())
+        return [dict(zip(("id", "queue", "place", "ended_at"), row, strict=True)) for row in rows]
 
     def ahead(self, id: int) -> tuple[int, int | None]:
         """How many of its queue come before it, and the first of them."""

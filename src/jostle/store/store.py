@@ -76,7 +76,7 @@ class Store:
         except (sqlite3.DatabaseError, UnicodeError) as e:
             self.db.close()
             raise translated(e, self.path) from e
-        except JostleError:
+        except BaseException:
             self.db.close()
             raise
         self.next_job: int = (next_id or 0) + 1
@@ -105,7 +105,7 @@ class Store:
 
     def close(self) -> None:
         with contextlib.suppress(sqlite3.Error):
-            self.db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+            self._moved()
         self.db.close()
         os.close(self.journal)
 
@@ -134,7 +134,9 @@ class Store:
         except sqlite3.IntegrityError:
             raise
         except sqlite3.DatabaseError as e:
-            self.holed = self.holed or "disk I/O error" in str(e)
+            if "disk I/O error" in str(e):
+                self.holed = True
+                self._bury()
             raise unrecorded(e, self.path) from e
         except OSError as e:
             if e.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EIO):
@@ -159,8 +161,17 @@ class Store:
         except (OSError, sqlite3.DatabaseError) as e:
             self.holed = True
             why = e.strerror if isinstance(e, OSError) else e
-            raise DiskFull(f"the disk under {self.path} reports an error ({why}): nothing is begun until that is over") from e
+            so = "nothing is recorded or begun until that is over"
+            raise DiskFull(f"the disk under {self.path} reports an error ({why}): {so}") from e
         self.unsynced = self.holed = False
+
+    def _bury(self) -> None:
+        """A commit that could not be synced lies whole in the journal, and the next process would take it for made: another is
+        written over it."""
+        with contextlib.suppress(sqlite3.DatabaseError):
+            self.db.executescript("PRAGMA synchronous = NORMAL")
+            self.waits_for_disk = False
+            self.put("buried", time.time_ns())
 
     def _begin_journal(self) -> None:
         """That of an engine that was killed, perhaps after the disk had failed under it, is not built upon if need not be."""
@@ -296,6 +307,10 @@ def migrate(db: sqlite3.Connection, path: str) -> None:
         return
     backup = f"{path}.schema{found}-{int(time.time())}"
     os.close(os.open(backup, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
-    with contextlib.closing(sqlite3.connect(backup)) as copy:
-        db.backup(copy)
-    apply(db, found)
+    try:
+        with contextlib.closing(sqlite3.connect(backup)) as copy:
+            db.backup(copy)
+        apply(db, found)
+    except (sqlite3.DatabaseError, OSError):
+        os.unlink(backup)  # nothing was changed that it would be needed for
+        raise

@@ -1,0 +1,47 @@
+"""Events to those who follow: once the disk has them, and no faster than they read."""
+
+from __future__ import annotations
+
+import json
+
+from jostle.engine.server import Peer, Server
+from jostle.errors import DiskFull
+from jostle.store.reads import Reader
+from jostle.store.store import Store
+
+PAGE = 1000
+
+
+class Followers:
+    def __init__(self, store: Store, reader: Reader, server: Server) -> None:
+        self.store, self.reader, self.server = store, reader, server
+        self.seq = store.last_seq()  # the newest event that the disk is known to have
+        server.drained = self._go_on
+
+    def push(self) -> None:
+        """Something was committed."""
+        try:
+            self.store.sync()
+        except DiskFull:
+            return  # the engine's own try will tell
+        before, self.seq = self.seq, self.store.last_seq()
+        if self.seq > before:
+            for peer in [p for p in self.server.peers.values() if p.following]:
+                self._go_on(peer)
+
+    def add(self, peer: Peer, after: int, batch: int | None) -> None:
+        peer.following, peer.batch, peer.seq = True, batch, max(0, min(after, self.seq))
+        self.server.answer(peer, {"ok": True, "seq": self.seq})
+        self._go_on(peer)
+
+    def _go_on(self, peer: Peer) -> None:
+        """One page of what it has not heard; the next when there is room, so that one who is far behind keeps nobody waiting."""
+        if not peer.following or peer.out or peer.seq >= self.seq:
+            return
+        rows = self.reader.events(after=peer.seq, batch=peer.batch, limit=PAGE)
+        told = [row for row in rows if row["seq"] <= self.seq]
+        peer.seq = told[-1]["seq"] if len(told) == PAGE else self.seq
+        if told:
+            self.server.send(peer, b"".join(json.dumps(row).encode() + b"\n" for row in told))
+        if peer.seq < self.seq:
+            self.server.await_room(peer)
