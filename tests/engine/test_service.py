@@ -181,3 +181,18 @@ def test_another_error_of_the_whole_reading_is_news_though_no_card_changed():
 
     observer = Observer(os.getuid())
     assert [observer.hear(line(e), at) for at, e in enumerate(("a", "a", "b", "b", None))] == [True, False, True, False, True]
+
+
+def test_an_engine_that_starts_on_a_failing_disk_tells_nobody_what_the_last_one_could_not_make_sure_of(host):
+    host.store.unsynced = True  # as at each start
+    failpoint.arm("store.before_sync=EIO")
+    service = Service(host.engine, Loop(), permanent=True)
+    sent = []
+    service.server.send = lambda peer, data: sent.append(data)
+    peer = SimpleNamespace(following=False, batch=None, seq=0, out=b"")
+    service.subscribe(peer, {"after": 0})
+    failpoint.arm("")
+    assert len(sent) == 1 and b'"ok"' in sent[0]
+    service.server.peers[99] = peer
+    service.followers.push()
+    assert b'"submitted"' in sent[1]

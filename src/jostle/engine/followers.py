@@ -15,8 +15,9 @@ PAGE = 1000
 class Followers:
     def __init__(self, store: Store, reader: Reader, server: Server) -> None:
         self.store, self.reader, self.server = store, reader, server
-        self.seq = store.last_seq()  # the newest event that the disk is known to have
+        self.seq = 0  # the newest event that the disk is known to have
         server.drained = self._go_on
+        self.push()
 
     def push(self) -> None:
         """Something was committed."""
@@ -30,7 +31,7 @@ class Followers:
                 self._go_on(peer)
 
     def add(self, peer: Peer, after: int, batch: int | None) -> None:
-        peer.following, peer.batch, peer.seq = True, batch, max(0, min(after, self.seq))
+        peer.following, peer.batch, peer.seq = True, batch, max(0, min(after, self.store.last_seq()))
         self.server.answer(peer, {"ok": True, "seq": self.seq})
         self._go_on(peer)
 
