@@ -101,7 +101,8 @@ def home(monkeypatch):
     with tempfile.TemporaryDirectory(prefix="jcli") as path:
         os.chmod(path, 0o700)
         monkeypatch.setenv("JOSTLE_HOME", path)
-        for name in ("JOSTLE_LANG", "LC_ALL", "LC_MESSAGES", "LANG", "JOSTLE_SIM_DIR", "NO_COLOR", "JOSTLE_UNI_ID"):
+        simulated = ("JOSTLE_SIM_DIR", "JOSTLE_LEASE_DIR")  # what a look at simulated cards leaves in this process
+        for name in ("JOSTLE_LANG", "LC_ALL", "LC_MESSAGES", "LANG", "NO_COLOR", "JOSTLE_UNI_ID", *simulated):
             monkeypatch.delenv(name, raising=False)
         yield pathlib.Path(path)
 
