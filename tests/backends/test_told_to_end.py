@@ -1,0 +1,96 @@
+"""A run that was told to end has not succeeded, though its program heard it too and left with exit code 0: real processes."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+from typing import Any
+
+import pytest
+from local_bench import Bench
+
+from jostle import proc
+from jostle.backends import commands
+from jostle.backends.commands import WAITED_FOR, Run
+
+RUN = (7, 1)
+TRIES = 25
+
+
+def polite(bench: Bench, n: int) -> list[str]:
+    """A program that is gone well under a millisecond after it was told to end."""
+    return ["bash", "-c", f"trap 'exit 0' TERM; sleep 1000 & touch {bench.home}/ready{n}; wait"]
+
+
+def tell_all(bench: Bench, shim: int, n: int, *, shim_first: bool) -> None:
+    """As a shutdown does: everybody is told to end, one after the other."""
+    bench.until(lambda: (bench.home / f"ready{n}").exists() and len(proc.tree(shim)) == 2)
+    tree = list(proc.tree(shim))
+    for pid in [shim, *tree] if shim_first else [*tree, shim]:
+        try:
+            os.kill(pid, signal.SIGTERM)
+        except ProcessLookupError:
+            pass  # it has gone with its parent
+
+
+def test_a_shutdown_that_comes_to_the_shim_first_leaves_no_success(bench: Bench) -> None:
+    ends = []
+    for n in range(TRIES):
+        shim = bench.start((n, 1), polite(bench, n)).pid
+        tell_all(bench, shim, n, shim_first=True)
+        ends.append(bench.end((n, 1)))
+        bench.local.forget((n, 1))
+    assert {(end.code, end.stopped) for end in ends} == {(0, True)}
+
+
+@pytest.fixture
+def listening(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every run counts as long, and is listened to until a stop comes: no machine is too slow to send it in time."""
+    for name, value in (("LONG", 0.0), ("LISTEN", 20.0), ("MOMENT", 20.0)):
+        monkeypatch.setattr(commands, name, value)
+
+
+def forked(spec: dict[str, Any]) -> tuple[int, int]:
+    """A child that carries the run as a shim does, and where its record can be read."""
+    r, w = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        try:
+            signal.pthread_sigmask(signal.SIG_BLOCK, WAITED_FOR)
+            run = Run(spec)
+            run.execute(started=lambda: None)
+            run.sweep()
+            run.last_word()
+            os.write(w, json.dumps(run.record()).encode())
+        finally:
+            os._exit(0)
+    os.close(w)
+    return pid, r
+
+
+def record_of(child: tuple[int, int]) -> dict[str, Any]:
+    with open(child[1], "rb") as f:
+        text = f.read()
+    os.waitpid(child[0], 0)
+    found: dict[str, Any] = json.loads(text)
+    return found
+
+
+@pytest.mark.usefixtures("listening")
+@pytest.mark.parametrize("shim_first", [True, False])
+def test_a_shutdown_in_either_order_leaves_no_success_of_a_long_run(bench: Bench, shim_first: bool) -> None:
+    for n in range(TRIES):
+        child = forked(bench.spec((n, 1), [polite(bench, n)], log=os.devnull))
+        tell_all(bench, child[0], n, shim_first=shim_first)
+        record = record_of(child)
+        assert (n, record["code"], record["stopped"]) == (n, 0, True)
+
+
+@pytest.mark.usefixtures("listening")
+def test_a_stop_that_comes_when_the_program_of_a_long_run_has_just_ended_is_heard(bench: Bench) -> None:
+    child = forked(bench.spec(RUN, ["touch over"], log=os.devnull))
+    bench.until(lambda: (bench.home / "over").exists() and not proc.tree(child[0]))
+    os.kill(child[0], signal.SIGTERM)
+    record = record_of(child)
+    assert (record["code"], record["stopped"]) == (0, True)
