@@ -121,7 +121,7 @@ def test_data_goes_to_stdout_and_messages_to_stderr(jostle: Instance) -> None:
         (("logs", "98765"), 4), (("cancel", "98765"), 4), (("set", "3", "colour=red"), 2),
         (("add", "-m", "lots", "--", "true"), 2),
         (("run", "no-such-file.yaml"), 6), (("validate", "no-such-file.yaml"), 6), (("wait", "3", "--timeout", "0.05s"), 124),
-        (("wait", "2"), 1), (("--help",), 0), (("add", "--after", "98765", "--", "true"), 6),
+        (("wait", "2"), 1), (("--help",), 0), (("add", "--after", "98765", "--", "true"), 4),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, tuple) else str(value),
 )  # fmt: skip
