@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import time
 from typing import Any
 
 import pytest
@@ -94,3 +95,31 @@ def test_a_stop_that_comes_when_the_program_of_a_long_run_has_just_ended_is_hear
     os.kill(child[0], signal.SIGTERM)
     record = record_of(child)
     assert (record["code"], record["stopped"]) == (0, True)
+
+
+@pytest.mark.parametrize("kill", [True, False])
+def test_a_run_that_is_cancelled_while_its_leftovers_are_waited_for_has_not_succeeded(bench: Bench, kill: bool) -> None:
+    bench.start(RUN, "sleep 1000 & true", leftovers="wait")
+    bench.until(lambda: (bench.dir(RUN) / "log").exists() and "waiting for what they left" in bench.log(RUN))
+    bench.local.signal(RUN, kill=kill)
+    end = bench.end(RUN)
+    assert (end.code, end.stopped, end.timed_out) == (0, True, False)
+
+
+@pytest.mark.parametrize("limit", [0.01, 0.5])
+def test_a_run_whose_time_is_up_while_its_leftovers_are_waited_for_has_not_succeeded(bench: Bench, limit: float) -> None:
+    """Also in the first moment, in which nothing has been told of them yet."""
+    end = bench.carry(RUN, "sleep 1000 & true", leftovers="wait", time_limit=limit)
+    assert (end.code in (0, 143), end.stopped, end.timed_out) == (True, True, True)
+    assert end.ran_for is not None and end.ran_for >= limit
+
+
+def test_the_time_in_which_leftovers_are_waited_for_is_time_of_the_run(bench: Bench) -> None:
+    bench.start(RUN, "(until [ -e go ]; do sleep 0.01; done) & true", leftovers="wait")
+    bench.until(lambda: (bench.dir(RUN) / "log").exists() and "waiting for what they left" in bench.log(RUN))
+    waited_since = time.time()
+    (bench.home / "go").touch()
+    end = bench.end(RUN)
+    assert (end.code, end.stopped) == (0, False)
+    assert end.ended_at is not None and end.ended_at >= waited_since
+    assert end.ran_for is not None and end.ran_for >= commands.LINGER

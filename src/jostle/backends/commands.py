@@ -62,7 +62,7 @@ class Run:
         self._kill_at: float | None = None  # not None: SIGKILL is due then
         self._killing_since: float | None = None
         self._leftovers: list[int] = []
-        self._stopped = False  # told to end before its last command had, or while what it registered was waited for
+        self._stopped = False  # told to end before its last command had, or while what it registered or left was waited for
         self._last = False  # it has come to its last command
         self._register = Register(spec, self._note) if spec.get("uni_id_file") else None
 
@@ -241,12 +241,11 @@ class Run:
         until = time.monotonic() + LINGER
         while not self.empty and not self._stopping and (rest := until - time.monotonic()) > 0:
             self._step(rest)
-        if not self.empty and not self._stopping and self.spec.get("leftovers", "kill") != "wait":
+        if not self.empty and self.spec.get("leftovers", "kill") == "wait":
+            self._wait_for_leftovers()
+        elif not self.empty and not self._stopping:
             self._leftovers = process.living()
             self._term(5.0)
-        elif not self.empty and not self._stopping:
-            pids = ", ".join(map(str, process.living()))
-            self._note(f"the commands have ended; waiting for what they left running: process {pids}")
         while self._alive():
             if self._in_vain():
                 self._leftovers = process.living()
@@ -261,6 +260,19 @@ class Run:
             self._note(f"the commands have ended; waiting for process {pid}, which was registered")
         while not self._stopping and register.waits():
             self._step(REGISTERED_LOOK)
+        self._over()
+
+    def _wait_for_leftovers(self) -> None:
+        """The run goes on, and so does its time, until what the commands left running has ended too."""
+        if not self._stopping:
+            pids = ", ".join(map(str, process.living()))
+            self._note(f"the commands have ended; waiting for what they left running: process {pids}")
+        while not self._stopping and self._alive():
+            self._step(3600.0 if self._register is None else REGISTERED_LOOK)
+        self._over()
+
+    def _over(self) -> None:
+        """What was waited for beyond the commands has ended, or was told to."""
         self._stopped = self._stopped or self._stopping
         self._ended, self._ended_at = time.monotonic(), time.time()
 
