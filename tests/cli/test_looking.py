@@ -510,6 +510,41 @@ def test_following_a_log_shows_each_later_try_also_one_that_was_over_at_once(jos
     assert len(slept) == 1
 
 
+@pytest.mark.parametrize("voided", [False, True])
+def test_following_tries_that_share_one_path_loses_none(jostle, logged, store, monkeypatch, voided):
+    """A run that has not begun still names the file of the one before, which is put aside when it begins."""
+    id, path = logged(b"first\n", state="running")
+    db = store.store.db
+
+    def recorded(n, outcome=None):
+        db.execute(
+            "INSERT INTO run (job, n, uni_id, state, boot, share, log, clock_at, started_at, outcome) "
+            "VALUES (?, ?, ?, 'starting', 'b', 0, ?, 0, 0, ?)",
+            (id, n, f"u{id}-{n}", str(path), outcome),
+        )
+
+    def begins(text):
+        path.rename(f"{path}.{len(list(path.parent.glob(path.name + '.*'))) + 1}")
+        path.write_text(text)
+
+    if voided:
+        recorded(2, "voided")
+    recorded(2 + voided)
+    steps = [
+        lambda: begins("second\n"),
+        lambda: recorded(3 + voided),
+        lambda: begins("third\n"),
+        lambda: db.execute("UPDATE job SET state = 'succeeded', ended_at = 1 WHERE id = ?", (id,)),
+    ]
+    monkeypatch.setattr("jostle.cli.logs.time.sleep", lambda seconds: steps.pop(0)())
+    code, out, err = jostle("logs", "-f", id)
+    assert (code, out) == (0, "first\nsecond\nthird\n")
+    assert [line for line in err.splitlines() if "again" in line] == [
+        f"job {id} is tried again (run {2 + voided})",
+        f"job {id} is tried again (run {3 + voided})",
+    ]
+
+
 def test_a_terminal_gets_no_sequence_that_does_more_than_colour():
     from jostle.cli.logs import safe
 

@@ -76,11 +76,16 @@ def count_of(text: str, option: str) -> int:
 def run_of(desk: Desk, id: int, number: int | None) -> dict[str, Any] | None:
     runs = desk.reader.runs(id)
     if number is None:
-        return runs[-1] if runs else None
+        return next(reversed(real(runs)), None)
     found = [run for run in runs if run["n"] == number]
     if not found and runs:
         raise NotFound(f"job {id} has no run {number}: it has had {len(runs)}")
     return found[0] if found else None
+
+
+def real(runs: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Those that were not voided: such a one printed nothing, and may name the log of another."""
+    return [run for run in runs if run["outcome"] != "voided"]
 
 
 def path_of(desk: Desk, id: int, number: int | None, wait: bool) -> str:
@@ -150,13 +155,15 @@ def safe(data: bytes) -> bytes:
 def follow(desk: Desk, id: int, fd: int, number: int | None, clean: bool) -> None:
     """Until the run has ended and its file is read to the end; the files of later tries are taken up in their order."""
     out = sys.stdout.buffer
-    read = {run["n"] for run in desk.reader.runs(id) if number is None and not other(fd, run["log"])}
+    # where all tries write to one path, a run that has not begun names the file of the one before: the first of them wrote it
+    last = min((run["n"] for run in real(desk.reader.runs(id)) if not other(fd, run["log"])), default=0)
     while True:
         job = desk.reader.job(id)
         runs = desk.reader.runs(id)
         # the end is looked at before the last reading: what was printed before it is then certainly seen
         over = job is None or job["state"] in FINISHED or any(r["n"] == number and r["ended_at"] is not None for r in runs)
-        later = [r for r in runs if number is None and r["n"] > max(read, default=0) and other(fd, r["log"])]
+        later = next((r for r in real(runs) if number is None and r["n"] > last and other(fd, r["log"])), None)
+        following = opened(later["log"]) if later is not None else fd  # now: while we write, it may be put aside
         if os.lseek(fd, 0, os.SEEK_CUR) > os.fstat(fd).st_size:
             os.lseek(fd, 0, os.SEEK_SET)  # it was truncated
         grown = False
@@ -164,11 +171,10 @@ def follow(desk: Desk, id: int, fd: int, number: int | None, clean: bool) -> Non
             out.write(safe(data) if clean else data)
             grown = True
         out.flush()
-        if later:
+        if later is not None:
             os.close(fd)
-            fd = opened(later[0]["log"])
-            read.add(later[0]["n"])
-            desk.say(f"job {id} is tried again (run {later[0]['n']})")
+            fd, last = following, later["n"]
+            desk.say(f"job {id} is tried again (run {last})")
         elif over:
             return
         elif not grown:
