@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import fcntl
 import os
+import stat
 from pathlib import Path
 
 import pytest
@@ -136,3 +137,19 @@ def test_one_that_cannot_be_made_leaves_nothing(runs: Path, monkeypatch: pytest.
     with pytest.raises(OSError):
         Berth(str(runs))
     assert list(runs.iterdir()) == []
+
+
+def test_the_directory_of_all_runs_is_made_again_if_somebody_removed_it(runs: Path) -> None:
+    runs.rmdir()
+    one, two = Berth(str(runs)), Berth(str(runs))
+    assert stat.S_IMODE(runs.stat().st_mode) == 0o700
+    assert one.take(f"{runs}/1.1", b"{}")
+    one.close()
+    two.discard()
+
+
+def test_a_home_that_is_gone_is_not_made_again(runs: Path) -> None:
+    runs.rmdir()
+    runs.parent.rename(runs.parent.with_name("elsewhere"))
+    with pytest.raises(FileNotFoundError):
+        Berth(str(runs))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import stat
 from pathlib import Path
@@ -332,6 +333,13 @@ def test_a_cleaner_that_empties_waiting_directories_costs_no_log(bench: Bench) -
     shim = json.loads((bench.dir(RUN) / "claim").read_text())["pid"]
     left = [p for p in (bench.home / "runs").glob(f".{shim}-*") if not (p / "lock").exists()]
     assert left == [], "nor does it leave a directory behind"
+
+
+def test_a_run_starts_though_somebody_removed_the_directory_of_all_runs(bench: Bench) -> None:
+    bench.until(lambda: len(list((bench.home / "runs").glob(".*/exit.new"))) == bench.local.spares >= 2)
+    shutil.rmtree(bench.home / "runs")
+    assert bench.carry(RUN, "echo here").code == 0
+    assert bench.log(RUN) == "here\n"
 
 
 def test_a_start_that_was_called_off_leaves_no_directory(bench: Bench) -> None:

@@ -21,7 +21,11 @@ class Berth:
         """Raises OSError if it cannot be made; then nothing is left of it."""
         self.path = f"{runs}/.{os.getpid()}-{time.monotonic_ns()}"
         self._fds: list[int] = []
-        os.mkdir(self.path, 0o700)
+        try:
+            os.mkdir(self.path, 0o700)
+        except FileNotFoundError:  # somebody removed the directory of all runs
+            _make_again(runs)
+            os.mkdir(self.path, 0o700)
         try:
             self.lock = self._make("lock", os.O_RDWR)
             fcntl.flock(self.lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -63,6 +67,13 @@ class Berth:
     def discard(self) -> None:
         self.close()
         remove(self.path)
+
+
+def _make_again(runs: str) -> None:
+    try:
+        os.mkdir(runs, 0o700)
+    except FileExistsError:
+        pass  # another was quicker
 
 
 def remove(path: str) -> None:
