@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from jostle.backends.records import RunClaim, exit_of
@@ -52,3 +54,12 @@ def test_whatever_a_script_said_can_be_kept_and_shown(text: str) -> None:
 def test_a_word_that_is_none_is_not_heard() -> None:
     end = exit_of({"code": 1, "ended_at": 1.0, "said": "perhaps", "said_type": "x"})
     assert end is not None and end.said == ""
+
+
+def test_the_record_of_a_shim_that_knew_less_or_more_is_read() -> None:
+    """Shims outlive an upgrade: one of an older version says nothing of a stop or of a word, one of a newer says more."""
+    older = {"code": 0, "signal": None, "timed_out": False, "error": "", "tail": "", "started_at": 1.0, "ended_at": 2.0}
+    end = exit_of(older)
+    assert end is not None and (end.code, end.stopped, end.said, end.leftovers) == (0, False, "", ())
+    assert exit_of({**older, "stopped": True, "later": 1}) == replace(end, stopped=True)
+    assert exit_of({**older, "stopped": 1}) is None
