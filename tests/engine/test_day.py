@@ -19,7 +19,7 @@ def home(tmp_path: Path) -> str:
 
 def test_of_what_strangers_leave_free_next_to_nothing_stands_idle(home: str) -> None:
     day = Day(home, seed=4)
-    tally = day.live(2 * 3600.0)
+    tally = day.live(3600.0)
     assert tally.strangers >= 5 and tally.jobs > WAITING + 10
     assert tally.lost <= 0.01 * tally.free
     assert day.host.disk.overlaps == [] and day.host.disk.doubled == []
