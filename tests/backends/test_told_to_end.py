@@ -47,8 +47,8 @@ def test_a_shutdown_that_comes_to_the_shim_first_leaves_no_success(bench: Bench)
 
 @pytest.fixture
 def listening(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every run counts as long, and is listened to until a stop comes: no machine is too slow to send it in time."""
-    for name, value in (("LONG", 0.0), ("LISTEN", 20.0), ("MOMENT", 20.0)):
+    """A run is listened to until a stop comes: no machine is too slow to send it in time."""
+    for name, value in (("LISTEN", 20.0), ("MOMENT", 20.0)):
         monkeypatch.setattr(commands, name, value)
 
 
@@ -80,7 +80,7 @@ def record_of(child: tuple[int, int]) -> dict[str, Any]:
 
 @pytest.mark.usefixtures("listening")
 @pytest.mark.parametrize("shim_first", [True, False])
-def test_a_shutdown_in_either_order_leaves_no_success_of_a_long_run(bench: Bench, shim_first: bool) -> None:
+def test_a_shutdown_in_either_order_leaves_no_success(bench: Bench, shim_first: bool) -> None:
     for n in range(TRIES):
         child = forked(bench.spec((n, 1), [polite(bench, n)], log=os.devnull))
         tell_all(bench, child[0], n, shim_first=shim_first)
@@ -89,7 +89,7 @@ def test_a_shutdown_in_either_order_leaves_no_success_of_a_long_run(bench: Bench
 
 
 @pytest.mark.usefixtures("listening")
-def test_a_stop_that_comes_when_the_program_of_a_long_run_has_just_ended_is_heard(bench: Bench) -> None:
+def test_a_stop_that_comes_when_the_program_has_just_ended_is_heard(bench: Bench) -> None:
     child = forked(bench.spec(RUN, ["touch over"], log=os.devnull))
     bench.until(lambda: (bench.home / "over").exists() and not proc.tree(child[0]))
     os.kill(child[0], signal.SIGTERM)

@@ -27,11 +27,10 @@ LOG_LOOK = 2.0
 LINGER = 0.1  # `exec > >(tee log)`: what ends by itself when the main process has ended is not left behind
 # A shutdown tells the shim and its program to end in one sweep, in any order, and the program may be gone before we have heard
 # anything. So a stop that is heard while the commands run, or within MOMENT after, counts as earlier than their end: exit code 0
-# is no success then. And a good end is told only after we have listened: a run of LONG can spare LISTEN, a shorter one just lets
-# whoever is about to tell us have the processor (55 us). The other error, a run that is cancelled in the moment in which it ends
-# by itself, is the lesser one: nobody takes it for done.
+# is no success then. The other error, a run that is cancelled in the moment in which it ends by itself, is the lesser one:
+# nobody takes it for done.
 MOMENT = 0.1
-LONG, LISTEN, BLINK = 20.0, 0.02, 1e-6
+LISTEN = 0.0  # how long a good end is held back for a stop that may be on its way; a card would wait for it, too
 REGISTERED_LOOK = 0.25  # nothing tells us when a process ends that is not our descendant
 GIVE_UP = 10.0  # what survives SIGKILL for so long is stuck in the kernel
 FORK_TRIES_FOR = 30.0
@@ -307,8 +306,7 @@ class Run:
     def last_word(self) -> None:
         """Hears whether we are told to end in this moment, and what the run's processes said before the last of them ended."""
         if self._status == 0 and not self._stopped:
-            long = self._ended is not None and self._ended - self._began >= LONG
-            self._obey(signal.sigtimedwait(STOPS, LISTEN if long else BLINK))
+            self._obey(signal.sigtimedwait(STOPS, LISTEN))
         if self._register is not None:
             self._register.last_look()
 
