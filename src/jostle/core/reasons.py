@@ -9,26 +9,25 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from jostle.core.words import GPU_HOLDS, HOLDS, NO_GPU_JOB, NOTHING, REFUSALS, SIGNALS, TEXTS
 
+# tuples, for the command line words reasons, too, and dataclasses cost more to import than all the rest of this
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Refusal:
+
+class Refusal(NamedTuple):
     """Why one GPU is not given to a job."""
 
     code: str
     uuid: str
-    index: int
-    params: Mapping[str, Any] = field(default_factory=dict)
+    index: int  # type: ignore[assignment]  # not that of tuples
+    params: Mapping[str, Any] = {}
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Reason:
+class Reason(NamedTuple):
     code: str
-    params: Mapping[str, Any] = field(default_factory=dict)
+    params: Mapping[str, Any] = {}
     gpus: tuple[Refusal, ...] = ()
 
 
