@@ -106,3 +106,12 @@ def test_the_way_to_add_imports_nothing_heavy(engine, home):
         [sys.executable, "-c", code], capture_output=True, text=True, env={**os.environ, "JOSTLE_HOME": str(home)}
     )
     assert done.stdout == "7\n[]\n", done.stderr
+
+
+def test_the_way_to_why_jobs_wait_imports_no_dataclasses(engine, home, store):
+    """They cost a sixth of `jostle ps`."""
+    store(rows=2, queue="q")
+    code = "import sys\nfrom jostle.cli.main import main\nassert main(['ps']) == 0\nprint('dataclasses' in sys.modules)"
+    env = {**os.environ, "JOSTLE_HOME": str(home)}
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=env)
+    assert "behind 1 other job" in done.stdout and done.stdout.endswith("False\n"), done.stderr
