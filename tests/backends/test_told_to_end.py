@@ -24,11 +24,10 @@ def polite(bench: Bench, n: int) -> list[str]:
     return ["bash", "-c", f"trap 'exit 0' TERM; sleep 1000 & touch {bench.home}/ready{n}; wait"]
 
 
-def tell_all(bench: Bench, shim: int, n: int, *, shim_first: bool) -> None:
-    """As a shutdown does: everybody is told to end, one after the other."""
+def tell_all(bench: Bench, shim: int, n: int) -> None:
+    """As a shutdown does: everybody is told to end, one after the other, here the shim first."""
     bench.until(lambda: (bench.home / f"ready{n}").exists() and len(proc.tree(shim)) == 2)
-    tree = list(proc.tree(shim))
-    for pid in [shim, *tree] if shim_first else [*tree, shim]:
+    for pid in [shim, *proc.tree(shim)]:
         try:
             os.kill(pid, signal.SIGTERM)
         except ProcessLookupError:
@@ -39,27 +38,20 @@ def test_a_shutdown_that_comes_to_the_shim_first_leaves_no_success(bench: Bench)
     ends = []
     for n in range(TRIES):
         shim = bench.start((n, 1), polite(bench, n)).pid
-        tell_all(bench, shim, n, shim_first=True)
+        tell_all(bench, shim, n)
         ends.append(bench.end((n, 1)))
         bench.local.forget((n, 1))
     assert {(end.code, end.stopped) for end in ends} == {(0, True)}
 
 
-@pytest.fixture
-def listening(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A run is listened to until a stop comes: no machine is too slow to send it in time."""
-    for name, value in (("LISTEN", 20.0), ("MOMENT", 20.0)):
-        monkeypatch.setattr(commands, name, value)
-
-
-def forked(spec: dict[str, Any]) -> tuple[int, int]:
+def forked(spec: dict[str, Any], kind: type[Run] = Run) -> tuple[int, int]:
     """A child that carries the run as a shim does, and where its record can be read."""
     r, w = os.pipe()
     pid = os.fork()
     if pid == 0:
         try:
             signal.pthread_sigmask(signal.SIG_BLOCK, WAITED_FOR)
-            run = Run(spec)
+            run = kind(spec)
             run.execute(started=lambda: None)
             run.sweep()
             run.last_word()
@@ -78,22 +70,27 @@ def record_of(child: tuple[int, int]) -> dict[str, Any]:
     return found
 
 
-@pytest.mark.usefixtures("listening")
-@pytest.mark.parametrize("shim_first", [True, False])
-def test_a_shutdown_in_either_order_leaves_no_success(bench: Bench, shim_first: bool) -> None:
-    for n in range(TRIES):
-        child = forked(bench.spec((n, 1), [polite(bench, n)], log=os.devnull))
-        tell_all(bench, child[0], n, shim_first=shim_first)
-        record = record_of(child)
-        assert (n, record["code"], record["stopped"]) == (n, 0, True)
-
-
-@pytest.mark.usefixtures("listening")
-def test_a_stop_that_comes_when_the_program_has_just_ended_is_heard(bench: Bench) -> None:
-    child = forked(bench.spec(RUN, ["touch over"], log=os.devnull))
-    bench.until(lambda: (bench.home / "over").exists() and not proc.tree(child[0]))
+def test_a_shutdown_that_ended_the_program_before_its_shim_heard_anything_leaves_no_success(bench: Bench) -> None:
+    """The shim stands still meanwhile, as one that does not get the processor."""
+    child = forked(bench.spec(RUN, [polite(bench, 0)], log=os.devnull))
+    bench.until(lambda: (bench.home / "ready0").exists() and len(proc.tree(child[0])) == 2)
+    main = min(proc.tree(child[0]))
+    os.kill(child[0], signal.SIGSTOP)
+    os.kill(main, signal.SIGTERM)
+    bench.until(lambda: (stat := proc.stat(main)) is None or stat.state == "Z")
     os.kill(child[0], signal.SIGTERM)
+    os.kill(child[0], signal.SIGCONT)
     record = record_of(child)
+    assert (record["code"], record["stopped"]) == (0, True)
+
+
+def test_a_stop_that_comes_when_the_program_has_just_ended_is_heard(bench: Bench) -> None:
+    class Told(Run):
+        def sweep(self) -> None:
+            super().sweep()
+            os.kill(os.getpid(), signal.SIGTERM)
+
+    record = record_of(forked(bench.spec(RUN, ["true"], log=os.devnull), Told))
     assert (record["code"], record["stopped"]) == (0, True)
 
 

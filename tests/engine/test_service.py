@@ -14,7 +14,7 @@ from jostle.engine.loop import Loop
 from jostle.engine.observe import Observer, promises
 from jostle.engine.server import Peer
 from jostle.engine.service import Service
-from jostle.errors import DiskFull
+from jostle.errors import DiskFull, JostleError
 from tests.engine.fakes import FakeClaimed, Host
 
 
@@ -196,3 +196,18 @@ def test_an_engine_that_starts_on_a_failing_disk_tells_nobody_what_the_last_one_
     service.server.peers[99] = peer
     service.followers.push()
     assert b'"submitted"' in sent[1]
+
+
+def test_a_database_that_cannot_be_read_costs_a_follower_and_not_the_engine(host, monkeypatch):
+    service = Service(host.engine, Loop(), permanent=True)
+
+    def unreadable(**_):
+        raise JostleError("cannot be read (disk I/O error)")
+
+    dropped = []
+    monkeypatch.setattr(service.followers.reader, "events", unreadable)
+    monkeypatch.setattr(service.server, "drop", dropped.append)
+    monkeypatch.setattr(service.server, "answer", lambda peer, answer: None)
+    peer = SimpleNamespace(following=False, batch=None, seq=0, out=b"")
+    service.subscribe(peer, {"after": 0})
+    assert dropped == [peer]

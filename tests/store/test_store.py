@@ -36,6 +36,12 @@ def fill(home, n=50):
     return os.path.join(home, store.NAME)
 
 
+def killed_after(home, act):
+    """Another process does this with the store `s`, and dies of SIGKILL."""
+    code = f"import os, sys; from jostle.store.store import Store; s = Store(sys.argv[1])\n{act}\nos.kill(os.getpid(), 9)"
+    assert subprocess.run([sys.executable, "-c", code, home]).returncode == -9
+
+
 def test_a_new_database_is_private_and_has_its_tables(home):
     path = fill(home)
     assert stat.S_IMODE(os.stat(path).st_mode) == 0o600
@@ -242,12 +248,7 @@ def test_what_cannot_be_of_a_sweep_is_refused(home, wrong):
 
 def test_what_was_committed_survives_the_loss_of_the_shared_memory_file(home):
     """F25: killed in the middle, -shm removed: the journal alone brings everything back."""
-    code = (
-        "import os, sys; from jostle.store.store import Store; s = Store(sys.argv[1])\n"
-        "for i in range(20):\n    with s.transaction(): s.put(f'k{i}', i)\n"
-        "os.kill(os.getpid(), 9)"
-    )
-    assert subprocess.run([sys.executable, "-c", code, home]).returncode == -9
+    killed_after(home, "for i in range(20):\n    with s.transaction(): s.put(f'k{i}', i)")
     os.unlink(os.path.join(home, "jostle.db-shm"))
     s = Store(home)
     assert [s.get(f"k{i}") for i in range(20)] == list(range(20))
@@ -306,12 +307,7 @@ def test_a_commit_waits_for_the_disk_unless_told_not_to(home):
 
 
 def test_what_did_not_wait_for_the_disk_outlives_the_process(home):
-    code = (
-        "import os, signal, sys; from jostle.store.store import Store; s = Store(sys.argv[1])\n"
-        "with s.transaction(durable=False): s.put('a', 1)\n"
-        "os.kill(os.getpid(), signal.SIGKILL)"
-    )
-    assert subprocess.run([sys.executable, "-c", code, home]).returncode == -9
+    killed_after(home, "with s.transaction(durable=False): s.put('a', 1)")
     assert Store(home).get("a") == 1
 
 
@@ -369,7 +365,7 @@ def test_a_journal_that_others_read_is_written_anew_later(home):
     with contextlib.closing(sqlite3.connect(s.path, isolation_level=None)) as reader:
         reader.execute("BEGIN")
         reader.execute("SELECT * FROM meta").fetchall()
-        with pytest.raises(DiskFull, match="another program keeps its journal open"):
+        with pytest.raises(DiskFull, match="another program keeps the journal open"):
             s.sync()
         assert s.holed
     s.sync()
@@ -380,12 +376,7 @@ def test_a_journal_that_others_read_is_written_anew_later(home):
 
 def test_the_journal_of_a_killed_engine_is_not_built_upon(home):
     """The disk may have failed under it, and who knew of that is gone."""
-    code = (
-        "import os, signal, sys; from jostle.store.store import Store; s = Store(sys.argv[1])\n"
-        "with s.transaction(): s.put('a', 1)\n"
-        "os.kill(os.getpid(), signal.SIGKILL)"
-    )
-    subprocess.run([sys.executable, "-c", code, home])
+    killed_after(home, "with s.transaction(): s.put('a', 1)")
     assert os.path.getsize(f"{home}/jostle.db-wal") > 0
     with contextlib.closing(sqlite3.connect(f"{home}/jostle.db", isolation_level=None)) as reader:
         reader.execute("BEGIN")

@@ -30,7 +30,6 @@ LINGER = 0.1  # `exec > >(tee log)`: what ends by itself when the main process h
 # is no success then. The other error, a run that is cancelled in the moment in which it ends by itself, is the lesser one:
 # nobody takes it for done.
 MOMENT = 0.1
-LISTEN = 0.0  # how long a good end is held back for a stop that may be on its way; a card would wait for it, too
 REGISTERED_LOOK = 0.25  # nothing tells us when a process ends that is not our descendant
 GIVE_UP = 10.0  # what survives SIGKILL for so long is stuck in the kernel
 FORK_TRIES_FOR = 30.0
@@ -306,7 +305,7 @@ class Run:
     def last_word(self) -> None:
         """Hears whether we are told to end in this moment, and what the run's processes said before the last of them ended."""
         if self._status == 0 and not self._stopped:
-            self._obey(signal.sigtimedwait(STOPS, LISTEN))
+            self._obey(None)
         if self._register is not None:
             self._register.last_look()
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
+import sys
 
 from jostle.engine.server import Peer, Server
-from jostle.errors import DiskFull
+from jostle.errors import DiskFull, JostleError
 from jostle.store.reads import Reader
 from jostle.store.store import Store
 
@@ -39,7 +40,12 @@ class Followers:
         """One page of what it has not heard; the next when there is room, so that one who is far behind keeps nobody waiting."""
         if not peer.following or peer.out or peer.seq >= self.seq:
             return
-        rows = self.reader.events(after=peer.seq, batch=peer.batch, limit=PAGE)
+        try:
+            rows = self.reader.events(after=peer.seq, batch=peer.batch, limit=PAGE)
+        except JostleError as e:  # a disk that cannot be read now: it comes again, and hears it then
+            print(f"{e}", file=sys.stderr, flush=True)
+            self.server.drop(peer)
+            return
         told = [row for row in rows if row["seq"] <= self.seq]
         peer.seq = told[-1]["seq"] if len(told) == PAGE else self.seq
         if told:

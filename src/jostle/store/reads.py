@@ -214,8 +214,8 @@ class Reader:
 
     def places(self) -> list[dict[str, Any]]:
         """Who stands where in which queue."""
-        rows = self._all("SELECT id, queue, place, ended_at FROM job WHERE queue IS NOT NULL AND ended_at IS NULL", ())
-        return [dict(zip(("id", "queue", "place", "ended_at"), row, strict=True)) for row in rows]
+        sql = "SELECT id, queue, place, ended_at FROM job WHERE queue IS NOT NULL AND ended_at IS NULL"
+        return [dict(row) for row in self._all(sql)]
 
     def ahead(self, id: int) -> tuple[int, int | None]:
         """How many of its queue come before it, and the first of them."""

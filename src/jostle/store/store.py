@@ -37,6 +37,9 @@ BUSY_FOR = 5
 """Seconds that a commit waits for another program that writes."""
 
 
+UNTIL_OVER = "nothing is recorded or begun until that is over"
+
+
 def script(name: str) -> str:
     with open(os.path.join(os.path.dirname(__file__), name), encoding="utf-8") as f:  # importlib.resources costs 20 ms
         return f.read()
@@ -155,14 +158,16 @@ class Store:
                 failpoint("store.before_sync")
             if self.holed:
                 if not self._moved():
-                    raise OSError(errno.EBUSY, "and another program keeps its journal open, which must begin anew")
+                    raise DiskFull(
+                        f"the disk under {self.path} has reported an error, and another program keeps the journal open that must "
+                        f"begin anew: {UNTIL_OVER}"
+                    )
             elif self.unsynced:
                 os.fdatasync(self.journal)
         except (OSError, sqlite3.DatabaseError) as e:
             self.holed = True
             why = e.strerror if isinstance(e, OSError) else e
-            so = "nothing is recorded or begun until that is over"
-            raise DiskFull(f"the disk under {self.path} reports an error ({why}): {so}") from e
+            raise DiskFull(f"the disk under {self.path} reports an error ({why}): {UNTIL_OVER}") from e
         self.unsynced = self.holed = False
 
     def _bury(self) -> None:
