@@ -24,6 +24,9 @@ class Holder:
     user: str = ""
     name: str = ""
     run: RunId | None = None  # ours, proven by session or marker
+    kind: str = "compute"  # compute | graphics
+    exe: str = ""  # the file it executes, by its base name; "": not known
+    small_for: float = 0.0  # how long it has been below small_mib on a card without load
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -36,6 +39,8 @@ class Gpu:
     total_mib: int = 0
     used_mib: int = 0
     free_mib: int = 0
+    reserved_mib: int = 0  # what the driver keeps for itself: an empty card offers total − reserved
+    compute_mode: str = "default"  # default | exclusive_process | prohibited
     utilization: int | None = None
     temperature: int | None = None
     power_w: float | None = None

@@ -178,7 +178,7 @@ class Observer:
             state, error = "unknown", "a run ended here; the next reading is on its way"
         holders = tuple(
             Holder(pid=p["pid"], used_mib=p["used_mib"], uid=p["uid"], sid=p["sid"], user=p["user"] or "", name=p["name"] or "",
-                   run=self._run_of(p))
+                   run=self._run_of(p), kind=p.get("kind") or "compute", exe=p.get("exe") or "")
             for p in g["procs"]
         )  # fmt: skip
         left = [h for h in holders if h.run is not None and h.run in self.ended]
@@ -195,7 +195,8 @@ class Observer:
             idle_for=now - max(self.busy_at.get(uuid, -1e9), self.first_seen.get(uuid, now)),
             excluded=uuid in self.excluded, given_at=self.given_at.get(uuid, 0.0),
             quarantine=", ".join(f"process {h.pid} of run {h.run[0]}.{h.run[1]} is still on it" for h in left if h.run),
-            mig_slice=bool(g.get("mig_slice")),
+            mig_slice=bool(g.get("mig_slice")), reserved_mib=g.get("reserved_mib") or 0,
+            compute_mode=g.get("compute_mode") or "default",
         )  # fmt: skip
 
     @property
@@ -245,11 +246,12 @@ TEXT, NUMBER, MAYBE = (str,), (int,), type(None)
 HEAD: dict[str, tuple[type, ...]] = dict.fromkeys(("error", "hold", "driver"), (str, MAYBE)) | {"asked": (int, MAYBE)}
 CARD: dict[str, tuple[type, ...]] = {
     "uuid": TEXT, "state": TEXT, "name": (str, MAYBE), "index": NUMBER, "total_mib": NUMBER, "used_mib": NUMBER,
-    "free_mib": NUMBER, "utilization": (int, MAYBE), "procs": (list,),
+    "free_mib": NUMBER, "utilization": (int, MAYBE), "procs": (list,), "reserved_mib": (int, MAYBE), "compute_mode": (str, MAYBE),
+    "ecc_uncorrected": (int, MAYBE), "remap_failed": (bool, MAYBE),
 }  # fmt: skip
 PROC: dict[str, tuple[type, ...]] = {
     "pid": NUMBER, "used_mib": (int, MAYBE), "uid": (int, MAYBE), "sid": (int, MAYBE), "user": (str, MAYBE), "name": (str, MAYBE),
-    "mark": (str, MAYBE),
+    "mark": (str, MAYBE), "kind": (str, MAYBE), "exe": (str, MAYBE),
 }  # fmt: skip
 
 

@@ -14,7 +14,7 @@ LOST = "GPU is lost"
 MIB = 1 << 20
 
 
-class Proc(TypedDict):
+class _Proc(TypedDict):
     pid: int
     used_mib: int | None
     uid: int | None  # None: not in our /proc
@@ -23,6 +23,11 @@ class Proc(TypedDict):
     user: str
     name: str
     mark: str | None  # JOSTLE_UNI_ID of its environment, if we may read that
+
+
+class Proc(_Proc, total=False):
+    kind: str  # compute | graphics; absent: compute, for that is the one that counts
+    exe: str  # the file it executes, by its base name; absent or "": not known
 
 
 class _Gpu(TypedDict):
@@ -44,6 +49,10 @@ class _Gpu(TypedDict):
 class Gpu(_Gpu, total=False):
     power_limit_w: float | None
     fan: int | None
+    reserved_mib: int  # what the driver keeps for itself, empty or not
+    compute_mode: str  # default | exclusive_process | prohibited; absent: default
+    ecc_uncorrected: int | None  # errors of its memory since the driver was loaded; read once a minute at most
+    remap_failed: bool | None  # a broken row of its memory could not be replaced
     overcommitted: bool  # simulated only: more was asked of the card than it has
 
 
