@@ -97,13 +97,15 @@ process_json_path: ids.json
 commands_path: c.txt
 start_interval: 30
 time_limit: 2h
+max_wait: 1h
 gpu_choice: source-score
 """
     assert good(load, text) == Settings(
         check_time=0.5, maximize_resource_utilization=True, memory_save_mode=False, compete_gpus=(0, 1, 2, 5), use_all_gpus=False,
         gpu_left=2, min_gpu=1, max_gpu=4, max_retry_before_backoff=5, backoff_duration=1200, max_retries=100,
         on_failure="continue", work_dir="../", gpu_command_file="a.txt", gpus_command_file="b.txt", log_dir="out",
-        process_json_path="ids.json", commands_path="c.txt", start_interval=30, time_limit=7200, gpu_choice="source-score",
+        process_json_path="ids.json", commands_path="c.txt", start_interval=30, time_limit=7200, max_wait=3600,
+        gpu_choice="source-score",
     )  # fmt: skip
     fields = {field.name for field in dataclasses.fields(Settings)}
     assert {key.removeprefix("retry_config.") for key in gpumanage.KEYS} - {"launch_delay"} == fields
@@ -118,7 +120,7 @@ def test_a9_gpus_are_a_list_or_a_text(load, said, gpus):
 
 
 def test_a9_unlimited_retries_and_no_time_limit_can_be_written(load):
-    assert good(load, "retry_config: {max_retries: unlimited}\ntime_limit: 0") == Settings()
+    assert good(load, "retry_config: {max_retries: unlimited}\ntime_limit: 0\nmax_wait: 0") == Settings()
     assert good(load, "launch_delay: 30").start_interval == 30
 
 
@@ -210,6 +212,7 @@ def test_a13_a17_a18_the_rules_are_those_of_the_file_and_the_engine_takes_them()
         "gpus": None, "gpu_left": 0, "min_gpu": None, "max_gpu": None, "share": False, "strangers": "share",
         "own_processes": "avoid", "choice": "best-fit", "order": "random", "start_interval": 0.0,
         "retry": {"max": None, "backoff_after": 3, "backoff": 600.0}, "on_failure": "stop", "command_limit": None,
+        "max_wait": None,
     }  # fmt: skip
     assert set(rules) <= {field.name for field in dataclasses.fields(Policy)}
     checks.policy(rules)
@@ -222,6 +225,7 @@ def test_a13_a17_a18_the_rules_are_those_of_the_file_and_the_engine_takes_them()
         "gpus-desc",
     )
     assert gpumanage.policy(Settings(gpu_choice="source-score"), "single", None)["choice"] == "source-score"
+    assert gpumanage.policy(Settings(max_wait=60.0), "single", None)["max_wait"] == 60.0
 
 
 def test_a12_all_gpus_are_those_that_are_visible_and_a_list_is_the_list():

@@ -43,6 +43,7 @@ class Settings:
     commands_path: str | None = None
     start_interval: float = 0.0
     time_limit: float | None = None  # of one command
+    max_wait: float | None = None  # of a task that could start, for a card
     gpu_choice: str | None = None  # a name of core.fit.CHOICES; None: as memory_save_mode says
 
 
@@ -117,6 +118,7 @@ KEYS: dict[str, Callable[[str], Any]] = {
     "start_interval": units.seconds,
     "launch_delay": units.seconds,
     "time_limit": _limit,
+    "max_wait": _limit,
     "gpu_choice": _choice,
 }
 RETRY = "retry_config"
@@ -226,6 +228,7 @@ def policy(settings: Settings, mode: str, visible: str | None) -> dict[str, Any]
         },
         "on_failure": settings.on_failure,
         "command_limit": settings.time_limit,
+        "max_wait": settings.max_wait,
     }  # fmt: skip
 
 
