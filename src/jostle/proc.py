@@ -87,6 +87,14 @@ def mark(pid: int) -> str | None:
     return env.get(MARK) if env else None
 
 
+def exe(pid: int) -> str:
+    """The base name of the file that the process executes, whatever it calls itself; "" if we may not see it."""
+    try:
+        return os.path.basename(os.readlink(f"/proc/{pid}/exe")).removesuffix(" (deleted)")
+    except OSError:
+        return ""
+
+
 def tree(root: int) -> list[int]:
     """All descendants of a process, the nearest first."""
     children: dict[int, list[int]] = {}

@@ -16,6 +16,7 @@ from tests.compiled import library
 
 _SOURCE = os.path.join(os.path.dirname(__file__), "fakenvml.c")
 _ERRORS = {"lost": 15, "unreadable": 999}
+_MODES = {"default": 0, "prohibited": 2, "exclusive_process": 3}
 MISMATCH = 18
 
 
@@ -66,6 +67,7 @@ def lines(gpus: Sequence[Gpu]) -> list[str]:
         found.append(f"gpu {gpu['uuid']} {size} {gpu['utilization'] or 0} {gpu['name']}")
         if gpu["state"] in _ERRORS:
             found.append(f"error {_ERRORS[gpu['state']]}")
+        found += [f"{key} {number}" for key, number in _settings(gpu).items()]
         found += [_process(who) for who in gpu["procs"]]
         if gpu["state"] == "mig":
             found += ["mig", *_slices(gpu["uuid"], gpus)]
@@ -81,5 +83,13 @@ def _slices(parent: str, gpus: Sequence[Gpu]) -> list[str]:
     return found
 
 
-def _process(who: Proc, kind: str = "C") -> str:
+def _settings(gpu: Gpu) -> dict[str, int]:
+    """What differs from a card without ECC in its default mode."""
+    found = {"mode": _MODES[gpu.get("compute_mode", "default")], "ecc": gpu.get("ecc_uncorrected") or 0}
+    found["remap"] = int(gpu.get("remap_failed") or False)
+    return {key: number for key, number in found.items() if number}
+
+
+def _process(who: Proc) -> str:
+    kind = "G" if who.get("kind") == "graphics" else "C"
     return f"proc {who['pid']} {'-' if who['used_mib'] is None else who['used_mib']} {kind}"

@@ -10,6 +10,10 @@
  *     error CODE                                of the GPU above: its calls fail so (15, lost: even its handle)
  *     mig                                       the GPU above is in MIG mode
  *     slice UUID TOTAL_MIB USED_MIB NAME…       of the GPU above
+ *     reserved MIB                              of the GPU above: what the driver keeps for itself
+ *     mode N                                    of the GPU above: its compute mode (2: prohibited, 3: exclusive process)
+ *     ecc N                                     of the GPU above: uncorrected errors; without it the card has no ECC
+ *     remap 0|1                                 of the GPU above: whether remapping a row failed; without it: no such thing
  *     proc PID MIB|- C|G                        on the GPU or slice above; - is "not available"
  *     fail FUNCTION CODE [UUID]                 the call (without _vN) fails so
  *     hang FUNCTION [UUID]                      the call never returns
@@ -52,8 +56,9 @@ typedef struct {
 typedef struct { unsigned pid; u64 used; int graphics; } process;
 typedef struct {
     char uuid[80], name[96];
-    u64 total, used;
-    unsigned util;
+    u64 total, used, reserved;
+    unsigned util, mode;
+    int ecc, remap; /* -1: the card does not say */
     int parent, place, mig, error; /* parent: -1 for a GPU; place: index of the GPU or in its parent */
     process procs[MOST];
     unsigned count;
@@ -73,6 +78,7 @@ static void add_device(const char *text, int parent, int place) {
     memset(d, 0, sizeof *d);
     d->parent = parent;
     d->place = place;
+    d->ecc = d->remap = -1;
     if (parent < 0) sscanf(text, "gpu %79s %llu %llu %u %95[^\n]", d->uuid, &d->total, &d->used, &d->util, d->name);
     else sscanf(text, "slice %79s %llu %llu %95[^\n]", d->uuid, &d->total, &d->used, d->name);
     device_count++;
@@ -115,6 +121,10 @@ static void load(void) {
         else if (!strncmp(line, "proc ", 5) && d) add_process(d, line);
         else if (!strncmp(line, "error ", 6) && d) d->error = atoi(line + 6);
         else if (!strncmp(line, "mig", 3) && d) d->mig = 1;
+        else if (!strncmp(line, "reserved ", 9) && d) d->reserved = strtoull(line + 9, NULL, 10);
+        else if (!strncmp(line, "mode ", 5) && d) d->mode = (unsigned)atoi(line + 5);
+        else if (!strncmp(line, "ecc ", 4) && d) d->ecc = atoi(line + 4);
+        else if (!strncmp(line, "remap ", 6) && d) d->remap = atoi(line + 6);
         else if (!strncmp(line, "driver ", 7)) sscanf(line, "driver %79s", driver);
         else if (!strncmp(line, "init ", 5)) init_code = atoi(line + 5);
         else if (strchr("fhc", line[0])) add_rule(line);
@@ -235,7 +245,7 @@ API ret nvmlDeviceGetPciInfo_v3(void *handle, pci_info *p) {
 API ret nvmlDeviceGetMemoryInfo(void *handle, memory_v1 *m) {
     DEVICE(0);
     m->total = d->total << 20;
-    m->used = d->used << 20;
+    m->used = (d->used + d->reserved) << 20; /* version 1 knows no difference */
     m->free = m->total - m->used;
     return OK;
 }
@@ -243,13 +253,13 @@ API ret nvmlDeviceGetMemoryInfo(void *handle, memory_v1 *m) {
 #if PROCESS_VERSION > 1
 API ret nvmlDeviceGetMemoryInfo_v2(void *handle, memory_v2 *m) {
     if (m->version != (sizeof *m | 2u << 24)) return VERSION;
-    memory_v1 plain;
-    ret code = nvmlDeviceGetMemoryInfo(handle, &plain);
+    device *d;
+    ret code = find("nvmlDeviceGetMemoryInfo", handle, &d, 0);
     if (code) return code;
-    m->total = plain.total;
-    m->reserved = 0;
-    m->free = plain.free;
-    m->used = plain.used;
+    m->total = d->total << 20;
+    m->reserved = d->reserved << 20;
+    m->used = d->used << 20;
+    m->free = m->total - m->reserved - m->used;
     return OK;
 }
 #endif
@@ -273,6 +283,21 @@ API ret nvmlDeviceGetTemperature(void *handle, unsigned sensor, unsigned *x) {
     DEVICE(0);
     if (d->parent >= 0) return NOT_SUPPORTED;
     *x = 35 + d->util * 4 / 10;
+    return OK;
+}
+
+SENSOR(nvmlDeviceGetComputeMode, d->mode)
+API ret nvmlDeviceGetTotalEccErrors(void *handle, unsigned type, unsigned counter, u64 *x) {
+    DEVICE(0);
+    if (d->ecc < 0) return NOT_SUPPORTED;
+    *x = type == 1 && counter == 0 ? (u64)d->ecc : 0; /* uncorrected, volatile */
+    return OK;
+}
+API ret nvmlDeviceGetRemappedRows(void *handle, unsigned *corrected, unsigned *uncorrected, unsigned *pending, unsigned *failed) {
+    DEVICE(0);
+    if (d->remap < 0) return NOT_SUPPORTED;
+    *corrected = *uncorrected = *pending = 0;
+    *failed = (unsigned)d->remap;
     return OK;
 }
 

@@ -41,7 +41,40 @@ def test_a_hundred_processes_fit(place: Place, version: int) -> None:
 def test_compute_and_graphics_processes_are_one_list(place: Place) -> None:
     _, process = probe(place, ["proc 5000001 300 C", "proc 5000001 200 G", "proc 5000002 50 G"])
     procs = process.look()["gpus"][7]["procs"]
-    assert [(who["pid"], who["used_mib"]) for who in procs] == [(5000001, 300), (5000002, 50)]
+    seen = [(who["pid"], who["used_mib"], who["kind"]) for who in procs]
+    assert seen == [(5000001, 300, "compute"), (5000002, 50, "graphics")]
+
+
+@pytest.mark.parametrize(("version", "shown"), [(3, (500, 2000, 22076)), (1, (0, 2500, 22076))])
+def test_what_the_driver_keeps_of_a_card_is_told_from_what_is_used(
+    place: Place, version: int, shown: tuple[int, int, int]
+) -> None:
+    driver = Driver(place.path, version)
+    driver.write(["gpu GPU-a 24576 2000 0 Some Card", "reserved 500"])
+    gpu = place.start("nvml", driver.env).look()["gpus"][0]
+    assert (gpu["reserved_mib"], gpu["used_mib"], gpu["free_mib"]) == shown
+
+
+def test_health_is_read_with_the_first_reading_and_not_again_soon(place: Place) -> None:
+    driver = Driver(place.path)
+    driver.write(["gpu GPU-a 24576 0 0 Some Card", "ecc 1", "remap 0", "gpu GPU-b 24576 0 0 Some Card"])
+    process = place.start("nvml", driver.env)
+    first = process.line()
+    assert first is not None
+    assert [(gpu["ecc_uncorrected"], gpu["remap_failed"]) for gpu in first["gpus"]] == [(1, False), (None, None)]
+    driver.write(["gpu GPU-a 24576 0 0 Some Card", "ecc 2", "remap 1", "gpu GPU-b 24576 0 0 Some Card"])
+    process.say("rate 0.01\n")
+    later = [process.line() for _ in range(3)]
+    assert all(s and (s["gpus"][0]["ecc_uncorrected"], s["gpus"][0]["remap_failed"]) == (1, False) for s in later)
+
+
+def test_an_asked_look_never_reads_the_health(place: Place) -> None:
+    driver, process = probe(place)
+    process.say("rate 0\n")
+    process.look()
+    driver.write(["gpu GPU-new 24576 0 0 Some Card", "ecc 1", "hang nvmlDeviceGetTotalEccErrors"])
+    gpu = process.look()["gpus"][0]
+    assert (gpu["uuid"], gpu["state"], gpu["ecc_uncorrected"]) == ("GPU-new", "ok", None)
 
 
 def test_memory_that_the_driver_does_not_tell_is_none_not_zero(place: Place) -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
+import sys
 from typing import Any
 
 from probing import Place, World
@@ -15,7 +17,7 @@ GPU_KEYS = {
     "index", "uuid", "name", "state", "error", "total_mib", "used_mib", "free_mib",
     "utilization", "temperature", "power_w", "mig_slice", "procs",
 }  # fmt: skip
-PROC_KEYS = {"pid", "used_mib", "uid", "sid", "ticks", "user", "name", "mark"}
+PROC_KEYS = {"pid", "used_mib", "uid", "sid", "ticks", "user", "name", "mark", "kind", "exe"}
 
 
 def states(snapshot: dict[str, Any]) -> list[str]:
@@ -53,6 +55,34 @@ def test_a_holder_is_known_by_user_session_start_and_mark(world: World, place: P
     assert stat is not None
     assert (who["pid"], who["uid"], who["sid"], who["ticks"]) == (child.pid, os.getuid(), child.pid, stat.ticks)
     assert who["user"] and who["mark"] == "a-mark"
+
+
+def test_a_holder_is_known_by_the_file_it_executes_whatever_it_calls_itself(world: World, place: Place) -> None:
+    rename = "open('/proc/self/comm', 'w').write('pt_main_thread'); print(flush=True); import time; time.sleep(600)"
+    child = place.child(sys.executable, "-c", rename, stdout=subprocess.PIPE)
+    assert child.stdout and child.stdout.readline()
+    child.stdout.close()
+    who = world.probe(EIGHT + f"strangers: [{{gpu: 0, used: 1GiB, pid: {child.pid}}}]").look()["gpus"][0]["procs"][0]
+    assert (who["name"], who["exe"]) == ("pt_main_thread", os.path.basename(os.path.realpath(sys.executable)))
+
+
+def test_what_a_process_does_on_the_card_is_told(world: World) -> None:
+    text = "strangers: [{gpu: 0, used: 300MiB, kind: graphics}, {gpu: 0, used: 300MiB}]"
+    procs = world.probe(EIGHT + text).look()["gpus"][0]["procs"]
+    assert [who["kind"] for who in procs] == ["graphics", "compute"]
+
+
+def test_the_compute_mode_of_each_card_is_told(world: World) -> None:
+    text = "gpus: [{total: 8GiB}, {total: 8GiB, compute_mode: prohibited}, {total: 8GiB, compute_mode: exclusive_process}]"
+    modes = [gpu["compute_mode"] for gpu in world.probe(text).look()["gpus"]]
+    assert modes == ["default", "prohibited", "exclusive_process"]
+
+
+def test_errors_of_a_cards_memory_are_told_and_the_card_still_answers(world: World) -> None:
+    snapshot = world.probe(EIGHT + "faults: [{gpu: 1, state: ecc}, {gpu: 1, state: ecc}, {gpu: 2, state: remap}]").line()
+    assert snapshot is not None and states(snapshot) == ["ok"] * 8
+    assert [gpu["ecc_uncorrected"] or 0 for gpu in snapshot["gpus"]] == [0, 2] + [0] * 6
+    assert [gpu["remap_failed"] or False for gpu in snapshot["gpus"]] == [False, False, True] + [False] * 5
 
 
 def test_a_holder_that_is_gone_is_unknown_not_ours(world: World, place: Place) -> None:

@@ -80,7 +80,7 @@ HEAD = "gpus: {count: 2, total: 24GiB}\n"
         (HEAD + "strangers: nobody", 2, 'strangers is "nobody": expected a list'),
         (HEAD + "repeat: 10\nhang: [{from: 20}]", 3, "hang[0].from is 20: expected a time before the script repeats (10 s)"),
         (HEAD + "repeat: 0", 2, "expected a period above 0 s"),
-        (HEAD + "faults:\n- gpu: 0\n  state: tired", 4, 'faults[0].state is "tired": expected lost or unreadable'),
+        (HEAD + "faults:\n- gpu: 0\n  state: tired", 4, 'faults[0].state is "tired": expected lost, unreadable, ecc or remap'),
         (HEAD + "faults:\n- gpu: 0", 3, "expected the key state"),
         (HEAD + "runs:\n  use: all", 3, 'runs.use is "all": expected MiB'),
         (HEAD + "mig: [{gpu: 0, slices: 9}]", 2, "expected 1 to 7 slices"),

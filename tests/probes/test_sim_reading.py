@@ -51,6 +51,16 @@ def test_strangers_of_one_name_are_one_user_and_many_processes() -> None:
     assert len({who["pid"] for who in procs}) == 3
 
 
+def test_errors_of_a_cards_memory_add_up_from_their_time_on() -> None:
+    world = script("faults: [{gpu: 1, from: 10, state: ecc}, {gpu: 1, from: 20, state: ecc}]")
+    assert [[gpu["ecc_uncorrected"] for gpu in reading(world, t)] for t in (9, 10, 20)] == [[0, 0], [0, 1], [0, 2]]
+
+
+def test_the_driver_keeps_what_a_run_on_the_whole_card_leaves() -> None:
+    gpu = reading(of_shape("2x24"), 0.0, [run(None)])[0]
+    assert gpu["reserved_mib"] == gpu["free_mib"] == 512
+
+
 def test_a_script_repeats() -> None:
     world = script("repeat: 100\nstrangers: [{gpu: 0, from: 10, for: 5, used: 1000}]")
     assert [used(world, t)[0] for t in (9, 12, 15, 109, 112, 115, 1012)] == [0, 1000, 0, 0, 1000, 0, 1000]

@@ -12,7 +12,7 @@ import pwd
 from jostle import proc
 from jostle.probes.snapshot import Proc
 
-_Known = tuple[int | None, str, str | None]  # uid, user, mark
+_Known = tuple[int | None, str, str | None, str]  # uid, user, mark, exe
 
 
 class Holders:
@@ -20,12 +20,12 @@ class Holders:
         self._known: dict[tuple[int, int, str], _Known] = {}
         self._users: dict[int, str] = {}
 
-    def describe(self, pid: int, used_mib: int | None, stat: proc.Stat | None = None) -> Proc:
+    def describe(self, pid: int, used_mib: int | None, kind: str = "compute", stat: proc.Stat | None = None) -> Proc:
         """The holder of this pid; `stat` if the caller has just read it."""
         stat = stat or proc.stat(pid)
         if stat is None:
-            return unknown(pid, used_mib)
-        uid, user, mark = self._life(stat)
+            return unknown(pid, used_mib, kind)
+        uid, user, mark, exe = self._life(stat)
         return {
             "pid": pid,
             "used_mib": used_mib,
@@ -35,6 +35,8 @@ class Holders:
             "user": user,
             "name": stat.name,
             "mark": mark,
+            "kind": kind,
+            "exe": exe,
         }
 
     def user(self, uid: int) -> str:
@@ -57,13 +59,13 @@ class Holders:
         known = self._known.get(key)
         if known is None:
             uid = _uid(stat.pid)
-            known = (uid, "" if uid is None else self.user(uid), proc.mark(stat.pid))
+            known = (uid, "" if uid is None else self.user(uid), proc.mark(stat.pid), proc.exe(stat.pid))
             if uid is not None:
                 self._known[key] = known
         return known
 
 
-def unknown(pid: int, used_mib: int | None) -> Proc:
+def unknown(pid: int, used_mib: int | None, kind: str = "compute") -> Proc:
     return {
         "pid": pid,
         "used_mib": used_mib,
@@ -73,6 +75,8 @@ def unknown(pid: int, used_mib: int | None) -> Proc:
         "user": "",
         "name": "",
         "mark": None,
+        "kind": kind,
+        "exe": "",
     }
 
 

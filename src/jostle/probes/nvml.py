@@ -32,8 +32,15 @@ _NO_MEMORY_FIGURE = (1 << 64) - 1
 _RECORDS = (16, 24, 32)
 _UNTOUCHED = b"\xa5"
 _SENSORS_EVERY = 1.0  # s
+_HEALTH_EVERY = 60.0  # s
+_COMPUTE_MODES = {
+    n.NVML_COMPUTEMODE_EXCLUSIVE_THREAD: "exclusive_process",  # what newer drivers make of it
+    n.NVML_COMPUTEMODE_PROHIBITED: "prohibited",
+    n.NVML_COMPUTEMODE_EXCLUSIVE_PROCESS: "exclusive_process",
+}
 
-_Sensors = tuple[int | None, float | None, float | None, int | None]  # temperature, power, its limit, fan
+_Sensors = tuple[int | None, float | None, float | None, int | None, str]  # temperature, power, its limit, fan, compute mode
+_Health = tuple[int | None, bool | None]  # uncorrected errors, a failed remap
 
 
 class _DriverError(Exception):
@@ -65,13 +72,16 @@ def _maybe(function: Callable[..., Any], *args: Any) -> Any:
 class Nvml:
     def __init__(self) -> None:
         self._ready = False
+        self._asked = False  # somebody waits for this reading
         self._driver: str | None = None
         self._holders = Holders()
         self._names: dict[str, str] = {}
         self._sensors: dict[str, tuple[float, _Sensors]] = {}
+        self._health: dict[str, tuple[float, _Health]] = {}
         self._last: dict[int, tuple[str, str]] = {}  # index: uuid and name when it could last be read
 
-    def read(self) -> Reading:
+    def read(self, asked: bool = False) -> Reading:
+        self._asked = asked
         try:
             self._start()
             gpus = self._gpus()
@@ -124,7 +134,8 @@ class Nvml:
         utilization = _maybe(n.nvmlDeviceGetUtilizationRates, handle)
         gpu["utilization"] = None if utilization is None else utilization.gpu
         sensors = self._sensors_of(uuid, handle)
-        gpu["temperature"], gpu["power_w"], gpu["power_limit_w"], gpu["fan"] = sensors
+        gpu["temperature"], gpu["power_w"], gpu["power_limit_w"], gpu["fan"], gpu["compute_mode"] = sensors
+        gpu["ecc_uncorrected"], gpu["remap_failed"] = self._health_of(uuid, handle)
         return gpu
 
     def _sensors_of(self, uuid: str, handle: Any) -> _Sensors:
@@ -134,6 +145,15 @@ class Nvml:
         if known is None or now - known[0] >= _SENSORS_EVERY:
             known = self._sensors[uuid] = (now, _sensors(handle))
         return known[1]
+
+    def _health_of(self, uuid: str, handle: Any) -> _Health:
+        """Slow to ask and slow to change: never while a run waits for the answer."""
+        now = time.monotonic()
+        read_at, known = self._health.get(uuid, (-_HEALTH_EVERY, (None, None)))
+        if not self._asked and now - read_at >= _HEALTH_EVERY:
+            known = _health(handle)
+            self._health[uuid] = (now, known)
+        return known
 
     def _slice(self, index: int, handle: Any) -> Gpu:
         uuid = ""
@@ -149,20 +169,20 @@ class Nvml:
 
     def _memory(self, index: int, uuid: str, name: str, handle: Any) -> Gpu:
         """A readable GPU with what must be known of it: memory and processes."""
-        total, used, free = _memory_mib(handle)
+        total, used, free, reserved = _memory_mib(handle)
         gpu = blind(index, uuid, name, "ok", "", total)
-        gpu["used_mib"], gpu["free_mib"] = used, free
+        gpu["used_mib"], gpu["free_mib"], gpu["reserved_mib"] = used, free, reserved
         gpu["procs"] = self._procs(handle)
         return gpu
 
     def _procs(self, handle: Any) -> list[Proc]:
-        """Compute and graphics processes as one list; a process that is in both counts once."""
-        found: dict[int, int | None] = {}
-        for kind in ("Compute", "Graphics"):
+        """Compute and graphics processes as one list; a process that is in both counts once, as one that computes."""
+        found: dict[int, tuple[int | None, str]] = {}
+        for kind in ("Graphics", "Compute"):
             for pid, used in _process_list(kind, handle):
-                known = found.get(pid)
-                found[pid] = used if known is None else max(known, used or 0)
-        return [self._holders.describe(pid, used) for pid, used in sorted(found.items())]
+                known = found.get(pid, (None, ""))[0]
+                found[pid] = used if known is None else max(known, used or 0), kind.lower()
+        return [self._holders.describe(pid, used, kind) for pid, (used, kind) in sorted(found.items())]
 
     def _name(self, uuid: str, handle: Any) -> str:
         if uuid not in self._names:
@@ -211,15 +231,17 @@ def _mig_slices(handle: Any) -> list[Any] | None:
     return [found for found in handles if found is not None]
 
 
-def _memory_mib(handle: Any) -> tuple[int, int, int]:
-    """Total, used and free. Version 2 tells what the driver keeps for itself from what is used."""
+def _memory_mib(handle: Any) -> tuple[int, int, int, int]:
+    """Total, used, free and reserved. Version 2 tells what the driver keeps for itself from what is used."""
+    reserved = 0
     try:
         memory = _call(n.nvmlDeviceGetMemoryInfo, handle, n.nvmlMemory_v2)
+        reserved = memory.reserved
     except _DriverError as e:
         if e.code not in _TOO_NEW:
             raise
         memory = _call(n.nvmlDeviceGetMemoryInfo, handle)
-    return memory.total // MIB, -(-memory.used // MIB), memory.free // MIB
+    return memory.total // MIB, -(-memory.used // MIB), memory.free // MIB, -(-reserved // MIB)
 
 
 def _process_list(kind: str, handle: Any) -> list[tuple[int, int | None]]:
@@ -268,7 +290,14 @@ def _sensors(handle: Any) -> _Sensors:
         _watts(_maybe(n.nvmlDeviceGetPowerUsage, handle)),
         _watts(_maybe(n.nvmlDeviceGetEnforcedPowerLimit, handle)),
         _maybe(n.nvmlDeviceGetFanSpeed, handle),
+        _COMPUTE_MODES.get(_maybe(n.nvmlDeviceGetComputeMode, handle), "default"),
     )
+
+
+def _health(handle: Any) -> _Health:
+    errors = _maybe(n.nvmlDeviceGetTotalEccErrors, handle, n.NVML_MEMORY_ERROR_TYPE_UNCORRECTED, n.NVML_VOLATILE_ECC)
+    rows = _maybe(n.nvmlDeviceGetRemappedRows, handle)  # corrected, uncorrected, pending, failed
+    return errors, None if rows is None else bool(rows[3])
 
 
 def _watts(milliwatts: int | None) -> float | None:

@@ -3,7 +3,8 @@
 A spec is `8x24` (8 GPUs of 24 GiB), `4x80+4x24`, or the path of a YAML or JSON file with these keys (`gpus` is
 needed):
 
-    gpus: {count: 8, total: 24GiB, name: RTX 4090}     alike; or a list: [{total: 80GiB, name: A100}, {total: 24GiB}]
+    gpus: {count: 8, total: 24GiB, name: RTX 4090}     alike; or a list: [{total: 80GiB, name: A100}, {total: 24GiB}];
+                            compute_mode: default, exclusive_process or prohibited
     repeat: 600                                        the script below starts over every 600 s
     runs:                                              what runs (live claims) do on their GPUs
       use: 1.0              a fraction (0..1) of the promise, or MiB (6000, 6GiB); a whole card is total less 512 MiB
@@ -14,8 +15,10 @@ needed):
     strangers:                                         other people's processes
       - {user: bob, gpu: 3, from: 10, to: 60, used: 8GiB, ramp: 5, utilization: 80}
         gpu: a number, a list, or `all` · `for: 50` instead of `to` · uid: a number (made up per user if missing; user
-        `me` is the probe's own, `root` is 0) · pid: of a real process · hidden: true = memory without a visible process
-    faults:   [{gpu: 2, from: 20, to: 30, state: lost}]         or unreadable
+        `me` is the probe's own, `root` is 0) · pid: of a real process · hidden: true = memory without a visible process ·
+        kind: graphics (else compute) · name: python · exe: python3 (of `me`, else not to be seen)
+    faults:   [{gpu: 2, from: 20, to: 30, state: lost}]         or unreadable; ecc: one more uncorrected error of its
+                            memory since then; remap: a row of it could not be replaced; with both the card still answers
     missing:  [{gpu: 2, from: 20, to: 30}]             not listed at all; those behind it move up, as with a real driver
     reorder:  [{gpu: 0, from: 20, to: 30}]             listed last
     mig:      [{gpu: 1, slices: 2}]                    equal slices, or sizes: [10GiB, 5GiB]; from, to as above
@@ -38,7 +41,11 @@ from dataclasses import dataclass, field
 from jostle.errors import Invalid
 
 RESERVED_MIB = 512
-"""What a run that has the whole card leaves over."""
+"""What the driver keeps of a card, so that a run that has the whole card leaves it over."""
+
+
+def reserved_mib(total_mib: int) -> int:
+    return min(RESERVED_MIB, total_mib // 2)  # of cards too small to be true
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -59,6 +66,7 @@ class Card:
     name: str = "Simulated GPU"
     parent: int | None = None  # of a slice
     window: Window = field(default_factory=Window)  # of a slice: while the parent is in MIG mode
+    compute_mode: str = "default"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -73,6 +81,9 @@ class Stranger:
     ramp: float = 0.0
     utilization: int = 0
     hidden: bool = False
+    kind: str = "compute"
+    name: str = "python"
+    exe: str = ""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -86,7 +97,7 @@ class Runs:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Mishap:
-    """Something that happens to one card: lost | unreadable | missing | reorder."""
+    """Something that happens to one card: lost | unreadable | ecc | remap | missing | reorder."""
 
     card: int
     kind: str
@@ -115,8 +126,8 @@ _SHAPE = re.compile(r"\d+x\d+(\.\d+)?(\+\d+x\d+(\.\d+)?)*")
 MAX_GPUS = 1024
 
 
-def card(place: int, total_mib: int, name: str = "Simulated GPU") -> Card:
-    return Card(uuid=f"GPU-sim-{place:04d}", total_mib=total_mib, name=name)
+def card(place: int, total_mib: int, name: str = "Simulated GPU", compute_mode: str = "default") -> Card:
+    return Card(uuid=f"GPU-sim-{place:04d}", total_mib=total_mib, name=name, compute_mode=compute_mode)
 
 
 def is_shape(spec: str) -> bool:

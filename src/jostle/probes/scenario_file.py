@@ -124,6 +124,11 @@ class _At:
             raise self.bad(what)
         return self.value
 
+    def one_of(self, *words: str) -> str:
+        if self.value not in words:
+            raise self.bad(" or ".join(filter(None, (", ".join(words[:-1]), words[-1]))))
+        return str(self.value)
+
     def truth(self) -> bool:
         if not isinstance(self.value, bool):
             raise self.bad("true or false")
@@ -140,6 +145,8 @@ def _shown(value: object) -> str:
 
 
 _TIMES = ("from", "to", "for")
+_FAULTS = ("lost", "unreadable", "ecc", "remap")
+_COMPUTE_MODES = ("default", "exclusive_process", "prohibited")
 
 
 def _scenario(top: _At) -> Scenario:
@@ -171,7 +178,7 @@ def _gpus(at: _At) -> list[Card]:
     if isinstance(at.value, list):
         cards = [_one_gpu(entry, place) for place, entry in enumerate(at.items())]
     else:
-        keys = at.mapping("count", "total", "name")
+        keys = at.mapping("count", "total", "name", "compute_mode")
         if "count" not in keys:
             raise at.bad("how many (count), like {count: 8, total: 24GiB}")
         count = keys["count"].whole(1, MAX_GPUS, f"a number of GPUs from 1 to {MAX_GPUS}")
@@ -182,14 +189,15 @@ def _gpus(at: _At) -> list[Card]:
 
 
 def _one_gpu(at: _At, place: int) -> Card:
-    keys = at.mapping("count", "total", "name")
+    keys = at.mapping("count", "total", "name", "compute_mode")
     if "total" not in keys:
         raise at.bad("its memory (total), like {total: 24GiB}")
     total = keys["total"].mib()
     if total < 128:
         # 24 is what people write for 24 GiB, because specs like sim:8x24 are in GiB
         raise keys["total"].bad("at least 128 MiB (a plain number is MiB: write 24GiB)")
-    return card(place, total, keys["name"].text("a name") if "name" in keys else "Simulated GPU")
+    mode = keys["compute_mode"].one_of(*_COMPUTE_MODES) if "compute_mode" in keys else "default"
+    return card(place, total, keys["name"].text("a name") if "name" in keys else "Simulated GPU", mode)
 
 
 def _slices(at: _At, gpus: list[Card], repeat: float | None) -> Iterable[Card]:
@@ -245,17 +253,19 @@ def _strangers(entries: list[_At], count: int, repeat: float | None) -> Iterable
     users: dict[str, int] = {}
     pid = FAKE_PIDS
     for at in entries:
-        keys = at.mapping("user", "uid", "gpu", "used", "ramp", "utilization", "hidden", "pid", *_TIMES)
+        keys = at.mapping("user", "uid", "gpu", "used", "ramp", "utilization", "hidden", "pid", "kind", "name", "exe", *_TIMES)
         if "used" not in keys:
             raise at.bad("the memory it takes (used), like 8GiB")
         window = _window({k: v for k, v in keys.items() if k in _TIMES}, repeat)
         user = keys["user"].text("a user's name") if "user" in keys else "stranger"
         real = "pid" in keys
+        uid = _uid(keys, user, users)
+        exe = "python3" if uid == os.getuid() else ""  # of other people's processes it cannot be seen
         pid += 1
         for place in _places(at, keys, count):
             yield Stranger(
                 user=user,
-                uid=_uid(keys, user, users),
+                uid=uid,
                 pid=keys["pid"].whole(1, 1 << 30, "a pid") if real else pid,
                 real=real,
                 card=place,
@@ -264,6 +274,9 @@ def _strangers(entries: list[_At], count: int, repeat: float | None) -> Iterable
                 ramp=keys["ramp"].seconds() if "ramp" in keys else 0.0,
                 utilization=_percent(keys, 0),
                 hidden=keys["hidden"].truth() if "hidden" in keys else False,
+                kind=keys["kind"].one_of("compute", "graphics") if "kind" in keys else "compute",
+                name=keys["name"].text("a name") if "name" in keys else "python",
+                exe=keys["exe"].text("a file's name") if "exe" in keys else exe,
             )
 
 
@@ -312,7 +325,5 @@ def _mishaps(keys: dict[str, _At], count: int, repeat: float | None) -> Iterable
 
 def _fault_state(at: _At, fields: dict[str, _At]) -> str:
     if "state" not in fields:
-        raise at.bad("the key state: lost or unreadable")
-    if fields["state"].value not in ("lost", "unreadable"):
-        raise fields["state"].bad("lost or unreadable")
-    return str(fields["state"].value)
+        raise at.bad("the key state, like state: lost")
+    return fields["state"].one_of(*_FAULTS)

@@ -45,7 +45,7 @@ class _Without:
     def __init__(self, error: str) -> None:
         self._error = error
 
-    def read(self) -> Reading:
+    def read(self, asked: bool = False) -> Reading:
         return failed(self._error)
 
 
@@ -110,16 +110,16 @@ class Server:
 
     def _answer(self, asked: int | None) -> None:
         start = time.perf_counter()
-        reading = self._read()
+        reading = self._read(asked is not None)
         self._seq += 1
         took = round((time.perf_counter() - start) * 1000, 3)
         line = _encode({"seq": self._seq, "asked": asked, "took_ms": took, **reading})
         _write(line.encode() + b"\n")
 
-    def _read(self) -> Reading:
+    def _read(self, asked: bool) -> Reading:
         while True:
             try:
-                return self._source.read()
+                return self._source.read(asked)
             except Hung:
                 _hang()
             except Exception as e:  # a bug in a probe must not look like a dead driver for ever

@@ -32,7 +32,7 @@ from jostle import proc
 from jostle.errors import JostleError
 from jostle.probes import scenario as scenarios
 from jostle.probes.holders import Holders, unknown
-from jostle.probes.scenario import RESERVED_MIB, Card, Runs, Scenario, Stranger
+from jostle.probes.scenario import Card, Runs, Scenario, Stranger, reserved_mib
 from jostle.probes.snapshot import LOST, MISMATCH, Gpu, Hung, Proc, Reading, blind, failed
 from jostle.probes.world import Claims, Held, Use, World, boottime, lease_dir, version, world_dir
 
@@ -74,16 +74,17 @@ def reading(scenario: Scenario, t: float, claims: Iterable[Held] = (), uses: Ite
 
 def _add_stranger(load: _Load, stranger: Stranger, now: float) -> None:
     mib = _grown(stranger.used_mib, now - stranger.window.start, stranger.ramp)
-    who = unknown(stranger.pid, mib)
+    who = unknown(stranger.pid, mib, stranger.kind)
     if not stranger.real:
-        who["uid"], who["user"], who["name"], who["sid"] = stranger.uid, stranger.user, "python", stranger.pid
+        who["uid"], who["user"], who["sid"] = stranger.uid, stranger.user, stranger.pid
+        who["name"], who["exe"] = stranger.name, stranger.exe
     load.add(mib, stranger.utilization, None if stranger.hidden else who)
 
 
 def _add_run(load: _Load, runs: Runs, held: Held, total_mib: int) -> None:
     if held.age < runs.lag:
         return
-    promise = total_mib - RESERVED_MIB if held.mib is None else held.mib
+    promise = total_mib - reserved_mib(total_mib) if held.mib is None else held.mib
     full = runs.use if isinstance(runs.use, int) else round(promise * runs.use)
     mib = _grown(full, held.age - runs.lag, runs.ramp)
     if held.gone_for is None:
@@ -98,7 +99,8 @@ def _grown(mib: int, since: float, ramp: float) -> int:
 
 def _listed(scenario: Scenario, now: float, loads: Sequence[_Load]) -> list[Gpu]:
     """The cards in the order and with the indices that a driver would give them."""
-    happening = {(m.card, m.kind) for m in scenario.mishaps if m.window.holds(now)}
+    mishaps = [m for m in scenario.mishaps if m.window.holds(now)]
+    happening = {(m.card, m.kind) for m in mishaps}
     slices = [p for p, card in enumerate(scenario.cards) if card.parent is not None and card.window.holds(now)]
     parents = {scenario.cards[p].parent for p in slices}
     order = [p for p, card in enumerate(scenario.cards) if card.parent is None and (p, "missing") not in happening]
@@ -116,6 +118,8 @@ def _listed(scenario: Scenario, now: float, loads: Sequence[_Load]) -> list[Gpu]
             shown.append(_blind(index, card, "mig", ""))
         else:
             shown.append(_readable(index, card, loads[place]))
+            shown[-1]["ecc_uncorrected"] = sum(m.kind == "ecc" and m.card == body for m in mishaps)
+            shown[-1]["remap_failed"] = (body, "remap") in happening
     return shown
 
 
@@ -140,6 +144,8 @@ def _readable(index: int, card: Card, load: _Load) -> Gpu:
         "power_limit_w": 300.0,
         "mig_slice": card.parent is not None,
         "procs": load.procs,
+        "reserved_mib": reserved_mib(card.total_mib),
+        "compute_mode": card.compute_mode,
         "overcommitted": load.mib > card.total_mib,
     }
 
@@ -157,7 +163,7 @@ class Sim:
         self._claims = Claims(lease_dir())
         self._holders = Holders()
 
-    def read(self) -> Reading:
+    def read(self, asked: bool = False) -> Reading:
         scenario = self._current()
         if scenario is None:
             return failed(self._error)
@@ -195,5 +201,6 @@ class Sim:
             for i, who in enumerate(gpu["procs"]):
                 living.add(who["pid"])
                 if who["uid"] is None:
-                    gpu["procs"][i] = self._holders.describe(who["pid"], who["used_mib"], stats.get(who["pid"]))
+                    stat = stats.get(who["pid"])
+                    gpu["procs"][i] = self._holders.describe(who["pid"], who["used_mib"], who["kind"], stat)
         self._holders.forget_dead(living)

@@ -68,8 +68,8 @@ class Hung(Exception):
 
 
 class Probe(Protocol):
-    def read(self) -> Reading:
-        """The GPUs now. Never raises for what a driver or a file says (but Hung)."""
+    def read(self, asked: bool = False) -> Reading:
+        """The GPUs now. Never raises for what a driver or a file says (but Hung). `asked`: somebody waits for it."""
 
 
 def failed(error: str, hold: str | None = None) -> Reading:
