@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -194,9 +195,9 @@ def test_idling_is_not_asked_of_a_card_we_are_on_ourselves() -> None:
 
 
 CARDS = (
-    gpu(0, used=4000, mean_utilization=20, given_at=50.0),
+    gpu(0, used=4000, holders=(holder(ME, 4000),), mean_utilization=20, given_at=50.0),
     gpu(1, used=0, mean_utilization=15, given_at=30.0),
-    gpu(2, used=9000, mean_utilization=3, given_at=40.0),
+    gpu(2, used=9000, holders=(holder(ME, 9000),), mean_utilization=3, given_at=40.0),
     gpu(3, used=100, mean_utilization=None, utilization=None, given_at=20.0),
 )
 
@@ -224,6 +225,54 @@ def test_a18_b8_the_choice_among_cards_that_fit(choice: str, order: tuple[int, .
 def test_every_choice_is_tested() -> None:
     marks = test_a18_b8_the_choice_among_cards_that_fit.pytestmark  # type: ignore[attr-defined]
     assert {case[0] for case in marks[0].args[1]} == set(CHOICES)
+
+
+PEOPLED = tuple(replace(card, holders=(holder(ALICE, card.used_mib),)) for card in CARDS)
+
+
+@pytest.mark.parametrize("choice", sorted(CHOICES))
+def test_a17_cards_on_which_other_people_compute_come_last_in_every_choice(choice: str) -> None:
+    rule = Policy(choice=choice, strangers="share", own_processes="ignore")
+    ours = tuple(replace(c, index=c.index + 4, uuid=u(c.index + 4)) for c in CARDS)
+    jobs = lane(*(job(i, shape=1, memory_mib=1000) for i in range(8)))
+    order = [cards[0] for cards in starts(decide(world(jobs, gpus=(*PEOPLED, *ours), policy=rule))).values()]
+    alone = [cards[0] for cards in starts(decide(world(jobs, gpus=CARDS, policy=rule))).values()]
+    assert order == [i + 4 for i in alone] + alone, "the order of the choice holds within each group"
+    several = decide(world(job(1, gpus_min=3, gpus_max=3, memory_mib=1000), gpus=(*PEOPLED, *ours), policy=rule))
+    assert all(index >= 4 for index in starts(several)[1])
+
+
+@pytest.mark.parametrize(
+    ("card", "promises", "last"),
+    [
+        (gpu(0, used=300, holders=(holder(ALICE, 300, small_for=1e6),)), (), True),  # small and idle, but a person
+        (gpu(0, used=300, holders=(holder(ALICE, 300, kind="graphics"),)), (), False),
+        (gpu(0, used=300, holders=(holder(ROOT, 300, small_for=1e6),)), (), True),  # perhaps a container
+        (gpu(0, used=300, holders=(holder(ROOT, 300, kind="graphics"),)), (), False),  # a desktop
+        (gpu(0, used=300), (), False),
+        (gpu(0, used=8000), (), True),  # memory of nobody we can see
+        (gpu(0), (foreign(ALICE, 0, 1000),), True),  # claimed, not used yet
+        (gpu(0), (foreign(ME, 0, 1000),), False),
+        (gpu(0, used=5000, holders=(holder(ME, 5000),)), (), False),
+    ],
+)
+def test_who_counts_as_another_person_on_a_card(card: Gpu, promises: Any, last: bool) -> None:
+    rule = Policy(strangers="share", own_processes="ignore", share=True, choice="first-fit")
+    plan = decide(world(job(1, memory_mib=1000, share=True), gpus=(card, gpu(1)), promises=promises, policy=rule))
+    assert starts(plan) == {1: (1 if last else 0,)}
+
+
+def test_where_only_cards_with_people_are_left_memory_decides_as_before() -> None:
+    plan = decide(world(job(1, memory_mib=1000), gpus=PEOPLED, policy=BY_MEMORY))
+    assert starts(plan) == {1: (2,)}
+
+
+def test_in_a_container_our_own_nameless_processes_are_not_people() -> None:
+    mine = gpu(0, used=4000, holders=(holder(None, 4000),))
+    rule = Policy(share=True, choice="first-fit")
+    ours = with_runs(running(9, 0, mib=4000, share=True))
+    plan = decide(world(job(1, memory_mib=1000), gpus=(mine, gpu(1)), policy=rule, **ours))
+    assert starts(plan) == {1: (0,)}
 
 
 def test_best_fit_counts_what_was_promised_a_moment_ago() -> None:

@@ -98,13 +98,14 @@ commands_path: c.txt
 start_interval: 30
 time_limit: 2h
 max_wait: 1h
+strangers: avoid
 gpu_choice: source-score
 """
     assert good(load, text) == Settings(
         check_time=0.5, maximize_resource_utilization=True, memory_save_mode=False, compete_gpus=(0, 1, 2, 5), use_all_gpus=False,
         gpu_left=2, min_gpu=1, max_gpu=4, max_retry_before_backoff=5, backoff_duration=1200, max_retries=100,
         on_failure="continue", work_dir="../", gpu_command_file="a.txt", gpus_command_file="b.txt", log_dir="out",
-        process_json_path="ids.json", commands_path="c.txt", start_interval=30, time_limit=7200, max_wait=3600,
+        process_json_path="ids.json", commands_path="c.txt", start_interval=30, time_limit=7200, max_wait=3600, strangers="avoid",
         gpu_choice="source-score",
     )  # fmt: skip
     fields = {field.name for field in dataclasses.fields(Settings)}
@@ -163,6 +164,7 @@ def test_a9_what_is_not_understood_but_harms_nobody_is_a_warning_with_its_line(l
     ("retry_config: {on_failure: panic}", "expected one of stop, continue"),
     ("work_dir: [a]", "work_dir: a list; expected a path"),
     ("gpu_choice: best", "gpu_choice: "),
+    ("strangers: shoo", "expected one of share, avoid"),
     ("gpu_left: 1\ngpu_left: 2", 'the key "gpu_left" is there twice'),
     ("- a", "a list; expected `key: value` lines"),
     ("gpu_left 1", "a value; expected `key: value` lines"),
@@ -224,6 +226,7 @@ def test_a13_a17_a18_the_rules_are_those_of_the_file_and_the_engine_takes_them()
         "least-used",
         "gpus-desc",
     )
+    assert gpumanage.policy(Settings(strangers="avoid"), "single", None)["strangers"] == "avoid"
     assert gpumanage.policy(Settings(gpu_choice="source-score"), "single", None)["choice"] == "source-score"
     assert gpumanage.policy(Settings(max_wait=60.0), "single", None)["max_wait"] == 60.0
 

@@ -55,7 +55,8 @@ rules = st.builds(
     Settings, maximize_resource_utilization=st.booleans(), memory_save_mode=st.booleans(), use_all_gpus=st.booleans(),
     compete_gpus=st.lists(st.integers(0, 20), min_size=1, max_size=5).map(tuple), gpu_left=st.integers(0, 9), min_gpu=counts,
     max_gpu=counts, max_retry_before_backoff=st.integers(1, 9), backoff_duration=st.floats(0, 1e6), max_retries=counts,
-    on_failure=st.sampled_from(["stop", "continue"]), start_interval=st.floats(0, 1e6),
+    on_failure=st.sampled_from(["stop", "continue"]),
+    strangers=st.sampled_from(["share", "avoid"]), start_interval=st.floats(0, 1e6),
     time_limit=st.one_of(st.none(), st.floats(0.001, 1e6)), gpu_choice=st.one_of(st.none(), st.sampled_from(sorted(CHOICES))),
     work_dir=st.sampled_from([None, "..", "/a b", "/it's", "数据", "a: b"]),
 )  # fmt: skip

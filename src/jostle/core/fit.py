@@ -218,9 +218,25 @@ CHOICES: dict[str, Callable[[Card], float]] = {
 }
 
 
-def ranked(cards: list[Card], choice: str) -> list[Card]:
-    rank = CHOICES[choice]
-    return sorted(cards, key=lambda c: (rank(c), c.gpu.index)) if len(cards) > 1 else cards
+def ranked(cards: list[Card], policy: Policy) -> list[Card]:
+    """Cards on which other people compute come last, whatever the choice."""
+    rank = CHOICES[policy.choice]
+    return sorted(cards, key=lambda c: (peopled(c, policy), rank(c), c.gpu.index)) if len(cards) > 1 else cards
+
+
+def peopled(card: Card, policy: Policy) -> bool:
+    """Whether somebody else computes there, as far as can be seen."""
+    if any(p.uid != card.uid for p in card.promises):
+        return True
+    if card.gpu.used_mib < policy.small_mib and not card.gpu.holders:
+        return False
+    return bool(_computing(card)) or card.unexplained_mib >= policy.small_mib
+
+
+def _computing(card: Card) -> list[Holder]:
+    """Foreign compute processes; one without a name may be that of a promise whose use nobody measured (containers)."""
+    kinds = ("stranger",) if any(p.used_mib == 0 for p in card.promises) else ("stranger", "anonymous")
+    return [h for kind in kinds for h in card.holders(kind) if h.kind == "compute"]
 
 
 def chosen(cards: list[Card], most: int, budget: int | None, holding: set[str]) -> list[Card]:

@@ -144,7 +144,7 @@ class Table:
         if open_ or not job.gpus_min:
             holding = self.holding(job, scope)
             budget = courtesy.budget(scope.policy, scope.roomy, holding)
-            cards = fit.chosen(fit.ranked(open_, scope.policy.choice), job.gpus_max, budget, holding)
+            cards = fit.chosen(fit.ranked(open_, scope.policy), job.gpus_max, budget, holding)
             if len(cards) >= job.gpus_min:
                 return self._start(job, scope, cards)
             if len(open_) >= job.gpus_min and budget is not None:
@@ -314,7 +314,7 @@ class Table:
         if policy.max_concurrent is not None and self._too_many(job, policy.max_concurrent) is not None:
             return kept
         pairs = list(zip(self.cards, self.view(job, scope).refusals, strict=True))
-        fitting = fit.ranked([c for c, r in pairs if r is None], policy.choice)
+        fitting = fit.ranked([c for c, r in pairs if r is None], policy)
         refused = [(c, r) for c, r in pairs if r is not None]
         uuids, until = reserve.cards_for(job, now, fitting, refused, self.runs)
         return replace(kept, uuids=uuids, until=until)

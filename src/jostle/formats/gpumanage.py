@@ -44,6 +44,7 @@ class Settings:
     start_interval: float = 0.0
     time_limit: float | None = None  # of one command
     max_wait: float | None = None  # of a task that could start, for a card
+    strangers: str = "share"  # share | avoid: cards that other people use
     gpu_choice: str | None = None  # a name of core.fit.CHOICES; None: as memory_save_mode says
 
 
@@ -119,6 +120,7 @@ KEYS: dict[str, Callable[[str], Any]] = {
     "launch_delay": units.seconds,
     "time_limit": _limit,
     "max_wait": _limit,
+    "strangers": lambda text: spec.one_of(text, ("share", "avoid")),
     "gpu_choice": _choice,
 }
 RETRY = "retry_config"
@@ -216,7 +218,7 @@ def policy(settings: Settings, mode: str, visible: str | None) -> dict[str, Any]
         "min_gpu": min(low, high) if low is not None and high is not None else low,  # the formula's own answer
         "max_gpu": high,
         "share": settings.maximize_resource_utilization,
-        "strangers": "share",
+        "strangers": settings.strangers,
         "own_processes": "ignore" if settings.maximize_resource_utilization else "avoid",
         "choice": settings.gpu_choice or ("best-fit" if settings.memory_save_mode else "least-used"),
         "order": "gpus-desc" if mode == "multi" else "random",
