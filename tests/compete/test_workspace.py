@@ -97,6 +97,52 @@ def test_a9_the_settings_may_name_the_file_of_config_1(root):
     assert find(str(root)).command_file == str(root / "mine.txt")
 
 
+def test_a9_a_name_without_a_directory_is_also_looked_for_in_command(root):
+    put(root, "command/command_gpu.txt", "command/command_gpus.txt", "command/command_gpu_1.txt", "command/older.txt")
+    settings(root, "gpu_command_file: command_gpu.txt\ngpus_command_file: command_gpus.txt\n")  # as the source ships it
+    assert find(str(root)).command_file == str(root / "command/command_gpu.txt")
+    assert find(str(root), mode="multi").command_file == str(root / "command/command_gpus.txt")
+    assert [(c.index, c.exists) for c in configs(str(root), "single")] == [(0, True), (1, True)]
+    assert find(str(root), command_file="command/command_gpu.txt").index == 0
+    settings(root, "commands_path: older.txt\n")
+    assert find(str(root)).command_file == str(root / "command/older.txt")
+    put(root, "older.txt")
+    assert find(str(root)).command_file == str(root / "older.txt"), "paths are relative to the workspace first"
+
+
+def test_a9_a_key_that_names_no_file_is_told_with_its_line_and_what_exists(root):
+    put(root, "command/command_gpu.txt", "command/command_gpu_1.txt")
+    settings(root, "gpu_left: 1\ngpu_command_file: tasks.txt\ngpus_command_file: ./command_gpus.txt\n")
+    with pytest.raises(NotFound) as caught:
+        find(str(root))
+    assert str(caught.value) == (
+        f"{root}/config/gpu_manage.yaml:2: gpu_command_file: there is no {root}/tasks.txt and no {root}/command/tasks.txt; "
+        "there is command/command_gpu.txt, command/command_gpu_1.txt: name that, or remove the key"
+    )
+    with pytest.raises(NotFound, match=r"gpu_manage.yaml:3: gpus_command_file: there is no [^ ]*/command_gpus.txt; there is"):
+        find(str(root), mode="multi")
+    settings(root, "commands_path: 'a.txt'\n")
+    for file in (root / "command").iterdir():
+        file.unlink()
+    with pytest.raises(NotFound, match=r"gpu_manage.yaml:1: commands_path: .*; there is no task file at all: write one"):
+        find(str(root))
+
+
+def test_a9_errors_of_settings_and_task_file_come_together_and_unknown_keys_beside_them(root):
+    put(root, "command/command_gpu.txt", text="1\ntrue\n")
+    settings(root, "gpu_lef: 3\nwork_dir: 7\nlog_dir: [a]\n")
+    with pytest.raises(BadFiles) as caught:
+        workspace.tasks(str(root))
+    told = str(caught.value).split("\n")
+    assert [line.removeprefix(f"{root}/").split(" ")[0] for line in told] == [
+        "config/gpu_manage.yaml:2:", "config/gpu_manage.yaml:3:", "command/command_gpu.txt:2:", "warning:",
+    ]  # fmt: skip
+    assert "work_dir: \"7\" is no text; expected a path" in told[0] and "did you mean gpu_left?" in told[3]
+    (root / "command/command_gpu.txt").unlink()
+    with pytest.raises(BadFiles, match=r"(?s)gpu_manage.yaml:2: work_dir.*would be config 1 of single mode"):
+        workspace.tasks(str(root))
+
+
 def test_a7_a_file_that_is_named_is_found_as_the_shell_finds_it_or_in_the_workspace(root, monkeypatch):
     put(root, "command/command_gpus_1.txt", "command/command_gpu.txt")
     monkeypatch.chdir(root / "command")

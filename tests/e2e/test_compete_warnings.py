@@ -73,3 +73,37 @@ def test_validate_checks_several_task_files_and_tells_the_errors_of_all(jostle: 
     told = jostle.run("validate", "--json", *files, cwd=space.root)[1]
     assert told.count('"file":') >= 4
     assert "give it alone" in jostle.run("run", *files[:2], cwd=space.root)[2]
+
+
+SHIPPED = """\
+gpu_left: 1
+min_gpu: 3
+max_gpu: 8
+gpu_command_file: command_gpu.txt  # the source ships these names without a directory, with the files in command/
+gpus_command_file: command_gpus.txt
+"""
+
+
+def test_a7_a9_the_workspace_that_the_source_ships_starts_and_every_verb_finds_its_tasks(jostle: Instance) -> None:
+    space = Space(jostle, "shipped", f"# 队列ID\n1\n# 命令\n{WAIT % 'go'}\n# 显存需求(GB)\n20\n", SHIPPED)
+    space.commands("# 队列ID\n1\ntrue\n# GPU数量需求\n2\n20\n", "command_gpus.txt")
+    client = space.start()
+    space.state(state="running", running_tasks=1)
+    status = space.run("--status")
+    assert status[0] == 0 and "Queue 1: 🔴 BUSY" in status[1]
+    for verb in ("validate", "import"):
+        code, out, err = jostle.run(verb, ".", cwd=space.root)
+        assert (code, err) == (0, ""), out
+    space.file("go").touch()
+    assert ended(client)[0] == 0
+    assert space.run("--mode", "multi")[0] == 0
+    assert jostle.run("run", ".", cwd=space.root)[0] == 0
+
+
+def test_a9_every_verb_names_the_key_the_line_and_what_exists(jostle: Instance) -> None:
+    space = Space(jostle, "misnamed", "1\ntrue\n1\n", "gpu_command_file: commands_gpu.txt\n")
+    for words in (("compete",), ("compete", "--status"), ("run", "."), ("validate", "."), ("import", ".")):
+        code, out, err = jostle.run(*words, cwd=space.root)
+        assert (code, out) == (4, ""), words
+        assert "config/gpu_manage.yaml:2: gpu_command_file: there is no" in err, words
+        assert "; there is command/command_gpu.txt: name that, or remove the key" in err, words

@@ -112,6 +112,14 @@ gpu_choice: source-score
     assert {key.removeprefix("retry_config.") for key in gpumanage.KEYS} - {"launch_delay"} == fields
 
 
+@pytest.mark.parametrize("said", ["7", "1.5", "true", "[a]", "{a: b}"])
+@pytest.mark.parametrize("key", [key for key in gpumanage.TOP if key.endswith(("_dir", "_file", "_path"))])
+def test_a9_a_path_is_a_text(load, key, said):
+    [(line, words)] = flaws(load, f"gpu_left: 1\n{key}: {said}\n")
+    assert line == 2 and words.startswith(f"{key}: ") and "expected a path" in words
+    assert getattr(good(load, f"{key}: '7'"), key) == "7"
+
+
 @pytest.mark.parametrize(
     "said, gpus",
     [("[0, 2]", (0, 2)), ("3", (3,)), ('"0-2"', (0, 1, 2)), ("[0-1, 4]", (0, 1, 4)), ("\n- 1\n- 1\n", (1,)), ("0 1", (0, 1))],

@@ -66,16 +66,16 @@ def compete(args: Namespace, desk: Desk) -> int:
     from jostle.cli.starting import Start, locked
     from jostle.compete import jobs, workspace
     from jostle.compete.schedlog import SchedulerLog
-    from jostle.formats import gpumanage, taskfile
+    from jostle.formats import gpumanage
 
-    space = workspace.find(
-        args.directory, mode=args.mode, command_file=args.command_file, config_file=args.config_file, index=args.config_index
-    )
+    which = {
+        "mode": args.mode, "command_file": args.command_file, "config_file": args.config_file, "index": args.config_index
+    }  # fmt: skip
     if args.status:
         from jostle.cli.schedulers import show
 
-        return show(args, desk, space)
-    blocks, warnings = taskfile.load(space.command_file, space.mode, lenient=args.lenient)
+        return show(args, desk, workspace.find(args.directory, **which))
+    space, blocks, warnings = workspace.tasks(args.directory, **which, lenient=args.lenient)
     client = desk.client(gpus=args.gpus)
     visible = inherited(client)
     batch = jobs.batch(space, blocks, visible)
@@ -83,7 +83,7 @@ def compete(args: Namespace, desk: Desk) -> int:
         journal = Journal(desk, SchedulerLog(space.scheduler_log))
     except OSError as e:
         raise Forbidden(f"cannot write {space.scheduler_log}: {e.strerror}; see log_dir in the settings") from e
-    for text in (*space.warnings, *warnings):
+    for text in warnings:
         journal.tell(text, "WARNING")
     feed = attended(args, desk)
     start = Start(args, desk, space, journal, client, feed)

@@ -48,13 +48,14 @@ def each(
             made, said = batches(group, mode, suites)
         except BadFiles as e:
             flaws += e.flaws
+            warnings += e.warnings
         except JostleError as e:
             flaws.append((group[0], 0, str(e)))
         else:
             found += made
             warnings += said
     if flaws:
-        raise BadFiles(list(dict.fromkeys(flaws)))  # task files of one workspace share its settings
+        raise BadFiles(list(dict.fromkeys(flaws)), list(dict.fromkeys(warnings)))  # task files of a workspace share its settings
     return found, list(dict.fromkeys(warnings))
 
 
@@ -63,14 +64,12 @@ def _tasks(files: Sequence[str], mode: str | None) -> tuple[dict[str, Any], list
     if len(files) > 1:
         raise Usage("a workspace or task file has rules of its own: give it alone, or `jostle import` it into a job file")
     from jostle.compete import jobs, workspace
-    from jostle.formats import taskfile
 
-    space = workspace.find(files[0], mode=mode)
-    blocks, warnings = taskfile.load(space.command_file, space.mode)
+    space, blocks, warnings = workspace.tasks(files[0], mode=mode)
     if not blocks:
         raise Usage(f"{space.command_file} holds no task: nothing to do")
     visible = None if "JOSTLE_UNI_ID" in os.environ else os.environ.get("CUDA_VISIBLE_DEVICES")  # a run's cards are its own
-    return jobs.batch(space, blocks, visible), [*space.warnings, *warnings]
+    return jobs.batch(space, blocks, visible), warnings
 
 
 def is_tasks(file: str) -> bool:

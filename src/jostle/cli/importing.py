@@ -31,11 +31,12 @@ def import_options(p: Parser) -> None:
 
 def import_(args: Namespace, desk: Desk) -> int:
     from jostle.compete import jobs, workspace
-    from jostle.formats import jobwriter, plaintext, taskfile
+    from jostle.formats import jobwriter, plaintext
 
-    found = workspace.find(args.source, mode=args.mode, index=args.config_index, config_file=args.config_file)
-    blocks, warnings = taskfile.load(found.command_file, found.mode, lenient=args.lenient)
-    for warning in (*found.warnings, *warnings):
+    found, blocks, warnings = workspace.tasks(
+        args.source, mode=args.mode, index=args.config_index, config_file=args.config_file, lenient=args.lenient
+    )
+    for warning in warnings:
         desk.say(f"warning: {warning}")
     if not blocks:
         raise Invalid(f"{found.command_file} holds no tasks; nothing is written")

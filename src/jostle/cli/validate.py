@@ -38,6 +38,8 @@ def validate(args: Namespace, desk: Desk) -> int:
     except BadFiles as e:
         if not args.json:
             raise
+        for warning in e.warnings:
+            desk.say(f"warning: {warning}")
         flaws = [{"file": file, "line": line or None, "text": text} for file, line, text in e.flaws]
         desk.put_json({"schema": 1, "ok": False, "errors": flaws})
         return e.exit_code

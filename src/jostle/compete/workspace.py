@@ -2,7 +2,8 @@
 
 Rules (SPEC A7, A9, A10, A21): config N of a mode is `command/command_gpu.txt`, `command_gpu_1.txt` … (multi: `command_gpus…`);
 its index is N − 1. Config 1 is what `gpu_command_file` (`gpus_command_file`, older `commands_path`) names, if it is set. Paths in
-the settings are relative to the workspace. Nothing is created here.
+the settings are relative to the workspace; a task file named there without a directory may also lie in `command/`, as the shipped
+settings have it. What is wrong with settings and tasks is told at once. Nothing is created here.
 """
 
 from __future__ import annotations
@@ -10,11 +11,13 @@ from __future__ import annotations
 import os
 import re
 from dataclasses import dataclass, field
+from typing import Any
 
 from jostle.errors import NotFound, Usage
-from jostle.formats import gpumanage, spec
+from jostle.formats import gpumanage, spec, taskfile
 from jostle.formats.flaws import BadFiles
 from jostle.formats.gpumanage import Settings
+from jostle.formats.taskfile import Block
 
 STEMS = {"single": "command_gpu", "multi": "command_gpus"}
 SETTINGS = ("config/gpu_manage.yaml", "config/config.yaml", "gpu_manage.yaml", "config.yaml")
@@ -97,6 +100,32 @@ def find(
     index: int | None = None,
 ) -> Workspace:  # fmt: skip
     """The workspace of a directory (or of a task file), with the config that is asked for."""
+    found, flaws = _read(directory, mode, command_file, config_file, index)
+    if flaws:
+        raise BadFiles(flaws, found.warnings)
+    return found
+
+
+def tasks(directory: str, *, lenient: bool = False, **which: Any) -> tuple[Workspace, list[Block], list[str]]:
+    """The workspace, its tasks, and the warnings about both; `which` as for `find`."""
+    found, flaws = _read(directory, **{"mode": None, "command_file": None, "config_file": None, "index": None, **which})
+    blocks: list[Block] = []
+    warnings = list(found.warnings)
+    try:
+        blocks, said = taskfile.load(found.command_file, found.mode, lenient=lenient)
+        warnings += said
+    except BadFiles as e:
+        flaws += e.flaws
+        warnings += e.warnings
+    if flaws:
+        raise BadFiles(flaws, warnings)
+    return found, blocks, warnings
+
+
+def _read(
+    directory: str, mode: str | None, command_file: str | None, config_file: str | None, index: int | None
+) -> tuple[Workspace, list[tuple[str, int, str]]]:
+    """The workspace under its settings as far as they are understood, and what is wrong with those."""
     if mode is not None and mode not in STEMS:
         raise Usage(f"there is no mode {mode}; expected single or multi")
     if index is not None and index < 0:
@@ -110,30 +139,43 @@ def find(
     if os.path.basename(root) == "command" and not os.path.isdir(os.path.join(root, "command")):
         root = os.path.dirname(root)  # whoever stands in command/ means the workspace around it
     path = _settings_file(root, config_file)
-    settings, warnings = gpumanage.load(path) if path is not None else (Settings(), _without_settings(root))
+    settings, warnings, flaws = gpumanage.read(path) if path is not None else (Settings(), _without_settings(root), [])
+    try:
+        mode, at, file = _chosen(root, mode, command_file, index, settings, path)
+    except NotFound as e:
+        if not flaws:
+            raise
+        raise BadFiles([*flaws, (root, 0, str(e))], warnings) from None
+    found = Workspace(
+        root=root, mode=mode, index=at or 0, command_file=file, config_file=path, settings=settings,
+        warnings=tuple(warnings), numbered=at is not None,
+    )  # fmt: skip
+    return found, flaws
+
+
+def _chosen(
+    root: str, mode: str | None, command_file: str | None, index: int | None, settings: Settings, settings_file: str | None
+) -> tuple[str, int | None, str]:
+    """The mode, the index (None: a file that is no config of the workspace) and the task file."""
     if command_file is not None:
         file = _given(root, command_file)
         mode = mode or mode_of(file)
         at = _place(root, mode, file, settings)
         if index is not None and index != at:
             raise Usage(f"{command_file} is not the config with index {index}; give one of the two")
-    else:
-        mode = mode or _usual_mode(root, index or 0, settings)
-        at = index or 0
-        file = _numbered(root, mode, at, settings)
-    return Workspace(
-        root=root, mode=mode, index=at or 0, command_file=file, config_file=path, settings=settings,
-        warnings=tuple(warnings), numbered=at is not None,
-    )  # fmt: skip
+        return mode, at, file
+    at = index or 0
+    mode = mode or _usual_mode(root, at, settings)
+    for config in _configs(root, mode, settings):
+        if config.index == at and config.exists:
+            return mode, at, config.file_path
+    raise NotFound(_missing(root, mode, at, settings, settings_file))
 
 
 def configs(root: str, mode: str) -> list[Config]:
     """Config 1, whether it exists or not, and all further ones that do."""
-    try:
-        path = _settings_file(root, None)
-        settings = gpumanage.load(path)[0] if path is not None else Settings()
-    except BadFiles:
-        settings = Settings()  # which files there are can be told nevertheless
+    path = _settings_file(root, None)
+    settings = gpumanage.read(path)[0] if path is not None else Settings()
     return _configs(os.path.abspath(root), mode, settings)
 
 
@@ -168,11 +210,18 @@ def _given(root: str, file: str) -> str:
     return there
 
 
+def _named(mode: str, settings: Settings) -> tuple[str, str | None]:
+    """The key of the settings that names config 1, and what it says."""
+    key = "gpus_command_file" if mode == "multi" else "gpu_command_file" if settings.gpu_command_file else "commands_path"
+    return key, getattr(settings, key)
+
+
 def _first(root: str, mode: str, settings: Settings) -> str:
     """The file of config 1."""
-    said = settings.gpus_command_file if mode == "multi" else settings.gpu_command_file or settings.commands_path
+    _, said = _named(mode, settings)
     if said is not None:
-        return spec.path(said, root)
+        here, usual = spec.path(said, root), os.path.join(root, "command", said)
+        return usual if not os.path.dirname(said) and not os.path.isfile(here) and os.path.isfile(usual) else here
     usual, old = os.path.join(root, "command", STEMS[mode] + ".txt"), os.path.join(root, OLD_FILE)
     return old if mode == "single" and not os.path.exists(usual) and os.path.exists(old) else usual
 
@@ -181,7 +230,7 @@ def _configs(root: str, mode: str, settings: Settings) -> list[Config]:
     found = {0: _first(root, mode, settings)}
     pattern = re.compile(re.escape(STEMS[mode]) + r"_([1-9]\d{0,8})\.txt", re.ASCII)
     directory = os.path.join(root, "command")
-    for name in os.listdir(directory) if os.path.isdir(directory) else ():
+    for name in _listed(directory):
         if match := pattern.fullmatch(name):
             found[int(match[1])] = os.path.join(directory, name)
     return [
@@ -202,14 +251,10 @@ def _usual_mode(root: str, index: int, settings: Settings) -> str:
     return there[0] if there else "single"
 
 
-def _numbered(root: str, mode: str, index: int, settings: Settings) -> str:
-    for config in _configs(root, mode, settings):
-        if config.index == index and config.exists:
-            return config.file_path
-    raise NotFound(_missing(root, mode, index, settings))
-
-
-def _missing(root: str, mode: str, index: int, settings: Settings) -> str:
+def _missing(root: str, mode: str, index: int, settings: Settings, settings_file: str | None) -> str:
+    key, said = _named(mode, settings)
+    if index == 0 and said is not None and settings_file is not None:
+        return _misnamed(root, key, said, settings_file)
     usual = _first(root, mode, settings) if index == 0 else os.path.join(root, "command", f"{STEMS[mode]}_{index}.txt")
     others = [
         f"--mode {m} --config-index {c.index} ({c.file_name})" for m in STEMS for c in _configs(root, m, settings) if c.exists
@@ -219,3 +264,24 @@ def _missing(root: str, mode: str, index: int, settings: Settings) -> str:
         return f"{told}; there is {', '.join(others[:5])}" + (" …" if len(others) > 5 else "")
     named = "`jostle compete --command-file F`, `jostle run F`"
     return f"{told}; go to a workspace (a directory with command/{STEMS[mode]}.txt), or name a task file ({named})"
+
+
+def _misnamed(root: str, key: str, said: str, settings_file: str) -> str:
+    """What is wrong with a key that names a task file which is not there."""
+    tried = [spec.path(said, root), *([os.path.join(root, "command", said)] if not os.path.dirname(said) else [])]
+    there = [
+        name
+        for name in (OLD_FILE, *(os.path.join("command", file) for file in sorted(_listed(os.path.join(root, "command")))))
+        if name.endswith(".txt") and os.path.isfile(os.path.join(root, name))
+    ]
+    told = f"there is {', '.join(there[:5])}" + (" …" if len(there) > 5 else "") if there else "there is no task file at all"
+    what = "name that, or remove the key" if there else "write one, or name a task file with --command-file"
+    line = gpumanage.line_of(settings_file, key)
+    return f"{settings_file}:{line}: {key}: there is no {' and no '.join(tried)}; {told}: {what}"
+
+
+def _listed(directory: str) -> list[str]:
+    try:
+        return os.listdir(directory)
+    except OSError:
+        return []

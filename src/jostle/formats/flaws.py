@@ -13,14 +13,14 @@ SHOWN = 100  # of a file's errors; beyond that nobody reads them
 
 
 class BadFiles(Invalid):
-    """Everything that is wrong with the files, as (file, line, text)."""
+    """Everything that is wrong with the files, as (file, line, text), and what is to be told beside it."""
 
-    def __init__(self, flaws: list[tuple[str, int, str]]) -> None:
-        self.flaws = flaws
+    def __init__(self, flaws: list[tuple[str, int, str]], warnings: Sequence[str] = ()) -> None:
+        self.flaws, self.warnings = flaws, list(warnings)
         lines = [f"{file}:{line}: {text}" if line else f"{file}: {text}" for file, line, text in flaws[:SHOWN]]
         if len(flaws) > SHOWN:
             lines.append(f"… and {len(flaws) - SHOWN} more")
-        super().__init__("\n".join(lines))
+        super().__init__("\n".join([*lines, *(f"warning: {text}" for text in self.warnings[:SHOWN])]))
 
 
 class Findings:

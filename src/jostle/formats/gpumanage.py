@@ -15,7 +15,7 @@ from jostle import units
 from jostle.errors import Invalid
 from jostle.formats import plaintext, spec, yamlfile
 from jostle.formats.flaws import BadFiles, Findings
-from jostle.formats.nodes import Flaw, Map, Node, Seq
+from jostle.formats.nodes import Flaw, Map, Node, Scalar, Seq
 from jostle.formats.wording import closest, null, shown
 
 
@@ -129,20 +129,36 @@ TOP = (*(key for key in KEYS if "." not in key), RETRY)
 
 def load(path: str) -> tuple[Settings, list[str]]:
     """The settings and warnings; BadFiles with everything that is wrong."""
+    settings, warnings, flaws = read(path)
+    if flaws:
+        raise BadFiles(flaws, warnings)
+    return settings, warnings
+
+
+def read(path: str) -> tuple[Settings, list[str], list[tuple[str, int, str]]]:
+    """The settings as far as they are understood, warnings, and what is wrong."""
     file = _File()
     try:
         text, said = plaintext.read(path, "a file of settings")
         root = yamlfile.parse(text.replace("\r\n", "\n"))
     except Flaw as e:
-        raise BadFiles([(path, e.line, e.text)]) from None
+        return Settings(), [], [(path, e.line, e.text)]
     if isinstance(root, Map):
         file.read(root)
     elif root is not None:
         file.wrong(root.line, f"{root.shape}; expected `key: value` lines")
-    if file.flaws:
-        raise BadFiles([(path, line, text) for line, text in sorted(file.flaws)])
     warnings = [f"{path}: {said}"] if said else []
-    return Settings(**file.values), [*warnings, *(f"{path}:{line}: {text}" for line, text in sorted(file.warnings))]
+    warnings += (f"{path}:{line}: {text}" for line, text in sorted(file.warnings))
+    return Settings(**file.values), warnings, [(path, line, text) for line, text in sorted(file.flaws)]
+
+
+def line_of(path: str, key: str) -> int:
+    """Where a file that was read before says this key; 0: nowhere, any more."""
+    try:
+        root = yamlfile.parse(plaintext.read(path, "a file of settings")[0].replace("\r\n", "\n"))
+    except Flaw:
+        return 0
+    return next((word.line for word, _ in root.items if word.text == key), 0) if isinstance(root, Map) else 0
 
 
 class _File(Findings):
@@ -193,6 +209,9 @@ class _File(Findings):
     def _value(self, name: str, line: int, node: Node) -> None:
         self.lines[name] = line
         if null(node):
+            return
+        if KEYS[name] is _path and isinstance(node, Scalar) and not isinstance(yamlfile.value_of(node), str):
+            self.wrong(node.line, f"{name}: {shown(node.text)} is no text; expected a path (one that is a number: in quotes)")
             return
         value = self._devices(name, node) if name == "compete_gpus" else self.checked(name, node, KEYS[name])
         if value is not None:

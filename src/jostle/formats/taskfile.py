@@ -41,7 +41,7 @@ def load(path: str, mode: str, *, lenient: bool = False) -> tuple[list[Block], l
     blocks, flaws = parse(text, mode, path)
     warnings = [f"{path}: {said}"] if said else []
     if flaws and not lenient:
-        raise BadFiles([(path, line, text) for line, text in flaws])
+        raise BadFiles([(path, line, text) for line, text in flaws], warnings)
     return blocks, [*warnings, *(f"{path}:{line}: {what}; the block is skipped" for line, what in flaws)]
 
 
