@@ -182,6 +182,23 @@ def test_b7_b11_results_know_what_batches_of_other_files_did(jostle: Instance) -
     assert code != 0 and "there is no batch of other.yaml, and none has done what it says" in err
 
 
+def test_b7_b12_equal_work_under_another_log_runs_and_its_log_is_there(jostle: Instance) -> None:
+    p = Project(jostle, "own-log")
+    one = "command: sh train.sh {lambda_max} {gamma}\nmatrix: {lambda_max: [50], gamma: [0.001]}\n"
+    p.put("gamma.yaml", one + "job: {log: 'logs/gamma/gamma_{gamma}.log'}\n")
+    p.put("lambda.yaml", one + "job: {log: 'logs/lambda/lambdamax_{lambda_max}.log'}\n")
+    p.put("plain.yaml", one)
+    p.ok("gamma.yaml")
+    p.ok("lambda.yaml")
+    assert p.ran() == ["50 0.001"] * 2 and (p.at / "logs" / "lambda" / "lambdamax_50.log").exists()
+    for file in ("gamma.yaml", "lambda.yaml", "plain.yaml"):
+        assert "nothing to run (1 job: 1 done before)" in p.ok(file), "one that names no log is done by whoever did it"
+    (p.at / "logs" / "lambda" / "lambdamax_50.log").unlink()
+    assert "1 done before" in p.ok("gamma.yaml")
+    p.ok("lambda.yaml")
+    assert p.ran() == ["50 0.001"] and (p.at / "logs" / "lambda" / "lambdamax_50.log").exists()
+
+
 def test_b7_only_failed_and_trust_logs(jostle: Instance) -> None:
     p = Project(jostle, "failed", 'test ! -e broken || test "$2" != 2 || exit 7')
     p.put("sweep.yaml", SWEEP)

@@ -8,8 +8,13 @@ from jostle.experiments import configcopy
 from jostle.experiments.fresh import Unchanged, users
 from jostle.experiments.load import load
 from jostle.formats.flaws import BadFiles
+from jostle.store.reads import LastRun
 
-RUN = (3, 1)
+
+def run(began):
+    return LastRun(job=3, n=1, log="/l", named=None, outcome="succeeded", began=began, batch=1)
+
+
 SWEEP = "command: train {config}\ninto_config: [seed]\nmatrix: {config: configs/a.yaml, seed: [1, 2]}\n"
 
 
@@ -27,18 +32,17 @@ def read(project, text=SWEEP, name="sweep.yaml"):
 
 def began_after(*paths):
     """A run that began when these files were as they are."""
-    return Unchanged({RUN: max(os.stat(path).st_ctime for path in paths) + 0.001})
+    return run(max(os.stat(path).st_ctime for path in paths) + 0.001)
 
 
 def test_b7_a_file_that_was_modified_since_the_run_began_is_not_what_it_read(project):
     config = project / "configs" / "a.yaml"
     job = {"inputs": [str(config)], "copy": None}
-    assert began_after(config)(job, RUN)
-    assert not Unchanged({RUN: os.stat(config).st_ctime})(job, RUN)
-    assert not Unchanged({})(job, RUN), "nobody knows when it began"
+    assert Unchanged()(job, began_after(config))
+    assert not Unchanged()(job, run(os.stat(config).st_ctime))
     began = os.stat(config).st_ctime
     os.utime(config, (1, 1))
-    assert not Unchanged({RUN: began})(job, RUN), "an old date that somebody gave it does not count"
+    assert not Unchanged()(job, run(began)), "an old date that somebody gave it does not count"
 
 
 def test_b7_a_link_that_leads_elsewhere_is_a_change(project):
@@ -46,8 +50,8 @@ def test_b7_a_link_that_leads_elsewhere_is_a_change(project):
     link.symlink_to("configs")
     job = {"inputs": [str(link / "a.yaml")], "copy": None}
     began = max(os.lstat(link).st_ctime, os.stat(link / "a.yaml").st_ctime)
-    assert Unchanged({RUN: began + 0.001})(job, RUN)
-    assert not Unchanged({RUN: os.lstat(link).st_ctime})(job, RUN)
+    assert Unchanged()(job, run(began + 0.001))
+    assert not Unchanged()(job, run(os.lstat(link).st_ctime))
 
 
 def test_b7_of_a_copied_config_the_copy_counts_and_must_be_what_would_be_written(project):
@@ -55,16 +59,16 @@ def test_b7_of_a_copied_config_the_copy_counts_and_must_be_what_would_be_written
     job = batches[0]["jobs"][0]
     config, copy = project / "configs" / "a.yaml", project / "configs" / "temp" / "a_seed1.yaml"
     configcopy.write(batches)
-    unchanged = began_after(config, copy)
+    before = began_after(config, copy)
     os.utime(config)
-    assert unchanged(job, RUN), "the original may be touched"
+    assert Unchanged()(job, before), "the original may be touched"
     for other in ("lr: 2\n", "lr: 1\n"):
         config.write_text(other)
-        assert Unchanged(unchanged._started)(job, RUN) == (other == "lr: 1\n")
+        assert Unchanged()(job, before) == (other == "lr: 1\n")
     copy.write_text("lr: 7\n")
-    assert not Unchanged(unchanged._started)(job, RUN)
+    assert not Unchanged()(job, before)
     copy.unlink()
-    assert not Unchanged(unchanged._started)(job, RUN)
+    assert not Unchanged()(job, before)
 
 
 # --- places of copies

@@ -12,6 +12,7 @@ from jostle.experiments import skip
 from jostle.experiments.fingerprint import Contents, fingerprint, named_files
 from jostle.experiments.skip import DONE, LOGGED, NOT_FAILED, RUN, Rule, Verdict
 from jostle.formats import spec
+from jostle.store.reads import LastRun
 
 
 def made(name: str = "a", **values: Any) -> dict[str, Any]:
@@ -97,48 +98,51 @@ def verdicts(jobs: list[dict[str, Any]], rule: Rule | None = None, logs: tuple[s
     return [v.what for v in skip.judged(jobs, rule or Rule(), exists=lambda path: path in logs, **more)]
 
 
-SUCCESS = {"f1": (3, 2, "/logs/1")}
+def success(job: int, n: int, log: str, named: str | None = None) -> LastRun:
+    return LastRun(job=job, n=n, log=log, named=named, outcome="succeeded", began=1.0, batch=1)
+
+
+SUCCESS = {"f1": [success(3, 2, "/logs/1")]}
 
 
 def test_b7_a_recorded_success_whose_log_exists_is_skipped_and_all_else_runs() -> None:
     jobs = [made("a", fingerprint="f1"), made("b", fingerprint="f2"), made("c", fingerprint=None)]
-    assert verdicts(jobs, done=SUCCESS, logs=("/logs/1",)) == [DONE, RUN, RUN]
+    assert verdicts(jobs, ran=SUCCESS, logs=("/logs/1",)) == [DONE, RUN, RUN]
     assert skip.judged(jobs, Rule(), SUCCESS, exists=lambda _: True)[0].by == (3, 2)
 
 
 def test_b7_a_deleted_log_makes_it_run_again() -> None:
     jobs = [made("a", fingerprint="f1")]
-    assert verdicts(jobs, done=SUCCESS) == [RUN]
-    assert verdicts(jobs, done={"f1": (3, 2, None)}) == [RUN]
+    assert verdicts(jobs, ran=SUCCESS) == [RUN]
 
 
 def test_b7_a_log_without_a_success_is_done_only_by_the_old_rule() -> None:
     jobs = [made("a", fingerprint="f2", log="/logs/2"), made("b", fingerprint="f3", log="/logs/3"), made("c", log=None)]
-    assert verdicts(jobs, done={}, logs=("/logs/2",)) == [RUN, RUN, RUN]
-    assert verdicts(jobs, Rule(trust_logs=True), done={}, logs=("/logs/2",)) == [LOGGED, RUN, RUN]
+    assert verdicts(jobs, ran={}, logs=("/logs/2",)) == [RUN, RUN, RUN]
+    assert verdicts(jobs, Rule(trust_logs=True), ran={}, logs=("/logs/2",)) == [LOGGED, RUN, RUN]
 
 
 def test_b7_redo_runs_all() -> None:
     jobs = [made("a", fingerprint="f1", log="/logs/1")]
-    assert verdicts(jobs, Rule(redo=True, trust_logs=True), done=SUCCESS, logs=("/logs/1",)) == [RUN]
+    assert verdicts(jobs, Rule(redo=True, trust_logs=True), ran=SUCCESS, logs=("/logs/1",)) == [RUN]
 
 
 def test_b7_only_failed_takes_those_and_no_others() -> None:
     jobs = [made("a", fingerprint="f1"), made("b"), made("c")]
-    assert verdicts(jobs, Rule(only_failed=True), done=SUCCESS, failed=frozenset("b"), logs=("/logs/1",)) == [
+    assert verdicts(jobs, Rule(only_failed=True), ran=SUCCESS, failed=frozenset("b"), logs=("/logs/1",)) == [
         NOT_FAILED, RUN, NOT_FAILED,
     ]  # fmt: skip
 
 
 def test_b7_what_comes_after_a_job_that_runs_runs_again_as_well() -> None:
-    done = {f"f{k}": (k, 1, "/log") for k in (1, 2, 3, 4)}
+    done = {f"f{k}": [success(k, 1, "/log")] for k in (1, 2, 3, 4)}
     jobs = [
         made("prepare", fingerprint="changed"),
         made("train", fingerprint="f2", needs=[["index", 0, False]]),
         made("report", fingerprint="f3", needs=[["index", 1, True]]),
         made("other", fingerprint="f4", needs=[["job", 7, False]]),
     ]
-    assert verdicts(jobs, done=done, logs=("/log",)) == [RUN, RUN, RUN, DONE]
+    assert verdicts(jobs, ran=done, logs=("/log",)) == [RUN, RUN, RUN, DONE]
 
 
 def test_b7_who_came_after_a_job_that_is_left_out_does_not_wait_for_it() -> None:

@@ -109,8 +109,8 @@ def planned(batch: dict[str, Any], args: Namespace, desk: Desk) -> Plan:
     rule = Rule(redo=args.redo, trust_logs=args.trust_logs, only_failed=args.only_failed)
     failed = failed_names(_before(desk, batch["key"]), [job["name"] for job in jobs]) if rule.only_failed else frozenset()
     wanted = [] if rule.redo or rule.only_failed else [job["fingerprint"] for job in jobs if job.get("fingerprint")]
-    done = desk.reader.done(wanted)
-    return Plan(jobs=jobs, verdicts=judged(jobs, rule, done, failed, unchanged=Unchanged.of(desk.reader, done)))
+    ran = desk.reader.last_runs(wanted)
+    return Plan(jobs=jobs, verdicts=judged(jobs, rule, ran, failed, unchanged=Unchanged()))
 
 
 def _before(desk: Desk, key: str) -> Iterator[list[dict[str, Any]]]:

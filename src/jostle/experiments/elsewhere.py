@@ -54,8 +54,8 @@ def done_elsewhere(
 
 def _verdicts(reader: Reader, batch: Mapping[str, Any]) -> list[Verdict]:
     fingerprinted(batch)
-    done = reader.done(job["fingerprint"] for job in batch["jobs"])
-    return skip.judged(batch["jobs"], skip.Rule(), done, unchanged=Unchanged.of(reader, done))
+    ran = reader.last_runs(job["fingerprint"] for job in batch["jobs"])
+    return skip.judged(batch["jobs"], skip.Rule(), ran, unchanged=Unchanged())
 
 
 def _old(reader: Reader, number: int, batch: Mapping[str, Any], verdicts: Iterable[Verdict]) -> bool:

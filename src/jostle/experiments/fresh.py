@@ -16,8 +16,7 @@ from jostle.experiments import configcopy
 from jostle.experiments.fingerprint import words_of
 
 if TYPE_CHECKING:
-    from jostle.experiments.skip import Done
-    from jostle.store.reads import Reader
+    from jostle.store.reads import LastRun
 
 NEVER = float("-inf")
 _TOKEN = re.compile(r"[\w.+=@,-]+")
@@ -26,26 +25,20 @@ _TOKEN = re.compile(r"[\w.+=@,-]+")
 class Unchanged:
     """Called with a job and the run that succeeded; each file is looked at once, however many jobs use it."""
 
-    def __init__(self, started: Mapping[tuple[int, int], float]) -> None:
-        self._started = started
+    def __init__(self) -> None:
         self._modified: dict[str, float] = {}
         self._links: dict[str, float] = {}
         self._holds: dict[tuple[str, str], bool] = {}
         self._originals = configcopy.Originals()
 
-    @classmethod
-    def of(cls, reader: Reader, done: Done) -> Unchanged:
-        return cls(reader.started((job, run) for job, run, _ in done.values()))
-
-    def __call__(self, job: Mapping[str, Any], run: tuple[int, int]) -> bool:
-        began = self._started.get(run)
+    def __call__(self, job: Mapping[str, Any], run: LastRun) -> bool:
         copy = job.get("copy")
         inputs = job.get("inputs") or ()
         if copy:  # what the job reads is the copy; the original may be touched, as long as the same copy would be made of it
             if not self.holds(copy):
                 return False
             inputs = [copy["to"], *(path for path in inputs if path != copy["of"])]
-        return began is not None and all(self.modified(path) < began for path in inputs)
+        return all(self.modified(path) < run.began for path in inputs)
 
     def holds(self, copy: Mapping[str, Any]) -> bool:
         """Whether the copy stands at its place as it would be written now."""

@@ -1,8 +1,9 @@
 """Which jobs of a batch run, and which are left: done before, or not failed (SPEC B7).
 
-Rules: done is a recorded success of the same fingerprint whose log still exists and whose files were not modified since it began
-(fresh.py); everything else runs, and so does what comes after a job that runs. `redo` runs all; `trust_logs` takes a log at the
-job's place as done, whoever wrote it and however it ended; `only_failed` takes those whose newest run failed, done before or not.
+Rules: done is a recorded success of the same fingerprint whose log still exists, at the path that this job names (one that names
+none: wherever the run that did it has its log), and that read what is there now (fresh.py); everything else runs, and so does
+what comes after a job that runs. `redo` runs all; `trust_logs` takes a log at the job's place as done, whoever wrote it and
+however it ended; `only_failed` takes those whose newest run failed, done before or not.
 """
 
 from __future__ import annotations
@@ -12,10 +13,13 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-Done = Mapping[str, tuple[int, int, str | None]]
-"""By fingerprint: the job and run that succeeded, and where its log was."""
+from jostle.core.states import SUCCEEDED
+from jostle.store.reads import LastRun, Places
 
-Unchanged = Callable[[Mapping[str, Any], tuple[int, int]], bool]
+LastRuns = Mapping[str, Sequence[LastRun]]
+"""By fingerprint: the last run for each log, the newest first."""
+
+Unchanged = Callable[[Mapping[str, Any], LastRun], bool]
 
 RUN, DONE, LOGGED, NOT_FAILED = "run", "done", "log", "not_failed"
 
@@ -36,7 +40,7 @@ class Rule:
 def judged(
     jobs: Sequence[Mapping[str, Any]],
     rule: Rule,
-    done: Done,
+    ran: LastRuns,
     failed: frozenset[str] = frozenset(),
     exists: Callable[[str], bool] = os.path.isfile,
     unchanged: Unchanged = lambda job, run: True,
@@ -47,20 +51,27 @@ def judged(
         return [Verdict(what=RUN if job["name"] in failed else NOT_FAILED) for job in jobs]
     if rule.redo:
         return [Verdict(what=RUN)] * len(jobs)
-    found = [_of_its_own(job, rule, done, exists, unchanged) for job in jobs]
+    place = Places()
+    found = []
+    for job in jobs:
+        good = [run for run in _own(job, ran, place) if run.outcome == SUCCEEDED and exists(run.log) and unchanged(job, run)]
+        if good:
+            found.append(Verdict(what=DONE, by=good[0].id))
+        elif rule.trust_logs and job["log"] and exists(job["log"]):
+            found.append(Verdict(what=LOGGED))
+        else:
+            found.append(Verdict(what=RUN))
     _after_those_that_run(jobs, found)
     return found
 
 
-def _of_its_own(
-    job: Mapping[str, Any], rule: Rule, done: Done, exists: Callable[[str], bool], unchanged: Unchanged
-) -> Verdict:  # fmt: skip
-    success = done.get(job.get("fingerprint") or "")
-    if success is not None and success[2] and exists(success[2]) and unchanged(job, success[:2]):
-        return Verdict(what=DONE, by=success[:2])
-    if rule.trust_logs and job["log"] and exists(job["log"]):
-        return Verdict(what=LOGGED)
-    return Verdict(what=RUN)
+def _own(job: Mapping[str, Any], ran: LastRuns, place: Places) -> Sequence[LastRun]:
+    """The runs that can stand for this job: what wrote the log that it names; of one that names none, what has a log of its own,
+    else whatever computed the same."""
+    known = ran.get(job.get("fingerprint") or "", ())
+    if job["log"]:
+        return [run for run in known if run.named and place(run.named) == place(job["log"])]
+    return [run for run in known if not run.named] or known
 
 
 def _after_those_that_run(jobs: Sequence[Mapping[str, Any]], found: list[Verdict]) -> None:

@@ -8,8 +8,8 @@ from __future__ import annotations
 import json
 import os
 import sqlite3
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Iterable, Iterator
+from typing import Any, NamedTuple
 
 from jostle.errors import JostleError
 from jostle.store.logs import log_of
@@ -29,6 +29,38 @@ RUN = """SELECT r.n, r.uni_id, r.state, r.shim_pid, r.started_at, r.ended_at, r.
     r.log, r.peak_mib, r.rss_mib, r.memory_mib, r.leftovers,
     (SELECT group_concat(idx || '=' || uuid) FROM lease WHERE job = r.job AND n = r.n) AS leases
     FROM run r WHERE r.job = ? ORDER BY r.n"""
+
+LAST_RUNS = """SELECT j.id, r.n, r.log, j.log AS named, r.outcome, r.started_at, j.batch FROM job j
+    JOIN run r ON r.job = j.id AND r.outcome IS NOT 'voided' WHERE j.fingerprint = ? ORDER BY j.id DESC, r.n DESC"""
+
+
+class LastRun(NamedTuple):
+    """The last run that computed something into a log."""
+
+    job: int
+    n: int
+    log: str
+    named: str | None  # the log that a person has named; None: it has one of its own
+    outcome: str | None
+    began: float
+    batch: int
+
+    @property
+    def id(self) -> tuple[int, int]:
+        return self.job, self.n
+
+
+class Places:
+    """Paths of files by which two that lead to one place are seen to be the same; each folder is looked at once."""
+
+    def __init__(self) -> None:
+        self._folders: dict[str, str] = {}
+
+    def __call__(self, path: str) -> str:
+        folder, name = os.path.split(path)
+        if folder not in self._folders:
+            self._folders[folder] = os.path.realpath(folder)
+        return os.path.join(self._folders[folder], name)
 
 
 def uri(path: str, mode: str) -> str:
@@ -150,37 +182,32 @@ class Reader:
         )
         return rows[0][0] if rows else None
 
-    def done(self, fingerprints: Iterable[str]) -> dict[str, tuple[int, int, str]]:
-        """Of those that were computed with success when they last ran: the job, the run that did it, and its log. A log that
-        another run has written since then is no longer that of the success."""
-        found: dict[str, tuple[int, int, str]] = {}
+    def last_runs(self, fingerprints: Iterable[str]) -> dict[str, list[LastRun]]:
+        """Of each: the last run for each log that a person has named, and the last of all that have none; the newest first. One
+        whose log another run has written since is left out."""
+        place = Places()
+        found: dict[str, list[LastRun]] = {}
         for fingerprint in set(fingerprints):
-            rows = self._all(
-                """SELECT j.id, r.n, r.log, r.outcome FROM job j JOIN run r ON r.job = j.id AND r.outcome IS NOT 'voided'
-                   WHERE j.fingerprint = ? ORDER BY j.id DESC, r.n DESC LIMIT 1""",
-                (fingerprint,),
-            )
-            if rows and rows[0]["outcome"] == "succeeded":
-                found[fingerprint] = tuple(rows[0])[:3]
-        writers = self._last_writers(min((job for job, _, _ in found.values()), default=0)) if found else {}
-        return {key: run for key, run in found.items() if writers.get(run[2], run[:2]) == run[:2]}
+            last: dict[str | None, LastRun] = {}
+            for row in self._all(LAST_RUNS, (fingerprint,)):
+                last.setdefault(place(row["named"]) if row["named"] else None, LastRun(*row))
+            if last:
+                found[fingerprint] = list(last.values())
+        since = min((run.job for kept in found.values() for run in kept), default=None)
+        writers = {} if since is None else {place(log): run for log, run in self._writers(since)}
+        return {
+            fingerprint: [run for run in kept if writers.get(place(run.log), run.id) == run.id]
+            for fingerprint, kept in found.items()
+        }
 
-    def started(self, runs: Iterable[tuple[int, int]]) -> dict[tuple[int, int], float]:
-        """When each of these runs (job and number) began."""
-        found = {}
-        for job, n in set(runs):
-            for row in self._all("SELECT started_at FROM run WHERE job = ? AND n = ?", (job, n)):
-                found[job, n] = row[0]
-        return found
-
-    def _last_writers(self, since: int) -> dict[str, tuple[int, int]]:
-        """Which run of these or later jobs was the last to begin each log that a person has named."""
+    def _writers(self, since: int) -> Iterator[tuple[str, tuple[int, int]]]:
+        """The logs that a person has named and the runs of these or later jobs that wrote them, as they began."""
         rows = self._all(
             """SELECT r.log, r.job, r.n FROM run r JOIN job j ON j.id = r.job
                WHERE r.job >= ? AND j.log IS NOT NULL AND r.outcome IS NOT 'voided' ORDER BY r.started_at, r.job, r.n""",
             (since,),
         )
-        return {log: (job, n) for log, job, n in rows}
+        return ((log, (job, n)) for log, job, n in rows)
 
     def counts(self, batch: int | None = None) -> dict[str, int]:
         """How many jobs are in each state; from the indices, so that a million finished ones are no burden."""
