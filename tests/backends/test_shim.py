@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import signal
 import stat
+import time
 from pathlib import Path
 from typing import Any
 
@@ -221,7 +223,30 @@ def test_a_log_over_its_cap_loses_its_middle(bench: Bench) -> None:
     text = log.read_bytes()
     assert len(text) == 6000000 + len(b"the head\nend\n")
     assert text.startswith(b"the head\nxxx") and text.endswith(b"xxxend\n")
-    assert b"[jostle: the middle of this log was dropped to keep it under 1 MiB]" in text
+    assert len(re.findall(rb"\n\[jostle: +[\d.]+ MiB of this log were dropped here to keep it under 1 MiB\]\n", text)) == 1
+    assert text.count(b"jostle:") == 1
+    dropped = float(re.search(rb"([\d.]+) MiB of this log", text)[1])
+    assert dropped == round(text.count(0) / (1 << 20), 1), "the line says how much is missing"
+
+
+def test_a_log_is_under_its_cap_at_the_end_and_never_far_above_it(bench: Bench) -> None:
+    """Far above: twice the cap, and what the disk took in the fastest second."""
+    cap = 8 << 20
+    bench.start(RUN, "touch on; for i in 1 2 3 4 5; do head -c 150000000 /dev/zero | tr '\\0' x; done", log_cap_mib=8)
+    bench.running(RUN, "on")
+    log = bench.dir(RUN) / "log"
+    seen: list[tuple[float, int, int]] = []  # when, size on the disk, size it would have
+
+    def over() -> bool:
+        s = log.stat()
+        seen.append((time.monotonic(), s.st_blocks * 512, s.st_size))
+        return bench.local.poll(RUN).kind == "ended"
+
+    bench.until(over, what="the end")
+    fastest = max(size - was for at, _, size in seen for before, _, was in seen if 0 <= at - before <= 1)
+    assert seen[-1][2] > 700_000_000
+    assert max(used for _, used, _ in seen) <= 2 * cap + fastest
+    assert log.stat().st_blocks * 512 <= cap
 
 
 def test_capping_what_is_no_file_does_nothing() -> None:

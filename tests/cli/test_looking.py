@@ -545,10 +545,30 @@ def test_following_tries_that_share_one_path_loses_none(jostle, logged, store, m
     ]
 
 
-def test_a_terminal_gets_no_sequence_that_does_more_than_colour():
-    from jostle.cli.logs import safe
+def with_a_hole(path, before, hole, after):
+    with path.open("wb") as f:
+        f.write(before)
+        f.seek(hole, os.SEEK_CUR)
+        f.write(after)
 
-    assert safe(b"\x1b[31mred\x1b[0m\x1b]0;title\x07\x1b[2J\r\n\t") == b"\x1b[31mred\x1b[0m?]0;title\x07?[2J\r\n\t"
+
+def test_what_was_dropped_of_a_log_is_skipped_however_it_is_read(jostle, logged):
+    id, path = logged(b"")
+    before = b"\nfirst\n".rjust(8192, b".")
+    with_a_hole(path, before, 1 << 31, b"x" * 200_000 + b"\nlast\n")
+    assert path.stat().st_size > 1 << 31
+    _, out, _ = jostle("logs", id)
+    assert out == before.decode() + "x" * 200_000 + "\nlast\n"
+    assert jostle("logs", id, "-n", "3")[1] == "first\n" + "x" * 200_000 + "\nlast\n", "from its end, too"
+    assert json.loads(jostle("logs", id, "--json")[1])["text"] == out
+
+
+def test_a_log_that_ends_in_a_hole_is_read_to_its_end(jostle, logged):
+    all_there_is = "all there is\n".rjust(1 << 16, ".")
+    id, path = logged(all_there_is.encode())
+    os.truncate(path, 1 << 31)
+    assert jostle("logs", id)[1] == all_there_is
+    assert jostle("logs", id, "-n", "1")[1] == all_there_is
 
 
 def test_validate_tells_good_files_and_all_errors(jostle, tmp_path):

@@ -23,7 +23,7 @@ from jostle.core import failure
 
 WAITED_FOR = (signal.SIGCHLD, signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR1, signal.SIGIO)
 STOPS = (signal.SIGTERM, signal.SIGUSR1)  # end the run in good order; at once
-LOG_LOOK = 2.0
+LOG_LOOK = 1.0  # s; what is printed within it may pass the cap
 LINGER = 0.1  # `exec > >(tee log)`: what ends by itself when the main process has ended is not left behind
 # A shutdown tells the shim and its program to end in one sweep, in any order, and the program may be gone before we have heard
 # anything. So a stop that is heard while the commands run, or within MOMENT after, counts as earlier than their end: exit code 0
@@ -197,8 +197,10 @@ class Run:
             self._kill_at = now + (1.0 if self.empty else 0.02)
             self._signal_tree(signal.SIGKILL)
         if self._log_look is not None and now >= self._log_look:
-            fast = self.log is not None and joblog.cap_log(self.log, self.spec["log_cap_mib"] << 20)
-            self._log_look = now + (LOG_LOOK / 10 if fast else LOG_LOOK)
+            self._log_look = now + (LOG_LOOK / 20 if self._cap_log() else LOG_LOOK)
+
+    def _cap_log(self) -> bool:
+        return self.log is not None and joblog.cap_log(self.log, self.spec["log_cap_mib"] << 20)
 
     # ------------------------------------------------------------------ stop
 
@@ -284,6 +286,8 @@ class Run:
             if code < 0:
                 number, code = -code, 128 - code
         now = time.time()
+        if self._log_look is not None:
+            self._cap_log()
         said, said_type = ("", "") if self._register is None else (self._register.said, self._register.said_type)
         return {
             "code": code,

@@ -47,7 +47,7 @@ def _open_special(path: str) -> int:
 
 
 def cap_log(fd: int, cap: int) -> bool:
-    """Punches out the middle of a log that passed its cap; True if it should be looked at again soon."""
+    """Punches out the middle of a log that passed its cap; True if it fills so fast that it should be looked at again soon."""
     try:
         s = os.fstat(fd)
         if not stat.S_ISREG(s.st_mode) or _fallocate is None:
@@ -56,20 +56,21 @@ def cap_log(fd: int, cap: int) -> bool:
         if used > cap:
             head, tail = cap // 4 // BLOCK * BLOCK, (s.st_size - cap // 4) // BLOCK * BLOCK
             if tail > head and _fallocate(fd, _PUNCH_KEEP, head, tail - head) == 0:
-                _mark(fd, head, cap)
+                _mark(fd, head, tail - head, cap)
         return used > cap // 2
     except OSError:
         return False
 
 
-def _mark(fd: int, head: int, cap: int) -> None:
+def _mark(fd: int, head: int, dropped: int, cap: int) -> None:
     """Says in the log itself what happened (our own descriptor would append, wherever we point it)."""
-    text = f"\n[jostle: the middle of this log was dropped to keep it under {cap >> 20} MiB]\n".encode()
+    # of one length, for the next one is written over it
+    text = f"\n[jostle: {dropped / (1 << 20):11,.1f} MiB of this log were dropped here to keep it under {cap >> 20} MiB]\n"
     if head < len(text):
         return
     own = os.open(f"/proc/self/fd/{fd}", os.O_WRONLY | os.O_CLOEXEC)
     try:
-        os.pwrite(own, text, head - len(text))
+        os.pwrite(own, text.encode(), head - len(text))
     finally:
         os.close(own)
 

@@ -91,11 +91,20 @@ class Desk:
 
     def put(self, text: str) -> None:
         """Data."""
+        if not text.isprintable():
+            text = self._fit_for_screen(text)
         try:
             print(text)
         except UnicodeEncodeError:  # a terminal of an older alphabet, or a name that was never text
             sys.stdout.flush()
             sys.stdout.buffer.write(text.encode(sys.stdout.encoding or "ascii", "backslashreplace") + b"\n")
+
+    def _fit_for_screen(self, text: str) -> str:
+        if not sys.stdout.isatty():
+            return text
+        from jostle.cli import screen
+
+        return screen.data(text)
 
     def put_json(self, value: Any) -> None:
         import json
@@ -105,6 +114,10 @@ class Desk:
     def say(self, text: str) -> None:
         """A message to the person."""
         sys.stdout.flush()
+        if not text.isprintable():
+            from jostle.cli import screen
+
+            text = screen.message(text)
         try:
             print(text, file=sys.stderr, flush=True)
         except UnicodeEncodeError:

@@ -6,18 +6,19 @@ passed on as they are; to a terminal without the control sequences that could do
 
 from __future__ import annotations
 
+import errno
 import os
-import re
 import stat
 import sys
 import time
 from typing import TYPE_CHECKING, Any
 
-from jostle.cli import ids
+from jostle.cli import ids, screen
 from jostle.errors import JostleError, NotFound, Usage
 
 if TYPE_CHECKING:
     from argparse import Namespace
+    from collections.abc import Callable
 
     from jostle.cli.desk import Desk
     from jostle.cli.parse import Parser
@@ -25,8 +26,6 @@ if TYPE_CHECKING:
 CHUNK = 1 << 16
 POLL = 0.1  # s between looks at a growing file
 FINISHED = ("succeeded", "failed", "cancelled", "skipped")
-# colours and line erasing may pass; titles, clipboard, cursor reports and other answers of the terminal may not
-_UNSAFE = re.compile(rb"\x1b(?!\[[0-9;]*[mK])|[\x00-\x06\x0e-\x1a\x1c-\x1f\x7f]|\xc2[\x80-\x9f]")
 
 
 def logs_options(p: Parser) -> None:
@@ -54,16 +53,16 @@ def logs(args: Namespace, desk: Desk) -> int:
     fd = opened(path)
     sys.stdout.flush()
     out = sys.stdout.buffer
-    clean = sys.stdout.isatty() and not args.raw
+    shown = screen.LogFilter().feed if sys.stdout.isatty() and not args.raw else bytes
     if args.json:
         text = b"".join(chunks(fd, start_of(fd, last))).decode("utf-8", "replace")
         desk.put_json({"schema": 1, "id": id, "path": path, "text": text})
         return 0
     for data in chunks(fd, start_of(fd, last)):
-        out.write(safe(data) if clean else data)
+        out.write(shown(data))
     out.flush()
     if args.follow:
-        follow(desk, id, fd, number, clean)
+        follow(desk, id, fd, number, shown)
     return 0
 
 
@@ -125,34 +124,60 @@ def start_of(fd: int, lines: int | None) -> int:
     """Where the last so many lines begin; read from the end, for logs grow large."""
     if lines is None:
         return 0
-    end = os.fstat(fd).st_size
+    size = os.fstat(fd).st_size
     if lines == 0:
-        return end
-    # the last line end closes a line, it does not begin another one
-    seen, at = 0, end - (end > 0 and os.pread(fd, 1, end - 1) == b"\n")
-    while at > 0:
-        step = min(CHUNK, at)
-        block = os.pread(fd, step, at - step)
-        found = len(block)
-        while (found := block.rfind(b"\n", 0, found)) >= 0:
-            seen += 1
-            if seen == lines:
-                return at - step + found + 1
-        at -= step
+        return size
+    seen, last = 0, True
+    for start, end in reversed(parts(fd, size)):
+        at = end
+        while at > start:
+            step = min(CHUNK, at - start)
+            block = os.pread(fd, step, at - step)
+            # the last line end closes a line, it does not begin another one
+            found = len(block) - (last and block.endswith(b"\n"))
+            last = False
+            while (found := block.rfind(b"\n", 0, found)) >= 0:
+                seen += 1
+                if seen == lines:
+                    return at - step + found + 1
+            at -= step
     return 0
+
+
+def parts(fd: int, size: int) -> list[tuple[int, int]]:
+    """Where there is something, from the first byte on: all of it, but for a log of which something was dropped."""
+    found, reached = [printed(fd, 0)], -1
+    while reached < found[-1][1] < size:  # a file that shrinks meanwhile gets no further
+        reached = found[-1][1]
+        found.append(printed(fd, reached))
+    return [(start, end) for start, end in found if end > start]
 
 
 def chunks(fd: int, start: int) -> Any:
     os.lseek(fd, start, os.SEEK_SET)
-    while data := os.read(fd, CHUNK):
+    while data := read_on(fd):
         yield data
 
 
-def safe(data: bytes) -> bytes:
-    return _UNSAFE.sub(b"?", data)
+def read_on(fd: int) -> bytes:
+    """The next bytes that were printed. What was dropped of a log is a hole, and the line before it says how large."""
+    here = os.lseek(fd, 0, os.SEEK_CUR)
+    start, end = printed(fd, here)
+    os.lseek(fd, start, os.SEEK_SET)
+    return os.read(fd, min(CHUNK, end - start)) if end > start else b""
 
 
-def follow(desk: Desk, id: int, fd: int, number: int | None, clean: bool) -> None:
+def printed(fd: int, at: int) -> tuple[int, int]:
+    """From where to where there is something, from this place on."""
+    try:
+        start = os.lseek(fd, at, os.SEEK_DATA)
+        return start, os.lseek(fd, start, os.SEEK_HOLE)
+    except OSError as e:
+        size = os.fstat(fd).st_size
+        return (max(at, size), size) if e.errno == errno.ENXIO else (at, size)  # other file systems have no holes to tell of
+
+
+def follow(desk: Desk, id: int, fd: int, number: int | None, shown: Callable[[bytes], bytes]) -> None:
     """Until the run has ended and its file is read to the end; the files of later tries are taken up in their order."""
     out = sys.stdout.buffer
     # where all tries write to one path, a run that has not begun names the file of the one before: the first of them wrote it
@@ -167,8 +192,8 @@ def follow(desk: Desk, id: int, fd: int, number: int | None, clean: bool) -> Non
         if os.lseek(fd, 0, os.SEEK_CUR) > os.fstat(fd).st_size:
             os.lseek(fd, 0, os.SEEK_SET)  # it was truncated
         grown = False
-        while data := os.read(fd, CHUNK):
-            out.write(safe(data) if clean else data)
+        while data := read_on(fd):
+            out.write(shown(data))
             grown = True
         out.flush()
         if later is not None:

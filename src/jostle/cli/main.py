@@ -95,6 +95,10 @@ def _unknown(verb: str) -> str:
 
 
 def _tell(text: str, code: int, prefix: str) -> int:
+    if not text.isprintable():
+        from jostle.cli import screen
+
+        text = screen.message(text)
     try:
         print("\n".join(prefix + line for line in text.split("\n")), file=sys.stderr)
     except OSError:
