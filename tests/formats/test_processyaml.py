@@ -86,6 +86,33 @@ def test_a11_an_update_is_in_memory_until_it_is_saved(file):
     config.save()
 
 
+def test_a11_the_methods_of_the_source_are_there(file):
+    path = file()
+    config = ProcessYAML(path)
+    assert config.update("check_time", 7) is True
+    whole = config.get_config()
+    assert (whole["check_time"], whole["retry_config"]["backoff_duration"]) == (7, 600)
+    whole["retry_config"]["backoff_duration"] = 1
+    assert config.get("retry_config.backoff_duration") == 600, "it is a copy"
+    keys = ("check_time", "retry_config.backoff_duration", "rate", "names", "work_dir", "none")
+    assert [config.get_int(key, 9) for key in keys] == [7, 600, 0, 9, 9, 9] and config.get_int("none") == 0
+    path.write_text("check_time: 8\n")
+    assert config.load() == {"check_time": 8} == config.get_config()
+    config.save()
+    assert path.read_text() == "check_time: 8\n", "what was not saved before a load is forgotten"
+
+
+def test_a11_a_file_that_is_not_there_is_an_empty_configuration_and_a_save_makes_it(tmp_path):
+    path = tmp_path / "none.yaml"
+    config = ProcessYAML(path)
+    assert (config.load(), config.get("check_time", 5), config.get_int("gpu_left", 1)) == ({}, 5, 1)
+    config.save()
+    assert not path.exists()
+    config.update("retry_config.backoff_duration", 60)
+    config.save()
+    assert ProcessYAML(path).get_config() == {"retry_config": {"backoff_duration": 60}}
+
+
 @pytest.mark.parametrize("updates, old, new", [
     ({"check_time": 10}, "check_time: 5  #", "check_time: 10  #"),
     ({"retry_config__backoff_duration": 1200.5}, "600   # ten", "1200.5   # ten"),
@@ -195,7 +222,7 @@ def test_a11_files_that_are_no_settings_are_told(tmp_path, file):
         with pytest.raises(BadFiles, match=words):
             ProcessYAML(file(text))
     with pytest.raises(BadFiles, match="cannot be read"):
-        ProcessYAML(tmp_path / "none.yaml")
+        ProcessYAML(tmp_path / "config.yaml" / "none.yaml").load()
     with pytest.raises(Invalid, match="is no key"):
         ProcessYAML(file()).update("a..b", 1)
 

@@ -143,6 +143,54 @@ def test_a2_a_line_that_ends_with_a_backslash_goes_on_as_in_a_shell():
     assert only("1\npython a.py --n \\\n20").commands == ("python a.py --n",)
 
 
+@pytest.mark.parametrize("line, number", [
+    ("队列 3", 3), ("队列3", 3), ("队列ID: 3", 3), ("队列：3", 3), ("queue 3", 3), ("Queue: 3 # the third", 3), ("显存 5 GB", 5),
+    ("显存需求(GB) 5", 5), ("剩余 显存 5G", 5), ("memory 5GB", 5), ("mem 5", 5), ("gpu 5 GB", 5), ("GPU 显存 5", 5),
+    ("mem 5120 MiB", 5),
+])  # fmt: skip
+def test_a2_a_label_may_stand_before_the_number_where_a_number_must_stand(line, number):
+    block = Block(queue=1, commands=("python a.py",), memory_gb=number)
+    assert only(f"1\npython a.py\n{line}") == only(f"队列 1\npython a.py\n{line}") == block
+    assert only(f"1\npython a.py \\\n{line}") == block, "nor does a line go on in it"
+    if "G" not in line.replace("GPU", "") and "B" not in line:
+        assert only(f"{line}\npython a.py\n20") == Block(queue=number, commands=("python a.py",), memory_gb=20)
+        assert only(f"1\na\n{line}\n显存 20", "multi") == Block(queue=1, commands=("a",), gpus=number, memory_gb=20)
+
+
+LABELS = ["队列 3", "显存 5 GB", "queue 3", "mem 20", "gpu 2", "队列3", "memory: 7", "显存需求(GB) 20"]
+SMALL = ["sleep 20", "训练.sh 3", "./训练 3", "队列 3 4", "queue 3, 4", "queue3", "mem 20 x", "gpu 2 && ls", "gpus 2"]
+
+
+@pytest.mark.parametrize("line", SMALL)
+def test_a2_what_is_no_label_and_one_number_stays_a_command_everywhere(line):
+    assert "the block ends with" in flaw(f"1\npython a.py\n{line}")[1]
+    assert "no queue" in flaw(f"{line}\npython a.py\n20")[1]
+
+
+@given(st.lists(st.sampled_from([*LABELS, *SMALL, "a"]), min_size=1, max_size=4), st.sampled_from(["single", "multi"]))
+def test_a1_a2_a3_no_command_of_a_block_with_its_numbers_is_eaten_as_a_label(lines, mode):
+    commands = tuple(line.strip('"') for line in lines)
+    text = "\n".join(lines)
+    assert only(f"{text}\n1,20", mode) == Block(queue=1, commands=commands, memory_gb=20)
+    count = "2\n" if mode == "multi" else ""
+    assert only(f"7\n{text}\n{count}20", mode) == Block(queue=7, commands=commands, memory_gb=20, gpus=2 if count else 1)
+
+
+def test_a2_a_number_behind_a_label_is_edited_in_its_place():
+    text = "队列 3\npython a.py\n  显存 5 GB # much\n"
+    [block] = read(text)
+    changed = Block(queue=4, commands=block.commands, memory_gb=6.5)
+    assert taskfile.edited(text, [changed], "single") == "队列 4\npython a.py\n  显存 6.5 GB # much\n"
+
+
+@pytest.mark.parametrize("text", ['"python a.py",\n1,\n20', '"a",\n"b",\n1,\n20,', '1,\n"python a.py",\n20'])
+def test_a7_a_list_with_commas_between_its_lines_is_refused_with_how_to_write_it(text):
+    line, words = flaw(f"# command_bk.txt\n\n{text}\n")
+    assert (line, words) == (3, 'a list of the form `"cmd",` `1,` `20`; expected, without commas at the ends of lines, '
+                                "the commands, then queue and memory as `1,20`")  # fmt: skip
+    assert "the queue, the commands, the count of GPUs and the memory on the last two lines" in flaw(text, "multi")[1]
+
+
 # --- A3, A4
 
 
@@ -258,8 +306,9 @@ def test_a1_files_of_chinese_and_windows_systems_are_read_with_a_warning(tmp_pat
 
 texts = st.text(alphabet=st.characters(exclude_categories=("Cs",)), min_size=1, max_size=12)
 hard = st.sampled_from(
-    ["20", "1,20", "# c", '"', '"a"', '"a" "b"', "a\\", " a ", "\ufeffa", "１", "nan", "7z", '"a', '\\"', "＃", "1 a", "a#"]
-)
+    ["20", "1,20", "# c", '"', '"a"', '"a" "b"', "a\\", " a ", "\ufeffa", "１",
+     "nan", "7z", '"a', '\\"', "＃", "1 a", "a#", *LABELS]
+)  # fmt: skip
 numbers = st.one_of(st.integers(0, 1000), st.floats(0, 1000))
 blocks = st.builds(
     Block, queue=st.integers(0, 10**12), commands=st.lists(st.one_of(texts, hard), min_size=1, max_size=4).map(tuple),
@@ -271,7 +320,8 @@ tame = st.builds(
 )  # fmt: skip
 modes = st.sampled_from(["single", "multi"])
 scraps = st.lists(
-    st.sampled_from(["1", "20", "2", "1,20", "a", "b", "c d", '"e"', "# c", "", " ", "1 # q", "-1", "x \\", "  y", "1，5"]),
+    st.sampled_from(["1", "20", "2", "1,20", "a", "b", "c d", '"e"', "# c", "", " ", "1 # q", "-1", "x \\", "  y", "1，5",
+                     *LABELS]),
     max_size=14,
 )  # fmt: skip
 files = st.builds(
@@ -325,7 +375,8 @@ def test_an_edited_file_reads_as_the_blocks_that_were_asked_for(text, mode, data
     assert [words for _, words in taskfile.parse(result, mode)[1]] == [words for _, words in flaws]
 
 
-@pytest.mark.parametrize("unit", ["\r", '"', "1", "a\\\n", "1,", "#\n", "(", "1\na\n20\n\n", "\\", '" "', "nan ", "\u3000"])
+@pytest.mark.parametrize("unit", ["\r", '"', "1", "a\\\n", "1,", "#\n", "(", "1\na\n20\n\n", "\\", '" "', "nan ",
+                                  "\u3000", "队 ", "é("])  # fmt: skip
 def test_a6_a_file_of_the_largest_size_takes_no_time_that_grows_faster_than_it(unit):
     text = unit * (1_000_000 // len(unit))  # a reader that looks back at each step would need hours: the test's own limit ends it
     blocks, flaws = taskfile.parse(text, "single")

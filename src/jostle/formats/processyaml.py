@@ -2,7 +2,8 @@
 
 Rules: `update` changes the values in memory; `save` writes them into the text of the file as it is then, and touches nothing but
 the values that were updated: comments, order, quotes, the spelling of numbers, line ends and encoding stay. A key that was not
-updated is never added. What was written is read back before the file is replaced, in one step; its mode stays.
+updated is never added. What was written is read back before the file is replaced, in one step; its mode stays. A file that is not
+there is an empty configuration, and a save makes it.
 """
 
 from __future__ import annotations
@@ -29,8 +30,19 @@ class ProcessYAML:
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = os.fspath(path)
-        self.data: dict[str, Any] = values(self._read()[0], self.path)
+        self.data: dict[str, Any] = {}
         self._updates: dict[tuple[str, ...], Any] = {}
+        self.load()
+
+    def load(self) -> dict[str, Any]:
+        """Reads the file again, and forgets what was updated and not saved; all of it."""
+        self.data = values(self._read()[0], self.path)
+        self._updates.clear()
+        return self.get_config()
+
+    def get_config(self) -> dict[str, Any]:
+        """All of it, as a copy."""
+        return copy.deepcopy(self.data)
 
     def get(self, key: str, default: Any = None) -> Any:
         """The value of a dotted key; the default if it is not there."""
@@ -41,8 +53,15 @@ class ProcessYAML:
             here = here[word]
         return here
 
-    def update(self, key: str, value: Any) -> None:
-        """Sets a dotted key in memory; mappings on the way are made."""
+    def get_int(self, key: str, default: int = 0) -> int:
+        """The value as a whole number; the default if it is none."""
+        try:
+            return int(self.get(key, default))
+        except (TypeError, ValueError, OverflowError):
+            return default
+
+    def update(self, key: str, value: Any) -> bool:
+        """Sets a dotted key in memory; mappings on the way are made. True, as in the source; Invalid if it is no key."""
         words = parts(self.data, key)
         if not all(words):
             raise Invalid(f"{key!r} is no key; expected words with dots between them")
@@ -50,6 +69,7 @@ class ProcessYAML:
         put(self.data, words, value)
         self._updates.pop(words, None)  # the last one comes last
         self._updates[words] = value
+        return True
 
     def save(self) -> None:
         """Writes what was updated into the file. Invalid if it cannot be said there; the file is untouched then."""
@@ -74,6 +94,12 @@ class ProcessYAML:
         self.data = wanted
 
     def _read(self) -> tuple[str, str, bool]:
+        try:
+            os.lstat(self.path)
+        except FileNotFoundError:
+            return "", "UTF-8", False
+        except OSError:
+            pass  # told below
         try:
             raw = yamlfile.bytes_of(self.path, "a file of settings")
             text, encoding = plaintext.decoded(raw)
@@ -125,7 +151,10 @@ def _value(node: Node) -> Any:
 def replace(path: str, raw: bytes) -> None:
     """The file with another content, in one step; a link stays a link."""
     path = os.path.realpath(path)
-    mode = os.stat(path).st_mode & 0o7777
+    try:
+        mode = os.stat(path).st_mode & 0o7777
+    except FileNotFoundError:
+        mode = 0o644
     fd, made = tempfile.mkstemp(prefix=".jostle-", dir=os.path.dirname(path))
     try:
         with os.fdopen(fd, "wb") as f:

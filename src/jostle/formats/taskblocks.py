@@ -10,6 +10,8 @@ and end nothing. What remains of a block is recognised by its first and last lin
 A *number line* begins with a number; a comment may follow: `1 #queue`, `20 // x`, `2张卡`, `20 memory`. Memory may say its unit:
 `20GB`. `7z x a`, `2>&1 make` and `1-2` are no number lines. Since no command is a number, a number line anywhere else is an
 error (a blank line was forgotten), as is an A3 block in single mode and an A2 block in multi mode; nothing is guessed there.
+Where a number line must stand, and the block would be an error without one, a label may stand before the number: `队列 3`,
+`显存 5 GB`, `queue 3`. Anywhere else such a line is a command: no label takes a command from a block that is good without it.
 
 A command loses a pair of double quotes that wraps it as a whole (and a comment behind that), and nothing else; `"a b" c "d"` is
 no such pair. What stands in quotes is never taken for a number or comment. A line that ends with a backslash goes on in the next
@@ -35,6 +37,9 @@ _BREAK = re.compile(r"\r?\r?\n|\r")  # bounded, so that no run of \r takes long
 _NUMBER = re.compile(r"[-+]?(?:\d+(?:\.\d*)?|\.\d+)(?:e[-+]?\d+)?|[-+]?(?:infinity|inf|nan)(?!\w)", re.IGNORECASE)
 _UNIT = re.compile(r"\s*([MGT])i?B?(?![A-Za-z0-9_+])", re.IGNORECASE)
 _COMMA = re.compile(r"\s*[,，、]\s*")
+_WORD = r"(?:queue|memory|mem|gpu|(?=[^\W\d_]{0,40}[^\x00-\x7f])[^\W\d_]{1,40}(?:\([^()]{0,40}\)|（[^（）]{0,40}）)?)"
+_LABEL = re.compile(rf"{_WORD}(?:\s+{_WORD}){{0,5}}(?:\s*[:：]\s*|\s+|(?<=[^\x00-\x7f])(?=\d))", re.IGNORECASE)
+_TUPLE = re.compile(r"[\d.]{1,40}\s*[,，]")  # a whole line `1,`: the number of a list of some programming language
 _OPENS_AFTER = " \t='([{,:;|&>"  # before a double quote that begins a text inside another
 _IN_GB = {"M": 1 / 1024, "G": 1, "T": 1024}
 
@@ -116,7 +121,7 @@ def _entries(lines: list[str], first: int, last: int) -> list[Entry]:
         parts = []
         while _continues(said[at][1]):
             parts.append(said[at][1][:-1])
-            if at + 1 >= len(said) or (at + 2 == len(said) and numbers(said[at + 1][1])):
+            if at + 1 >= len(said) or (at + 2 == len(said) and (numbers(said[at + 1][1]) or labelled(said[at + 1][1]))):
                 break
             at += 1
             if lines[said[at][0]][:1].isspace() and not parts[-1][-1:].isspace():
@@ -146,6 +151,25 @@ def numbers(text: str) -> tuple[Number, ...]:
             return tuple(found) if _ends(text[at : at + 200]) else ()
         at = comma.end()
     return ()
+
+
+def labelled(text: str) -> Number | None:
+    """The number of a line such as `显存 5 GB`, where a number line must stand; None if it is another line."""
+    label = _LABEL.match(text)
+    found = numbers(text[label.end() :]) if label else ()
+    if label is None or len(found) != 1:
+        return None
+    number = Number(found[0].text, found[0].unit, found[0].start + label.end(), found[0].end + label.end())
+    rest = text[number.end :].lstrip()
+    return None if rest[:1].isascii() and rest[:1].isalpha() else number  # `mem 20 x` is a command
+
+
+def _stands(entry: Entry) -> tuple[Number, ...]:
+    """The number of a line where one must stand; none if it has none."""
+    if entry.numbers or entry.first != entry.last:
+        return entry.numbers if len(entry.numbers) == 1 else ()
+    number = labelled(entry.text)
+    return (number,) if number is not None else ()
 
 
 def _ends(rest: str) -> bool:
@@ -192,7 +216,8 @@ def _recognise(group: Group, mode: str) -> None:
     if len(last.numbers) == 2 and not (first is not last and first.numbers):
         queue, memory = last.numbers
         _read(group, queue, last, group.entries[:-1], None, memory, last)
-    elif len(first.numbers) == 1 and len(last.numbers) == 1 and first is not last:
+    elif first is not last and (queue_at := _stands(first)) and (memory_at := _stands(last)):
+        first.numbers, last.numbers = queue_at, memory_at
         _queue_first(group, mode)
     else:
         group.flaws.append(_shapeless(group, mode))
@@ -203,6 +228,8 @@ def _queue_first(group: Group, mode: str) -> None:
     if all(entry.numbers for entry in middle):
         group.flaws.append((first.first + 1, "a block without a command; expected at least one command line"))
         return
+    if mode == "multi" and len(middle) > 1 and not middle[-1].numbers:
+        middle[-1].numbers = _stands(middle[-1])
     counted = len(middle[-1].numbers) == 1
     if mode == "multi" and counted:
         _read(group, first.numbers[0], first, middle[:-1], middle[-1], last.numbers[0], last)
@@ -226,6 +253,9 @@ def _shapeless(group: Group, mode: str) -> tuple[int, str]:
     """What is wrong with a block whose first and last lines make no format."""
     first, last = group.entries[0], group.entries[-1]
     ends = "the count of GPUs and the memory on the last two lines" if mode == "multi" else "the memory in GB on the last line"
+    if any(_TUPLE.fullmatch(entry.text) for entry in group.entries[:-1]):
+        way = f"the queue, the commands, {ends}" if mode == "multi" else "the commands, then queue and memory as `1,20`"
+        return first.first + 1, f'a list of the form `"cmd",` `1,` `20`; expected, without commas at the ends of lines, {way}'
     if first is last and first.numbers:
         return first.first + 1, f"a block without a command; expected commands and {ends}"
     if len(last.numbers) == 2:
