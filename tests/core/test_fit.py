@@ -64,16 +64,22 @@ def test_only_a_card_read_as_ok_is_given(card: Gpu, code: str | None) -> None:
     ("holders", "used", "utilization", "code"),
     [
         ((holder(ALICE, 8000, user="alice"),), 8000, 90, "stranger"),
-        ((holder(ALICE, 100),), 100, 0, None),  # small and idle: need not cost a whole card
-        ((holder(ALICE, 100),), 100, 5, None),
-        ((holder(ALICE, 100),), 100, 6, "stranger"),  # small but busy
-        ((holder(ALICE, 100),), 100, None, "stranger"),  # unknown load is never good news
+        ((holder(ALICE, 100, small_for=120.0),), 100, 0, None),  # small and idle: need not cost a whole card
+        ((holder(ALICE, 100, small_for=119.0),), 100, 0, "newcomer"),  # who is just starting looks so, too
+        ((holder(ALICE, 100, kind="graphics"),), 100, 0, None),
+        ((holder(ALICE, 100, small_for=1e6),), 100, 5, None),
+        ((holder(ALICE, 100, small_for=1e6),), 100, 6, "stranger"),  # small but busy
+        ((holder(ALICE, 100, small_for=1e6),), 100, None, "stranger"),  # unknown load is never good news
         ((holder(ALICE, 300), holder(ALICE + 1, 300)), 600, 0, "stranger"),  # together they are not small
+        ((holder(ALICE, 9, small_for=1e6), holder(ALICE + 1, 9)), 18, 0, "newcomer"),  # the youngest counts
         ((holder(ALICE, None),), 100, 0, "stranger"),  # the driver does not say how much
-        ((holder(ROOT, 100),), 100, 90, None),  # an X server
+        ((holder(ROOT, 100, kind="graphics"),), 100, 90, None),  # an X server
+        ((holder(ROOT, 100),), 100, 90, "newcomer"),  # a container that computes
+        ((holder(ROOT, 600, kind="graphics"),), 600, 0, "stranger"),
         ((holder(ROOT, 600),), 600, 0, "stranger"),
         ((holder(None, 600),), 600, 0, "stranger"),  # a container's process
-        ((holder(None, 100),), 100, 0, None),
+        ((holder(None, 100),), 100, 0, "newcomer"),
+        ((holder(None, 100, small_for=120.0),), 100, 0, None),
         ((), 600, 0, "unexplained"),  # memory without an owner is not idle
         ((), 300, 0, None),
     ],
@@ -81,6 +87,21 @@ def test_only_a_card_read_as_ok_is_given(card: Gpu, code: str | None) -> None:
 def test_strangers_are_avoided_unless_small_and_idle(holders: Any, used: int, utilization: int | None, code: str | None) -> None:
     card = gpu(0, used=used, holders=holders, utilization=utilization, mean_utilization=utilization)
     assert refused(card) == code
+
+
+def test_deciding_wakes_when_a_small_process_will_have_been_idle_long_enough() -> None:
+    card = gpu(0, used=100, holders=(holder(ALICE, 100, small_for=20.0, user="alice"),))
+    plan = decide(world(job(1), gpus=(card,)))
+    assert codes(plan, 1) == {0: "newcomer"} and plan.wake_at == 1100.0
+    assert starts(decide(world(job(1), gpus=(card,), policy=Policy(small_for=20.0)))) == {1: (0,)}
+
+
+def test_a_newcomer_among_several_cards_is_not_taken_before_them() -> None:
+    starting = gpu(0, used=300, holders=(holder(ALICE, 300),))
+    for choice in CHOICES:
+        jobs = lane(job(1, shape=1, memory_mib=9), job(2, shape=1, memory_mib=9))
+        plan = decide(world(jobs, gpus=(starting, gpu(1)), policy=Policy(choice=choice)))
+        assert starts(plan) == {1: (1,)} and codes(plan, 1)[0] == "newcomer"
 
 
 def test_a17_where_strangers_are_shared_with_memory_alone_decides() -> None:
@@ -131,6 +152,8 @@ def test_another_home_of_the_same_user_counts_as_ours() -> None:
     ("process", "code"),
     [
         (holder(ME, 300, name="python3.11"), "own_process"),
+        (holder(ME, 3, name="pt_main_thread", exe="python3.11"), "own_process"),
+        (holder(ME, 300, name="pythonic-shell", exe="gnome-shell"), None),
         (holder(ME, 300, name="gnome-shell"), None),
         (holder(ME, 600, name="gnome-shell"), "own_process"),
         (holder(ME, None, name="?"), "own_process"),

@@ -20,6 +20,7 @@ REFUSED: dict[str, dict[str, Any]] = {
     "min_free": {"available_mib": 4200, "needed_mib": 8000},
     "not_empty": {"used_mib": 3072},
     "stranger": {"user": "alice", "pid": 4242, "used_mib": 18432},
+    "newcomer": {"user": "alice", "pid": 4242, "used_mib": 300, "left_s": 42.5, "idle_for_s": 120.0},
     "neighbour": {"uid": 1001, "user": "bob"},
     "taken": {"job": 12, "run": 1},
     "taken_elsewhere": {"sid": 4242},

@@ -202,6 +202,37 @@ def test_an_old_reading_is_no_reading(host):
     assert host.job(id)["state"] != "queued"
 
 
+def refused(host, id):
+    return {refusal.code for refusal in host.engine.waits[host.job(id)["shape"]].gpus}
+
+
+def test_a_small_idle_stranger_does_not_keep_a_card_for_ever(host):
+    """Nothing changes on the card meanwhile, so it is time itself that brings the decision."""
+    host.step()
+    host.disk.strangers = dict.fromkeys(host.disk.uuids(), 300)
+    host.step(1.0)
+    (id,) = host.submit({"memory_mib": 1000})
+    host.step()
+    assert refused(host, id) == {"newcomer"}
+    for _ in range(119):
+        host.step(1.0)
+        assert host.job(id)["state"] == "queued"
+    host.step(1.0)
+    assert host.job(id)["state"] != "queued"
+
+
+def test_a_batch_that_calls_more_small_is_heard(host):
+    host.disk.strangers = dict.fromkeys(host.disk.uuids(), 700)
+    host.step(1.0)
+    (strict,) = host.submit({"memory_mib": 1000})
+    (lenient,) = host.submit({"memory_mib": 1000}, policy={"small_mib": 1024, "small_for": 60})
+    host.step()
+    assert (refused(host, strict), refused(host, lenient)) == ({"stranger"}, {"newcomer"})
+    for _ in range(61):
+        host.step(1.0)
+    assert host.job(lenient)["state"] != "queued" and "stranger" in refused(host, strict)
+
+
 def test_a_reservation_lost_to_a_neighbour_starts_nothing_and_is_tried_again(host):
     host.step()
     host.backend.conflicts = set(host.disk.uuids())

@@ -16,6 +16,7 @@ from jostle.core.ledger import Card
 from jostle.core.model import Holder, Policy, Promise, RunId
 from jostle.core.reasons import Refusal
 
+IN_TIME = frozenset({"idle", "newcomer"})  # refusals that time alone ends
 QUIET_PERCENT = 5  # a card at or below this carries no load
 
 
@@ -104,7 +105,7 @@ def _others(card: Card, policy: Policy) -> Refusal | None:
     for promise in card.promises:
         if promise.uid != card.uid:
             return taken(card, promise)
-    return _stranger(card, policy) or _unexplained(card, policy)
+    return _stranger(card, policy) or _unexplained(card, policy) or _newcomer(card, policy)
 
 
 def _stranger(card: Card, policy: Policy) -> Refusal | None:
@@ -117,9 +118,21 @@ def _stranger(card: Card, policy: Policy) -> Refusal | None:
     return _named(card, max(people, key=lambda h: h.used_mib or 0), used)
 
 
+def _newcomer(card: Card, policy: Policy) -> Refusal | None:
+    """Who is just starting looks small and idle, too."""
+    new = min(_computing(card), key=lambda h: h.small_for, default=None) if card.gpu.holders else None
+    if new is None or new.small_for >= policy.small_for:
+        return None
+    left = policy.small_for - new.small_for
+    return no(card, "newcomer", user=_who(new), pid=new.pid, used_mib=new.used_mib or 0, left_s=left, idle_for_s=policy.small_for)
+
+
 def _named(card: Card, holder: Holder, used: int) -> Refusal:
-    user = holder.user or ("unknown" if holder.uid is None else f"uid {holder.uid}")
-    return no(card, "stranger", user=user, pid=holder.pid, used_mib=used)
+    return no(card, "stranger", user=_who(holder), pid=holder.pid, used_mib=used)
+
+
+def _who(holder: Holder) -> str:
+    return holder.user or ("unknown" if holder.uid is None else f"uid {holder.uid}")
 
 
 def quiet(card: Card) -> bool:

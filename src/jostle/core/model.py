@@ -26,7 +26,7 @@ class Holder:
     run: RunId | None = None  # ours, proven by session or marker
     kind: str = "compute"  # compute | graphics
     exe: str = ""  # the file it executes, by its base name; "": not known
-    small_for: float = 0.0  # how long it has been below small_mib on a card without load
+    small_for: float = 0.0  # how long it has been below small_mib on a card without load but ours
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -160,7 +160,8 @@ class Policy:
     max_utilization: int | None = None
     idle_for: float = 0.0
     strangers: str = "avoid"  # avoid: not on a card another user uses; share: memory decides
-    small_mib: int = 512  # foreign or unexplained use below this, without load, does not count as use
+    small_mib: int = 512  # foreign or unexplained use below this, without load, does not count as use …
+    small_for: float = 120.0  # … of a process that computes: when it has been so for so long
     own_processes: str = "avoid"  # avoid | ignore: processes that this user started by hand
     choice: str = "best-fit"  # see core.fit.CHOICES
     order: str = "file"  # file | random | gpus-desc

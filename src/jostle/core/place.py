@@ -149,7 +149,6 @@ class Table:
                 return self._start(job, scope, cards)
             if len(open_) >= job.gpus_min and budget is not None:
                 return self.impossible(job, scope) or self._over_limit(job, scope, refusals, holding, budget)
-        self._wake_for_idle(scope, refusals)
         return self._misfit(job, scope, view, len(open_), closed)
 
     def _closed(self, job: Job) -> AbstractSet[str]:
@@ -203,6 +202,7 @@ class Table:
     def _misfit(self, job: Job, scope: Scope, view: View, fitting: int, closed: AbstractSet[str]) -> Reason:
         reason = self.impossible(job, scope) or view.reasons.get((job.gpus_min, closed))
         if reason is None:
+            self._wake_for_time(view.refusals)
             reason = view.reasons[job.gpus_min, closed] = self._gpus(job, view.refusals, fitting, closed)
         return reason
 
@@ -229,11 +229,10 @@ class Table:
         params = {"needed": count, "needed_mib": need, "able": able, "largest_mib": max(sizes, default=0)}
         return Reason(code="impossible" if need else "impossible_count", params={**params, "cards": len(sizes)})
 
-    def _wake_for_idle(self, scope: Scope, refusals: Refusals) -> None:
-        if scope.policy.idle_for > 0:
-            for refusal in refusals:
-                if refusal is not None and refusal.code == "idle":
-                    self.wake(self.world.now + refusal.params["left_s"])
+    def _wake_for_time(self, refusals: Refusals) -> None:
+        for refusal in refusals:
+            if refusal is not None and refusal.code in fit.IN_TIME:
+                self.wake(self.world.now + refusal.params["left_s"])
 
     # Worked out once.
 

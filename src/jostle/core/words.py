@@ -161,6 +161,12 @@ REFUSALS: dict[str, tuple[str, str, str, str]] = {
         "{n:is|are} used by others ({who})",
         "{n} 张被他人使用（{who}）",
     ),
+    "newcomer": (
+        "{user} has a process there ({pid}, {used_mib}) that has not been small and idle for {idle_for_s} yet: {left_s} to go",
+        "{user} 在上面有一个进程（{pid}，{used_mib}），占用小且空闲的时间未满 {idle_for_s}，还差 {left_s}",
+        "{n:has|have} processes of others that may just be starting ({who}; the first in {left_s})",
+        "{n} 张上有他人可能刚启动的进程（{who}；最快还差 {left_s}）",
+    ),
     "neighbour": (
         "taken by a jostle job of {user}",
         "被 {user} 的 jostle 任务占用",

@@ -244,6 +244,7 @@ CHECKS: dict[str, Callable[[Any], bool]] = {
     "idle_for": lambda v: number(v) and v >= 0,
     "strangers": lambda v: v in ("avoid", "share"),
     "small_mib": lambda v: whole(v, 0, 1 << 30),
+    "small_for": lambda v: number(v) and v >= 0,
     "own_processes": lambda v: v in ("avoid", "ignore"),
     "order": lambda v: v in ("file", "random", "gpus-desc"),
     "max_concurrent": lambda v: v is None or whole(v, 1, 1 << 31),

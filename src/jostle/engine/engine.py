@@ -37,6 +37,7 @@ class Engine(Watch):
         super().__init__(store=store, clock=clock, settings=settings)
         self.home, self.spec, self.lease_dir = home, spec, lease_dir
         self.policy: Policy = checks.policy(settings.get("policy") or {})
+        self.observer.small_mib = self.policy.small_mib
         self.policies: dict[int, Policy] = {}
         self.lanes_at = -1  # the store's generation that `lanes` is of
         self.wake: tuple[int, float | None] = (-1, None)  # the store's generation, and when a job comes to its time by it
@@ -93,6 +94,7 @@ class Engine(Watch):
 
     def reload(self, settings: dict[str, Any], policy: Policy) -> None:
         self.settings, self.policy = settings, policy
+        self.observer.small_mib = policy.small_mib
         self.policies.clear()
         self.lanes_at = -1
 
@@ -103,6 +105,7 @@ class Engine(Watch):
             given = self.settings.get("policy") or {}
             for batch, values in jobs.policies(self.store, missing).items():
                 self.policies[batch] = checks.policy({**given, **values})
+            self.observer.small_mib = max(p.small_mib for p in (self.policy, *self.policies.values()))
 
     # --- one tick
 

@@ -68,6 +68,9 @@ class Observer:
         self.samples: dict[str, Samples] = {}
         self.busy_at: dict[str, float] = {}
         self.first_seen: dict[str, float] = {}
+        self.small_mib = 512  # the most that any policy calls small
+        self.small_since: dict[tuple[str, int, Any], float] = {}  # card, pid, start -> since when: foreign processes
+        self.ours_at: dict[str, float] = {}  # when a run of ours was last on a card where others are: its load may be that run's
         self.excluded: set[str] = set()
         self.peaks: dict[RunId, int] = {}
         self.sessions: dict[int, RunId] = {}  # shim pid -> run, open ones
@@ -90,7 +93,7 @@ class Observer:
     def run_ended(self, run: RunId, now: float) -> None:
         """It is known for a while yet, so that what it left on a card is told from strangers."""
         self.ended[run] = now
-        self.placed.pop(run, None)
+        self.ours_at.update(dict.fromkeys(self.placed.pop(run, ()), now))
         self.company.pop(run, None)
         self.peaks.pop(run, None)
         if now - next(iter(self.ended.values())) > 2 * KNOWN_FOR:
@@ -134,7 +137,7 @@ class Observer:
         return changed
 
     def _sample(self, now: float) -> None:
-        self.moving = False
+        self.moving, since, self.small_since = False, self.small_since, {}
         for g in self.snapshot["gpus"]:
             if g["state"] != "ok":
                 self.samples.pop(g["uuid"], None)
@@ -145,11 +148,27 @@ class Observer:
             samples.add(now, g["used_mib"], g["free_mib"], g["utilization"] or 0)
             self.moving = self.moving or samples.steady_since > now - WINDOW
             self.first_seen.setdefault(g["uuid"], now)
+            if g["procs"] and self._calm(g, now):
+                small = [key for p in g["procs"] if (key := self._small(g, p))]
+                self.small_since.update({key: since.get(key, now) for key in small})
             for p in g["procs"]:
                 run = self._run_of(p)
                 if run is not None and p["used_mib"]:
                     used = sum(q["used_mib"] or 0 for q in g["procs"] if self._run_of(q) == run)
                     self.peaks[run] = max(self.peaks.get(run, 0), used)
+
+    def _calm(self, g: Mapping[str, Any], now: float) -> bool:
+        """Whether the card carries no load but that of runs of ours, which shows for a while after their end."""
+        if any(g["uuid"] in cards for cards in self.placed.values()):
+            self.ours_at[g["uuid"]] = now
+        if now - self.ours_at.get(g["uuid"], -1e9) <= WINDOW:
+            return True
+        return g["utilization"] is not None and g["utilization"] <= STEADY_LOAD
+
+    def _small(self, g: Mapping[str, Any], p: Mapping[str, Any]) -> tuple[str, int, Any] | None:
+        """A foreign process that uses little; where the driver does not say how much, the card's use bounds it."""
+        used = g["used_mib"] if p["used_mib"] is None else p["used_mib"]
+        return (g["uuid"], p["pid"], p.get("ticks")) if p["uid"] != self.uid and used < self.small_mib else None
 
     def _run_of(self, p: Mapping[str, Any]) -> RunId | None:
         """Ours by session or by the marker in its environment; only processes of our own user can be."""
@@ -178,7 +197,8 @@ class Observer:
             state, error = "unknown", "a run ended here; the next reading is on its way"
         holders = tuple(
             Holder(pid=p["pid"], used_mib=p["used_mib"], uid=p["uid"], sid=p["sid"], user=p["user"] or "", name=p["name"] or "",
-                   run=self._run_of(p), kind=p.get("kind") or "compute", exe=p.get("exe") or "")
+                   run=self._run_of(p), kind=p.get("kind") or "compute", exe=p.get("exe") or "",
+                   small_for=now - self.small_since.get((uuid, p["pid"], p.get("ticks")), now))
             for p in g["procs"]
         )  # fmt: skip
         left = [h for h in holders if h.run is not None and h.run in self.ended]

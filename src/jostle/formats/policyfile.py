@@ -54,6 +54,7 @@ RULES: dict[str, tuple[str, Callable[[str], Any]]] = {
     "idle_for": ("idle_for", units.seconds),
     "strangers": ("strangers", lambda text: spec.one_of(text, ("avoid", "share"))),
     "small": ("small_mib", _size),
+    "small_for": ("small_for", units.seconds),
     "own_processes": ("own_processes", lambda text: spec.one_of(text, ("avoid", "ignore"))),
     "choice": ("choice", _choice),
     "order": ("order", lambda text: spec.one_of(text, ("file", "random", "gpus-desc"))),
