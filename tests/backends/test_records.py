@@ -62,4 +62,6 @@ def test_the_record_of_a_shim_that_knew_less_or_more_is_read() -> None:
     end = exit_of(older)
     assert end is not None and (end.code, end.stopped, end.said, end.leftovers) == (0, False, "", ())
     assert exit_of({**older, "stopped": True, "later": 1}) == replace(end, stopped=True)
+    assert end.inputs == "" and exit_of({**older, "inputs": "same"}) == replace(end, inputs="same")
+    assert exit_of({**older, "inputs": "perhaps"}) == end
     assert exit_of({**older, "stopped": 1}) is None

@@ -234,7 +234,10 @@ def test_b7_only_a_recorded_success_counts_as_done(home):
                        leases=[], at=100.0, now=10.0)  # fmt: skip
             runs.finish(s, (id, 1), batch=1, queue=None, state=outcome, exit=Exit(code=0), error_type=None, reason=None,
                         peak_mib=0, at=101.0, now=11.0)  # fmt: skip
-    assert Reader(home).done(["good", "bad", "waiting", "unknown"]) == {"good": (2, 1, "/log2")}
+    found = Reader(home).last_runs(["good", "bad", "waiting", "unknown"])
+    assert {key: [(run.id, run.log, run.outcome) for run in kept] for key, kept in found.items()} == {
+        "good": [((2, 1), "/log2", "succeeded")], "bad": [((3, 1), "/log3", "failed")],
+    }  # fmt: skip
     s.close()
 
 

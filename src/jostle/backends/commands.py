@@ -17,7 +17,7 @@ from collections.abc import Callable
 from typing import Any
 
 from jostle import proc
-from jostle.backends import conda, joblog, process
+from jostle.backends import conda, inputs, joblog, process
 from jostle.backends.registered import Register
 from jostle.core import failure
 
@@ -62,6 +62,7 @@ class Run:
         self._leftovers: list[int] = []
         self._stopped = False  # told to end before its last command had, or while what it registered or left was waited for
         self._last = False  # it has come to its last command
+        self._inputs = ""  # whether its files are those of its fingerprint
         self._register = Register(spec, self._note) if spec.get("uni_id_file") else None
 
     # ------------------------------------------------------------------ start
@@ -74,6 +75,8 @@ class Run:
             except OSError as e:
                 self._refuse(f"log {self.spec['log']}", e)
                 return
+        if self.spec.get("inputs"):
+            self._inputs = inputs.compared(self.spec["inputs"])
         told = False
         commands = self.spec["commands"]
         for n, command in enumerate(commands):
@@ -303,6 +306,7 @@ class Run:
             "leftovers": self._leftovers,
             "said": said,
             "said_type": said_type,
+            "inputs": self._inputs,
             "log_id": None if self.log is None else joblog.identity(self.log),
         }
 

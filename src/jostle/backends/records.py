@@ -21,6 +21,7 @@ from jostle.uniid.entries import WORDS, entry_of, said
 from jostle.uniid.file import look
 
 MAX_RECORD = 1 << 20
+INPUTS = ("same", "other", "unknown")
 VOID = b'{"void": true}'
 FAR = 1 << 62
 """Larger numbers are nobody's, and SQLite could not keep them."""
@@ -177,6 +178,7 @@ def exit_of(record: Any) -> Exit | None:
         "leftovers": (list,),
         "said": (str,),
         "said_type": (str,),
+        "inputs": (str,),
     }
     fields = {k: record[k] for k in shapes if k in record}
     if not all(isinstance(v, shapes[k]) for k, v in fields.items()):
@@ -185,6 +187,7 @@ def exit_of(record: Any) -> Exit | None:
         return None  # nothing that anybody wrote honestly; NaN is among them
     fields = {k: v.encode("utf-8", "replace").decode() if isinstance(v, str) else v for k, v in fields.items()}
     fields["said"] = fields.get("said", "") if fields.get("said") in WORDS else ""
+    fields["inputs"] = fields.get("inputs", "") if fields.get("inputs") in INPUTS else ""
     fields["said_type"] = said(fields.get("said_type", ""))
     left = fields.pop("leftovers", [])
     if not all(isinstance(pid, int) and abs(pid) < FAR for pid in left):

@@ -123,6 +123,7 @@ class Exit:
     leftovers: tuple[int, ...] = ()  # processes it left behind, which were ended
     said: str = ""  # what the program itself reported (SPEC A22): normal_exit | abnormal_exit; it overrules the code
     said_type: str = ""  # … and the kind of error it named
+    inputs: str = ""  # whether its files were those of the fingerprint when it began: same | other | unknown
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -21,7 +21,8 @@ POLICY = {f.name for f in fields(Policy)}
 DEFAULTS: dict[str, Any] = {
     "commands": None, "name": None, "queue": None, "gpus": [1, 1], "memory_mib": None, "share": False, "env": {},
     "workdir": None, "log": None, "priority": 0, "needs": [], "begin": None, "time_limit": None, "retry": None, "tags": [],
-    "leftovers": "kill", "intent": "run", "retry_of": None, "params": None, "fingerprint": None, "done_by": None,
+    "leftovers": "kill", "intent": "run", "retry_of": None, "params": None, "fingerprint": None, "inputs": None,
+    "done_by": None,
 }  # fmt: skip
 
 
@@ -132,6 +133,16 @@ def done_by(value: Any) -> bool:
     return value is None or (isinstance(value, list) and len(value) == 2 and all(whole(n, 1, 1 << 62) for n in value))
 
 
+def one_input(value: Any) -> bool:
+    """A file that a job is made of: backends/inputs.py."""
+    if not (isinstance(value, list) and len(value) == 3 and path(value[0])):
+        return False
+    digest, known = value[1:]
+    if not (digest is None or (isinstance(digest, str) and len(digest) == 64)):
+        return False
+    return known is None or (isinstance(known, list) and len(known) == 4 and all(whole(n, -(1 << 63), 1 << 64) for n in known))
+
+
 # field: (whether a value will do, what was expected)
 FIELDS: dict[str, tuple[Callable[[Any], bool], str]] = {
     "commands": (lambda v: isinstance(v, list) and bool(v) and all(map(command, v)),
@@ -155,6 +166,7 @@ FIELDS: dict[str, tuple[Callable[[Any], bool], str]] = {
     "retry_of": (lambda v: v is None or whole(v, 1, 1 << 62), "a job"),
     "params": (lambda v: v is None or sweep_values(v), "names and texts"),
     "fingerprint": (lambda v: v is None or (isinstance(v, str) and 0 < len(v) <= 200), "a text"),
+    "inputs": (lambda v: v is None or (isinstance(v, list) and all(map(one_input, v))), "a list of [path, digest, stat]"),
     "done_by": (done_by, "[job, run]"),
 }  # fmt: skip
 

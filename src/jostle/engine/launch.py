@@ -74,4 +74,5 @@ def spec(
         "grace": settings.get("grace", GRACE),
         "leftovers": job["leftovers"],
         "claims": list(claims),
+        "inputs": json.loads(job["inputs"]) if job["inputs"] else None,
     }

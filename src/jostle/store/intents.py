@@ -108,7 +108,7 @@ def prune_events(store: Store, before: float) -> int:
 
 
 COPIED = """batch, context, shape, name, queue, place, sort, priority, gpus_min, gpus_max, memory_mib, share,
-    commands, env, workdir, log, time_limit, retry, leftovers, tags, params, fingerprint"""
+    commands, env, workdir, log, time_limit, retry, leftovers, tags, params, fingerprint, inputs"""
 
 
 def retry(store: Store, ids: Sequence[int], *, at: float, now: float) -> tuple[dict[int, int], list[tuple[int, str]]]:

@@ -25,8 +25,8 @@ dumped = json.JSONEncoder(check_circular=False).encode
 
 INSERT = """INSERT INTO job (id, batch, context, shape, name, queue, place, sort, priority, gpus_min, gpus_max, memory_mib, share,
     commands, env, workdir, log, time_limit, retry, leftovers, tags, retry_of, begin_at, submitted_at,
-    intent, ready, blocked, not_before, ready_at, params, fingerprint)
-    VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)"""
+    intent, ready, blocked, not_before, ready_at, params, fingerprint, inputs)
+    VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)"""
 
 
 def submit(store: Store, request: Row, *, at: float, now: float, rank: Callable[[], float]) -> dict[str, Any]:
@@ -84,7 +84,8 @@ def insert(
              job["workdir"], job["log"], job["time_limit"], dumped(job["retry"]) if job["retry"] else None,
              job["leftovers"], dumped(job["tags"]) if job["tags"] else "[]", job.get("retry_of"), begin, at,
              intent, ready, blocked, not_before, max(now, not_before),
-             dumped(job["params"]) if job.get("params") else None, job.get("fingerprint"))
+             dumped(job["params"]) if job.get("params") else None, job.get("fingerprint"),
+             dumped(job["inputs"]) if job.get("inputs") else None)
         )  # fmt: skip
     store.db.executemany(INSERT, rows)
     store.db.executemany("INSERT INTO dep (job, needs, any) VALUES (?, ?, ?)", deps)

@@ -13,7 +13,7 @@ from jostle.store.store import Store
 Row = Mapping[str, Any]
 
 JOB_FOR_START = """SELECT j.id, j.batch, j.name, j.queue, j.attempt, j.retries, j.commands, j.env, j.workdir, j.log, j.time_limit,
-    j.retry, j.leftovers, j.context FROM job j WHERE j.id = ?"""
+    j.retry, j.leftovers, j.context, j.inputs FROM job j WHERE j.id = ?"""
 
 
 def job_to_start(store: Store, id: int) -> dict[str, Any]:
@@ -77,7 +77,7 @@ def stopping(store: Store, run: RunId, batch: int, at: float) -> None:
 def _end(store: Store, run: RunId, outcome: str, exit: Exit, error_type: str | None, peak_mib: int, at: float) -> None:
     store.db.execute(
         """UPDATE run SET state = 'ended', outcome = ?, exit_code = ?, signal = ?, error_type = ?, ended_at = ?, peak_mib = ?,
-           rss_mib = ?, leftovers = ? WHERE job = ? AND n = ?""",
+           rss_mib = ?, leftovers = ?, inputs = ? WHERE job = ? AND n = ?""",
         (
             outcome,
             exit.code,
@@ -87,6 +87,7 @@ def _end(store: Store, run: RunId, outcome: str, exit: Exit, error_type: str | N
             peak_mib or None,
             exit.rss_mib,
             json.dumps(exit.leftovers) if exit.leftovers else None,
+            exit.inputs or None,
             *run,
         ),
     )

@@ -23,7 +23,7 @@ from jostle.store.private import check_private
 from jostle.store.reads import uri
 
 NAME = "jostle.db"
-MIGRATIONS: list[str] = ["schema.sql", "schema2.sql", "schema3.sql"]
+MIGRATIONS: list[str] = ["schema.sql", "schema2.sql", "schema3.sql", "schema4.sql"]
 """Script k brings a database from version k to k+1."""
 
 UNFIT = (sqlite3.ProgrammingError, sqlite3.InterfaceError)

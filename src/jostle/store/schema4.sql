@@ -1,0 +1,3 @@
+-- Version 4. A run says whether the files that its job is made of were still those of the fingerprint when it began.
+ALTER TABLE job ADD COLUMN inputs TEXT;  -- JSON [[path, sha256, [inode, size, mtime, ctime]] …]; see backends/inputs.py
+ALTER TABLE run ADD COLUMN inputs TEXT;  -- same | other | unknown; NULL: nobody looked
