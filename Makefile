@@ -1,5 +1,6 @@
 # make demo   shows jostle at work on simulated GPUs        make test    sets up and passes the tests
 # make bench  figures beside floors and peers               make torture N=1000   kill -9 the engine N times
+# make seeded  breaks each promise on purpose and asks its tests
 PYTHON ?= python3
 VENV   ?= .venv
 BIN    := $(VENV)/bin
@@ -8,7 +9,7 @@ N      ?= 60
 # The tests start jostle a thousand times; without bytecode on the disk each start would compile it anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test lint types unit torture bench clean
+.PHONY: demo test lint types unit torture seeded bench clean
 
 demo: $(VENV)/run
 	@$(BIN)/jostle demo
@@ -24,6 +25,9 @@ unit: $(VENV)/test
 
 torture: $(VENV)/test
 	@$(BIN)/python tests/torture/run.py --kills $(N)
+
+seeded: $(VENV)/test
+	@$(BIN)/python tests/seeded/plant.py
 
 bench: $(VENV)/test
 	@$(BIN)/python bench/run.py

@@ -27,6 +27,7 @@ PARTS = {
     "core and engine": [*PYTEST, "tests/core", "tests/engine", "tests/store"],
     "probes": [*PYTEST, "tests/probes"],
     "command line": [*PYTEST, "tests/cli", "tests/test_docs.py"],
+    "seeded faults": [*PYTEST, "tests/seeded"],
     "shape": [*PYTEST, "tests/test_architecture.py", "tests/test_compat.py"],
 }
 

@@ -159,3 +159,30 @@ def test_another_user_is_not_heard_by_the_engine_and_cannot_see_its_home(town: T
             mode = os.lstat(os.path.join(folder, name)).st_mode
             assert not mode & 0o077, f"{folder}/{name} is open to others: {stat.filemode(mode)}"
     assert proc.uid(first.engine) == first.uid
+
+
+def test_another_user_is_not_heard_even_where_no_mode_of_a_file_keeps_him_out(town: Town) -> None:
+    """Homes have been opened by `chmod -R` before, and root passes every mode: who speaks is asked of the kernel."""
+    first, second = town.tenants[:2]
+    first.start()
+    sock = f"{first.home}/jostle/engine.sock"
+    for path, mode in ((first.home, 0o755), (f"{first.home}/jostle", 0o755), (sock, 0o666)):
+        os.chmod(path, mode)
+    code = (
+        "import socket, sys\n"
+        "s = socket.socket(socket.AF_UNIX)\n"
+        "s.settimeout(20)\n"
+        "s.connect(sys.argv[1])\n"
+        "try:\n"
+        "    s.sendall(b'{\"op\": \"status\"}\\n')\n"
+        "    heard = s.recv(1 << 16)\n"
+        "except ConnectionError:\n"
+        "    heard = b''\n"
+        "print(len(heard))\n"
+    )
+    child = second.run([town.python, "-I", "-S", "-c", code, sock], stdout=subprocess.PIPE)
+    assert child.communicate(timeout=30)[0] == "0\n"
+    as_root = subprocess.run([town.python, "-I", "-S", "-c", code, sock], capture_output=True, text=True, timeout=30)
+    assert as_root.stdout == "0\n", as_root
+    asked = first.run([town.python, "-I", "-S", "-c", code, sock], stdout=subprocess.PIPE)
+    assert int(asked.communicate(timeout=30)[0]) > 0, "the user himself is answered"
