@@ -211,7 +211,7 @@ def test_a23_a_missing_file_is_no_warning(path: Path) -> None:
     assert not path.parent.exists() and heard == []
 
 
-@pytest.mark.parametrize("text", ['{"x": {"pid": 7, "sta', "[1, 2]", "nonsense", "\0\0\0"])
+@pytest.mark.parametrize("text", ['{"x": {"pid": 7, "sta', ' {"x": nonsense}', "{{", "\0\0\0", '\0\0{"'])
 def test_a23_a_damaged_file_is_kept_beside_and_replaced(path: Path, text: str, soon: None) -> None:
     heard: list[str] = []
     written(path, text)
@@ -232,9 +232,18 @@ def test_a23_an_empty_file_is_replaced_with_a_warning_and_no_copy(path: Path) ->
 
 
 def test_a23_two_damaged_files_within_a_second_are_both_kept(path: Path, soon: None) -> None:
-    for text in ("one", "two"):
+    for text in ("{one", "{two"):
         written(path, text).put("x", pid=8)
-    assert {p.read_text() for p in path.parent.glob("*.damaged-*")} == {"one", "two"}
+    assert {p.read_text() for p in path.parent.glob("*.damaged-*")} == {"{one", "{two"}
+
+
+@pytest.mark.parametrize("text", ["#!/bin/bash\necho mine\n", "import os\n", "[1, 2]", "7", "notes: {a: b}\n", "nonsense"])
+def test_a23_a_file_that_was_never_ours_is_not_replaced(path: Path, text: str, soon: None) -> None:
+    for change in (lambda f: f.put("x", pid=8), lambda f: f.remove("x"), lambda f: f.clean()):
+        with pytest.raises(OSError, match="is no JSON object, and is not replaced"):
+            change(written(path, text))
+    assert path.read_text() == text
+    assert [p.name for p in path.parent.iterdir() if not p.name.endswith(".lock")] == [path.name]
 
 
 def test_a23_a_reader_leaves_a_damaged_file_alone_and_says_so(path: Path, soon: None) -> None:
@@ -340,7 +349,7 @@ before = set(sys.modules)
 heard = []
 f = UniIdFile({str(path)!r}, heard.append)
 f.put("x", pid=1, state="running"); f.read(); f.clean(); f.remove("x")
-open({str(path)!r}, "wb").write(b"\\xef\\xbb\\xbfdamaged \\xff")
+open({str(path)!r}, "wb").write(b"\\xef\\xbb\\xbf{{damaged \\xff")
 f.put("x", pid=1)
 print(heard, set(sys.modules) - before)
 """

@@ -107,3 +107,13 @@ def test_a9_every_verb_names_the_key_the_line_and_what_exists(jostle: Instance) 
         assert (code, out) == (4, ""), words
         assert "config/gpu_manage.yaml:2: gpu_command_file: there is no" in err, words
         assert "; there is command/command_gpu.txt: name that, or remove the key" in err, words
+
+
+def test_a21_a_process_json_path_that_names_somebodys_program_leaves_it_alone(jostle: Instance) -> None:
+    space = Space(jostle, "foreign", "1\ntrue\n1\n", "process_json_path: ../train.py\n")
+    space.file("train.py").write_text("print('mine')\n")
+    code, out, _ = space.run()
+    assert code == 0, "the exit code decides"
+    assert out.count("(process_json_path) cannot be written: it holds something that is no JSON object, and is not replaced") == 1
+    assert space.file("train.py").read_text() == "print('mine')\n"
+    assert [*space.work.glob("train.py.*")] in ([], [space.file("train.py.lock")])

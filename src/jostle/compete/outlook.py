@@ -11,6 +11,8 @@ from jostle.core.model import Gpu, Job, Policy, World
 from jostle.core.place import Table
 from jostle.core.reasons import text
 from jostle.formats.gpumanage import Settings
+from jostle.uniid.entries import was_ours
+from jostle.uniid.file import look
 
 SHOWN = 5  # tasks
 
@@ -62,6 +64,8 @@ def unwritable(path: str) -> str:
     path = os.path.realpath(path)  # a link is written through
     if os.path.isdir(path):
         return "it is a directory"
+    if _foreign(path):
+        return "it holds something that is no JSON object, and is not replaced"
     probe = f"{path}.{os.getpid()}.try"
     try:
         os.makedirs(os.path.dirname(path), exist_ok=True)
@@ -70,3 +74,14 @@ def unwritable(path: str) -> str:
     except OSError as e:
         return e.strerror or str(e)
     return ""
+
+
+def _foreign(path: str) -> bool:
+    """Whether there is a file that is not ours to replace."""
+    try:
+        seen = look(path)
+    except OSError:
+        return False  # whoever tries to write it tells why
+    if seen.fd >= 0:
+        os.close(seen.fd)
+    return seen.data is None and not was_ours(seen.text)

@@ -10,9 +10,10 @@ from __future__ import annotations
 
 import os
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
+from jostle.compete import workdir
 from jostle.errors import NotFound, Usage
 from jostle.formats import gpumanage, spec, taskfile
 from jostle.formats.flaws import BadFiles
@@ -109,16 +110,11 @@ def find(
 def tasks(directory: str, *, lenient: bool = False, **which: Any) -> tuple[Workspace, list[Block], list[str]]:
     """The workspace, its tasks, and the warnings about both; `which` as for `find`."""
     found, flaws = _read(directory, **{"mode": None, "command_file": None, "config_file": None, "index": None, **which})
-    blocks: list[Block] = []
-    warnings = list(found.warnings)
-    try:
-        blocks, said = taskfile.load(found.command_file, found.mode, lenient=lenient)
-        warnings += said
-    except BadFiles as e:
-        flaws += e.flaws
-        warnings += e.warnings
-    if flaws:
-        raise BadFiles(flaws, warnings)
+    blocks, said, bad = taskfile.read(found.command_file, found.mode, lenient=lenient)
+    bad += workdir.flaws(found.work_dir, blocks, found.command_file)
+    warnings = [*found.warnings, *said]
+    if flaws or bad:
+        raise BadFiles([*flaws, *sorted(bad, key=lambda flaw: flaw[1])], warnings)
     return found, blocks, warnings
 
 
@@ -147,10 +143,21 @@ def _read(
             raise
         raise BadFiles([*flaws, (root, 0, str(e))], warnings) from None
     found = Workspace(
-        root=root, mode=mode, index=at or 0, command_file=file, config_file=path, settings=settings,
-        warnings=tuple(warnings), numbered=at is not None,
-    )  # fmt: skip
-    return found, flaws
+        root=root, mode=mode, index=at or 0, command_file=file, config_file=path, settings=settings, numbered=at is not None
+    )
+    return replace(found, warnings=(*warnings, *_outside(found))), flaws
+
+
+def _outside(found: Workspace) -> list[str]:
+    """The places that are written to by the word of the settings alone: somebody's copied file may name any."""
+    written = {"log_dir": found.log_dir, "process_json_path": found.uni_id_file}
+    return [
+        f"{found.config_file}:{gpumanage.line_of(found.config_file, key)}: {key} lies outside of the workspace and of work_dir: "
+        f"{path} will be written"
+        for key, path in written.items()
+        if found.config_file is not None and getattr(found.settings, key) != getattr(Settings(), key)
+        and not any(os.path.commonpath([place, path]) == place for place in (found.root, found.work_dir))
+    ]  # fmt: skip
 
 
 def _chosen(

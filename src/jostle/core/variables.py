@@ -12,6 +12,11 @@ NAMES = ("work_dir", "uni_id", "available_gpu", "gpu_list")
 _VARIABLE = re.compile(r"(?<!\$)\{(" + "|".join(NAMES) + r")\}")
 
 
+def places(text: str, name: str) -> list[tuple[int, int]]:
+    """Where this variable stands, from and to."""
+    return [found.span() for found in _VARIABLE.finditer(text) if found[1] == name]
+
+
 def filled(text: str, values: Mapping[str, str]) -> str:
     """The text with the variables whose values are given; the others stay for whoever knows them."""
     return _VARIABLE.sub(lambda found: values.get(found[1], found[0]), text)

@@ -15,10 +15,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from jostle.experiments import configcopy, leaving, shelltext
+from jostle.experiments import configcopy, leaving
 from jostle.experiments.matrix import Combination
 from jostle.experiments.template import Missing, Template, unknown
-from jostle.formats import policyfile, spec
+from jostle.formats import policyfile, shelltext, spec
 from jostle.formats.fields import FIELDS, truth
 from jostle.formats.flaws import BadFiles, Findings
 from jostle.formats.nodes import Flaw, Map, Node, Scalar, Seq

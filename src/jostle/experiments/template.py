@@ -12,7 +12,7 @@ import re
 import shlex
 from collections.abc import Collection, Mapping
 
-from jostle.experiments import shelltext
+from jostle.formats import shelltext
 
 PARTS = {
     "stem": lambda path: os.path.splitext(os.path.basename(path))[0],

@@ -34,15 +34,23 @@ def parse(text: str, mode: str, file: str = "-") -> tuple[list[Block], list[tupl
 
 def load(path: str, mode: str, *, lenient: bool = False) -> tuple[list[Block], list[str]]:
     """The blocks of a file, and warnings. BadFiles with everything that is wrong."""
+    blocks, warnings, flaws = read(path, mode, lenient=lenient)
+    if flaws:
+        raise BadFiles(flaws, warnings)
+    return blocks, warnings
+
+
+def read(path: str, mode: str, *, lenient: bool = False) -> tuple[list[Block], list[str], list[tuple[str, int, str]]]:
+    """The good blocks, warnings, and what is wrong; with `lenient`, bad blocks are warnings."""
     try:
         text, said = plaintext.read(path, "a task file")
     except Flaw as e:
-        raise BadFiles([(path, e.line, e.text)]) from None
+        return [], [], [(path, e.line, e.text)]
     blocks, flaws = parse(text, mode, path)
     warnings = [f"{path}: {said}"] if said else []
-    if flaws and not lenient:
-        raise BadFiles([(path, line, text) for line, text in flaws], warnings)
-    return blocks, [*warnings, *(f"{path}:{line}: {what}; the block is skipped" for line, what in flaws)]
+    if lenient:
+        return blocks, [*warnings, *(f"{path}:{line}: {what}; the block is skipped" for line, what in flaws)], []
+    return blocks, warnings, [(path, line, what) for line, what in flaws]
 
 
 def text_of(blocks: Sequence[Block], mode: str) -> str:

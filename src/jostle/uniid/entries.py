@@ -81,6 +81,11 @@ def parsed(text: bytes) -> Data | None:
     return found if isinstance(found, dict) else None
 
 
+def was_ours(text: bytes) -> bool:
+    """Whether a text that is not understood is an object that was cut short, or zeros that a crash left, and nothing else."""
+    return text.removeprefix(b"\xef\xbb\xbf").lstrip(b"\0 \t\r\n")[:1] in (b"{", b"")
+
+
 # ---------------------------------------------------------------------- processes
 
 _PER_SECOND = os.sysconf("SC_CLK_TCK")

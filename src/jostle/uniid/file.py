@@ -2,9 +2,10 @@
 
 Rules. We write under a flock on FILE.lock, whole, by rename. A file that cannot be read is not damaged yet: somebody may be in
 the middle of writing it. It is damaged when it has not changed for half a second; then it is kept as FILE.damaged-TIME and
-replaced by {}. Who has the file open for writing while we replace it writes into a file without a name: we keep that one open
-until he has closed it and take over what he wrote. A word (normal_exit, abnormal_exit) is never taken back by such a late write,
-and nothing is removed by it. Readers never write.
+replaced by {}. Only what was such a file once, though: a path that names somebody's program or notes leaves those as they are.
+Who has the file open for writing while we replace it writes into a file without a name: we keep that one open until he has closed
+it and take over what he wrote. A word (normal_exit, abnormal_exit) is never taken back by such a late write, and nothing is
+removed by it. Readers never write.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ import time
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from jostle.uniid.entries import NORMAL, RUNNING, WORDS, Data, Entry, entry_of, lives, parsed, runs, with_fields
+from jostle.uniid.entries import NORMAL, RUNNING, WORDS, Data, Entry, entry_of, lives, parsed, runs, was_ours, with_fields
 
 DAMAGED_AFTER = 0.5
 PATIENCE = 2.0  # for a lock that is held, and for a file that never stops changing
@@ -184,6 +185,8 @@ class UniIdFile:
         if not seen.text.strip():
             self._warn(f"{path} was empty: it was replaced by {{}}")
             return
+        if not was_ours(seen.text):
+            raise OSError(errno.EINVAL, "it holds something that is no JSON object, and is not replaced", path)
         name = _free_name(path)
         try:
             os.link(path, name)  # so that there is no moment without a file

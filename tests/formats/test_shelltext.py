@@ -8,9 +8,9 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from jostle.experiments.load import load
-from jostle.experiments.shelltext import Unclear, open_end
 from jostle.experiments.template import Template
 from jostle.formats.flaws import BadFiles
+from jostle.formats.shelltext import Unclear, open_end
 
 # what is accepted, and the arguments that a program must see, with the value as <>
 ACCEPTED = {
