@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable, Iterator
 from typing import IO, Any
 
-from jostle.address import address
+from jostle.address import SOCKET, address
 from jostle.errors import BY_CODE, DiskFull, Forbidden, JostleError, NoEngine
 
 
@@ -77,7 +77,19 @@ def attempt(home: str) -> Client | None:
     except OSError:
         sock.close()
         return None
+    check_server(home, sock)
     return Client(home, sock)
+
+
+def check_server(home: str, sock: socket.socket) -> None:
+    """Before a word is sent: what we say goes to an engine of our own, and nobody else is believed."""
+    uid = int.from_bytes(sock.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12)[4:8], sys.byteorder)
+    if uid != os.getuid():
+        sock.close()
+        raise Forbidden(
+            f"the socket {home}/{SOCKET} is served by uid {uid}, not by an engine of yours: nothing was sent. "
+            "Look who can change the directories above it (`jostle doctor`)"
+        )
 
 
 def connect(home: str, start: bool = True, gpus: str | None = None) -> Client:

@@ -19,8 +19,8 @@ SHAPE = frozenset("0123456789x+.")
 """Of such characters is `8x24` or `4x80+4x24`, and the name of no scenario."""
 
 
-def home() -> str:
-    """The directory of this instance, made if need be."""
+def home(*, only_warn: bool = False) -> str:
+    """The directory of this instance, made if need be. `only_warn`: an existing one is used though others could replace it."""
     given = os.environ.get("JOSTLE_HOME")
     state = os.environ.get("XDG_STATE_HOME") or os.path.expanduser("~/.local/state")
     path = os.path.abspath(given or os.path.join(state, "jostle"))
@@ -28,28 +28,35 @@ def home() -> str:
         local = f"/var/tmp/jostle-{os.getuid()}"
         print(f"jostle: {path} is on a network file system; its state lies in {local}", file=sys.stderr)
         path = local
-    make_private(path)
+    make_private(path, only_warn=only_warn)
     return path
 
 
-def make_private(path: str) -> None:
-    if not os.path.lexists(path):
-        parent = os.path.dirname(path)
-        try:
-            os.makedirs(parent, mode=0o700, exist_ok=True)
-            mask = os.umask(0o077)
-            try:
-                os.mkdir(path, 0o700)
-            except FileExistsError:
-                pass  # another of our processes was quicker; it is checked like any other below
-            finally:
-                os.umask(mask)
-        except OSError as e:
-            raise Forbidden(f"cannot make {path}: {e.strerror}; set JOSTLE_HOME to a directory of yours") from e
-    from jostle.store.private import check_parent, check_private
+def make_private(path: str, *, only_warn: bool = False) -> None:
+    from jostle.store.private import Others, check_private, check_way
 
-    check_private(path)
-    check_parent(path)
+    only_warn = only_warn and os.path.lexists(path)
+    try:
+        if not only_warn:
+            _make(path)
+        check_private(path)
+        check_way(path)
+    except OSError as e:
+        raise Forbidden(f"cannot make {path}: {e.strerror}; set JOSTLE_HOME to a directory of yours") from e
+    except Others as e:
+        if not only_warn:
+            raise
+        print(f"jostle: warning: {e}", file=sys.stderr)
+
+
+def _make(path: str) -> None:
+    """Whatever is missing on the way is ours alone, too, whatever the umask."""
+    if not os.path.lexists(path):
+        _make(os.path.dirname(path))
+        try:
+            os.mkdir(path, 0o700)
+        except FileExistsError:
+            pass  # another of our processes was quicker; it is checked like any other
 
 
 def on_network(path: str) -> bool:

@@ -138,6 +138,8 @@ def serve(home: str, spec: str, settings: dict[str, Any], ready: int, permanent:
     engine = Engine(home=home, spec=spec, lease_dir=leases, store=store, clock=Clock(store), settings=settings)
     service = Service(engine, loop, permanent=permanent)
     wake = signals(loop, service)
+    if spec.startswith("sim:"):
+        os.makedirs(config.sim_dir(home), mode=0o700, exist_ok=True)
     env = {**os.environ, "JOSTLE_SIM_DIR": config.sim_dir(home), "JOSTLE_LEASE_DIR": leases, "JOSTLE_HOME": home}
     engine.open(
         Local(home=home, lease_dir=leases, watcher=loop, changed=engine.changed), ProbeProcess(loop, spec, env, engine.heard)
@@ -196,4 +198,4 @@ def turn(loop: Any, engine: Any, service: Any) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    os._exit(main(sys.argv[1:]))  # a database that is not in its place must not be closed (store.py)

@@ -8,12 +8,14 @@ import os
 import signal
 import sqlite3
 import stat
+import struct
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
-from jostle.errors import DiskFull
+from jostle.errors import DiskFull, Forbidden
+from jostle.store.private import check_way
 from jostle.store.store import Store
 from tests.compiled import library
 from tests.e2e.instance import Instance, alive, until
@@ -267,6 +269,55 @@ def test_a_linked_home_and_one_where_anybody_could_put_another_in_its_place_are_
         assert (code, f"chmod o-w {instance.root}" in err) == (5, True), err
     finally:
         instance.root.chmod(0o700)
+
+
+ACCESS_LIST = struct.pack("<I", 2) + b"".join(
+    struct.pack("<HHI", tag, may, who)  # owner, uid 4242, group, mask, others
+    for tag, may, who in ((1, 7, 0xFFFFFFFF), (2, 7, 4242), (4, 5, 0xFFFFFFFF), (16, 7, 0xFFFFFFFF), (32, 5, 0xFFFFFFFF))
+)
+
+
+@pytest.mark.parametrize(
+    ("members", "primary", "named", "listed", "good"),
+    [
+        ("", 0, True, False, True),
+        ("root", 0, True, False, True),
+        ("root,mate", 0, True, False, False),
+        ("", 4000, True, False, False),
+        ("", 0, False, False, False),
+        ("", 0, True, True, False),
+    ],
+    ids=["nobody", "only me", "a member", "a user whose group it is", "a group without a name", "an access list"],
+)  # fmt: skip
+def test_a_directory_above_may_be_changed_by_its_group_only_if_nobody_else_is_in_it(
+    mounts: None, tmp_path: Path, members: str, primary: int, named: bool, listed: bool, good: bool
+) -> None:
+    passwd, group, lab = tmp_path / "passwd", tmp_path / "group", tmp_path / "lab"
+    passwd.write_text(f"root:x:0:0::/root:/bin/sh\nmate:x:4001:{primary or 4001}::/:/bin/sh\n")
+    group.write_text("root:x:0:\n" + (f"lab:x:4000:{members}\n" if named else ""))
+    for path in (passwd, group):
+        mount(str(path), f"/etc/{path.name}", None, BIND)
+    (lab / "mine" / "home").mkdir(parents=True)
+    os.chown(lab, 0, 4000)
+    lab.chmod(0o775)
+    if listed:
+        lab.chmod(0o755)
+        os.setxattr(lab, "system.posix_acl_access", ACCESS_LIST)
+    with contextlib.nullcontext() if good else pytest.raises(Forbidden, match=f"chmod g-w {lab}"):
+        check_way(str(lab / "mine" / "home"))
+
+
+def test_a_link_on_the_way_is_followed_and_where_it_leads_is_looked_at(tmp_path: Path) -> None:
+    """However it is written: what a stranger can change lies behind the link, not before it."""
+    real = tmp_path / "real"
+    (real / "deep").mkdir(parents=True)
+    os.symlink("../real", real / "again")
+    os.symlink(real, tmp_path / "link")
+    path = tmp_path / "link" / "again" / "deep" / "home"
+    check_way(str(path))
+    real.chmod(0o757)
+    with pytest.raises(Forbidden, match=f"chmod o-w {real}"):
+        check_way(str(path))
 
 
 def test_a_foreign_home_is_refused(instance: Instance) -> None:

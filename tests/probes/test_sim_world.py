@@ -156,6 +156,7 @@ def test_what_a_run_says_replaces_what_its_claim_would_show(place: Place) -> Non
 
 
 def test_two_probes_share_one_world(place: Place) -> None:
+    os.mkdir(place.sim_dir, 0o755)
     file = os.path.join(place.path, "s.yaml")
     with open(file, "w") as f:
         f.write("gpus: {count: 2, total: 24GiB}\nstrangers: [{gpu: 1, used: 20GiB, ramp: 100000}]\n")
@@ -170,7 +171,7 @@ def test_two_probes_share_one_world(place: Place) -> None:
     assert used(third)[1] >= used(first)[1]
     with open(os.path.join(place.sim_dir, "began")) as f:
         assert f.read() == began
-    assert os.stat(os.path.join(place.sim_dir, "use")).st_mode & 0o7777 == 0o1777
+    assert os.stat(os.path.join(place.sim_dir, "use")).st_mode & 0o7777 == 0o1777, "who gets there may say what they use"
     assert os.listdir(place.sim_dir).count("began") == 1 and len(os.listdir(place.sim_dir)) == 2
     os.close(fd)
 

@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 
 
 class Desk:
-    def __init__(self) -> None:
+    def __init__(self, *, only_warn: bool = False) -> None:
+        self.only_warn = only_warn  # this verb uses a home, too, in whose place others could put another
         self._home = ""
         self._reader: Reader | None = None
 
@@ -28,7 +29,7 @@ class Desk:
         if not self._home:
             from jostle.config import home
 
-            self._home = home()
+            self._home = home(only_warn=self.only_warn)
         return self._home
 
     @property

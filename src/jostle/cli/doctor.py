@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from jostle import units
 from jostle.cli import render
-from jostle.errors import Damaged, Invalid, JostleError
+from jostle.errors import Damaged, Forbidden, Invalid, JostleError
 
 if TYPE_CHECKING:
     from argparse import Namespace
@@ -74,12 +74,17 @@ def pidfd(desk: Desk) -> Finding:
 
 def home(desk: Desk) -> Finding:
     from jostle.config import NETWORK, file_system
+    from jostle.store.private import check_way
 
     kind = file_system(desk.home)
     mode = os.stat(desk.home).st_mode & 0o777
     text = f"{desk.home} on {kind or 'an unknown file system'}, mode {mode:o}"
     if mode & 0o077:
         return "bad", text, f"others can read your jobs: chmod 700 {desk.home}"
+    try:
+        check_way(desk.home)
+    except Forbidden as e:
+        return "bad", text, str(e)
     if kind in NETWORK:
         return "bad", text, "set JOSTLE_HOME to a directory on a local disk"
     if kind in ("tmpfs", "ramfs"):

@@ -11,7 +11,7 @@ import errno
 import os
 import sys
 
-from jostle.cli.verbs import VERBS
+from jostle.cli.verbs import HARMLESS, VERBS
 from jostle.errors import JostleError, Usage
 
 UNWRITABLE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
@@ -78,7 +78,7 @@ def _verb(verb: str, argv: list[str]) -> int:
     from jostle.cli.desk import Desk
     from jostle.cli.parse import options, parser
 
-    desk = Desk()
+    desk = Desk(only_warn=verb in HARMLESS)
     try:
         return int(options(verb)[1](parser(verb).parse_args(argv), desk))
     finally:

@@ -42,3 +42,6 @@ GROUPS: dict[str, dict[str, tuple[str, str]]] = {
 }
 
 VERBS: dict[str, tuple[str, str]] = {verb: entry for group in GROUPS.values() for verb, entry in group.items()}
+
+HARMLESS = frozenset((*GROUPS["Looking"], "cancel", "wait", "validate", "down", "doctor"))
+"""Verbs that read or end: in a home whose way is open to others these warn, where the rest refuses."""

@@ -281,6 +281,10 @@ HOLDS: dict[str, tuple[str, str]] = {
         "the disk with jostle's state is full; free some space, and it goes on by itself",
         "存放 jostle 状态的磁盘已满；腾出空间后会自动继续",
     ),
+    "home_moved": (
+        "the directory with jostle's state is not in its place; when it is back, it goes on by itself",
+        "存放 jostle 状态的目录不在原处；恢复后会自动继续",
+    ),
     "driver_mismatch": (
         "the NVIDIA driver was updated and its parts do not match until a reboot; running jobs are not affected",
         "NVIDIA 驱动已更新，重启前各部分版本不一致；正在运行的任务不受影响",

@@ -256,6 +256,10 @@ class Engine(Watch):
         self, start: Start, gpus: tuple[Gpu, ...], known: frozenset[str], started: list[Any], at: float, now: float
     ) -> bool:
         """Reserves the cards and records the run; False if no more can be started now."""
+        if not self.store.in_place():
+            self.stuck = ("home_moved", now + 5.0)
+            self.soon()
+            return False  # a run of ours in another's home would be taken for one of its own
         if self.backend.spares == 0:
             self.backend.want(SPARES_BUSY)
             return False  # the next spare brings the next tick

@@ -6,6 +6,7 @@ who does not read is dropped. The kernel says who is at the other end (SO_PEERCR
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import resource
@@ -47,24 +48,33 @@ class Server:
         self.deaf = False  # no descriptor was left for one more client
 
     def open(self) -> None:
-        """Called by the one who holds the engine's lock: a socket found here is a dead engine's."""
-        self.listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        with address(self.home) as path:
-            try:
-                os.unlink(path)
-            except FileNotFoundError:
-                pass
-            self.listener.bind(path)
-            os.chmod(path, 0o600)
-        self.inode = os.stat(os.path.join(self.home, SOCKET)).st_ino
-        self.listener.listen(512)
-        self.listener.setblocking(False)
-        self.loop.watch(self.listener.fileno(), self._accept)
+        """Called by the one who holds the lock of the directory that is there now: a socket found in it is a dead engine's."""
+        listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        try:
+            with address(self.home) as path:
+                try:
+                    os.unlink(path)
+                except FileNotFoundError:
+                    pass
+                listener.bind(path)
+                os.chmod(path, 0o600)
+            self.file = self._found()
+            listener.listen(512)
+        except OSError:
+            listener.close()
+            raise
+        listener.setblocking(False)
+        self.loop.watch(listener.fileno(), self._accept)
+        self.listener = listener
+
+    def _found(self) -> tuple[int, int]:
+        s = os.stat(os.path.join(self.home, SOCKET))
+        return s.st_dev, s.st_ino
 
     def present(self) -> bool:
         """Whether the socket is still where clients look for it (cleaners and logouts remove things)."""
         try:
-            return os.stat(os.path.join(self.home, SOCKET)).st_ino == self.inode
+            return self._found() == self.file
         except OSError:
             return False
 
@@ -74,10 +84,11 @@ class Server:
             self.loop.watch(self.listener.fileno(), self._accept)
 
     def reopen(self) -> None:
-        assert self.listener is not None
-        self.loop.unwatch(self.listener.fileno())
-        self.listener.close()
+        old = self.listener
         self.open()
+        if old is not None:
+            self.loop.unwatch(old.fileno())
+            old.close()
 
     def _accept(self) -> None:
         assert self.listener is not None
@@ -187,11 +198,11 @@ class Server:
     def close(self) -> None:
         """The listener goes first, so that nobody new arrives; clients see the end last of all."""
         if self.listener is not None:
+            if self.present():
+                with contextlib.suppress(OSError), address(self.home) as path:
+                    os.unlink(path)
             self.loop.unwatch(self.listener.fileno())
             self.listener.close()
-            if self.present():
-                with address(self.home) as path:
-                    os.unlink(path)
 
 
 def failure(code: str, text: str) -> dict[str, Any]:

@@ -17,8 +17,9 @@ from jostle.engine import checks
 from jostle.engine.engine import Engine
 from jostle.engine.followers import Followers
 from jostle.engine.loop import Loop
+from jostle.engine.place import Place
 from jostle.engine.server import Peer, Server, failure
-from jostle.errors import DiskFull, Invalid, JostleError, NotFound, Usage
+from jostle.errors import DiskFull, Invalid, JostleError, NoEngine, NotFound, Usage
 from jostle.failpoint import failpoint
 from jostle.store import intents, jobs
 from jostle.store.amend import amend
@@ -38,6 +39,7 @@ class Service:
         self.engine, self.store = engine, engine.store
         self.permanent = permanent
         self.server = Server(loop, engine.home, self._request)
+        self.place = Place(engine.home, self.store, self.server)
         self.reader = Reader(engine.home)
         self.pending: list[tuple[Peer, dict[str, Any]]] = []
         self.followers = Followers(self.store, self.reader, self.server)
@@ -73,6 +75,9 @@ class Service:
     def _serve_writes(self, writes: list[tuple[Peer, dict[str, Any]]]) -> list[tuple[Peer, Answer]]:
         """One transaction; a request that fails is undone by itself."""
         answers = []
+        if not self.store.in_place():
+            gone = NoEngine(f"the state of this engine is not in {self.engine.home} any more: it takes nothing more")
+            return [(peer, refused(gone)) for peer, _ in writes]
         next_ids = self.store.next_job, self.store.next_batch
         self.wanted, self.then = {}, []
         try:
@@ -336,8 +341,8 @@ class Service:
 
     def housekeeping(self, now: float) -> float:
         self.server.listen_again()
-        if not self.server.present():
-            self.server.reopen()
+        if not self.place.keep():
+            self.leaving, self.waiting_for = True, set()
         for uid in self.server.refused:
             print(f"refused a connection by uid {uid}", file=sys.stderr, flush=True)
             self.engine.journal("refused", uid=uid)

@@ -95,6 +95,8 @@ class Watch:
         if run.over:
             return
         report = self.backend.poll(id)
+        if report.kind in ("not_started", "voided", "gone") and not self.store.in_place():
+            return  # its directory is not to be seen: no news
         if report.kind == "not_started":
             self._unclaimed(run)
         elif report.kind == "voided":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import fcntl
 import os
@@ -36,7 +37,8 @@ class World:
 
     def __init__(self, path: str) -> None:
         self._use_dir = os.path.join(path, "use")
-        os.makedirs(path, exist_ok=True)
+        with contextlib.suppress(FileExistsError):
+            os.mkdir(path, 0o700)  # not what it lies in: a home that was removed is not to come back as an empty one
         _make_shared(self._use_dir)
         self.began_at = _began(path)
         self._first_ticks: dict[int, int] = {}
@@ -225,8 +227,9 @@ def version(path: str | None) -> tuple[int, int, int] | None:
 
 def _make_shared(path: str) -> None:
     try:
-        os.mkdir(path)
-        os.chmod(path, 0o1777)  # like /tmp: anyone may say what they use; a private parent keeps others out
+        os.mkdir(path, 0o700)
+        if os.stat(os.path.dirname(path)).st_mode & 0o077:
+            os.chmod(path, 0o1777)  # like /tmp: anyone who gets there may say what they use
     except FileExistsError:
         pass
 

@@ -82,6 +82,8 @@ class Store:
         except BaseException:
             self.db.close()
             raise
+        self.file = os.open(self.path, os.O_PATH | os.O_CLOEXEC | os.O_NOFOLLOW)  # any other open would undo SQLite's locks
+        self.identity = identity(os.fstat(self.file))
         self.next_job: int = (next_id or 0) + 1
         self.next_batch: int = (next_batch or 0) + 1
         self.generation = 0  # grows with each commit: what was read at the same generation still holds
@@ -106,11 +108,33 @@ class Store:
             if answer != "ok":
                 raise damaged(self.path, " ".join(answer.split()))
 
+    def in_place(self) -> bool:
+        """Whether the database at its path is the file that we have open."""
+        try:
+            return identity(os.lstat(self.path)) == self.identity
+        except OSError:
+            return False
+
+    def lost(self) -> bool:
+        """Whether it never will be again: it was removed, or another of ours is there. What somebody has moved away, or hides by
+        a directory of his own, may come back."""
+        if not os.fstat(self.file).st_nlink:
+            return True
+        try:
+            found = os.lstat(self.path)
+        except OSError:
+            return False
+        return found.st_uid == os.getuid() and identity(found) != self.identity
+
     def close(self) -> None:
+        if not self.in_place():
+            _abandoned.append(self.db)
+            return
         with contextlib.suppress(sqlite3.Error):
             self._moved()
         self.db.close()
         os.close(self.journal)
+        os.close(self.file)
 
     @contextlib.contextmanager
     def transaction(self, *, durable: bool = True) -> Iterator[sqlite3.Connection]:
@@ -222,6 +246,15 @@ class Store:
                 self.db.execute("PRAGMA wal_checkpoint(PASSIVE)")
         except sqlite3.OperationalError as e:
             self.holed = self.holed or "disk I/O error" in str(e)
+
+
+_abandoned: list[sqlite3.Connection] = []
+"""Of databases that are not at their path any more: when SQLite closes one it removes the journal by its name, and that may be
+the journal of the one which is there now."""
+
+
+def identity(s: os.stat_result) -> tuple[int, int]:
+    return s.st_dev, s.st_ino
 
 
 def connect(path: str) -> sqlite3.Connection:
