@@ -95,6 +95,29 @@ def test_a22_a_new_file_gets_its_directory_and_the_mode_of_the_umask(path: Path)
     assert json.loads(path.read_text()) == {"x": {"pid": 7, "state": "running", "retry_count": 0}}
 
 
+@pytest.mark.parametrize("umask, modes", [(0o002, (0o755, 0o644)), (0o000, (0o755, 0o644)), (0o077, (0o700, 0o600))])
+def test_a22_no_umask_lets_a_group_write_what_decides_about_success(tmp_path: Path, umask: int, modes: tuple[int, int]) -> None:
+    """Whoever can write the file, or put another in its place, can say `normal_exit`."""
+    path = tmp_path / "new" / "logs" / "uni_id.json"
+    before = os.umask(umask)
+    try:
+        file = UniIdFile(str(path))
+        file.put("x", pid=7, state="running")
+        file.put("x", state="normal_exit")
+    finally:
+        os.umask(before)
+    directories = {stat.S_IMODE(p.stat().st_mode) for p in (path.parent, path.parent.parent)}
+    files = {stat.S_IMODE(p.stat().st_mode) for p in path.parent.iterdir()}
+    assert (directories, files) == ({modes[0]}, {modes[1]})
+
+
+def test_a22_a_directory_that_was_opened_to_the_group_stays_so(path: Path) -> None:
+    path.parent.mkdir()
+    path.parent.chmod(0o775)
+    UniIdFile(str(path)).put("x", pid=7)
+    assert stat.S_IMODE(path.parent.stat().st_mode) == 0o775
+
+
 def test_a22_the_mode_of_an_old_file_is_kept_and_a_link_is_written_through(path: Path, tmp_path: Path) -> None:
     written(path, {})
     path.chmod(0o664)

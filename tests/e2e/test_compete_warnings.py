@@ -75,6 +75,19 @@ def test_validate_checks_several_task_files_and_tells_the_errors_of_all(jostle: 
     assert "give it alone" in jostle.run("run", *files[:2], cwd=space.root)[2]
 
 
+def test_a21_a31_a32_nothing_of_a_workspace_can_be_written_by_the_group_whatever_the_umask(jostle: Instance) -> None:
+    space = Space(jostle, "umask", f"1\ntouch {{work_dir}}/made\n{WAIT % 'go'}\n1\n", "log_dir: deep/logs\n")
+    client = space.start(umask=0o002)
+    states = space.root / "deep" / "logs" / "state"
+    until(lambda: [*states.glob("*.json")] and space.file("made").exists(), "a state file, and a task that runs")
+    found = [space.root / "deep", *(space.root / "deep").rglob("*")]
+    loose = [str(path.relative_to(space.root)) for path in found if path.lstat().st_mode & 0o022]
+    space.file("go").touch()
+    assert ended(client)[0] == 0
+    assert loose == [] and {"uni_id.json", "state", "tasks", "compete_gpu.log"} <= {path.name for path in found}
+    assert space.file("made").stat().st_mode & 0o777 == 0o664, "the task has the umask of whoever submitted it"
+
+
 SHIPPED = """\
 gpu_left: 1
 min_gpu: 3

@@ -12,7 +12,7 @@ from jostle.core.place import Table
 from jostle.core.reasons import text
 from jostle.formats.gpumanage import Settings
 from jostle.uniid.entries import was_ours
-from jostle.uniid.file import look
+from jostle.uniid.file import look, made
 
 SHOWN = 5  # tasks
 
@@ -68,7 +68,7 @@ def unwritable(path: str) -> str:
         return "it holds something that is no JSON object, and is not replaced"
     probe = f"{path}.{os.getpid()}.try"
     try:
-        os.makedirs(os.path.dirname(path), exist_ok=True)
+        made(os.path.dirname(path))
         os.close(os.open(probe, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
         os.unlink(probe)
     except OSError as e:

@@ -13,6 +13,8 @@ import os
 import time
 from collections import deque
 
+from jostle.uniid.file import made
+
 LIMIT = 10_000_000
 BACKUPS = 5
 KEPT = 20  # the last lines, for the state file
@@ -23,7 +25,7 @@ class SchedulerLog:
         """Raises OSError if it cannot be written at all."""
         self.path, self.limit, self.backups = path, limit, backups
         self.last: deque[str] = deque(maxlen=KEPT)
-        os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
+        made(os.path.dirname(os.path.abspath(path)))
         self.fd = self._open()
 
     def write(self, text: str, level: str = "INFO", at: float | None = None) -> list[str]:

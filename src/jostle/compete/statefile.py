@@ -17,6 +17,7 @@ from typing import Any
 
 from jostle import proc
 from jostle.compete.board import Queue, instant
+from jostle.uniid.file import made
 
 LINES = 20
 MOST = 64_000_000  # bytes that are read of one; that of 10,000 tasks has some 5 million
@@ -101,7 +102,7 @@ class StateFile:
 
     def write(self, content: Mapping[str, Any]) -> bool:
         try:
-            os.makedirs(os.path.dirname(self.path), exist_ok=True)
+            made(os.path.dirname(self.path))
             with open(self.fresh, "w", encoding="utf-8", errors="surrogateescape", opener=_anew) as f:
                 f.write(json.dumps(content, ensure_ascii=False))
             os.replace(self.fresh, self.path)

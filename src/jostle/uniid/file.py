@@ -5,7 +5,8 @@ the middle of writing it. It is damaged when it has not changed for half a secon
 replaced by {}. Only what was such a file once, though: a path that names somebody's program or notes leaves those as they are.
 Who has the file open for writing while we replace it writes into a file without a name: we keep that one open until he has closed
 it and take over what he wrote. A word (normal_exit, abnormal_exit) is never taken back by such a late write, and nothing is
-removed by it. Readers never write.
+removed by it. Readers never write. What this file says decides about success: the group may write neither it nor its directory,
+whatever the umask, unless somebody has allowed it.
 """
 
 from __future__ import annotations
@@ -159,7 +160,7 @@ class UniIdFile:
     def change(self, edit: Callable[[Data], bool], *, settle: bool = True) -> None:
         """Reads, lets `edit` change it, and writes if that says so; all of it under the lock."""
         path = os.path.realpath(self.path)  # a link is written through
-        os.makedirs(os.path.dirname(path), exist_ok=True)
+        made(os.path.dirname(path))
         lock = _lock(f"{path}.lock")
         try:
             seen = waited_look(path)
@@ -242,6 +243,20 @@ class UniIdFile:
         self._overtaken = []
 
 
+def made(directory: str) -> None:
+    """The directory, with those above it. Who may write in it can say how a task ended: never a group by its umask alone."""
+    if os.path.isdir(directory):
+        return
+    above = os.path.dirname(directory)
+    if above != directory:
+        made(above)
+    try:
+        os.mkdir(directory, 0o755)
+    except FileExistsError:
+        if not os.path.isdir(directory):
+            raise
+
+
 def _free_name(path: str) -> str:
     base = f"{path}.damaged-{time.strftime('%Y%m%d-%H%M%S')}"
     name, n = base, 1
@@ -275,7 +290,7 @@ def _is_being_written(fd: int) -> bool | None:
 def _lock(path: str) -> int | None:
     """The lock, by whose close it is let go; None where there is no such thing, or its holder keeps it too long."""
     try:
-        fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK, 0o666)
+        fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK, 0o644)
     except OSError:
         return None
     until, pause = time.monotonic() + PATIENCE, 0.0005
@@ -294,7 +309,7 @@ def _lock(path: str) -> int | None:
 def _replace(path: str, data: Data, old: int, *, locked: bool) -> None:
     """The file as a whole or not at all. Under the lock one name is enough, so that a killed writer leaves one file at most."""
     own = f"{path}.new" if locked else f"{path}.new-{os.getpid()}"
-    fd = os.open(own, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK, 0o666)
+    fd = os.open(own, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK, 0o644)
     try:
         if old >= 0:
             os.fchmod(fd, stat.S_IMODE(os.fstat(old).st_mode))
