@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+
+import pytest
+
 from tests.e2e.instance import Instance, until
 from tests.e2e.space import WAIT, Space, ended
 
@@ -86,6 +90,21 @@ def test_a21_a31_a32_nothing_of_a_workspace_can_be_written_by_the_group_whatever
     assert ended(client)[0] == 0
     assert loose == [] and {"uni_id.json", "state", "tasks", "compete_gpu.log"} <= {path.name for path in found}
     assert space.file("made").stat().st_mode & 0o777 == 0o664, "the task has the umask of whoever submitted it"
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="a group that is not ours needs root")
+def test_a21_logs_that_others_can_write_are_told_with_what_to_do(jostle: Instance) -> None:
+    space = Space(jostle, "loose", "1\ntrue\n1\n")
+    logs = space.root / "logs"
+    logs.mkdir()
+    mates = "others of the group 61999"
+    for mode, who, way in ((0o757, "everybody", "o-w"), (0o775, mates, "g-w"), (0o1777, "", ""), (0o755, "", "")):
+        os.chown(logs, -1, 61_999)
+        logs.chmod(mode)
+        code, out, _ = space.run()
+        told = [line.partition(" WARNING ")[2] for line in out.split("\n") if "can be changed by" in line]
+        line = f"{logs.resolve()} can be changed by {who}, who could say how tasks ended: run `chmod {way} {logs.resolve()}`"
+        assert (code, told) == (0, [line] if who else [])
 
 
 SHIPPED = """\

@@ -101,6 +101,18 @@ class Start:
                 "(normal_exit, abnormal_exit) cannot count",
                 "WARNING",
             )
+        self._warn_of_writers()
+
+    def _warn_of_writers(self) -> None:
+        """Whoever can change these can say how a task ended."""
+        from jostle.store.private import writers
+
+        space = self.space
+        for path in dict.fromkeys((space.log_dir, space.state_dir, os.path.dirname(space.uni_id_file), space.uni_id_file)):
+            path = os.path.realpath(path)
+            who, way = writers(path) if os.path.exists(path) else ("", "")
+            if who:
+                self.journal.tell(f"{path} can be changed by {who}, who could say how tasks ended: run `{way}`", "WARNING")
 
     def warn_of_impossible(self, number: int, without: frozenset[int], policy: Mapping[str, Any]) -> None:
         rows = [row for row in self.desk.reader.jobs(batch=number) if row["state"] == "queued" and row["id"] not in without]

@@ -23,16 +23,24 @@ def check_way(path: str) -> None:
                 f"{at} belongs to uid {s.st_uid}, who could put another directory in the place of {path}: "
                 "set JOSTLE_HOME to a place under directories of yours or of root"
             )
-        if stat.S_ISLNK(s.st_mode) or s.st_mode & stat.S_ISVTX:
-            continue
-        others = "o" if s.st_mode & 0o002 else ""
-        mates = "g" if s.st_mode & 0o020 and not _own_group(at, s.st_gid) else ""
-        if others or mates:
-            who = "everybody" if others else f"others of the group {_group(s.st_gid)}"
+        who, way = writers(at)
+        if who:
             raise Others(
                 f"{at} can be changed by {who} (mode {s.st_mode & 0o7777:o}), who could put another directory in the place of "
-                f"{path}: run `chmod {mates}{others}-w {at}`, or set JOSTLE_HOME to another place"
+                f"{path}: run `{way}`, or set JOSTLE_HOME to another place"
             )
+
+
+def writers(path: str) -> tuple[str, str]:
+    """Who but us and root may change what lies there, and how to end it; nobody for a link, or a directory that is sticky."""
+    s = os.lstat(path)
+    if stat.S_ISLNK(s.st_mode) or s.st_mode & stat.S_ISVTX:
+        return "", ""
+    others = "o" if s.st_mode & 0o002 else ""
+    mates = "g" if s.st_mode & 0o020 and not _own_group(path, s.st_gid) else ""
+    if not others and not mates:
+        return "", ""
+    return "everybody" if others else f"others of the group {_group(s.st_gid)}", f"chmod {mates}{others}-w {path}"
 
 
 def _passed(path: str) -> Iterator[str]:
