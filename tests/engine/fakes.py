@@ -60,6 +60,9 @@ class Disk:
     strangers: dict[str, int] = field(default_factory=dict)  # uuid -> MiB of another user
     durations: dict[int, tuple[float, int, str]] = field(default_factory=dict)  # job -> seconds, code, tail
     lag: float = 0.0  # how long memory goes on showing after an end
+    errors: dict[str, int] = field(default_factory=dict)  # uuid -> uncorrected errors of its memory
+    broken: dict[str, tuple[float, int, str]] = field(default_factory=dict)  # uuid -> how every run ends there
+    rows: set[str] = field(default_factory=set)  # cards with a row that could not be replaced
 
     def uuids(self) -> list[str]:
         return [f"GPU-{i}" for i in range(self.gpus)]
@@ -78,6 +81,8 @@ class Disk:
         if any(run[0] == p.run[0] for p in self.alive(now)):
             self.doubled.append(run)
         seconds, code, tail = self.durations.get(run[0], (5.0, 0, ""))
+        for uuid in uuids:
+            seconds, code, tail = self.broken.get(uuid, (seconds, code, tail))
         self.processes[run] = Process(run, uuids, mib, now, now + seconds, code, tail)
 
 
@@ -234,7 +239,8 @@ class FakeProbe:
                 )
             used = min(used, self.disk.total)
             gpus.append({"index": i, "uuid": uuid, "name": "fake", "state": "ok", "error": "", "total_mib": self.disk.total,
-                         "used_mib": used, "free_mib": self.disk.total - used, "utilization": 0, "procs": procs})  # fmt: skip
+                         "used_mib": used, "free_mib": self.disk.total - used, "utilization": 0, "procs": procs,
+                         "ecc_uncorrected": self.disk.errors.get(uuid), "remap_failed": uuid in self.disk.rows})  # fmt: skip
         head = {"seq": self.asked, "asked": self.asked or None, "driver": None, "error": None, "hold": None, "gpus": gpus}
         return json.dumps(head).encode()
 

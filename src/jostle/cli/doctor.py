@@ -161,6 +161,7 @@ def engine(desk: Desk) -> Finding:
 
 
 def gpus(desk: Desk) -> Finding:
+    from jostle.cli import waits
     from jostle.cli.gpus import look
 
     spec = devices_of(desk)
@@ -168,8 +169,10 @@ def gpus(desk: Desk) -> Finding:
     if seen["error"]:
         return "bad" if seen["gpus"] or seen.get("hold") else "warn", seen["error"], ""
     sick = [gpu for gpu in seen["gpus"] if gpu["state"] in ("lost", "unreadable")]
-    if sick:
-        return "bad", ", ".join(f"GPU {g['index']} is {g['state']}: {g['error']}" for g in sick), "the other cards are used"
+    told = [f"GPU {g['index']} is {g['state']}: {g['error']}" for g in sick]
+    told += waits.set_aside(desk.reader.meta("health"), desk.language)
+    if told:
+        return "bad", ", ".join(told), "the other cards are used"
     return "ok", f"{render.count(len(seen['gpus']), 'GPU')} by {spec}, read in {seen['took_ms']:.0f} ms", ""
 
 

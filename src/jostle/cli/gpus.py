@@ -27,7 +27,7 @@ def gpus_options(p: Parser) -> None:
         jostle gpus --exclude 3         no job of ours starts there any more
         jostle gpus --gpus sim:8x24""")
     p.add_argument("--exclude", metavar="N", type=checked(units.numbers), help="do not use these cards: 3 or 0,4-7")
-    p.add_argument("--include", metavar="N", type=checked(units.numbers), help="use them again")
+    p.add_argument("--include", metavar="N", type=checked(units.numbers), help="use them again, also those set aside as faulty")
     p.add_argument("--gpus", dest="devices", metavar="SPEC", help="look once at these devices: nvml, sim:8x24 or sim:FILE")
     p.json_option()
 
@@ -80,8 +80,11 @@ def change(args: Namespace, desk: Desk) -> int:
     client = desk.client()
     for numbers, on in ((args.exclude, True), (args.include, False)):
         if numbers:
-            excluded = client.call("exclude", gpus=numbers, on=on)["excluded"]
+            answer = client.call("exclude", gpus=numbers, on=on)
+            excluded, faulty = answer["excluded"], answer.get("faulty")
             desk.say(f"excluded: GPU {render.gpus(excluded)}" if excluded else "no GPU is excluded")
+            if faulty:
+                desk.say(f"set aside as faulty: GPU {render.gpus(faulty)}")
     client.close()
     return 0
 

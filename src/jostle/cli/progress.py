@@ -73,6 +73,8 @@ class Progress:
             again = f" (try {event['run']})" if (event["run"] or 1) > 1 else ""
             where = f" on GPU {render.gpus(self.gpus[id])}" if self.gpus[id] else ""
             return f"started    {self.label(id)}{where}{again}"
+        if kind == "quarantined":
+            return f"set aside  GPU {data.get('gpu')}: {_why(data, self.language)}"
         if kind in ("running", "stopping"):
             self._set(id, kind)
             return None

@@ -59,6 +59,8 @@ def ps(args: Namespace, desk: Desk) -> int:
         desk.say(desk.no_engine())
     elif told.get("hold") == "disk_full":  # an end cannot be recorded then, and the table shows it as running
         desk.say(waits.worded("on_hold", {"hold": "disk_full"}, desk.language)["text"])
+    for line in waits.set_aside(desk.reader.meta("health"), desk.language):
+        desk.say(line)
     now = time.time()
     lines = [row_of(row, now) for row in rows]
     desk.put(render.table(HEAD, lines, columns=desk.width, right=(0, 5, 6), paint_column=3, colours=desk.colours))

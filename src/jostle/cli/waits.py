@@ -79,11 +79,26 @@ def _place(row: Row) -> tuple[float, int]:
 
 def reworded(stored: Mapping[str, Any], language: str) -> dict[str, Any]:
     """A reason of the store is a code and numbers; it is worded when it is shown, in the reader's language."""
-    from jostle.core.words import TEXTS
+    from jostle.core.words import REFUSALS, TEXTS
 
+    if stored["code"] in REFUSALS:
+        return {**stored, "text": refused(stored, language)}
     if stored["code"] not in TEXTS and stored.get("text"):
         return dict(stored)  # of a newer or older version: its own words are better than none
     return {**stored, **worded(stored["code"], stored.get("params") or {}, language)}
+
+
+def refused(stored: Mapping[str, Any], language: str) -> str:
+    """What is said against one card, worded."""
+    from jostle.core.reasons import Refusal, refusal_text
+
+    return refusal_text(Refusal(stored["code"], "", 0, stored.get("params") or {}), language)
+
+
+def set_aside(health: Mapping[str, Any] | None, language: str) -> list[str]:
+    """The faulty cards that the store knows of, a line each: `GPU 3: set aside as faulty: …`."""
+    found = sorted(((health or {}).get("faulty") or {}).values(), key=lambda card: int(card["index"]))
+    return [f"GPU {card['index']}{'：' if language == 'zh' else ': '}{refused(card, language)}" for card in found]
 
 
 # how a reason begins that says the state itself

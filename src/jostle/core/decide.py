@@ -1,17 +1,20 @@
 """decide(world) -> plan: the one place where it is decided what happens next. Pure; see docs/architecture.md.
 
-The story: runs that have ended become results or new tries; runs that people want to end are stopped; cards are kept for a
-big job that has waited long; then each job that is ready is placed in its order, or gets the reason why not.
+The story: faulty cards are set aside; runs that have ended become results or new tries; runs that people want to end are
+stopped; cards are kept for a big job that has waited long; then each job that is ready is placed in its order, or gets the
+reason why not.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
+from jostle.core import health
 from jostle.core.model import Job, Lane, World
 from jostle.core.order import Turns
 from jostle.core.place import Table
-from jostle.core.plan import Decision, Fail, Plan, Start, Stop
+from jostle.core.plan import Fail, Plan, Start, Stop
 from jostle.core.reasons import Reason, counted
 from jostle.core.reserve import big, reserve_at
 from jostle.core.retry import ending
@@ -21,13 +24,17 @@ FOR_GPUS = frozenset({"gpus", "limit", "impossible", "impossible_count", "imposs
 
 
 def decide(world: World) -> Plan:
-    decisions: list[Decision] = [ending(world, run) for run in world.runs if run.ended is not None or run.voided]
+    decisions = health.verdicts(world)
+    world = replace(world, gpus=health.set_aside(world.gpus, decisions)) if decisions else world
+    decisions += [ending(world, run) for run in world.runs if run.ended is not None or run.voided]
     decisions += stops(world)
     if not world.lanes:
         return Plan(decisions=tuple(decisions), waits={})
     waits: dict[int, Reason] = {}
     table, turns = Table(world), Turns(world)
     table.keep_cards()
+    if (due := health.look_again_at(world)) is not None:
+        table.wake(due)
     while (head := turns.head()) is not None:
         job, at, lane = head
         answer = table.place(job)

@@ -15,10 +15,21 @@ FACTS = ("error", "tail", "timed_out", "stopped", "signal", "code", "said", "sai
 _OOM = re.compile(r"out[ _]of[ _]memory|\boom\b", re.IGNORECASE)
 _RUNTIME = re.compile(r"runtimeerror|runtime error", re.IGNORECASE)
 
+CARD_WORDS = ("uncorrectable ECC", "ECC_UNCORRECTABLE", "ECCUncorrectable", "GPU is lost", "GPU_IS_LOST", "fallen off the bus")
+"""What only a broken card makes CUDA, NVML and the driver say; in docs/reliability.md. An illegal access or a failed assertion
+is a program's doing, and never among them."""
+_CARD = re.compile("|".join(map(re.escape, CARD_WORDS)), re.IGNORECASE)
+
 
 def succeeded(code: int | None, said: str = "", stopped: bool = False) -> bool:
     """Whether it went well: its own word, else its exit code (SPEC A22); what was told to end before it had, has not."""
     return not stopped and (said == NORMAL or (said != ABNORMAL and code == 0))
+
+
+def card_words(tail: str) -> str:
+    """The first of CARD_WORDS at the end of a log, as written there; "": none."""
+    found = _CARD.search(tail)
+    return found.group() if found is not None else ""
 
 
 def error_type(

@@ -18,6 +18,8 @@ from jostle.core.reasons import Refusal
 
 IN_TIME = frozenset({"idle", "newcomer"})  # refusals that time alone ends
 QUIET_PERCENT = 5  # a card at or below this carries no load
+PASSING = frozenset({"taken", "taken_elsewhere", "leaving", "unknown"})
+"""Refusals that end by themselves: our own runs leave, and the next reading comes."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -61,9 +63,21 @@ def closed(card: Card) -> Refusal | None:
         return no(card, "excluded")
     if gpu.state != "ok":
         return no(card, gpu.state if gpu.state in ("lost", "unreadable", "mig") else "unknown", error=gpu.error)
+    if gpu.faulty is not None:
+        return no(card, gpu.faulty.code, **gpu.faulty.params)
+    if gpu.compute_mode != "default" and (mode := _mode(card)) is not None:
+        return mode
     if gpu.quarantine:
         return no(card, "quarantined", why=gpu.quarantine)
     return taken(card, card.taken) if card.taken is not None else None
+
+
+def _mode(card: Card) -> Refusal | None:
+    """What the compute mode forbids: every program, or a second one, whoever has the first."""
+    if card.gpu.compute_mode == "prohibited":
+        return no(card, "prohibited")
+    used = card.promises or any(h.kind == "compute" for h in card.gpu.holders)
+    return no(card, "exclusive") if card.gpu.compute_mode == "exclusive_process" and used else None
 
 
 def taken(card: Card, promise: Promise) -> Refusal:

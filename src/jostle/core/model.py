@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from jostle.core.reasons import Reason
+
 RunId = tuple[int, int]
 """(job, number of the try, from 1). Written "17.2" for people."""
 
@@ -51,6 +53,9 @@ class Gpu:
     idle_for: float = 0.0  # how long no foreign process, no unexplained memory and no load was seen
     excluded: bool = False  # by hand
     quarantine: str = ""  # why it is not handed out though it looks free
+    faulty: Reason | None = None  # why it is set aside until a person takes it back
+    new_errors: int = 0  # uncorrectable ones of its memory, beyond those that are accounted for
+    remap_failed: bool = False  # … and a broken row of it that could not be replaced
     mig_slice: bool = False
     given_at: float = 0.0  # when this engine last handed it out (its clock); for choosing cards in turn
 
@@ -94,7 +99,7 @@ class Job:
     share: bool = False  # other runs of ours may use the same card
     time_limit: float | None = None
     ready_at: float = 0.0  # since when it could have started
-    avoid: frozenset[str] = frozenset()  # cards it was squeezed on
+    avoid: frozenset[str] = frozenset()  # cards it was squeezed on, or failed on within seconds
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -141,6 +146,8 @@ class Run:
     started_at: float = 0.0  # engine's clock
     time_limit: float | None = None
     failures: int = 0  # of its job, before this run
+    excused: int = 0  # … and failures that were laid to faulty cards
+    tried: tuple[tuple[str, float, str], ...] = ()  # cards of its job's earlier failed runs on one card: uuid, seconds, kind
     retry: Retry | None = None  # None: what the policy says
     peak_mib: int = 0  # the most one of its cards was seen to hold for it
     uni_id: str = ""
@@ -187,5 +194,6 @@ class World:
     policies: Mapping[int, Policy] = field(default_factory=dict)  # by batch
     policy: Policy = field(default_factory=Policy)  # where a batch has none
     last_start: Mapping[int, float] = field(default_factory=dict)  # by batch
+    doubts: Mapping[str, tuple[int, ...]] = field(default_factory=dict)  # by card: see core.health
     turn: int = 0  # the batch that started last: the next in turn comes first
     hold: str = ""  # why nothing may start at all (disk full, driver mismatch); "" = nothing in the way

@@ -275,7 +275,7 @@ class Table:
 
     def _view(self, job: Job, scope: Scope, standing: View) -> View:
         known, cards = standing.refusals, self.cards
-        policy, memory, avoid = scope.policy, job.memory_mib, self._avoid(job, scope)
+        policy, memory, avoid = scope.policy, job.memory_mib, self._avoid(job, known)
         return View(len(cards), self._changed, lambda at: known[at] or fit.refusal(cards[at], policy, memory, avoid), standing)
 
     def _standing(self, scope: Scope, share: bool) -> View:
@@ -286,13 +286,13 @@ class Table:
             self._views[id(scope), share] = view
         return view
 
-    def _avoid(self, job: Job, scope: Scope) -> frozenset[str]:
-        """The cards to avoid, as long as there are others the job could run on."""
+    def _avoid(self, job: Job, known: Refusals) -> frozenset[str]:
+        """The cards to avoid, as long as there are others that are free, or that our own runs will leave."""
         if not job.avoid:
             return job.avoid
-        able = scope.range - scope.left - job.avoid
-        fits = [c for c in self.cards if c.gpu.uuid in able and c.gpu.total_mib >= (job.memory_mib or 0)]
-        return job.avoid if len(fits) >= job.gpus_min else frozenset()
+        able = [c for c, no in zip(self.cards, known, strict=True) if no is None or no.code in fit.PASSING]
+        others = [c for c in able if c.gpu.uuid not in job.avoid and c.gpu.total_mib >= (job.memory_mib or 0)]
+        return job.avoid if len(others) >= job.gpus_min else frozenset()
 
     # Cards for big jobs.
 

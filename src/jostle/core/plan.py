@@ -34,10 +34,11 @@ class Requeue:
 
     run: RunId
     not_before: float = 0.0
-    counts: bool = True  # False: voided, this was not a try
+    counts: bool = True  # False: this was not a try
+    excused: bool = False  # … because a faulty card failed it
     error_type: str | None = None
     memory_mib: int | None = None  # the request of the next try
-    avoid: str | None = None  # a card the next try should not use
+    avoid: tuple[str, ...] = ()  # cards the next try should not use
     reason: Reason | None = None
 
 
@@ -57,7 +58,26 @@ class Fail:
     closes_queue: bool = False
 
 
-Decision = Start | Finish | Requeue | Stop | Fail
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Quarantine:
+    """A card is faulty: nothing of ours starts on it until a person takes it back."""
+
+    uuid: str
+    index: int
+    reason: Reason  # worded as a refusal
+    run: RunId | None = None  # the one that showed it …
+    batch: int | None = None  # … and its batch
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Doubt:
+    """The jobs that are held against a card from now on; none: a run has lasted there."""
+
+    uuid: str
+    jobs: tuple[int, ...]
+
+
+Decision = Start | Finish | Requeue | Stop | Fail | Quarantine | Doubt
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

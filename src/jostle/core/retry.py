@@ -10,12 +10,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from jostle.core import courtesy, failure
+from jostle.core import courtesy, failure, health
 from jostle.core.model import Exit, Gpu, Policy, Retry, Run, World
 from jostle.core.plan import Finish, Requeue
 from jostle.core.reasons import Reason
 
-QUICK_S, MOST_S = 10.0, 60.0
+MOST_S = 60.0
 FULL = 0.9  # a run that used this much of what it had was not squeezed by others
 ALL = 0.95  # … and one that used this much of the card had all of it
 STEP_MIB = 256
@@ -46,15 +46,27 @@ def ending(world: World, run: Run) -> Finish | Requeue:
 
 def pause_after_void(run: Run) -> float:
     """One start may go wrong; where none succeeds (a disk on which nothing can be claimed) tries must become rare."""
-    voids = run.id[1] - run.failures  # runs so far that were no tries, this one included
+    voids = run.id[1] - run.failures - run.excused  # runs so far that were no tries, this one included
     return 0.0 if voids <= 2 else min(0.05 * 2.0 ** min(voids, 12), 30.0)
 
 
 def next_try(world: World, run: Run, end: Exit) -> Finish | Requeue:
     kind = error_type(end)
+    if run.excused < health.EXCUSED and (cards := health.blamed(world, run, end, kind)):
+        return _excused(world, run, kind, cards)
     if kind == "oom" and run.uuids:
         return _after_oom(world, run, end)
     return _again(world, run, end, kind)
+
+
+def _excused(world: World, run: Run, kind: str, cards: tuple[str, ...]) -> Requeue:
+    """A faulty card failed it: tried again at once, elsewhere if there is another, and not counted."""
+    indices = sorted(g.index for g in world.gpus if g.uuid in cards)
+    params = {"card": ", ".join(map(str, indices)) or "?", "error_type": kind}
+    reason = Reason(code="card_failed", params=params)
+    return Requeue(
+        run=run.id, counts=False, excused=True, error_type=kind, memory_mib=run.memory_mib, avoid=cards, reason=reason
+    )
 
 
 def _again(world: World, run: Run, end: Exit, kind: str) -> Finish | Requeue:
@@ -69,6 +81,7 @@ def _again(world: World, run: Run, end: Exit, kind: str) -> Finish | Requeue:
         not_before=world.now + wait if wait else 0.0,
         error_type=kind,
         memory_mib=run.memory_mib,
+        avoid=health.suspected(run, end, kind),
         reason=Reason(code="backoff" if wait else "retry", params=params),
     )
 
@@ -115,7 +128,7 @@ def pause(run: Run, end: Exit, retry: Retry) -> float:
     failures = run.failures + 1
     if retry.backoff_after > 0 and failures % retry.backoff_after == 0:
         return retry.backoff
-    if end.ran_for is not None and end.ran_for >= QUICK_S:
+    if end.ran_for is not None and end.ran_for >= health.QUICK_S:
         return 0.0
     return min(2.0 ** min(failures - 1, 10), MOST_S) * (1 + 0.25 * jitter(run.uni_id))
 
@@ -134,7 +147,7 @@ def _after_oom(world: World, run: Run, end: Exit) -> Finish | Requeue:
     if len(own) < len(run.uuids) or run.peak_mib <= 0:
         return _again(world, run, end, "oom")  # a card is gone from sight, or its use was never measured: nothing to learn
     if _squeezed(world, run, own):
-        return _changed(_again(world, run, end, "oom"), "oom_squeezed", run, run.memory_mib, _crowded(own).uuid)
+        return _changed(_again(world, run, end, "oom"), "oom_squeezed", run, run.memory_mib, (_crowded(own).uuid,))
     small = min(own, key=lambda g: g.total_mib)
     if not _had_all(world, run, small):
         return _changed(_again(world, run, end, "oom"), "oom_raised", run, _raised(world, run))
@@ -176,7 +189,9 @@ def _raised(world: World, run: Run) -> int | None:
     return mib if mib <= largest else None
 
 
-def _changed(again: Finish | Requeue, code: str, run: Run, memory_mib: int | None, avoid: str | None = None) -> Finish | Requeue:
+def _changed(
+    again: Finish | Requeue, code: str, run: Run, memory_mib: int | None, avoid: tuple[str, ...] = ()
+) -> Finish | Requeue:
     """The plain answer with another request; a final answer stays as it is."""
     if isinstance(again, Finish):
         return again

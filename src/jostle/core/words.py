@@ -73,6 +73,10 @@ TEXTS: dict[str, tuple[str, str]] = {
         "The run was withdrawn before it began, so it does not count as a try.",
         "该次运行在开始前已撤回，不计入尝试次数。",
     ),
+    "card_failed": (
+        "It failed on GPU {card}, which is faulty ({error_type}): that does not count as a try, and it is tried again at once.",
+        "在有故障的 GPU {card} 上失败（{error_type}）：不计入尝试次数，立即重试。",
+    ),
     "oom_squeezed": (
         "It ran out of GPU memory though it used only {peak_mib} of {asked}: a neighbour took the rest. "
         "It is tried again with the same request on another card.",
@@ -234,10 +238,10 @@ REFUSALS: dict[str, tuple[str, str, str, str]] = {
         "{n} 张为久等的任务 {jobs} 保留",
     ),
     "avoided": (
-        "the job ran out of memory there beside a neighbour",
-        "该任务曾在此卡上因邻居而显存不足",
-        "{n:is|are} avoided after running out of memory there",
-        "{n} 张因曾显存不足而避开",
+        "the job failed there, and tries another card first",
+        "该任务曾在此卡上失败，先换一张卡重试",
+        "{n:is|are} avoided because it failed there",
+        "{n} 张因曾在上面失败而避开",
     ),
     "over_limit": (
         "it fits, but you hold as many cards as you may",
@@ -262,6 +266,43 @@ REFUSALS: dict[str, tuple[str, str, str, str]] = {
         "已被手动排除（可用 `jostle gpus --include` 恢复）",
         "{n:is|are} excluded by hand",
         "{n} 张被手动排除",
+    ),
+    "faulty_memory": (
+        "set aside as faulty: its memory has had {errors} more uncorrectable errors (`jostle gpus --include` brings it back)",
+        "因故障已隔离：显存新增 {errors} 个不可纠正的错误（可用 `jostle gpus --include` 恢复）",
+        "{n:is|are} set aside for errors of memory",
+        "{n} 张因显存错误被隔离",
+    ),
+    "faulty_row": (
+        "set aside as faulty: a broken row of its memory could not be replaced (`jostle gpus --include` brings it back)",
+        "因故障已隔离：显存的坏行无法替换（可用 `jostle gpus --include` 恢复）",
+        "{n:is|are} set aside for broken memory",
+        "{n} 张因显存损坏被隔离",
+    ),
+    "faulty_said": (
+        "set aside as faulty: the log of run {job}.{run} ends with \"{words}\" (`jostle gpus --include` brings it back)",
+        "因故障已隔离：运行 {job}.{run} 的日志末尾有 \"{words}\"（可用 `jostle gpus --include` 恢复）",
+        "{n:is|are} set aside for what the logs of jobs say ({jobs})",
+        "{n} 张因任务日志所述故障被隔离（{jobs}）",
+    ),
+    "faulty_jobs": (
+        "set aside as faulty: jobs {failed} failed on it at once and ran longer on other cards "
+        "(`jostle gpus --include` brings it back)",
+        "因故障已隔离：任务 {failed} 在上面立即失败，在别的卡上运行更久（可用 `jostle gpus --include` 恢复）",
+        "{n:is|are} set aside because jobs fail there",
+        "{n} 张因任务在上面失败被隔离",
+    ),
+    "prohibited": (
+        "its compute mode forbids every program (an admin can change it: `nvidia-smi -c DEFAULT`)",
+        "其计算模式禁止任何程序使用（管理员可用 `nvidia-smi -c DEFAULT` 更改）",
+        "{n:forbids|forbid} every program (compute mode)",
+        "{n} 张的计算模式禁止任何程序",
+    ),
+    "exclusive": (
+        "its compute mode allows one process at a time, and it is taken",
+        "其计算模式一次只允许一个进程，且已被占用",
+        "{n:allows|allow} one process at a time, which is there",
+        "{n} 张一次只允许一个进程且已被占用",
     ),
     "quarantined": ("set aside: {why}", "已隔离：{why}", "{n:is|are} set aside", "{n} 张被隔离"),
     "lost": ("the driver has lost it{because}", "驱动已丢失此卡{because}", "{n:is|are} lost", "{n} 张已丢失"),

@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from jostle.core.decide import decide
+from jostle.core.health import set_aside
 from jostle.core.model import Exit, Gpu, Policy, RunId, World
 from jostle.core.plan import Fail, Finish, Plan, Requeue, Start, Stop
 from jostle.engine import checks, launch
@@ -80,6 +81,7 @@ class Engine(Watch):
             policies=self.policies,
             policy=self.policy,
             last_start=self.last_start,
+            doubts=self.observer.health.doubts,
             turn=self.turn,
             hold=self.hold(),
         )
@@ -152,7 +154,9 @@ class Engine(Watch):
         try:
             with self.store.transaction(durable=False):
                 ended = self._record_ends(plan, at, now)
+                health = self.observer.health.recorded(self.store, plan.decisions, gpus, at)
                 if ended:
+                    gpus = set_aside(gpus, plan.decisions)
                     plan = decide(self.world(now, gpus, claims, without=ended))
                 self._record_states(plan, at)
                 known = frozenset(c.name for c in claims)
@@ -168,6 +172,7 @@ class Engine(Watch):
             self._disk_full(now, e)
             return plan
         self.lanes_at = -1
+        self.observer.health = health
         self._act(plan, started, now)  # first of all: a card waits for it
         for id in ended:
             self._forget(id, now)
@@ -226,6 +231,7 @@ class Engine(Watch):
                         outcome=outcome,
                         exit=exit,
                         counts=d.counts,
+                        excused=d.excused,
                         not_before=d.not_before,
                         error_type=d.error_type,
                         memory_mib=d.memory_mib,
@@ -293,6 +299,8 @@ class Engine(Watch):
             clock_at=now,
             time_limit=job["time_limit"],
             failures=job["retries"],
+            excused=job["excused"],
+            tried=self._tried(start.job) if job["retries"] or job["excused"] else (),
             retry=retry_of(job["retry"]),
             leases=leases,
         )

@@ -13,6 +13,7 @@ from typing import Any
 
 from jostle.core.ledger import ORDINARY_UID
 from jostle.core.model import Gpu, Holder, Promise, RunId
+from jostle.engine.health import Health
 
 WINDOW, APART = 3.0, 0.09
 """Averages are over this long, of samples this far apart."""
@@ -72,6 +73,7 @@ class Observer:
         self.small_since: dict[tuple[str, int, Any], float] = {}  # card, pid, start -> since when: foreign processes
         self.ours_at: dict[str, float] = {}  # when a run of ours was last on a card where others are: its load may be that run's
         self.excluded: set[str] = set()
+        self.health = Health()
         self.peaks: dict[RunId, int] = {}
         self.sessions: dict[int, RunId] = {}  # shim pid -> run, open ones
         self.marks: dict[str, RunId] = {}  # uni_id -> run, open ones and those that ended lately
@@ -216,7 +218,8 @@ class Observer:
             excluded=uuid in self.excluded, given_at=self.given_at.get(uuid, 0.0),
             quarantine=", ".join(f"process {h.pid} of run {h.run[0]}.{h.run[1]} is still on it" for h in left if h.run),
             mig_slice=bool(g.get("mig_slice")), reserved_mib=g.get("reserved_mib") or 0,
-            compute_mode=g.get("compute_mode") or "default",
+            compute_mode=g.get("compute_mode") or "default", faulty=self.health.faulty.get(uuid),
+            new_errors=self.health.new_errors(g), remap_failed=self.health.new_row(g),
         )  # fmt: skip
 
     @property

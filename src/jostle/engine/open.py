@@ -28,6 +28,8 @@ class Open:
     failures: int
     retry: Retry | None
     leases: list[tuple[str, int, int | None, int]]
+    excused: int = 0
+    tried: tuple[tuple[str, float, str], ...] = ()
     intent: str = "run"
     exit: Exit | None = None
     voided: bool = False
@@ -51,6 +53,8 @@ class Open:
             started_at=self.clock_at,
             time_limit=self.time_limit,
             failures=self.failures,
+            excused=self.excused,
+            tried=self.tried,
             retry=self.retry,
             peak_mib=peak,
             uni_id=self.uni_id,
@@ -78,6 +82,7 @@ def of_row(row: dict[str, Any]) -> Open:
         clock_at=row["clock_at"],
         time_limit=row["time_limit"],
         failures=row["retries"],
+        excused=row["excused"],
         retry=retry_of(row["retry"]),
         leases=[tuple(lease) for lease in row["leases"]],
         intent=row["intent"],

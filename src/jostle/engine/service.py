@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import random
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any
 
 from jostle import __version__, config
@@ -185,18 +185,28 @@ class Service:
 
     def exclude(self, request: dict[str, Any]) -> Answer:
         on = bool(request.get("on"))
-        by_index = {g["index"]: g["uuid"] for g in self.engine.observer.snapshot["gpus"]}
+        observer, at = self.engine.observer, self.engine.clock.wall()
+        by_index = {g["index"]: g["uuid"] for g in observer.snapshot["gpus"]}
         wanted = request.get("gpus") or []
         unknown = [i for i in wanted if i not in by_index]
         if unknown:
             raise NotFound(f"there is no GPU {', '.join(map(str, unknown))} here")
-        excluded = set(self.engine.observer.excluded)
-        for i in wanted:
-            (excluded.add if on else excluded.discard)(by_index[i])
+        uuids = [by_index[i] for i in wanted]
+        excluded = observer.excluded.union(uuids) if on else observer.excluded.difference(uuids)
         self.store.put("excluded", sorted(excluded))
-        self.then.append(lambda: setattr(self.engine.observer, "excluded", excluded))
-        self.store.event(self.engine.clock.wall(), "excluded" if on else "included", gpus=wanted)
-        return {"excluded": sorted(i for i, u in by_index.items() if u in excluded)}
+        self.then.append(lambda: setattr(observer, "excluded", excluded))
+        faulty = observer.health.faulty if on else self._pardon(uuids, at)
+        self.store.event(at, "excluded" if on else "included", gpus=wanted, uuids=uuids)
+        cards = sorted(by_index.items())
+        return {"excluded": [i for i, u in cards if u in excluded], "faulty": [i for i, u in cards if u in faulty]}
+
+    def _pardon(self, uuids: list[str], at: float) -> Collection[str]:
+        """What a person takes back is no longer set aside as faulty, and what was held against it is forgotten."""
+        e = self.engine
+        health = e.observer.health.pardon([g for g in e.observer.gpus(e.clock.now()) if g.uuid in uuids], at)
+        health.keep(self.store)
+        self.then.append(lambda: e.pardoned(health, uuids))
+        return health.faulty
 
     def prune(self, request: dict[str, Any]) -> Answer:
         """Forgets what happened before a moment; what concerns unfinished jobs stays."""
@@ -288,11 +298,13 @@ class Service:
 
     def _gpu(self, g: Gpu, available_mib: int, refusal: Refusal | None, lang: str) -> Answer:
         ours = [r for r in self.engine.open_runs.values() if any(lease[0] == g.uuid for lease in r.leases)]
+        sick = refusal_text(Refusal(g.faulty.code, g.uuid, g.index, g.faulty.params), lang) if g.faulty else ""
         no = refusal and {"code": refusal.code, "text": refusal_text(refusal, lang), "params": dict(refusal.params)}
         return {
             "index": g.index, "uuid": g.uuid, "name": g.name, "total_mib": g.total_mib, "used_mib": g.used_mib,
             "free_mib": g.free_mib, "available_mib": available_mib, "utilization": g.utilization, "temperature": g.temperature,
-            "power_w": g.power_w, "state": g.state, "error": g.error, "excluded": g.excluded, "quarantine": g.quarantine or None,
+            "power_w": g.power_w, "state": g.state, "error": g.error, "excluded": g.excluded,
+            "quarantine": g.quarantine or sick or None,
             "runs": [f"{r.id[0]}.{r.id[1]}" for r in ours], "refusal": no,
             "holders": [{"pid": h.pid, "user": h.user, "used_mib": h.used_mib, "name": h.name,
                          "run": f"{h.run[0]}.{h.run[1]}" if h.run else None} for h in g.holders],

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import gc
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any
 
 from jostle import proc
 from jostle.core.model import Exit, Lane, RunId
 from jostle.core.reasons import Reason
+from jostle.engine.health import Health, Tried
 from jostle.engine.observe import Observer
 from jostle.engine.open import Open, of_row
 from jostle.engine.ports import Backend, Probe, Report, Timer
@@ -36,6 +37,7 @@ class Watch:
         self.store, self.clock, self.settings = store, clock, settings
         self.observer = Observer(os.getuid())
         self.observer.excluded = set(store.get("excluded", []))
+        self.observer.health = Health.of(store)
         self.open_runs: dict[RunId, Open] = {}
         self.lanes: tuple[Lane, ...] = ()  # what is ready to start, as of the last decision
         self.waits: dict[int, Reason] = {}  # why it does not, by shape
@@ -56,6 +58,7 @@ class Watch:
         backend.spare_arrived, backend.ending = self.soon, self._ending
         for row in runs.open_runs(self.store):
             run = of_row(row)
+            run.tried = self._tried(run.id[0]) if run.failures or run.excused else ()
             self._adopt(run)
             self.backend.adopt(run.id, *run.shim)
             failpoint("engine.adopting")
@@ -68,6 +71,15 @@ class Watch:
     def _adopt(self, run: Open) -> None:
         self.open_runs[run.id] = run
         self.observer.run_opened(run.id, run.uni_id, run.shim[0], [lease[0] for lease in run.leases])
+
+    def _tried(self, job: int) -> Tried:
+        return self.observer.health.held(runs.tried(self.store, job))
+
+    def pardoned(self, health: Health, uuids: Collection[str]) -> None:
+        """A person has taken cards back."""
+        self.observer.health = health
+        for run in self.open_runs.values():
+            run.tried = tuple(t for t in run.tried if t[0] not in uuids)
 
     def close(self) -> None:
         self.backend.close()
@@ -147,10 +159,13 @@ class Watch:
     def heard(self, line: bytes) -> None:
         """A snapshot of the GPUs."""
         now = self.clock.now()
+        before = self.observer.snapshot
         waited = bool(self.observer.distrusted) or not self.observer.fresh(now)
         # another's claim may go without anything to be seen on the cards, so who waits for one looks again
         if self.observer.hear(line, now) or waited or (self.waits and self.neighbours):
             self.soon()
+        if self.observer.snapshot is not before:
+            self._note_errors()
         for kind, found in (("misplaced", self.observer.misplaced()), ("intruded", self.observer.intruders())):
             for run, uuid, pid in found:
                 if run in self.open_runs:
@@ -159,6 +174,17 @@ class Watch:
         waiting, self.after_look = self.after_look, []
         for callback in waiting:
             callback()
+
+    def _note_errors(self) -> None:
+        """A rise is seen only from a count that is known, also by the next engine."""
+        health = self.observer.health.seen(self.observer.snapshot["gpus"])
+        if health is not None:
+            self.observer.health = health
+            try:
+                with self.store.transaction(durable=False):
+                    health.keep(self.store)
+            except DiskFull:
+                pass  # kept with what is recorded next
 
     def _see_who_left(self) -> None:
         """Forgets the cards that show no more of an ended run, or are in use again."""

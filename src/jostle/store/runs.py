@@ -12,8 +12,8 @@ from jostle.store.store import Store
 
 Row = Mapping[str, Any]
 
-JOB_FOR_START = """SELECT j.id, j.batch, j.name, j.queue, j.attempt, j.retries, j.commands, j.env, j.workdir, j.log, j.time_limit,
-    j.retry, j.leftovers, j.context, j.inputs FROM job j WHERE j.id = ?"""
+JOB_FOR_START = """SELECT j.id, j.batch, j.name, j.queue, j.attempt, j.retries, j.excused, j.commands, j.env, j.workdir, j.log,
+    j.time_limit, j.retry, j.leftovers, j.context, j.inputs FROM job j WHERE j.id = ?"""
 
 
 def job_to_start(store: Store, id: int) -> dict[str, Any]:
@@ -128,10 +128,11 @@ def requeue(
     outcome: str,
     exit: Exit,
     counts: bool,
+    excused: bool,
     not_before: float,
     error_type: str | None,
     memory_mib: int | None,
-    avoid: str | None,
+    avoid: Sequence[str],
     reason: Row | None,
     peak_mib: int,
     at: float,
@@ -142,14 +143,14 @@ def requeue(
     _end(store, run, outcome, exit, error_type, peak_mib, at)
     row = store.db.execute("SELECT batch, avoid FROM job WHERE id = ?", (job,)).fetchone()
     avoided = json.loads(row[1])
-    if avoid is not None and avoid not in avoided:
-        avoided.append(avoid)
+    avoided += [uuid for uuid in avoid if uuid not in avoided]
     store.db.execute(
-        """UPDATE job SET state = 'queued', not_before = ?, retries = retries + ?, exit_code = ?, error_type = ?, reason = ?,
-           memory_mib = ?, avoid = ? WHERE id = ?""",
+        """UPDATE job SET state = 'queued', not_before = ?, retries = retries + ?, excused = excused + ?, exit_code = ?,
+           error_type = ?, reason = ?, memory_mib = ?, avoid = ? WHERE id = ?""",
         (
             not_before,
             int(counts),
+            int(excused),
             exit.code,
             error_type,
             json.dumps(reason) if reason else None,
@@ -166,12 +167,22 @@ def requeue(
 
 
 OPEN = """SELECT r.job, r.n, r.uni_id, r.state, r.boot, r.shim_pid, r.shim_ticks, r.memory_mib, r.share, r.clock_at,
-    j.batch, j.queue, j.intent, j.time_limit, j.retries, j.retry FROM run r JOIN job j ON j.id = r.job WHERE r.ended_at IS NULL"""
+    j.batch, j.queue, j.intent, j.time_limit, j.retries, j.excused, j.retry
+    FROM run r JOIN job j ON j.id = r.job WHERE r.ended_at IS NULL"""
 
 
 def last_start(store: Store) -> float:
     """On the engine's clock; 0 if nothing ever started."""
     return float(store.db.execute("SELECT coalesce(max(clock_at), 0) FROM run").fetchone()[0])
+
+
+TRIED = """SELECT l.uuid, r.ended_at - r.started_at, coalesce(r.error_type, ''), r.ended_at FROM run r JOIN lease l USING (job, n)
+    WHERE r.job = ? AND r.outcome = 'failed' GROUP BY r.n HAVING count(*) = 1 ORDER BY r.n DESC LIMIT 8"""
+
+
+def tried(store: Store, job: int) -> list[tuple[str, float, str, float]]:
+    """The last failed runs of a job that had one card: the card, how long, what kind of failure, and when it ended."""
+    return store.db.execute(TRIED, (job,)).fetchall()
 
 
 def open_runs(store: Store) -> list[dict[str, Any]]:

@@ -1,0 +1,137 @@
+"""Which cards are set aside as faulty, and which failures are a card's fault and not the job's.
+
+Rules: a card is set aside by a fact of the driver (errors of its memory that came while we watched, a row that could not be
+replaced), by words of a fixed list (failure.CARD_WORDS) at the end of a failed log, or by three jobs that failed on it within
+seconds and then ran longer on another, while no run has lasted on it. Never the last card that can be used. A failure on a
+faulty card is no try of its job, up to three times.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+
+from jostle.core import failure
+from jostle.core.model import Exit, Gpu, Run, World
+from jostle.core.plan import Decision, Doubt, Quarantine
+from jostle.core.reasons import Reason
+
+QUICK_S = 10.0  # a run that failed sooner may have met a faulty card
+EXCUSED = 3  # tries of a job that are laid to faulty cards and not counted
+WITNESSES = 3  # jobs that it takes where there are neither facts nor words
+
+OWN_FAULT = frozenset({"start_failed", "timeout", "oom", "signal_15", "exit_code_126", "exit_code_127", "unknown"})
+"""Kinds of failure that say nothing about the card."""
+
+
+def fact(gpu: Gpu) -> Reason | None:
+    """What the driver says against a card."""
+    if gpu.remap_failed:
+        return Reason(code="faulty_row")
+    return Reason(code="faulty_memory", params={"errors": gpu.new_errors}) if gpu.new_errors > 0 else None
+
+
+def usable(gpu: Gpu) -> bool:
+    """Whether it could be given to anyone, now or at the next reading."""
+    good = gpu.state in ("ok", "unknown") and gpu.compute_mode != "prohibited"
+    return good and not gpu.excluded and gpu.faulty is None
+
+
+def blamed(world: World, run: Run, end: Exit, kind: str) -> tuple[str, ...]:
+    """The cards that a failure of this kind is laid to; none: it is the job's own."""
+    cards = {g.uuid: g for g in world.gpus}
+    sick = tuple(u for u in run.uuids if u in cards and (cards[u].faulty is not None or fact(cards[u]) is not None))
+    if failure.card_words(end.tail):
+        return sick or run.uuids
+    return sick if kind not in OWN_FAULT else ()
+
+
+def suspected(run: Run, end: Exit, kind: str) -> tuple[str, ...]:
+    """The card on which the job is not tried again at once: it failed there within seconds, and of one card we know which."""
+    quick = end.ran_for is not None and end.ran_for < QUICK_S and kind not in OWN_FAULT
+    return run.uuids if quick and len(run.uuids) == 1 else ()
+
+
+def set_aside(gpus: tuple[Gpu, ...], decisions: Iterable[Decision]) -> tuple[Gpu, ...]:
+    """The cards as they are once these decisions hold."""
+    faulty = {d.uuid: d.reason for d in decisions if isinstance(d, Quarantine)}
+    return tuple(replace(g, faulty=faulty[g.uuid]) if g.uuid in faulty else g for g in gpus) if faulty else gpus
+
+
+def verdicts(world: World) -> list[Decision]:
+    """Cards to set aside, and what else is held against cards from now on."""
+    found: dict[str, tuple[Reason, Run | None]] = {}
+    for gpu in world.gpus:
+        if (reason := fact(gpu)) is not None:
+            found[gpu.uuid] = (reason, None)
+    for run in world.runs:
+        if run.ended is not None and (said := _said(run, run.ended)) is not None:
+            found.setdefault(run.uuids[0], (said, run))
+    doubts = _doubts(world) if world.doubts or any(run.tried for run in world.runs) else {}
+    for uuid, jobs in doubts.items():
+        if len(jobs) >= WITNESSES:
+            found.setdefault(uuid, (Reason(code="faulty_jobs", params={"failed": ", ".join(map(str, jobs))}), None))
+    decisions = _without_the_last(world.gpus, found) if found else []
+    gone = {d.uuid for d in decisions if isinstance(d, Quarantine)}
+    before = world.doubts
+    return decisions + [Doubt(uuid=u, jobs=jobs) for u, jobs in doubts.items() if u not in gone and jobs != before.get(u, ())]
+
+
+def _without_the_last(gpus: Sequence[Gpu], found: Mapping[str, tuple[Reason, Run | None]]) -> list[Decision]:
+    decisions: list[Decision] = []
+    left = {g.uuid for g in gpus if usable(g)}
+    for gpu in gpus:
+        if gpu.uuid in found and gpu.faulty is None and left - {gpu.uuid}:
+            left.discard(gpu.uuid)
+            reason, run = found[gpu.uuid]
+            by, batch = (run.id, run.batch) if run is not None else (None, None)
+            decisions.append(Quarantine(uuid=gpu.uuid, index=gpu.index, reason=reason, run=by, batch=batch))
+    return decisions
+
+
+def _said(run: Run, end: Exit) -> Reason | None:
+    """What the log of a failed run says against its card; of several cards nobody can say which."""
+    if run.cancel or len(run.uuids) != 1 or _succeeded(end):
+        return None
+    words = failure.card_words(end.tail)
+    return Reason(code="faulty_said", params={"job": run.id[0], "run": run.id[1], "words": words}) if words else None
+
+
+def _succeeded(end: Exit) -> bool:
+    return failure.succeeded(end.code, end.said, end.stopped)
+
+
+def age(world: World, run: Run) -> float:
+    """How long it runs, or ran."""
+    return world.now - run.started_at if run.ended is None else run.ended.ran_for or 0.0
+
+
+def _doubts(world: World) -> dict[str, tuple[int, ...]]:
+    """By card: the jobs that failed there within seconds and ran longer on another, since a run last lasted there."""
+    lasting = {u for r in world.runs if not r.voided and age(world, r) >= QUICK_S for u in r.uuids}
+    faulty = {g.uuid for g in world.gpus if g.faulty is not None}
+    doubts = {uuid: () if uuid in lasting else jobs for uuid, jobs in world.doubts.items()}
+    for run in world.runs:
+        for uuid in _fled(world, run):
+            jobs = doubts.get(uuid, ())
+            if uuid not in lasting and uuid not in faulty and run.id[0] not in jobs:
+                doubts[uuid] = (*jobs, run.id[0])
+    return doubts
+
+
+def _fled(world: World, run: Run) -> Iterator[str]:
+    """The cards on which this job's earlier tries failed at once, if this one does better elsewhere."""
+    if run.voided or not run.tried:
+        return
+    lasted = age(world, run)
+    if lasted < QUICK_S and not (run.ended is not None and _succeeded(run.ended)):
+        return
+    for uuid, seconds, kind in run.tried:
+        if uuid not in run.uuids and seconds < min(lasted, QUICK_S) and kind not in OWN_FAULT:
+            yield uuid
+
+
+def look_again_at(world: World) -> float | None:
+    """When a run will have lasted, of a job that failed at once elsewhere."""
+    due = [r.started_at + QUICK_S for r in world.runs if r.tried and r.ended is None and not r.voided]
+    return min((at for at in due if at > world.now), default=None)
