@@ -60,6 +60,7 @@ class Followed:
         self.progress, self.feed, self.screen = progress, feed, screen
         self.signals = 0
         self.leaving = False  # the batch is left to itself
+        self.detached = False  # because somebody wanted it so
         self.unheard = ""  # why the last interrupt was not taken by the engine yet
         self.taken = False  # whether one was
         self.repeat_at = 0.0

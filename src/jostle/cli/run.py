@@ -1,8 +1,8 @@
 """`jostle run FILE…`: submits job files, sweeps or suites, follows them to their end, and exits with their result.
 
-A batch is owned by this process: Ctrl-C or SIGTERM cancels it (a second one at once). kill -9 or a hang-up leaves it running,
-and the same command attaches to it again. When the engine vanishes, it is started again and the story goes on where it was.
-Suites run one after another; what was done before is not run again.
+A batch is owned by this process: Ctrl-C or SIGTERM cancels it (a second one at once); on a terminal Ctrl-C asks first. kill -9 or
+a hang-up leaves it running, and the same command attaches to it again. When the engine vanishes, it is started again and the
+story goes on where it was. Suites run one after another; what was done before is not run again.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from jostle import units
 from jostle.cli import render
+from jostle.cli.asking import HINT, Asking, can_ask
 from jostle.cli.attached import Events, Followed, Lines, Screen, attended, owner
 from jostle.cli.parse import checked
 from jostle.cli.running import Plan, changed, finished, loaded, planned, said, shown
@@ -146,7 +147,8 @@ def standing(
         return None
     rows = desk.reader.jobs(batch=number)
     left = render.count(sum(row["ended_at"] is None for row in rows), "job")
-    desk.say(f"batch {number} of the same file is not finished ({left} left): attached to it again")
+    hint = f". {HINT}" if not args.detach and not args.json and can_ask(desk) else ""
+    desk.say(f"batch {number} of the same file is not finished ({left} left): attached to it again{hint}")
     if changed(batch["jobs"], rows, partly=len(plan.jobs) > len(rows)):
         desk.say(
             f"the file has changed since batch {number} was submitted; the new jobs are not part of it: "
@@ -190,7 +192,8 @@ def submitted(
     if not args.json:
         rest = plan.told()
         told = f"batch {answer['batch']}: {render.count(len(jobs), 'job')} ({span(*answer['ids'])})"
-        desk.say(told + (f"; {rest}" if rest else ""))
+        hint = f". {HINT}" if owner is not None and can_ask(desk) else ""
+        desk.say(told + (f"; {rest}" if rest else "") + hint)
     return answer["batch"], rows_of(jobs, answer["ids"][0])
 
 
@@ -247,7 +250,11 @@ def follow(args: Namespace, desk: Desk, number: int, rows: list[dict[str, Any]],
     progress = Progress(rows, desk.language)
     feed.start()
     screen: Screen = Events(desk) if args.json else live(desk, progress) if desk.terminal else Lines(desk, progress)
-    stopped = Followed(args, desk, number, progress, feed, screen).to_the_end()
+    followed = (Followed if args.json else Asking)(args, desk, number, progress, feed, screen)
+    stopped = followed.to_the_end()
+    if followed.detached:
+        desk.say(f"batch {number} runs on ({progress.summary()}): the same command attaches to it again, `jostle ps` shows it")
+        return INTERRUPTED
     if args.json:
         desk.put_json({"schema": 1, "batch": number, "ok": progress.succeeded, "counts": +progress.counts})
     else:

@@ -1,0 +1,87 @@
+"""One Ctrl-C on a terminal asks before it cancels a night's work: cancel, detach or go on. A second one cancels.
+
+Rules: only where a person can see the question and answer it; everywhere else, and for SIGTERM, the first signal cancels. What
+happens meanwhile is told after the answer, and the end of the batch is an answer, too.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+import sys
+from typing import TYPE_CHECKING, Any
+
+from jostle.cli.attached import Followed
+
+if TYPE_CHECKING:
+    from jostle.cli.desk import Desk
+
+HINT = "Ctrl-C asks whether to cancel, to detach or to go on"
+LOOK = 0.05  # s between two looks at the keyboard, while a question is open
+WORDS = {"c": "cancel", "d": "detach", "g": "go on", "": "go on"}
+
+
+def can_ask(desk: Desk) -> bool:
+    """Whether there is a person at the screen and at the keyboard, and both are ours now."""
+    try:
+        return desk.terminal and os.isatty(0) and os.tcgetpgrp(0) == os.getpgrp()
+    except OSError:
+        return False
+
+
+class Asking(Followed):
+    """A batch that is followed by a person."""
+
+    def _signal(self, number: int) -> None:
+        if number != signal.SIGINT or self.signals or not can_ask(self.desk):
+            self._interrupt()
+            return
+        answer = self._answered()
+        if answer == "cancel":
+            self._interrupt()
+        elif answer == "detach":
+            self.detached = self.leaving = True
+        elif not self.progress.over:
+            self.screen.idle()  # draws the picture again
+
+    def _answered(self) -> str:
+        self.screen.close()
+        self._ask()
+        later: list[tuple[Any, str | None]] = []
+        answer, typed = "", ""
+        while not answer and not self.progress.over:
+            item = self.feed.next(LOOK)
+            if item is not None and item[0] == "event":
+                later.append((item[1], self.progress.take(item[1])))
+            elif item is not None and item[0] == "signal":
+                answer = "cancel"
+            elif item is not None:
+                self._take(*item)
+            elif (more := _keys()) is not None:
+                typed += more
+                if more == "" or "\n" in typed:
+                    answer = WORDS.get(typed.strip().lower()[:1], "")
+                    typed = ""
+                    if not answer:
+                        self._ask()
+        for event, line in later:
+            self.screen.event(event, line)
+        return answer
+
+    def _ask(self) -> None:
+        self.desk.put(
+            f"Ctrl-C: [c] cancel batch {self.number}, [d] detach (it runs on; the same command attaches again), "
+            "[g] go on, then Enter; or Ctrl-C again to cancel"
+        )
+        sys.stdout.flush()
+
+
+def _keys() -> str | None:
+    """What was typed, a line at least; empty at the end of it; None if nothing was."""
+    try:
+        if not select.select([0], [], [], 0)[0]:
+            return None
+        return os.read(0, 4096).decode("utf-8", "replace")
+    except OSError:
+        return ""
