@@ -14,7 +14,7 @@ REASON = {"code": "queue_failed", "params": {}}
 def test_a33_a_file_that_was_not_edited_changes_nothing() -> None:
     rows = [row(1, state="succeeded"), row(2, state="running"), row(3), row(4, queue=2)]
     found = plan([spec(r) for r in rows], rows)
-    assert found == Plan(tasks=(1, 2, 3, 4), drop=(), replaced=frozenset(), order=(("job", 3), ("job", 4)))
+    assert found == Plan(tasks=(1, 2, 3, 4), drop=(), replaced=frozenset(), order=tuple(("job", k) for k in (1, 2, 3, 4)))
     assert found.new == ()
 
 
@@ -23,13 +23,13 @@ def test_a33_finished_stay_finished_running_run_on_gone_ones_are_dropped_and_cha
     changed = spec(waits, commands=["something else"])
     found = plan([spec(done), changed, spec(row(9))], [done, runs, waits, gone])
     assert found.tasks == (1, None, None) and found.new == (1, 2)
-    assert found.drop == (3, 4) and found.order == (("index", 0), ("index", 1))
+    assert found.drop == (3, 4) and found.order == (("job", 2), ("job", 1), ("index", 0), ("index", 1))
 
 
-def test_a33_the_order_of_the_file_is_the_order_of_what_waits() -> None:
+def test_a33_the_order_of_the_file_is_the_order_of_the_tasks() -> None:
     rows = [row(1, state="succeeded"), row(2), row(3)]
     found = plan([spec(rows[2]), spec(row(9)), spec(rows[1]), spec(rows[0])], rows)
-    assert found.order == (("job", 3), ("index", 0), ("job", 2))
+    assert found.order == (("job", 3), ("index", 0), ("job", 2), ("job", 1))
 
 
 def test_a33_equal_blocks_are_the_finished_tasks_first() -> None:
@@ -54,10 +54,10 @@ def test_a33_memory_that_was_raised_to_the_whole_card_is_still_the_same_task() -
 
 
 def test_a33_what_runs_or_has_succeeded_is_not_run_again_because_its_queue_was_renumbered() -> None:
-    rows = [row(1, state="succeeded"), row(2, state="running"), row(3), row(4, state="failed", queue=2)]
+    rows = [row(1, state="succeeded"), row(2, state="running"), row(3), row(4, state="failed", queue=2), row(5, attempt=1)]
     found = plan([spec(r, queue="5") for r in rows], rows)
-    assert found.tasks == (1, 2, None, None) and found.drop == (3,) and found.replaced == {4}
-    assert found.after == {2: (2,), 3: (2,)}, "what is new in that queue comes after what runs"
+    assert found.tasks == (1, 2, None, None, 5) and found.drop == (3,) and found.replaced == {4}
+    assert found.into == ((1, "5"), (2, "5"), (5, "5")), "it is in that queue now, and heads it if it has begun"
     assert plan([spec(rows[0]), spec(rows[0], queue="5")], rows[:1]).tasks == (1, None), "one more of the same is new"
     twice = [row(1, state="succeeded", commands=["x"]), row(2, state="succeeded", commands=["x"], queue=2)]
     assert plan([spec(twice[1]), spec(twice[0])], twice).tasks == (2, 1), "the same queue comes first"
@@ -73,7 +73,8 @@ def test_a33_a_block_is_the_same_in_another_work_dir_and_only_what_was_never_tri
     texts = [["cd {work_dir}", f"run {k}"] for k in (1, 2, 3, 4)]
     found = plan(specs, rows, texts)
     assert found.tasks == (1, 2, None, 4) and found.drop == (3,) and found.replaced == frozenset()
-    assert found.moved == ((2, 3),) and found.unmoved == (4,) and found.order == (("index", 0), ("job", 4))
+    assert found.moved == ((2, 3),) and found.unmoved == (4,)
+    assert found.order == (("job", 1), ("job", 2), ("index", 0), ("job", 4))
     same = [spec(r, workdir="/old", log=r["log"]) for r in rows]
     assert plan(same, rows, texts).tasks == (1, 2, 3, 4)
 
@@ -125,6 +126,6 @@ def test_a33_every_task_is_told_once_whatever_was_edited() -> None:
             if id is not None:
                 done = rows[id - 1]["state"] in ("running", "succeeded")
                 assert spec(rows[id - 1], **({"queue": block["queue"]} if done else {})) == block
-        waiting = {r["id"] for r in rows if r["state"] == "queued"}
-        assert {n for kind, n in found.order if kind == "job"} == waiting - set(found.drop)
+        told = {r["id"] for r in rows} - set(found.drop) - found.replaced
+        assert {n for kind, n in found.order if kind == "job"} == told
         assert [n for kind, n in found.order if kind == "index"] == list(range(len(found.new)))

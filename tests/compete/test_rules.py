@@ -15,6 +15,7 @@ from jostle.core.plan import Finish, Requeue
 from jostle.core.variables import filled
 from jostle.engine import checks, launch
 from jostle.errors import Invalid, NotFound
+from jostle.store import intents
 from jostle.store import jobs as jobs_in_store
 from jostle.store.amend import amend
 from jostle.store.reads import Reader
@@ -256,6 +257,35 @@ def test_a33_blocks_that_are_gone_new_or_moved_are_taken_over(host: Host) -> Non
     assert rows(host)[4]["queue"] == "1/1"
     batch = Reader(host.home).batch(1)
     assert batch is not None and batch["owner"] == [1, 2] and batch["policy"]["on_failure"] == "stop"
+
+
+def test_a33_a_resume_does_not_put_the_next_task_before_another_try_of_the_one_that_runs(host: Host) -> None:
+    first, second, third = submit(host, {"queue": "1"}, {"queue": "1"}, {"queue": "1"})
+    host.disk.durations[first], host.disk.durations[second] = (1.0, 0, ""), (20.0, 3, "")
+    host.step()
+    host.step(2)
+    host.step(2)
+    assert host.states() == {first: "succeeded", second: "running", third: "queued"}
+    for _ in range(2):
+        change(host, batch=1, queues="own", owner=[1, 2], order=[["job", id] for id in (first, second, third)])
+    host.disk.durations[second] = (20.0, 0, "")  # its second try
+    host.settle()
+    assert len(starts(host, second)) == 2 and starts(host, third)[0] >= starts(host, second)[1] + 20
+    assert [rows(host)[id]["place"] for id in (first, second, third)] == [1, 2, 3]
+
+
+def test_a25_what_has_begun_is_not_overtaken_by_hand(host: Host) -> None:
+    bad, other, last = submit(host, {"queue": "1"}, {"queue": "1"}, {"queue": "1"})
+    host.disk.durations[bad] = (2.0, 3, "")
+    host.step()
+    host.step(2)
+    assert rows(host)[bad]["state"] == "queued", "it waits a little, having failed so quickly"
+    at = {"at": host.clock.wall(), "now": host.clock.now()}
+    with host.store.transaction():
+        for id, to in ((bad, "last"), (other, {"before": bad})):
+            assert "heads its queue until it ends" in str(intents.move(host.store, id, to, **at))
+        assert intents.move(host.store, last, "first", **at) is None
+    assert Reader(host.home).ahead(last) == (1, bad) and Reader(host.home).ahead(other) == (2, bad)
 
 
 def test_an_amendment_that_is_sent_twice_adds_its_jobs_once(host: Host) -> None:

@@ -57,7 +57,7 @@ class Film:
         def act():
             if ended:
                 how = {"state": "succeeded", "exit": Exit(code=0, ended_at=2.0), "error_type": None, "reason": None}
-                runs.finish(self.store, (ended, 1), batch=1, queue=None, peak_mib=0, at=2.0, now=2.0, **how)
+                runs.finish(self.store, (ended, 1), batch=1, peak_mib=0, at=2.0, now=2.0, **how)
             card = [("GPU-0", 0, None, 0)]
             about = {"batch": 1, "uni_id": f"u{started}", "boot": "b", "shim": (1, 1), "memory_mib": None, "share": False}
             runs.begin(self.store, (started, 1), log="l", leases=card, at=2.0, now=2.0, **about)

@@ -232,7 +232,7 @@ def test_b7_only_a_recorded_success_counts_as_done(home):
         for id, outcome in ((1, "succeeded"), (2, "succeeded"), (3, "failed")):
             runs.begin(s, (id, 1), batch=1, uni_id=str(id), boot="b", shim=(1, 1), memory_mib=None, share=False, log=f"/log{id}",
                        leases=[], at=100.0, now=10.0)  # fmt: skip
-            runs.finish(s, (id, 1), batch=1, queue=None, state=outcome, exit=Exit(code=0), error_type=None, reason=None,
+            runs.finish(s, (id, 1), batch=1, state=outcome, exit=Exit(code=0), error_type=None, reason=None,
                         peak_mib=0, at=101.0, now=11.0)  # fmt: skip
     found = Reader(home).last_runs(["good", "bad", "waiting", "unknown"])
     assert {key: [(run.id, run.log, run.outcome) for run in kept] for key, kept in found.items()} == {

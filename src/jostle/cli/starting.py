@@ -217,10 +217,10 @@ class Start:
         request: dict[str, Any] = {"batch": number, "owner": owner(), "policy": batch["policy"]}
         if found.drop or found.new:
             request |= {
-                "drop": list(found.drop), "jobs": _new_jobs(batch, found), "queues": batch["queues"],
+                "drop": list(found.drop), "jobs": [batch["jobs"][k] for k in found.new], "queues": batch["queues"],
                 "context": capture(), "once": os.urandom(16).hex(),
             }  # fmt: skip
-        request["order"] = [list(one) for one in found.order]
+        request |= {"order": [list(one) for one in found.order], "into": [list(one) for one in found.into]}
         answer = self.client.call("amend", **request)
         self._tell_edits(added, found.drop, batch["jobs"], {row["id"]: row for row in rows})
         self._tell_moves(len(moved), found.unmoved)
@@ -259,11 +259,3 @@ class Start:
             self.journal.tell(line)
         if len(told) > 20:
             self.journal.tell(f"  … and {len(told) - 20} more")
-
-
-def _new_jobs(batch: Mapping[str, Any], found: Plan) -> list[dict[str, Any]]:
-    """A queue that was renumbered goes on when the task that runs under its old number has ended."""
-    however = batch["policy"].get("on_failure") == "continue"
-    return [
-        {**batch["jobs"][k], "needs": [["job", id, however] for id in found.after.get(k, ())]} for k in found.new
-    ]  # fmt: skip

@@ -39,7 +39,7 @@ class Waits:
         self.head: dict[str, int] = {}
         waiting = [row for row in rows if row["queue"] is not None and row["ended_at"] is None]
         counts: dict[str, int] = {}
-        for row in sorted(waiting, key=_place):
+        for row in sorted(waiting, key=_turn):
             queue = row["queue"]
             self.position[row["id"]] = counts.get(queue, 0)
             self.head.setdefault(queue, row["id"])
@@ -73,8 +73,9 @@ class Waits:
         return worded(reason.code, reason.params, self.language)
 
 
-def _place(row: Row) -> tuple[float, int]:
-    return (row.get("place") or 0.0, row["id"])
+def _turn(row: Row) -> tuple[bool, bool, float, int]:
+    """As the engine takes them: what runs, then what has begun and waits for another try, then the places."""
+    return (row["state"] == "queued", not row["attempt"], row.get("place") or 0.0, row["id"])
 
 
 def reworded(stored: Mapping[str, Any], language: str) -> dict[str, Any]:

@@ -2,8 +2,8 @@
 
 Rules: a block that equals a task of the batch is that task, whatever has become of it; equal blocks take the finished ones first,
 in the order of the file. Other blocks are new tasks. Tasks that wait and whose block is gone are dropped; what runs goes on.
-What runs or has succeeded is that task even if the block is in another queue now: nothing runs twice because it was renumbered,
-and new tasks behind what runs wait for it.
+What has begun or has succeeded is that task even if the block is in another queue now, and is in that queue then: nothing runs
+twice because it was renumbered. A task that has begun heads its queue until it ends, the rest follow the file.
 A task's memory may have been raised after it ran out of it, at last to the whole card (None), so of one that has run the block
 may ask for less than the row says. Blocks are compared as the file has them: `{work_dir}` may have been another directory then.
 A task that waits and was never tried takes the new directories; one that was tried keeps its own, and its count of tries.
@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from jostle.core.states import OPEN
@@ -32,10 +32,10 @@ class Plan:
     tasks: tuple[int | None, ...]  # per block: the job that it is, None if it is new
     drop: tuple[int, ...]  # jobs that wait and whose block is gone
     replaced: frozenset[int]  # jobs that have ended and whose block is gone: they are told no more, unless they succeeded
-    order: tuple[tuple[str, int], ...]  # all that wait: ("job", id) or ("index", k), the k-th of the new ones
+    order: tuple[tuple[str, int], ...]  # ("job", id) or ("index", k), the k-th of the new ones: what is told, as the file has it
     moved: tuple[tuple[int, int], ...] = ()  # block and job: dropped, and new with the directories of now
     unmoved: tuple[int, ...] = ()  # jobs that wait for another try, with the directories of then
-    after: Mapping[int, tuple[int, ...]] = field(default_factory=dict)  # new blocks behind what still runs in a queue of then
+    into: tuple[tuple[int, str], ...] = ()  # jobs whose block is in another queue now
 
     @property
     def new(self) -> tuple[int, ...]:
@@ -60,7 +60,7 @@ def plan(specs: Sequence[Spec], rows: Iterable[Row], texts: Sequence[Sequence[st
     present = sorted(current(rows), key=_turn)
     found = _Match(specs, texts or [spec["commands"] for spec in specs])
     found.take([row for row in present if row["state"] != "skipped"])
-    found.take([row for row in present if _done(row)], any_queue=True)
+    found.take([row for row in present if _begun(row)], any_queue=True)
     tasks = found.tasks
     taken = {id for id in tasks if id is not None}
     stuck = {queue_of(row) for row in present if row["state"] == "failed" and row["id"] in taken}
@@ -70,10 +70,11 @@ def plan(specs: Sequence[Spec], rows: Iterable[Row], texts: Sequence[Sequence[st
     for k, _ in moved:
         tasks[k] = None
     taken = {id for id in tasks if id is not None}
-    state = {row["id"]: row["state"] for row in present}
+    gone = sorted((row for row in present if row["id"] not in taken), key=_place)
     news = iter(range(len(tasks)))
-    order = [("index", next(news)) if id is None else ("job", id) for id in tasks if id is None or state[id] == "queued"]
-    gone = [row for row in present if row["id"] not in taken]
+    order = [("job", row["id"]) for row in gone if row["state"] in OPEN or row["state"] == "succeeded"]
+    order += [("index", next(news)) if id is None else ("job", id) for id in tasks]
+    queues = {row["id"]: queue_of(row) for row in present}
     return Plan(
         tasks=tuple(tasks),
         drop=tuple(sorted(row["id"] for row in gone if row["state"] == "queued")),
@@ -81,7 +82,7 @@ def plan(specs: Sequence[Spec], rows: Iterable[Row], texts: Sequence[Sequence[st
         order=tuple(order),
         moved=tuple(moved),
         unmoved=tuple(unmoved),
-        after=_behind(specs, tasks, {row["id"]: row for row in present}),
+        into=tuple((id, str(s["queue"])) for s, id in zip(specs, tasks, strict=True) if id and queues[id] != str(s["queue"])),
     )
 
 
@@ -140,19 +141,6 @@ def _moved(
     return moved, unmoved
 
 
-def _behind(specs: Sequence[Spec], tasks: Sequence[int | None], rows: Mapping[int, Row]) -> dict[int, tuple[int, ...]]:
-    """Per new block the tasks before it in its queue that run under another queue's number."""
-    running: dict[str, tuple[int, ...]] = {}
-    after = {}
-    for k, id in enumerate(tasks):
-        queue = str(specs[k]["queue"])
-        if id is None and queue in running:
-            after[k] = running[queue]
-        elif id is not None and rows[id]["state"] in OPEN and queue_of(rows[id]) != queue:
-            running[queue] = (*running.get(queue, ()), id)
-    return after
-
-
 def _elsewhere(spec: Spec, row: Row) -> bool:
     """Whether it would run or write in another place than the block says now. A log's own name counts the tasks of the file, so
     that a block more would move all behind it: only its directory matters."""
@@ -165,8 +153,13 @@ def _elsewhere(spec: Spec, row: Row) -> bool:
 
 
 def _done(row: Row) -> bool:
-    """What must not run again because its block is in another queue now."""
+    """What must not run again because its block asks for other memory now."""
     return row["state"] in OPEN or row["state"] == "succeeded"
+
+
+def _begun(row: Row) -> bool:
+    """What goes with its block into another queue."""
+    return _done(row) or bool(row["state"] == "queued" and row["attempt"])
 
 
 def _same_memory(spec: Spec, row: Row) -> bool:
@@ -183,7 +176,11 @@ def _may_be_raised(spec: Spec, row: Row) -> bool:
 def _turn(row: Row) -> tuple[int, float, int]:
     """Finished ones first, then what runs, then what waits; each in the order of the queue."""
     first = 2 if row["state"] == "queued" else 1 if row["state"] in OPEN else 0
-    return first, row.get("place") or 0.0, row["id"]
+    return first, *_place(row)
+
+
+def _place(row: Row) -> tuple[float, int]:
+    return row.get("place") or 0.0, row["id"]
 
 
 def _dropped(row: Row) -> bool:

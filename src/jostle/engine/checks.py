@@ -62,6 +62,9 @@ def amendment(given: Mapping[str, Any]) -> dict[str, Any]:
     need(isinstance(jobs, list), "amend", "jobs must be a list")
     good = isinstance(order, list) and all(isinstance(o, list) and one_need([*o, False], -1, len(jobs)) for o in order)
     need(order is None or good, "amend", "order must list [\"job\", id] and [\"index\", k]")
+    into = given.get("into") or []
+    good = isinstance(into, list) and all(isinstance(m, list) and len(m) == 2 and whole(m[0], 1, 1 << 62) for m in into)
+    need(good and all(isinstance(m[1], str) and m[1] for m in into), "amend", "into must list [id, queue]")
     return {**given, "jobs": [job(j, k, len(jobs)) for k, j in enumerate(jobs)],
             "context": surroundings(given.get("context") or {})}  # fmt: skip
 

@@ -213,7 +213,6 @@ class Engine(Watch):
                         self.store,
                         d.run,
                         batch=run.batch,
-                        queue=run.queue,
                         state=d.state,
                         exit=exit,
                         error_type=d.error_type,
@@ -289,7 +288,6 @@ class Engine(Watch):
         run = Open(
             id=id,
             batch=job["batch"],
-            queue=job["queue"],
             uni_id=uni_id,
             state="starting",
             boot=self.clock.boot,

@@ -16,7 +16,6 @@ class Open:
 
     id: RunId
     batch: int
-    queue: str | None
     uni_id: str
     state: str
     boot: str
@@ -72,7 +71,6 @@ def of_row(row: dict[str, Any]) -> Open:
     return Open(
         id=(row["job"], row["n"]),
         batch=row["batch"],
-        queue=row["queue"],
         uni_id=row["uni_id"],
         state=row["state"],
         boot=row["boot"],

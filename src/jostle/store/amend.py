@@ -1,7 +1,7 @@
 """A batch that is changed while it runs: another owner, other rules, other jobs. Works inside the caller's transaction.
 
 Who owns a batch is the client that follows it. Rules replace all that the batch said before. Jobs that wait can be dropped, new
-ones join, and those that wait can be put into another order; what runs or has ended stays as it is.
+ones join, and all can be given other places and other queues of the batch; what runs or has ended stays as it is otherwise.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import json
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
+from jostle.core.order import sort
 from jostle.errors import NotFound
 from jostle.store import jobs
 from jostle.store.jobs import Row
@@ -37,6 +38,8 @@ def amend(store: Store, request: Row, *, at: float, now: float, rank: Callable[[
     elif request.get("jobs"):
         own = request.get("queues") == "own"
         answer["ids"] = jobs.insert(store, batch, request, own=own, order=order, rank=rank, at=at, now=now)["ids"]
+    if request.get("into"):
+        _gather(store, batch, request["into"], now=now)
     if request.get("order"):
         first = answer["ids"][0] if answer["ids"] else 0
         wanted = [first + n if kind == "index" else n for kind, n in request["order"]]
@@ -57,18 +60,26 @@ def _drop(store: Store, batch: int, ids: Iterable[int], *, at: float, now: float
     return refused
 
 
-def _arrange(store: Store, batch: int, ids: Sequence[int], *, order: str, now: float) -> None:
-    """Those that wait, in this order inside their queues; where the batch's order is another one, it stays."""
-    queues = set()
-    base = store.db.execute("SELECT min(place) FROM job WHERE batch = ?", (batch,)).fetchone()[0]
-    for k, id in enumerate(ids):
-        place = base + k
-        where = "WHERE id = ? AND batch = ? AND state = 'queued'"
-        store.db.execute(f"UPDATE job SET place = ? {where}", (place, id, batch))
-        if order == "file":
-            store.db.execute(f"UPDATE job SET sort = ? {where}", (place, id, batch))
+def _gather(store: Store, batch: int, into: Iterable[tuple[int, str]], *, now: float) -> None:
+    """Jobs that are in another of the batch's own queues from now on, as they are: one that has begun heads it."""
+    for id, queue in into:
         row = store.db.execute("SELECT queue FROM job WHERE id = ? AND batch = ?", (id, batch)).fetchone()
-        if row is not None and row[0] is not None:
-            queues.add(row[0])
-    for queue in queues:
+        if row is not None:
+            store.db.execute("UPDATE job SET queue = ? WHERE id = ?", (f"{batch}/{queue}", id))
+            if row[0] is not None:
+                jobs.refresh_queue(store, row[0], now)
+            jobs.refresh_queue(store, f"{batch}/{queue}", now)
+
+
+def _arrange(store: Store, batch: int, ids: Sequence[int], *, order: str, now: float) -> None:
+    """The jobs of the batch in this order, whatever has become of them: a place is where the file has a job. Who is next in a
+    queue is another question, see refresh_queue."""
+    found = {id: rest for id, *rest in store.db.execute("SELECT id, queue, place, sort FROM job WHERE batch = ?", (batch,))}
+    base = min(place for _, place, _ in found.values())
+    for k, id in enumerate(id for id in ids if id in found):
+        queue, place, rank = found[id]
+        sorted_at = sort(order, queue, base + k, rank)
+        if (place, rank) != (base + k, sorted_at):
+            store.db.execute("UPDATE job SET place = ?, sort = ? WHERE id = ?", (base + k, sorted_at, id))
+    for queue in {found[id][0] for id in ids if id in found} - {None}:
         jobs.refresh_queue(store, queue, now)

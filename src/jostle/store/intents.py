@@ -44,6 +44,9 @@ def move(store: Store, id: int, to: Any, *, at: float, now: float) -> str | None
     if state != "queued":
         return f"job {id} is {state}: only a queued job can be moved"
     queue = store.db.execute("SELECT queue FROM job WHERE id = ?", (id,)).fetchone()[0]
+    for one in (id, to.get("before") if isinstance(to, dict) else None):
+        if store.db.execute("SELECT 1 FROM job WHERE id = ? AND queue = ? AND attempt > 0", (one, queue)).fetchone():
+            return f"job {one} has begun: it heads its queue until it ends, and can be cancelled, not overtaken"
     places = store.db.execute(
         "SELECT id, place FROM job WHERE queue IS ? AND state = 'queued' AND id <> ? ORDER BY place, id", (queue, id)
     ).fetchall()

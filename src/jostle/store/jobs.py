@@ -192,13 +192,14 @@ def refresh(store: Store, id: int, now: float) -> None:
 
 
 def refresh_queue(store: Store, queue: str, now: float) -> None:
-    head = (  # whoever runs is the head, wherever others were moved
+    head = (  # whoever has begun is the head until it ends, wherever it or others were put meanwhile
         store.db.execute(
-            "SELECT id FROM job INDEXED BY job_open WHERE ended_at IS NULL AND state <> 'queued' AND queue = ? LIMIT 1",
+            f"""SELECT id FROM job INDEXED BY job_begun WHERE queue = ? AND {UNFINISHED} AND attempt > 0
+                ORDER BY state = 'queued', place, id LIMIT 1""",
             (queue,),
         ).fetchone()
         or store.db.execute(
-            f"SELECT id FROM job INDEXED BY job_queue WHERE queue = ? AND {UNFINISHED} ORDER BY place LIMIT 1", (queue,)
+            f"SELECT id FROM job INDEXED BY job_queue WHERE queue = ? AND {UNFINISHED} ORDER BY place, id LIMIT 1", (queue,)
         ).fetchone()
     )
     if head is None:
@@ -270,12 +271,12 @@ def _end_queued(
 
 
 def close_queue(store: Store, id: int, *, at: float, now: float) -> None:
-    """A job failed for good, and its batch wants what waits behind it in its queue not to run (SPEC A25)."""
+    """A job failed for good, and its batch wants what has not begun of its queue not to run (SPEC A25)."""
     batch, queue = store.db.execute("SELECT batch, queue FROM job WHERE id = ?", (id,)).fetchone()
     if queue is None:
         return
     rest = store.db.execute(
-        "SELECT id FROM job WHERE queue = ? AND batch = ? AND state = 'queued' AND id <> ? ORDER BY place DESC",
+        "SELECT id FROM job WHERE queue = ? AND batch = ? AND state = 'queued' AND attempt = 0 AND id <> ? ORDER BY place DESC",
         (queue, batch, id),
     ).fetchall()
     for (other,) in rest:  # from the end: else each head that goes makes the next one ready for nothing

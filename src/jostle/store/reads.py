@@ -241,18 +241,18 @@ class Reader:
 
     def places(self) -> list[dict[str, Any]]:
         """Who stands where in which queue."""
-        sql = "SELECT id, queue, place, ended_at FROM job WHERE queue IS NOT NULL AND ended_at IS NULL"
+        sql = "SELECT id, queue, place, state, attempt, ended_at FROM job WHERE queue IS NOT NULL AND ended_at IS NULL"
         return [dict(row) for row in self._all(sql)]
 
     def ahead(self, id: int) -> tuple[int, int | None]:
         """How many of its queue come before it, and the first of them."""
         rows = self._all(
-            """SELECT count(*), min(o.place), o.id FROM job j JOIN job o ON o.queue = j.queue
-               AND (o.place, o.id) < (j.place, j.id) AND o.ended_at IS NULL
-               WHERE j.id = ?""",
+            """SELECT count(*) OVER (), o.id FROM job j JOIN job o ON o.queue = j.queue AND o.ended_at IS NULL
+               AND (o.state = 'queued', o.attempt = 0, o.place, o.id) < (j.state = 'queued', j.attempt = 0, j.place, j.id)
+               WHERE j.id = ? ORDER BY o.state = 'queued', o.attempt = 0, o.place, o.id LIMIT 1""",
             (id,),
         )
-        return (rows[0][0], rows[0][2]) if rows and rows[0][0] else (0, None)
+        return (rows[0][0], rows[0][1]) if rows else (0, None)
 
     def alike(self, shape: int, id: int) -> int:
         """How many ready jobs of the same shape stand before it."""

@@ -98,7 +98,6 @@ def finish(
     run: RunId,
     *,
     batch: int,
-    queue: str | None,
     state: str,
     exit: Exit,
     error_type: str | None,
@@ -114,6 +113,7 @@ def finish(
         """UPDATE job SET state = ?, exit_code = ?, error_type = ?, reason = ?, ended_at = ?, ready = 0 WHERE id = ?""",
         (state, exit.code, error_type, json.dumps(reason) if reason else None, exit.ended_at or at, run[0]),
     )
+    queue = store.db.execute("SELECT queue FROM job WHERE id = ?", (run[0],)).fetchone()[0]  # it may be another than at the start
     after_end(
         store, run[0], batch, queue, state, at=at, now=now, run=run[1], exit_code=exit.code, error_type=error_type, reason=reason
     )
@@ -167,7 +167,7 @@ def requeue(
 
 
 OPEN = """SELECT r.job, r.n, r.uni_id, r.state, r.boot, r.shim_pid, r.shim_ticks, r.memory_mib, r.share, r.clock_at,
-    j.batch, j.queue, j.intent, j.time_limit, j.retries, j.excused, j.retry
+    j.batch, j.intent, j.time_limit, j.retries, j.excused, j.retry
     FROM run r JOIN job j ON j.id = r.job WHERE r.ended_at IS NULL"""
 
 
