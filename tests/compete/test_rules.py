@@ -77,7 +77,8 @@ def test_a5_variables_are_filled_in_raw_never_after_a_dollar_and_other_braces_st
 def spec_of(env: dict[str, str]) -> dict[str, Any]:
     job = {
         "id": 1, "batch": 7, "queue": "7/3", "commands": json.dumps(["go {uni_id} {available_gpu}", ["say", "{gpu_list}"]]),
-        "env": json.dumps(env), "workdir": "/", "log": None, "time_limit": None, "leftovers": "wait", "retries": 2,
+        "env": json.dumps(env), "workdir": "/", "log": None, "time_limit": None, "leftovers": "wait", "inputs": None,
+        "retries": 2,
     }  # fmt: skip
     cards = [Gpu(uuid="GPU-4", index=4), Gpu(uuid="GPU-7", index=7)]
     context: dict[str, Any] = {"env": {}, "umask": 0o022, "limits": {}}
