@@ -156,6 +156,34 @@ def test_no_plan_breaks_the_laws(world: World) -> None:
     check_limits(world, plan)
     check_answers(world, plan)
     check_runs(world, plan)
+    check_kept(world, plan)
+
+
+def check_kept(world: World, plan: Plan) -> None:
+    """Cards are kept only for a job that would have enough of them if all our own runs ended."""
+    refused = {r.uuid for reason in plan.waits.values() for r in reason.gpus if r.code == "kept"}
+    if plan.kept_for is None or not refused:
+        assert not refused
+        return
+    big = jobs_of(world)[plan.kept_for]
+    rule = policy(world, big.batch)
+    able = {g.uuid for g in world.gpus if could_fall_free(world, big, rule, g)} - courtesy.left_for_others(rule, world.gpus)
+    assert len(able) >= big.gpus_min
+    assert rule.max_gpu is None or big.gpus_min <= rule.max_gpu
+    low = [lane for lane in world.lanes if lane.jobs[0].priority < big.priority and lane.jobs[0].gpus_max]
+    assert low or world.now > big.ready_at + rule.reserve_after
+
+
+def could_fall_free(world: World, job: Job, rule: Policy, gpu: Gpu) -> bool:
+    if gpu.state not in ("ok", "unknown") or gpu.excluded or (rule.gpus is not None and gpu.index not in rule.gpus):
+        return False
+    foreign = [p for p in world.promises if p.uuid == gpu.uuid and p.run is None]
+    if any(p.mib is None for p in foreign) or (job.memory_mib is None and foreign):
+        return False
+    people = [h for h in gpu.holders if h.run is None and h.uid in (ALICE, BOB) and h.sid not in {p.sid for p in foreign}]
+    if rule.strangers == "avoid" and (any(p.uid != ME for p in foreign) or any((h.used_mib or 512) >= 512 for h in people)):
+        return False
+    return gpu.total_mib - sum(p.mib or 0 for p in foreign) >= (job.memory_mib or 0) + rule.margin_mib
 
 
 def check_cards(world: World, plan: Plan) -> None:

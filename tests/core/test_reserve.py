@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from jostle.core.decide import decide
 from jostle.core.model import Job, Policy, Promise, Run
 from jostle.core.plan import Start
-from tests.core.worlds import GIB, ME, codes, gpu, gpus, job, lane, running, starts, with_runs, world
+from jostle.core.reasons import text
+from tests.core.worlds import ALICE, GIB, ME, codes, gpu, gpus, holder, job, lane, running, starts, with_runs, world
 
 LATE = {"ready_at": 0.0}  # a thousand seconds ago
 BIG: dict[str, Any] = {"gpus_min": 2, "gpus_max": 2, "batch": 1, **LATE}
@@ -58,6 +61,106 @@ def test_a_job_that_is_gone_in_time_may_use_a_kept_card() -> None:
 def test_nobody_uses_a_kept_card_while_nobody_knows_when_the_rest_falls_free() -> None:
     plan = decide(world(job(1, **BIG), small(2, time_limit=1.0), gpus=gpus(2), **with_runs(running(9, 0))))
     assert plan.decisions == ()
+
+
+PRIOR: dict[str, Any] = {**BIG, "priority": 10, "ready_at": 999.9}
+
+
+def test_against_a_lower_priority_cards_are_kept_from_the_first_moment() -> None:
+    plan = decide(world(job(1, **PRIOR), small(2, ready_at=0.0), gpus=gpus(2), **with_runs(running(9, 0))))
+    assert plan.decisions == () and plan.kept_for == 1 and codes(plan, 2) == {0: "taken", 1: "kept"}
+
+
+def test_against_its_own_priority_only_waiting_long_helps() -> None:
+    jobs = [job(1, **PRIOR), small(2, priority=10), small(3)]
+    plan = decide(world(*jobs, gpus=gpus(2), **with_runs(running(9, 0))))
+    assert starts(plan) == {2: (1,)}
+
+
+def test_of_lower_priority_who_is_gone_in_time_may_pass() -> None:
+    busy = with_runs(running(9, 0, started_at=900.0, time_limit=300.0))  # card 0 is free at 1200
+    for limit, allowed in ((200.0, True), (201.0, False), (None, False)):
+        plan = decide(world(job(1, **PRIOR), small(2, time_limit=limit), gpus=gpus(2), **busy))
+        assert (starts(plan) == {2: (1,)}) == allowed and plan.kept_for == 1
+
+
+def test_among_equals_who_has_waited_long_comes_before_who_is_older() -> None:
+    rules = {1: Policy(reserve_after=5000.0), 3: Policy(reserve_after=10.0)}
+    jobs = [job(1, **{**PRIOR, "ready_at": 0.0}), job(3, **{**PRIOR, "ready_at": 900.0, "batch": 3}), small(2)]
+    assert decide(world(*jobs, gpus=gpus(2), policies=rules, **with_runs(running(9, 0)))).kept_for == 3
+
+
+EIGHT: dict[str, Any] = {"gpus_min": 8, "gpus_max": 8, "batch": 1}
+
+
+@pytest.mark.parametrize("how", [{"priority": 10, "ready_at": 999.9}, LATE])
+def test_nothing_is_kept_for_a_job_that_waits_for_a_stranger(how: dict[str, Any]) -> None:
+    theirs = gpu(7, used=9000, holders=(holder(ALICE, 9000, user="alice"),))
+    busy = with_runs(running(9, 0))
+    plan = decide(world(job(1, **EIGHT, **how), lane(small(2, shape=2), small(3, shape=2)), gpus=(*gpus(7), theirs), **busy))
+    assert starts(plan) == {2: (1,), 3: (2,)} and plan.kept_for is None
+    assert text(plan.waits[1]) == (
+        "6 of 8 GPUs fit (8 needed): 1 is used by others (alice 1), 1 is taken by your jobs (9). "
+        "No cards are kept for it: those that are free and those your own jobs will leave are 7."
+    )
+    assert text(plan.waits[1], "zh").endswith("没有为它保留卡：空闲的加上您自己的任务将让出的只有 7 张。")
+
+
+def test_who_is_next_in_line_keeps_cards_if_the_first_cannot() -> None:
+    theirs = gpu(3, used=9000, holders=(holder(ALICE, 9000),))
+    jobs = [job(1, batch=1, gpus_min=4, gpus_max=4, **LATE), job(4, **{**BIG, "ready_at": 100.0, "batch": 2}), small(2, batch=3)]
+    plan = decide(world(*jobs, gpus=(*gpus(3), theirs), **with_runs(running(9, 0), running(8, 1))))
+    assert plan.kept_for == 4 and starts(plan) == {} and codes(plan, 2)[2] == "kept"
+
+
+def test_a_card_that_a_stranger_shares_with_our_run_is_not_counted_on() -> None:
+    theirs = gpu(0, used=20000, holders=(holder(ME, 8000, run=(9, 1)), holder(ALICE, 12000, pid=7)))
+    plan = decide(world(job(1, **PRIOR), small(2), gpus=(theirs, gpu(1)), **with_runs(running(9, 0))))
+    assert starts(plan) == {2: (1,)} and plan.waits[1].params["coming"] == 1
+    fits = decide(world(job(1, memory_mib=12000, **PRIOR), small(2), gpus=(theirs, gpu(1)), policy=Policy(strangers="share"),
+                        **with_runs(running(9, 0))))  # fmt: skip
+    assert fits.kept_for == 1 and starts(fits) == {}
+    larger = decide(world(job(1, memory_mib=13000, **PRIOR), small(2), gpus=(theirs, gpu(1)), policy=Policy(strangers="share"),
+                          **with_runs(running(9, 0))))  # fmt: skip
+    assert larger.kept_for is None and starts(larger) == {2: (1,)}
+
+
+def test_nothing_is_kept_that_courtesy_would_not_let_it_use() -> None:
+    by_hand = gpu(3, used=4000, holders=(holder(ME, 4000, name="python"),))
+    for most, kept in ((2, None), (3, 1)):
+        rule = Policy(min_gpu=0, max_gpu=most)
+        plan = decide(world(job(1, **PRIOR), small(2), gpus=(*gpus(3), by_hand), policy=rule, **with_runs(running(9, 0, 1))))
+        assert plan.kept_for == kept, most
+        assert ("No cards are kept for it: you may use no more than 1." in text(plan.waits[1])) == (kept is None)
+
+
+@pytest.mark.parametrize(
+    "card",
+    [
+        gpu(0, state="unknown", error="a run ended here; the next reading is on its way"),
+        gpu(0, used=8000, left_at=999.0),  # what the driver still shows of it
+        gpu(0, used=8000, left_at=999.0, holders=(holder(ME, 8000, run=(9, 1)),)),
+    ],
+)
+def test_what_is_kept_stays_kept_in_the_moment_after_one_of_our_runs_has_ended(card: Any) -> None:
+    plan = decide(world(job(1, **PRIOR), small(2), gpus=(card, gpu(1))))
+    assert plan.kept_for == 1 and starts(plan) == {}
+
+
+def test_memory_that_stays_after_our_run_is_not_waited_for_for_ever() -> None:
+    rule = Policy(strangers="share")
+    stuck = gpu(0, used=8000, left_at=997.0)
+    plan = decide(world(job(1, **PRIOR), small(2), gpus=(stuck, gpu(1)), policy=rule))
+    assert plan.kept_for == 1 and plan.wake_at == 1002.0
+    later = decide(world(job(1, **PRIOR), small(2), gpus=(stuck, gpu(1)), policy=rule, now=1002.0))
+    assert later.kept_for is None and starts(later) == {2: (1,)}
+
+
+@pytest.mark.parametrize("mib", [None, 8000])
+def test_in_a_container_our_runs_are_counted_on_though_nobody_sees_whose_they_are(mib: int | None) -> None:
+    card = gpu(0, used=8000, holders=(holder(None, 8000),))
+    plan = decide(world(job(1, **PRIOR), small(2), gpus=(card, gpu(1)), **with_runs(running(9, 0, mib=mib))))
+    assert plan.kept_for == 1 and starts(plan) == {}
 
 
 def test_a_higher_priority_does_not_see_the_reservation() -> None:
@@ -178,6 +281,13 @@ def test_a_stream_of_small_jobs_does_not_starve_a_wide_one() -> None:
     host = Host(policy=Policy(reserve_after=60.0))
     flood(host, job(1, batch=1, gpus_min=4, gpus_max=4, ready_at=100.0), ticks=600)
     assert 160.0 <= host.started[1] <= 160.0 + 100.0
+
+
+def test_a_wide_job_of_high_priority_is_not_overtaken_by_any_of_lower_priority() -> None:
+    host = Host(policy=Policy(reserve_after=1e9))
+    flood(host, job(1, batch=1, gpus_min=4, gpus_max=4, priority=10, ready_at=100.0), ticks=300)
+    assert host.started[1] <= 100.0 + 50.0
+    assert not [id for id, at in host.started.items() if 100.0 < at < host.started[1]]
 
 
 def test_without_the_reservation_it_would_starve() -> None:

@@ -49,6 +49,8 @@ class Host:
     lag: float
     named: bool  # whether the driver's pids can be told apart (not so in containers)
     arrivals: float = 0.02  # jobs a second; about half of what four cards can carry, with the strangers
+    visits: float = 0.004  # strangers a second
+    priorities: tuple[int, ...] = (0,)
     cards: int = 4
     now: float = 0.0
     living: dict[int, Living] = field(default_factory=dict)
@@ -83,10 +85,10 @@ class Host:
             self.last += 1
             self.waiting[self.last] = Job(
                 id=self.last, shape=SHAPES.index(shape), place=self.last, batch=cards % 2, gpus_min=cards, gpus_max=cards,
-                memory_mib=mib, share=share, ready_at=self.now,
+                memory_mib=mib, share=share, ready_at=self.now, priority=self.chance.choice(self.priorities),
             )  # fmt: skip
         uuid = u(self.chance.randrange(self.cards))
-        if self.chance.random() < 0.004 and uuid not in self.strangers and self._used(uuid, self.now) == 0:
+        if self.chance.random() < self.visits and uuid not in self.strangers and self._used(uuid, self.now) == 0:
             self.strangers[uuid] = (self.now, self.now + self.chance.uniform(20, 200), 10 * GIB)
 
     def _end(self) -> None:
@@ -134,7 +136,7 @@ class Host:
         )  # fmt: skip
         lanes: dict[int, list[Job]] = {}
         for job in self.waiting.values():
-            lanes.setdefault(job.shape, []).append(job)
+            lanes.setdefault(job.shape + 100 * job.priority, []).append(job)
         return World(
             now=self.now, uid=ME, gpus=gpus, promises=promises, runs=(*runs, *self.ended), policy=self.policy, turn=self.turn,
             lanes=tuple(Lane(jobs=tuple(jobs[:4]), count=len(jobs)) for jobs in lanes.values()),
@@ -169,7 +171,7 @@ def test_a19_nothing_is_over_promised_and_nobody_starves(lag: float, named: bool
 
 @pytest.mark.parametrize(("lag", "named"), [(0.0, True), (60.0, False), (120.0, True)])
 def test_on_an_overloaded_host_cards_are_kept_strictly_by_age(lag: float, named: bool) -> None:
-    host = Host(seed=1, lag=lag, named=named, arrivals=0.05)
+    host = Host(seed=1, lag=lag, named=named, arrivals=0.05, visits=0.0)  # who waits for a stranger keeps nothing
     kept: list[int] = []
     for _ in range(1000):
         plan = host.tick()
@@ -177,6 +179,23 @@ def test_on_an_overloaded_host_cards_are_kept_strictly_by_age(lag: float, named:
             kept.append(plan.kept_for)
     assert len(kept) > 5 and kept == sorted(kept)
     assert {host.shapes[id] for id in host.waited} == set(range(len(SHAPES)))
+
+
+@pytest.mark.parametrize(("visits", "lag"), [(0.0, 0.0), (0.0, 60.0), (0.004, 30.0)])
+def test_with_priorities_nobody_starves_and_whoever_cards_are_kept_for_gets_them(visits: float, lag: float) -> None:
+    host = Host(seed=3, lag=lag, named=True, visits=visits, priorities=(0, 0, 0, 5))
+    kept: dict[int, float] = {}  # job -> since when without a break
+    longest, by_priority = 0.0, 0
+    for _ in range(3000):
+        plan = host.tick()
+        kept = {id: at for id, at in kept.items() if id == plan.kept_for}
+        if plan.kept_for is not None:
+            since = kept.setdefault(plan.kept_for, host.now)
+            longest = max(longest, host.now - since)
+            by_priority += host.now - host.waiting[plan.kept_for].ready_at < host.policy.reserve_after
+    waits = [*host.waited.values(), *(host.now - job.ready_at for job in host.waiting.values())]
+    assert len(host.waited) > 30 and max(waits) < 900.0
+    assert by_priority > 0 and longest <= 180.0, "no run of ours is longer, so nobody keeps cards for longer"
 
 
 def test_a_run_is_never_placed_beside_a_stranger_that_is_seen() -> None:

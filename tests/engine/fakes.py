@@ -44,6 +44,7 @@ class Process:
     code: int = 0
     tail: str = ""
     signalled: bool = False
+    shim: int = 0
 
 
 @dataclass
@@ -70,7 +71,7 @@ class Disk:
     def alive(self, now: float) -> list[Process]:
         return [p for p in self.processes.values() if p.ends > now]
 
-    def start(self, run: RunId, uuids: tuple[str, ...], mib: int | None, now: float) -> None:
+    def start(self, run: RunId, uuids: tuple[str, ...], mib: int | None, now: float, shim: int = 0) -> None:
         if run in self.processes or run in self.voided:
             return  # the claim is taken: this is what makes a second spawn harmless
         for p in self.alive(now):
@@ -83,7 +84,7 @@ class Disk:
         seconds, code, tail = self.durations.get(run[0], (5.0, 0, ""))
         for uuid in uuids:
             seconds, code, tail = self.broken.get(uuid, (seconds, code, tail))
-        self.processes[run] = Process(run, uuids, mib, now, now + seconds, code, tail)
+        self.processes[run] = Process(run, uuids, mib, now, now + seconds, code, tail, shim=shim)
 
 
 @dataclass
@@ -107,7 +108,7 @@ class FakeClaimed:
 class FakeReservation:
     run: RunId
     wants: Sequence[tuple[str, int | None]]
-    pid: int = 999_999_999  # no such process: a run of which only this is known is not alive
+    pid: int  # no such process: a run of which only this is known is not alive
     ticks: int = 1
     names: tuple[str, ...] = ()
 
@@ -138,7 +139,7 @@ class FakeBackend:
         found = []
         for p in self.disk.alive(self.clock.at):
             for uuid in p.uuids:
-                claim = Claim(uuid=uuid, mib=p.mib, alone=p.mib is None, sid=1, home="00000000", run=p.run)
+                claim = Claim(uuid=uuid, mib=p.mib, alone=p.mib is None, sid=p.shim, home="00000000", run=p.run)
                 found.append(FakeClaimed(claim, name_of(claim), os.getuid(), True))
         return found
 
@@ -147,7 +148,7 @@ class FakeBackend:
     ) -> FakeReservation | None:
         if any(uuid in self.conflicts for uuid, _ in wants):
             return None
-        self.reserved.append(FakeReservation(run, wants))
+        self.reserved.append(FakeReservation(run, wants, pid=900_000_000 + run[0] * 1000 + run[1]))
         return self.reserved[-1]
 
     def withdraw(self, r: FakeReservation) -> None:
@@ -155,7 +156,7 @@ class FakeBackend:
 
     def start(self, r: FakeReservation, spec: Any) -> None:
         self.reserved.remove(r)
-        self.disk.start(r.run, tuple(u for u, _ in r.wants), r.wants[0][1] if r.wants else None, self.clock.at)
+        self.disk.start(r.run, tuple(u for u, _ in r.wants), r.wants[0][1] if r.wants else None, self.clock.at, r.pid)
 
     def poll(self, run: RunId) -> FakeReport:
         p = self.disk.processes.get(run)

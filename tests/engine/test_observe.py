@@ -60,6 +60,7 @@ def test_the_load_of_a_run_of_ours_is_not_theirs() -> None:
     card.small_for(process(), seconds=60)
     card.seen.run_opened((1, 1), "mark", 99, [U])
     assert card.small_for(process(), load=95, seconds=60) == [119.0]
+    card.seen.distrust([U], 0, card.now)
     card.seen.run_ended((1, 1), card.now)
     assert card.small_for(process(), load=95) == [120.0], "what the driver shows is the load of a moment ago"
     assert card.small_for(process(), load=0, seconds=9) == [129.0]

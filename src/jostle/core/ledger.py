@@ -8,7 +8,7 @@ taken by a whole-card promise, or by a run of ours that does not share. Each Sta
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from jostle.core.model import Gpu, Holder, Promise, Run, RunId, World
 
@@ -98,6 +98,39 @@ def silent_use(card: Card) -> int:
     since = used - min(p.used_at_start_mib for p in silent)
     each = sum(min(p.mib or 0, max(0, used - p.used_at_start_mib)) for p in silent)
     return max(0, min(each, since, card.anonymous_mib))
+
+
+def without_ours(card: Card) -> Card | None:
+    """The card when the runs of ours have left it; None: none is there."""
+    ours = [p for p in card.promises if p.run is not None]
+    theirs = [h for h in card.gpu.holders if h.run is not None]
+    if not ours and not theirs:
+        return None
+    if any(not p.used_mib for p in ours):
+        theirs += card.holders("own")  # a run of which nothing else is seen: they hide where they come from
+    rest = [h for h in card.gpu.holders if h not in theirs]
+    freed = sum(h.used_mib or 0 for h in theirs)
+    if nameless := _nameless(card, ours):
+        freed += nameless
+        rest = [h for h in rest if h not in card.holders("anonymous")]
+    freed = min(freed, card.gpu.used_mib)
+    load = None if card.gpu.utilization is None else 0
+    used, free = card.gpu.used_mib - freed, card.gpu.free_mib + freed
+    gpu = replace(card.gpu, holders=tuple(rest), used_mib=used, free_mib=free, utilization=load, mean_utilization=load)
+    left = Card(gpu, card.uid)
+    for promise in card.promises:
+        if promise.run is None:
+            left.enter(promise, alone=promise.mib is None)
+    left.settle()
+    return left
+
+
+def _nameless(card: Card, ours: list[Promise]) -> int:
+    """Use without a name that is taken for that of our runs (containers)."""
+    whole = [p for p in ours if p.mib is None and not p.used_mib]
+    if whole:
+        return min(card.anonymous_mib, max(0, card.gpu.used_mib - whole[0].used_at_start_mib))
+    return card.silent_mib if ours else 0
 
 
 def alone(promise: Promise, runs: dict[RunId, Run]) -> bool:

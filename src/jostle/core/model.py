@@ -6,6 +6,7 @@ clock. A GPU is known by its UUID; the index is for showing. None means "not kno
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -57,6 +58,7 @@ class Gpu:
     new_errors: int = 0  # uncorrectable ones of its memory, beyond those that are accounted for
     remap_failed: bool = False  # … and a broken row of it that could not be replaced
     mig_slice: bool = False
+    left_at: float = -math.inf  # when a run of ours last left it (the engine's clock): what it used may show for a moment yet
     given_at: float = 0.0  # when this engine last handed it out (its clock); for choosing cards in turn
 
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from jostle.core import courtesy, fit, reserve
-from jostle.core.ledger import Card, alive, cards_of
+from jostle.core.ledger import Card, alive, cards_of, without_ours
 from jostle.core.model import Job, Policy, Promise, World
 from jostle.core.order import ORDERS
 from jostle.core.plan import Start
@@ -74,6 +74,7 @@ class Table:
         self.cards = cards_of(world, self.runs)
         self.blind = not any(g.state == "ok" for g in world.gpus)
         self.kept: reserve.Kept | None = None
+        self._unkept: dict[int, dict[str, int]] = {}  # by shape: why a job may keep cards and cannot
         self.wake_at: float | None = None
         self.easiest_mib = reserve.easiest_mib(world)
         self._last_start = dict(world.last_start)
@@ -94,7 +95,10 @@ class Table:
             return reason
         if job.gpus_max == 0:
             return self._start(job, scope, [])
-        return self._on_cards(job, scope)
+        answer = self._on_cards(job, scope)
+        if isinstance(answer, Reason) and job.shape in self._unkept:
+            return answer._replace(params={**answer.params, **self._unkept[job.shape]})
+        return answer
 
     def wake(self, at: float) -> None:
         if self.wake_at is None or at < self.wake_at:
@@ -281,10 +285,13 @@ class Table:
     def _standing(self, scope: Scope, share: bool) -> View:
         view = self._views.get((id(scope), share))
         if view is None:
-            terms = fit.Terms(policy=scope.policy, share=share, range=scope.range, left=scope.left, live=self._live)
+            terms = self._terms(scope, share)
             view = View(len(self.cards), self._changed, lambda at: fit.standing(self.cards[at], terms))
             self._views[id(scope), share] = view
         return view
+
+    def _terms(self, scope: Scope, share: bool) -> fit.Terms:
+        return fit.Terms(policy=scope.policy, share=share, range=scope.range, left=scope.left, live=self._live)
 
     def _avoid(self, job: Job, known: Refusals) -> frozenset[str]:
         """The cards to avoid, as long as there are others that are free, or that our own runs will leave."""
@@ -297,23 +304,55 @@ class Table:
     # Cards for big jobs.
 
     def keep_cards(self) -> None:
-        """Choose the big job that cards are kept for, if one has waited long enough."""
+        """Choose the big job that cards are kept for: the first in line for which enough will be there."""
         if self.world.hold or self.blind:
             return
-        for job in reserve.waiting(self.world, self.easiest_mib):
+        for job, late in reserve.waiting(self.world, self.easiest_mib):
             scope = self.scope(job.batch)
             if self.impossible(job, scope) is None:
-                self.kept = self._keep(job, scope)
-                return
+                self.kept = self._keep(job, late, scope)
+                if self.kept is not None:
+                    return
 
-    def _keep(self, job: Job, scope: Scope) -> reserve.Kept:
-        policy, now = scope.policy, self.world.now
+    def _keep(self, job: Job, late: bool, scope: Scope) -> reserve.Kept | None:
+        policy = scope.policy
         served = any(r.batch == job.batch and len(r.uuids) >= job.gpus_min for r in self.runs.values())
-        kept = reserve.Kept(job=job, rank=ORDERS[policy.order], served=served, running=self._running)
+        kept = reserve.Kept(job=job, late=late, rank=ORDERS[policy.order], served=served, running=self._running)
         if policy.max_concurrent is not None and self._too_many(job, policy.max_concurrent) is not None:
             return kept
         pairs = list(zip(self.cards, self.view(job, scope).refusals, strict=True))
         fitting = fit.ranked([c for c, r in pairs if r is None], policy)
-        refused = [(c, r) for c, r in pairs if r is not None]
-        uuids, until = reserve.cards_for(job, now, fitting, refused, self.runs)
+        later = [(c, r) for c, r in pairs if r is not None and self._comes(c, r, job, scope)]
+        uuids, until = reserve.cards_for(job, self.world.now, fitting, later, self.runs)
+        if len(uuids) < job.gpus_min:
+            self._unkept[job.shape] = {"coming": len(uuids)}
+            return None
+        staying = {c.gpu.uuid for c in self.cards if any(p.uid == c.uid and p.run is None for p in c.promises)} | scope.by_hand
+        allowed = self._allowed(scope)
+        if allowed is not None and len(staying | uuids) > allowed:
+            self._unkept[job.shape] = {"allowed": max(0, allowed - len(staying - uuids))}
+            return None
         return replace(kept, uuids=uuids, until=until)
+
+    def _comes(self, card: Card, refusal: Refusal, job: Job, scope: Scope) -> bool:
+        """Whether a card will fit when our own runs have left it, or a while has gone by."""
+        if refusal.code in ("idle", "unknown"):  # a card is not read for a moment after each end
+            return True
+        leaves_at = card.gpu.left_at + reserve.LEAVES_WITHIN
+        if refusal.code in reserve.LEAVING and self.world.now < leaves_at:
+            self.wake(leaves_at)
+            return True
+        rest = without_ours(card)
+        if rest is None:
+            return False
+        policy, share = scope.policy, job.share or scope.policy.share
+        left = fit.standing(rest, self._terms(scope, share))
+        left = left or fit.refusal(rest, policy, job.memory_mib, self._avoid(job, self._standing(scope, share).refusals))
+        return left is None or left.code == "idle"
+
+    def _allowed(self, scope: Scope) -> int | None:
+        """How many cards the user may hold when our own runs have left theirs, which will be roomy then; None: no limit."""
+        if not courtesy.limited(scope.policy):
+            return None
+        held = {c.gpu.uuid for c in self.cards if c.mine is not None} | scope.by_hand
+        return courtesy.limit(scope.policy, len(scope.roomy | held))

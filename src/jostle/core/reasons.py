@@ -96,6 +96,7 @@ def _derived(reason: Reason, at: int) -> dict[str, Any]:
         "hold": HOLDS[hold][at] if hold in HOLDS else hold.removeprefix("gpus: "),
         "hint": _if(hint and hint[at], "（{}）" if at else ", {}"),
         "seen": _if(peak and _gib("", peak), "（观测到最多使用 {}）" if at else " (it was seen to use {})"),
+        "unkept": _unkept(params, at),
         "last": _if(kind, "（最近一次：{}）" if at else " (last: {})"),
         "head": _if(head, "；队首是任务 {}" if at else "; job {} is at its head"),
         "asked": _request(params.get("asked_mib"), at),
@@ -104,6 +105,17 @@ def _derived(reason: Reason, at: int) -> dict[str, Any]:
     if isinstance(params.get("jobs"), (list, tuple)):
         derived["jobs"] = _jobs(params["jobs"], at)
     return derived
+
+
+def _unkept(params: Mapping[str, Any], at: int) -> str:
+    """Of a job that cards would be kept for: why none are."""
+    if "coming" in params:
+        en = " No cards are kept for it: those that are free and those your own jobs will leave are {}."
+        return ("没有为它保留卡：空闲的加上您自己的任务将让出的只有 {} 张。" if at else en).format(params["coming"])
+    if "allowed" in params:
+        en = " No cards are kept for it: you may use no more than {}."
+        return ("没有为它保留卡：您最多只能用 {} 张。" if at else en).format(params["allowed"])
+    return ""
 
 
 def _if(value: Any, words: str) -> str:

@@ -1,8 +1,10 @@
 """Keeping cards for a big job, so that small ones that come later cannot starve it.
 
-Rules: one job at a time, the oldest of the highest priority that waits longer than its policy's `reserve_after` and asks for more
-than others: several cards, or more of one than some other job. It keeps as many cards as it needs: those that fit now, then
-those that our own runs will leave soonest; no new run goes there unless its time limit ends before the big job could start.
+Rules: a big job asks for more than others: several cards, or more of one than some other job. Against jobs of lower priority it
+keeps cards as soon as it is ready, against all others when it has waited longer than its policy's `reserve_after`. One job at a
+time: of the highest priority, the oldest. It keeps as many cards as it needs: those that fit now, then those that our own runs
+will leave soonest; no new run goes there unless its time limit ends before the big job could start. If these do not suffice
+(strangers have the rest, or courtesy forbids), it keeps nothing: what others have may stay theirs for days.
 Not held back are jobs of higher priority, those before it in its own batch, and older jobs of another batch that has nothing
 running, or while a run as big of its own batch is alive: so neither side starves. A job that can never fit keeps nothing, nor one
 whose batch runs all it may.
@@ -11,7 +13,7 @@ whose batch runs all it may.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from jostle.core.ledger import Card
@@ -19,13 +21,16 @@ from jostle.core.model import Job, Run, RunId, World
 from jostle.core.order import Key, by_file
 from jostle.core.reasons import Refusal
 
-# What our own runs cause, so that it ends with them.
-_OURS = frozenset({"taken", "memory", "min_free", "not_empty", "leaving", "utilization"})
+LEAVES_WITHIN = 5.0
+"""For so many seconds a driver may go on showing what an ended run of ours used …"""
+LEAVING = frozenset({"unexplained", "newcomer", "leaving", "quarantined", "not_empty", "memory", "min_free", "utilization"})
+"""… and the card is refused for one of these."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Kept:
     job: Job
+    late: bool  # it has waited so long that jobs of its own priority stand back, too
     uuids: frozenset[str] = frozenset()
     until: float = math.inf  # when the big job can start, as far as time limits tell
     rank: Callable[[Job], Key] = by_file  # the order of its batch
@@ -37,6 +42,8 @@ class Kept:
         big = self.job
         if job.id == big.id or job.priority != big.priority:
             return job.priority < big.priority
+        if not self.late:
+            return False
         if job.batch == big.batch:
             return self.rank(job) > self.rank(big)
         left_out = self.served or not self.running.get(job.batch)
@@ -47,10 +54,13 @@ class Kept:
         return job.time_limit is None or not math.isfinite(self.until) or now + job.time_limit > self.until
 
 
-def waiting(world: World, easiest_mib: float) -> list[Job]:
-    """The jobs that have waited long enough to keep cards, the first in line first."""
-    late = [lane.jobs[0] for lane in world.lanes if lane.jobs and world.now > reserve_at(world, lane.jobs[0])]
-    return sorted((j for j in late if big(j, easiest_mib)), key=lambda j: (-j.priority, j.ready_at, j.id))
+def waiting(world: World, easiest_mib: float) -> list[tuple[Job, bool]]:
+    """The jobs that may keep cards, the first in line first, and whether they have waited long."""
+    heads = [lane.jobs[0] for lane in world.lanes if lane.jobs]
+    lowest = min((j.priority for j in heads if j.gpus_max), default=0)
+    found = [(j, world.now > reserve_at(world, j)) for j in heads if big(j, easiest_mib)]
+    found = [(j, late) for j, late in found if late or j.priority > lowest]
+    return sorted(found, key=lambda f: (-f[0].priority, not f[1], f[0].ready_at, f[0].id))
 
 
 def reserve_at(world: World, job: Job) -> float:
@@ -72,19 +82,13 @@ def big(job: Job, easiest_mib: float) -> bool:
 
 
 def cards_for(
-    job: Job, now: float, fitting: list[Card], refused: Iterable[tuple[Card, Refusal]], runs: dict[RunId, Run]
+    job: Job, now: float, fitting: list[Card], later: list[tuple[Card, Refusal]], runs: dict[RunId, Run]
 ) -> tuple[frozenset[str], float]:
     """The cards to keep, `fitting` in the order of choice and then those that fall free first; and when that will be."""
-    later = [(free_at(c, now, r, runs), _youngest(c, runs), c.gpu.index, c.gpu.uuid) for c, r in refused if passing(c, r)]
-    cards = [(now, c.gpu.uuid) for c in fitting] + [(at, uuid) for at, _, _, uuid in sorted(later)]
+    to_come = [(free_at(c, now, r, runs), _youngest(c, runs), c.gpu.index, c.gpu.uuid) for c, r in later]
+    cards = [(now, c.gpu.uuid) for c in fitting] + [(at, uuid) for at, _, _, uuid in sorted(to_come)]
     cards = cards[: job.gpus_min]
-    until = cards[-1][0] if len(cards) == job.gpus_min else math.inf
-    return frozenset(uuid for _, uuid in cards), until
-
-
-def passing(card: Card, refusal: Refusal) -> bool:
-    """Whether the refusal ends by itself, when runs of ours do or a while has gone by."""
-    return refusal.code in ("idle", "leaving") or (refusal.code in _OURS and card.mine is not None)
+    return frozenset(uuid for _, uuid in cards), cards[-1][0] if cards else math.inf
 
 
 def free_at(card: Card, now: float, refusal: Refusal, runs: dict[RunId, Run]) -> float:

@@ -7,7 +7,10 @@ a histogram. Free memory is rounded down and needed memory up, so that the two n
 # code: (English, Chinese)
 TEXTS: dict[str, tuple[str, str]] = {
     # why a job that is ready does not start
-    "gpus": ("{fit} of {total:GPU|GPUs} fit{wanted}: {gpus}.", "{total} 张 GPU 中有 {fit} 张可用{wanted}：{gpus}。"),
+    "gpus": (
+        "{fit} of {total:GPU|GPUs} fit{wanted}: {gpus}.{unkept}",
+        "{total} 张 GPU 中有 {fit} 张可用{wanted}：{gpus}。{unkept}",
+    ),
     "gpus_unknown": (
         "The GPUs cannot be read at the moment, and an unread card is never taken for free{details}.",
         "目前读不到 GPU 的状态，读不到的卡一律不视为空闲{details}。",
@@ -17,9 +20,9 @@ TEXTS: dict[str, tuple[str, str]] = {
     "on_hold": ("{nothing} at the moment: {hold}.", "目前{nothing}：{hold}。"),
     "limit": (
         "You hold {held:card|cards} and may hold {limit} now, so there is room for {more} more and {needed:is|are} needed: "
-        "{available:card is|cards are} available to you (gpu_left {left}, min_gpu {least}, max_gpu {most}).",
+        "{available:card is|cards are} available to you (gpu_left {left}, min_gpu {least}, max_gpu {most}).{unkept}",
         "您已占用 {held} 张卡，目前最多可占用 {limit} 张，还可再用 {more} 张，而任务需要 {needed} 张"
-        "（可用 {available} 张；gpu_left {left}，min_gpu {least}，max_gpu {most}）。",
+        "（可用 {available} 张；gpu_left {left}，min_gpu {least}，max_gpu {most}）。{unkept}",
     ),
     "impossible": (
         "It can never start with the cards this host has: it needs {needed:card|cards} with {needed_mib}, and {able} of the "
@@ -232,10 +235,10 @@ REFUSALS: dict[str, tuple[str, str, str, str]] = {
         "{n} 张空闲未满 {idle_for_s}（最快还差 {left_s}）",
     ),
     "kept": (
-        "kept for job {job}, which has waited long",
-        "为久等的任务 {job} 保留",
-        "{n:is|are} kept for job {jobs}, which has waited long",
-        "{n} 张为久等的任务 {jobs} 保留",
+        "kept for job {job}, which comes before it",
+        "为排在它前面的任务 {job} 保留",
+        "{n:is|are} kept for job {jobs}, which comes before it",
+        "{n} 张为排在它前面的任务 {jobs} 保留",
     ),
     "avoided": (
         "the job failed there, and tries another card first",

@@ -7,6 +7,7 @@ look that began later (Observer.distrust).
 from __future__ import annotations
 
 import json
+import math
 from collections import deque
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -71,7 +72,7 @@ class Observer:
         self.first_seen: dict[str, float] = {}
         self.small_mib = 512  # the most that any policy calls small
         self.small_since: dict[tuple[str, int, Any], float] = {}  # card, pid, start -> since when: foreign processes
-        self.ours_at: dict[str, float] = {}  # when a run of ours was last on a card where others are: its load may be that run's
+        self.left_at: dict[str, float] = {}  # when a run of ours last left a card
         self.excluded: set[str] = set()
         self.health = Health()
         self.peaks: dict[RunId, int] = {}
@@ -95,7 +96,7 @@ class Observer:
     def run_ended(self, run: RunId, now: float) -> None:
         """It is known for a while yet, so that what it left on a card is told from strangers."""
         self.ended[run] = now
-        self.ours_at.update(dict.fromkeys(self.placed.pop(run, ()), now))
+        self.placed.pop(run, None)
         self.company.pop(run, None)
         self.peaks.pop(run, None)
         if now - next(iter(self.ended.values())) > 2 * KNOWN_FOR:
@@ -104,9 +105,10 @@ class Observer:
             self.sessions = {k: v for k, v in self.sessions.items() if v in kept}
             self.marks = {k: v for k, v in self.marks.items() if v in kept}
 
-    def distrust(self, uuids: Iterable[str], look: int) -> None:
-        """These cards are not believed to be free before look number `look` has been answered."""
+    def distrust(self, uuids: Iterable[str], look: int, now: float) -> None:
+        """A run of ours ended: these cards are not believed to be free before look number `look` has been answered."""
         for uuid in uuids:
+            self.left_at[uuid] = now
             self.distrusted[uuid] = look
             self.samples.pop(uuid, None)  # the averages were of the run that ended, and say nothing about others
 
@@ -161,9 +163,8 @@ class Observer:
 
     def _calm(self, g: Mapping[str, Any], now: float) -> bool:
         """Whether the card carries no load but that of runs of ours, which shows for a while after their end."""
-        if any(g["uuid"] in cards for cards in self.placed.values()):
-            self.ours_at[g["uuid"]] = now
-        if now - self.ours_at.get(g["uuid"], -1e9) <= WINDOW:
+        uuid = g["uuid"]
+        if now - self.left_at.get(uuid, -1e9) <= WINDOW or any(uuid in cards for cards in self.placed.values()):
             return True
         return g["utilization"] is not None and g["utilization"] <= STEADY_LOAD
 
@@ -216,6 +217,7 @@ class Observer:
             mean_utilization=None if g["utilization"] is None else mean_load,
             idle_for=now - max(self.busy_at.get(uuid, -1e9), self.first_seen.get(uuid, now)),
             excluded=uuid in self.excluded, given_at=self.given_at.get(uuid, 0.0),
+            left_at=self.left_at.get(uuid, -math.inf),
             quarantine=", ".join(f"process {h.pid} of run {h.run[0]}.{h.run[1]} is still on it" for h in left if h.run),
             mig_slice=bool(g.get("mig_slice")), reserved_mib=g.get("reserved_mib") or 0,
             compute_mode=g.get("compute_mode") or "default", faulty=self.health.faulty.get(uuid),

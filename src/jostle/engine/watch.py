@@ -150,7 +150,7 @@ class Watch:
         cards = [lease[0] for lease in run.leases]
         self.lively_until = now + 3.0
         if cards:
-            self.observer.distrust(cards, run.look or self.probe.look(now))
+            self.observer.distrust(cards, run.look or self.probe.look(now), now)
             self.vacated.update({lease[0]: lease[3] for lease in run.leases})
             self.relook = 0.002
             self.relook_at = now + self.relook
