@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from jostle.cli.compete import indices
 from jostle.cli.competing import TaskProgress
+from jostle.cli.visible import indices
 from jostle.compete.reload import AT_START, changes
 from jostle.compete.statefile import usable
 from jostle.formats.gpumanage import Settings

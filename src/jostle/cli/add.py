@@ -75,13 +75,23 @@ def add(args: Namespace, desk: Desk) -> int:
     if args.memory is not None and args.gpus[1] == 0:
         raise Usage("add: -m with -g 0: a job without GPUs needs no memory")
     request: dict[str, Any] = {
-        "batch": {"key": BATCH, "name": BATCH, "join": True, "owner": None, "policy": {}},
+        "batch": {"key": BATCH, "name": BATCH, "join": True, "owner": None, "policy": rules(args, desk)},
         "context": capture(),
         "jobs": [job_of(args, desk)],
         "once": os.urandom(16).hex(),
     }
     desk.put(str(submitted(desk.client, request)["ids"][0]))
     return 0
+
+
+def rules(args: Namespace, desk: Desk) -> dict[str, Any]:
+    """Cards that this shell does not see are not used (SPEC A12)."""
+    if "CUDA_VISIBLE_DEVICES" not in os.environ or args.gpus[1] == 0:
+        return {}
+    from jostle.cli import visible
+
+    gpus = visible.restricted(desk)
+    return {} if gpus is None else {"gpus": gpus}
 
 
 def job_of(args: Namespace, desk: Desk) -> dict[str, Any]:

@@ -6,15 +6,13 @@ same command attaches to them again. cli.starting finds or makes the batch, cli.
 
 from __future__ import annotations
 
-import os
 import signal
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from jostle.errors import Forbidden
 
 if TYPE_CHECKING:
     from argparse import Namespace
-    from collections.abc import Mapping, Sequence
 
     from jostle.cli.desk import Desk
     from jostle.cli.feed import Feed
@@ -99,22 +97,10 @@ def compete(args: Namespace, desk: Desk) -> int:
 
 def inherited(client: Client) -> str | None:
     """CUDA_VISIBLE_DEVICES restricts the range (SPEC A12), unless it is the one of a run that we are part of."""
-    env = os.environ
-    visible = env.get("CUDA_VISIBLE_DEVICES")
-    if visible is None or "JOSTLE_UNI_ID" in env:
-        return None
-    if "GPU-" in visible:
-        return indices(visible, client.call("gpus")["gpus"])
-    return visible
+    from jostle.cli import visible
 
-
-def indices(visible: str, gpus: Sequence[Mapping[str, Any]]) -> str:
-    """UUIDs, or beginnings of one, as the indices of the cards that are here; what is not understood stays."""
-    words = []
-    for word in (word.strip() for word in visible.split(",")):
-        alike = [gpu["index"] for gpu in gpus if word.startswith("GPU-") and gpu["uuid"].startswith(word)]
-        words.append(str(alike[0]) if len(alike) == 1 else word)
-    return ",".join(words)
+    value = visible.inherited()
+    return visible.indices(value, client.call("gpus")["gpus"]) if value is not None and "GPU-" in value else value
 
 
 def attended(args: Namespace, desk: Desk) -> Feed:

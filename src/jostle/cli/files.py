@@ -68,8 +68,7 @@ def _tasks(files: Sequence[str], mode: str | None) -> tuple[dict[str, Any], list
     space, blocks, warnings = workspace.tasks(files[0], mode=mode)
     if not blocks:
         raise Usage(f"{space.command_file} holds no task: nothing to do")
-    visible = None if "JOSTLE_UNI_ID" in os.environ else os.environ.get("CUDA_VISIBLE_DEVICES")  # a run's cards are its own
-    return jobs.batch(space, blocks, visible), warnings
+    return jobs.batch(space, blocks, visible=None), warnings  # what else restricts them is looked at when they run
 
 
 def is_tasks(file: str) -> bool:

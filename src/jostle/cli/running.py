@@ -44,7 +44,24 @@ def loaded(args: Namespace, desk: Desk) -> list[dict[str, Any]]:
     for batch in batches:
         batch["key"] = batch_key(named) if alone else _key(batch["about"])
         _rule(batch, args, desk)
+    if not args.dry_run and "CUDA_VISIBLE_DEVICES" in os.environ:
+        _restrict(batches, args, desk)
     return batches
+
+
+def _restrict(batches: list[dict[str, Any]], args: Namespace, desk: Desk) -> None:
+    """Cards that this shell does not see are not used, unless a workspace names its own (SPEC A12)."""
+    from jostle.cli import visible
+
+    told: dict[Any, list[int] | None] = {}
+    for batch in batches:
+        own = batch["policy"].get("gpus")
+        if any(job["gpus"][1] for job in batch["jobs"]) and not (batch["kind"] == "tasks" and own is not None):
+            key = None if own is None else tuple(own)
+            if key not in told:
+                told[key] = visible.restricted(desk, own, devices=args.gpus)
+            if told[key] is not None:
+                batch["policy"]["gpus"] = told[key]
 
 
 def batch_key(files: list[str]) -> str:
