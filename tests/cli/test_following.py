@@ -11,9 +11,9 @@ import time
 
 import pytest
 
+from jostle.cli.attached import Followed, Screen
 from jostle.cli.feed import Feed
 from jostle.cli.progress import Progress
-from jostle.cli.run import Followed, Screen
 from jostle.client import Lost
 from tests.cli.conftest import event
 

@@ -31,10 +31,22 @@ def can_ask(desk: Desk) -> bool:
 
 
 class Asking(Followed):
-    """A batch that is followed by a person."""
+    """A batch that is followed by a person, and that others may add jobs to."""
+
+    def _take(self, kind: str, value: Any) -> None:
+        if kind == "event":
+            self._join(value)
+        super()._take(kind, value)
+
+    def _join(self, event: Any) -> None:
+        """Jobs that joined the batch since: its end is theirs, too."""
+        if event["kind"] == "submitted":
+            first, count = event["data"]["first"], event["data"]["count"]
+            new = [id for id in range(first, first + count) if id not in self.progress.states]
+            self.progress.join(self.desk.reader.jobs(ids=new) if new else ())
 
     def _signal(self, number: int) -> None:
-        if number != signal.SIGINT or self.signals or not can_ask(self.desk):
+        if number != signal.SIGINT or self.signals or self.args.json or not can_ask(self.desk):
             self._interrupt()
             return
         answer = self._answered()
@@ -53,6 +65,7 @@ class Asking(Followed):
         while not answer and not self.progress.over:
             item = self.feed.next(LOOK)
             if item is not None and item[0] == "event":
+                self._join(item[1])
                 later.append((item[1], self.progress.take(item[1])))
             elif item is not None and item[0] == "signal":
                 answer = "cancel"

@@ -30,13 +30,17 @@ class Progress:
         self.took: deque[float] = deque(maxlen=LAST)
         self.at_once = 0  # jobs that ran when the last one started: between an end and the next start there are fewer
         self.cards = ""  # how the GPUs stand, in words; whoever watches them says it
+        self.join(rows)
+
+    def join(self, rows: Iterable[Mapping[str, Any]]) -> None:
+        """Jobs of the batch as they stand now."""
         for row in rows:
             self.names[row["id"]] = row["name"]
             self.states[row["id"]] = row["state"]
             if row["state"] == "skipped" and _is_done_before(row.get("reason")):
                 self.done_before.add(row["id"])
             if row["state"] == "failed":
-                self._failed(row["id"], _why(row, language), ran=row["started_at"] is not None)
+                self._failed(row["id"], _why(row, self.language), ran=row["started_at"] is not None)
             if row["state"] in ("succeeded", "failed") and row.get("ended_at") and row["started_at"]:
                 self.took.append(row["ended_at"] - row["started_at"])
             if row["state"] in LIVE:

@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, Any
 from jostle import units
 from jostle.cli import render
 from jostle.cli.asking import HINT, Asking, can_ask
-from jostle.cli.attached import Events, Followed, Lines, Screen, attended, owner
+from jostle.cli.attached import Events, Lines, Screen, attended, owner
+from jostle.cli.joining import joined
 from jostle.cli.parse import checked
-from jostle.cli.running import Plan, changed, finished, loaded, planned, said, shown
+from jostle.cli.running import Plan, finished, loaded, planned, said, shown
 from jostle.cli.validate import warn_directories
 from jostle.errors import Usage
 from jostle.formats import spec
@@ -123,7 +124,7 @@ def interrupted(feed: Feed) -> bool:
 def one(batch: dict[str, Any], client: Client, feed: Feed, args: Namespace, desk: Desk) -> int:
     """A batch from its submit, or from where it stands, to its end."""
     plan = planned(batch, args, desk)
-    found = standing(batch, plan, client, args, desk)
+    found = standing(batch, plan, client, args, desk, before=[])
     if found is None:
         jobs = plan.taken()
         if not plan.count("run"):
@@ -139,9 +140,10 @@ def one(batch: dict[str, Any], client: Client, feed: Feed, args: Namespace, desk
 
 
 def standing(
-    batch: dict[str, Any], plan: Plan, client: Client, args: Namespace, desk: Desk
+    batch: dict[str, Any], plan: Plan, client: Client, args: Namespace, desk: Desk, before: list[int]
 ) -> tuple[int, list[dict[str, Any]]] | None:  # fmt: skip
-    """The unfinished batch of the same file, if there is one; from now on under the rules that the command line says."""
+    """The unfinished batch of the same file, if there is one, with what was added to the file since; from now on under the rules
+    that the command line says. What is new comes after the jobs `before`."""
     number = desk.reader.unfinished_batch(batch["key"])
     if number is None:
         return None
@@ -149,13 +151,9 @@ def standing(
     left = render.count(sum(row["ended_at"] is None for row in rows), "job")
     hint = f". {HINT}" if not args.detach and not args.json and can_ask(desk) else ""
     desk.say(f"batch {number} of the same file is not finished ({left} left): attached to it again{hint}")
-    if changed(batch["jobs"], rows, partly=len(plan.jobs) > len(rows)):
-        desk.say(
-            f"the file has changed since batch {number} was submitted; the new jobs are not part of it: "
-            "run it again when this batch has ended"
-        )
+    jobs, first = joined(batch, plan, number, rows, client, args, desk, lambda new: after(new, before))
     amended(number, client, args, desk)
-    return number, rows
+    return number, [*rows, *rows_of(jobs, first)]
 
 
 def amended(number: int, client: Client, args: Namespace, desk: Desk) -> None:
@@ -188,6 +186,7 @@ def submitted(
 ) -> tuple[int, list[dict[str, Any]]]:  # fmt: skip
     request = finished(batch, jobs, args, desk)
     request["batch"]["owner"] = owner
+    request["batch"]["about"]["whole"] = len(jobs) == len(plan.jobs)
     answer = client.call("submit", **request)
     if not args.json:
         rest = plan.told()
@@ -217,7 +216,7 @@ def detached(batches: list[dict[str, Any]], args: Namespace, desk: Desk) -> int:
     before: list[int] = []
     for batch in batches:
         plan = planned(batch, args, desk)
-        found = standing(batch, plan, client, args, desk)
+        found = standing(batch, plan, client, args, desk, before)
         if found is None and not plan.count("run"):
             nothing(batch, plan, args, desk)
             continue
@@ -250,7 +249,7 @@ def follow(args: Namespace, desk: Desk, number: int, rows: list[dict[str, Any]],
     progress = Progress(rows, desk.language)
     feed.start()
     screen: Screen = Events(desk) if args.json else live(desk, progress) if desk.terminal else Lines(desk, progress)
-    followed = (Followed if args.json else Asking)(args, desk, number, progress, feed, screen)
+    followed = Asking(args, desk, number, progress, feed, screen)
     stopped = followed.to_the_end()
     if followed.detached:
         desk.say(f"batch {number} runs on ({progress.summary()}): the same command attaches to it again, `jostle ps` shows it")

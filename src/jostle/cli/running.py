@@ -136,19 +136,6 @@ def _before(desk: Desk, key: str) -> Iterator[list[dict[str, Any]]]:
     return (desk.reader.jobs(batch=number) for number in reversed(numbers))
 
 
-def changed(jobs: list[dict[str, Any]], rows: list[dict[str, Any]], *, partly: bool) -> bool:
-    """Whether a file holds other jobs than the batch that was made of it; copies made by `retry` do not count. Of one made
-    `partly` (--only-failed) jobs may be missing."""
-    from shlex import join
-
-    def same(name: str, fingerprint: str | None, commands: list[str | list[str]]) -> Any:
-        return (name, fingerprint) if fingerprint else (name, *(c if isinstance(c, str) else join(c) for c in commands))
-
-    said = [same(job["name"], job.get("fingerprint"), job["commands"]) for job in jobs]
-    there = [same(row["name"], row.get("fingerprint"), row["commands"]) for row in rows if row["retry_of"] is None]
-    return not set(there) <= set(said) if partly else said != there
-
-
 def finished(batch: dict[str, Any], jobs: list[dict[str, Any]], args: Namespace, desk: Desk) -> dict[str, Any]:
     """The submit request of these jobs, but for its owner: config copies are written and the code is frozen now."""
     from jostle.context import capture

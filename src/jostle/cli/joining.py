@@ -1,0 +1,128 @@
+"""Jobs that were added to the file of a batch that is not finished: they join it, or it is said why they do not.
+
+Rules: a job of the file is a job of the batch if its name is, with the same work (its fingerprint, else its commands). Only what
+was added is taken over: where the file lost or changed jobs too, nobody can tell what is to become of those that wait, so nothing
+is done and that is said. Nothing of a file is left out without a word.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from shlex import join as shell_text
+from typing import TYPE_CHECKING, Any
+
+from jostle.cli import render
+from jostle.cli.running import Plan, finished
+
+if TYPE_CHECKING:
+    from argparse import Namespace
+    from collections.abc import Callable, Mapping, Sequence
+
+    from jostle.cli.desk import Desk
+    from jostle.client import Client
+
+Job = dict[str, Any]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Difference:
+    """A file and the batch that was made of it."""
+
+    same: dict[int, Mapping[str, Any]]  # place in the file: the row of the batch
+    new: list[int]  # places in the file
+    gone: list[int]  # ids of jobs that the file does not hold any more
+
+
+def difference(jobs: Sequence[Mapping[str, Any]], rows: Sequence[Mapping[str, Any]]) -> Difference:
+    """Copies made by `retry` stand for what they copy."""
+    newest = {row["retry_of"]: row for row in rows if row["retry_of"] is not None}
+    there: dict[Any, list[Mapping[str, Any]]] = {}
+    for row in rows:
+        if row["retry_of"] is None:
+            there.setdefault(_work(row), []).append(row)
+    same: dict[int, Mapping[str, Any]] = {}
+    new = []
+    for k, job in enumerate(jobs):
+        found = there.get(_work(job))
+        if not found:
+            new.append(k)
+            continue
+        row = found.pop(0)
+        while row["id"] in newest:
+            row = newest[row["id"]]
+        same[k] = row
+    return Difference(same=same, new=new, gone=[row["id"] for left in there.values() for row in left])
+
+
+def _work(job: Mapping[str, Any]) -> Any:
+    commands = tuple(c if isinstance(c, str) else shell_text(c) for c in job["commands"])
+    return (job["name"], job["fingerprint"]) if job.get("fingerprint") else (job["name"], *commands)
+
+
+def joined(
+    batch: dict[str, Any], plan: Plan, number: int, rows: list[dict[str, Any]], client: Client, args: Namespace, desk: Desk,
+    linked: Callable[[list[Job]], list[Job]],
+) -> tuple[list[Job], int]:  # fmt: skip
+    """The jobs that joined the batch, and the id of the first; `linked` adds what they wait for besides."""
+    found = difference(batch["jobs"], rows)
+    wanted = [k for k in found.new if plan.verdicts[k].what in ("run", "done")]  # the others were left out by an option
+    why = _hindrance(number, found, args, desk)
+    if why and (wanted or found.gone):
+        desk.say(f"the file has changed since batch {number} was submitted: {why}")
+    if why or not wanted:
+        return [], 0
+    jobs = linked(_needing(wanted, found, plan))
+    request = finished(batch, jobs, args, desk)
+    works = repr([number, len(rows), [_work(job) for job in jobs]])  # of two who add the same at once, one does
+    answer = client.call(
+        "amend", batch=number, jobs=request["jobs"], context=request["context"], queues=batch["queues"],
+        order=_order(wanted, found), once=hashlib.sha256(works.encode("utf-8", "backslashreplace")).hexdigest(),
+    )  # fmt: skip
+    first, last = answer["ids"]
+    ids = str(first) if first == last else f"{first}-{last}"
+    desk.say(f"{render.count(len(jobs), 'job')} ({ids}) of the file joined batch {number}")
+    return jobs, first
+
+
+def _hindrance(number: int, found: Difference, args: Namespace, desk: Desk) -> str:
+    """Why what is new cannot join; nothing if it can."""
+    about = (desk.reader.batch(number) or {}).get("about") or {}
+    later = "run it again when this batch has ended"
+    new = f"{render.count(len(found.new), 'job')} of it {'is' if len(found.new) == 1 else 'are'} not part of the batch"
+    if found.gone:
+        gone = f"{render.count(len(found.gone), 'job')} of the batch {'is' if len(found.gone) == 1 else 'are'} not in it any more"
+        return f"{gone} and {'goes' if len(found.gone) == 1 else 'go'} on" + (f", {new}: {later}" if found.new else "")
+    if about.get("frozen") or args.freeze:
+        return f"{new}, whose code is frozen: {later}" if about.get("frozen") else f"{new} (--freeze is for a new batch): {later}"
+    return "" if about.get("whole") else f"{new}: {later}"  # of some of its jobs only, or by a jostle that did not say
+
+
+def _needing(wanted: list[int], found: Difference, plan: Plan) -> list[Job]:
+    """The new jobs; what they come after is in the batch, or new too. What is done need not be waited for."""
+    jobs = []
+    for k in wanted:
+        needs = []
+        for kind, at, any_end in plan.jobs[k]["needs"]:
+            if kind != "index":
+                needs.append([kind, at, any_end])
+            elif at in wanted:
+                needs.append(["index", wanted.index(at), any_end])
+            elif at in found.same and not _done(found.same[at]):
+                needs.append(["job", found.same[at]["id"], any_end])
+        by = plan.verdicts[k].by
+        jobs.append({**plan.jobs[k], "needs": needs, **({"done_by": list(by)} if by is not None else {})})
+    return jobs
+
+
+def _done(row: Mapping[str, Any]) -> bool:
+    return row["state"] == "succeeded" or (row["state"] == "skipped" and (row["reason"] or {}).get("code") == "done_before")
+
+
+def _order(wanted: list[int], found: Difference) -> list[list[Any]] | None:
+    """All that wait, in the order of the file; None where what is new comes last in any case."""
+    waiting = [k for k, row in found.same.items() if row["state"] == "queued"]
+    if not waiting or max(waiting) < min(wanted):
+        return None
+    places = sorted([*waiting, *wanted])
+    return [["index", wanted.index(k)] if k in wanted else ["job", found.same[k]["id"]] for k in places]
