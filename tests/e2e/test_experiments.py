@@ -105,7 +105,8 @@ def test_b7_what_was_edited_while_jobs_waited_is_not_what_they_ran(jostle: Insta
     p = Project(jostle, "edited", 'cat "configs/$1.yaml"; until [ -e go ]; do sleep 0.02; done')
     p.put("sweep.yaml", SWEEP.replace("[1, 2, 3]", "[1, 2]"))
     child = jostle.start("run", "sweep.yaml", "--max-concurrent", "1", cwd=p.at)
-    until(lambda: (p.at / "ran").exists())
+    first = p.at / "logs" / "a1.log"
+    until(lambda: first.exists() and "lr" in first.read_text())
     p.put("configs/a.yaml", "lr: 2\n")
     p.put("go", "")
     assert child.wait(20) == 0
@@ -113,8 +114,93 @@ def test_b7_what_was_edited_while_jobs_waited_is_not_what_they_ran(jostle: Insta
     p.ran()
     p.put("configs/a.yaml", "lr: 1e-5  # small\n")
     p.ok("sweep.yaml")
-    assert p.ran() == ["a 1", "a 2"], "the fingerprint is that of a success, but of another content"
+    assert p.ran() == ["a 2"], "the fingerprint is that of a success, but of another content; a1 had read the first"
     assert "4 done before" in p.ok("sweep.yaml")
+
+
+def test_b7_the_time_of_a_file_does_not_count_but_its_content(jostle: Instance) -> None:
+    p = Project(jostle, "touched")
+    p.put("sweep.yaml", SWEEP)
+    p.put("copied.yaml", COPIED.replace("WHO", "x"))
+    git(p.at, "init", "-q")
+    git(p.at, "add", "configs", "train.sh")
+    git(p.at, "commit", "-qm", "one")
+    for file in ("sweep.yaml", "copied.yaml"):
+        p.ok(file)
+    assert len(p.ran()) == 8
+    touched = list((p.at / "configs").rglob("*.yaml"))
+    assert len(touched) == 4
+    for path in touched:
+        os.utime(path)
+    (p.at / "configs" / "b.yaml").unlink()
+    git(p.at, "checkout", "configs")
+    p.put("configs/a.yaml", "edited: 1\n")
+    p.put("configs/a.yaml", "lr: 1e-5  # small\n")
+    assert "6 done before" in p.ok("sweep.yaml") and "2 done before" in p.ok("copied.yaml") and p.ran() == []
+    (p.at / "configs" / "temp" / "a_seed1.yaml").unlink()
+    assert "2 done before" in p.ok("copied.yaml"), "what it read is known, whatever became of the copy"
+    p.put("configs/b.yaml", "lr: 2\n")
+    p.ok("sweep.yaml")
+    assert p.ran() == ["b 1", "b 2", "b 3"]
+
+
+def test_b7_a_config_that_is_touched_while_jobs_wait_is_read_and_known(jostle: Instance) -> None:
+    p = Project(jostle, "touched-early", "until [ -e go ]; do sleep 0.02; done")
+    p.put("sweep.yaml", SWEEP.replace("[1, 2, 3]", "[1, 2]"))
+    child = jostle.start("run", "sweep.yaml", "--max-concurrent", "1", cwd=p.at)
+    until(lambda: (p.at / "ran").exists())
+    for name in "ab":
+        (p.at / "configs" / f"{name}.yaml").rename(p.at / "x")
+        p.put(f"configs/{name}.yaml", (p.at / "x").read_text())
+    p.put("go", "")
+    assert child.wait(20) == 0
+    with jostle.reader() as reader:
+        assert [run["inputs"] for row in jostle.newest(4) for run in reader.runs(row["id"])] == ["same"] * 4
+    assert "4 done before" in p.ok("sweep.yaml")
+
+
+def test_b7_what_was_done_with_other_code_is_told_and_runs_again_if_wanted(jostle: Instance) -> None:
+    p = Project(jostle, "other-code")
+    p.put("sweep.yaml", SWEEP)
+    git(p.at, "init", "-q")
+    git(p.at, "add", ".")
+    git(p.at, "commit", "-qm", "one")
+    one = git(p.at, "rev-parse", "HEAD")[:7]
+    p.ok("sweep.yaml")
+    p.put("sweep.yaml", SWEEP.replace("[1, 2, 3]", "[1, 2, 3, 4]"))
+    p.put("configs/a.yaml", "lr: 7\n")
+    git(p.at, "commit", "-qam", "no code: what jobs are made of is known by their fingerprints")
+    p.ran()
+    assert "; 3 done before\n" in p.ok("sweep.yaml")
+    assert p.ran() == ["a 1", "a 2", "a 3", "a 4", "b 4"]
+    script = (p.at / "train.sh").read_text()
+    p.put("train.sh", script + "# edited\n")
+    told = p.ok("sweep.yaml")
+    two = git(p.at, "rev-parse", "HEAD")[:7]
+    assert f"(8 jobs: 8 done before, 8 of them with other code ({two}, {one} → {two} with changes))" in told, told
+    assert "--redo-changed those with other code" in told and p.ran() == []
+    git(p.at, "commit", "-qam", "code")
+    three = git(p.at, "rev-parse", "HEAD")[:7]
+    code, out, err = p.run("sweep.yaml", "--dry-run")
+    assert code == 0 and f"8 of them with other code ({two}, {one} → {three})" in err, err
+    assert f"with other code ({two} → {three})" in out and f"with other code ({one} → {three})" in out
+    (p.at / "logs" / "b4.log").unlink()
+    assert f"; 7 done before, 7 of them with other code ({two}, {one} → {three})\n" in p.ok("sweep.yaml")
+    p.ran()
+    assert "1 done before\n" in p.ok("sweep.yaml", "--redo-changed")
+    assert len(p.ran()) == 7
+    assert "(8 jobs: 8 done before)" in p.ok("sweep.yaml", "--redo-changed")
+    p.put("train.sh", script)
+    git(p.at, "commit", "-qam", "back")
+    with jostle.reader() as reader:
+        batch = reader.batch(jostle.newest()[0]["batch"])
+    assert batch is not None and batch["about"]["code"]["commit"][:7] == three and batch["about"]["code"]["dirty"] is False
+    assert f"code          {three}\n" in jostle.ok("show", "last") and jostle.json("show", "last")["code"]["dirty"] is False
+    told, noted = jostle.run("results", "sweep.yaml", "--format", "json", cwd=p.at)[1:]
+    commits = {run["code"] for group in json.loads(told)["groups"] for run in group["metrics"]["accuracy"]["runs"]}
+    assert commits == {three} and f"code {three}" in noted
+    status = git(p.at, "status", "--porcelain", "--untracked-files=no")
+    assert status == "", "nothing was done to the tree or its index"
 
 
 COPIED = """
@@ -533,3 +619,20 @@ def test_b7_frozen_jobs_are_known_again(jostle: Instance) -> None:
     assert p.ran() == six()
     assert "6 done before" in p.ok("sweep.yaml", "--freeze")
     assert "6 done before" in p.ok("sweep.yaml")
+    p.put("train.sh", (p.at / "train.sh").read_text() + "# edited\n")
+    assert "6 done before" in p.ok("sweep.yaml"), "without --freeze what is known of the code is told, no more"
+    code, _, err = p.run("sweep.yaml", "--freeze", "--dry-run")
+    assert (code, "6 of 6 jobs would run" in err) == (0, True), err
+    p.put("ran", "")
+    p.ok("sweep.yaml", "--freeze")
+    assert p.ran() == six(), "the snapshot is part of what they are"
+    assert "6 done before" in p.ok("sweep.yaml", "--freeze")
+    p.put("configs/b.yaml", "lr: 3\n")
+    p.put("ran", "")
+    p.ok("sweep.yaml", "--freeze")
+    assert p.ran() == ["b 1", "b 2", "b 3"]
+    p.put("configs/b.yaml", "lr: 1e-4\n")
+    p.ok("sweep.yaml", "--redo")
+    p.put("ran", "")
+    p.ok("sweep.yaml", "--freeze")
+    assert p.ran() == six(), "what ran from the tree itself is not from a snapshot"

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from jostle.errors import DiskFull, Invalid, JostleError
-from jostle.experiments import freeze
+from jostle.experiments import freeze, snapshots
 from jostle.experiments.ignore import Ignore
 from jostle.formats import spec
 
@@ -85,6 +85,61 @@ def test_the_commit_and_what_differs_from_it_are_recorded(tree: Path, home: Path
     assert "-print(1)\n+print(2)\n" in about["diff"]
     assert json.loads(json.dumps(about)) == about, "it goes into the store"
     assert Path(about["path"]).parent.joinpath("changes.diff").read_text() == about["diff"]
+
+
+@pytest.mark.parametrize("rules", ["", "!.env\n!*.pem\n"])
+def test_passwords_and_keys_are_linked_and_never_copied_nor_shown(tree: Path, home: Path, rules: str) -> None:
+    names = (".env", "pkg/.ENV.local", "server.pem", "pkg/id_ed25519", "conf/credentials.json", ".aws/config")
+    for name in names:
+        put(tree / name, "TOKEN=old-secret\n")
+    put(tree / ".jostleignore", rules)
+    put(tree / ".env.example", "TOKEN=\n")
+    git(tree, "add", "-f", ".")
+    git(tree, "commit", "-qm", "who would")
+    for name in names:
+        put(tree / name, "TOKEN=hush-hush\n")
+    put(tree / "train.py", "print(2)\n")
+    found = freeze.snapshot(str(tree), str(home), inputs=[str(tree / ".env")])
+    assert "print(2)" in found.about["diff"] and found.about["dirty"]
+    for name in names:
+        assert Path(found.tree, name).read_text() == "TOKEN=hush-hush\n", "programs find it"
+    assert Path(found.tree, ".env.example").is_file() and ".env.example" in frozen_files(found)
+    kept = [path.read_text() for at, _, files in os.walk(home) for file in files if not (path := Path(at, file)).is_symlink()]
+    assert not [text for text in (*kept, json.dumps(found.about)) if "old-secret" in text or "hush-hush" in text]
+
+
+def test_a_change_of_nothing_but_a_secret_is_a_change(tree: Path, home: Path) -> None:
+    put(tree / ".env", "TOKEN=old\n")
+    git(tree, "add", "-f", ".env")
+    git(tree, "commit", "-qm", "x")
+    put(tree / ".env", "TOKEN=new\n")
+    about = freeze.snapshot(str(tree), str(home)).about
+    assert (about["dirty"], about["diff"]) == (True, "")
+
+
+def test_the_code_of_a_snapshot_is_known_before_it_is_made_and_inputs_and_data_are_no_part_of_it(tree: Path, home: Path) -> None:
+    config = put(tree / "configs" / "a.yaml", "lr: 1\n")
+    copy = tree / "configs" / "temp" / "a_seed1.yaml"
+
+    def both() -> str:
+        known = freeze.code(str(tree / "pkg"), str(home), apart=[str(config), str(copy)])
+        put(copy, "seed: 1\n")
+        made = freeze.snapshot(str(tree / "pkg"), str(home), inputs=[str(config), str(copy)]).about["code"]
+        assert known == made
+        return str(made)
+
+    first = both()
+    put(config, "lr: 2\n")
+    put(tree / "data" / "more.bin", "5678")
+    put(copy, "seed: 2\n")
+    assert both() == first
+    os.utime(tree / "train.py", (1, 1))
+    assert both() == first
+    put(tree / "train.py", "print(2)\n")
+    second = both()
+    (tree / "run.sh").chmod(0o644)
+    assert len({first, second, both()}) == 3
+    assert freeze.code(str(tree / "nowhere"), str(home)) is None
 
 
 def test_later_edits_do_not_reach_a_snapshot(tree: Path, home: Path) -> None:
@@ -348,23 +403,23 @@ def test_unused_snapshots_go_and_what_links_lead_to_stays(tree: Path, home: Path
     (tree / "train.py").write_text("two")
     two = freeze.snapshot(str(tree), str(home))
     paths = {os.path.dirname(found.tree) for found in (one, two)}
-    assert freeze.unused(str(home), [], time.time() + 10) == [], "those of the last hour may be about to be used"
+    assert snapshots.unused(str(home), [], time.time() + 10) == [], "those of the last hour may be about to be used"
     for path in paths:
         os.utime(path, (1, 1))
-    assert set(freeze.unused(str(home), [], time.time())) == paths
-    (free,) = freeze.unused(str(home), [two.about["path"]], time.time())
-    assert (free, freeze.strays(free)) == (os.path.dirname(one.tree), [])
-    freeze.remove(free)
+    assert set(snapshots.unused(str(home), [], time.time())) == paths
+    (free,) = snapshots.unused(str(home), [two.about["path"]], time.time())
+    assert (free, snapshots.strays(free)) == (os.path.dirname(one.tree), [])
+    snapshots.remove(free)
     assert not os.path.exists(free)
     assert (tree / "data" / "big.bin").read_text() == "1234"
-    assert freeze.unused(str(home / "none"), [], time.time()) == []
+    assert snapshots.unused(str(home / "none"), [], time.time()) == []
 
 
 def test_a_snapshot_that_is_found_again_counts_as_new(tree: Path, home: Path) -> None:
     path = os.path.dirname(freeze.snapshot(str(tree), str(home)).tree)
     os.utime(path, (1, 1))
     freeze.snapshot(str(tree), str(home))
-    assert freeze.unused(str(home), [], time.time()) == []
+    assert snapshots.unused(str(home), [], time.time()) == []
 
 
 def test_what_somebody_wrote_into_it_is_told(tree: Path, home: Path) -> None:
@@ -372,7 +427,7 @@ def test_what_somebody_wrote_into_it_is_told(tree: Path, home: Path) -> None:
     os.chmod(f"{found.tree}/pkg", 0o755)
     put(Path(found.tree, "pkg", "results.csv"), "1")
     put(Path(found.tree, "pkg", "__pycache__", "net.pyc"), "1")
-    assert freeze.strays(os.path.dirname(found.tree)) == ["pkg/results.csv"]
+    assert snapshots.strays(os.path.dirname(found.tree)) == ["pkg/results.csv"]
 
 
 def test_a_snapshot_that_was_written_into_is_not_used_again(tree: Path, home: Path) -> None:

@@ -7,6 +7,7 @@ import math
 import shutil
 import statistics
 import subprocess
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -157,10 +158,20 @@ def best(found, metric="accuracy"):
     return [tuple(group.params.values()) for group in found.groups if metric in group.cells and group.cells[metric].best]
 
 
-def test_b11_the_best_is_marked_overall_or_for_each_value_of_a_key():
-    assert best(summary(table(), ["accuracy"])) == [("SVHN", "FedAvg")]
-    assert best(summary(table(), ["accuracy"], best={"accuracy": "min"})) == [("CIFAR", "FedAvg")]
+def test_b11_the_best_is_that_of_one_data_set():
+    assert best(summary(table(), ["accuracy"])) == [("CIFAR", "FedETF"), ("SVHN", "FedAvg")]
+    assert best(summary(table(), ["accuracy"], best={"accuracy": "min"})) == [("CIFAR", "FedAvg"), ("SVHN", "FedETF")]
     assert best(summary(table(), ["accuracy"], across="config")) == [("CIFAR", "FedETF"), ("SVHN", "FedAvg")]
+    assert best(summary(table(), ["accuracy"], across="algorithm")) == [], "each has one of each data set"
+
+
+@pytest.mark.parametrize("key", ["dataset", "data_set", "data", "Dataset", "data.name", "cfg.dataset", "train_data"])
+def test_b11_what_is_called_a_data_set_is_one_and_then_a_config_is_not(key):
+    rows = [(1, "a", "small"), (2, "a", "big"), (8, "b", "small"), (9, "b", "big")]
+    found = summary([trial(value, **{key: data, "config": config}) for value, data, config in rows], ["accuracy"])
+    assert best(found) == [("a", "big"), ("b", "big")]
+    other = summary([trial(value, database=data, lr=config) for value, data, config in rows], ["accuracy"])
+    assert best(other) == [("b", "big")], "without one all are compared"
 
 
 def test_b11_equals_are_both_the_best_and_one_alone_is_not():
@@ -189,7 +200,7 @@ def test_less_of_a_loss_is_better(name, way):
 def test_b11_the_table_of_the_terminal():
     head, rows = tables.text_cells(summary(table(), ["accuracy"]), Look(rename={"FedETF": "FAFI"}))
     assert head == ["config", "algorithm", "accuracy ↑", "n", "values"]
-    assert rows[1] == ["CIFAR", "FAFI", "81.00 ± 1.73  ", "3", "80.00 80.00 83.00"]
+    assert rows[1] == ["CIFAR", "FAFI", "81.00 ± 1.73 *", "3", "80.00 80.00 83.00"]
     assert rows[2] == ["SVHN", "FedAvg", "92.00 ± 1.00 *", "3", "91.00 92.00 93.00"]
     assert rows[3][-2:] == ["1/3", "90.00"]
 
@@ -199,6 +210,14 @@ def test_b11_across_makes_a_column_of_each_value():
     assert head == ["algorithm", "CIFAR", "SVHN", "n", "values"]
     assert rows[0] == ["FedAvg", "72.0 ± 2.0  ", "92.0 ± 1.0 *", "3", "CIFAR: 70.0 72.0 74.0; SVHN: 91.0 92.0 93.0"]
     assert rows[1][1:4] == ["81.0 ± 1.7 *", "90.0 ± 0.0  ", "3 1/3"]
+
+
+def test_b11_runs_of_different_code_are_told():
+    rows = [replace(trial(value, a=1, seed=value), code=code) for value, code in ((1, "a1b2c3d"), (2, "a1b2c3d"), (3, ""))]
+    assert summary(rows, ["accuracy"]).notes == ()
+    rows.append(replace(trial(4, a=2, seed=4), code="c3d4e5f with changes"))
+    (note,) = summary(rows, ["accuracy"]).notes
+    assert note == "the runs that count are not all of the same code: a1b2c3d (2), c3d4e5f with changes (1)"
 
 
 def test_b11_markdown():
@@ -238,7 +257,7 @@ def test_b11_latex_is_booktabs_with_means_and_deviations():
         r"config & Method & accuracy $\uparrow$ & $n$ \\",
         r"\midrule",
         r"CIFAR & FedAvg & $72.00 \pm 2.00$ & 3 \\",
-        r"CIFAR & FAFI & $81.00 \pm 1.73$ & 3 \\",
+        r"CIFAR & FAFI & $\mathbf{81.00 \pm 1.73}$ & 3 \\",
         r"SVHN & FedAvg & $\mathbf{92.00 \pm 1.00}$ & 3 \\",
         r"SVHN & FAFI & $90.00 \pm 0.00$ & 1/3 \\",
         r"\bottomrule",
@@ -293,6 +312,6 @@ def test_b11_json_has_everything():
     group = told["groups"][1]
     assert group["params"]["algorithm"] == "FedETF" and group["shown"]["algorithm"] == "FAFI" and group["runs"] == 3
     cell = group["metrics"]["accuracy"]
-    assert (cell["n"], cell["mean"], cell["values"], cell["best"]) == (3, 81, [80, 80, 83], False)
+    assert (cell["n"], cell["mean"], cell["values"], cell["best"]) == (3, 81, [80, 80, 83], True)
     assert [run["params"]["seed"] for run in cell["runs"]] == ["1", "2", "3"]
     assert [one["why"] for one in told["missing"]] == ["no line that matches", "failed: exit code 1"]

@@ -110,7 +110,7 @@ def test_b11_a_batch_counts_what_succeeded_and_lists_the_rest(jostle, history):
     )
     code, out, err = jostle()
     lines = out.splitlines()
-    assert code == 0 and err == ""
+    assert (code, err) == (0, "batch 1 (n), 6 jobs\n")
     assert lines[1].split() == ["1e-5", "82.00", "±", "2.83", "2/3", "80.00", "84.00"]  # sqrt((4 + 4) / 1)
     assert lines[2].split() == ["1e-4", "-", "0/3"]
     assert lines[4:] == [
@@ -170,6 +170,24 @@ def test_b11_a_file_stands_for_its_newest_batch_of_each_suite(jostle, history, t
     assert collect.batches_of_file(Reader(str(jostle.home)), str(suites)) == [6, 7]
     told = json.loads(jostle("suites.yaml", "--json")[1])
     assert [group["params"] for group in told["groups"]] == [{"suite": "lambda"}, {"suite": "gamma"}] and told["missing"] == []
+
+
+def test_b11_without_arguments_the_newest_batch_that_has_logs_is_shown_and_named(jostle, history, tmp_path):
+    about = {"file": str(tmp_path / "gamma.yaml"), "code": {"commit": "a1b2c3d4e5f6", "dirty": True, "tree": "t"}}
+    done = history("run:/gamma.yaml", ("a", {"lr": "1"}, "succeeded", "Test Accuracy: 80\n"), about=about)
+    history("run:/later.yaml", ("b", {"lr": "1"}, "queued", None))
+    gone = history("compete:/x", ("c", {"lr": "1"}, "failed", "Test Accuracy: 10\n"))
+    (jostle.home / f"{gone}.log").unlink()
+    history("add", ("d", {}, "succeeded", "Test Accuracy: 7\n"))
+    code, out, err = jostle()
+    assert (code, err) == (0, "batch 1 (gamma.yaml), 1 job, code a1b2c3d with changes\n") and "80.00" in out
+    told = json.loads(jostle("--json")[1])
+    assert told["groups"][0]["metrics"]["accuracy"]["runs"][0]["code"] == "a1b2c3d with changes"
+    by = json.dumps({"code": "done_before", "params": {"job": done, "run": 1}})
+    history("run:/again.yaml", ("a", {"lr": "1"}, "skipped", None), reason=by)
+    code, out, err = jostle()
+    assert err.startswith("batch 5 (n)") and "80.00" in out, "what was done before has a log, too"
+    assert json.loads(jostle("--json")[1])["groups"][0]["metrics"]["accuracy"]["runs"][0]["code"] == "a1b2c3d with changes"
 
 
 def test_b11_names_of_jobs_without_parameters_tell_them(jostle, history):

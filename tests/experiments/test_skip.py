@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
+from jostle.backends import inputs
 from jostle.experiments import skip
-from jostle.experiments.fingerprint import Contents, fingerprint, named_files
+from jostle.experiments.fingerprint import Contents, compared, fingerprint, named_files
 from jostle.experiments.skip import DONE, LOGGED, NOT_FAILED, RUN, Rule, Verdict
 from jostle.formats import spec
 from jostle.store.reads import LastRun
@@ -166,3 +167,48 @@ def test_b7_the_newest_run_of_a_name_says_whether_it_failed() -> None:
     never_asked = iter([newest, older])
     assert skip.failed_names(never_asked, "abcdef") == {"a", "c", "e"}
     assert skip.failed_names([[row("a", "succeeded")], [row("a", "failed")]], ["a", "never ran"]) == frozenset()
+
+
+# --- what a run compares before its first command
+
+
+def test_b7_a_run_compares_the_files_of_its_job_and_a_file_that_was_just_written_by_content(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    old, new = tmp_path / "old.yaml", tmp_path / "new.yaml"
+    for path in (old, new):
+        path.write_text("lr: 1\n")
+    os.utime(old, (1, 1))
+    contents = Contents()
+    job = made(inputs=[str(old), str(new), str(tmp_path / "none")], copy=None)
+    assert [entry[2] for entry in compared(job, contents, contents)] == [None] * 3, "written again now, it would look the same"
+    monkeypatch.setattr("jostle.experiments.fingerprint.SETTLED", -1.0)
+    contents = Contents()
+    entries = compared(job, contents, contents)
+    assert [entry[2] for entry in entries] == [inputs.identity(os.stat(old)), inputs.identity(os.stat(new)), None]
+    assert [entry[1] for entry in entries] == [contents.digest(str(old))] * 2 + [None]
+    assert inputs.compared(entries) == inputs.SAME
+
+
+def test_b7_of_frozen_code_the_copy_is_compared_with_what_has_the_fingerprint(tmp_path: Path) -> None:
+    config, frozen = tmp_path / "a.yaml", tmp_path / "frozen.yaml"
+    config.write_text("lr: 1\n")
+    contents = Contents()
+    fingerprint(made(inputs=[str(config)]), contents)
+    for text, found in (("lr: 1\n", inputs.SAME), ("lr: 2\n", inputs.OTHER)):
+        frozen.write_text(text)
+        now = Contents()
+        assert inputs.compared(compared(made(inputs=[str(config)], copy=None), contents, now, lambda _: str(frozen))) == found
+
+
+def test_b7_a_copy_that_was_made_of_another_content_than_was_fingerprinted_is_nobodys(tmp_path: Path) -> None:
+    config, copy = tmp_path / "a.yaml", tmp_path / "a_seed1.yaml"
+    config.write_text("lr: 1\n")
+    copy.write_text("lr: 1\nseed: 1\n")
+    job = made(inputs=[str(config)], copy={"of": str(config), "to": str(copy), "values": {"seed": "1"}})
+    contents = Contents()
+    fingerprint(job, contents)
+    (entry,) = compared(job, contents, Contents())
+    assert entry[0] == str(copy) and inputs.compared([entry]) == inputs.SAME
+    config.write_text("lr: 2\n")
+    assert inputs.compared(compared(job, contents, Contents())) == inputs.OTHER

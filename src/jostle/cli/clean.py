@@ -62,18 +62,18 @@ def clean(args: Namespace, desk: Desk) -> int:
 
 def frozen(desk: Desk, before: float, dry_run: bool) -> int:
     """How many snapshots of code that no unfinished job runs from were removed."""
-    from jostle.experiments import freeze
+    from jostle.experiments import snapshots
 
     numbers = {row["batch"] for row in desk.reader.jobs(states=("queued", "starting", "running", "stopping"))}
     abouts = [(desk.reader.batch(number) or {}).get("about") or {} for number in sorted(numbers)]
     count = 0
-    for path in freeze.unused(desk.home, [about["frozen"]["path"] for about in abouts if about.get("frozen")], before):
-        if freeze.strays(path):
+    for path in snapshots.unused(desk.home, [about["frozen"]["path"] for about in abouts if about.get("frozen")], before):
+        if snapshots.strays(path):
             desk.say(f"{path} holds files that jobs wrote into it: left alone")
             continue
         count += 1
         if not dry_run:
-            freeze.remove(path)
+            snapshots.remove(path)
     return count
 
 

@@ -26,13 +26,13 @@ TOLD = 50  # of what is missing, in a table for people
 
 def results_options(p: Parser) -> None:
     p.example("""
-        jostle results                       the newest batch
+        jostle results                       the newest batch that has logs
         jostle results jobs_multi_seed.yaml --across config --format latex --rename FedETF=FAFI
         jostle results logs/multi_seed       logs that anybody wrote
         jostle results 7 --metric accuracy --metric 'loss=val loss: ([0-9.]+)'
         jostle results jobs_gamma.yaml --plot gamma.png --x gamma_reg""")
     p.add_argument("targets", nargs="*", metavar="BATCH|FILE|DIR",
-                   help="number of a batch, file that was run, log or folder of logs (default: the newest batch)")  # fmt: skip
+                   help="a batch, a file that was run, a log or a folder (default: the newest batch with logs)")  # fmt: skip
     p.add_argument("--last", metavar="N", help="the newest N batches, at all or of each FILE (default: 1)")
     p.add_argument("-m", "--metric", action="append", default=[], metavar="NAME[=REGEX]",
                    help="what to look for; without REGEX a key of JSON lines; repeatable, also for one name")  # fmt: skip
@@ -106,6 +106,8 @@ def chosen(args: Namespace, desk: Desk) -> list[Trial]:
             raise NotFound(f"there is no batch of {target}, and none has done what it says: `jostle run {target}` makes one")
         else:
             trials += collect.of_logs(target, names)
+    for one in numbers if not (args.targets and args.json) else ():
+        desk.say(render.plain(collect.headline(desk.reader, one)))
     return trials + collect.of_batches(desk.reader, numbers, names, args.any_state, others)
 
 

@@ -32,7 +32,8 @@ if TYPE_CHECKING:
 
 INTERRUPTED = 130
 MAX_LINKS = 1_000_000  # between the jobs of suites that are submitted at once to run one after another
-AT_SUBMIT = ("redo", "skip_done", "only_failed", "trust_logs", "freeze")  # options that say which jobs there are, and of what
+# options that say which jobs there are, and of what
+AT_SUBMIT = ("redo", "redo_changed", "skip_done", "only_failed", "trust_logs", "freeze")
 TOLD = 10  # failed jobs that the summary names
 
 
@@ -70,6 +71,7 @@ def _skipping(p: Parser) -> None:
     skipping = p.add_argument_group("what was done before").add_mutually_exclusive_group()
     skipping.add_argument("--skip-done", action="store_true", help="skip it for plain job files too")
     skipping.add_argument("--redo", action="store_true", help="run all, done or not")
+    skipping.add_argument("--redo-changed", action="store_true", help="run also what was done with other code")
     skipping.add_argument("--only-failed", action="store_true", help="run only what failed when it last ran")
     skipping.add_argument("--trust-logs", action="store_true", help="take a job whose log exists as done")
 
@@ -176,6 +178,7 @@ def nothing(batch: dict[str, Any], plan: Plan, args: Namespace, desk: Desk) -> i
         return 0
     name = render.plain(batch["name"] or os.path.basename(batch["about"]["file"]))
     hint = "" if args.only_failed else "; --redo runs all again"
+    hint += ", --redo-changed those with other code" if hint and plan.other_code() else ""
     desk.say(f"{name}: nothing to run ({render.count(len(plan.jobs), 'job')}: {plan.told()}){hint}")
     return 0
 

@@ -15,17 +15,19 @@ from jostle.errors import Usage
 
 if TYPE_CHECKING:
     from argparse import Namespace
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
     from jostle.cli.desk import Desk
+    from jostle.experiments.freeze import Frozen
     from jostle.experiments.skip import Verdict
+    from jostle.store.reads import LastRun
 
 # option: field of a policy
 GATES = {
     "min_memory": "min_free_mib", "max_util": "max_utilization", "max_concurrent": "max_concurrent", "max_wait": "max_wait",
     "launch_delay": "start_interval", "policy": "choice",
 }  # fmt: skip
-PRIVATE = ("inputs", "copy")  # of a job as it was loaded; no part of a submit
+PRIVATE = ("inputs", "copy")  # of a job as it was loaded; a submit says what its run is to compare instead
 
 
 def loaded(args: Namespace, desk: Desk) -> list[dict[str, Any]]:
@@ -109,25 +111,69 @@ class Plan:
         """What is not run, for a line about the batch."""
         from jostle.experiments.skip import DONE, LOGGED, NOT_FAILED
 
-        parts = [(DONE, "done before"), (LOGGED, "with a log (--trust-logs)"), (NOT_FAILED, "that did not fail")]
+        done = "done before" + self.other_code()
+        parts = [(DONE, done), (LOGGED, "with a log (--trust-logs)"), (NOT_FAILED, "that did not fail")]
         return ", ".join(f"{self.count(what):,} {words}" for what, words in parts if self.count(what))
+
+    def other_code(self) -> str:
+        """`, 3 of them with other code (a1b2c3d → c3d4e5f)`."""
+        codes = [verdict.code for verdict in self.verdicts if verdict.code]
+        if not codes:
+            return ""
+        then = list(dict.fromkeys(before for before, _ in codes))
+        shown = ", ".join(then[:3]) + (" …" if len(then) > 3 else "")
+        return f", {len(codes):,} of them with other code ({shown} → {codes[0][1]})"
 
 
 def planned(batch: dict[str, Any], args: Namespace, desk: Desk) -> Plan:
     """Skipping is for what says what it is made of (sweeps, old job files); for plain jobs only if it is asked for, since what
     their commands read is a guess."""
     from jostle.experiments.fingerprint import fingerprinted
-    from jostle.experiments.fresh import Unchanged
     from jostle.experiments.skip import Rule, failed_names, judged
 
     jobs = batch["jobs"]
     if batch["kind"] in ("sweep", "old") or args.skip_done:
-        fingerprinted(batch)
-    rule = Rule(redo=args.redo, trust_logs=args.trust_logs, only_failed=args.only_failed)
+        batch["contents"] = fingerprinted(batch)
+    rule = Rule(redo=args.redo, redo_changed=args.redo_changed, trust_logs=args.trust_logs, only_failed=args.only_failed)
     failed = failed_names(_before(desk, batch["key"]), [job["name"] for job in jobs]) if rule.only_failed else frozenset()
     wanted = [] if rule.redo or rule.only_failed else [job["fingerprint"] for job in jobs if job.get("fingerprint")]
     ran = desk.reader.last_runs(wanted)
-    return Plan(jobs=jobs, verdicts=judged(jobs, rule, ran, failed, unchanged=Unchanged()))
+    before = _Before(batch, args, desk)
+    return Plan(jobs=jobs, verdicts=judged(jobs, rule, ran, failed, unchanged=before.unchanged, code=before.code))
+
+
+class _Before:
+    """What ran before, beside what there is now; each batch and the code of now are looked at once, if at all."""
+
+    def __init__(self, batch: dict[str, Any], args: Namespace, desk: Desk) -> None:
+        from jostle.experiments.fresh import Unchanged
+
+        self.batch, self.desk, self.fresh, self.freeze = batch, desk, Unchanged(), bool(args.freeze)
+        self.abouts: dict[int, dict[str, Any]] = {}
+
+    def about(self, number: int) -> dict[str, Any]:
+        if number not in self.abouts:
+            self.abouts[number] = (self.desk.reader.batch(number) or {}).get("about") or {}
+        return self.abouts[number]
+
+    def unchanged(self, job: Mapping[str, Any], run: LastRun) -> bool:
+        """Whether it read what there is now; where the code is to be frozen, from an equal snapshot."""
+        return self.fresh(job, run) and (not self.freeze or self._same_snapshot(self.about(run.batch)))
+
+    def _same_snapshot(self, about: dict[str, Any]) -> bool:
+        from jostle.experiments import code, freeze
+
+        if "snapshot" not in self.batch:
+            workdir, base = self.batch["jobs"][0]["workdir"], os.path.dirname(self.batch["about"]["file"])
+            self.batch["snapshot"] = freeze.code(workdir, self.desk.home, base=base, apart=code.apart(self.batch))
+        now = self.batch["snapshot"]
+        return now is not None and (about.get("frozen") or {}).get("code") == now
+
+    def code(self, run: LastRun) -> tuple[str, str] | None:
+        from jostle.experiments import code
+
+        then = code.recorded(self.about(run.batch))
+        return code.changed(then, code.of_batch(self.batch)) if then is not None else None
 
 
 def _before(desk: Desk, key: str) -> Iterator[list[dict[str, Any]]]:
@@ -147,14 +193,35 @@ def finished(batch: dict[str, Any], jobs: list[dict[str, Any]], args: Namespace,
         configcopy.write([{"jobs": running}], needed=lambda places: _needed(places, desk))
     context: dict[str, Any] = capture()
     about = dict(batch["about"])
+    moved = jobs
+    place: Callable[[str], str] = str
     if args.freeze:
-        jobs, about["frozen"] = _frozen(jobs, running, context, os.path.dirname(about["file"]), desk)
+        moved, frozen = _frozen(jobs, running, context, batch, desk)
+        about["frozen"], place = frozen.about, frozen.place
+    ready = [{key: value for key, value in job.items() if key not in PRIVATE} for job in moved]
+    if "contents" in batch:
+        from jostle.experiments import code
+
+        about["code"] = code.of_batch(batch)
+        _compare(batch, jobs, ready, place)
     return {
         "batch": {**{key: batch[key] for key in ("key", "name", "policy", "queues")}, "about": about},
         "context": context,
-        "jobs": [{key: value for key, value in job.items() if key not in PRIVATE} for job in jobs],
+        "jobs": ready,
         "once": os.urandom(16).hex(),
     }
+
+
+def _compare(
+    batch: dict[str, Any], jobs: list[dict[str, Any]], ready: list[dict[str, Any]], place: Callable[[str], str]
+) -> None:  # fmt: skip
+    """Gives each job that will run the files that its run is to compare with its fingerprint."""
+    from jostle.experiments.fingerprint import Contents, compared
+
+    now = Contents()
+    for job, new in zip(jobs, ready, strict=True):
+        if not job.get("done_by"):
+            new["inputs"] = compared(job, batch["contents"], now, place if new["workdir"] != job["workdir"] else str)
 
 
 def _needed(places: Mapping[str, str], desk: Desk) -> dict[str, int]:
@@ -166,13 +233,14 @@ def _needed(places: Mapping[str, str], desk: Desk) -> dict[str, int]:
 
 
 def _frozen(
-    jobs: list[dict[str, Any]], running: list[dict[str, Any]], context: dict[str, Any], base: str, desk: Desk
-) -> tuple[list[dict[str, Any]], dict[str, Any]]:  # fmt: skip
-    from jostle.experiments import freeze
+    jobs: list[dict[str, Any]], running: list[dict[str, Any]], context: dict[str, Any], batch: dict[str, Any], desk: Desk
+) -> tuple[list[dict[str, Any]], Frozen]:  # fmt: skip
+    from jostle.experiments import code, freeze
 
     inputs = {path for job in running for path in job.get("inputs") or ()}
     inputs |= {job["copy"]["to"] for job in running if job.get("copy")}
-    found = freeze.snapshot(running[0]["workdir"], desk.home, base=base, inputs=sorted(inputs))
+    base = os.path.dirname(batch["about"]["file"])
+    found = freeze.snapshot(running[0]["workdir"], desk.home, base=base, inputs=sorted(inputs), apart=code.apart(batch))
     moved = [freeze.moved(job, found) for job in jobs]
     outside = sorted({job["workdir"] for job, new in zip(jobs, moved, strict=True) if job["workdir"] == new["workdir"]})
     if outside:
@@ -182,7 +250,7 @@ def _frozen(
     at = f" at commit {found.about['commit'][:10]}" if found.about["commit"] else ""
     differs = " with changes" if found.about["dirty"] and at else ""
     desk.say(f"frozen: {render.plain(found.root)}{at}{differs}, {render.count(found.about['files'], 'file')}")
-    return moved, found.about
+    return moved, found
 
 
 # --- --dry-run
@@ -214,6 +282,7 @@ def shown(batches: list[dict[str, Any]], args: Namespace, desk: Desk) -> int:
 
 def _line(job: dict[str, Any], verdict: Verdict) -> tuple[str, str, str]:
     by = f" by job {verdict.by[0]}" if verdict.by else ""
+    by += f" with other code ({verdict.code[0]} → {verdict.code[1]})" if verdict.code else ""
     return job["name"], DOES[verdict.what] + by, " && ".join(_texts(job))
 
 
@@ -226,6 +295,7 @@ def _texts(job: dict[str, Any]) -> list[str]:
 def _as_json(batch: dict[str, Any], job: dict[str, Any], verdict: Verdict) -> dict[str, Any]:
     return {
         "batch": batch["name"], "suite": batch["about"].get("suite"), "name": job["name"], "do": verdict.what,
-        "by": list(verdict.by) if verdict.by else None, "commands": _texts(job), "workdir": job["workdir"], "log": job["log"],
+        "by": list(verdict.by) if verdict.by else None, "other_code": list(verdict.code) if verdict.code else None,
+        "commands": _texts(job), "workdir": job["workdir"], "log": job["log"],
         "params": job.get("params") or {},
     }  # fmt: skip

@@ -30,15 +30,26 @@ def show_options(p: Parser) -> None:
 def show(args: Namespace, desk: Desk) -> int:
     id = ids.one(args.id, lambda: desk.reader)
     job, _told = explained(desk, id)
-    runs, events = desk.reader.runs(id), desk.reader.events(job=id)
+    runs, events, code = desk.reader.runs(id), desk.reader.events(job=id), code_of(job, desk)
     if args.json:
-        desk.put_json({"schema": 1, "job": job, "runs": runs, "events": events, "needs": desk.reader.needs(id)})
+        desk.put_json({"schema": 1, "job": job, "runs": runs, "events": events, "needs": desk.reader.needs(id), "code": code})
         return 0
     if job["ended_at"] is None and not desk.engine_runs():
         desk.say(desk.no_engine())
-    known = {**job, "env": desk.reader.env(id)}
+    known = {**job, "env": desk.reader.env(id), "code": code, "inputs": runs[-1]["inputs"] if runs else None}
     desk.put("\n".join([*facts(known, desk, desk.reader.needs(id)), *run_lines(runs), *event_lines(events, desk.language)]))
     return 0
+
+
+def code_of(job: dict[str, Any], desk: Desk) -> dict[str, Any] | None:
+    """The code of its batch, or of the batch that did it before: commit, and whether there were changes."""
+    from jostle.experiments import code
+
+    reason = job["reason"] or {}
+    by = reason["params"]["job"] if job["state"] == "skipped" and reason.get("code") == "done_before" else None
+    did = desk.reader.job(by) if by else job
+    found = code.recorded((desk.reader.batch(did["batch"]) or {}).get("about")) if did else None
+    return {key: found[key] for key in ("commit", "dirty")} if found else None
 
 
 def why_options(p: Parser) -> None:
@@ -153,6 +164,8 @@ def facts(job: dict[str, Any], desk: Desk, needs: list[dict[str, Any]]) -> list[
         ("time limit", units.show_duration(job.get("time_limit"))),
         ("directory", render.plain(job.get("workdir") or "-")),
         ("log", render.plain(job.get("log") or "-")),
+        ("code", shown_code(job.get("code"))),
+        ("its files", FILES.get(job.get("inputs") or "", "-")),
         ("tags", render.plain(", ".join(job.get("tags") or ()) or "-")),
     ]  # fmt: skip
     variables = [render.plain(f"{name}={value}") for name, value in (job.get("env") or {}).items()]
@@ -163,6 +176,16 @@ def facts(job: dict[str, Any], desk: Desk, needs: list[dict[str, Any]]) -> list[
         lines.append(f"{'command' if k == 0 else '':<13} {render.plain(first)}")
         lines += [f"{'':<13} {render.plain(line)}" for line in rest]
     return lines
+
+
+# whether the files that a job is made of were those of its submit when it began
+FILES = {"other": "had changed since the submit when it began", "unknown": "cannot be told to be those of the submit"}
+
+
+def shown_code(code: dict[str, Any] | None) -> str:
+    from jostle.experiments.code import shown
+
+    return shown(code) if code else "-"
 
 
 def need(row: dict[str, Any]) -> str:

@@ -10,9 +10,11 @@ import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from jostle.errors import JostleError, NotFound
+from jostle.experiments import code
 from jostle.experiments.grouping import Trial
 from jostle.experiments.metrics import Metric, Reading, read
 
@@ -55,10 +57,47 @@ def left_behind(reader: Reader, path: str, count: int) -> int:
 
 
 def newest_batches(reader: Reader, count: int) -> list[int]:
-    """Of those that were made of files; single commands, if there are no others."""
-    known = reader.batches()
+    """The newest that have logs, of those that were made of files (of all, if these have none); or else the newest."""
+    known = list(reversed(reader.batches()))
     files = [batch["id"] for batch in known if (batch["key"] or "").startswith(("run:", "compete:"))]
-    return (files or [batch["id"] for batch in known])[-count:]
+    for numbers in (files, [batch["id"] for batch in known]):
+        logged = list(islice((number for number in numbers if _has_logs(reader, number)), count))
+        if logged:
+            return sorted(logged)
+    return sorted((files or [batch["id"] for batch in known])[:count])
+
+
+def _has_logs(reader: Reader, number: int) -> bool:
+    return any(map(os.path.exists, reader.logs(number)))
+
+
+class Codes:
+    """Which code the run of a job had, by its batch."""
+
+    def __init__(self, reader: Reader) -> None:
+        self._reader = reader
+        self._known: dict[int, str] = {}
+
+    def of_batch(self, number: int) -> str:
+        if number not in self._known:
+            found = code.recorded((self._reader.batch(number) or {}).get("about"))
+            self._known[number] = code.shown(found) if found else ""
+        return self._known[number]
+
+    def of_job(self, id: int) -> str:
+        row = self._reader.job(id)
+        return self.of_batch(row["batch"]) if row else ""
+
+
+def headline(reader: Reader, number: int) -> str:
+    """`batch 7 (sweep.yaml), 12 jobs, code a1b2c3d`."""
+    batch = reader.batch(number) or {}
+    about = batch.get("about") or {}
+    name = os.path.basename(about.get("file") or "") or batch.get("name") or ""
+    name += f" {about['suite']}" if about.get("suite") else ""
+    jobs, ran = sum(reader.counts(number).values()), Codes(reader).of_batch(number)
+    return (f"batch {number}" + (f" ({name})" if name else "") + f", {jobs:,} job{'s' * (jobs != 1)}"
+            + (f", code {ran}" if ran else ""))  # fmt: skip
 
 
 # --- jobs
@@ -85,8 +124,8 @@ def of_batch(reader: Reader, number: int, names: re.Pattern[str], anyhow: bool =
     if reader.batch(number) is None:
         raise NotFound(f"there is no batch {number}")
     rows = reader.jobs(batch=number)
-    chains = _chains(rows)
-    return [of_job(reader, row, chains.get(row["id"]), names, anyhow) for row in rows]
+    chains, codes = _chains(rows), Codes(reader)
+    return [of_job(reader, row, chains.get(row["id"]), names, anyhow, codes) for row in rows]
 
 
 def _chains(rows: Sequence[Mapping[str, Any]]) -> dict[int, int]:
@@ -99,7 +138,9 @@ def _chains(rows: Sequence[Mapping[str, Any]]) -> dict[int, int]:
     return first
 
 
-def of_job(reader: Reader, row: Mapping[str, Any], chain: int | None, names: re.Pattern[str], anyhow: bool) -> Trial:
+def of_job(
+    reader: Reader, row: Mapping[str, Any], chain: int | None, names: re.Pattern[str], anyhow: bool, codes: Codes
+) -> Trial:  # fmt: skip
     done = (row["reason"] or {}) if row["state"] == "skipped" else {}
     by = done.get("params") or {} if done.get("code") == "done_before" else {}
     job, wanted = (int(by["job"]), by["run"]) if by else (int(row["id"]), None)
@@ -116,6 +157,7 @@ def of_job(reader: Reader, row: Mapping[str, Any], chain: int | None, names: re.
         age=(row["batch"], row["id"] if chain not in (None, row["id"]) else 0), chain=chain,
         notes=(f"job {row['id']} is {row['state']}, and what it printed counts all the same",)
         if anyhow and not counts and run else (),
+        code=codes.of_job(job) if by else codes.of_batch(row["batch"]),
     )  # fmt: skip
 
 

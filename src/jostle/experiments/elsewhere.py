@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from jostle.errors import JostleError
 from jostle.experiments import skip
-from jostle.experiments.collect import named, of_job
+from jostle.experiments.collect import Codes, named, of_job
 from jostle.experiments.fingerprint import fingerprinted
 from jostle.experiments.fresh import Unchanged
 from jostle.experiments.grouping import Trial
@@ -70,7 +70,7 @@ def _trials(
     reader: Reader, batch: Mapping[str, Any], verdicts: Iterable[Verdict], names: re.Pattern[str]
 ) -> list[Trial]:  # fmt: skip
     """The jobs of a batch that was never submitted, as what they would be now."""
-    found = []
+    found, codes = [], Codes(reader)
     for job, verdict in zip(batch["jobs"], verdicts, strict=True):
         row = reader.job(verdict.by[0]) if verdict.by else None
         if row is None or verdict.by is None:
@@ -79,5 +79,5 @@ def _trials(
             continue
         by = {"code": "done_before", "params": {"job": verdict.by[0], "run": verdict.by[1]}}
         row = {**row, "name": job["name"], "params": job["params"], "state": "skipped", "reason": by}
-        found.append(of_job(reader, row, None, names, False))
+        found.append(of_job(reader, row, None, names, False, codes))
     return found

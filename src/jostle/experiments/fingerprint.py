@@ -12,36 +12,59 @@ import json
 import os
 import shlex
 import stat
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 VERSION = 1  # of what is hashed: another number makes everything run again
 BLOCK = 1 << 20
 LARGEST = 16 << 20  # a larger file that a command names is data, not a setting
+NOBODYS = "0" * 64  # the digest of no file
+SETTLED = 2.0  # s; as coarse as the times of any file system
 
 
 class Contents:
     """Digests of files, each read once however many jobs use it."""
 
     def __init__(self) -> None:
-        self._known: dict[str, str | None] = {}
+        self._known: dict[str, tuple[str | None, list[int] | None]] = {}
 
     def digest(self, path: str) -> str | None:
         """None for what cannot be read: it may not be there yet."""
+        return self._look(path)[0]
+
+    def entry(self, path: str, read: str | None = None) -> list[Any]:
+        """What a run compares before its first command (backends/inputs.py): the file whose content is part of the fingerprint,
+        or the copy of it that the job will `read`."""
+        digest = self.digest(path)
+        found, known = self._look(read or path)
+        return [read or path, digest, known if found == digest else None]
+
+    def _look(self, path: str) -> tuple[str | None, list[int] | None]:
         if path not in self._known:
-            self._known[path] = _digest(path)
+            self._known[path] = _look(path)
         return self._known[path]
 
 
-def _digest(path: str) -> str | None:
+def _look(path: str) -> tuple[str | None, list[int] | None]:
+    """The digest, and by what the file can be known to be the same. A file that was written just now could be written again
+    without a trace of it in its times."""
     found = hashlib.sha256()
     try:
         with open(path, "rb", opener=_opened) as f:
+            before = os.fstat(f.fileno())
             while block := f.read(BLOCK):
                 found.update(block)
+            same = identity(os.fstat(f.fileno())) == identity(before)
     except OSError:
-        return None
-    return found.hexdigest()
+        return None, None
+    settled = time.time() - max(before.st_mtime, before.st_ctime) > SETTLED
+    return found.hexdigest(), identity(before) if same and settled else None
+
+
+def identity(found: os.stat_result) -> list[int]:
+    """As backends/inputs.py has it."""
+    return [found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns]
 
 
 def _opened(path: str, flags: int) -> int:
@@ -58,13 +81,28 @@ def fingerprint(job: Mapping[str, Any], contents: Contents) -> str:
     return hashlib.sha256(_canonical(job, contents).encode("utf-8", "surrogatepass")).hexdigest()
 
 
-def fingerprinted(batch: Mapping[str, Any]) -> None:
+def fingerprinted(batch: Mapping[str, Any]) -> Contents:
     """Gives each job of a batch, as it was loaded, its fingerprint. Plain jobs do not say what they are made of."""
     contents = Contents()
     for job in batch["jobs"]:
         if batch["kind"] not in ("sweep", "old"):
             job["inputs"] = named_files(job["commands"], job["workdir"])
         job["fingerprint"] = fingerprint(job, contents)
+    return contents
+
+
+def compared(
+    job: Mapping[str, Any], contents: Contents, now: Contents, place: Callable[[str], str] = str
+) -> list[list[Any]]:  # fmt: skip
+    """The files that a run of this job is to compare with its fingerprint. Of a config file with values of its own the copy
+    counts, as it stands `now`, if it was made of what has the fingerprint. `place` says where a file lies for a frozen job."""
+    copy = job.get("copy")
+    files = [path for path in job.get("inputs") or () if not copy or path != copy["of"]]
+    found = [contents.entry(path, place(path)) for path in files]
+    if copy:
+        entry = now.entry(place(copy["to"]))
+        found.append(entry if now.digest(copy["of"]) == contents.digest(copy["of"]) else [entry[0], NOBODYS, None])
+    return found
 
 
 def _canonical(job: Mapping[str, Any], contents: Contents) -> str:

@@ -1,10 +1,11 @@
 """Frozen code: a snapshot of a work tree from which a batch runs, so that later edits do not change jobs that wait.
 
 Rules: what belongs to the code is copied: of a git work tree what is tracked, and what is neither tracked nor ignored; of a plain
-folder what its ignore rules leave. Everything else that lies there (data, logs, checkpoints, environments) is a link to the
-original, so that programs find it and write where their author expects. Equal snapshots are one. Nobody may write into a
-snapshot: what a program would put there would be lost with it; one that was written into all the same is not used again. Full
-paths outside the tree, and logs, stay as they are; a relative path that leaves the tree would lead elsewhere, and is refused.
+folder what its ignore rules leave. Everything else that lies there (data, logs, checkpoints, environments), and what holds
+secrets, whatever the rules say, is a link to the original, so that programs find it and write where their author expects. Equal
+snapshots are one. Nobody may write into a snapshot: what a program would put there would be lost with it; one that was written
+into all the same is not used again. Full paths outside the tree, and logs, stay as they are; a relative path that leaves the tree
+would lead elsewhere, and is refused.
 """
 
 from __future__ import annotations
@@ -15,29 +16,26 @@ import hashlib
 import json
 import os
 import re
-import shutil
 import stat
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from jostle import units
 from jostle.errors import DiskFull, Invalid, JostleError
-from jostle.experiments import gittree, leaving
+from jostle.experiments import gittree, leaving, secrets
 from jostle.experiments.ignore import Ignore
+from jostle.experiments.snapshots import FOLDER, NEVER, entries, folders, remove
 
-FOLDER = "frozen"  # in the home
 RULES_FILE = ".jostleignore"
 MAX_BYTES = 512 << 20
 MAX_FILES = 100_000
-NEVER = frozenset((".git", ".hg", ".svn", "__pycache__", ".mypy_cache", ".pytest_cache", ".ruff_cache", ".ipynb_checkpoints"))
 DEFAULT_RULES = (  # of a folder without git
     "logs/", "log/", "data/", "datasets/", "outputs/", "results/", "checkpoints/", "wandb/", "runs/", "mlruns/",
     "lightning_logs/", "node_modules/", ".venv/", "venv/", "env/", "*.log", "*.pt", "*.pth", "*.ckpt", "*.safetensors", "*.npy",
     "*.npz", "*.h5", "*.pkl", "*.bin", "*.tar", "*.tar.gz", "*.zip", "*.parquet",
 )  # fmt: skip
-KEEP_NEW = 3600.0  # s; a snapshot that was just made or found again may belong to a batch that is being submitted
 SHORT = 256 << 10  # characters of a diff that are kept with the batch; all of it lies beside the snapshot
 
 
@@ -55,6 +53,11 @@ class Frozen:
             return ""
         return real[len(self.root) + 1 :] if real.startswith(self.root + "/") else None
 
+    def place(self, path: str) -> str:
+        """Where a job that runs from the snapshot finds a file."""
+        at = self.inside(path)
+        return os.path.join(self.tree, at) if at and at in self.copied else path
+
 
 @dataclass(kw_only=True)
 class _Found:
@@ -69,23 +72,20 @@ class _Found:
 
 
 def snapshot(
-    workdir: str, home: str, *, base: str | None = None, inputs: Iterable[str] = (), max_bytes: int = MAX_BYTES
+    workdir: str, home: str, *, base: str | None = None, inputs: Iterable[str] = (), apart: Iterable[str] = (),
+    max_bytes: int = MAX_BYTES,
 ) -> Frozen:  # fmt: skip
     """Of the tree that a directory belongs to: its git work tree, else `base` if that holds it, else the directory itself. What
-    jobs name as their inputs is copied even where it is ignored."""
+    jobs name as their inputs is copied even where it is ignored; that, and what else is `apart`, is not counted to the code."""
     if not os.path.isdir(workdir):
         raise Invalid(f"--freeze: the directory {workdir} does not exist; a job that makes its own directory cannot be frozen")
-    root = gittree.top(workdir)
-    git = gittree.look(root) if root is not None else None
-    if root is None:
-        at, holder = os.path.realpath(workdir), os.path.realpath(base or workdir)
-        root = holder if at == holder or at.startswith(holder + "/") else at
+    root, git = _tree(workdir, base)
     wanted = {rel for path in inputs if (rel := _inside(root, path))}
     found = _Found()
     try:
         _walk(root, "", _chosen(root, git), _parents(wanted) | wanted, os.path.realpath(home), found)
         _small_enough(root, found, max_bytes)
-        path, copied = _kept(root, home, found, git)
+        path, told = _kept(root, home, found, git)
     except OSError as e:
         kind = DiskFull if e.errno in (errno.ENOSPC, errno.EDQUOT) else JostleError
         at = f" ({e.filename})" if e.filename else ""
@@ -93,11 +93,41 @@ def snapshot(
     diff = git.diff if git is not None else ""
     about = {
         "root": root, "path": os.path.join(path, "tree"), "digest": os.path.basename(path), "files": len(found.files),
+        "code": _code(told, root, [*inputs, *apart]),
         "commit": git.commit if git is not None else None, "dirty": git.dirty if git is not None else None,
         "untracked": list(git.untracked[:1000]) if git is not None else [],
         "diff": diff if len(diff) <= SHORT else diff[:SHORT] + f"\n… all of it: {os.path.join(path, 'changes.diff')}\n",
     }  # fmt: skip
+    copied = frozenset(found.files)
+    copied |= _parents(copied) | {""}
     return Frozen(root=root, tree=os.path.join(path, "tree"), about=about, copied=copied)
+
+
+def code(workdir: str, home: str, *, base: str | None = None, apart: Iterable[str] = ()) -> str | None:
+    """What `about["code"]` of a snapshot would be now; nothing is written. None: nothing can be said."""
+    found = _Found()
+    try:
+        root, git = _tree(workdir, base)
+        _walk(root, "", _chosen(root, git), set(), os.path.realpath(home), found)
+        told = {path: _copy(root, os.path.join(root, path), None, path) for path in found.files}
+    except (OSError, JostleError):
+        return None  # the snapshot itself will say why
+    return _code(told, root, apart)
+
+
+def _code(told: Mapping[str, str], root: str, apart: Iterable[str]) -> str:
+    """The digest of all that was copied but these; links are to data."""
+    left_out = {_inside(root, path) for path in apart}
+    said = sorted((path, what) for path, what in told.items() if path not in left_out)
+    return hashlib.sha256(json.dumps(said).encode()).hexdigest()
+
+
+def _tree(workdir: str, base: str | None) -> tuple[str, gittree.Tree | None]:
+    root = gittree.top(workdir)
+    if root is not None:
+        return root, gittree.look(root)
+    at, holder = os.path.realpath(workdir), os.path.realpath(base or workdir)
+    return holder if at == holder or at.startswith(holder + "/") else at, None
 
 
 def _inside(root: str, path: str) -> str:
@@ -135,14 +165,14 @@ def _walk(root: str, at: str, chosen: Callable[[str, bool], bool], wanted: set[s
     """Whether anything below was taken; a folder of which nothing was is one link."""
     links_before = len(found.links)
     some = False
-    for entry in _entries(os.path.join(root, at)):
+    for entry in entries(os.path.join(root, at)):
         path = f"{at}/{entry.name}" if at else entry.name
         if entry.name in NEVER or entry.path == home or not gittree.is_text(path):
             continue
         is_folder = entry.is_dir(follow_symlinks=False)
         if not is_folder and not entry.is_symlink() and not entry.is_file(follow_symlinks=False):
             continue  # a pipe or socket
-        if path in wanted or chosen(path, is_folder):
+        if not secrets.named(entry.name) and (path in wanted or chosen(path, is_folder)):
             if not is_folder:
                 found.files.append(path)
                 found.sizes[path] = 0 if entry.is_symlink() else entry.stat(follow_symlinks=False).st_size
@@ -162,14 +192,6 @@ def _nothing(path: str, is_folder: bool) -> bool:
     return False
 
 
-def _entries(path: str) -> list[os.DirEntry[str]]:
-    try:
-        with os.scandir(path) as entries:
-            return sorted(entries, key=lambda entry: entry.name)
-    except PermissionError:
-        return []
-
-
 def _small_enough(root: str, found: _Found, max_bytes: int) -> None:
     size = sum(found.sizes.values())
     if size <= max_bytes and len(found.files) <= MAX_FILES:
@@ -183,15 +205,16 @@ def _small_enough(root: str, found: _Found, max_bytes: int) -> None:
     )
 
 
-def _kept(root: str, home: str, found: _Found, git: gittree.Tree | None) -> tuple[str, frozenset[str]]:
-    """The snapshot's directory; one that holds the same is used again."""
+def _kept(root: str, home: str, found: _Found, git: gittree.Tree | None) -> tuple[str, dict[str, str]]:
+    """The snapshot's directory (one that holds the same is used again), and what was copied."""
     folder = os.path.join(home, FOLDER)
     os.makedirs(folder, mode=0o700, exist_ok=True)
     fresh = os.path.join(folder, f".new-{os.getpid()}-{os.urandom(4).hex()}")
     tree = os.path.join(fresh, "tree")
     os.makedirs(tree, mode=0o700)
     try:
-        path = _free_or_same(tree, os.path.join(folder, _copied(root, tree, found)))
+        digest, told = _copied(root, tree, found)
+        path = _free_or_same(tree, os.path.join(folder, digest))
         if os.path.isdir(path):
             os.utime(path)  # it is wanted again: see `unused`
         else:
@@ -205,8 +228,7 @@ def _kept(root: str, home: str, found: _Found, git: gittree.Tree | None) -> tupl
     finally:
         if os.path.isdir(fresh):
             remove(fresh)
-    files = frozenset(found.files)
-    return path, files | _parents(files) | {""}
+    return path, told
 
 
 def _free_or_same(tree: str, wanted: str) -> str:
@@ -220,8 +242,8 @@ def _free_or_same(tree: str, wanted: str) -> str:
 
 def _same(fresh: str, kept: str) -> bool:
     """Whether the snapshot that is kept holds what the fresh one does, and nothing else."""
-    new = {entry.name: entry for entry in _entries(fresh)}
-    old = {entry.name: entry for entry in _entries(kept) if entry.name not in NEVER}
+    new = {entry.name: entry for entry in entries(fresh)}
+    old = {entry.name: entry for entry in entries(kept) if entry.name not in NEVER}
     if new.keys() != old.keys():
         return False
     for name, one in new.items():
@@ -238,41 +260,47 @@ def _same(fresh: str, kept: str) -> bool:
     return True
 
 
-def _copied(root: str, tree: str, found: _Found) -> str:
-    """Copies and links; the digest is of what was copied, whatever is edited meanwhile."""
+def _copied(root: str, tree: str, found: _Found) -> tuple[str, dict[str, str]]:
+    """Copies and links; the digest, and what it is of, is of what was copied, whatever is edited meanwhile."""
     digest = hashlib.sha256()
+    told: dict[str, str] = {}
     for path in found.files:
         source, target = os.path.join(root, path), os.path.join(tree, path)
         os.makedirs(os.path.dirname(target), exist_ok=True)
         try:
-            told = _copy(root, source, target, path)
+            told[path] = _copy(root, source, target, path)
         except FileNotFoundError:
             continue  # gone meanwhile
         except PermissionError as e:
             hint = f"name it in {os.path.join(root, RULES_FILE)} (it is linked instead)"
             raise Invalid(f"--freeze: {e.filename or source} cannot be copied ({e.strerror}); {hint}") from None
-        digest.update(f"{path}\0{told}\0".encode("utf-8", "surrogateescape"))
+        digest.update(f"{path}\0{told[path]}\0".encode("utf-8", "surrogateescape"))
     for path in found.links:
         source, target = os.path.join(root, path), os.path.join(tree, path)
         os.makedirs(os.path.dirname(target), exist_ok=True)
         os.symlink(source, target)
         digest.update(f"{path}\0link {source}\0".encode("utf-8", "surrogateescape"))
-    return digest.hexdigest()[:32]
+    return digest.hexdigest()[:32], told
 
 
-def _copy(root: str, source: str, target: str, path: str) -> str:
+def _copy(root: str, source: str, target: str | None, path: str) -> str:
+    """What stands there, in a few words; copied to the target if there is one."""
     if os.path.islink(source):
-        os.symlink(_leads(root, source, path), target)
-        return "link " + os.readlink(target)
+        at = _leads(root, source, path)
+        if target is not None:
+            os.symlink(at, target)
+        return f"link {at}"
     found = hashlib.sha256()
-    with open(source, "rb") as old, open(target, "wb") as new:
+    with open(source, "rb") as old, open(os.devnull if target is None else target, "wb") as new:
         mode = 0o555 if os.fstat(old.fileno()).st_mode & stat.S_IXUSR else 0o444
         while block := old.read(1 << 20):
             found.update(block)
             new.write(block)
-        at = os.fstat(old.fileno())
-        os.fchmod(new.fileno(), mode)
-    os.utime(target, ns=(at.st_mtime_ns, at.st_mtime_ns))
+        at_ns = os.fstat(old.fileno()).st_mtime_ns
+        if target is not None:
+            os.fchmod(new.fileno(), mode)
+    if target is not None:
+        os.utime(target, ns=(at_ns, at_ns))
     return f"{mode:o} {found.hexdigest()}"
 
 
@@ -294,13 +322,8 @@ def _records(fresh: str, root: str, found: _Found, git: gittree.Tree | None) -> 
         json.dump(told, f)
 
 
-def _folders(path: str) -> Iterator[str]:
-    for folder, _, _ in os.walk(path):
-        yield folder
-
-
 def _read_only(tree: str) -> None:
-    for folder in list(_folders(tree)):
+    for folder in list(folders(tree)):
         os.chmod(folder, 0o555)
 
 
@@ -345,42 +368,3 @@ def moved_text(text: str, frozen: Frozen, roots: Iterable[str] = ()) -> str:
         if root in text:
             text = re.sub(rf"(?<![\w./-]){re.escape(root)}(/[^\s'\"`;|&<>()$:,]*)?(?![\w.-])", place, text)
     return text
-
-
-# --- and its end
-
-
-def unused(home: str, in_use: Iterable[str], before: float) -> list[str]:
-    """Snapshots that no batch in use runs from and that were last made or found again before that. `in_use` are the paths
-    (about.frozen.path) of batches with unfinished jobs. What was half made by a process that died is among them."""
-    folder = os.path.join(home, FOLDER)
-    used = {os.path.basename(os.path.dirname(path)) for path in in_use}
-    found = []
-    for entry in _entries(folder) if os.path.isdir(folder) else ():
-        old = entry.stat(follow_symlinks=False).st_mtime < min(before, time.time() - KEEP_NEW)
-        if entry.is_dir(follow_symlinks=False) and entry.name not in used and old:
-            found.append(entry.path)
-    return found
-
-
-def strays(path: str) -> list[str]:
-    """What somebody who may write anywhere has put into a snapshot; it would be lost with it."""
-    try:
-        with open(os.path.join(path, "about.json"), encoding="utf-8", errors="surrogateescape") as f:
-            told = json.load(f)
-    except (OSError, ValueError):
-        return []
-    known = {*told["files"], *told["links"]}
-    tree = os.path.join(path, "tree")
-    found = []
-    for folder, folders, files in os.walk(tree):
-        folders[:] = [name for name in folders if name not in NEVER]
-        found += [rel for name in files if (rel := os.path.relpath(os.path.join(folder, name), tree)) not in known]
-    return sorted(found)
-
-
-def remove(path: str) -> None:
-    """A snapshot and its records; links are removed, never what they lead to."""
-    for folder in _folders(path):  # from the top: a folder must be writable before its children can go
-        os.chmod(folder, 0o700)
-    shutil.rmtree(path, ignore_errors=True)

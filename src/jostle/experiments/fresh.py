@@ -1,8 +1,8 @@
 """Whether a run has read what its job is made of now, and which unfinished jobs a copy of a config file belongs to.
 
-A fingerprint is taken at the submit, but files are read when the job starts, and may have been edited in between. So a success
-counts only if nothing it is made of was modified since the run began: then what it read is what is there now, and that has the
-fingerprint. Everything else (edited back, touched, checked out again, moved) is not known, and runs again.
+A fingerprint is taken at the submit, but files are read when the job starts, and may have been edited in between. So the run
+compares them right before its first command, and says whether their content was that of the fingerprint: a success counts if it
+was. Of a run that did not look (of an older version) a success counts only if nothing it is made of was modified since it began.
 """
 
 from __future__ import annotations
@@ -32,6 +32,8 @@ class Unchanged:
         self._originals = configcopy.Originals()
 
     def __call__(self, job: Mapping[str, Any], run: LastRun) -> bool:
+        if run.inputs is not None:
+            return run.inputs == "same"
         copy = job.get("copy")
         inputs = job.get("inputs") or ()
         if copy:  # what the job reads is the copy; the original may be touched, as long as the same copy would be made of it

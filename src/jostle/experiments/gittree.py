@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
+import tempfile
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from jostle.errors import JostleError
+from jostle.experiments import secrets
 
 OPTIONS = ("-c", "core.fsmonitor=false", "-c", "core.quotepath=off")
 WITHIN = 60.0  # s
@@ -16,7 +21,7 @@ WITHIN = 60.0  # s
 class Tree:
     commit: str | None  # None: nothing was ever committed
     dirty: bool  # whether anything differs from the commit
-    diff: str  # of what is tracked, against the commit
+    diff: str  # of what is tracked and holds no secrets, against the commit
     untracked: tuple[str, ...]  # neither tracked nor ignored
     files: frozenset[str]  # relative to the top, with those of submodules
 
@@ -44,13 +49,42 @@ def look(root: str) -> Tree:
     commit: str | None
     try:
         commit = os.fsdecode(_git(root, "rev-parse", "--verify", "--quiet", "HEAD")).strip()
-        diff = _git(root, "diff", "HEAD", "--binary", "--no-ext-diff", "--no-textconv").decode("utf-8", "replace")
+        show = ("--binary", "--no-ext-diff", "--no-textconv", "--no-renames")
+        diff = _git(root, "diff", "HEAD", *show, "--", *secrets.pathspecs()).decode("utf-8", "replace")
+        changed = diff or _git(root, "diff", "HEAD", "--name-only", "--no-ext-diff")
     except JostleError:
-        commit, diff = None, ""
+        commit, diff, changed = None, "", ""
     untracked = _listed(root, "--others")
     files = frozenset(_with_nested(root, [*_listed(root, "--cached"), *untracked]))
-    dirty = bool(diff or untracked or commit is None)
+    dirty = bool(changed or untracked or commit is None)
     return Tree(commit=commit, diff=diff, dirty=dirty, untracked=tuple(untracked), files=files)
+
+
+def tracked(root: str, apart: Iterable[str] = ()) -> dict[str, Any]:
+    """{"commit", "dirty", "tree"}: the commit, whether what is tracked differs from it, and git's name for the content of all
+    that is tracked but these files. Found with an index and objects of our own."""
+    commit = _found(root, "HEAD")
+    places = _text(root, "rev-parse", "--git-path", "index", "--git-path", "objects")
+    index, objects = (os.path.join(root, path) for path in places)
+    with tempfile.TemporaryDirectory(prefix="jostle-") as scratch:
+        env = {"GIT_INDEX_FILE": f"{scratch}/index", "GIT_OBJECT_DIRECTORY": scratch, "GIT_ALTERNATE_OBJECT_DIRECTORIES": objects}
+        if os.path.exists(index):
+            shutil.copyfile(index, env["GIT_INDEX_FILE"])
+        _git(root, "add", "-u", env=env)
+        (whole,) = _text(root, "write-tree", "--missing-ok", env=env)
+        left_out = "".join(f"{path}\0" for path in apart)
+        _git(root, "update-index", "--force-remove", "-z", "--stdin", env=env, said=os.fsencode(left_out))
+        (tree,) = _text(root, "write-tree", "--missing-ok", env=env)
+    return {"commit": commit, "dirty": commit is None or whole != _found(root, "HEAD^{tree}"), "tree": tree}
+
+
+def _found(root: str, name: str) -> str | None:
+    done = _run(root, "rev-parse", "--verify", "--quiet", name)
+    return None if done.returncode else os.fsdecode(done.stdout).strip()
+
+
+def _text(root: str, *words: str, env: Mapping[str, str] | None = None) -> list[str]:
+    return os.fsdecode(_git(root, *words, env=env)).splitlines()
 
 
 def _listed(root: str, which: str) -> list[str]:
@@ -80,19 +114,22 @@ def is_text(path: str) -> bool:
     return True
 
 
-def _run(directory: str, *words: str) -> subprocess.CompletedProcess[bytes]:
-    env = {k: v for k, v in os.environ.items() if k not in ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_PREFIX")}
-    env |= {"GIT_OPTIONAL_LOCKS": "0", "LC_ALL": "C"}
+def _run(
+    directory: str, *words: str, env: Mapping[str, str] | None = None, said: bytes = b""
+) -> subprocess.CompletedProcess[bytes]:  # fmt: skip
+    """`env` goes over ours; `said` is what git reads."""
+    kept = {k: v for k, v in os.environ.items() if k not in ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_PREFIX")}
+    full = {**kept, "GIT_OPTIONAL_LOCKS": "0", "LC_ALL": "C", **(env or {})}
     command = ["git", "-C", directory, *OPTIONS, *words]
     try:
-        return subprocess.run(command, env=env, stdin=subprocess.DEVNULL, capture_output=True, timeout=WITHIN, check=False)
+        return subprocess.run(command, env=full, input=said, capture_output=True, timeout=WITHIN, check=False)
     except subprocess.TimeoutExpired:
         raise JostleError(f"`git {words[0]}` in {directory} does not end within {WITHIN:.0f} s") from None
 
 
-def _git(directory: str, *words: str) -> bytes:
-    done = _run(directory, *words)
+def _git(directory: str, *words: str, env: Mapping[str, str] | None = None, said: bytes = b"") -> bytes:
+    done = _run(directory, *words, env=env, said=said)
     if done.returncode:
-        said = done.stderr.decode("utf-8", "replace").strip()
-        raise JostleError(f"`git {' '.join(words)}` in {directory} failed: {said or f'exit code {done.returncode}'}")
+        why = done.stderr.decode("utf-8", "replace").strip()
+        raise JostleError(f"`git {' '.join(words)}` in {directory} failed: {why or f'exit code {done.returncode}'}")
     return done.stdout

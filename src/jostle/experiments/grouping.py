@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -16,6 +17,7 @@ from typing import Any
 from jostle.errors import Usage
 
 LESS_IS_BETTER = re.compile(r"\b(?:loss|err|error|perplexity|ppl|rmse|mse|mae|nll|fid|time|seconds|latency)\b", re.IGNORECASE)
+DATA_SET = re.compile(r"(?:.*[./_])?data(?:_?set)?(?:[./_]name)?", re.IGNORECASE)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -34,6 +36,7 @@ class Trial:
     values: Mapping[str, float] = field(default_factory=dict)
     problems: Mapping[str, str] = field(default_factory=dict)  # metric -> why there is no value
     notes: tuple[str, ...] = ()
+    code: str = ""  # what it ran, as far as anybody knows: `a1b2c3d with changes`
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -101,10 +104,10 @@ def summary(
         missing += lacking(trial, metrics)
     directions = {name: (best or {}).get(name) or direction(name) for name in metrics}
     groups = [_group(members, keys, metrics) for members in gathered.values()]
-    notes = tuple(note for trial in kept for note in trial.notes)
+    notes = (*(note for trial in kept for note in trial.notes), *codes(groups))
     return Summary(
         keys=keys, seed_keys=tuple(key for key in seed_keys if key in known), metrics=directions,
-        groups=tuple(marked(groups, directions, across)), missing=tuple(missing), notes=notes, across=across,
+        groups=tuple(marked(groups, directions, rivals(keys, across))), missing=tuple(missing), notes=notes, across=across,
     )  # fmt: skip
 
 
@@ -164,16 +167,32 @@ def _group(members: Sequence[Trial], keys: Sequence[str], metrics: Sequence[str]
     return Group(params=params, runs=len(members), cells=cells)
 
 
-def marked(groups: Iterable[Group], directions: Mapping[str, str], across: str | None) -> list[Group]:
-    """With the best mean of each metric marked, of each value of `across`; the only one there is is not the best of anything."""
+def codes(groups: Iterable[Group]) -> list[str]:
+    """A note, if what counts was not all done by the same code."""
+    trials = {id(trial): trial for group in groups for cell in group.cells.values() for trial in cell.trials}
+    found = Counter(trial.code for trial in trials.values() if trial.code)
+    listed = ", ".join(f"{code} ({n})" for code, n in found.most_common())
+    return [f"the runs that count are not all of the same code: {listed}"] if len(found) > 1 else []
+
+
+def rivals(keys: Sequence[str], across: str | None) -> tuple[str, ...]:
+    """The keys that groups must have in common for one of them to be the best: values of two data sets cannot be compared. Where
+    no key is called so, the config file stands for it."""
+    data = [key for key in keys if DATA_SET.fullmatch(key)] or [key for key in keys if key == "config"]
+    return tuple(dict.fromkeys([*([across] if across else []), *data]))
+
+
+def marked(groups: Iterable[Group], directions: Mapping[str, str], within: Sequence[str]) -> list[Group]:
+    """With the best mean of each metric marked, among groups that have these keys in common; the only one there is is not the
+    best of anything."""
     listed = list(groups)
     for name, way in directions.items():
-        fields: dict[str | None, list[float]] = {}
+        fields: dict[tuple[str | None, ...], list[float]] = {}
         for group in listed:
             if name in group.cells:
-                fields.setdefault(group.params.get(across) if across else None, []).append(group.cells[name].mean)
+                fields.setdefault(tuple(map(group.params.get, within)), []).append(group.cells[name].mean)
         for k, group in enumerate(listed):
-            rivals = fields.get(group.params.get(across) if across else None, [])
+            rivals = fields.get(tuple(map(group.params.get, within)), [])
             if name in group.cells and len(rivals) > 1:
                 cell = group.cells[name]
                 is_best = cell.mean == (max(rivals) if way == "max" else min(rivals))

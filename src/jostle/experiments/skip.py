@@ -2,8 +2,8 @@
 
 Rules: done is a recorded success of the same fingerprint whose log still exists, at the path that this job names (one that names
 none: wherever the run that did it has its log), and that read what is there now (fresh.py); everything else runs, and so does
-what comes after a job that runs. `redo` runs all; `trust_logs` takes a log at the job's place as done, whoever wrote it and
-however it ended; `only_failed` takes those whose newest run failed, done before or not.
+what comes after a job that runs. `redo` runs all, `redo_changed` also what other code did; `trust_logs` takes a log at the job's
+place as done, whoever wrote it and however it ended; `only_failed` takes those whose newest run failed, done before or not.
 """
 
 from __future__ import annotations
@@ -28,11 +28,13 @@ RUN, DONE, LOGGED, NOT_FAILED = "run", "done", "log", "not_failed"
 class Verdict:
     what: str  # RUN | DONE: recorded as skipped | LOGGED, NOT_FAILED: left out of the batch
     by: tuple[int, int] | None = None  # the job and run that did it
+    code: tuple[str, str] | None = None  # what code did it, and what code there is now, where they differ
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Rule:
     redo: bool = False
+    redo_changed: bool = False
     trust_logs: bool = False
     only_failed: bool = False
 
@@ -44,9 +46,10 @@ def judged(
     failed: frozenset[str] = frozenset(),
     exists: Callable[[str], bool] = os.path.isfile,
     unchanged: Unchanged = lambda job, run: True,
+    code: Callable[[LastRun], tuple[str, str] | None] = lambda run: None,
 ) -> list[Verdict]:
     """One verdict per job, in their order; `failed` are the names of those that failed when they last ran; `unchanged` says
-    whether a run has read what its job is made of now."""
+    whether a run has read what its job is made of now, `code` whether its code was another than that of now."""
     if rule.only_failed:
         return [Verdict(what=RUN if job["name"] in failed else NOT_FAILED) for job in jobs]
     if rule.redo:
@@ -55,8 +58,9 @@ def judged(
     found = []
     for job in jobs:
         good = [run for run in _own(job, ran, place) if run.outcome == SUCCEEDED and exists(run.log) and unchanged(job, run)]
-        if good:
-            found.append(Verdict(what=DONE, by=good[0].id))
+        other = code(good[0]) if good else None
+        if good and not (other and rule.redo_changed):
+            found.append(Verdict(what=DONE, by=good[0].id, code=other))
         elif rule.trust_logs and job["log"] and exists(job["log"]):
             found.append(Verdict(what=LOGGED))
         else:

@@ -265,7 +265,8 @@ def _json_cell(name: str, cell: Cell, found: Summary) -> dict[str, Any]:
     import math
 
     runs = [
-        {"value": value, "params": dict(trial.params), "job": trial.job, "run": trial.run, "log": trial.log}
+        {"value": value, "params": dict(trial.params), "job": trial.job, "run": trial.run, "log": trial.log,
+         "code": trial.code or None}
         for trial, value in zip(cell.trials, cell.values, strict=True)
     ]
     return {"n": len(cell.values), "mean": cell.mean, "std": cell.std if math.isfinite(cell.std) else None, "best": cell.best,

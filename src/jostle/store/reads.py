@@ -26,11 +26,11 @@ JOB = """SELECT j.id, j.name, j.queue, j.batch, j.state, j.intent, j.attempt, j.
     FROM job j"""
 
 RUN = """SELECT r.n, r.uni_id, r.state, r.shim_pid, r.started_at, r.ended_at, r.exit_code, r.signal, r.error_type, r.outcome,
-    r.log, r.peak_mib, r.rss_mib, r.memory_mib, r.leftovers,
+    r.log, r.peak_mib, r.rss_mib, r.memory_mib, r.leftovers, r.inputs,
     (SELECT group_concat(idx || '=' || uuid) FROM lease WHERE job = r.job AND n = r.n) AS leases
     FROM run r WHERE r.job = ? ORDER BY r.n"""
 
-LAST_RUNS = """SELECT j.id, r.n, r.log, j.log AS named, r.outcome, r.started_at, j.batch FROM job j
+LAST_RUNS = """SELECT j.id, r.n, r.log, j.log AS named, r.outcome, r.started_at, j.batch, r.inputs FROM job j
     JOIN run r ON r.job = j.id AND r.outcome IS NOT 'voided' WHERE j.fingerprint = ? ORDER BY j.id DESC, r.n DESC"""
 
 
@@ -44,6 +44,7 @@ class LastRun(NamedTuple):
     outcome: str | None
     began: float
     batch: int
+    inputs: str | None = None  # whether its files were those of the fingerprint: same | other | unknown; None: nobody looked
 
     @property
     def id(self) -> tuple[int, int]:
@@ -169,6 +170,16 @@ class Reader:
     def batch(self, id: int) -> dict[str, Any] | None:
         rows = self._all("SELECT id, key, name, owner, policy, submitted_at, about FROM batch WHERE id = ?", (id,))
         return {**rows[0], **{key: json.loads(rows[0][key] or "null") for key in ("owner", "policy", "about")}} if rows else None
+
+    def logs(self, batch: int) -> Iterator[str]:
+        """Of its runs, and of those that did before what its jobs would do."""
+        for row in self._all("SELECT r.log FROM job j JOIN run r ON r.job = j.id WHERE j.batch = ?", (batch,)):
+            yield row[0]
+        for row in self._all("SELECT reason FROM job WHERE batch = ? AND state = 'skipped' AND reason IS NOT NULL", (batch,)):
+            reason = json.loads(row[0])
+            if reason["code"] == "done_before":
+                by = reason["params"]
+                yield from (run[0] for run in self._all("SELECT log FROM run WHERE job = ? AND n = ?", (by["job"], by["run"])))
 
     def batches(self) -> list[dict[str, Any]]:
         return [dict(r) for r in self._all("SELECT id, key, name, submitted_at FROM batch ORDER BY id")]
