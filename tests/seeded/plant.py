@@ -1,6 +1,5 @@
 """Puts each fault of fault_table.py into a copy of the code and asks its tests: `make seeded`, or with names of faults.
 
-
 A test that stays green has not seen its promise broken. One that cannot be run at all (a fault that no longer fits, an import
 that fails, code that does not work at all) proves nothing either, and is an error, too.
 """
