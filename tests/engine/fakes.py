@@ -290,11 +290,11 @@ class Host:
         return list(range(first, last + 1))
 
     def cancel(self, id: int) -> str | None:
-        why = self._request(lambda: intents.cancel(self.store, id, False, at=self.clock.wall(), now=self.clock.now()))
+        answer = self._request(lambda: intents.cancel(self.store, [id], False, at=self.clock.wall(), now=self.clock.now()))
         for run in self.engine.open_runs.values():
-            if run.id[0] == id and why is None:
+            if run.id[0] in answer[0]:
                 run.intent = "cancel"
-        return why
+        return answer[1][0][1] if answer[1] else None
 
     def _request(self, act: Callable[[], Any]) -> Any:
         """As a client does: again, if the engine died before it answered."""

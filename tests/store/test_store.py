@@ -287,7 +287,7 @@ def test_readiness_of_queues_costs_no_walk_over_the_queue(home):
     seen = []
     s.db.set_trace_callback(seen.append)
     with s.transaction():
-        intents.cancel(s, 3, False, at=1.0, now=1.0)
+        intents.cancel(s, [3], False, at=1.0, now=1.0)
     s.db.set_trace_callback(None)
     walks = [q for q in seen if q.startswith(("SELECT", "UPDATE")) and "SCAN" in plan(q)]
     assert len(seen) > 6 and walks == []
@@ -428,3 +428,30 @@ def test_a_home_may_be_called_anything(tmp_path, name):
     home.mkdir(mode=0o700)
     fill(str(home), 3)
     assert len(Reader(str(home)).jobs()) == 3 and store.NAME in os.listdir(home)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_what_is_cancelled_together_ends_as_it_would_one_by_one(tmp_path, seed):
+    rng = random.Random(seed)
+    kinds = [("index", False), ("index", True)]
+    given = [
+        {"commands": ["true"], "workdir": "/", "queue": rng.choice([None, "a", "b"]),
+         "needs": [[kind, rng.randrange(k), any_end] for kind, any_end in rng.sample(kinds, rng.randint(0, 1)) if k]}
+        for k in range(12)
+    ]  # fmt: skip
+    chosen = sorted(rng.sample(range(1, 25), rng.randint(1, 20)))
+    found = []
+    for name, cancels in (("together", [chosen]), ("one by one", [[id] for id in reversed(chosen)])):
+        (tmp_path / name).mkdir(mode=0o700)
+        s = Store(str(tmp_path / name))
+        with s.transaction():
+            for _ in range(2):
+                jobs.submit(s, checks.request({"jobs": given}), at=1.0, now=1.0, rank=lambda: 0.5)
+            for ids in cancels:
+                done, refused = intents.cancel(s, ids, False, at=2.0, now=2.0)
+                assert sorted(done) == ids and refused == []
+        ends = s.db.execute("SELECT id, state, ready, intent, reason, ended_at FROM job ORDER BY id").fetchall()
+        events = s.db.execute("SELECT kind, batch, job, data FROM event ORDER BY kind, batch, job").fetchall()
+        found.append((ends, events))
+        s.close()
+    assert found[0] == found[1]

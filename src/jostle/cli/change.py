@@ -47,7 +47,7 @@ def unhold_options(p: Parser) -> None:
 
 
 def unhold(args: Namespace, desk: Desk) -> int:
-    held = wanted(args.ids, desk, ("queued",), lambda row: row["intent"] == "hold")
+    held = wanted(args.ids, desk, ("queued",), "hold")
     return intend(desk, held, "unhold", "released")
 
 
@@ -147,11 +147,9 @@ def setting(word: str) -> tuple[str, Any]:
         raise Usage(f"set: {key}={text!r} is not understood; expected {e}") from None
 
 
-def wanted(
-    words: list[str], desk: Desk, states: tuple[str, ...], which: Callable[[dict[str, Any]], bool] = lambda row: True
-) -> list[int]:
+def wanted(words: list[str], desk: Desk, states: tuple[str, ...], intent: str | None = None) -> list[int]:
     """The ids; `all` = every job in these states."""
-    return ids.jobs(words, lambda: desk.reader, lambda: [row["id"] for row in desk.reader.jobs(states=states) if which(row)])
+    return ids.jobs(words, lambda: desk.reader, lambda: desk.reader.ids(states, intent))
 
 
 def intend(desk: Desk, chosen: list[int], do: str, done: str, **fields: Any) -> int:

@@ -140,18 +140,18 @@ class Service:
         if do == "retry":
             new, refused = intents.retry(self.store, ids, at=at, now=now)
             return {"done": list(new), "refused": refused, "new": new}
+        if do == "cancel":
+            done, refused = self._cancel(ids, bool(request.get("now")), at, now)
+            return {"done": done, "refused": refused, "new": {}}
         acts: dict[str, Callable[[int], str | None]] = {
             "hold": lambda id: intents.hold(self.store, id, True, at=at, now=now),
             "unhold": lambda id: intents.hold(self.store, id, False, at=at, now=now),
-            "cancel": lambda id: self._cancel(id, bool(request.get("now")), at, now),
             "move": lambda id: intents.move(self.store, id, destination(request.get("to")), at=at, now=now),
             "set": lambda id: intents.change(self.store, id, settable(request.get("values")), at=at, now=now),
         }
         if do not in acts:
-            raise Usage(f"an intent is one of {', '.join([*acts, 'retry'])}, not {do!r}")
+            raise Usage(f"an intent is one of {', '.join([*acts, 'cancel', 'retry'])}, not {do!r}")
         done, refused = [], []
-        if do == "cancel":
-            ids = ids[::-1]  # from the end: else each head that goes makes the next one ready for nothing
         for id in ids:
             why = acts[do](id)
             if why is None:
@@ -166,15 +166,13 @@ class Service:
         ids = request.get("ids")
         if not isinstance(ids, list) or not all(checks.whole(i, 1, 1 << 62) for i in ids):
             raise Invalid("ids must be a list of job numbers")
-        for id in ids:
-            jobs.state_of(self.store, id)
+        jobs.states_of(self.store, ids)  # raises for one that does not exist
         return ids
 
-    def _cancel(self, id: int, kill: bool, at: float, now: float) -> str | None:
-        why = intents.cancel(self.store, id, kill, at=at, now=now)
-        if why is None:
-            self.wanted[id] = "kill" if kill else "cancel"
-        return why
+    def _cancel(self, ids: list[int], kill: bool, at: float, now: float) -> tuple[list[int], list[tuple[int, str]]]:
+        done, refused = intents.cancel(self.store, ids, kill, at=at, now=now)
+        self.wanted.update(dict.fromkeys(done, "kill" if kill else "cancel"))
+        return done, refused
 
     def _cancelled(self) -> None:
         """What people want is known to the runs only when it is recorded."""
@@ -319,8 +317,8 @@ class Service:
         if request.get("stop_jobs"):
             self.waiting_for = set(self.engine.open_runs)
             with self.store.transaction():
-                for id in {run[0] for run in self.waiting_for}:
-                    self._cancel(id, bool(request.get("now")), self.engine.clock.wall(), self.engine.clock.now())
+                running = sorted({run[0] for run in self.waiting_for})
+                self._cancel(running, bool(request.get("now")), self.engine.clock.wall(), self.engine.clock.now())
             self._cancelled()
             self.engine.ending = True
             self.engine.soon()

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from jostle.core.states import FINAL, SUCCEEDED
-from jostle.store.jobs import UNFINISHED, Row, end_queued, refresh, refresh_queue, reshape, state_of
+from jostle.store.jobs import UNFINISHED, Row, cancel_queued, refresh, refresh_queue, reshape, state_of, states_of
 from jostle.store.store import Store
 
 
@@ -25,17 +25,18 @@ def hold(store: Store, id: int, on: bool, *, at: float, now: float) -> str | Non
     return None
 
 
-def cancel(store: Store, id: int, kill: bool, *, at: float, now: float) -> str | None:
-    state = state_of(store, id)
-    if state in FINAL:
-        return f"job {id} is {state} already"
-    intent = "kill" if kill else "cancel"
-    store.db.execute("UPDATE job SET intent = ? WHERE id = ? AND intent <> 'kill'", (intent, id))
-    if state == "queued":
-        end_queued(store, id, "cancelled", {"code": "cancelled", "params": {}}, at=at, now=now)
-    else:
-        store.event(at, "cancel_wanted", job=id, batch=_batch_of(store, id))
-    return None
+def cancel(store: Store, ids: Sequence[int], kill: bool, *, at: float, now: float) -> tuple[list[int], list[tuple[int, str]]]:
+    """Those that are cancelled, and why others are not. What their ends bring about is done once, not once for each of them."""
+    ids = list(dict.fromkeys(ids))
+    known = states_of(store, ids)
+    refused = [(id, f"job {id} is {known[id]} already") for id in ids if known[id] in FINAL]
+    done = [id for id in ids if known[id] not in FINAL]
+    for id in done:
+        if known[id] != "queued":
+            store.db.execute("UPDATE job SET intent = ? WHERE id = ? AND intent <> 'kill'", ("kill" if kill else "cancel", id))
+            store.event(at, "cancel_wanted", job=id, batch=_batch_of(store, id))
+    cancel_queued(store, [id for id in done if known[id] == "queued"], at=at, now=now)
+    return done, refused
 
 
 def move(store: Store, id: int, to: Any, *, at: float, now: float) -> str | None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from jostle.core.model import Job, Lane
@@ -270,6 +270,27 @@ def _end_queued(
     _tell_end(store, id, batch, queue, state, at=at, now=now, reason=reason)
 
 
+def cancel_queued(store: Store, ids: Sequence[int], *, at: float, now: float) -> None:
+    """Ends many at once, which may be heads of queues and come after each other."""
+    reason = {"code": "cancelled", "params": {}}
+    sql = "UPDATE job SET intent = 'cancel', state = 'cancelled', ready = 0, reason = ?, ended_at = ? WHERE id = ?"
+    why = json.dumps(reason)
+    store.db.executemany(sql, [(why, at, id) for id in ids])
+    batches = dict(_columns(store, ids, "batch"))
+    queues = {queue for _, queue in _columns(store, ids, "queue") if queue is not None}
+    data = json.dumps({"reason": reason})
+    store.events((at, "cancelled", batches[id], id, None, data) for id in ids)
+    for queue in queues:
+        refresh_queue(store, queue, now)
+    for batch in set(batches.values()):
+        _tell_if_over(store, batch, at)
+    waited_for = {
+        id for part in _parts(ids) for (id,) in store.db.execute(f"SELECT needs FROM dep WHERE needs IN {_list(part)}", part)
+    }
+    for id in sorted(waited_for):
+        settle_dependants(store, id, "cancelled", at=at, now=now)
+
+
 def close_queue(store: Store, id: int, *, at: float, now: float) -> None:
     """A job failed for good, and its batch wants what has not begun of its queue not to run (SPEC A25)."""
     batch, queue = store.db.execute("SELECT batch, queue FROM job WHERE id = ?", (id,)).fetchone()
@@ -361,6 +382,30 @@ def unfinished(store: Store, batch: int | None = None) -> list[int]:
     where, args = ("batch = ? AND ", (batch,)) if batch is not None else ("", ())
     sql = f"SELECT id FROM job INDEXED BY job_unfinished WHERE {where}{UNFINISHED} ORDER BY id"
     return [r[0] for r in store.db.execute(sql, args)]
+
+
+def _columns(store: Store, ids: Sequence[int], column: str) -> Iterator[tuple[int, Any]]:
+    """(id, value) of those of these jobs that exist."""
+    for part in _parts(ids):
+        yield from store.db.execute(f"SELECT id, {column} FROM job WHERE id IN {_list(part)}", part).fetchall()
+
+
+def _parts(ids: Sequence[int]) -> list[Sequence[int]]:
+    """Few enough for one statement."""
+    return [ids[k : k + 500] for k in range(0, len(ids), 500)]
+
+
+def _list(part: Sequence[int]) -> str:
+    return f"({','.join('?' * len(part))})"
+
+
+def states_of(store: Store, ids: Sequence[int]) -> dict[int, str]:
+    found = dict(_columns(store, ids, "state"))
+    if len(found) < len(ids):
+        missing = next((id for id in ids if id not in found), None)
+        if missing is not None:
+            raise NotFound(f"there is no job {missing}")
+    return found
 
 
 def state_of(store: Store, id: int) -> str:

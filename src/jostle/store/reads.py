@@ -127,6 +127,12 @@ class Reader:
         rows = [job_row(r) for r in self._all(sql, args)]
         return rows[::-1] if newest is not None else rows
 
+    def ids(self, states: tuple[str, ...], intent: str | None = None) -> list[int]:
+        """Of jobs in these states, none of them final."""
+        sql = f"SELECT id FROM job WHERE {UNFINISHED_SQL} AND state IN ({','.join('?' * len(states))})"
+        sql += " AND intent = ?" * (intent is not None) + " ORDER BY id"
+        return [row[0] for row in self._all(sql, [*states, *([intent] if intent is not None else [])])]
+
     def waiting(self, batch: int | None = None) -> tuple[int, int | None]:
         """How many jobs wait, and the last of them."""
         where, args = ("AND batch = ?", (batch,)) if batch is not None else ("", ())

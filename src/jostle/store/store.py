@@ -14,7 +14,7 @@ import json
 import os
 import sqlite3
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from jostle.errors import Damaged, DiskFull, Forbidden, JostleError
@@ -225,6 +225,10 @@ class Store:
             "INSERT INTO event (at, kind, batch, job, run, data) VALUES (?, ?, ?, ?, ?, ?)",
             (at, kind, batch, job, run, json.dumps(data) if data else None),
         )
+
+    def events(self, rows: Iterable[tuple[float, str, int | None, int | None, int | None, str | None]]) -> None:
+        """Many at once: when, kind, batch, job, run, data as JSON."""
+        self.db.executemany("INSERT INTO event (at, kind, batch, job, run, data) VALUES (?, ?, ?, ?, ?, ?)", rows)
 
     def last_seq(self) -> int:
         return int(self.db.execute("SELECT coalesce(max(seq), 0) FROM event").fetchone()[0])
