@@ -272,41 +272,42 @@ def ledger_forgets() -> None:
 @bug(ENGINE)
 def lost_dependants() -> None:
     """Nobody tells those who wait that what they waited for has ended."""
-    from jostle.store import jobs
+    from jostle.store import ends
 
-    swap(jobs, "settle_dependants", lambda *_, **__: None)
+    swap(ends, "settle_dependants", lambda *_, **__: None)
 
 
 @bug(ENGINE)
 def next_of_queue_forgotten() -> None:
     """The end of a job does not make the next of its queue ready."""
-    from jostle.store import jobs
+    from jostle.store import ends
 
-    right = jobs.after_end
+    right = ends.after_end
 
     def wrong(*args: Any, **more: Any) -> None:
-        refresh, jobs.refresh_queue = jobs.refresh_queue, lambda *_: None
+        refresh, ends.refresh_queue = ends.refresh_queue, lambda *_: None
         try:
             right(*args, **more)
         finally:
-            jobs.refresh_queue = refresh
+            ends.refresh_queue = refresh
 
     from jostle.store import runs
 
-    swap(jobs, "after_end", wrong)
+    swap(ends, "after_end", wrong)
     swap(runs, "after_end", wrong)
 
 
 @bug(ENGINE)
 def queue_not_serial() -> None:
     """Every job of a queue is ready at once."""
-    from jostle.store import jobs
+    from jostle.store import ends, jobs, readiness
 
     def wrong(store: Any, queue: str, now: float) -> None:
         for (id,) in store.db.execute("SELECT id FROM job WHERE queue = ? AND state = 'queued'", (queue,)).fetchall():
-            jobs._mark_ready(store, id, now)
+            readiness._mark_ready(store, id, now)
 
-    swap(jobs, "refresh_queue", wrong)
+    for room in (readiness, ends, jobs):
+        swap(room, "refresh_queue", wrong)
 
 
 # --- the shim

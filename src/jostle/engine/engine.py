@@ -25,7 +25,7 @@ from jostle.engine.ports import Claimed, Reservation, Timer
 from jostle.engine.watch import SPARES_BUSY, Watch
 from jostle.errors import DiskFull
 from jostle.failpoint import failpoint
-from jostle.store import jobs, runs
+from jostle.store import ends, jobs, readiness, runs
 from jostle.store.store import Store
 
 DEPTH = 8  # jobs of one shape that a single decision looks at
@@ -133,14 +133,14 @@ class Engine(Watch):
     def _next_wake(self) -> float | None:
         """When the next job comes to its time."""
         if self.wake[0] != self.store.generation:
-            self.wake = (self.store.generation, jobs.next_wake(self.store))
+            self.wake = (self.store.generation, readiness.next_wake(self.store))
         return self.wake[1]
 
     def _promote(self, now: float) -> bool:
         """Whether those whose time has come could be marked ready."""
         try:
             with self.store.transaction():
-                jobs.promote(self.store, now)
+                readiness.promote(self.store, now)
         except DiskFull as e:
             self._disk_full(now, e)
             return False
@@ -242,9 +242,9 @@ class Engine(Watch):
                     )
                 ended.add(d.run)
             elif isinstance(d, Fail):
-                jobs.end_queued(self.store, d.job, "failed", stored(d.reason), at=at, now=now, error_type=d.error_type)
+                ends.end_queued(self.store, d.job, "failed", stored(d.reason), at=at, now=now, error_type=d.error_type)
                 if d.closes_queue:
-                    jobs.close_queue(self.store, d.job, at=at, now=now)
+                    ends.close_queue(self.store, d.job, at=at, now=now)
         if ended:
             failpoint("engine.ends_recorded")
         return frozenset(ended)

@@ -21,7 +21,7 @@ from jostle.engine.place import Place
 from jostle.engine.server import Peer, Server, failure
 from jostle.errors import DiskFull, Invalid, JostleError, NoEngine, NotFound, Usage
 from jostle.failpoint import failpoint
-from jostle.store import intents, jobs
+from jostle.store import intents, jobs, readiness
 from jostle.store.amend import amend
 from jostle.store.reads import Reader
 from jostle.store.store import UNFIT
@@ -166,7 +166,7 @@ class Service:
         ids = request.get("ids")
         if not isinstance(ids, list) or not all(checks.whole(i, 1, 1 << 62) for i in ids):
             raise Invalid("ids must be a list of job numbers")
-        jobs.states_of(self.store, ids)  # raises for one that does not exist
+        readiness.states_of(self.store, ids)  # raises for one that does not exist
         return ids
 
     def _cancel(self, ids: list[int], kill: bool, at: float, now: float) -> tuple[list[int], list[tuple[int, str]]]:

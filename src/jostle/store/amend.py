@@ -13,7 +13,8 @@ from typing import Any
 from jostle.core.order import sort
 from jostle.errors import NotFound
 from jostle.store import jobs
-from jostle.store.jobs import Row
+from jostle.store.ends import Row, end_queued
+from jostle.store.readiness import refresh_queue
 from jostle.store.store import Store
 
 
@@ -56,7 +57,7 @@ def _drop(store: Store, batch: int, ids: Iterable[int], *, at: float, now: float
         elif row[1] != "queued":
             refused.append((id, f"job {id} is {row[1]}: only a queued job can be dropped"))
         else:
-            jobs.end_queued(store, id, "cancelled", {"code": "dropped", "params": {}}, at=at, now=now)
+            end_queued(store, id, "cancelled", {"code": "dropped", "params": {}}, at=at, now=now)
     return refused
 
 
@@ -67,8 +68,8 @@ def _gather(store: Store, batch: int, into: Iterable[tuple[int, str]], *, now: f
         if row is not None:
             store.db.execute("UPDATE job SET queue = ? WHERE id = ?", (f"{batch}/{queue}", id))
             if row[0] is not None:
-                jobs.refresh_queue(store, row[0], now)
-            jobs.refresh_queue(store, f"{batch}/{queue}", now)
+                refresh_queue(store, row[0], now)
+            refresh_queue(store, f"{batch}/{queue}", now)
 
 
 def _arrange(store: Store, batch: int, ids: Sequence[int], *, order: str, now: float) -> None:
@@ -82,4 +83,4 @@ def _arrange(store: Store, batch: int, ids: Sequence[int], *, order: str, now: f
         if (place, rank) != (base + k, sorted_at):
             store.db.execute("UPDATE job SET place = ?, sort = ? WHERE id = ?", (base + k, sorted_at, id))
     for queue in {found[id][0] for id in ids if id in found} - {None}:
-        jobs.refresh_queue(store, queue, now)
+        refresh_queue(store, queue, now)

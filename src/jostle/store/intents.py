@@ -10,7 +10,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from jostle.core.states import FINAL, SUCCEEDED
-from jostle.store.jobs import UNFINISHED, Row, cancel_queued, refresh, refresh_queue, reshape, state_of, states_of
+from jostle.store.ends import Row, cancel_queued
+from jostle.store.jobs import reshape
+from jostle.store.readiness import UNFINISHED, refresh, refresh_queue, state_of, states_of
 from jostle.store.store import Store
 
 

@@ -1,25 +1,19 @@
-"""Jobs in the store: submit, readiness, and what people want of them. Every function works inside the caller's transaction.
-
-Readiness is a column kept at transitions, so that a decision reads the heads of queues and never the whole list:
-ready = queued, wanted, nothing it comes after is unfinished, and first of its queue.
-"""
+"""Jobs in the store: how they come in, and what a decision sees of them. Every function works inside the caller's transaction."""
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from jostle.core.model import Job, Lane
 from jostle.core.order import sort
-from jostle.core.states import FINAL, SUCCEEDED
+from jostle.core.states import FINAL
 from jostle.errors import Invalid, NotFound
+from jostle.store.ends import Row, settle_dependants, tell_if_over
+from jostle.store.readiness import UNFINISHED, refresh_queue
 from jostle.store.store import Store
-
-UNFINISHED = "ended_at IS NULL"
-
-Row = Mapping[str, Any]
 
 dumped = json.JSONEncoder(check_circular=False).encode
 
@@ -122,7 +116,7 @@ def _done_before(store: Store, batch: int, done: Mapping[int, Sequence[int]], at
         "INSERT INTO event (at, kind, batch, job, data) VALUES (?, 'skipped', ?, ?, ?)",
         [(at, batch, id, json.dumps({"reason": reason})) for id, reason in reasons.items()],
     )
-    _tell_if_over(store, batch, at)
+    tell_if_over(store, batch, at)
 
 
 def _answer(batch: int, first: int, count: int) -> dict[str, Any]:
@@ -179,172 +173,6 @@ def _needs(
     return len(seen)
 
 
-# --- readiness
-
-
-def refresh(store: Store, id: int, now: float) -> None:
-    """Brings the readiness of one job (and of its queue) up to date."""
-    queue = store.db.execute("SELECT queue FROM job WHERE id = ?", (id,)).fetchone()[0]
-    if queue is None:
-        _mark_ready(store, id, now)
-    else:
-        refresh_queue(store, queue, now)
-
-
-def refresh_queue(store: Store, queue: str, now: float) -> None:
-    head = (  # whoever has begun is the head until it ends, wherever it or others were put meanwhile
-        store.db.execute(
-            f"""SELECT id FROM job INDEXED BY job_begun WHERE queue = ? AND {UNFINISHED} AND attempt > 0
-                ORDER BY state = 'queued', place, id LIMIT 1""",
-            (queue,),
-        ).fetchone()
-        or store.db.execute(
-            f"SELECT id FROM job INDEXED BY job_queue WHERE queue = ? AND {UNFINISHED} ORDER BY place, id LIMIT 1", (queue,)
-        ).fetchone()
-    )
-    if head is None:
-        return
-    store.db.execute("UPDATE job SET ready = 0 WHERE queue = ? AND ready > 0 AND id <> ?", (queue, head[0]))
-    _mark_ready(store, head[0], now)
-
-
-def _mark_ready(store: Store, id: int, now: float) -> None:
-    store.db.execute(
-        """UPDATE job SET ready = CASE WHEN NOT (state = 'queued' AND intent = 'run' AND blocked = 0) THEN 0
-                                       WHEN not_before > ?1 THEN 2 ELSE 1 END,
-                          ready_at = CASE WHEN ready = 0 THEN max(?1, not_before) ELSE ready_at END
-           WHERE id = ?2""",
-        (now, id),
-    )
-
-
-def promote(store: Store, now: float) -> None:
-    """Those whose time has come are ready."""
-    store.db.execute("UPDATE job SET ready = 1 WHERE ready = 2 AND not_before <= ?", (now,))
-
-
-def next_wake(store: Store) -> float | None:
-    row = store.db.execute("SELECT min(not_before) FROM job WHERE ready = 2").fetchone()
-    return None if row[0] is None else float(row[0])
-
-
-def settle_dependants(store: Store, id: int, state: str, *, at: float, now: float, since: int = 0) -> None:
-    """A job has ended: those that come after it are a step nearer, or will never run. A list, not calls: chains may be long."""
-    ended = [(id, state)]
-    while ended:
-        _settle(store, *ended.pop(), ended, at=at, now=now, since=since)
-        since = 0
-
-
-def _settle(store: Store, id: int, state: str, ended: list[tuple[int, str]], *, at: float, now: float, since: int) -> None:
-    rows = store.db.execute(
-        "SELECT d.job, d.any FROM dep d CROSS JOIN job j ON j.id = d.job WHERE d.needs = ? AND d.job >= ? AND j.state = 'queued'",
-        (id, since),
-    ).fetchall()
-    for job, any_end in rows:
-        if any_end or state == SUCCEEDED:
-            store.db.execute("UPDATE job SET blocked = blocked - 1 WHERE id = ?", (job,))
-            refresh(store, job, now)
-        elif state_of(store, job) == "queued":  # it may come after two that ended by the same failure
-            reason = {"code": "after_failed", "params": {"job": id, "state": state}}
-            _end_queued(store, job, "skipped", reason, at=at, now=now)
-            ended.append((job, "skipped"))
-
-
-def end_queued(
-    store: Store, id: int, state: str, reason: Row | None, *, at: float, now: float, error_type: str | None = None
-) -> None:
-    """A job that waits ends without a run."""
-    _end_queued(store, id, state, reason, at=at, now=now, error_type=error_type)
-    settle_dependants(store, id, state, at=at, now=now)
-
-
-def _end_queued(
-    store: Store, id: int, state: str, reason: Row | None, *, at: float, now: float, error_type: str | None = None
-) -> None:
-    store.db.execute(
-        "UPDATE job SET state = ?, ready = 0, reason = ?, error_type = ?, ended_at = ? WHERE id = ?",
-        (state, json.dumps(reason) if reason else None, error_type, at, id),
-    )
-    batch, queue = store.db.execute("SELECT batch, queue FROM job WHERE id = ?", (id,)).fetchone()
-    _tell_end(store, id, batch, queue, state, at=at, now=now, reason=reason)
-
-
-def cancel_queued(store: Store, ids: Sequence[int], *, at: float, now: float) -> None:
-    """Ends many at once, which may be heads of queues and come after each other."""
-    reason = {"code": "cancelled", "params": {}}
-    sql = "UPDATE job SET intent = 'cancel', state = 'cancelled', ready = 0, reason = ?, ended_at = ? WHERE id = ?"
-    why = json.dumps(reason)
-    store.db.executemany(sql, [(why, at, id) for id in ids])
-    batches = dict(_columns(store, ids, "batch"))
-    queues = {queue for _, queue in _columns(store, ids, "queue") if queue is not None}
-    data = json.dumps({"reason": reason})
-    store.events((at, "cancelled", batches[id], id, None, data) for id in ids)
-    for queue in queues:
-        refresh_queue(store, queue, now)
-    for batch in set(batches.values()):
-        _tell_if_over(store, batch, at)
-    waited_for = {
-        id for part in _parts(ids) for (id,) in store.db.execute(f"SELECT needs FROM dep WHERE needs IN {_list(part)}", part)
-    }
-    for id in sorted(waited_for):
-        settle_dependants(store, id, "cancelled", at=at, now=now)
-
-
-def close_queue(store: Store, id: int, *, at: float, now: float) -> None:
-    """A job failed for good, and its batch wants what has not begun of its queue not to run (SPEC A25)."""
-    batch, queue = store.db.execute("SELECT batch, queue FROM job WHERE id = ?", (id,)).fetchone()
-    if queue is None:
-        return
-    rest = store.db.execute(
-        "SELECT id FROM job WHERE queue = ? AND batch = ? AND state = 'queued' AND attempt = 0 AND id <> ? ORDER BY place DESC",
-        (queue, batch, id),
-    ).fetchall()
-    for (other,) in rest:  # from the end: else each head that goes makes the next one ready for nothing
-        if state_of(store, other) == "queued":  # it may have come after one that was just skipped
-            end_queued(store, other, "skipped", {"code": "queue_failed", "params": {"job": id}}, at=at, now=now)
-
-
-def after_end(
-    store: Store,
-    id: int,
-    batch: int,
-    queue: str | None,
-    state: str,
-    *,
-    at: float,
-    now: float,
-    **data: Any,
-) -> None:
-    """What every end brings about: the event, the next of the queue, the end of the batch, the dependants."""
-    _tell_end(store, id, batch, queue, state, at=at, now=now, **data)
-    settle_dependants(store, id, state, at=at, now=now)
-
-
-def _tell_end(
-    store: Store,
-    id: int,
-    batch: int,
-    queue: str | None,
-    state: str,
-    *,
-    at: float,
-    now: float,
-    run: int | None = None,
-    **data: Any,
-) -> None:
-    store.event(at, state, batch=batch, job=id, run=run, **{k: v for k, v in data.items() if v is not None})
-    if queue is not None:
-        refresh_queue(store, queue, now)
-    _tell_if_over(store, batch, at)
-
-
-def _tell_if_over(store: Store, batch: int, at: float) -> None:
-    more = f"SELECT 1 FROM job INDEXED BY job_unfinished WHERE batch = ? AND {UNFINISHED} LIMIT 1"
-    if store.db.execute(more, (batch,)).fetchone() is None:
-        store.event(at, "batch_ended", batch=batch)
-
-
 # --- what decide() sees
 
 SHAPES = """WITH RECURSIVE s(x) AS (
@@ -375,44 +203,10 @@ def policies(store: Store, batches: Iterable[int]) -> dict[int, dict[str, Any]]:
     return {id: json.loads(store.db.execute(policy_of, (id,)).fetchone()[0]) for id in batches}
 
 
-# --- one by one
-
-
 def unfinished(store: Store, batch: int | None = None) -> list[int]:
     where, args = ("batch = ? AND ", (batch,)) if batch is not None else ("", ())
     sql = f"SELECT id FROM job INDEXED BY job_unfinished WHERE {where}{UNFINISHED} ORDER BY id"
     return [r[0] for r in store.db.execute(sql, args)]
-
-
-def _columns(store: Store, ids: Sequence[int], column: str) -> Iterator[tuple[int, Any]]:
-    """(id, value) of those of these jobs that exist."""
-    for part in _parts(ids):
-        yield from store.db.execute(f"SELECT id, {column} FROM job WHERE id IN {_list(part)}", part).fetchall()
-
-
-def _parts(ids: Sequence[int]) -> list[Sequence[int]]:
-    """Few enough for one statement."""
-    return [ids[k : k + 500] for k in range(0, len(ids), 500)]
-
-
-def _list(part: Sequence[int]) -> str:
-    return f"({','.join('?' * len(part))})"
-
-
-def states_of(store: Store, ids: Sequence[int]) -> dict[int, str]:
-    found = dict(_columns(store, ids, "state"))
-    if len(found) < len(ids):
-        missing = next((id for id in ids if id not in found), None)
-        if missing is not None:
-            raise NotFound(f"there is no job {missing}")
-    return found
-
-
-def state_of(store: Store, id: int) -> str:
-    row = store.db.execute("SELECT state FROM job WHERE id = ?", (id,)).fetchone()
-    if row is None:
-        raise NotFound(f"there is no job {id}")
-    return str(row[0])
 
 
 def reshape(store: Store, id: int) -> None:

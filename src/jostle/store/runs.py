@@ -7,7 +7,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from jostle.core.model import Exit, RunId
-from jostle.store.jobs import after_end, close_queue, refresh, reshape
+from jostle.store.ends import after_end, close_queue
+from jostle.store.jobs import reshape
+from jostle.store.readiness import refresh
 from jostle.store.store import Store
 
 Row = Mapping[str, Any]

@@ -1,0 +1,92 @@
+"""Which jobs are ready. Every function works inside the caller's transaction.
+
+Readiness is a column kept at transitions, so that a decision reads the heads of queues and never the whole list:
+ready = queued, wanted, nothing it comes after is unfinished, and first of its queue.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from jostle.errors import NotFound
+from jostle.store.store import Store
+
+UNFINISHED = "ended_at IS NULL"
+
+
+def refresh(store: Store, id: int, now: float) -> None:
+    """Brings the readiness of one job (and of its queue) up to date."""
+    queue = store.db.execute("SELECT queue FROM job WHERE id = ?", (id,)).fetchone()[0]
+    if queue is None:
+        _mark_ready(store, id, now)
+    else:
+        refresh_queue(store, queue, now)
+
+
+def refresh_queue(store: Store, queue: str, now: float) -> None:
+    head = (  # whoever has begun is the head until it ends, wherever it or others were put meanwhile
+        store.db.execute(
+            f"""SELECT id FROM job INDEXED BY job_begun WHERE queue = ? AND {UNFINISHED} AND attempt > 0
+                ORDER BY state = 'queued', place, id LIMIT 1""",
+            (queue,),
+        ).fetchone()
+        or store.db.execute(
+            f"SELECT id FROM job INDEXED BY job_queue WHERE queue = ? AND {UNFINISHED} ORDER BY place, id LIMIT 1", (queue,)
+        ).fetchone()
+    )
+    if head is None:
+        return
+    store.db.execute("UPDATE job SET ready = 0 WHERE queue = ? AND ready > 0 AND id <> ?", (queue, head[0]))
+    _mark_ready(store, head[0], now)
+
+
+def _mark_ready(store: Store, id: int, now: float) -> None:
+    store.db.execute(
+        """UPDATE job SET ready = CASE WHEN NOT (state = 'queued' AND intent = 'run' AND blocked = 0) THEN 0
+                                       WHEN not_before > ?1 THEN 2 ELSE 1 END,
+                          ready_at = CASE WHEN ready = 0 THEN max(?1, not_before) ELSE ready_at END
+           WHERE id = ?2""",
+        (now, id),
+    )
+
+
+def promote(store: Store, now: float) -> None:
+    """Those whose time has come are ready."""
+    store.db.execute("UPDATE job SET ready = 1 WHERE ready = 2 AND not_before <= ?", (now,))
+
+
+def next_wake(store: Store) -> float | None:
+    row = store.db.execute("SELECT min(not_before) FROM job WHERE ready = 2").fetchone()
+    return None if row[0] is None else float(row[0])
+
+
+def columns(store: Store, ids: Sequence[int], column: str) -> Iterator[tuple[int, Any]]:
+    """(id, value) of those of these jobs that exist."""
+    for part in parts(ids):
+        yield from store.db.execute(f"SELECT id, {column} FROM job WHERE id IN {listed(part)}", part).fetchall()
+
+
+def parts(ids: Sequence[int]) -> list[Sequence[int]]:
+    """Few enough for one statement."""
+    return [ids[k : k + 500] for k in range(0, len(ids), 500)]
+
+
+def listed(part: Sequence[int]) -> str:
+    return f"({','.join('?' * len(part))})"
+
+
+def states_of(store: Store, ids: Sequence[int]) -> dict[int, str]:
+    found = dict(columns(store, ids, "state"))
+    if len(found) < len(ids):
+        missing = next((id for id in ids if id not in found), None)
+        if missing is not None:
+            raise NotFound(f"there is no job {missing}")
+    return found
+
+
+def state_of(store: Store, id: int) -> str:
+    row = store.db.execute("SELECT state FROM job WHERE id = ?", (id,)).fetchone()
+    if row is None:
+        raise NotFound(f"there is no job {id}")
+    return str(row[0])
