@@ -9,6 +9,8 @@ import random
 import select
 import socket
 import stat
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -16,6 +18,8 @@ import pytest
 from local_bench import Bench, MakeBench
 
 from jostle.backends import leases
+from jostle.backends.claimlock import is_free
+from jostle.backends.leasedir import Directory
 from jostle.core import claims
 from jostle.errors import JostleError
 
@@ -33,8 +37,8 @@ def place(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def directory(place: Path) -> leases.Directory:
-    return leases.Directory(str(place), HOME)
+def directory(place: Path) -> Directory:
+    return Directory(str(place), HOME)
 
 
 @pytest.fixture
@@ -48,7 +52,7 @@ def held(place: Path) -> Iterator[leases.Held]:
 
 
 def test_a_published_claim_is_live_readable_by_all_and_writable_by_none(
-    directory: leases.Directory, place: Path, held: leases.Held
+    directory: Directory, place: Path, held: leases.Held
 ) -> None:
     [one] = directory.live({})
     assert (one.name, one.uid, one.ours, one.inode) == (held.name, os.geteuid(), True, held.inode)
@@ -57,11 +61,11 @@ def test_a_published_claim_is_live_readable_by_all_and_writable_by_none(
 
 
 def test_a_claim_of_another_home_is_live_and_not_ours(place: Path, held: leases.Held) -> None:
-    [one] = leases.Directory(str(place), "ffffffff").live({})
+    [one] = Directory(str(place), "ffffffff").live({})
     assert not one.ours
 
 
-def test_a_claim_ends_with_the_last_descriptor(directory: leases.Directory, place: Path, held: leases.Held) -> None:
+def test_a_claim_ends_with_the_last_descriptor(directory: Directory, place: Path, held: leases.Held) -> None:
     copy = os.dup(held.fd)
     os.close(held.fd)
     assert len(directory.live({})) == 1
@@ -72,7 +76,7 @@ def test_a_claim_ends_with_the_last_descriptor(directory: leases.Directory, plac
 
 def test_a_stale_claim_of_another_home_is_dead_but_left_alone(place: Path, held: leases.Held) -> None:
     os.close(held.fd)
-    assert leases.Directory(str(place), "ffffffff").live({}) == []
+    assert Directory(str(place), "ffffffff").live({}) == []
     assert [p.name for p in place.iterdir()] == [held.name]
 
 
@@ -91,7 +95,7 @@ def test_publishing_is_all_or_nothing(place: Path) -> None:
     assert list(place.iterdir()) == [taken]
 
 
-def test_what_a_crash_left_half_published_is_removed_and_in_nobodys_way(directory: leases.Directory, place: Path) -> None:
+def test_what_a_crash_left_half_published_is_removed_and_in_nobodys_way(directory: Directory, place: Path) -> None:
     (place / f".{name()}").touch(0o000)
     other = place / f".{name(home='ffffffff')}"
     other.touch(0o000)
@@ -104,7 +108,7 @@ def test_what_a_crash_left_half_published_is_removed_and_in_nobodys_way(director
 
 
 def test_hostile_entries_are_neither_followed_nor_waited_for_nor_harmed(
-    directory: leases.Directory, place: Path, tmp_path: Path
+    directory: Directory, place: Path, tmp_path: Path
 ) -> None:
     victim = tmp_path / "victim"
     victim.write_text("precious")
@@ -125,7 +129,7 @@ def test_hostile_entries_are_neither_followed_nor_waited_for_nor_harmed(
     os.close(here)
 
 
-def test_a_hard_link_to_our_own_file_is_not_taken_for_our_claim(directory: leases.Directory, place: Path, tmp_path: Path) -> None:
+def test_a_hard_link_to_our_own_file_is_not_taken_for_our_claim(directory: Directory, place: Path, tmp_path: Path) -> None:
     victim = tmp_path / "victim"
     victim.write_text("precious")
     os.link(victim, place / name())
@@ -150,7 +154,7 @@ def test_an_unreadable_claim_of_another_user_counts_as_live(place: Path) -> None
     if pid == 0:
         try:
             os.setuid(65534)
-            found = leases.Directory(str(place), HOME).live({})
+            found = Directory(str(place), HOME).live({})
             os.write(w, f"{len(found)} {found[0].uid} {found[0].ours}".encode())
         finally:
             os._exit(0)
@@ -161,7 +165,7 @@ def test_an_unreadable_claim_of_another_user_counts_as_live(place: Path) -> None
 
 
 def test_a_directory_that_cannot_be_read_lets_nothing_start(place: Path) -> None:
-    gone = leases.Directory(str(place / "gone"), HOME)
+    gone = Directory(str(place / "gone"), HOME)
     assert gone.live({}) == []
     assert gone.contested({"GPU-0"}, ()) is True
     assert gone.publish([name()]) is None
@@ -223,6 +227,92 @@ def test_a_claim_deleted_while_held_is_noticed_and_published_again(bench: Bench)
     assert bench.local.claims() == [] and list(bench.lease_dir.iterdir()) == []
 
 
+def test_what_removes_a_claim_while_it_is_held_is_heard_and_an_orderly_end_is_not(bench: Bench) -> None:
+    heard: list[str] = []
+    bench.local.disturbed = lambda: heard.append("disturbed")
+    bench.start((1, 1), "until [ -e go ]; do sleep 0.02; done", wants=[("GPU-0", None)])
+    bench.until(lambda: bench.local.poll((1, 1)).claimed)
+    (bench.home / "go").touch()
+    bench.end((1, 1))
+    bench.until((bench.dir((1, 1)) / "exit").exists)
+    bench.loop.turn(0)
+    assert heard == [] and bench.local.missing_claims((1, 1)) == ()
+    bench.local.forget((1, 1))
+    (bench.home / "go").unlink()
+    bench.start((2, 1), "until [ -e go ]; do sleep 0.02; done", wants=[("GPU-0", None)])
+    bench.until(lambda: bench.local.poll((2, 1)).claimed)
+    next(bench.lease_dir.iterdir()).unlink()
+    bench.until(lambda: heard, what="it is heard")
+    assert len(bench.local.republish((2, 1))) == 1
+    (bench.home / "go").touch()
+    bench.end((2, 1))
+
+
+@pytest.mark.parametrize("how", ["unlink", "rename", "replace"])
+def test_a_claim_that_was_seen_counts_for_as_long_as_it_is_held_whatever_becomes_of_its_file(place: Path, how: str) -> None:
+    other = Directory(str(place), "ffffffff")
+    held = leases.publish(str(place), name())
+    assert [one.vanished for one in other.live({})] == [False]
+    if how == "unlink":
+        (place / held.name).unlink()
+    elif how == "rename":
+        (place / held.name).rename(place / "aside")
+    else:
+        (place / held.name).unlink()
+        (place / held.name).touch()  # unlocked: a claim that nobody holds
+    [one] = other.live({})
+    assert (one.name, one.inode, one.vanished) == (held.name, held.inode, True)
+    assert other.live({}, {"GPU-0"}) == [one] == other.live({}, {"GPU-0"})
+    os.close(held.fd)
+    assert other.live({}) == []
+    other.close()
+
+
+def test_a_claim_that_is_published_again_counts_once(place: Path) -> None:
+    other = Directory(str(place), "ffffffff")
+    first = leases.publish(str(place), name(mib=500))
+    assert len(other.live({})) == 1
+    (place / first.name).unlink()
+    second = leases.publish(str(place), name(mib=500))
+    assert [(one.inode, one.vanished) for one in other.live({})] == [(second.inode, False)]
+    leases.withdraw(str(place), [second])
+    assert [(one.inode, one.vanished) for one in other.live({})] == [(first.inode, True)]
+    leases.withdraw(str(place), [first])
+    assert other.live({}) == [] and list(place.iterdir()) == []
+    other.close()
+
+
+def test_who_waits_for_the_lock_of_a_claim_holds_no_gpu_by_it_when_it_was_given_back(place: Path) -> None:
+    other = Directory(str(place), "ffffffff")
+    held = leases.publish(str(place), name())
+    assert len(other.live({})) == 1
+    probe = os.open(place / held.name, os.O_RDONLY)
+    code = "import fcntl, sys; f = open(sys.argv[1]); print(flush=True); fcntl.flock(f, 2); print(flush=True); input()"
+    argv = [sys.executable, "-I", "-S", "-c", code, str(place / held.name)]
+    with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as neighbour:
+        assert neighbour.stdin is not None and neighbour.stdout is not None
+        neighbour.stdout.readline()
+        leases.withdraw(str(place), [held])
+        neighbour.stdout.readline()
+        assert not is_free(probe) and other.live({}) == [], "the neighbour has the lock, and nothing by it"
+        neighbour.stdin.close()
+    os.close(probe)
+    other.close()
+
+
+def test_descriptors_of_claims_go_with_the_claims(place: Path) -> None:
+    other = Directory(str(place), "ffffffff")
+    before = len(os.listdir("/proc/self/fd"))
+    for n in range(50):
+        held = leases.publish(str(place), name(run=(n, 1)))
+        assert len(other.live({})) == 1
+        if n % 2:
+            (place / held.name).unlink()
+        leases.withdraw(str(place), [held])
+        assert other.live({}) == []
+    assert len(os.listdir("/proc/self/fd")) == before
+
+
 def test_two_homes_that_contest_gpus_never_overlap(make_bench: MakeBench, tmp_path: Path) -> None:
     chance = random.Random(1)
     (tmp_path / "witness").mkdir()
@@ -258,7 +348,7 @@ def test_two_homes_that_contest_gpus_never_overlap(make_bench: MakeBench, tmp_pa
 
 def _contend(place: Path, witness: Path, home: str, starts: int, look: bool) -> tuple[int, int]:
     """One scheduler: publish, look again, use the GPU, give it back; how often it overlapped and was refused."""
-    directory, chance = leases.Directory(str(place), home), random.Random(home)
+    directory, chance = Directory(str(place), home), random.Random(home)
     overlaps = refused = done = 0
     while done < starts:
         gpu = chance.choice(["GPU-0", "GPU-1"])
@@ -314,7 +404,7 @@ def test_the_contest_would_show_overlaps_if_nobody_looked_again(place: Path, tmp
     assert overlaps > 0
 
 
-def test_a_name_that_somebody_sits_on_is_no_trouble_for_anything_else(directory: leases.Directory, place: Path) -> None:
+def test_a_name_that_somebody_sits_on_is_no_trouble_for_anything_else(directory: Directory, place: Path) -> None:
     blocked = place / f".{name()}"
     blocked.mkdir()
     (blocked / "full").touch()

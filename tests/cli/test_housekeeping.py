@@ -36,6 +36,18 @@ def test_a_healthy_home_has_nothing_bad(jostle, store):
     assert found["database"]["verdict"] == "ok" and found["gpus"]["found"].startswith("2 GPUs by sim:2x8")
 
 
+@pytest.mark.parametrize(("kind", "data", "whose"), [("republished", {}, "your runs"), ("vanished", {"uid": 4321}, "uid 4321")])
+def test_doctor_says_that_claims_were_removed_while_they_were_held(jostle, home, kind, data, whose):
+    for days in (30, 1):
+        made = Store(str(home))
+        with made.transaction():
+            made.event(time.time() - days * 86400, kind, **data)
+        made.close()
+        found = checks(jostle)[1]["leases"]
+        assert found["verdict"] == ("ok" if days == 30 else "warn")
+    assert whose in found["found"] and "jostle-*" in found["advice"]
+
+
 def test_errors_in_the_settings_are_one_finding(jostle, home):
     (home / "config.yaml").write_text("grase: 5\ngpu: sim:2x8\n")
     code, found = checks(jostle)

@@ -102,6 +102,7 @@ class FakeClaimed:
     name: str
     uid: int
     ours: bool
+    vanished: bool = False
 
 
 @dataclass
@@ -116,6 +117,7 @@ class FakeReservation:
 class FakeBackend:
     spare_arrived = None
     ending = None
+    disturbed = None
     trouble = ""
 
     def __init__(self, disk: Disk, clock: FakeClock) -> None:
@@ -124,18 +126,24 @@ class FakeBackend:
         self.conflicts: set[str] = set()
         self.reserved: list[FakeReservation] = []
         self.forgotten: set[RunId] = set()
+        self.missing: list[str] = []  # claims that somebody removed
+        self.place_is_there = True  # so that they can be published again
 
     def want(self, n: int) -> None: ...
     def open(self) -> None: ...
     def close(self) -> None: ...
     def adopt(self, run: RunId, pid: int | None, ticks: int | None) -> None: ...
+    def missing_claims(self, run: RunId) -> tuple[str, ...]:
+        return tuple(self.missing)
+
     def republish(self, run: RunId) -> tuple[str, ...]:
-        return ()
+        done, self.missing = (tuple(self.missing), []) if self.place_is_there else ((), self.missing)
+        return done
 
     def tick(self, now: float) -> float | None:
         return None
 
-    def claims(self) -> list[FakeClaimed]:
+    def claims(self, uuids: object = None) -> list[FakeClaimed]:
         found = []
         for p in self.disk.alive(self.clock.at):
             for uuid in p.uuids:

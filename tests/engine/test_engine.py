@@ -591,3 +591,34 @@ def test_why_a_job_waits_follows_when_the_cards_fall_silent(host):
     for _ in range(4):
         host.step(2.0)
     assert host.why(id) == "gpus_unknown"
+
+
+def said(host, kind):
+    return host.store.db.execute("SELECT job, run FROM event WHERE kind = ?", (kind,)).fetchall()
+
+
+def test_claims_that_somebody_removed_are_published_again_as_soon_as_it_is_heard_and_that_is_told(host):
+    (id,) = host.submit({})
+    host.step()
+    host.step(0.1)
+    host.backend.missing = ["claim"]
+    host.backend.disturbed()  # no time passes
+    assert host.backend.missing == [] and said(host, "republished") == [(id, 1)]
+
+
+def test_a_directory_of_claims_that_is_not_ready_yet_is_tried_again_soon_and_then_less_and_less_often(host):
+    (id,) = host.submit({})
+    host.disk.durations[id] = (1000.0, 0, "")
+    host.step()
+    host.step(0.1)
+    host.backend.missing, host.backend.place_is_there = ["claim"], False
+    host.backend.disturbed()
+    dues = []
+    for _ in range(12):
+        due = host.engine.housekeeping(host.clock.at)
+        dues.append(due - host.clock.at)
+        host.clock.at = due
+    assert 0 < dues[0] <= 0.2 and dues[-1] >= 1.0 and said(host, "republished") == []
+    host.backend.place_is_there = True
+    host.engine.housekeeping(host.clock.at)
+    assert said(host, "republished") == [(id, 1)]

@@ -211,7 +211,7 @@ def exit_before_lock() -> None:
 @bug(ENGINE)
 def forget_leases() -> None:
     """Claims on cards are not published."""
-    from jostle.backends.leases import Directory
+    from jostle.backends.leasedir import Directory
 
     swap(Directory, "publish", lambda self, names: [])
 
@@ -233,7 +233,7 @@ def leases_die_with_engine() -> None:
 @bug(ENGINE)
 def ignore_neighbours() -> None:
     """Cards that another jostle has claimed are taken all the same, whatever they show."""
-    from jostle.backends.leases import Directory
+    from jostle.backends.leasedir import Directory
     from jostle.backends.local import Local
     from jostle.engine.observe import Observer
 

@@ -96,8 +96,8 @@ class Tenant:
         assert "failed" not in answer, answer
         return answer
 
-    def start(self) -> None:
-        self.engine = self.call("start", gpus=SPEC)["pid"]
+    def start(self, gpus: str = SPEC) -> None:
+        self.engine = self.call("start", gpus=gpus)["pid"]
         assert proc.uid(self.engine) == self.uid
 
     def submit(self, count: int, seconds: float, *more: str, gpus: int = 1) -> list[int]:
@@ -106,6 +106,10 @@ class Tenant:
         context = {"env": {"PATH": os.environ["PATH"], "TOWN": self.town.root}, "umask": 0o022, "limits": {}}
         first, last = self.call("submit", batch={"name": str(self.uid)}, context=context, jobs=[job] * count)["ids"]
         return list(range(first, last + 1))
+
+    def events(self, kind: str) -> list[dict[str, Any]]:
+        found: list[dict[str, Any]] = self.call("events", kind=kind)["events"]
+        return found
 
     def states(self) -> dict[str, str]:
         found: dict[str, str] = self.call("states")["states"]
@@ -151,6 +155,14 @@ class Town:
             os.mkdir(path)
             os.chmod(path, 0o1777)
         self.tenants = [Tenant(self, uid) for uid in self.uids]
+
+    def world(self, **script: Any) -> str:
+        """Simulated cards with a script."""
+        path = f"{self.root}/world.json"
+        with open(path, "w") as f:
+            json.dump({"gpus": {"count": CARDS, "total": "24GiB"}, **script}, f)
+        os.chmod(path, 0o644)
+        return f"sim:{path}"
 
     def journal(self) -> list[dict[str, Any]]:
         lines: list[dict[str, Any]] = []

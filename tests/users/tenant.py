@@ -28,6 +28,8 @@ def main() -> None:
                 answer = engine.call("up")
             elif op == "runs":
                 answer = {"job": Reader(home).job(request["id"]), "runs": Reader(home).runs(request["id"])}
+            elif op == "events":
+                answer = {"events": [row for row in Reader(home).events() if row["kind"] == request["kind"]]}
             elif op == "states":
                 answer = {"states": {row["id"]: row["state"] for row in Reader(home).jobs()}}
             else:

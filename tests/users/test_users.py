@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import shutil
+import signal
 import stat
 import subprocess
 import time
@@ -125,22 +128,66 @@ def test_a_neighbour_who_holds_every_card_is_named_and_waited_for_quietly(town: 
     assert until(victim.all_succeeded, 15.0), victim.call("why", id=job)
 
 
-def test_a_claim_that_was_deleted_while_held_is_published_again_and_the_card_stays_ours(town: Town) -> None:
+def kept(engine: int, place: str) -> int:
+    """How many files of a directory, removed or not, a process has open."""
+    found = 0
+    for fd in os.listdir(f"/proc/{engine}/fd"):
+        with contextlib.suppress(OSError):
+            found += os.readlink(f"/proc/{engine}/fd/{fd}").startswith(f"{place}/")
+    return found
+
+
+def clean_away(town: Town, how: str) -> None:
+    """As a cleaner of temporary files does it."""
+    if how == "claims":
+        for name in os.listdir(town.leases):
+            os.unlink(f"{town.leases}/{name}")
+    else:
+        os.rename(town.leases, f"{town.root}/moved") if how == "directory moved" else shutil.rmtree(town.leases)
+        os.mkdir(town.leases)
+        os.chmod(town.leases, 0o1777)
+
+
+@pytest.mark.parametrize("how", ["claims", "directory moved", "directory removed"])
+def test_a_claim_deleted_before_its_run_has_allocated_lets_nobody_in(town: Town, how: str) -> None:
+    """Nothing shows on the cards, and the owner's engine cannot help: what was seen of the claims must do."""
     first, second = town.tenants[:2]
-    first.start()
-    second.start()
-    first.submit(1, 9.0, "use", town.sim, "20000")
-    assert until(lambda: first.claims(), 5.0)
-    (claim,) = first.claims()
-    assert until(lambda: any(g["used_mib"] == 20000 for g in second.call("gpus")["gpus"]), 5.0)  # by itself, not by its claim
-    os.unlink(f"{town.leases}/{claim}")  # a cleaner of temporary files
-    deleted = time.monotonic()
-    second.submit(2, 0.0, gpus=CARDS // 2)
-    second.submit(1, 0.0, gpus=CARDS)
-    assert until(lambda: first.claims() == [claim], 8.0), os.listdir(town.leases)
-    print(f"published again after {time.monotonic() - deleted:.1f} s")
-    assert until(lambda: first.all_succeeded() and second.all_succeeded(), 30.0), (first.states(), second.states())
-    assert neighbours.overlaps(town.journal()) == []
+    empty = town.world(runs={"lag": 3600})
+    first.start(empty)
+    second.start(empty)
+    (job,) = first.submit(1, 3600.0, gpus=CARDS)
+    assert until(lambda: town.journal() and len(first.claims()) == CARDS), first.states()
+    until(lambda: kept(second.engine, town.leases) >= CARDS, 5.0)
+    os.kill(first.engine, signal.SIGSTOP)
+    clean_away(town, how)
+    (other,) = second.submit(1, 0.0)
+    told = until(lambda: str(first.uid) in (second.call("why", id=other)["reason"] or {"text": ""})["text"], 10.0)
+    assert told and len(town.journal()) == 1, second.call("why", id=other)
+    os.kill(first.engine, signal.SIGCONT)
+    assert until(lambda: len(first.claims()) == CARDS, 10.0), os.listdir(town.leases)
+    assert until(lambda: first.events("republished")) and len(second.events("vanished")) == CARDS
+    assert {event["data"]["uid"] for event in second.events("vanished")} == {first.uid}
+    assert len(town.journal()) == 1
+    first.call("intent", ids=[job], do="cancel", now=True)
+    assert until(second.all_succeeded, 15.0), second.call("why", id=other)
+    assert until(lambda: not first.claims() and not second.claims(), 10.0), os.listdir(town.leases)
+
+
+def test_a_deleted_claim_is_back_at_once(town: Town) -> None:
+    """Also for those who come new and have never seen it; an engine at rest looks at its runs every 5 s only."""
+    first, second = town.tenants[:2]
+    empty = town.world(runs={"lag": 3600})
+    first.start(empty)
+    first.submit(1, 3600.0, gpus=CARDS)
+    assert until(lambda: town.journal() and len(first.claims()) == CARDS), first.states()
+    for n in range(6):
+        clean_away(town, ("claims", "directory moved", "directory removed")[n % 3])
+        assert until(lambda: len(first.claims()) == CARDS, 30.0), os.listdir(town.leases)
+        shutil.rmtree(f"{town.root}/moved", ignore_errors=True)
+    assert until(lambda: len(first.events("republished")) >= 6)
+    second.start(empty)
+    (other,) = second.submit(1, 0.0)
+    assert until(lambda: str(first.uid) in (second.call("why", id=other)["reason"] or {"text": ""})["text"], 10.0)
 
 
 def test_another_user_is_not_heard_by_the_engine_and_cannot_see_its_home(town: Town) -> None:

@@ -11,13 +11,14 @@ from __future__ import annotations
 import os
 import signal
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 from typing import Any
 
 from jostle import proc
 from jostle.backends import berth, leases, process, shim
 from jostle.backends.contact import Known, Report, Reservation, Spare, send_spec
+from jostle.backends.leasedir import Directory
 from jostle.backends.leases import Claimed
 from jostle.backends.nursery import Watcher
 from jostle.backends.pool import Pool
@@ -44,7 +45,7 @@ class Local:
     ) -> None:
         self._runs_dir, self._lease_dir = os.path.join(home, "runs"), lease_dir
         self._home = leases.home_id(home)
-        self._directory = leases.Directory(lease_dir, self._home)
+        self._directory = Directory(lease_dir, self._home)
         self._boot = proc.boot_id()
         self._watcher, self._changed = watcher, changed
         self._pool = Pool(
@@ -52,6 +53,7 @@ class Local:
         )
         self._runs: dict[RunId, Known] = {}
         self.ending: Callable[[RunId], None] | None = None
+        self.disturbed: Callable[[], None] | None = None  # a claim, or the directory of claims, went while it was held
 
     # ------------------------------------------------------------------ spares
 
@@ -59,12 +61,18 @@ class Local:
         os.makedirs(self._runs_dir, mode=0o700, exist_ok=True)
         os.makedirs(self._lease_dir, mode=0o700, exist_ok=True)
         berth.sweep(self._runs_dir)
+        self._directory.open()
+        if self._directory.watch is not None and self._directory.watch.fd is not None:
+            self._watcher.watch(self._directory.watch.fd, self._heard_of_claims)
         self._pool.open()
 
     def close(self) -> None:
         for known in self._runs.values():
             self._release(known)
         self._runs.clear()
+        if self._directory.watch is not None and self._directory.watch.fd is not None:
+            self._watcher.unwatch(self._directory.watch.fd)
+        self._directory.close()
         self._pool.close()
 
     def tick(self, now: float) -> float | None:
@@ -104,9 +112,14 @@ class Local:
 
     # ------------------------------------------------------------------ leases
 
-    def claims(self) -> list[Claimed]:
-        """Every live claim; stale ones of this home are removed on the way."""
-        return self._directory.live({n: i for k in self._runs.values() if k.sock is not None for n, i in k.inodes.items()})
+    def claims(self, uuids: Collection[str] | None = None) -> list[Claimed]:
+        """Every live claim on these cards (None: on any); stale ones of this home are removed on the way."""
+        known = {n: i for k in self._runs.values() if k.sock is not None for n, i in k.inodes.items()}
+        return self._directory.live(known, uuids)
+
+    def _heard_of_claims(self) -> None:
+        if self._directory.heard() and self.disturbed is not None:
+            self.disturbed()
 
     def reserve(
         self, run: RunId, wants: Sequence[tuple[str, int | None]], known: frozenset[str], *, alone: bool = False
@@ -134,11 +147,11 @@ class Local:
         self._pool.spares.insert(0, r.spare)
 
     def missing_claims(self, run: RunId) -> tuple[str, ...]:
-        """Claims of a run whose files are not there as they were made (deleted, replaced)."""
+        """Claims of a run whose files are not there as they were made (deleted, replaced), though it has not given them back."""
         known = self._runs.get(run)
         if known is None or known.ended is not None:
             return ()
-        return tuple(name for name, inode in known.inodes.items() if not self._directory.shows(name, inode))
+        return tuple(name for name, inode in known.inodes.items() if self._directory.lost(name, inode))
 
     def republish(self, run: RunId) -> tuple[str, ...]:
         """Publishes missing claims again, held by the engine until forget(); says which."""

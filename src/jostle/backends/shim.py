@@ -23,6 +23,7 @@ from collections.abc import Sequence
 from typing import Any, NoReturn
 
 from jostle.backends.berth import Berth
+from jostle.backends.claimlock import give_back
 from jostle.backends.commands import WAITED_FOR, Run
 from jostle.backends.joblog import identity
 from jostle.failpoint import failpoint
@@ -194,7 +195,7 @@ def take(spec: dict[str, Any], berth: Berth) -> bool:
 def release(leases: Sequence[int], claims: Sequence[str]) -> None:
     """Gives the GPUs back. Only for a run of which nobody is left."""
     for fd in leases:
-        fcntl.flock(fd, fcntl.LOCK_UN)
+        give_back(fd)
     for path in claims:
         drop(path)  # unlocked it is dead; if it stays, the engine removes it
 

@@ -186,7 +186,26 @@ def leases(desk: Desk) -> Finding:
         return "bad", text, "an admin can prepare one: mkdir -m 1777 /run/lock"
     if s.st_mode & 0o002 and not s.st_mode & 0o1000:
         return "bad", text, f"others could remove your claims: an admin should chmod 1777 {path}"
-    return "ok", text, ""
+    return claims_removed(desk, path) or ("ok", text, "")
+
+
+def claims_removed(desk: Desk, path: str) -> Finding | None:
+    """Whether somebody removed claims while they were held, ours or a neighbour's."""
+    from jostle.store.reads import Reader
+
+    if not os.path.exists(os.path.join(desk.home, "jostle.db")):
+        return None
+    try:
+        seen = Reader(desk.home).newest_event(("republished", "vanished"), time.time() - 7 * 86400)
+    except JostleError:
+        return None  # a finding of the database
+    if seen is None:
+        return None
+    when = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(seen["at"]))
+    whose = "of your runs" if seen["kind"] == "republished" else f"of uid {seen['data'].get('uid')}"
+    return "warn", f"claims {whose} in {path} were removed while they were held, last at {when}", (
+        f"tell whatever cleans temporary files to spare {path}/jostle-* (systemd-tmpfiles: a line `x {path}/jostle-*`)"
+    )  # fmt: skip
 
 
 def bash(desk: Desk) -> Finding:

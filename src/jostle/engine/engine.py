@@ -120,8 +120,10 @@ class Engine(Watch):
             self.settle()  # nothing is begun on a journal that may have a hole
         if (wake := self._next_wake()) is not None and wake <= now and not self._promote(now):
             return
-        gpus, claims = self.observer.gpus(now), self.backend.claims()
+        gpus = self.observer.gpus(now)
+        claims = self.backend.claims({g.uuid for g in gpus})
         self.neighbours = any(not c.ours for c in claims)
+        self._see_vanished(claims)
         # what an end makes ready is seen only when it is recorded: then there is a second decision in the same transaction
         ended = any(r.over for r in self.open_runs.values())
         plan = decide(self.world(now, gpus, () if ended else claims, ends_only=ended))

@@ -270,7 +270,7 @@ class Service:
             self.answer_at = self.answer_at or now + GPUS_WITHIN
             return None  # answered when the reading has come, or by `overdue`
         gpus = self.engine.observer.gpus(now)
-        found = survey(self.engine.world(now, gpus, self.engine.backend.claims()))
+        found = survey(self.engine.world(now, gpus, self.engine.backend.claims({g.uuid for g in gpus})))
         return {
             "gpus": [self._gpu(g, *found[g.uuid], request.get("lang") or "en") for g in gpus],
             "spec": self.engine.spec,

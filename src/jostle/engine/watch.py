@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import gc
 import os
-from collections.abc import Callable, Collection
+import sys
+from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 from jostle import proc
@@ -17,7 +18,7 @@ from jostle.core.reasons import Reason
 from jostle.engine.health import Health, Tried
 from jostle.engine.observe import Observer
 from jostle.engine.open import Open, of_row
-from jostle.engine.ports import Backend, Probe, Report, Timer
+from jostle.engine.ports import Backend, Claimed, Probe, Report, Timer
 from jostle.errors import DiskFull
 from jostle.failpoint import failpoint
 from jostle.store import runs
@@ -42,6 +43,8 @@ class Watch:
         self.lanes: tuple[Lane, ...] = ()  # what is ready to start, as of the last decision
         self.waits: dict[int, Reason] = {}  # why it does not, by shape
         self.neighbours = False  # whether the last look showed claims of others
+        self.vanished: Collection[str] = ()  # claims of others that count though their files are gone
+        self.unclaimed_pause = SWEEP  # between tries to publish claims that were removed
         self.tick_at: float | None = 0.0  # when to decide next
         self.sweep_at = 0.0
         self.lively_until = 0.0
@@ -55,7 +58,7 @@ class Watch:
     def open(self, backend: Backend, probe: Probe) -> None:
         """Takes up what the store says may be alive. The backend reports to `changed`, the probe to `heard`."""
         self.backend, self.probe = backend, probe
-        backend.spare_arrived, backend.ending = self.soon, self._ending
+        backend.spare_arrived, backend.ending, backend.disturbed = self.soon, self._ending, self._disturbed
         for row in runs.open_runs(self.store):
             run = of_row(row)
             run.tried = self._tried(run.id[0]) if run.failures or run.excused else ()
@@ -96,6 +99,31 @@ class Watch:
         """The look that will be needed is asked for first, so that probe and engine work at the same time."""
         if id in self.open_runs and self.open_runs[id].leases:
             self.open_runs[id].look = self.probe.look(self.clock.now())
+
+    def _disturbed(self) -> None:
+        """Somebody removed a claim, or the directory of all claims, while it was held."""
+        self.unclaimed_pause = LAZY / 4
+        for run in list(self.open_runs.values()):
+            self._republish(run)
+        self.soon()
+
+    def _republish(self, run: Open) -> None:
+        names = self.backend.republish(run.id)
+        if names:
+            print(f"claims of run {run.id[0]}.{run.id[1]} were removed while it runs, and are published again", file=sys.stderr)
+            self.journal("republished", batch=run.batch, job=run.id[0], run=run.id[1], claims=list(names))
+        if self.backend.missing_claims(run.id):  # a directory that is made again is not ready at once
+            self.unclaimed_pause = min(self.unclaimed_pause * 2, SWEEP)
+            self.sweep_at = min(self.sweep_at, self.clock.now() + self.unclaimed_pause)
+
+    def _see_vanished(self, claims: Sequence[Claimed]) -> None:
+        """Says once of each claim of others that its file was removed while it was held; it counts all the same."""
+        gone = {c.name: c for c in claims if c.vanished and not c.ours}
+        for name in gone.keys() - self.vanished:
+            uid, uuid = gone[name].uid, gone[name].claim.uuid
+            print(f"the claim of uid {uid} on {uuid} was removed while it was held; the card counts as held", file=sys.stderr)
+            self.journal("vanished", uid=uid, uuid=uuid, claim=name)
+        self.vanished = gone.keys()
 
     def changed(self, id: RunId) -> None:
         """The backend heard something of a run."""
@@ -223,7 +251,7 @@ class Watch:
             orphans = any(r.unsupervised for r in self.open_runs.values())
             self.sweep_at = now + (1.0 if orphans or not hasattr(os, "pidfd_open") else SWEEP)
             for run in list(self.open_runs.values()):
-                self.backend.republish(run.id)
+                self._republish(run)
                 self._poll(run.id)
                 if run.told_to_stop and not run.over and not run.unsupervised:
                     # said again: a shim that has just been given this run may have taken it for one meant for its last

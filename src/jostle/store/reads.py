@@ -167,6 +167,11 @@ class Reader:
         rows = self._all(f"SELECT * FROM event WHERE seq > ?{where} ORDER BY seq LIMIT ?", args)
         return [event_row(r) for r in rows]
 
+    def newest_event(self, kinds: tuple[str, ...], since: float) -> dict[str, Any] | None:
+        asked = ", ".join("?" * len(kinds))
+        rows = self._all(f"SELECT * FROM event WHERE kind IN ({asked}) AND at > ? ORDER BY seq DESC LIMIT 1", (*kinds, since))
+        return event_row(rows[0]) if rows else None
+
     def events_before(self, before: float) -> int:
         """How many events `prune` would remove."""
         ended = f"(job IS NULL OR job NOT IN (SELECT id FROM job WHERE {UNFINISHED_SQL}))"

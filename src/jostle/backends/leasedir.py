@@ -1,0 +1,234 @@
+"""The directory of claims as a whole: who holds which GPU now, and what came and went in between.
+
+The rules are those of leases.py. A look reads the directory, whatever the watch has said; the watch only makes sure that a claim
+is opened soon after it came, and that its owner hears at once when somebody has removed it.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Collection, Iterable, Mapping
+
+from jostle.backends.claimlock import given_back, is_free
+from jostle.backends.filewatch import DirWatch
+from jostle.backends.leases import LOOK, NO_CLAIM, Claimed, Held, hidden, is_ours, look, names_in, publish_all, unlink
+from jostle.core import claims
+
+
+class Directory:
+    """The claims of everybody, as one home sees them.
+
+    Of each claim that is seen live a descriptor is kept: one whose file goes while its lock is held (a cleaner of temporary
+    files) is a claim all the same, until the lock goes too.
+    """
+
+    def __init__(self, path: str, home: str) -> None:
+        self.path, self.home = path, home
+        self.trouble = ""  # why it could not be read or written when that was last tried
+        self.watch: DirWatch | None = None
+        self._listed: dict[str, _Entry] = {}  # what was there at the last look, or came since
+        self._gone: list[_Entry] = []  # was seen live, and its file is gone or another's
+        self._uuids: Collection[str] | None = None  # of the cards there are; None: not known
+
+    def open(self) -> None:
+        self.watch = DirWatch(self.path)
+
+    def close(self) -> None:
+        if self.watch is not None:
+            self.watch.close()
+        for entry in (*self._listed.values(), *self._gone):
+            entry.close()
+        self._listed, self._gone = {}, []
+
+    # ------------------------------------------------------------------ look
+
+    def live(self, known: Mapping[str, int | None], uuids: Collection[str] | None = None) -> list[Claimed]:
+        """Every live claim on these cards (None: on any), and what this home has left on others.
+
+        `known` ones, of runs that are surely alive, are not tested. Stale ones of ours go.
+        """
+        self._uuids = uuids
+        found: list[Claimed] = []
+        before, self._listed = self._listed, {}
+        for name, inode in self._entries():
+            entry = before.get(name)
+            if entry is None or inode not in (entry.listed, entry.inode):
+                entry = _Entry(name, inode, claims.parse(name) if entry is None else entry.claim)
+            else:
+                del before[name]
+            self._listed[name] = entry
+            if entry.claim is None:
+                self._sweep(name)
+            elif known.get(name) == inode:
+                found.append(Claimed(claim=entry.claim, name=name, uid=os.geteuid(), ours=True, inode=inode))
+            elif self._concerns(entry.claim) and self._is_live(entry):
+                found.append(entry.claimed(entry.claim))
+        return found + self._vanished(before.values(), found, known)
+
+    def _concerns(self, claim: claims.Claim) -> bool:
+        return self._uuids is None or claim.uuid in self._uuids or claim.home == self.home
+
+    def _is_live(self, entry: _Entry) -> bool:
+        if entry.fd < 0 and not self._keep(entry):
+            return entry.hidden
+        if entry.held():
+            return True
+        if entry.ours:
+            unlink(f"{self.path}/{entry.name}", inode=entry.inode)  # stale: locked once, at birth, and never again
+        return False
+
+    def _keep(self, entry: _Entry) -> bool:
+        """Opens the claim, and says whose it is; False if there is none, or it cannot be opened (then it is `hidden`)."""
+        entry.hidden = False
+        try:
+            entry.fd = os.open(f"{self.path}/{entry.name}", LOOK)
+        except OSError as e:
+            one = None if e.errno in NO_CLAIM or entry.claim is None else hidden(self.path, entry.name, entry.claim)
+            if one is not None:
+                entry.hidden, entry.uid, entry.ours, entry.inode = True, one.uid, False, one.inode
+            return False
+        s = os.fstat(entry.fd)
+        if not stat.S_ISREG(s.st_mode):
+            entry.close()
+            return False
+        entry.inode, entry.uid = s.st_ino, s.st_uid
+        entry.ours = is_ours(s, entry.claim, self.home)
+        return True
+
+    def _vanished(self, missing: Iterable[_Entry], found: Iterable[Claimed], known: Mapping[str, int | None]) -> list[Claimed]:
+        """Claims whose files are gone while their locks are held, unless they have been published again."""
+        gone = [entry for entry in missing if entry.fd >= 0]
+        if gone and self.watch is not None:
+            self.watch.attach()  # the directory may be another
+        there = {(one.uid, one.claim) for one in found}
+        self._gone = [entry for entry in (*self._gone, *gone) if entry.held()]
+        return [
+            entry.claimed(entry.claim, vanished=True)
+            for entry in self._gone
+            if entry.claim is not None and (entry.uid, entry.claim) not in there and entry.name not in known
+        ]
+
+    def heard(self) -> bool:
+        """Takes in what the watch says; True: a claim went while it was held, or the directory itself did."""
+        if self.watch is None:
+            return False
+        changes, disturbed = self.watch.changes()
+        for name, came in changes.items():
+            if not came:
+                entry = self._listed.pop(name, None)
+                if entry is not None and entry.held():
+                    self._gone.append(entry)
+                    disturbed = True
+            elif (claim := claims.parse(name)) is not None and self._concerns(claim):
+                self._came(_Entry(name, 0, claim))
+        return disturbed
+
+    def _came(self, entry: _Entry) -> None:
+        if not self._keep(entry):
+            return
+        before = self._listed.get(entry.name)
+        if before is not None and before.fd >= 0:
+            if before.inode == entry.inode:
+                entry.close()
+                return
+            self._gone.append(before)
+        entry.listed = entry.inode
+        self._listed[entry.name] = entry
+
+    # ------------------------------------------------------------------ claim
+
+    def publish(self, names: Iterable[str]) -> list[Held] | None:
+        try:
+            return publish_all(self.path, names)
+        except OSError as e:
+            taken = isinstance(e, FileExistsError | IsADirectoryError | PermissionError) and os.access(self.path, os.W_OK)
+            if taken:  # somebody sits on this very name: that is between them and this claim, and no reason to stop all others
+                self.trouble = ""
+                return None
+            self.trouble = f"GPUs cannot be claimed in {self.path}: {e.strerror}"
+            return None
+
+    def contested(self, uuids: Collection[str], allowed: Collection[str]) -> bool:
+        """Whether another's live claim, not an allowed one, is on one of these GPUs."""
+        try:
+            for name, _ in names_in(self.path):
+                entry = self._listed.get(name)
+                claim = None if name in allowed else claims.parse(name) if entry is None else entry.claim
+                if claim is None or claim.uuid not in uuids:
+                    continue
+                one = look(self.path, name, claim, self.home)
+                if one is not None and not one.ours:
+                    return True
+        except OSError as e:
+            self.trouble = f"lease directory {self.path} cannot be read: {e.strerror}"
+            return True
+        self.trouble = ""
+        return False
+
+    def lost(self, name: str, inode: int | None) -> bool:
+        """Whether a claim of ours is not there as it was made; not one that was given back."""
+        try:
+            if os.lstat(f"{self.path}/{name}").st_ino == inode:
+                return False
+        except FileNotFoundError:
+            pass
+        except OSError:
+            return False  # a directory that does not answer has lost nothing
+        if self.watch is not None:
+            self.watch.attach()  # the directory may be another
+        kept = (e for e in (*self._listed.values(), *self._gone) if e.name == name and e.inode == inode and e.fd >= 0)
+        return all(entry.held() for entry in kept)
+
+    def inode(self, name: str) -> int | None:
+        """The inode of a live claim of ours."""
+        claim = claims.parse(name)
+        one = look(self.path, name, claim, self.home) if claim is not None else None
+        return one.inode if one is not None and one.ours else None
+
+    def _entries(self) -> list[tuple[str, int]]:
+        try:
+            return list(names_in(self.path))
+        except OSError as e:
+            # nothing starts meanwhile: reserving reads the directory, too
+            self.trouble = f"lease directory {self.path} cannot be read: {e.strerror}"
+            return []
+
+    def _sweep(self, name: str) -> None:
+        """Removes a dot name of this home: only one process publishes for it, and that one is not publishing now."""
+        claim = claims.parse(name[1:]) if name.startswith("." + claims.PREFIX) else None
+        if claim is None or claim.home != self.home:
+            return
+        try:
+            if os.lstat(f"{self.path}/{name}").st_uid == os.geteuid():
+                os.unlink(f"{self.path}/{name}")
+        except OSError:
+            pass
+
+
+class _Entry:
+    """A name in the directory; of a live claim, with a descriptor."""
+
+    __slots__ = ("claim", "fd", "hidden", "inode", "listed", "name", "ours", "uid")
+
+    def __init__(self, name: str, listed: int, claim: claims.Claim | None) -> None:
+        self.name, self.claim = name, claim
+        self.listed = listed  # the inode as the directory tells it, which on some file systems is another than the file's
+        self.inode, self.uid, self.ours = 0, -1, False
+        self.fd = -1
+        self.hidden = False  # a claim that may not be opened: not knowing is not good news
+
+    def claimed(self, claim: claims.Claim, *, vanished: bool = False) -> Claimed:
+        return Claimed(claim=claim, name=self.name, uid=self.uid, ours=self.ours, inode=self.inode, vanished=vanished)
+
+    def held(self) -> bool:
+        """Whether somebody has the lock and the owner has not given the claim back; if not, it is closed."""
+        if self.fd >= 0 and not given_back(os.fstat(self.fd)) and not is_free(self.fd):
+            return True
+        self.close()
+        return False
+
+    def close(self) -> None:
+        if self.fd >= 0:
+            os.close(self.fd)
+            self.fd = -1
