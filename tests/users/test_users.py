@@ -143,7 +143,10 @@ def clean_away(town: Town, how: str) -> None:
         for name in os.listdir(town.leases):
             os.unlink(f"{town.leases}/{name}")
     else:
-        os.rename(town.leases, f"{town.root}/moved") if how == "directory moved" else shutil.rmtree(town.leases)
+        if how == "directory moved":
+            os.rename(town.leases, f"{town.root}/moved")
+        while os.path.exists(town.leases):
+            shutil.rmtree(town.leases, ignore_errors=True)  # they come back while it is emptied
         os.mkdir(town.leases)
         os.chmod(town.leases, 0o1777)
 
