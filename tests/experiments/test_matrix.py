@@ -305,3 +305,68 @@ def test_a_file_in_shared_memory_is_no_pipe():
         pathlib.Path(path).write_text("command: echo {a}\nmatrix: {a: [1, 2]}\n")
         (request,) = load([path])
         assert {job["workdir"] for job in request["jobs"]} == {folder}
+
+
+# values that are said by their ends
+
+
+@pytest.mark.parametrize(
+    ("said", "values"),
+    [
+        ("{range: [0, 10]}", "0 1 2 3 4 5 6 7 8 9"),
+        ("{range: [0, 10, 4]}", "0 4 8"),
+        ("{range: [3, 0, -1]}", "3 2 1"),
+        ("{range: [0, 0.5, 0.1]}", "0 0.1 0.2 0.3 0.4"),
+        ("{range: [1_000, 3_000, 1e3]}", "1000 2000"),
+        ("{linspace: [0, 1, 5]}", "0 0.25 0.5 0.75 1"),
+        ("{linspace: [0, 1, 4]}", "0 0.333333333333 0.666666666667 1"),
+        ("{linspace: [7, 9, 1]}", "7"),
+        ("{logspace: [-5, -1, 5]}", "1e-5 0.0001 0.001 0.01 0.1"),
+        ("{logspace: [0, 3, 4]}", "1 10 100 1000"),
+        ("{logspace: [-1, 0, 3]}", "0.1 0.316228 1"),
+    ],
+)
+def test_b10_ranges_are_spelled_as_people_do(read, said, values):
+    (batch,) = read(f"command: x {{k}}\nmatrix: {{k: {said}}}\n")
+    assert [job["params"]["k"] for job in batch["jobs"]] == values.split()
+
+
+def test_b10_a_range_can_be_excluded_from_and_zipped(read):
+    (batch,) = read("command: x {k} {m}\nzip: {k: {range: [0, 3]}, m: {logspace: [0, 2, 3]}}\nexclude: [{k: {range: [0, 2]}}]\n")
+    assert commands(batch) == ["x 2 100"]
+
+
+@pytest.mark.parametrize("said", ["0-9", "0 - 9", "0..9", "[0-9]", "[a, 00-9]"])
+def test_b10_a_value_that_looks_like_a_range_is_refused_with_what_to_write(read, said):
+    for key in ("matrix", "zip"):
+        (told,) = flaws(read, f"command: x {{k}}\n{key}: {{k: {said}}}\n")
+        assert "is one text, not numbers; expected {range: [0, 10]}, or the text in quotes" in told and told.startswith("2: ")
+
+
+@pytest.mark.parametrize("said", ["'0-9'", "9-0", "2024-01-02", "3-a", "-9", "1e-9", "v0-9"])
+def test_b10_what_only_resembles_a_range_is_a_text(read, said):
+    (batch,) = read(f"command: x {{k}}\nmatrix: {{k: [{said}]}}\n")
+    assert [job["params"]["k"] for job in batch["jobs"]] == [said.strip("'")]
+
+
+@pytest.mark.parametrize(
+    ("said", "told"),
+    [
+        ("{range: 10}", "range is not understood; expected numbers such as {range: [0, 10] or [0, 10, 2]}"),
+        ("{range: [0, x]}", "range is not understood"),
+        ("{range: [0, 5, 0]}", "range in steps of 0 does not end"),
+        ("{range: [5, 0]}", "range of 0 values"),
+        ("{range: [0, 1e9]}", "range of 1000000000 values"),
+        ("{range: [0, 1e999999999]}", "range is not understood"),
+        ("{linspace: [0, 1]}", "linspace is not understood"),
+        ("{linspace: [0, 1, 2.5]}", "linspace of 2.5 values"),
+        ("{logspace: [-400, 1, 3]}", "logspace has ends that no power of ten reaches"),
+        ("{logspace: [1e-5, 1e-1, 5]}", "logspace takes exponents of ten: from 1e-5 to 1e-1 is [-5, -1, 5]"),
+        ("{logspace: [.nan, 1, 3]}", "logspace is not understood"),
+        ("{steps: [0, 1]}", "expected a list of values, or {range: [0, 10]}, {linspace: [0, 1, 5]}"),
+        ("{range: [0, 1], linspace: [0, 1, 5]}", "expected a list of values, or {range: [0, 10]}"),
+    ],
+)
+def test_b10_a_range_that_is_none_is_told(read, said, told):
+    found = flaws(read, f"command: x {{k}}\nmatrix: {{k: {said}}}\n")
+    assert told in found[0], found

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from jostle.experiments import matrix
 from jostle.experiments.matrix import Axis, Combination
 from jostle.experiments.sheet import KEYS, Row, Sheet
-from jostle.experiments.values import key_good, value, values
+from jostle.experiments.values import axis_values, key_good, value, values
 from jostle.formats.jobfile import MAX_JOBS
 from jostle.formats.nodes import Map, Node, Scalar, Seq
 from jostle.formats.wording import closest, null, shown
@@ -79,7 +79,7 @@ def _matrix(sheet: Sheet, node: Node | None) -> list[Axis]:
         return []
     axes = []
     for key, node_of in node.items:
-        found = values(sheet, f"matrix: {key.text}", node_of) if key_good(sheet, "matrix", key) else ()
+        found = axis_values(sheet, f"matrix: {key.text}", node_of) if key_good(sheet, "matrix", key) else ()
         seen: set[str] = set()
         for one in found:
             if one.text in seen:
@@ -100,7 +100,7 @@ def _zips(sheet: Sheet, node: Node | None) -> list[Axis]:
             sheet.wrong(item.line, "zip: expected mappings of equally long lists, such as `{lr: [0.1, 0.01], epochs: [10, 100]}`")
             continue
         good = [(key.text, list_of) for key, list_of in item.items if key_good(sheet, "zip", key)]
-        columns = {key: values(sheet, f"zip: {key}", list_of) for key, list_of in good}
+        columns = {key: axis_values(sheet, f"zip: {key}", list_of) for key, list_of in good}
         lengths = {key: len(column) for key, column in columns.items()}
         if len(columns) != len(item.items):
             sheet.wrong(item.line, "zip: a key is there twice; expected each key once")

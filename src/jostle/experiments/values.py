@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from jostle.experiments import spans
 from jostle.formats.flaws import Findings
 from jostle.formats.nodes import Map, Node, Scalar, Seq
 from jostle.formats.wording import shown
@@ -29,11 +30,18 @@ def _utf8(text: str) -> bool:
 
 def values(sheet: Findings, what: str, node: Node) -> tuple[Scalar, ...]:
     """A list of values, each once; one value is a list of one."""
+    if isinstance(node, Map):
+        return spans.values(sheet, what, node)
     items = node.items if isinstance(node, Seq) else [node]
-    if isinstance(node, Map) or not items:
-        sheet.wrong(node.line, f"{what}: {'an empty list' if isinstance(node, Seq) else node.shape}; expected a list of values")
+    if not items:
+        sheet.wrong(node.line, f"{what}: an empty list; expected a list of values")
         return ()
     return tuple(one for one in (value(sheet, what, item) for item in items) if one is not None)
+
+
+def axis_values(sheet: Findings, what: str, node: Node) -> tuple[Scalar, ...]:
+    """The values of a key of a sweep, where `0-9` would be one of them."""
+    return tuple(one for one in values(sheet, what, node) if not spans.refuse_dashed(sheet, what, one))
 
 
 def key_good(sheet: Findings, where: str, key: Scalar) -> bool:
