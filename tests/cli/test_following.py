@@ -48,8 +48,8 @@ STORY = [
     event(1, "starting", 1, gpus=[0, 1]),
     event(2, "running", 1),
     event(3, "starting", 2, gpus=[]),
-    event(4, "succeeded", 1, exit_code=0),
-    event(5, "succeeded", 2, exit_code=0),
+    event(4, "succeeded", 1, exit_code=0, ran_s=3.0),
+    event(5, "succeeded", 2, exit_code=0, ran_s=2.0),
 ]
 
 
@@ -69,7 +69,7 @@ def test_a_run_ends_with_its_batch_and_tells_its_story(home, engine, file):
 
 
 def test_a_failure_is_exit_code_1_and_says_why(home, engine, file):
-    submits(engine).events = [*STORY[:4], event(5, "failed", 2, exit_code=3, error_type="exit_code_3")]
+    submits(engine).events = [*STORY[:4], event(5, "failed", 2, exit_code=3, error_type="exit_code_3", ran_s=2.0)]
     code, out, _ = ran(home, "run", file)
     assert code == 1 and "failed     2 b after 2.0s: exit_code_3" in out
 

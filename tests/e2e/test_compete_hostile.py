@@ -35,7 +35,7 @@ def test_a33_renumbered_queues_run_nothing_twice(jostle: Instance) -> None:
     space.commands(tasks(5))
     again = space.start()
     space.says("1 new, 1 task dropped")
-    jostle.reason(jostle.newest()[0]["id"], "after")
+    jostle.reason(jostle.newest()[0]["id"], "behind")
     space.file("go").touch()
     code, told = ended(again)
     assert code == 0 and space.lines("ran") == ["done", "runs", "ran", "waits"], told

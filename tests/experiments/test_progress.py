@@ -47,7 +47,7 @@ def test_what_is_left_comes_from_what_has_finished() -> None:
     for k in (1, 2):
         progress.take(event(100.0, "starting", k, gpus=[k]))
     for k in (1, 2):
-        progress.take(event(160.0, "succeeded", k))
+        progress.take(event(160.0, "succeeded", k, ran_s=60.0))
         progress.take(event(160.0, "starting", k + 2, gpus=[k]))
     assert progress.left(160.0) == pytest.approx(240.0), "8 of 60 s each, two at a time"
     assert progress.left(190.0) == pytest.approx(210.0)
@@ -55,8 +55,19 @@ def test_what_is_left_comes_from_what_has_finished() -> None:
 
 
 def test_a_lasting_job_is_not_said_to_end_in_the_past() -> None:
-    progress = Progress([row(1, "succeeded", started_at=10.0, ended_at=20.0), row(2, "running", started_at=10.0)])
+    progress = Progress([row(1, "succeeded", ran_s=10.0), row(2, "running", started_at=10.0)])
     assert progress.left(1000.0) == 0.0
+
+
+def test_an_end_that_nobody_recorded_has_no_duration() -> None:
+    lost = {"code": "exit_unknown", "params": {"failures": 1}}
+    progress = Progress([row(1, "failed", started_at=10.0, ended_at=9000.0, ran_s=None), row(2), row(3)])
+    for k in (2, 3):
+        progress.take(event(100.0, "starting", k, gpus=[0]))
+    line = progress.take(event(9000.0, "failed", 2, reason=lost))
+    assert line is not None and line.startswith("failed     2 n2: ") and not progress.never_ran
+    assert progress.left(9000.0) is None, "and tells nothing of how long others take"
+    assert progress.take(event(9000.0, "succeeded", 3, ran_s=12.0)) == "succeeded  3 n3 after 12s", "whenever it is told"
 
 
 @pytest.mark.parametrize("columns", [10, 25, 40, 200])

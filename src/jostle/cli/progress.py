@@ -41,8 +41,8 @@ class Progress:
                 self.done_before.add(row["id"])
             if row["state"] == "failed":
                 self._failed(row["id"], _why(row, self.language), ran=row["started_at"] is not None)
-            if row["state"] in ("succeeded", "failed") and row.get("ended_at") and row["started_at"]:
-                self.took.append(row["ended_at"] - row["started_at"])
+            if row["state"] in ("succeeded", "failed") and row.get("ran_s") is not None:
+                self.took.append(row["ran_s"])
             if row["state"] in LIVE:
                 self.gpus[row["id"]] = list(row["gpus"])
                 self.since[row["id"]] = row["started_at"] or 0.0
@@ -88,22 +88,22 @@ class Progress:
         if kind in FINISHED:
             if id in self.done_before:
                 return None  # told when it was submitted, all in one line
-            began = self.since.pop(id, None)
-            took = f" after {units.show_duration(event['at'] - began)}" if began else ""
+            ran, took = self.since.pop(id, None) is not None, data.get("ran_s")  # None: it was found dead, perhaps hours later
+            after = f" after {units.show_duration(took)}" if took is not None else ""
             why = _why(data, self.language) if kind != "succeeded" else ""
             if self.states[id] not in FINISHED:
-                self._ended(id, kind, data, event["at"] - began if began else None, why)
-            return f"{kind:<10} {self.label(id)}{took}{': ' + why if why else ''}"
+                self._ended(id, kind, data, why, ran=ran)
+            return f"{kind:<10} {self.label(id)}{after}{': ' + why if why else ''}"
         return None
 
-    def _ended(self, id: int, kind: str, data: Mapping[str, Any], took: float | None, why: str) -> None:
+    def _ended(self, id: int, kind: str, data: Mapping[str, Any], why: str, *, ran: bool) -> None:
         self._set(id, kind)
         if kind == "failed":
-            self._failed(id, why, ran=took is not None)
+            self._failed(id, why, ran=ran)
         if kind == "skipped" and _is_done_before(data.get("reason")):
             self.done_before.add(id)
-        if kind in ("succeeded", "failed") and took is not None:
-            self.took.append(took)
+        if kind in ("succeeded", "failed") and data.get("ran_s") is not None:
+            self.took.append(data["ran_s"])
 
     def _failed(self, id: int, why: str, *, ran: bool) -> None:
         self.why[id] = why

@@ -152,4 +152,4 @@ def elapsed(row: dict[str, Any], now: float) -> float | None:
         return now - float(row["submitted_at"])
     if row["started_at"] is None:
         return None
-    return float(row["ended_at"] or now) - float(row["started_at"])
+    return now - float(row["started_at"]) if row["ended_at"] is None else row["ran_s"]

@@ -229,7 +229,7 @@ def run_lines(runs: list[dict[str, Any]]) -> list[str]:
 
 
 def took(run: dict[str, Any]) -> str:
-    return units.show_duration((run["ended_at"] or time.time()) - run["started_at"]) if run["started_at"] else "-"
+    return units.show_duration(time.time() - run["started_at"] if run["ended_at"] is None else run["ran_s"])
 
 
 def event_lines(events: list[dict[str, Any]], language: str) -> list[str]:

@@ -18,15 +18,19 @@ NAME = "jostle.db"
 UNFINISHED = ("queued", "starting", "running", "stopping")
 UNFINISHED_SQL = "ended_at IS NULL"  # as the partial indexes are written
 
-JOB = """SELECT j.id, j.name, j.queue, j.batch, j.state, j.intent, j.attempt, j.retries, j.exit_code, j.error_type,
+RAN = "CASE WHEN r.outcome NOT IN ('lost', 'voided') THEN r.ended_at - r.started_at END"
+"""How long a run took. Nobody knows it of one whose end was never recorded: it was found dead, perhaps much later."""
+
+JOB = f"""SELECT j.id, j.name, j.queue, j.batch, j.state, j.intent, j.attempt, j.retries, j.exit_code, j.error_type,
     j.submitted_at, j.started_at, j.ended_at, j.reason, j.commands, j.memory_mib, j.gpus_min, j.gpus_max, j.shape, j.ready,
     j.priority, j.tags, j.begin_at, j.not_before, j.time_limit, j.workdir, j.log, j.retry, j.share, j.retry_of, j.place,
     j.params, j.fingerprint,
+    CASE WHEN j.ended_at IS NOT NULL THEN (SELECT {RAN} FROM run r WHERE r.job = j.id AND r.n = j.attempt) END AS ran_s,
     CASE WHEN j.attempt THEN (SELECT group_concat(idx || '=' || uuid) FROM lease WHERE job = j.id AND n = j.attempt) END AS leases
     FROM job j"""
 
-RUN = """SELECT r.n, r.uni_id, r.state, r.shim_pid, r.started_at, r.ended_at, r.exit_code, r.signal, r.error_type, r.outcome,
-    r.log, r.peak_mib, r.rss_mib, r.memory_mib, r.leftovers, r.inputs,
+RUN = f"""SELECT r.n, r.uni_id, r.state, r.shim_pid, r.started_at, r.ended_at, r.exit_code, r.signal, r.error_type, r.outcome,
+    r.log, r.peak_mib, r.rss_mib, r.memory_mib, r.leftovers, r.inputs, {RAN} AS ran_s,
     (SELECT group_concat(idx || '=' || uuid) FROM lease WHERE job = r.job AND n = r.n) AS leases
     FROM run r WHERE r.job = ? ORDER BY r.n"""
 

@@ -116,9 +116,11 @@ def finish(
         (state, exit.code, error_type, json.dumps(reason) if reason else None, exit.ended_at or at, run[0]),
     )
     queue = store.db.execute("SELECT queue FROM job WHERE id = ?", (run[0],)).fetchone()[0]  # it may be another than at the start
+    ran = None if exit.ran_for is None else round(exit.ran_for, 3)
     after_end(
-        store, run[0], batch, queue, state, at=at, now=now, run=run[1], exit_code=exit.code, error_type=error_type, reason=reason
-    )
+        store, run[0], batch, queue, state, at=at, now=now, run=run[1], exit_code=exit.code, error_type=error_type, reason=reason,
+        ran_s=ran,
+    )  # fmt: skip
     if closes_queue:
         close_queue(store, run[0], at=at, now=now)
 
