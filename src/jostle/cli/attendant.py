@@ -13,6 +13,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from jostle.cli.attached import Screen
+from jostle.cli.register import Register
 from jostle.compete import outlook, statefile, statustext
 from jostle.compete.reload import changes
 from jostle.compete.watched import Watched
@@ -50,6 +51,7 @@ class Attendant(Screen):
         self.config = Watched(workspace.config_file or os.path.join(workspace.root, "config", "gpu_manage.yaml"))
         self.bereft = False  # the settings' file was there and is gone
         self.commands = Watched(workspace.command_file)
+        self.register = Register(workspace.uni_id_file, desk.reader, journal)
         self.now = "starting"
         self.gpus = gpus or ()  # as they were last seen
         self.dirty = set(board.live)  # to learn their uni_ids
@@ -62,6 +64,7 @@ class Attendant(Screen):
     def event(self, event: dict[str, Any], line: str | None) -> None:
         ids = (event["job"], event["data"].get("as_job"))
         self.dirty.update(id for id in ids if id is not None)
+        self.register.take(event)
         if not self.unwritten:
             self.write_at = max(self.write_at, time.monotonic() + COALESCE)
         self.unwritten = self.untold = True
@@ -159,6 +162,7 @@ class Attendant(Screen):
     # --- files that people edit
 
     def _look(self) -> None:
+        self.register.look()
         if self.config.changed():
             if self.bereft:
                 self.journal.tell(f"{self.workspace.shown(self.config.path)} is back")

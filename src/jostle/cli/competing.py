@@ -46,6 +46,7 @@ def follow(
     attendant = Attendant(desk, space, me, file, board, journal, policy, start.gpus)
     try:
         attendant.write()
+        attendant.register.begin()
         journal.tell(
             f"scheduler {me.pid} (Ctrl-C or `kill {me.pid}` stops it and its tasks): "
             f"log {space.scheduler_log}, output of the tasks in {space.log_dir}/tasks"
@@ -56,6 +57,7 @@ def follow(
         screens = [Logged(desk, progress, journal), attendant, *([journal.live] if journal.live is not None else [])]
         followed = Competing(args, desk, number, progress, feed, Screens(desk, screens), attendant)
         interrupted = followed.to_the_end()
+        attendant.register.look()  # the last end, too
         journal.live = None
         return ended(followed, journal, interrupted)
     except JostleError as e:

@@ -162,6 +162,16 @@ class Reader:
             found.append(row)
         return found
 
+    def lost_runs(self, *, jobs: Iterable[int] | None = None, uni_ids: Iterable[str] | None = None) -> dict[str, str]:
+        """uni_id -> kind of error of the runs whose end nobody recorded, of these jobs or with these uni_ids."""
+        name, values = ("job", list(jobs)) if jobs is not None else ("uni_id", list(uni_ids or ()))
+        found = {}
+        for k in range(0, len(values), 500):
+            part = values[k : k + 500]
+            sql = f"SELECT uni_id, error_type FROM run WHERE outcome = 'lost' AND {name} IN ({','.join('?' * len(part))})"
+            found.update({r[0]: r[1] or "unknown" for r in self._all(sql, part)})
+        return found
+
     def events(
         self, job: int | None = None, after: int = 0, limit: int = 1000, batch: int | None = None
     ) -> list[dict[str, Any]]:
