@@ -105,6 +105,31 @@ def test_bad_input_is_a_usage_error_and_nothing_is_sent(jostle, engine, store, a
     assert engine.asked("submit") == []
 
 
+@pytest.mark.parametrize(
+    ("argv", "way"),
+    [
+        (["python", "train.py", "--lr", "1e-5"], "-- python train.py --lr 1e-5"),
+        (["-g", "2", "--name=x", "python", "train.py", "--seed=1"], "-g 2 --name=x -- python train.py --seed=1"),
+        (["--hold", "python", "-m", "pkg.train"], "--hold -- python -m pkg.train"),
+        (["bash", "-c", "a b"], "-- bash -c 'a b'"),
+    ],
+)
+def test_a_forgotten_double_dash_is_explained_with_the_command_that_was_meant(jostle, engine, argv, way):
+    code, out, err = jostle("add", *argv)
+    assert (code, out) == (2, "") and f"Options of the command come behind `--`: `jostle add {way}`" in err
+    assert engine.asked("submit") == []
+
+
+def test_an_option_behind_the_command_is_taken_with_a_note(jostle, engine):
+    engine.answers["submit"] = {"batch": 1, "ids": [7, 7], "count": 1}
+    code, out, err = jostle("add", "python", "train.py", "-p", "5")
+    assert (code, out) == (0, "7\n") and "`jostle add -- python train.py -p 5`" in err
+    [job] = engine.asked("submit")[0]["jobs"]
+    assert (job["commands"], job["priority"]) == ([["python", "train.py"]], 5)
+    for argv in (("-p", "5", "python", "train.py"), ("--", "python", "train.py", "-p", "5"), ("-p5", "true", "-")):
+        assert jostle("add", *argv)[2] == ""
+
+
 def test_the_environment_goes_along_without_the_terminals(added, monkeypatch):
     monkeypatch.setenv("MY_VAR", "1")
     for name in ("TERM", "SSH_CLIENT", "TMUX_PANE", "DISPLAY", "LS_COLORS"):

@@ -2,6 +2,8 @@
 
 import json
 import os
+import subprocess
+import sys
 import time
 
 import pytest
@@ -307,13 +309,17 @@ STALE = "no engine runs: this is how it was when the last one ended; `jostle up`
 def test_unfinished_jobs_without_an_engine_are_shown_with_a_warning(jostle, store):
     id = store(state="running")
     assert jostle("ps")[2] == STALE and jostle("show", id)[2] == STALE
+    for state, intent in (("running", "run"), ("stopping", "cancel"), ("queued", "run"), ("queued", "hold")):
+        store.store.db.execute("UPDATE job SET state = ?, intent = ?", (state, intent))
+        assert jostle("why", id)[2] == STALE
+    assert json.loads(jostle("why", id, "--json")[1])["engine"] is False
     assert json.loads(jostle("ps", "--json")[1])["engine"] is False
 
 
 def test_finished_jobs_and_a_running_engine_are_no_reason_to_warn(jostle, store, engine):
     id = store(state="running")
-    assert jostle("ps")[2] == "" and jostle("show", id)[2] == ""
-    assert json.loads(jostle("ps", "--json")[1])["engine"] is True
+    assert jostle("ps")[2] == "" and jostle("show", id)[2] == "" and jostle("why", id)[2] == ""
+    assert json.loads(jostle("ps", "--json")[1])["engine"] is json.loads(jostle("why", id, "--json")[1])["engine"] is True
     engine.stop()
     store.store.db.execute("UPDATE job SET state = 'succeeded', ended_at = 1")
     assert jostle("ps")[2] == "" and jostle("show", id)[2] == ""
@@ -489,6 +495,38 @@ def test_following_a_log_ends_with_its_job(jostle, logged, store):
     timer.join()
 
 
+def test_following_a_job_that_nobody_starts_ends_with_what_to_do(jostle, store):
+    code, out, err = jostle("logs", "-f", store())
+    assert (code, out) == (3, "") and "is queued and has printed nothing, and no engine runs: `jostle up` goes on" in err
+
+
+@pytest.mark.parametrize("sign", ["the shim is gone", "it left its record"])
+def test_following_a_log_ends_with_its_run_where_no_engine_records_the_end(logged, store, home, sign):
+    """While the run lives it is said what is waited for; then the end is seen from outside."""
+    id, path = logged(b"first\n", state="running")
+    shim = subprocess.Popen(["sleep", "600"])
+    try:
+        store.store.db.execute("UPDATE run SET shim_pid = ?", (shim.pid,))
+        (home / "runs" / f"{id}.1").mkdir(parents=True)
+        argv = [sys.executable, "-m", "jostle", "logs", "-f", str(id)]
+        client = subprocess.Popen(argv, env={**os.environ, "JOSTLE_HOME": str(home)}, stdout=-1, stderr=-1, text=True)
+        waits = client.stderr.readline()
+        with open(path, "ab") as f:
+            f.write(b"last\n")
+        if sign == "it left its record":
+            (home / "runs" / f"{id}.1" / "exit").touch()
+        else:
+            shim.kill()
+            shim.wait()
+        out, err = client.communicate(timeout=60)
+    finally:
+        shim.kill()
+        shim.wait()
+    assert waits == f"no engine runs: job {id} is followed until its run is over; `jostle up` starts one\n"
+    assert (client.returncode, out) == (0, "first\nlast\n")
+    assert err == f"the run of job {id} is over, and no engine runs to say how it ended: `jostle up` goes on\n"
+
+
 def test_following_a_log_shows_each_later_try_also_one_that_was_over_at_once(jostle, logged, store, tmp_path, monkeypatch):
     id, _ = logged(b"first\n", state="running")
     slept = []
@@ -600,6 +638,29 @@ def test_held_is_a_state_to_ask_for(jostle, store):
     held, failed = store(intent="hold"), store(state="failed", ended_at=time.time())
     assert [row["id"] for row in ps_json(jostle, "-s", "held")] == [held]
     assert [row["id"] for row in ps_json(jostle, "-s", "held", "-s", "failed")] == [held, failed]
+
+
+def test_the_newest_failures_of_a_day_are_shown_whatever_ended_since_and_the_rest_is_counted(jostle, store):
+    now = time.time()
+    store(rows=5, state="failed", ended_at=now - 90_000)
+    for k in range(25):
+        store(name=f"bad{k}", state="failed", ended_at=now - 20_000 + k)
+    store(rows=50, state="succeeded", ended_at=now - 10)
+    _, out, _ = jostle("ps")
+    assert [line.split()[1] for line in out.splitlines() if " failed  " in line] == [f"bad{k}" for k in range(5, 25)]
+    assert out.count(" succeeded ") == 30
+    assert out.splitlines()[-2:] == [
+        "… and 5 more that failed in the last day; `jostle ps --state failed` lists them",
+        "… and 20 more that ended lately; `jostle ps --all` lists them",
+    ]
+    assert len(ps_json(jostle, "-s", "failed")) == 30
+
+
+def test_many_failures_at_once_are_the_newest_twenty_and_a_count(jostle, store):
+    store(rows=40, state="failed", ended_at=time.time())
+    _, out, _ = jostle("ps")
+    assert out.count(" failed  ") == 20 and out.splitlines()[-1].startswith("… and 20 more that failed in the last day;")
+    assert out.splitlines()[1].split()[0] == "21" and "ended lately" not in out
 
 
 def test_many_finished_rows_are_folded_in_the_table_only(jostle, store):

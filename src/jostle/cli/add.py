@@ -13,6 +13,7 @@ from jostle.formats import spec
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from argparse import Namespace
+    from collections.abc import Sequence
     from typing import Any
 
     from jostle.cli.desk import Desk
@@ -60,6 +61,21 @@ def add_options(p: Parser) -> None:
         metavar="COMMAND",
         help="a program and its arguments, run as they are; one text with spaces or shell characters is run by bash",
     )
+    p.advice = lambda typed: forgotten(p, typed)
+    p.set_defaults(advice=lambda: forgotten(p, p.typed))
+
+
+def forgotten(p: Parser, typed: Sequence[str]) -> str:
+    """What to say of options behind a command without `--`: whose they are, nobody can tell."""
+    from shlex import join
+
+    takes = {name for action in p._actions if action.nargs != 0 for name in action.option_strings}
+    k = 0
+    while k < len(typed) and typed[k][:1] == "-" and typed[k] != "--":
+        k += 2 if typed[k] in takes else 1
+    if "--" in typed or not any(word[:1] == "-" and len(word) > 1 for word in typed[k + 1 :]):
+        return ""
+    return f"Options of the command come behind `--`: `jostle add {join([*typed[:k], '--', *typed[k:]])}`"
 
 
 def _queue(text: str) -> str:
@@ -80,6 +96,9 @@ def add(args: Namespace, desk: Desk) -> int:
         "jobs": [job_of(args, desk)],
         "once": os.urandom(16).hex(),
     }
+    advice = args.advice()
+    if advice:
+        desk.say(f"note: what looks like an option was taken as one of jostle's. {advice}")
     desk.put(str(submitted(desk.client, request)["ids"][0]))
     return 0
 

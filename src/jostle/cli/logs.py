@@ -14,7 +14,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from jostle.cli import ids, screen
-from jostle.errors import JostleError, NotFound, Usage
+from jostle.errors import JostleError, NoEngine, NotFound, Usage
 
 if TYPE_CHECKING:
     from argparse import Namespace
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 CHUNK = 1 << 16
 POLL = 0.1  # s between looks at a growing file
+LOOK = 1.0  # s between looks whether an engine runs, while nothing is printed
 FINISHED = ("succeeded", "failed", "cancelled", "skipped")
 
 
@@ -89,7 +90,7 @@ def real(runs: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 def path_of(desk: Desk, id: int, number: int | None, wait: bool) -> str:
     """The log of the run; with `wait`, of the run that is yet to come."""
-    told = False
+    told, look_at = False, 0.0
     while True:
         job = desk.reader.job(id)
         if job is None:
@@ -103,6 +104,10 @@ def path_of(desk: Desk, id: int, number: int | None, wait: bool) -> str:
             raise NotFound(f"the log of job {id} is gone: {run['log']}")
         if not wait:
             raise NotFound(f"job {id} is {job['state']} and has printed nothing yet: `jostle logs -f {id}` waits for it")
+        if time.monotonic() >= look_at:
+            look_at = time.monotonic() + LOOK
+            if not desk.engine_runs():
+                raise NoEngine(f"job {id} is {job['state']} and has printed nothing, and no engine runs: `jostle up` goes on")
         if not told:
             desk.say(f"job {id} is {job['state']}; waiting for its output (`jostle why {id}`)")
             told = True
@@ -182,6 +187,7 @@ def follow(desk: Desk, id: int, fd: int, number: int | None, shown: Callable[[by
     out = sys.stdout.buffer
     # where all tries write to one path, a run that has not begun names the file of the one before: the first of them wrote it
     last = min((run["n"] for run in real(desk.reader.runs(id)) if not other(fd, run["log"])), default=0)
+    alone = Alone(desk, id)
     while True:
         job = desk.reader.job(id)
         runs = desk.reader.runs(id)
@@ -200,10 +206,43 @@ def follow(desk: Desk, id: int, fd: int, number: int | None, shown: Callable[[by
             os.close(fd)
             fd, last = following, later["n"]
             desk.say(f"job {id} is tried again (run {last})")
-        elif over:
+        elif over or alone.over:
             return
-        elif not grown:
+        elif not grown and not alone.ended(runs):
             time.sleep(POLL)
+
+
+class Alone:
+    """Following without an engine: nobody records the end then, so it is looked for, and what is waited for is said."""
+
+    def __init__(self, desk: Desk, id: int) -> None:
+        self.desk, self.id = desk, id
+        self.look_at, self.told = 0.0, False
+        self.over = False  # nothing more will be printed
+
+    def ended(self, runs: list[dict[str, Any]]) -> bool:
+        """Whether the last run is over and nobody records it; what it printed last is still to be read."""
+        if time.monotonic() < self.look_at:
+            return False
+        self.look_at = time.monotonic() + LOOK
+        if self.desk.engine_runs():
+            self.told = False
+            return False
+        self.over = not runs or _is_over(self.desk.home, self.id, runs[-1])
+        if self.over:
+            self.desk.say(f"the run of job {self.id} is over, and no engine runs to say how it ended: `jostle up` goes on")
+        elif not self.told:
+            self.desk.say(f"no engine runs: job {self.id} is followed until its run is over; `jostle up` starts one")
+        self.told = True
+        return self.over
+
+
+def _is_over(home: str, id: int, run: dict[str, Any]) -> bool:
+    """As far as can be seen from outside: it left its record, or its shim is gone."""
+    from jostle import proc
+
+    gone = run["shim_pid"] is not None and proc.stat(run["shim_pid"]) is None
+    return run["ended_at"] is not None or gone or os.path.exists(os.path.join(home, "runs", f"{id}.{run['n']}", "exit"))
 
 
 def other(fd: int, path: str) -> bool:

@@ -80,7 +80,9 @@ def _verb(verb: str, argv: list[str]) -> int:
 
     desk = Desk(only_warn=verb in HARMLESS)
     try:
-        return int(options(verb)[1](parser(verb).parse_args(argv), desk))
+        made = parser(verb)
+        made.typed = argv
+        return int(options(verb)[1](made.parse_args(argv), desk))
     finally:
         desk.close()
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import argparse
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from importlib import import_module
 
 from jostle.cli.verbs import VERBS
@@ -40,7 +40,12 @@ def _width() -> int:
 class Parser(argparse.ArgumentParser):
     """Errors are Usage, like any other error of ours."""
 
+    typed: Sequence[str] = ()  # what is parsed
+    advice: Callable[[Sequence[str]], str] | None = None  # what to say of it besides, when it is wrong
+
     def error(self, message: str) -> NoReturn:
+        if self.advice is not None and (advice := self.advice(self.typed)):
+            raise Usage(f"{self.prog.removeprefix('jostle ')}: {message}. {advice}")
         message += self._guess(message.removeprefix("unrecognized arguments: ")) if message.startswith("unrecognized") else ""
         raise Usage(f"{self.prog.removeprefix('jostle ')}: {message}. `{self.prog} --help` shows an example")
 

@@ -19,6 +19,8 @@ LATELY = 3600.0
 AT_LEAST = 10  # of the finished are shown, however old
 FOLD = 100  # waiting rows; more of them say nothing in a table
 ENDED = 30  # rows of what ended lately, in a table
+FAILED = 20  # rows of what failed since FAILED_SINCE, in a table, whatever else ended since
+FAILED_SINCE = 86400.0
 HEAD = ("ID", "NAME", "QUEUE", "STATE", "GPUS", "TRY", "TIME", "WHY")
 FINISHED = ("succeeded", "failed", "cancelled", "skipped")
 
@@ -53,7 +55,8 @@ def ps(args: Namespace, desk: Desk) -> int:
         asked_for = args.state or batch is not None
         desk.say("no such jobs" if asked_for else "no jobs: `jostle add -- COMMAND` queues one")
         return 0
-    rows, ended = newest(rows) if few else (rows, 0)
+    failed = desk.reader.failures(time.time() - FAILED_SINCE, batch) if few else []
+    rows, ended = newest(rows, failed, desk) if few else (rows, 0)
     reasons.fill(rows)
     if told is None:
         desk.say(desk.no_engine())
@@ -67,16 +70,21 @@ def ps(args: Namespace, desk: Desk) -> int:
     if folded:
         first = max(row["id"] for row in rows if row["state"] == "queued") + 1
         desk.put(f"… and {render.count(folded, 'more job')} waiting ({first}-{last}); `jostle ps --all` lists them")
+    if len(failed) > FAILED:
+        desk.put(f"… and {len(failed) - FAILED:,} more that failed in the last day; `jostle ps --state failed` lists them")
     if ended:
         desk.put(f"… and {ended:,} more that ended lately; `jostle ps --all` lists them")
     return 0
 
 
-def newest(rows: list[dict[str, Any]]) -> tuple[list[dict[str, Any]], int]:
-    """Without all but the newest of the finished; how many are left out."""
+def newest(rows: list[dict[str, Any]], failed: list[int], desk: Desk) -> tuple[list[dict[str, Any]], int]:
+    """Of the finished only the newest, but with the newest of those that failed; how many others are left out."""
     finished = sorted((row["ended_at"], row["id"]) for row in rows if row["ended_at"] is not None)
-    out = {id for _, id in finished[:-ENDED]}
-    return [row for row in rows if row["id"] not in out], len(out)
+    kept, untold = set(failed[:FAILED]), set(failed[FAILED:])
+    out = {id for _, id in finished[:-ENDED]} - kept - untold
+    missing = kept - {row["id"] for row in rows}
+    found = [*(row for row in rows if row["id"] not in out | untold), *(desk.reader.jobs(ids=missing) if missing else ())]
+    return sorted(found, key=lambda row: int(row["id"])), len(out)
 
 
 def batch_of(text: str | None) -> int | None:

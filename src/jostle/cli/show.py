@@ -70,8 +70,11 @@ def why(args: Namespace, desk: Desk) -> int:
     if not chosen:
         desk.say("nothing to explain: no job is meant")
     found = [explained(desk, id) for id in chosen]
+    engine = desk.engine_runs() if args.json or any(job["ended_at"] is None for job, _ in found) else True
+    if not engine and not args.json:
+        desk.say(desk.no_engine())
     if args.json:
-        told = [answer(job, more) for job, more in found]
+        told = [{**answer(job, more), "engine": engine} for job, more in found]
         # who names one job gets the object, who may have named several gets a list
         single = len(args.ids) == 1 and (args.ids[0] == "last" or args.ids[0].isdecimal())
         desk.put_json({"schema": 1, **told[0]} if single else {"schema": 1, "jobs": told})

@@ -143,6 +143,12 @@ class Reader:
         rows = self._all(f"SELECT count(*), max(id) FROM job WHERE {UNFINISHED_SQL} AND state = 'queued' {where}", args)
         return (rows[0][0], rows[0][1]) if rows else (0, None)
 
+    def failures(self, since: float, batch: int | None = None) -> list[int]:
+        """The jobs that failed since then, the newest first; of all batches from an index alone."""
+        where, args = ("AND batch = ?", (since, batch)) if batch is not None else ("", (since,))
+        sql = f"SELECT id FROM job INDEXED BY job_ended WHERE ended_at >= ? AND state = 'failed' {where}"
+        return [row[0] for row in self._all(f"{sql} ORDER BY ended_at DESC, id DESC", args)]
+
     def job(self, id: int) -> dict[str, Any] | None:
         rows = self.jobs(ids=[id])
         return rows[0] if rows else None
