@@ -318,6 +318,7 @@ def test_unfinished_jobs_without_an_engine_are_shown_with_a_warning(jostle, stor
 
 def test_finished_jobs_and_a_running_engine_are_no_reason_to_warn(jostle, store, engine):
     id = store(state="running")
+    engine.answers["why"] = {"job": {}, "reason": None, "behind": 0}
     assert jostle("ps")[2] == "" and jostle("show", id)[2] == "" and jostle("why", id)[2] == ""
     assert json.loads(jostle("ps", "--json")[1])["engine"] is json.loads(jostle("why", id, "--json")[1])["engine"] is True
     engine.stop()

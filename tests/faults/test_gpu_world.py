@@ -147,7 +147,40 @@ def test_a_process_of_ours_on_a_card_it_was_not_given_is_told_once(host: Host) -
         host.step(0.1)
     events = host.store.db.execute("SELECT job, data FROM event WHERE kind = 'misplaced'").fetchall()
     assert [job for job, _ in events] == [id]
-    assert json.loads(events[0][1]) == {"uuid": "GPU-1", "pid": 77}
+    assert json.loads(events[0][1]) == {"gpu": 1, "uuid": "GPU-1", "pid": 77}
+
+
+def test_use_beyond_what_was_asked_for_is_told_once_and_marked_while_it_lasts(host: Host) -> None:
+    uses, mark = [4000], [""]
+    readings(host, lambda gpus: mark[0] and gpus[0]["procs"].append(holder(uses[0], mark=mark[0])))
+    (id,) = host.submit({"memory_mib": 4096})
+    host.disk.durations[id] = (100.0, 0, "")
+    host.step()
+    mark[0] = host.store.db.execute("SELECT uni_id FROM run").fetchone()[0]
+    host.step(0.1)
+    assert host.engine.beyond() == {}
+    for uses[0] in (4097, 9000):
+        host.step(0.1)
+        reason = host.engine.beyond()[id]
+        assert (reason.code, dict(reason.params)) == ("beyond", {"gpu": 0, "used_mib": uses[0], "asked_mib": 4096})
+    uses[0] = 4096
+    host.step(0.1)
+    assert host.engine.beyond() == {}
+    uses[0] = 8000
+    host.step(0.1)
+    events = host.store.db.execute("SELECT job, data FROM event WHERE kind = 'beyond'").fetchall()
+    told = {"gpu": 0, "uuid": "GPU-0", "used_mib": 4097, "asked_mib": 4096}
+    assert [(job, json.loads(data)) for job, data in events] == [(id, told)]
+
+
+def test_who_asked_for_a_whole_card_cannot_use_more_than_that(host: Host) -> None:
+    mark = [""]
+    readings(host, lambda gpus: mark[0] and gpus[0]["procs"].append(holder(24000, mark=mark[0])))
+    host.submit({})
+    host.step()
+    mark[0] = host.store.db.execute("SELECT uni_id FROM run").fetchone()[0]
+    host.step(0.1)
+    assert host.engine.beyond() == {} and host.engine.observer.peaks
 
 
 def test_a_command_that_fails_at_once_for_hours_starts_rarely_and_leaves_little_behind(host: Host) -> None:

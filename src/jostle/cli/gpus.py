@@ -56,7 +56,7 @@ def table(gpus: list[dict[str, Any]], engine: bool, desk: Desk) -> str:
     """All columns where there is room; on a narrow screen those that decide."""
     head = HEAD if engine else HEAD_WITHOUT_ENGINE
     columns = range(len(head)) if desk.width >= WIDE else NARROW
-    rows = [[row[k] for k in columns] for row in (row_of(gpu, engine) for gpu in gpus)]
+    rows = [[row[k] for k in columns] for row in (row_of(gpu, engine, zh=desk.language == "zh") for gpu in gpus)]
     right = [place for place, k in enumerate(columns) if 2 <= k <= 7]
     return render.table([head[k] for k in columns], rows, columns=desk.width, right=right, colours=desk.colours)
 
@@ -147,7 +147,7 @@ def from_snapshot(gpu: dict[str, Any]) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def row_of(gpu: dict[str, Any], engine: bool = True) -> tuple[str, ...]:
+def row_of(gpu: dict[str, Any], engine: bool = True, *, zh: bool = False) -> tuple[str, ...]:
     """The last column: with an engine whether the card may be taken, without one only how it is."""
     refusal = gpu["refusal"]
     good = "yes" if engine else "ok"
@@ -155,7 +155,7 @@ def row_of(gpu: dict[str, Any], engine: bool = True) -> tuple[str, ...]:
     return (
         str(gpu["index"]), gpu["name"], units.show_size(gpu["used_mib"]), units.show_size(gpu["total_mib"]),
         units.show_size(gpu["available_mib"]), _number(gpu["utilization"], "%"), _number(gpu["temperature"]),
-        _number(gpu["power_w"]), holders(gpu), verdict,
+        _number(gpu["power_w"]), holders(gpu, zh), verdict,
     )  # fmt: skip
 
 
@@ -163,8 +163,8 @@ def _number(value: float | None, unit: str = "") -> str:
     return "-" if value is None else f"{value:.0f}{unit}"
 
 
-def holders(gpu: dict[str, Any]) -> str:
-    """`job 17 (12 GiB), bob (4 GiB)`: our runs by number, others by name."""
+def holders(gpu: dict[str, Any], zh: bool = False) -> str:
+    """`job 17 (12 GiB, asked for 8 GiB), bob (4 GiB)`: our runs by number, others by name."""
     sums: dict[str, int | None] = {}
     for h in gpu["holders"]:
         who = f"job {h['run'].split('.')[0]}" if h["run"] else h["user"] or f"pid {h['pid']}"
@@ -172,4 +172,6 @@ def holders(gpu: dict[str, Any]) -> str:
         sums[who] = None if before is None or h["used_mib"] is None else before + int(h["used_mib"])
     for run in gpu.get("runs") or ():
         sums.setdefault(f"job {run.split('.')[0]}", 0)  # it holds the card but uses nothing yet
-    return ", ".join(f"{who} ({units.show_size(mib)})" if mib else who for who, mib in sums.items()) or "-"
+    asked = {f"job {b['run'].split('.')[0]}": units.show_size(b["asked_mib"]) for b in gpu.get("beyond") or ()}
+    mark = {who: f"，只要求了 {size}" if zh else f", asked for {size}" for who, size in asked.items()}
+    return ", ".join(f"{who} ({units.show_size(mib)}{mark.get(who, '')})" if mib else who for who, mib in sums.items()) or "-"

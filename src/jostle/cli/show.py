@@ -94,10 +94,12 @@ def explained(desk: Desk, id: int) -> tuple[dict[str, Any], dict[str, Any]]:
     if job is None:
         raise NotFound(f"there is no job {id}; `jostle ps --all` lists them")
     told: dict[str, Any] = {}
-    client = desk.engine_if_any() if job["state"] == "queued" else None
+    client = desk.engine_if_any() if job["state"] in ("queued", "running") else None
     if client is not None:
-        told = client.call("why", id=id, lang=desk.language)
-        client.close()
+        try:
+            told = client.call("why", id=id, lang=desk.language)
+        finally:
+            client.close()
     if told.get("reason"):
         job["reason"] = told["reason"]
     else:
@@ -235,13 +237,25 @@ def took(run: dict[str, Any]) -> str:
     return units.show_duration(time.time() - run["started_at"] if run["ended_at"] is None else run["ran_s"])
 
 
+CARD_KEYS = ("gpu", "uuid", "gpus", "uuids")
+
+
+def cards_of(data: dict[str, Any]) -> str:
+    """The cards that an event is about: `GPU 0 (GPU-8f1c…), 1 (GPU-77ab…)`; "": none, or they were told by index alone."""
+    indices, uuids = (data["gpus"], data["uuids"]) if "uuids" in data else ([data.get("gpu")], [data.get("uuid")])
+    known = [f"{index} ({uuid})" for index, uuid in zip(indices, uuids, strict=False) if uuid and index is not None]
+    return f"GPU {', '.join(known)}" if known else ""
+
+
 def event_lines(events: list[dict[str, Any]], language: str) -> list[str]:
     lines = [""] if events else []
     for event in events[-50:]:
         data, reason = event["data"], event["data"].get("reason")
+        cards = cards_of(data)
         told = {key: value for key, value in data.items() if not isinstance(value, dict) and value not in (None, [])}
+        shown = [f"{key} {value}" for key, value in told.items() if not (cards and key in CARD_KEYS)]
         said = waits.beside(waits.reworded(reason, language)) if reason else ""
-        said = said or ", ".join(f"{key} {value}" for key, value in told.items())
+        said = ": ".join(part for part in (cards, said or ", ".join(shown)) if part)
         run = f" (run {event['run']})" if event["run"] else ""
         lines.append(render.plain(f"{units.show_instant(event['at'])}  {event['kind']}{run}{': ' + said if said else ''}"))
     return lines

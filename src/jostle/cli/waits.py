@@ -34,6 +34,7 @@ class Waits:
         self.ahead = ahead  # for a queue that is not listed whole
         self.engine = engine
         self.shapes = (engine or {}).get("shapes") or {}
+        self.running = (engine or {}).get("running") or {}
         self.language = language
         self.position: dict[int, int] = {}
         self.head: dict[str, int] = {}
@@ -52,6 +53,8 @@ class Waits:
                 row["reason"] = self._of(row)
             elif row["state"] == "stopping":
                 row["reason"] = worded("cancelling", {}, self.language)
+            elif row["state"] == "running":
+                row["reason"] = self.running.get(str(row["id"]))
             elif row["reason"]:
                 row["reason"] = reworded(row["reason"], self.language)
 

@@ -167,7 +167,10 @@ def _unexplained(card: Card, policy: Policy) -> Refusal | None:
     if used < policy.small_mib:
         return None
     hidden = [h for h in card.holders("anonymous") if h.used_mib is None or h.used_mib >= policy.small_mib]
-    return _named(card, hidden[0], used) if hidden else no(card, "unexplained", used_mib=used)
+    if hidden:
+        return _named(card, hidden[0], used)
+    known = {"utilization": card.gpu.utilization} if card.gpu.utilization is not None else {}
+    return no(card, "unexplained", used_mib=used, card_mib=card.gpu.used_mib, **known)
 
 
 def _room(card: Card, policy: Policy, memory_mib: int | None) -> Refusal | None:

@@ -62,6 +62,10 @@ TEXTS: dict[str, tuple[str, str]] = {
         "It failed {failures:time|times}{last} and is tried again in {left_s}.",
         "已失败 {failures} 次{last}，{left_s}后重试。",
     ),
+    "beyond": (
+        "It uses {used_mib} of GPU {gpu} and asked for {asked_mib}.",
+        "它在 GPU {gpu} 上用了 {used_mib}，而只要求了 {asked_mib}。",
+    ),
     "cancelling": ("It is being cancelled; its processes are ending.", "正在取消，等待其进程结束。"),
     "no_engine": (
         "No engine is running, so nothing starts; `jostle up` starts one.",
@@ -211,8 +215,8 @@ REFUSALS: dict[str, tuple[str, str, str, str]] = {
         "{n} 张正由您的任务归还（{jobs}）",
     ),
     "unexplained": (
-        "{used_mib} are in use by processes that cannot be seen",
-        "有 {used_mib} 被看不到的进程使用",
+        "{used_mib} of the {card_mib} in use there belong to processes that cannot be seen (load {utilization} %)",
+        "已用的 {card_mib} 中有 {used_mib} 属于看不到的进程（负载 {utilization} %）",
         "{n:has|have} memory in use by processes that cannot be seen",
         "{n} 张有显存被看不到的进程使用",
     ),

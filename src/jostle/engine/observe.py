@@ -184,6 +184,10 @@ class Observer:
         """By card, of those that could be read."""
         return {g["uuid"]: g["used_mib"] for g in self.snapshot["gpus"] if g["state"] == "ok"}
 
+    def index(self, uuid: str) -> int | None:
+        """Of a card that is seen; for showing."""
+        return next((int(g["index"]) for g in self.snapshot["gpus"] if g["uuid"] == uuid), None)
+
     def fresh(self, now: float) -> bool:
         return now - self.read_at <= FRESH_FOR
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from jostle.core.model import Exit, Retry, Run, RunId
@@ -36,6 +36,7 @@ class Open:
     unsupervised: tuple[int, ...] = ()  # its processes, while they live on without a shim
     kill_at: float | None = None  # stopping without a shim: when we lose patience
     look: int = 0  # the number of a look at its cards that began when they were given back; 0: none was asked for
+    beyond: dict[str, dict[str, int]] = field(default_factory=dict)  # by card: what it uses now, and the less that it asked for
     told_to_stop: bool = False  # by this engine: an earlier one may have died between the record and the signal
 
     def value(self, peak: int) -> Run:

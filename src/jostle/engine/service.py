@@ -10,10 +10,10 @@ from typing import Any
 
 from jostle import __version__, config
 from jostle.core.explain import explain
-from jostle.core.model import Gpu, RunId
-from jostle.core.reasons import Refusal, refusal_text, to_dict
+from jostle.core.model import RunId
+from jostle.core.reasons import to_dict
 from jostle.core.survey import survey
-from jostle.engine import checks
+from jostle.engine import checks, shown
 from jostle.engine.engine import Engine
 from jostle.engine.followers import Followers
 from jostle.engine.loop import Loop
@@ -249,6 +249,7 @@ class Service:
             ahead=self.reader.ahead(row["id"]), needs=self.reader.needs(row["id"]),
         )  # fmt: skip
         lang = request.get("lang") or "en"
+        reason = reason or self.engine.beyond().get(row["id"])
         told = to_dict(reason, lang) if reason else None
         row["reason"] = told or row["reason"]
         behind = self.reader.alike(row["shape"], row["id"]) if row["ready"] == 1 else 0
@@ -258,6 +259,7 @@ class Service:
         lang = request.get("lang") or "en"
         return {
             "shapes": {shape: to_dict(reason, lang) for shape, reason in self.engine.waits.items()},
+            "running": {job: to_dict(reason, lang) for job, reason in self.engine.beyond().items()},
             "hold": self.engine.hold(), "now": self.engine.clock.now(),
         }  # fmt: skip
 
@@ -272,7 +274,7 @@ class Service:
         gpus = self.engine.observer.gpus(now)
         found = survey(self.engine.world(now, gpus, self.engine.backend.claims({g.uuid for g in gpus})))
         return {
-            "gpus": [self._gpu(g, *found[g.uuid], request.get("lang") or "en") for g in gpus],
+            "gpus": [shown.gpu(g, *found[g.uuid], self.engine.open_runs.values(), request.get("lang") or "en") for g in gpus],
             "spec": self.engine.spec,
             "age_s": round(now - self.engine.observer.read_at, 2),
             "error": self.engine.probe.trouble or self.engine.observer.snapshot["error"] or self._silence(now),
@@ -293,20 +295,6 @@ class Service:
             waiting, self.engine.after_look = self.engine.after_look, []
             for answer in waiting:
                 answer()
-
-    def _gpu(self, g: Gpu, available_mib: int, refusal: Refusal | None, lang: str) -> Answer:
-        ours = [r for r in self.engine.open_runs.values() if any(lease[0] == g.uuid for lease in r.leases)]
-        sick = refusal_text(Refusal(g.faulty.code, g.uuid, g.index, g.faulty.params), lang) if g.faulty else ""
-        no = refusal and {"code": refusal.code, "text": refusal_text(refusal, lang), "params": dict(refusal.params)}
-        return {
-            "index": g.index, "uuid": g.uuid, "name": g.name, "total_mib": g.total_mib, "used_mib": g.used_mib,
-            "free_mib": g.free_mib, "available_mib": available_mib, "utilization": g.utilization, "temperature": g.temperature,
-            "power_w": g.power_w, "state": g.state, "error": g.error, "excluded": g.excluded,
-            "quarantine": g.quarantine or sick or None,
-            "runs": [f"{r.id[0]}.{r.id[1]}" for r in ours], "refusal": no,
-            "holders": [{"pid": h.pid, "user": h.user, "used_mib": h.used_mib, "name": h.name,
-                         "run": f"{h.run[0]}.{h.run[1]}" if h.run else None} for h in g.holders],
-        }  # fmt: skip
 
     def subscribe(self, peer: Peer, request: dict[str, Any]) -> Answer | None:
         self.followers.add(peer, int(request.get("after") or 0), request.get("batch"))

@@ -194,10 +194,11 @@ class Watch:
             self.soon()
         if self.observer.snapshot is not before:
             self._note_errors()
+            self._see_use()
         for kind, found in (("misplaced", self.observer.misplaced()), ("intruded", self.observer.intruders())):
             for run, uuid, pid in found:
                 if run in self.open_runs:
-                    self._once(kind, self.open_runs[run], uuid=uuid, pid=pid)
+                    self._once(kind, self.open_runs[run], gpu=self.observer.index(uuid), uuid=uuid, pid=pid)
         self._see_who_left()
         waiting, self.after_look = self.after_look, []
         for callback in waiting:
@@ -214,6 +215,24 @@ class Watch:
             except DiskFull:
                 pass  # kept with what is recorded next
 
+    def _see_use(self) -> None:
+        """Which runs use more of a card than their jobs asked for: told once, and shown for as long as it lasts."""
+        for run in self.open_runs.values():
+            run.beyond = {}
+            for uuid, index, asked, _ in run.leases:
+                used = self.observer.used_by_run(uuid, run.id) if asked is not None else 0
+                if asked is not None and used > asked:
+                    run.beyond[uuid] = {"used_mib": used, "asked_mib": asked}
+                    self._once("beyond", run, (uuid,), gpu=index, uuid=uuid, used_mib=used, asked_mib=asked)
+
+    def beyond(self) -> dict[int, Reason]:
+        """By job, why a run is remarkable: it uses more than was asked for."""
+        return {
+            run.id[0]: Reason(code="beyond", params={"gpu": self.observer.index(uuid), **use})
+            for run in self.open_runs.values()
+            for uuid, use in run.beyond.items()
+        }
+
     def _see_who_left(self) -> None:
         """Forgets the cards that show no more of an ended run, or are in use again."""
         if self.vacated:
@@ -223,8 +242,9 @@ class Watch:
                 uuid: before for uuid, before in self.vacated.items() if uuid not in taken and used.get(uuid, 0) > before + 64
             }
 
-    def _once(self, kind: str, run: Open, **data: Any) -> None:
-        key = (kind, run.id, *map(str, data.values()))
+    def _once(self, kind: str, run: Open, about: tuple[str, ...] | None = None, **data: Any) -> None:
+        """An event of a run, unless it was told before: the same data, or the same that it is `about`."""
+        key = (kind, run.id, *(map(str, data.values()) if about is None else about))
         if key not in self.told:
             self.told.add(key)
             self.journal(kind, batch=run.batch, job=run.id[0], run=run.id[1], **data)

@@ -59,7 +59,8 @@ def begin(
         "INSERT INTO lease (job, n, uuid, idx, mib, used_at_start) VALUES (?, ?, ?, ?, ?, ?)",
         [(job, n, *lease) for lease in leases],
     )
-    store.event(at, "starting", batch=batch, job=job, run=n, gpus=[lease[1] for lease in leases])
+    uuids = [lease[0] for lease in leases]
+    store.event(at, "starting", batch=batch, job=job, run=n, gpus=[lease[1] for lease in leases], uuids=uuids)
 
 
 def running(store: Store, run: RunId, batch: int, at: float) -> None:
