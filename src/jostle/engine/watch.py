@@ -122,7 +122,7 @@ class Watch:
         for name in gone.keys() - self.vanished:
             uid, uuid = gone[name].uid, gone[name].claim.uuid
             print(f"the claim of uid {uid} on {uuid} was removed while it was held; the card counts as held", file=sys.stderr)
-            self.journal("vanished", uid=uid, uuid=uuid, claim=name)
+            self.journal("vanished", uid=uid, gpu=self.observer.index(uuid), uuid=uuid, claim=name)
         self.vanished = gone.keys()
 
     def changed(self, id: RunId) -> None:
