@@ -16,6 +16,7 @@ from jostle.core.model import Exit
 from jostle.engine import checks
 from jostle.errors import Damaged, DiskFull, Forbidden, Invalid, JostleError
 from jostle.store import intents, jobs, runs, store
+from jostle.store.lanes import SHAPES, Lanes
 from jostle.store.reads import Reader
 from jostle.store.store import Store
 
@@ -280,7 +281,7 @@ def test_readiness_of_queues_costs_no_walk_over_the_queue(home):
     def plan(sql, *args):
         return " ".join(r[3] for r in s.db.execute("EXPLAIN QUERY PLAN " + sql, args))
 
-    assert "job_ready" in plan(jobs.SHAPES) and "SCAN job" not in plan(jobs.SHAPES)
+    assert "job_ready" in plan(SHAPES) and "SCAN job" not in plan(SHAPES)
     assert "job_wake" in plan("SELECT min(not_before) FROM job WHERE ready = 2")
     assert "job_queue_ready" in plan("UPDATE job SET ready = 0 WHERE queue = ? AND ready > 0 AND id <> ?", "q", 1)
     # whatever a finished job brings about is looked up, too: every statement of an end is watched
@@ -455,3 +456,56 @@ def test_what_is_cancelled_together_ends_as_it_would_one_by_one(tmp_path, seed):
         found.append((ends, events))
         s.close()
     assert found[0] == found[1]
+
+
+def test_what_is_ready_is_known_after_any_history_as_if_it_were_read_for_the_first_time(home):
+    """Submits, cancels, holds, moves, changes, starts, retries, ends, and transactions that are undone in the middle."""
+    s, rng = Store(home), random.Random(3)
+
+    class Undone(Exception):
+        pass
+
+    def one(id):
+        at = {"at": 1.0, "now": 1.0}
+        open_ = s.db.execute("SELECT id, attempt FROM job WHERE state = 'starting' ORDER BY id").fetchall()
+        acts = [
+            lambda: intents.cancel(s, [id, id + 1], False, **at),
+            lambda: intents.hold(s, id, rng.random() < 0.5, **at),
+            lambda: intents.move(s, id, rng.choice(["first", "last"]), **at),
+            lambda: intents.change(s, id, {"priority": rng.randint(0, 3), "queue": rng.choice([None, "a", "b"])}, **at),
+            lambda: jobs.submit(s, checks.request({"jobs": [
+                {"commands": ["true"], "workdir": "/", "queue": rng.choice([None, "a", "b"]), "gpus": [n, n]} for n in (1, 1, 2)
+            ]}), rank=rng.random, **at),
+        ]  # fmt: skip
+        state = s.db.execute("SELECT state, ready FROM job WHERE id = ?", (id,)).fetchone()
+        if state == ("queued", 1):
+            n = runs.job_to_start(s, id)["attempt"] + 1
+            about = {"batch": 1, "uni_id": f"u{id}.{n}", "boot": "b", "shim": (1, 1), "memory_mib": None, "share": False}
+            acts = [lambda: runs.begin(s, (id, n), log="l", leases=[], **about, **at), *acts]
+        if open_:
+            run = rng.choice(open_)
+            how = {"exit": Exit(code=1), "error_type": "exit_code_1", "reason": None, "peak_mib": 0, **at}
+            more = {"outcome": "failed", "counts": True, "not_before": 0.0, "memory_mib": 8 * rng.randint(1, 2), "avoid": ()}
+            acts.append(lambda: runs.requeue(s, run, excused=False, **more, **how))
+        rng.choice(acts)()
+
+    with s.transaction():
+        jobs.submit(s, checks.request({"jobs": [{"commands": ["true"], "workdir": "/"}] * 5}), at=1.0, now=1.0, rank=rng.random)
+    undone = compared = 0
+    for _ in range(400):
+        last = s.next_job - 1
+        try:
+            with s.transaction():
+                one(rng.randint(1, last - 1))
+                if rng.random() < 0.3:
+                    s.lanes.read(2)
+                if rng.random() < 0.2:
+                    raise Undone
+        except Undone:
+            s.next_job, undone = last + 1, undone + 1
+        if rng.random() < 0.7:
+            with contextlib.closing(sqlite3.connect(f"file:{home}/{store.NAME}?mode=ro", uri=True)) as other:
+                assert s.lanes.read(2) == Lanes(other).read(2)
+            compared += 1
+    assert undone > 40 and compared > 200
+    s.close()

@@ -66,7 +66,7 @@ class Engine(Watch):
         if ends_only:
             self._learn_policies()  # they say what follows an end
         elif self.lanes_at != self.store.generation or self.store.db.in_transaction:
-            self.lanes = jobs.lanes(self.store, DEPTH)
+            self.lanes = self.store.lanes.read(DEPTH)
             self.lanes_at = -1 if self.store.db.in_transaction else self.store.generation
             self._learn_policies()
         live = {id: r for id, r in self.open_runs.items() if id not in without}

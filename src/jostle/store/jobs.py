@@ -7,7 +7,6 @@ import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from jostle.core.model import Job, Lane
 from jostle.core.order import sort
 from jostle.core.states import FINAL
 from jostle.errors import Invalid, NotFound
@@ -171,31 +170,6 @@ def _needs(
         seen[needed] = int(any_end)
     deps += [(id, needed, any_end) for needed, any_end in seen.items()]
     return len(seen)
-
-
-# --- what decide() sees
-
-SHAPES = """WITH RECURSIVE s(x) AS (
-    SELECT min(shape) FROM job WHERE ready = 1
-    UNION ALL SELECT (SELECT min(shape) FROM job WHERE ready = 1 AND shape > s.x) FROM s WHERE s.x IS NOT NULL)
-    SELECT s.x, shape.key FROM s JOIN shape ON shape.id = s.x"""
-
-
-def lanes(store: Store, depth: int) -> tuple[Lane, ...]:
-    """The first ready jobs of each shape; costs the number of shapes, not of jobs."""
-    found = []
-    for shape, key in store.db.execute(SHAPES).fetchall():
-        batch, priority, low, high, memory, share, limit, avoid = json.loads(key)
-        rows = store.db.execute(
-            "SELECT id, queue, place, sort, ready_at FROM job WHERE ready = 1 AND shape = ? ORDER BY sort LIMIT ?", (shape, depth)
-        ).fetchall()
-        jobs = tuple(
-            Job(id=id, batch=batch, shape=shape, queue=queue, priority=priority, rank=sort, place=place, gpus_min=low,
-                gpus_max=high, memory_mib=memory, share=share, time_limit=limit, ready_at=ready_at, avoid=frozenset(avoid))
-            for id, queue, place, sort, ready_at in rows
-        )  # fmt: skip
-        found.append(Lane(jobs=jobs, count=len(jobs)))
-    return tuple(found)
 
 
 def policies(store: Store, batches: Iterable[int]) -> dict[int, dict[str, Any]]:

@@ -19,6 +19,7 @@ from typing import Any
 
 from jostle.errors import Damaged, DiskFull, Forbidden, JostleError
 from jostle.failpoint import failpoint
+from jostle.store.lanes import Lanes
 from jostle.store.private import check_private
 from jostle.store.reads import uri
 
@@ -95,6 +96,7 @@ class Store:
         self.journal = os.open(journal, os.O_RDONLY | os.O_CLOEXEC)
         self._begin_journal()
         self.shapes: dict[tuple[Any, ...], int] = {}
+        self.lanes = Lanes(self.db)
 
     def _check(self) -> None:
         found = self.db.execute("PRAGMA user_version").fetchone()[0]
@@ -155,6 +157,7 @@ class Store:
                 self.unsynced = self.unsynced or not durable  # a commit that changed nothing makes nothing durable
             except BaseException:
                 self.shapes.clear()  # some may have been made in what is now undone
+                self.lanes.forget()
                 if self.db.in_transaction:
                     self.db.execute("ROLLBACK")
                 raise
