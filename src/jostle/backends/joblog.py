@@ -10,7 +10,10 @@ import ctypes
 import os
 import stat
 
-TAIL = 4096
+TAIL = 4096  # of the log, in the record
+LOOKED_AT = 65536  # … and at its end, for a traceback
+TRACEBACK = b"Traceback (most recent call last):"
+MESSAGE = 1024  # of what stands in and after the last line of one
 BLOCK = 4096
 
 _PUNCH_KEEP = 0x02 | 0x01
@@ -76,17 +79,43 @@ def _mark(fd: int, head: int, dropped: int, cap: int) -> None:
 
 
 def tail(fd: int) -> str:
+    """What of the log says why its run failed."""
     try:
         s = os.fstat(fd)
         if not stat.S_ISREG(s.st_mode):
             return ""
         own = os.open(f"/proc/self/fd/{fd}", os.O_RDONLY | os.O_CLOEXEC)
         try:
-            return os.pread(own, TAIL, max(0, s.st_size - TAIL)).decode(errors="replace")
+            return telling(os.pread(own, LOOKED_AT, max(0, s.st_size - LOOKED_AT))).decode(errors="replace")
         finally:
             os.close(own)
     except OSError:
         return ""
+
+
+def telling(log: bytes) -> bytes:
+    """The first traceback in what was read of a log, with the line that says what it is; else the log's end.
+
+    The first, for of several processes the others fail because it did, and what launched them goes on to say so for long."""
+    begin = log.find(TRACEBACK)
+    if begin < 0:
+        return log[-TAIL:]
+    begin = log.rfind(b"\n", 0, begin) + 1
+    end = min(_error_line(log, begin) + MESSAGE, len(log))
+    begin = max(begin, end - TAIL)
+    return log[begin : begin + TAIL]
+
+
+def _error_line(log: bytes, begin: int) -> int:
+    """Where the traceback's last line stands: the first that is not indented, but for what a launcher put before each line."""
+    at = log.find(b"\n", begin) + 1
+    before = log[begin : log.find(TRACEBACK, begin)]
+    before = before if at and log.startswith(before, at) else b""
+    while 0 < at < len(log):
+        if log.startswith(before, at) and not log[at + len(before) : at + len(before) + 1].isspace():
+            return at
+        at = log.find(b"\n", at) + 1
+    return begin
 
 
 def identity(fd: int) -> list[int] | None:
