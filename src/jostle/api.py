@@ -32,14 +32,18 @@ def submit(
     defaults: Mapping[str, Any] | None = None,
     own_queues: bool = False,
     gpus: str | None = None,
+    params: Sequence[Mapping[str, str]] | None = None,
 ) -> Batch:
-    """Queues jobs as one batch, starting an engine if need be; relative paths start at the present directory."""
+    """Queues jobs as one batch, starting an engine if need be; relative paths start at the present directory. `params`: what each
+    job stands for in a sweep; `jostle results` groups by it."""
     listed = [jobs] if isinstance(jobs, str | Mapping) or _is_task(jobs) else list(jobs)
     said: dict[str, Any] = {"jobs": [_said(job) for job in listed], "own_queues": own_queues}
     said |= {key: dict(value) for key, value in (("policy", policy), ("defaults", defaults)) if value}
     if name is not None:
         said["name"] = name
     batch = jobfile.of_values(said, os.getcwd())
+    for job, said_of in zip(batch["jobs"], params or [{}] * len(batch["jobs"]), strict=True):
+        job["params"] = dict(said_of)
     head = {"key": None, "name": batch["name"] or "submit", "owner": None, "policy": batch["policy"], "queues": batch["queues"]}
     request = {"batch": head, "context": capture(), "jobs": batch["jobs"], "once": os.urandom(16).hex()}
     home = config.home()

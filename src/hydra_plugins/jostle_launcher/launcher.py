@@ -8,20 +8,26 @@ from __future__ import annotations
 
 import os
 import pickle
+import signal
 import sys
+import threading
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
 from hydra.core.utils import JobReturn, JobStatus
+from hydra.errors import CompactHydraException
 from hydra.plugins.launcher import Launcher
 from hydra.types import HydraContext, TaskFunction
 from omegaconf import DictConfig, OmegaConf, open_dict
 
 import jostle
 from hydra_plugins.jostle_launcher import config as _config  # noqa: F401  registers hydra/launcher=jostle
+from jostle.errors import JostleError
 
 OURS = ("hydra/launcher", "hydra.launcher", "hydra/sweeper", "hydra.sweeper", "hydra.sweep.", "hydra.mode", "hydra.run.dir")
 RESULT = "return_value.pickle"
+INTERRUPTED = 130
 
 
 class JostleLauncher(Launcher):
@@ -37,11 +43,20 @@ class JostleLauncher(Launcher):
     def launch(self, job_overrides: Sequence[Sequence[str]], initial_job_idx: int) -> Sequence[JobReturn]:
         configs = [self._config(list(overrides), initial_job_idx + k) for k, overrides in enumerate(job_overrides)]
         folders = [os.path.abspath(os.path.join(c.hydra.sweep.dir, c.hydra.sweep.subdir)) for c in configs]
-        jobs = [self._job(list(overrides), folder) for overrides, folder in zip(job_overrides, folders, strict=True)]
+        jobs = [
+            self._job(list(overrides), folder, initial_job_idx + k)
+            for k, (overrides, folder) in enumerate(zip(job_overrides, folders, strict=True))
+        ]
         for folder in folders:
             os.makedirs(folder, exist_ok=True)
-        batch = jostle.submit(jobs, name=f"hydra {configs[0].hydra.job.name}"[:200], policy=self.policy, gpus=self.devices)
-        batch.wait()
+        name = f"hydra {configs[0].hydra.job.name}"[:200]
+        defaults: Any = OmegaConf.to_container(OmegaConf.create(self.job))
+        params = [_params(overrides) for overrides in job_overrides]
+        try:
+            batch = jostle.submit(jobs, name=name, policy=self.policy, defaults=defaults, gpus=self.devices, params=params)
+        except JostleError as e:  # what is said under hydra.launcher, or an engine that cannot be had
+            raise CompactHydraException("\n".join(f"hydra.launcher: {line}" for line in _lines(e))) from None
+        attended(batch)
         rows = batch.jobs()
         return [self._result(*one) for one in zip(job_overrides, configs, folders, rows, strict=True)]
 
@@ -49,10 +64,10 @@ class JostleLauncher(Launcher):
         assert self.config is not None and self.context is not None
         found: DictConfig = self.context.config_loader.load_sweep_config(self.config, overrides)
         with open_dict(found):
-            found.hydra.job.id, found.hydra.job.num = f"jostle_{number}", number
+            found.hydra.job.id, found.hydra.job.num = str(number), number
         return found
 
-    def _job(self, overrides: list[str], folder: str) -> dict[str, Any]:
+    def _job(self, overrides: list[str], folder: str, number: int) -> dict[str, Any]:
         assert self.config is not None
         more = [text for text in self.config.hydra.overrides.hydra if not text.lstrip("+~").startswith(OURS)]
         report = "hydra_plugins.jostle_launcher.report.Report"
@@ -60,10 +75,11 @@ class JostleLauncher(Launcher):
             f"hydra.run.dir={_quoted(folder)}",
             f"+hydra.callbacks.jostle._target_={report}",
             f"+hydra.callbacks.jostle.path={_quoted(os.path.join(folder, RESULT))}",
+            f"+hydra.callbacks.jostle.num={number}",
         ]
         argv = [sys.executable, *program(), *places(sys.argv[1:]), *more, *overrides, *own]
         log = os.path.join(folder, "jostle.log")
-        return {**OmegaConf.to_container(OmegaConf.create(self.job)), "run": [argv], "name": _name(overrides), "log": log}  # type: ignore[dict-item]
+        return {"run": [argv], "name": _name(overrides), "log": log}
 
     def _result(self, overrides: Sequence[str], config: DictConfig, folder: str, row: dict[str, Any]) -> JobReturn:
         done = JobReturn(
@@ -79,6 +95,44 @@ class JostleLauncher(Launcher):
             why = f"job {row['id']} {row['state']}: `jostle why {row['id']}`; see {folder}/jostle.log"
             done.return_value = jostle.Failed(why)
         return done
+
+
+def attended(batch: jostle.Batch) -> None:
+    """Until all have ended. Ctrl-C and SIGTERM cancel them, a second one at once, as with `jostle run`; the program ends then."""
+    before = signal.getsignal(signal.SIGTERM)
+    main = threading.current_thread() is threading.main_thread()
+    if main:
+        signal.signal(signal.SIGTERM, signal.default_int_handler)
+    interrupts = 0
+    try:
+        while True:
+            try:
+                if interrupts:
+                    batch.cancel(now=interrupts > 1)
+                batch.wait()
+                break
+            except KeyboardInterrupt:
+                interrupts += 1
+                how = "cancelling it (again: at once)" if interrupts == 1 else "ending it at once"
+                print(f"jostle: batch {batch.number}: {how}", file=sys.stderr, flush=True)
+    finally:
+        if main:
+            signal.signal(signal.SIGTERM, before)
+    if interrupts:
+        states = Counter(row["state"] for row in batch.jobs())
+        told = ", ".join(f"{n} {state}" for state, n in sorted(states.items()))
+        print(f"jostle: batch {batch.number}: {told}", file=sys.stderr, flush=True)
+        sys.exit(INTERRUPTED)
+
+
+def _lines(e: JostleError) -> list[str]:
+    return list(dict.fromkeys(line.removeprefix("jostle.submit: ") for line in str(e).splitlines()))
+
+
+def _params(overrides: Sequence[str]) -> dict[str, str]:
+    """What a job stands for: `+model=big` is the model big. What is said to Hydra, or takes something away, is no value."""
+    pairs = [text.lstrip("+").partition("=") for text in overrides if not text.startswith("~")]
+    return {key: value for key, _, value in pairs if not key.startswith(("hydra.", "hydra/"))}
 
 
 def program() -> list[str]:

@@ -57,14 +57,14 @@ def left_behind(reader: Reader, path: str, count: int) -> int:
 
 
 def newest_batches(reader: Reader, count: int) -> list[int]:
-    """The newest that have logs, of those that were made of files (of all, if these have none); or else the newest."""
+    """The newest that have logs, but for the standing one of `add` (which is taken if there is no other); or else the newest."""
     known = list(reversed(reader.batches()))
-    files = [batch["id"] for batch in known if (batch["key"] or "").startswith(("run:", "compete:"))]
-    for numbers in (files, [batch["id"] for batch in known]):
+    made = [batch["id"] for batch in known if batch["key"] != "add"]
+    for numbers in (made, [batch["id"] for batch in known]):
         logged = list(islice((number for number in numbers if _has_logs(reader, number)), count))
         if logged:
             return sorted(logged)
-    return sorted((files or [batch["id"] for batch in known])[:count])
+    return sorted((made or [batch["id"] for batch in known])[:count])
 
 
 def _has_logs(reader: Reader, number: int) -> bool:
