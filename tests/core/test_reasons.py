@@ -46,6 +46,8 @@ REFUSED: dict[str, dict[str, Any]] = {
     "quarantined": {"why": "process 4242 of job 12 does not end"},
     "lost": {"error": "GPU is lost"},
     "unreadable": {"error": "Unknown Error"},
+    "silent": {"silent_s": 45.0, "error": "no answer"},
+    "starting": {"silent_s": 24.0, "error": ""},
     "unknown": {"error": ""},
     "mig": {"error": ""},
 }

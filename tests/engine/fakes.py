@@ -195,6 +195,7 @@ class FakeBackend:
 
 
 class FakeProbe:
+    opening_since: float | None = None
     trouble = ""
 
     def __init__(self, disk: Disk, clock: FakeClock) -> None:

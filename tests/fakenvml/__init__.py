@@ -20,9 +20,10 @@ _MODES = {"default": 0, "prohibited": 2, "exclusive_process": 3}
 MISMATCH = 18
 
 
-def library_dir(process_version: int = 3) -> str:
-    """A directory with the stand-in."""
-    return os.path.dirname(library(_SOURCE, "libnvidia-ml.so.1", f"-DPROCESS_VERSION={process_version}"))
+def library_dir(process_version: int = 3, init: int = 0) -> str:
+    """A directory with the stand-in; `init`: what this library answers to the first call of all."""
+    flags = ("-pthread", f"-DPROCESS_VERSION={process_version}", f"-DINIT={init}")
+    return os.path.dirname(library(_SOURCE, "libnvidia-ml.so.1", *flags))
 
 
 class Driver:
@@ -48,6 +49,8 @@ class Driver:
         """Makes the hardware what the simulator would show at this time."""
         init = [f"init {MISMATCH}"] if any(w.holds(scenario.when(t)) for w in scenario.mismatch) else []
         hang = ["hang nvmlDeviceGetCount"] if any(w.holds(scenario.when(t)) for w in scenario.hang) else []
+        stuck = {m.card for m in scenario.mishaps if m.kind == "hang" and m.window.holds(scenario.when(t))}
+        hang += [f"hang * {scenario.cards[place].uuid}" for place in sorted(stuck)]
         self.write([*init, *hang, *lines(reading(scenario, t, claims, uses)), *extra])
 
     def write(self, state: Iterable[str]) -> None:

@@ -10,28 +10,39 @@
  *     error CODE                                of the GPU above: its calls fail so (15, lost: even its handle)
  *     mig                                       the GPU above is in MIG mode
  *     slice UUID TOTAL_MIB USED_MIB NAME…       of the GPU above
+ *     memory TOTAL FREE USED                    of the GPU above: bytes that it reports, whatever is true
  *     reserved MIB                              of the GPU above: what the driver keeps for itself
  *     mode N                                    of the GPU above: its compute mode (2: prohibited, 3: exclusive process)
  *     ecc N                                     of the GPU above: uncorrected errors; without it the card has no ECC
  *     remap 0|1                                 of the GPU above: whether remapping a row failed; without it: no such thing
  *     proc PID MIB|- C|G                        on the GPU or slice above; - is "not available"
  *     fail FUNCTION CODE [UUID]                 the call (without _vN) fails so
- *     hang FUNCTION [UUID]                      the call never returns
+ *     hang FUNCTION [UUID]                      the call does not return for as long as the file says so
+ *     slow FUNCTION MS [UUID]                   the call takes so long
+ *     once FUNCTION MS [UUID]                   the same, but only the first such call of a process
  *     crash FUNCTION [UUID]                     the call dies by SIGSEGV
+ *
+ * FUNCTION may be *: every call of that card. What a call finds is the file as it was when the call began; calls of several threads
+ * do not wait for each other.
  *
  * Built with -DPROCESS_VERSION=3, 2 or 1 it exports the process lists up to that version, and memory info v2 only above 1:
  * calls that an older driver does not have are not there at all. PROCESS_VERSION=4 is 3 with the longer records of drivers
- * 535.43 to 535.86.
+ * 535.43 to 535.86. With -DINIT=18 its nvmlInit never works: a library that does not match the driver.
  */
+#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #ifndef PROCESS_VERSION
 #define PROCESS_VERSION 3
+#endif
+#ifndef INIT
+#define INIT 0
 #endif
 #define API __attribute__((visibility("default")))
 #define MOST 256
@@ -56,7 +67,7 @@ typedef struct {
 typedef struct { unsigned pid; u64 used; int graphics; } process;
 typedef struct {
     char uuid[80], name[96];
-    u64 total, used, reserved;
+    u64 total, used, reserved, lies[3]; /* lies: total, free, used */
     unsigned util, mode;
     int ecc, remap; /* -1: the card does not say */
     int parent, place, mig, error; /* parent: -1 for a GPU; place: index of the GPU or in its parent */
@@ -65,23 +76,25 @@ typedef struct {
 } device;
 typedef struct { char kind, function[64], uuid[80]; int code; } rule;
 
-static device devices[MOST];
-static rule rules[MOST];
-static int device_count, rule_count, init_code, ready;
-static char driver[80];
+typedef struct { device devices[MOST]; rule rules[MOST]; int device_count, rule_count, init_code; char driver[80]; } state;
+
+static state *newest;          /* never changed once it is here, and never freed: a call may still be in it */
+static __thread state *now;    /* the one this call looks at */
+static int ready;
 static struct stat last;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* over what outlives a call; held for no call's length */
 /* a handle stays with its UUID, whatever place the card has later */
 static char known[MOST][80];
 
 static void add_device(const char *text, int parent, int place) {
-    device *d = &devices[device_count];
+    device *d = &now->devices[now->device_count];
     memset(d, 0, sizeof *d);
     d->parent = parent;
     d->place = place;
     d->ecc = d->remap = -1;
     if (parent < 0) sscanf(text, "gpu %79s %llu %llu %u %95[^\n]", d->uuid, &d->total, &d->used, &d->util, d->name);
     else sscanf(text, "slice %79s %llu %llu %95[^\n]", d->uuid, &d->total, &d->used, d->name);
-    device_count++;
+    now->device_count++;
 }
 
 static void add_process(device *d, const char *text) {
@@ -94,66 +107,110 @@ static void add_process(device *d, const char *text) {
 }
 
 static void add_rule(const char *text) {
-    rule *r = &rules[rule_count++];
+    rule *r = &now->rules[now->rule_count++];
     memset(r, 0, sizeof *r);
     r->kind = text[0];
-    if (r->kind == 'f') sscanf(text, "%*s %63s %d %79s", r->function, &r->code, r->uuid);
+    if (strchr("fso", r->kind)) sscanf(text, "%*s %63s %d %79s", r->function, &r->code, r->uuid);
     else sscanf(text, "%*s %63s %79s", r->function, r->uuid);
 }
 
-static void load(void) {
-    const char *path = getenv("FAKE_NVML_STATE");
-    struct stat now;
+static void read_state(FILE *f) {
     char line[512];
     int gpu = -1, gpus = 0, slices = 0;
-    if (!path || stat(path, &now)) return;
-    if (now.st_ino == last.st_ino && now.st_size == last.st_size && now.st_mtim.tv_sec == last.st_mtim.tv_sec
-        && now.st_mtim.tv_nsec == last.st_mtim.tv_nsec) return;
-    FILE *f = fopen(path, "r");
-    if (!f) return;
-    last = now;
-    device_count = rule_count = init_code = 0;
-    strcpy(driver, "570.86.15");
-    while (fgets(line, sizeof line, f) && device_count < MOST && rule_count < MOST) {
-        device *d = device_count ? &devices[device_count - 1] : NULL;
-        if (!strncmp(line, "gpu ", 4)) { gpu = device_count; slices = 0; add_device(line, -1, gpus++); }
+    strcpy(now->driver, "570.86.15");
+    while (fgets(line, sizeof line, f) && now->device_count < MOST && now->rule_count < MOST) {
+        device *d = now->device_count ? &now->devices[now->device_count - 1] : NULL;
+        if (!strncmp(line, "gpu ", 4)) { gpu = now->device_count; slices = 0; add_device(line, -1, gpus++); }
         else if (!strncmp(line, "slice ", 6) && d) add_device(line, gpu, slices++);
         else if (!strncmp(line, "proc ", 5) && d) add_process(d, line);
         else if (!strncmp(line, "error ", 6) && d) d->error = atoi(line + 6);
         else if (!strncmp(line, "mig", 3) && d) d->mig = 1;
+        else if (!strncmp(line, "memory ", 7) && d) sscanf(line, "memory %llu %llu %llu", &d->lies[0], &d->lies[1], &d->lies[2]);
         else if (!strncmp(line, "reserved ", 9) && d) d->reserved = strtoull(line + 9, NULL, 10);
         else if (!strncmp(line, "mode ", 5) && d) d->mode = (unsigned)atoi(line + 5);
         else if (!strncmp(line, "ecc ", 4) && d) d->ecc = atoi(line + 4);
         else if (!strncmp(line, "remap ", 6) && d) d->remap = atoi(line + 6);
-        else if (!strncmp(line, "driver ", 7)) sscanf(line, "driver %79s", driver);
-        else if (!strncmp(line, "init ", 5)) init_code = atoi(line + 5);
-        else if (strchr("fhc", line[0])) add_rule(line);
+        else if (!strncmp(line, "driver ", 7)) sscanf(line, "driver %79s", now->driver);
+        else if (!strncmp(line, "init ", 5)) now->init_code = atoi(line + 5);
+        else if (strchr("fhcso", line[0])) add_rule(line);
     }
-    fclose(f);
+}
+
+/* each call begins with it */
+static void load(void) {
+    const char *path = getenv("FAKE_NVML_STATE");
+    struct stat found;
+    FILE *f;
+    pthread_mutex_lock(&lock);
+    int changed = path && !stat(path, &found) && (!newest || found.st_ino != last.st_ino || found.st_size != last.st_size
+        || found.st_mtim.tv_sec != last.st_mtim.tv_sec || found.st_mtim.tv_nsec != last.st_mtim.tv_nsec);
+    if (!newest) newest = calloc(1, sizeof *newest);
+    if (changed && (f = fopen(path, "r"))) {
+        last = found;
+        now = calloc(1, sizeof *now);
+        read_state(f);
+        fclose(f);
+        newest = now;
+    }
+    now = newest;
+    pthread_mutex_unlock(&lock);
 }
 
 static device *by_handle(void *handle) {
     size_t k = (size_t)((char (*)[80])handle - known);
     if (k >= MOST) return NULL;
-    for (int i = 0; i < device_count; i++) if (!strcmp(devices[i].uuid, known[k])) return &devices[i];
+    for (int i = 0; i < now->device_count; i++) if (!strcmp(now->devices[i].uuid, known[k])) return &now->devices[i];
     return NULL;
 }
 
 static void *handle_of(const device *d) {
-    for (int k = 0; k < MOST; k++) {
+    void *found = NULL;
+    pthread_mutex_lock(&lock);
+    for (int k = 0; k < MOST && !found; k++) {
         if (!known[k][0]) strcpy(known[k], d->uuid);
-        if (!strcmp(known[k], d->uuid)) return known[k];
+        if (!strcmp(known[k], d->uuid)) found = known[k];
     }
-    return NULL;
+    pthread_mutex_unlock(&lock);
+    return found;
+}
+
+static void wait_ms(int ms) {
+    struct timespec t = {ms / 1000, ms % 1000 * 1000000L};
+    while (nanosleep(&t, &t));
+}
+
+static int first_time(const rule *r) {
+    static rule done[MOST];
+    static int count;
+    int first = 1;
+    pthread_mutex_lock(&lock);
+    for (int i = 0; i < count; i++) first &= strcmp(done[i].function, r->function) || strcmp(done[i].uuid, r->uuid);
+    if (first && count < MOST) done[count++] = *r;
+    pthread_mutex_unlock(&lock);
+    return first;
+}
+
+static void hang(const rule *r) {
+    state *then = now;
+    for (int still = 1; still;) {
+        wait_ms(10);
+        load();
+        still = 0;
+        for (int i = 0; i < now->rule_count; i++) still |= !memcmp(&now->rules[i], r, sizeof *r);
+    }
+    now = then;
 }
 
 /* what the rules say of this call; they come before everything else */
 static ret ruled(const char *function, const device *d) {
-    for (int i = 0; i < rule_count; i++) {
-        const rule *r = &rules[i];
-        if (strcmp(r->function, function) || (r->uuid[0] && (!d || strcmp(r->uuid, d->uuid)))) continue;
-        if (r->kind == 'h') for (;;) pause();
+    for (int i = 0; i < now->rule_count; i++) {
+        const rule *r = &now->rules[i];
+        if ((strcmp(r->function, "*") || !d) && strcmp(r->function, function)) continue;
+        if (r->uuid[0] && (!d || strcmp(r->uuid, d->uuid))) continue;
+        if (r->kind == 'h') { hang(r); continue; }
         if (r->kind == 'c') raise(SIGSEGV);
+        if (r->kind == 's' || (r->kind == 'o' && first_time(r))) wait_ms(r->code);
+        if (strchr("so", r->kind)) continue;
         return r->code;
     }
     return OK;
@@ -185,7 +242,7 @@ static ret text(char *out, unsigned room, const char *value) {
 
 static int gpu_count(void) {
     int n = 0;
-    for (int i = 0; i < device_count; i++) n += devices[i].parent < 0;
+    for (int i = 0; i < now->device_count; i++) n += now->devices[i].parent < 0;
     return n;
 }
 
@@ -193,14 +250,14 @@ API ret nvmlInitWithFlags(unsigned flags) {
     (void)flags;
     load();
     ret code = ruled("nvmlInit", NULL);
-    if (code || init_code) return code ? code : init_code;
+    if (code || now->init_code || INIT) return code ? code : now->init_code ? now->init_code : INIT;
     ready++;
     return OK;
 }
 API ret nvmlInit_v2(void) { return nvmlInitWithFlags(0); }
 API ret nvmlShutdown(void) { if (!ready) return UNINITIALIZED; ready--; return OK; }
-API const char *nvmlErrorString(ret code) { static char s[40]; snprintf(s, sizeof s, "stand-in error %d", code); return s; }
-API ret nvmlSystemGetDriverVersion(char *s, unsigned n) { ret code = enter(__func__); return code ? code : text(s, n, driver); }
+API const char *nvmlErrorString(ret code) { static __thread char s[40]; snprintf(s, sizeof s, "stand-in error %d", code); return s; }
+API ret nvmlSystemGetDriverVersion(char *s, unsigned n) { ret code = enter(__func__); return code ? code : text(s, n, now->driver); }
 API ret nvmlSystemGetNVMLVersion(char *s, unsigned n) { ret code = enter(__func__); return code ? code : text(s, n, "12.570.86.15"); }
 
 API ret nvmlDeviceGetCount_v2(unsigned *n) {
@@ -212,11 +269,12 @@ API ret nvmlDeviceGetCount_v2(unsigned *n) {
 API ret nvmlDeviceGetHandleByIndex_v2(unsigned index, void **handle) {
     load();
     if (!ready) return UNINITIALIZED;
-    for (int i = 0; i < device_count; i++) {
-        if (devices[i].parent >= 0 || devices[i].place != (int)index) continue;
-        ret code = ruled("nvmlDeviceGetHandleByIndex", &devices[i]);
-        if (code || devices[i].error == LOST) return code ? code : LOST;
-        *handle = handle_of(&devices[i]);
+    for (int i = 0; i < now->device_count; i++) {
+        const device *d = &now->devices[i];
+        if (d->parent >= 0 || d->place != (int)index) continue;
+        ret code = ruled("nvmlDeviceGetHandleByIndex", d);
+        if (code || d->error == LOST) return code ? code : LOST;
+        *handle = handle_of(d);
         return OK;
     }
     return INVALID;
@@ -224,8 +282,8 @@ API ret nvmlDeviceGetHandleByIndex_v2(unsigned index, void **handle) {
 
 API ret nvmlDeviceGetHandleByUUID(const char *uuid, void **handle) {
     ret code = enter(__func__);
-    for (int i = 0; !code && i < device_count; i++)
-        if (!strcmp(devices[i].uuid, uuid)) { *handle = handle_of(&devices[i]); return OK; }
+    for (int i = 0; !code && i < now->device_count; i++)
+        if (!strcmp(now->devices[i].uuid, uuid)) { *handle = handle_of(&now->devices[i]); return OK; }
     return code ? code : NOT_FOUND;
 }
 
@@ -247,6 +305,7 @@ API ret nvmlDeviceGetMemoryInfo(void *handle, memory_v1 *m) {
     m->total = d->total << 20;
     m->used = (d->used + d->reserved) << 20; /* version 1 knows no difference */
     m->free = m->total - m->used;
+    if (d->lies[0]) *m = (memory_v1){d->lies[0], d->lies[1], d->lies[2]};
     return OK;
 }
 
@@ -260,6 +319,7 @@ API ret nvmlDeviceGetMemoryInfo_v2(void *handle, memory_v2 *m) {
     m->reserved = d->reserved << 20;
     m->used = d->used << 20;
     m->free = m->total - m->reserved - m->used;
+    if (d->lies[0]) { m->total = d->lies[0]; m->free = d->lies[1]; m->used = d->lies[2]; }
     return OK;
 }
 #endif
@@ -309,14 +369,16 @@ API ret nvmlDeviceGetMigMode(void *handle, unsigned *current, unsigned *pending)
 API ret nvmlDeviceIsMigDeviceHandle(void *handle, unsigned *x) { DEVICE(1); *x = d->parent >= 0; return OK; }
 API ret nvmlDeviceGetMigDeviceHandleByIndex(void *handle, unsigned index, void **slice) {
     DEVICE(0);
-    for (int i = 0; i < device_count; i++)
-        if (devices[i].parent == (int)(d - devices) && devices[i].place == (int)index) { *slice = handle_of(&devices[i]); return OK; }
+    for (int i = 0; i < now->device_count; i++) {
+        const device *s = &now->devices[i];
+        if (s->parent == (int)(d - now->devices) && s->place == (int)index) { *slice = handle_of(s); return OK; }
+    }
     return NOT_FOUND;
 }
 API ret nvmlDeviceGetDeviceHandleFromMigDeviceHandle(void *handle, void **parent) {
     DEVICE(1);
     if (d->parent < 0) return INVALID;
-    *parent = handle_of(&devices[d->parent]);
+    *parent = handle_of(&now->devices[d->parent]);
     return OK;
 }
 

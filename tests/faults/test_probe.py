@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import time
 from collections.abc import Callable, Iterator
@@ -17,10 +18,16 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from jostle import proc
+from jostle.core.model import Policy, World
+from jostle.core.reasons import refusal_text
+from jostle.core.survey import survey
+from jostle.engine import probing
 from jostle.engine.loop import Loop
 from jostle.engine.observe import Observer
-from jostle.engine.probing import SILENT_AFTER, ProbeProcess
+from jostle.engine.probing import LEAST_STARTING, SILENT_AFTER, ProbeProcess
+from jostle.probes import scenario
 from tests.e2e.instance import Instance, alive, until
+from tests.fakenvml import Driver, library_dir
 
 WAITING = "echo $$ > {0}; until [ -e {0}.go ]; do sleep 0.02; done; exit {1}"
 CARDS = "gpus: {count: 2, total: 24GiB}\n"
@@ -142,6 +149,40 @@ def test_while_the_probe_hangs_nothing_is_free_and_everything_else_goes_on(
     until(lambda: old not in proc.tree(jostle.engine) and probe_of(jostle), "another probe")
 
 
+def test_one_hung_card_is_not_used_the_others_are_and_the_probe_is_not_killed(
+    jostle: Instance, world: Callable[[str], None]
+) -> None:
+    until(partial(shows, jostle, "GPU-sim-0000", "ok"))  # one that a probe has never read would be starting
+    old = probe_of(jostle)
+    world("hang: [{gpu: 0}]")
+    until(partial(shows, jostle, "GPU-sim-0000", "unknown"))
+    assert shows(jostle, "GPU-sim-0001", "ok")
+    ids = jostle.submit(*[{"commands": ["echo $CUDA_VISIBLE_DEVICES"]}] * 3)
+    assert set(jostle.end(*ids)) == {"succeeded"}
+    assert {jostle.output(id) for id in ids} == {"1\n"}, "a hung reading changes nothing about indices"
+    (both,) = jostle.submit({"gpus": [2, 2]})
+    assert {g["code"] for g in jostle.reason(both, "gpus")["gpus"]} == {"unknown"}
+    assert probe_of(jostle) == old
+    world("")
+    assert jostle.end(both) == ["succeeded"]
+
+
+def test_a_driver_that_starts_slowly_comes_up_and_meanwhile_all_say_so(instance: Instance) -> None:
+    driver = Driver(str(instance.root))
+    driver.show(scenario.of_shape("2x24"), extra=["hang nvmlInit"])
+    instance.up("nvml", env={**driver.env, "JOSTLE_LEASE_DIR": str(instance.root)})
+    gpu, cpu = instance.submit({}, {"gpus": [0, 0]})
+    assert instance.end(cpu) == ["succeeded"]
+    until(lambda: "the driver is starting" in (instance.call("why", id=gpu)["reason"] or {})["text"], "why says so")
+    told = instance.call("gpus", lang="zh")["error"]
+    assert told.startswith("驱动正在启动，已 ") and told.endswith(" 秒")
+    found = {check["name"]: check["found"] for check in json.loads(instance.run("doctor", "--json")[1])["checks"]}
+    assert found["gpus"].startswith("the driver is starting, ")
+    driver.show(scenario.of_shape("2x24"))
+    assert instance.end(gpu) == ["succeeded"]
+    assert instance.call("gpus")["error"] == ""
+
+
 def test_without_a_driver_gpu_jobs_wait_with_a_reason_that_names_it_and_others_run(instance: Instance) -> None:
     instance.up("nvml", env={"LD_LIBRARY_PATH": "/nonexistent"})
     gpu, cpu = instance.submit({}, {"gpus": [0, 0]})
@@ -184,14 +225,14 @@ def test_a_silent_probe_is_killed_and_replaced_with_growing_pauses(silent: Silen
         child = probe.child
         assert child is not None
         opened.append(now)
-        now += SILENT_AFTER + 1
+        now += LEAST_STARTING + 1
         probe.tick(now)
         assert (probe.child, "has not answered" in probe.trouble) == (None, True)
         assert child.wait(10) == -signal.SIGKILL
         while probe.child is None:
             now += 0.5
             probe.tick(now)
-    pauses = [b - a - SILENT_AFTER - 1 for a, b in pairwise(opened)]
+    pauses = [b - a - LEAST_STARTING - 1 for a, b in pairwise(opened)]
     assert pauses == sorted(pauses) and pauses[-1] >= 4 * pauses[0], pauses
     assert silent.lines == []
 
@@ -199,7 +240,7 @@ def test_a_silent_probe_is_killed_and_replaced_with_growing_pauses(silent: Silen
 def test_a_probe_that_cannot_be_killed_is_abandoned_and_has_no_second_beside_it(silent: Silent) -> None:
     probe, now = silent.probe, 1000.0
     probe.open(now)
-    probe.tick(now + SILENT_AFTER + 1)
+    probe.tick(now + LEAST_STARTING + 1)
 
     class Stuck:
         """In the kernel for ever: it takes the signal, and stays."""
@@ -213,7 +254,7 @@ def test_a_probe_that_cannot_be_killed_is_abandoned_and_has_no_second_beside_it(
     probe.stuck = Stuck()  # type: ignore[assignment]
     began = time.monotonic()
     for step in range(200):
-        probe.tick(now + 60 + step)
+        probe.tick(now + 120 + step)
         assert probe.child is None, "one stuck child at the most"
     assert time.monotonic() - began < 1, "nobody waits for it"
     probe.stuck = None
@@ -236,6 +277,156 @@ def test_a_probe_that_ends_at_once_is_not_started_over_and_over(tmp_path: Any) -
     finally:
         broken.close()
     assert 3 <= starts <= 8, "a minute of a probe that cannot live"
+
+
+@pytest.mark.parametrize(("cards", "patience"), [(0, 60), (4, 60), (8, 120)])
+def test_a_fresh_probe_has_fifteen_seconds_a_card_for_its_first_word_and_then_the_usual_time(
+    silent: Silent, tmp_path: Any, monkeypatch: pytest.MonkeyPatch, cards: int, patience: float
+) -> None:
+    for i in range(cards):
+        (tmp_path / "listed" / f"0000:{i:02x}:00.0").mkdir(parents=True)
+    monkeypatch.setattr(probing, "LISTED", str(tmp_path / "listed"))
+    probe = silent.probe
+    probe.open(1000.0)
+    assert probe.opening_since == 1000.0
+    probe.tick(1000.0 + patience)
+    assert probe.child is not None
+    probe.tick(1000.5 + patience)
+    assert (probe.child, probe.opening_since) == (None, None)
+
+
+def test_a_probe_that_has_spoken_and_falls_silent_is_hung_after_the_usual_time(tmp_path: Any) -> None:
+    heard = Silent("sim:1x24", {"JOSTLE_SIM_DIR": str(tmp_path / "sim"), "JOSTLE_LEASE_DIR": str(tmp_path)})
+    try:
+        heard.probe.open(0.0)
+        while not heard.lines:
+            heard.loop.wait(5)
+        assert heard.probe.opening_since is None
+        heard.probe.look(100.0)
+        heard.probe.tick(100.0 + SILENT_AFTER)
+        assert heard.probe.child is not None
+        heard.probe.tick(100.5 + SILENT_AFTER)
+        assert heard.probe.child is None
+    finally:
+        heard.close()
+
+
+def test_a_library_that_is_replaced_under_a_running_probe_is_loaded_by_the_next(tmp_path: Any) -> None:
+    driver, folder = Driver(str(tmp_path)), tmp_path / "lib"
+    driver.show(scenario.of_shape("8x24"))
+    folder.mkdir()
+    library = folder / "libnvidia-ml.so.1"
+    shutil.copy(os.path.join(library_dir(init=18), library.name), library)
+    heard, now = Silent("nvml", {**driver.env, "LD_LIBRARY_PATH": str(folder)}), 0.0
+    probe = heard.probe
+    try:
+        probe.open(now)
+        while probe.child is not None:
+            heard.loop.wait(5)
+        assert [json.loads(line)["hold"] for line in heard.lines] == ["driver_mismatch"]
+        assert probe.trouble == "", "what the driver said is what is told"
+        shutil.copy(os.path.join(library_dir(), library.name), folder / "new")
+        os.replace(folder / "new", library)
+        while len(heard.lines) == 1:
+            now += 1.0
+            probe.tick(now)
+            heard.loop.wait(5)
+        assert len(json.loads(heard.lines[-1])["gpus"]) == 8
+        assert now <= 5, "within seconds"
+    finally:
+        heard.close()
+
+
+def test_a_driver_that_does_not_start_is_tried_ever_more_rarely(tmp_path: Any) -> None:
+    driver = Driver(str(tmp_path))
+    driver.write(["init 18"])
+    heard, now = Silent("nvml", driver.env), 0.0
+    try:
+        heard.probe.open(now)
+        for _ in range(60):
+            while heard.probe.child is not None:
+                heard.loop.wait(5)
+            if heard.probe.stuck is not None:
+                heard.probe.stuck.wait(10)
+            now += 1
+            heard.probe.tick(now)
+    finally:
+        heard.close()
+    assert 3 <= len(heard.lines) <= 8, "a minute of a driver that does not match"
+
+
+def test_a_look_that_a_dead_probe_was_asked_is_asked_of_the_next(tmp_path: Any) -> None:
+    heard = Silent("sim:1x24", {"JOSTLE_SIM_DIR": str(tmp_path / "sim"), "JOSTLE_LEASE_DIR": str(tmp_path)})
+    try:
+        heard.probe.open(0.0)
+        assert heard.probe.child is not None
+        os.kill(heard.probe.child.pid, signal.SIGKILL)
+        heard.probe.child.wait(10)
+        number = heard.probe.look(0.0)
+        while heard.probe.child is not None:
+            heard.loop.wait(5)
+        heard.lines.clear()
+        for now in range(1, 10):
+            heard.probe.tick(float(now))
+        while not any(json.loads(line)["asked"] == number for line in heard.lines):
+            heard.loop.wait(5)
+    finally:
+        heard.close()
+
+
+# --- a card that is late by itself
+
+
+def snapshot(asked: int | None, at: float, *late: dict[str, Any]) -> bytes:
+    """Three cards, of which the first ones are late in these ways."""
+    gpus = [{**CARD, "index": i, "uuid": f"GPU-{i}", **(late[i] if i < len(late) else {})} for i in range(3)]
+    return json.dumps({"asked": asked, "at": at, "error": None, "hold": None, "driver": "1", "gpus": gpus}).encode()
+
+
+def states_of(seen: Observer, now: float) -> list[str]:
+    return [g.state for g in seen.gpus(now)]
+
+
+def test_a_card_that_is_late_is_as_old_as_it_says_and_the_others_are_fresh() -> None:
+    seen = Observer(1000)
+    seen.hear(snapshot(None, 50.0, {"read_at": 49.5, "asked": 0}), 100.0)
+    assert states_of(seen, 100.1) == ["ok"] * 3
+    seen.hear(snapshot(None, 54.0, {"read_at": 49.5, "asked": 0}), 104.0)
+    assert states_of(seen, 104.1) == ["unknown", "ok", "ok"]
+    assert seen.gpus(104.1)[0].error == "the last reading is 5 s old"
+    seen.hear(snapshot(None, 64.0, {"read_at": 49.5, "asked": 0}), 114.0)  # the same cards, read later
+    assert states_of(seen, 114.1) == ["unknown", "ok", "ok"]
+
+
+def test_after_an_end_a_card_that_has_not_answered_the_look_is_not_believed() -> None:
+    seen = Observer(1000)
+    seen.hear(snapshot(None, 50.0), 100.0)
+    seen.distrust(["GPU-0", "GPU-1"], 5, 100.0)
+    seen.hear(snapshot(5, 50.2, {"read_at": 50.0, "asked": 4}), 100.2)
+    assert states_of(seen, 100.2) == ["unknown", "ok", "ok"]
+    seen.hear(snapshot(6, 50.3, {"read_at": 50.0, "asked": 4}), 100.3)
+    assert states_of(seen, 100.3) == ["unknown", "ok", "ok"], "no later look speaks for it"
+    seen.hear(snapshot(None, 50.5, {"read_at": 50.3, "asked": 6}), 100.5)
+    assert states_of(seen, 100.5) == ["ok"] * 3
+
+
+def test_a_card_without_an_answer_says_for_how_long() -> None:
+    seen = Observer(1000)
+    silent, starting = {"state": "unreadable", "silent_since": 50.0}, {"state": "starting", "silent_since": 71.0}
+    seen.hear(snapshot(None, 95.0, silent, starting), 100.0)
+    texts: dict[str, list[str]] = {"en": [], "zh": []}
+    for card in survey(World(now=100.0, uid=1000, gpus=seen.gpus(100.0), policy=Policy())).values():
+        for lang, found in texts.items():
+            found.append(refusal_text(card[1], lang) if card[1] else "yes")
+    assert texts["en"] == ["no answer from it for 45 s", "the driver is starting, 24 s so far", "yes"]
+    assert texts["zh"] == ["已 45 秒没有响应", "驱动正在启动，已 24 秒", "yes"]
+
+
+def test_the_averages_of_a_late_card_are_of_what_was_read() -> None:
+    seen = Observer(1000)
+    for step in range(10):
+        seen.hear(snapshot(None, 50.0 + step, {"read_at": 49.9, "asked": 0, "used_mib": 900}), 100.0 + step)
+    assert [g.mean_used_mib for g in seen.gpus(109.0)] == [900, 0, 0]
 
 
 # --- what it may say

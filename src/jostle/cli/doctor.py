@@ -165,6 +165,9 @@ def gpus(desk: Desk) -> Finding:
     from jostle.cli.gpus import look
 
     spec = devices_of(desk)
+    starting = driver_starting(desk)
+    if starting:
+        return "warn", starting, "persistence mode keeps it ready (an admin: nvidia-smi -pm 1)"
     seen = look(spec, desk.home)
     if seen["error"]:
         return "bad" if seen["gpus"] or seen.get("hold") else "warn", seen["error"], ""
@@ -174,6 +177,18 @@ def gpus(desk: Desk) -> Finding:
     if told:
         return "bad", ", ".join(told), "the other cards are used"
     return "ok", f"{render.count(len(seen['gpus']), 'GPU')} by {spec}, read in {seen['took_ms']:.0f} ms", ""
+
+
+def driver_starting(desk: Desk) -> str:
+    """What the engine says of a driver that has not answered yet: a look of our own would only wait with it."""
+    from jostle.core.reasons import hold_text, language
+
+    client = desk.engine_if_any()
+    if client is None:
+        return ""
+    hold = client.call("hello").get("hold") or ""
+    client.close()
+    return hold_text(hold, language(desk.language)) if hold.startswith("driver_starting") else ""
 
 
 def leases(desk: Desk) -> Finding:

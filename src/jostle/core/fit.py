@@ -61,6 +61,9 @@ def closed(card: Card) -> Refusal | None:
     gpu = card.gpu
     if gpu.excluded:
         return no(card, "excluded")
+    if gpu.silent_for and gpu.state in ("starting", "unreadable", "lost"):
+        code = "starting" if gpu.state == "starting" else "silent"
+        return no(card, code, silent_s=gpu.silent_for, error=gpu.error)
     if gpu.state != "ok":
         return no(card, gpu.state if gpu.state in ("lost", "unreadable", "mig") else "unknown", error=gpu.error)
     if gpu.faulty is not None:

@@ -37,13 +37,15 @@ class Gpu:
     uuid: str
     index: int
     name: str = ""
-    state: str = "ok"  # ok | lost | unreadable | unknown (no fresh reading) | mig (a parent of slices)
+    state: str = "ok"  # ok | lost | unreadable | unknown (no fresh reading) | starting | mig (a parent of slices)
     error: str = ""  # what the driver said, when not ok
     total_mib: int = 0
     used_mib: int = 0
     free_mib: int = 0
     reserved_mib: int = 0  # what the driver keeps for itself: an empty card offers total − reserved
     compute_mode: str = "default"  # default | exclusive_process | prohibited
+    silent_for: float = 0.0  # how long there has been no good answer for it; 0: not said
+    no_handle: bool = False  # the driver lists it and gives no handle: what CUDA counts is not known
     utilization: int | None = None
     temperature: int | None = None
     power_w: float | None = None

@@ -93,7 +93,7 @@ def _derived(reason: Reason, at: int) -> dict[str, Any]:
         "wanted": _if("" if needed == 1 else needed, "，需要 {} 张" if at else " ({} needed)"),
         "able_have": "has" if params.get("able") == 1 else "have",
         "nothing": (NO_GPU_JOB if hold.startswith(GPU_HOLDS) else NOTHING)[at],
-        "hold": HOLDS[hold][at] if hold in HOLDS else hold.removeprefix("gpus: "),
+        "hold": hold_text(hold, at),
         "hint": _if(hint and hint[at], "（{}）" if at else ", {}"),
         "seen": _if(peak and _gib("", peak), "（观测到最多使用 {}）" if at else " (it was seen to use {})"),
         "unkept": _unkept(params, at),
@@ -118,6 +118,14 @@ def _unkept(params: Mapping[str, Any], at: int) -> str:
     return ""
 
 
+def hold_text(hold: str, at: int) -> str:
+    """What keeps all from starting: a code, perhaps with seconds, or else words."""
+    code, _, seconds = hold.partition(" ")
+    if code in HOLDS and (not seconds or seconds.isdecimal()):
+        return HOLDS[code][at].format(s=_duration(int(seconds or 0), at))
+    return hold.removeprefix("gpus: ")
+
+
 def _if(value: Any, words: str) -> str:
     return words.format(value) if value else ""
 
@@ -136,7 +144,9 @@ def _ids(jobs: Sequence[Any]) -> str:
 
 
 # of several cards the one that comes nearest speaks for all
-NEAREST = {"available_mib": max, "needed_mib": min, "utilization": min, "most": max, "left_s": min, "idle_for_s": min}
+NEAREST = {
+    "available_mib": max, "needed_mib": min, "utilization": min, "most": max, "left_s": min, "idle_for_s": min, "silent_s": max,
+}  # fmt: skip
 
 
 def _count(code: str, group: list[Refusal]) -> dict[str, Any]:

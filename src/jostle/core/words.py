@@ -314,6 +314,18 @@ REFUSALS: dict[str, tuple[str, str, str, str]] = {
     "quarantined": ("set aside: {why}", "已隔离：{why}", "{n:is|are} set aside", "{n} 张被隔离"),
     "lost": ("the driver has lost it{because}", "驱动已丢失此卡{because}", "{n:is|are} lost", "{n} 张已丢失"),
     "unreadable": ("it cannot be read{because}", "无法读取{because}", "{n:is|are} unreadable", "{n} 张无法读取"),
+    "silent": (
+        "no answer from it for {silent_s}",
+        "已 {silent_s}没有响应",
+        "{n:gives|give} no answer (for {silent_s})",
+        "{n} 张没有响应（已 {silent_s}）",
+    ),
+    "starting": (
+        "the driver is starting, {silent_s} so far",
+        "驱动正在启动，已 {silent_s}",
+        "{n:is|are} waiting for the driver to start ({silent_s} so far)",
+        "{n} 张等待驱动启动（已 {silent_s}）",
+    ),
     "unknown": ("no fresh reading of it", "没有最新读数", "{n:has|have} no fresh reading", "{n} 张没有最新读数"),
     "mig": (
         "split into MIG slices, of which each counts as a card",
@@ -337,6 +349,7 @@ HOLDS: dict[str, tuple[str, str]] = {
         "the NVIDIA driver was updated and its parts do not match until a reboot; running jobs are not affected",
         "NVIDIA 驱动已更新，重启前各部分版本不一致；正在运行的任务不受影响",
     ),
+    "driver_starting": ("the driver is starting, {s} so far", "驱动正在启动，已 {s}"),  # {s}: the number behind the code
 }
 
 GPU_HOLDS = ("driver", "gpu")

@@ -92,7 +92,7 @@ class Engine(Watch):
         if self.ending:
             return "ending"
         seen = self.observer.snapshot
-        return seen["hold"] or (f"gpus: {seen['error']}" if seen["error"] and not seen["gpus"] else "")
+        return self.starting() or seen["hold"] or (f"gpus: {seen['error']}" if seen["error"] and not seen["gpus"] else "")
 
     def reload(self, settings: dict[str, Any], policy: Policy) -> None:
         self.settings, self.policy = settings, policy

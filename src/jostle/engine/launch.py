@@ -18,7 +18,7 @@ UNI_ID_FILE = "JOSTLE_UNI_ID_FILE"
 
 def visible(gpus: Sequence[Gpu], all_gpus: Sequence[Gpu], by_uuid: bool) -> str:
     """CUDA_VISIBLE_DEVICES: indices, as people's scripts expect; UUIDs where an index could mean another card."""
-    unsure = any(g.mig_slice for g in gpus) or any(g.state in ("lost", "mig") for g in all_gpus)
+    unsure = any(g.mig_slice for g in gpus) or any(g.state in ("lost", "mig") or g.no_handle for g in all_gpus)
     return ",".join(g.uuid if by_uuid or unsure else str(g.index) for g in gpus)
 
 

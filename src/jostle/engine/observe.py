@@ -1,7 +1,8 @@
 """Facts into values: the probe's lines become Gpus, claims and open runs become Promises.
 
 An unreadable card is not free, an old reading is no reading, and after one of our runs ended its cards count as unknown until a
-look that began later (Observer.distrust).
+look that began later (Observer.distrust). A card may be late by itself: then its reading is as old as it says, and answers the
+look that it says, not the one that the snapshot answers.
 """
 
 from __future__ import annotations
@@ -64,6 +65,7 @@ class Observer:
         self.processes: dict[str, list[dict[str, Any]]] = {}  # of it, by card
         self.tail = b""  # the part of the last line that tells of GPUs, to see at a glance whether anything changed
         self.read_at = -1e9
+        self.probe_at = 0.0  # that moment by the probe's clock
         self.looked = 0
         self.moving = False  # an average is not yet that of what is read now
         self.distrusted: dict[str, int] = {}  # uuid -> number of the look that will settle it
@@ -134,9 +136,11 @@ class Observer:
         changed = changed or bool(self.distrusted) or self.moving  # averages follow a change for as long as they reach back
         self.snapshot.update(told)
         self.tail = tail
-        self.read_at = now
+        self.read_at, self.probe_at = now, data.get("at") or 0.0
         self.looked = max(self.looked, asked)
-        self.distrusted = {u: n for u, n in self.distrusted.items() if n > self.looked}
+        if self.distrusted:
+            late = {g["uuid"]: g["asked"] for g in self.snapshot["gpus"] if g.get("asked") is not None}
+            self.distrusted = {u: n for u, n in self.distrusted.items() if n > late.get(u, self.looked)}
         self._sample(now)
         return changed
 
@@ -146,6 +150,8 @@ class Observer:
             if g["state"] != "ok":
                 self.samples.pop(g["uuid"], None)
                 continue
+            if now - self.card_read_at(g) > FRESH_FOR:
+                continue  # what is averaged already
             samples = self.samples.get(g["uuid"])
             if samples is None:
                 samples = self.samples[g["uuid"]] = Samples()
@@ -191,15 +197,20 @@ class Observer:
     def fresh(self, now: float) -> bool:
         return now - self.read_at <= FRESH_FOR
 
-    def gpus(self, now: float) -> tuple[Gpu, ...]:
-        fresh = self.fresh(now)
-        return tuple(self._gpu(g, now, fresh) for g in self.snapshot["gpus"])
+    def card_read_at(self, g: Mapping[str, Any]) -> float:
+        """When a card of the last snapshot was read, by the engine's clock."""
+        read_at = g.get("read_at")
+        return self.read_at if read_at is None else self.read_at - max(0.0, self.probe_at - read_at)
 
-    def _gpu(self, g: Mapping[str, Any], now: float, fresh: bool) -> Gpu:
+    def gpus(self, now: float) -> tuple[Gpu, ...]:
+        return tuple(self._gpu(g, now) for g in self.snapshot["gpus"])
+
+    def _gpu(self, g: Mapping[str, Any], now: float) -> Gpu:
         uuid = g["uuid"]
         state, error = g["state"], g.get("error") or ""
-        if state == "ok" and not fresh:
-            state, error = "unknown", f"the last reading is {now - self.read_at:.0f} s old"
+        age, since = now - self.card_read_at(g), g.get("silent_since")
+        if state in ("ok", "starting") and age > FRESH_FOR:
+            state, error = "unknown", f"the last reading is {age:.0f} s old"
         elif state == "ok" and uuid in self.distrusted:
             state, error = "unknown", "a run ended here; the next reading is on its way"
         holders = tuple(
@@ -223,7 +234,8 @@ class Observer:
             excluded=uuid in self.excluded, given_at=self.given_at.get(uuid, 0.0),
             left_at=self.left_at.get(uuid, -math.inf),
             quarantine=", ".join(f"process {h.pid} of run {h.run[0]}.{h.run[1]} is still on it" for h in left if h.run),
-            mig_slice=bool(g.get("mig_slice")), reserved_mib=g.get("reserved_mib") or 0,
+            silent_for=0.0 if since is None else now - self.read_at + max(0.0, self.probe_at - since),
+            no_handle=bool(g.get("no_handle")), mig_slice=bool(g.get("mig_slice")), reserved_mib=g.get("reserved_mib") or 0,
             compute_mode=g.get("compute_mode") or "default", faulty=self.health.faulty.get(uuid),
             new_errors=self.health.new_errors(g), remap_failed=self.health.new_row(g),
         )  # fmt: skip
@@ -272,11 +284,13 @@ class Observer:
 
 
 TEXT, NUMBER, MAYBE = (str,), (int,), type(None)
-HEAD: dict[str, tuple[type, ...]] = dict.fromkeys(("error", "hold", "driver"), (str, MAYBE)) | {"asked": (int, MAYBE)}
+TIME = (int, float, MAYBE)
+HEAD: dict[str, tuple[type, ...]] = dict.fromkeys(("error", "hold", "driver"), (str, MAYBE)) | {"asked": (int, MAYBE), "at": TIME}
 CARD: dict[str, tuple[type, ...]] = {
     "uuid": TEXT, "state": TEXT, "name": (str, MAYBE), "index": NUMBER, "total_mib": NUMBER, "used_mib": NUMBER,
     "free_mib": NUMBER, "utilization": (int, MAYBE), "procs": (list,), "reserved_mib": (int, MAYBE), "compute_mode": (str, MAYBE),
     "ecc_uncorrected": (int, MAYBE), "remap_failed": (bool, MAYBE),
+    "no_handle": (bool, MAYBE), "asked": (int, MAYBE), "read_at": TIME, "silent_since": TIME,
 }  # fmt: skip
 PROC: dict[str, tuple[type, ...]] = {
     "pid": NUMBER, "used_mib": (int, MAYBE), "uid": (int, MAYBE), "sid": (int, MAYBE), "user": (str, MAYBE), "name": (str, MAYBE),

@@ -78,6 +78,7 @@ class Backend(Protocol):
 
 class Probe(Protocol):
     owed_since: float | None  # since when an answer is due; None: none is
+    opening_since: float | None  # since when a fresh probe has not said anything yet
     trouble: str
 
     def open(self, now: float) -> None: ...

@@ -1,7 +1,8 @@
 """The probe process as the engine sees it: asked to look, read without waiting, replaced when it dies or falls silent.
 
 It may hang inside the driver and be unkillable: it is then abandoned, never waited for, and no second one is started while the
-first is still stuck (one stuck child at the most).
+first is still stuck (one stuck child at the most). A fresh one waits for a driver that may have to start first, seconds a card.
+One whose driver's library failed says so and ends (`spent`), for only a fresh process loads another.
 """
 
 from __future__ import annotations
@@ -16,6 +17,9 @@ from jostle.engine.loop import Loop
 
 SILENT_AFTER = 12.0
 """Busy drivers have been seen to answer after 5 s; what takes longer than this is hung."""
+STARTING, LEAST_STARTING = 15.0, 60.0
+"""So long, per card and in all, a driver that has to start may take for the first word."""
+LISTED = "/proc/driver/nvidia/gpus"
 
 
 class ProbeProcess:
@@ -27,8 +31,11 @@ class ProbeProcess:
         self.asked = 0
         self.period = 0.0
         self.owed_since: float | None = None  # since when an answer is due
+        self.opening_since: float | None = None
+        self.patience = LEAST_STARTING
         self.failures = 0
         self.start_at = 0.0
+        self.spent = False  # it has said that it ends now
         self.trouble = ""
 
     def open(self, now: float) -> None:
@@ -47,10 +54,13 @@ class ProbeProcess:
         fd = self.child.stdout.fileno()
         os.set_blocking(fd, False)
         self.buffer = b""
-        self.owed_since = now
+        self.owed_since = self.opening_since = now
+        self.patience = max(LEAST_STARTING, STARTING * _listed())
         self.loop.watch(fd, self._readable)
         if self.period:
             self._write(f"rate {self.period:g}\n")
+        if self.asked:
+            self._write(f"look {self.asked}\n")  # what the last one was asked and may not have answered
 
     def _later(self, now: float) -> None:
         self.failures += 1
@@ -86,22 +96,24 @@ class ProbeProcess:
         except OSError:
             data = b""
         if not data:
-            self.trouble = "the probe ended"
+            self.trouble = "" if self.spent else "the probe ended"
             self._drop()
             return
         *lines, self.buffer = (self.buffer + data).split(b"\n")
         if len(self.buffer) > 16 << 20:
             self.buffer = b""  # whatever this is, it is not a snapshot
         for line in lines:
-            self.owed_since = None
-            self.failures = 0
+            self.owed_since = self.opening_since = None
+            self.patience = SILENT_AFTER
+            self.spent = b'"spent":true' in line[:100]
+            self.failures = self.failures if self.spent else 0
             self.trouble = ""
             self.heard(line)
 
     def _drop(self) -> None:
         """Lets go of the child; kills it if it still lives."""
         child, self.child = self.child, None
-        self.owed_since = None
+        self.owed_since = self.opening_since = None
         if child is None:
             return
         assert child.stdin is not None and child.stdout is not None
@@ -124,18 +136,18 @@ class ProbeProcess:
             if due is None and self.period:
                 due = now  # unasked readings come by themselves; the next one is owed from now on
                 self.owed_since = now + self.period
-            if due is not None and now - due > SILENT_AFTER + self.period:
+            if due is not None and now - due > self.patience + self.period:
                 self.trouble = f"the probe has not answered for {now - due:.0f} s"
                 self._drop()
                 self._later(now)
             else:
-                return (due or now) + SILENT_AFTER + self.period
+                return (due or now) + self.patience + self.period
         if self.child is None and self.start_at == 0.0:
             self._later(now)
         if self.child is None and now >= self.start_at and self.stuck is None:
             self.start_at = 0.0
             self.open(now)
-            return now + SILENT_AFTER
+            return now + self.patience
         return max(self.start_at, now + 1.0)
 
     def close(self) -> None:
@@ -145,3 +157,11 @@ class ProbeProcess:
                 self.stuck.wait(1.0)
             except subprocess.TimeoutExpired:
                 pass  # unkillable: left to the kernel
+
+
+def _listed() -> int:
+    """How many cards the driver's module has, whether or not they have started."""
+    try:
+        return len(os.listdir(LISTED))
+    except OSError:
+        return 0

@@ -232,7 +232,7 @@ class Service:
             "uptime_s": round(e.clock.now() - self.began, 1),
             "sim_dir": config.sim_dir(e.home) if e.spec.startswith("sim:") else None,
             "counts": self.reader.counts(), "hold": e.hold(), "permanent": self.permanent,
-            "driver": e.observer.snapshot["driver"], "probe": e.probe.trouble or e.observer.snapshot["error"] or self._owed(),
+            "driver": e.observer.snapshot["driver"], "probe": e.trouble("en") or self._owed(),
             "seq": self.followers.seq, "kept_for": e.kept_for,
         }  # fmt: skip
 
@@ -265,7 +265,7 @@ class Service:
 
     def gpus(self, peer: Peer, request: dict[str, Any]) -> Answer | None:
         now = self.engine.clock.now()
-        if now - self.engine.observer.read_at > 0.5 and not request.get("again"):
+        if now - self.engine.observer.read_at > 0.5 and not request.get("again") and not self.engine.starting():
             again = {**request, "again": True}
             self.engine.after_look.append(lambda: self._serve_read(peer, again))
             self.engine.probe.look(now)
@@ -277,11 +277,8 @@ class Service:
             "gpus": [shown.gpu(g, *found[g.uuid], self.engine.open_runs.values(), request.get("lang") or "en") for g in gpus],
             "spec": self.engine.spec,
             "age_s": round(now - self.engine.observer.read_at, 2),
-            "error": self.engine.probe.trouble or self.engine.observer.snapshot["error"] or self._silence(now),
+            "error": self.engine.trouble(request.get("lang") or "en") or ("" if self.engine.observer.fresh(now) else SILENT),
         }
-
-    def _silence(self, now: float) -> str:
-        return "" if self.engine.observer.fresh(now) else SILENT
 
     def _owed(self) -> str:
         """An engine at rest looks rarely; only a reading that was asked for is missed."""

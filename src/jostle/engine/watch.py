@@ -14,7 +14,7 @@ from typing import Any
 
 from jostle import proc
 from jostle.core.model import Exit, Lane, RunId
-from jostle.core.reasons import Reason
+from jostle.core.reasons import Reason, hold_text, language
 from jostle.engine.health import Health, Tried
 from jostle.engine.observe import Observer
 from jostle.engine.open import Open, of_row
@@ -27,6 +27,7 @@ from jostle.store.store import Store
 SWEEP = 5.0  # all open runs are looked at this often, whatever was heard
 SPARES, SPARES_BUSY = 2, 6  # shims kept waiting for a run: at rest, and while runs follow fast on each other
 LAZY = 0.2  # how long news that nobody waits for may wait for company in a commit
+STARTING_AFTER = 2.0  # s without a word of a fresh probe: then its driver is starting
 AWAIT_LOOK = 0.01  # how long an end waits for the reading that lets its cards be used again
 
 
@@ -261,6 +262,16 @@ class Watch:
     def committed(self) -> None:
         for callback in self.after_commit:
             callback()
+
+    def starting(self) -> str:
+        """That the driver has not answered a fresh probe yet, as a hold; "" if it has, or still may in a moment."""
+        since, now = self.probe.opening_since, self.clock.now()
+        return f"driver_starting {now - since:.0f}" if since is not None and now - since > STARTING_AFTER else ""
+
+    def trouble(self, lang: str) -> str:
+        """Why the cards cannot be read, if that is known."""
+        hold = self.starting()
+        return hold_text(hold, language(lang)) if hold else self.probe.trouble or self.observer.snapshot["error"] or ""
 
     # --- between ticks
 

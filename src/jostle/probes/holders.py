@@ -51,7 +51,8 @@ class Holders:
     def forget_dead(self, living: set[int]) -> None:
         """Keeps the memory as small as the process list is."""
         if len(self._known) > 64 + 2 * len(living):
-            self._known = {key: value for key, value in self._known.items() if key[0] in living}
+            # a list, for a thread that was stuck may just be adding to it
+            self._known = {key: value for key, value in list(self._known.items()) if key[0] in living}
 
     def _life(self, stat: proc.Stat) -> _Known:
         # the name is part of the key because an exec changes the environment

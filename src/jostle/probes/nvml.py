@@ -1,9 +1,10 @@
 """NVIDIA GPUs through NVML (nvidia-ml-py). Every driver call goes through `_call`.
 
-Rules: nothing that the driver says becomes an exception of `read`. What fails for one GPU is that GPU's state, and
-the others stay readable. NVML that is missing, not loaded or of the wrong version is tried again at each later
-reading. GPUs are listed anew each time, for they come, go and change places; what never changes of one (name) is
-remembered by its UUID.
+Rules: nothing that the driver says becomes an exception of `read`. What fails for one GPU is that GPU's state, one that does
+not answer is late by itself (relay.py), and the others stay readable. NVML that is missing is tried again at each later reading.
+After every other failure of the whole this process is spent: a library that was loaded once stays what it was, even if the file
+has been replaced since. GPUs are listed anew each time, for they come, go and change places; what never changes of one (name)
+is remembered by its UUID.
 """
 
 from __future__ import annotations
@@ -17,7 +18,8 @@ from typing import Any
 import pynvml as n
 
 from jostle.probes.holders import Holders
-from jostle.probes.snapshot import MIB, MISMATCH, NO_NVML, Gpu, Proc, Reading, blind, failed
+from jostle.probes.relay import Relay, all_silent
+from jostle.probes.snapshot import MIB, MISMATCH, NO_NVML, Gpu, Hung, Proc, Reading, blind, failed
 
 _MISSING = (n.NVML_ERROR_LIBRARY_NOT_FOUND, n.NVML_ERROR_DRIVER_NOT_LOADED)
 _LOST = (n.NVML_ERROR_GPU_IS_LOST, n.NVML_ERROR_RESET_REQUIRED)
@@ -71,8 +73,11 @@ def _maybe(function: Callable[..., Any], *args: Any) -> Any:
 
 class Nvml:
     def __init__(self) -> None:
+        self.spent = False
+        self.relay = Relay(self._card)
         self._ready = False
-        self._asked = False  # somebody waits for this reading
+        self._look = 0  # the newest look that was asked for
+        self._waited_for = False
         self._driver: str | None = None
         self._holders = Holders()
         self._names: dict[str, str] = {}
@@ -80,46 +85,44 @@ class Nvml:
         self._health: dict[str, tuple[float, _Health]] = {}
         self._last: dict[int, tuple[str, str]] = {}  # index: uuid and name when it could last be read
 
-    def read(self, asked: bool = False) -> Reading:
-        self._asked = asked
+    def read(self, asked: int | None = None, again: bool = True) -> Reading:
+        self._look, self._waited_for = max(self._look, asked or 0), asked is not None
         try:
-            self._start()
-            gpus = self._gpus()
+            if not self._ready:
+                _call(n.nvmlInit)
+                self._ready = True
+                self._driver = _maybe(n.nvmlSystemGetDriverVersion)
+            gpus = self._gpus(again)
         except _DriverError as e:
-            self._stop()
+            self.spent = e.code != n.NVML_ERROR_LIBRARY_NOT_FOUND
             return _whole_failure(e)
+        if all_silent(gpus):
+            raise Hung  # then it is no card, it is the driver
         self._holders.forget_dead({who["pid"] for gpu in gpus for who in gpu["procs"]})
         return {"driver": self._driver, "error": None, "hold": None, "gpus": gpus}
 
-    def _start(self) -> None:
-        if not self._ready:
-            _call(n.nvmlInit)
-            self._ready = True
-            self._driver = _maybe(n.nvmlSystemGetDriverVersion)
-
-    def _stop(self) -> None:
-        """So that the next reading starts over."""
-        if self._ready:
-            self._ready = False
-            try:
-                _call(n.nvmlShutdown)
-            except _DriverError:
-                pass  # there was nothing left to shut
-
-    def _gpus(self) -> list[Gpu]:
-        gpus: list[Gpu] = []
-        slices: list[Any] = []
-        for index in range(_call(n.nvmlDeviceGetCount)):
-            try:
-                handle = _call(n.nvmlDeviceGetHandleByIndex, index)
-                gpus.append(self._gpu(index, handle, slices))
-            except _DriverError as e:
-                gpus.append(self._blind(index, e))
-        for handle in slices:
-            gpus.append(self._slice(len(gpus), handle))
+    def _gpus(self, again: bool) -> list[Gpu]:
+        count = _call(n.nvmlDeviceGetCount)
+        cards = [self.relay.card(index, self._look, count, again=again) for index in range(count)]
+        gpus = [card[0] for card in cards] + [gpu for card in cards for gpu in card[1:]]
+        for index, gpu in enumerate(gpus):
+            gpu["index"] = index  # slices follow the cards
         _name_nameless(gpus)
         self._last = {gpu["index"]: (gpu["uuid"], gpu["name"]) for gpu in gpus if not gpu["mig_slice"]}
         return gpus
+
+    def _card(self, index: int) -> list[Gpu]:
+        """The card and its slices."""
+        handle: Any = None
+        slices: list[Any] = []
+        try:
+            handle = _call(n.nvmlDeviceGetHandleByIndex, index)
+            gpu = self._gpu(index, handle, slices)
+        except _DriverError as e:
+            gpu = self._blind(index, e)
+            if handle is None:
+                gpu["no_handle"] = True
+        return [gpu, *map(self._slice, slices)]
 
     def _gpu(self, index: int, handle: Any, slices: list[Any]) -> Gpu:
         uuid = _call(n.nvmlDeviceGetUUID, handle)
@@ -150,20 +153,20 @@ class Nvml:
         """Slow to ask and slow to change: never while a run waits for the answer."""
         now = time.monotonic()
         read_at, known = self._health.get(uuid, (-_HEALTH_EVERY, (None, None)))
-        if not self._asked and now - read_at >= _HEALTH_EVERY:
+        if not self._waited_for and now - read_at >= _HEALTH_EVERY:
             known = _health(handle)
             self._health[uuid] = (now, known)
         return known
 
-    def _slice(self, index: int, handle: Any) -> Gpu:
+    def _slice(self, handle: Any) -> Gpu:
         uuid = ""
         try:
             uuid = _call(n.nvmlDeviceGetUUID, handle)
-            gpu = self._memory(index, uuid, self._name(uuid, handle), handle)
+            gpu = self._memory(0, uuid, self._name(uuid, handle), handle)
         except _DriverError as e:
             if e.code in _START_OVER:
                 raise
-            return blind(index, uuid, self._names.get(uuid, ""), _state(e), str(e), mig_slice=True)
+            return blind(0, uuid, self._names.get(uuid, ""), _state(e), str(e), mig_slice=True)
         gpu["mig_slice"] = True
         return gpu
 
@@ -210,10 +213,16 @@ def _state(e: _DriverError) -> str:
 
 def _name_nameless(gpus: list[Gpu]) -> None:
     """Each GPU has a UUID of its own: one that cannot be asked may have had one that another has by now."""
-    sure = {gpu["uuid"] for gpu in gpus if gpu["state"] in ("ok", "mig")}
+    sure = {gpu["uuid"] for gpu in gpus if _sure(gpu)}
     for gpu in gpus:
-        if gpu["state"] not in ("ok", "mig") and (not gpu["uuid"] or gpu["uuid"] in sure):
+        if not _sure(gpu) and (not gpu["uuid"] or gpu["uuid"] in sure):
+            if gpu["state"] in ("ok", "mig"):  # late, and another card has its place by now
+                gpu.update(blind(gpu["index"], "", "", "unreadable", "no answer", 0, gpu["mig_slice"]))
             gpu["uuid"], gpu["name"] = f"GPU-unreadable-{gpu['index']}", ""
+
+
+def _sure(gpu: Gpu) -> bool:
+    return gpu["state"] in ("ok", "mig") and "read_at" not in gpu
 
 
 def _mig_slices(handle: Any) -> list[Any] | None:
@@ -241,6 +250,9 @@ def _memory_mib(handle: Any) -> tuple[int, int, int, int]:
         if e.code not in _TOO_NEW:
             raise
         memory = _call(n.nvmlDeviceGetMemoryInfo, handle)
+    if not 0 < memory.used + memory.free <= memory.total:
+        told = f"total {memory.total}, used {memory.used}, free {memory.free}"
+        raise _DriverError(n.NVML_ERROR_UNKNOWN, f"the driver reports memory that cannot be: {told}")
     return memory.total // MIB, -(-memory.used // MIB), memory.free // MIB, -(-reserved // MIB)
 
 

@@ -22,7 +22,7 @@ needed):
     missing:  [{gpu: 2, from: 20, to: 30}]             not listed at all; those behind it move up, as with a real driver
     reorder:  [{gpu: 0, from: 20, to: 30}]             listed last
     mig:      [{gpu: 1, slices: 2}]                    equal slices, or sizes: [10GiB, 5GiB]; from, to as above
-    hang:     [{from: 20, to: 30}]                     the probe does not answer
+    hang:     [{from: 20, to: 30}]                     the probe does not answer; with gpu: 2, only that card does not
     mismatch: [{from: 20, to: 30}]                     driver and library differ: nothing can be read
 
 Times are seconds since the world began, as numbers or like `90s 5m 2h`; `from` is 0 and `to` never, if missing. Sizes
@@ -97,7 +97,7 @@ class Runs:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Mishap:
-    """Something that happens to one card: lost | unreadable | ecc | remap | missing | reorder."""
+    """Something that happens to one card: lost | unreadable | ecc | remap | missing | reorder | hang."""
 
     card: int
     kind: str

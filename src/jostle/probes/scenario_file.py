@@ -164,10 +164,14 @@ def _scenario(top: _At) -> Scenario:
         strangers=tuple(_strangers(_list(keys, "strangers"), len(cards), repeat)),
         runs=_runs(keys["runs"]) if "runs" in keys else Runs(),
         mishaps=tuple(_mishaps(keys, len(gpus), repeat)),
-        hang=tuple(_window(entry.mapping(*_TIMES), repeat) for entry in _list(keys, "hang")),
-        mismatch=tuple(_window(entry.mapping(*_TIMES), repeat) for entry in _list(keys, "mismatch")),
+        hang=tuple(_window(_times(entry), repeat) for entry in _list(keys, "hang") if "gpu" not in entry.mapping("gpu", *_TIMES)),
+        mismatch=tuple(_window(_times(entry), repeat) for entry in _list(keys, "mismatch")),
         repeat=repeat,
     )
+
+
+def _times(at: _At) -> dict[str, _At]:
+    return at.mapping(*_TIMES)
 
 
 def _list(keys: dict[str, _At], key: str) -> list[_At]:
@@ -314,8 +318,10 @@ def _share(at: _At) -> float | int:
 
 
 def _mishaps(keys: dict[str, _At], count: int, repeat: float | None) -> Iterable[Mishap]:
-    for kind in ("faults", "missing", "reorder"):
+    for kind in ("faults", "missing", "reorder", "hang"):
         for at in _list(keys, kind):
+            if kind == "hang" and "gpu" not in at.mapping("gpu", *_TIMES):
+                continue  # all of it
             fields = at.mapping("gpu", "state", *_TIMES) if kind == "faults" else at.mapping("gpu", *_TIMES)
             name = _fault_state(at, fields) if kind == "faults" else kind
             window = _window({k: v for k, v in fields.items() if k in _TIMES}, repeat)

@@ -2,8 +2,9 @@
 
 stdin, a command a line: `rate SECONDS` (period of unasked snapshots; 0 = none) · `look N` (a snapshot at once, with
 "asked": N). Anything else is ignored. stdout, a snapshot a line, each by one write, the first at once. End of stdin
-is the end: a probe never outlives its engine. It keeps no inherited file, for one of them could be a lock. One
-thread: a driver that hangs, hangs all of it, and the engine replaces it.
+is the end: a probe never outlives its engine. It keeps no inherited file, for one of them could be a lock. A card that does
+not answer is left to a thread of its own (relay.py); the snapshot in which it is late is followed by one when it has answered.
+A driver that hangs as a whole, hangs all of it, and the engine replaces it.
 """
 
 from __future__ import annotations
@@ -14,10 +15,14 @@ import select
 import signal
 import sys
 import time
-from typing import Any
+from _thread import start_new_thread
+from typing import TYPE_CHECKING, Any
 
 from jostle.errors import JostleError, Usage
-from jostle.probes.snapshot import Hung, Probe, Reading, failed
+from jostle.probes.snapshot import Hung, Probe, Reading, Relieved, failed
+
+if TYPE_CHECKING:
+    from jostle.probes.relay import Relay
 
 RATE = 0.5  # s, until told otherwise
 _LONGEST = 4096  # bytes of a command; more without a line's end is garbage
@@ -42,10 +47,12 @@ def probe(spec: str) -> Probe:
 class _Without:
     """The probe of a host on which none can be had."""
 
+    spent = False
+
     def __init__(self, error: str) -> None:
         self._error = error
 
-    def read(self, asked: bool = False) -> Reading:
+    def read(self, asked: int | None = None, again: bool = True) -> Reading:
         return failed(self._error)
 
 
@@ -61,24 +68,59 @@ class Server:
 
     def __init__(self, source: Probe) -> None:
         self._source = source
+        self._relay: Relay | None = getattr(source, "relay", None)
         self._seq = 0
         self._rate = RATE
         self._rest = b""
+        self._asked: int | None = None  # the look that is being answered
+        self._last = 0.0
 
     def run(self) -> None:
-        self._answer(None)
-        last = time.monotonic()
-        while True:
-            left = None if self._rate <= 0 else max(0.0, last + self._rate - time.monotonic())
-            if select.select([_IN], [], [], left)[0]:
+        if self._relay is None:
+            self._lead()
+            return
+        start_new_thread(self._thread, (False,))
+        start_new_thread(self._thread, (True,))
+        while not _ended(None):
+            pass
+        os._exit(0)  # whatever hangs
+
+    def _thread(self, stands_by: bool) -> None:
+        """Who leads may get stuck in a card. Then the one that stands by leads, and starts another to stand by."""
+        assert self._relay is not None
+        try:
+            if stands_by:
+                self._relay.stand_by()
+                start_new_thread(self._thread, (True,))
+            self._lead()
+        except Relieved:
+            return
+        except BaseException:
+            sys.excepthook(*sys.exc_info())
+            os._exit(1)
+        os._exit(0)
+
+    def _lead(self) -> None:
+        """From the answer that is due (the first, or the one at which another got stuck) to the end."""
+        self._answer(self._asked)
+        self._last = time.monotonic()
+        news = [] if self._relay is None else [self._relay.news]
+        while not self._source.spent:
+            left = None if self._rate <= 0 else max(0.0, self._last + self._rate - time.monotonic())
+            ready = select.select([_IN, *news], [], [], left)[0]
+            if _IN in ready:
                 data = os.read(_IN, 65536)
                 if not data:
                     return
                 if not self._obey(data):
                     continue
+            elif ready:
+                os.read(news[0], 4096)
+                self._answer(None, again=False)
+                continue
             else:
                 self._answer(None)
-            last = time.monotonic()
+            self._last = time.monotonic()
 
     def _obey(self, data: bytes) -> bool:
         """Whether a snapshot was written."""
@@ -108,30 +150,36 @@ class Server:
             pass
         return None
 
-    def _answer(self, asked: int | None) -> None:
+    def _answer(self, asked: int | None, again: bool = True) -> None:
         start = time.perf_counter()
-        reading = self._read(asked is not None)
+        self._asked = asked
+        reading = self._read(asked, again)
+        self._asked = None
         self._seq += 1
         took = round((time.perf_counter() - start) * 1000, 3)
-        line = _encode({"seq": self._seq, "asked": asked, "took_ms": took, **reading})
-        _write(line.encode() + b"\n")
+        head: dict[str, Any] = {"seq": self._seq, "asked": asked, "took_ms": took, "at": round(time.monotonic(), 3)}
+        if self._source.spent:
+            head["spent"] = True  # the engine need not wonder why it ends
+        _write(_encode({**head, **reading}).encode() + b"\n")
 
-    def _read(self, asked: bool) -> Reading:
+    def _read(self, asked: int | None, again: bool) -> Reading:
         while True:
             try:
-                return self._source.read(asked)
+                return self._source.read(asked, again)
+            except Relieved:
+                raise
             except Hung:
-                _hang()
+                if _ended(50):  # deaf for a moment to all but the end of the engine
+                    os._exit(0)
             except Exception as e:  # a bug in a probe must not look like a dead driver for ever
                 return failed(f"the probe failed: {type(e).__name__}: {e}")
 
 
-def _hang() -> None:
-    """Deaf for a moment to all but the end of the engine."""
+def _ended(within_ms: int | None) -> bool:
+    """Whether the engine has closed its end, or does so in this time; None: as long as it takes."""
     poll = select.poll()
     poll.register(_IN, 0)
-    if poll.poll(50):
-        os._exit(0)
+    return bool(poll.poll(within_ms))
 
 
 def _write(data: bytes) -> None:
@@ -153,8 +201,12 @@ def one_shot(spec: str, timeout: float = 10.0) -> dict[str, Any]:
         start_new_session=True,
     )
     assert child.stdin and child.stdout
+    answer, deadline = None, time.monotonic() + timeout
     try:
-        answer = _first_line(child.stdout.fileno(), time.monotonic() + timeout)
+        while (newer := _next_line(child.stdout.fileno(), deadline)) is not None:
+            answer = newer
+            if b'"starting"' not in newer:
+                break  # else what is late may still come in time
     finally:
         child.kill()
         child.stdin.close()
@@ -166,11 +218,12 @@ def one_shot(spec: str, timeout: float = 10.0) -> dict[str, Any]:
     if answer:
         found: dict[str, Any] = json.loads(answer)
         return found
-    error = f"no answer from the GPUs in {timeout:g} s" if answer is None else "the probe crashed inside the driver"
+    silence = f"no answer from the GPUs in {timeout:g} s: the driver is starting, or hangs"
+    error = silence if answer is None else "the probe crashed inside the driver"
     return {"seq": 0, "asked": None, "took_ms": None, **failed(error)}
 
 
-def _first_line(fd: int, deadline: float) -> bytes | None:
+def _next_line(fd: int, deadline: float) -> bytes | None:
     """None: not in time. Empty: it ended without one."""
     data = b""
     while not data.endswith(b"\n"):

@@ -26,12 +26,14 @@ More than the card has never shows: then `overcommitted` is true, by which tests
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable, Sequence
 
 from jostle import proc
 from jostle.errors import JostleError
 from jostle.probes import scenario as scenarios
 from jostle.probes.holders import Holders, unknown
+from jostle.probes.relay import Seen, all_silent, late
 from jostle.probes.scenario import Card, Runs, Scenario, Stranger, reserved_mib
 from jostle.probes.snapshot import LOST, MISMATCH, Gpu, Hung, Proc, Reading, blind, failed
 from jostle.probes.world import Claims, Held, Use, World, boottime, lease_dir, version, world_dir
@@ -153,6 +155,8 @@ def _readable(index: int, card: Card, load: _Load) -> Gpu:
 class Sim:
     """The probe of one simulated world."""
 
+    spent = False
+
     def __init__(self, spec: str) -> None:
         self._spec = spec
         self._file = None if scenarios.is_shape(spec) else spec
@@ -162,8 +166,12 @@ class Sim:
         self._world: World | None = None
         self._claims = Claims(lease_dir())
         self._holders = Holders()
+        self._seen: dict[int, Seen] = {}
+        self._look = 0
+        self._began = time.monotonic()
 
-    def read(self, asked: bool = False) -> Reading:
+    def read(self, asked: int | None = None, again: bool = True) -> Reading:
+        self._look = max(self._look, asked or 0)
         scenario = self._current()
         if scenario is None:
             return failed(self._error)
@@ -182,6 +190,7 @@ class Sim:
         claims = self._claims.look(scenario.runs.free_lag, stats)
         gpus = reading(scenario, elapsed, claims, uses)
         self._name_holders(gpus, stats)
+        gpus = self._late(gpus, scenario, now)
         return {"driver": DRIVER, "error": None, "hold": None, "gpus": gpus}
 
     def _current(self) -> Scenario | None:
@@ -194,6 +203,27 @@ class Sim:
                 self._scenario, self._error = None, str(e)
             self._version = found
         return self._scenario
+
+    def _late(self, gpus: list[Gpu], scenario: Scenario, now: float) -> list[Gpu]:
+        """The same with the cards that do not answer as they were last seen."""
+        places = {card.uuid: place for place, card in enumerate(scenario.cards)}
+        hung = {m.card: now - m.window.start for m in scenario.mishaps if m.kind == "hang" and m.window.holds(now)}
+        at, found = time.monotonic(), []
+        for gpu in gpus:
+            place = places[gpu["uuid"]]
+            body = scenario.cards[place].parent
+            silent_for = hung.get(place if body is None else body)
+            if silent_for is None:
+                self._seen[place] = Seen([gpu], at, self._look)
+                found.append(gpu)
+                continue
+            seen = self._seen.get(place)
+            since = max(at - silent_for, seen.at if seen else self._began)
+            found += late(gpu["index"], seen, since, since, at, len(gpus))
+            found[-1]["uuid"], found[-1]["index"] = gpu["uuid"], gpu["index"]
+        if all_silent(found):
+            raise Hung
+        return found
 
     def _name_holders(self, gpus: list[Gpu], stats: dict[int, proc.Stat]) -> None:
         living: set[int] = set()

@@ -34,7 +34,7 @@ class _Gpu(TypedDict):
     index: int
     uuid: str
     name: str
-    state: str  # ok | lost | unreadable | mig
+    state: str  # ok | lost | unreadable | mig | starting (the driver has not answered for it yet)
     error: str
     total_mib: int
     used_mib: int
@@ -53,6 +53,11 @@ class Gpu(_Gpu, total=False):
     compute_mode: str  # default | exclusive_process | prohibited; absent: default
     ecc_uncorrected: int | None  # errors of its memory since the driver was loaded; read once a minute at most
     remap_failed: bool | None  # a broken row of its memory could not be replaced
+    no_handle: bool  # the driver lists it and gives no handle: CUDA may count without it
+    # only of a card that is late; instants are by the clock of the snapshot's `at`
+    read_at: float  # when this reading of it began, in place of just now
+    asked: int  # the newest look that had been asked for by then, in place of the snapshot's
+    silent_since: float  # since when there was no good answer
     overcommitted: bool  # simulated only: more was asked of the card than it has
 
 
@@ -67,9 +72,18 @@ class Hung(Exception):
     """A scenario wants a probe that does not answer."""
 
 
+class Relieved(Exception):
+    """This thread was stuck in a card, and another reads on in its place."""
+
+
 class Probe(Protocol):
-    def read(self, asked: bool = False) -> Reading:
-        """The GPUs now. Never raises for what a driver or a file says (but Hung). `asked`: somebody waits for it."""
+    spent: bool  # of no more use after this reading: the next try needs a fresh process
+
+    def read(self, asked: int | None = None, again: bool = True) -> Reading:
+        """The GPUs now. Never raises for what a driver or a file says (but Hung).
+
+        `asked`: the number of the look that waits for it. Without `again`, cards that are late are left alone.
+        """
 
 
 def failed(error: str, hold: str | None = None) -> Reading:

@@ -1,0 +1,169 @@
+"""Cards read one after another, such that one which does not answer holds up only itself.
+
+One thread leads: it reads all cards itself, so that nothing is handed over while they answer. Another stands by. When the
+reading of a card has not come back in PATIENCE, the one that stands by leads from there on. The thread that is stuck keeps that
+card from then on: it reads it again whenever the leader wants it, says when it has, and gives the card back once it has answered
+quickly a few times. A thread that is stuck in a driver can be ended by nobody; it needs nothing that the others need.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from _thread import allocate_lock
+from collections.abc import Callable
+from typing import NamedTuple
+
+from jostle.probes.snapshot import Gpu, Relieved, blind
+
+PATIENCE = 0.25  # s that all wait for one card, once
+SILENT = 12.0  # s after which a card that does not answer cannot be read; busy drivers have been seen to answer after 5
+STARTING, LEAST_STARTING = 15.0, 60.0  # s per card, and in all, that a driver may take for its first answers
+_CHECK = 0.05  # s between the looks of the one that stands by, while readings are taken
+_REST = 1.0  # s without a reading after which it sleeps until the next
+_QUICK, _ENOUGH = 0.05, 5  # s, and how many such answers in a row bring a card back
+
+
+class Seen(NamedTuple):
+    """The last reading of a card, with its slices: when it began, and the newest look that had been asked for by then."""
+
+    gpus: list[Gpu]
+    at: float
+    look: int
+
+
+class _Turn(NamedTuple):
+    """What the leader is at."""
+
+    card: int
+    began: float
+    look: int
+
+
+class _Kept:
+    """A card that is read apart."""
+
+    def __init__(self, turn: _Turn) -> None:
+        self.began: float | None = turn.began  # of the reading under way
+        self.look = turn.look
+        self.since: float | None = turn.began  # since when there was no good answer
+        self.quick = 0
+        self.error: Exception | None = None  # what ends all readings
+        self.wanted = allocate_lock()
+        self.wanted.acquire()
+
+
+class Relay:
+    def __init__(self, read: Callable[[int], list[Gpu]]) -> None:
+        self._read = read
+        self._lock = allocate_lock()  # over who leads
+        self._turn: _Turn | None = None
+        self._kept: dict[int, _Kept] = {}
+        self._seen: dict[int, Seen] = {}
+        self._led_at = 0.0
+        self._rests = False
+        self._woken = allocate_lock()
+        self._woken.acquire()
+        self.news, self._tell = os.pipe()  # a byte for each card that answered late
+        os.set_blocking(self._tell, False)
+
+    def card(self, number: int, look: int, count: int, *, again: bool) -> list[Gpu]:
+        """The card with its slices as it is now, or as it was last seen; `again`: one that is late is to be read once more."""
+        kept = self._kept.get(number)
+        if kept is not None:
+            return self._late(number, kept, look, count, again)
+        turn = self._turn = _Turn(number, time.monotonic(), look)
+        self._led_at = turn.began
+        if self._rests and self._woken.locked():
+            self._woken.release()
+        gpus, error = self._tried(number)
+        with self._lock:
+            leads = self._turn is turn
+            if leads:
+                self._turn = None
+        if leads and error is None:
+            self._seen[number] = Seen(gpus, turn.began, look)
+            return gpus
+        if leads and error is not None:
+            raise error
+        self._keep(number, gpus, error)
+        raise Relieved
+
+    def stand_by(self) -> None:
+        """Comes back when this thread is to lead."""
+        while True:
+            time.sleep(_CHECK)
+            turn, now = self._turn, time.monotonic()
+            if turn is None and now - self._led_at > _REST:
+                self._sleep()
+            elif turn is not None and now - turn.began >= PATIENCE:
+                with self._lock:
+                    if self._turn is turn:
+                        self._turn = None
+                        self._kept[turn.card] = _Kept(turn)
+                        return
+
+    def _sleep(self) -> None:
+        self._rests = True
+        if self._turn is None:
+            self._woken.acquire()
+        self._rests = False
+
+    def _tried(self, number: int) -> tuple[list[Gpu], Exception | None]:
+        try:
+            return self._read(number), None
+        except Exception as e:
+            return [], e
+
+    def _keep(self, number: int, gpus: list[Gpu], error: Exception | None) -> None:
+        """The rest of a thread that was stuck: it keeps the card until that answers quickly."""
+        kept = self._kept[number]
+        while True:
+            assert kept.began is not None
+            if error is None:
+                self._seen[number] = Seen(gpus, kept.began, kept.look)
+                kept.since = None if gpus[0]["state"] in ("ok", "mig") else kept.since
+                kept.quick = kept.quick + 1 if time.monotonic() - kept.began < _QUICK else 0
+            kept.error, kept.began = error, None
+            if kept.quick >= _ENOUGH:
+                del self._kept[number]
+            try:
+                os.write(self._tell, b".")
+            except BlockingIOError:
+                pass  # it has been told often enough
+            if kept.quick >= _ENOUGH:
+                return
+            kept.wanted.acquire()
+            gpus, error = self._tried(number)
+
+    def _late(self, number: int, kept: _Kept, look: int, count: int, again: bool) -> list[Gpu]:
+        if kept.error is not None:
+            raise kept.error
+        now = time.monotonic()
+        if kept.began is None and again:
+            kept.look, kept.since, kept.began = look, kept.since or now, now
+            kept.wanted.release()
+        began, since = kept.began, kept.since  # the other thread may have it by now
+        return late(number, self._seen.get(number), now if began is None else began, since or now, now, count)
+
+
+def all_silent(gpus: list[Gpu]) -> bool:
+    return bool(gpus) and all(gpu["state"] == "unreadable" and "silent_since" in gpu for gpu in gpus)
+
+
+def late(number: int, seen: Seen | None, began: float, since: float, now: float, count: int) -> list[Gpu]:
+    """What is shown of a card that is being read since `began`, and of which there is no good answer since `since`."""
+    if seen is None:
+        starting = now - since < max(LEAST_STARTING, STARTING * count)
+        state, error = ("starting", "the driver is starting") if starting else ("unreadable", "no answer")
+        gpus = [blind(number, "", "", state, error)]
+    elif now - began >= SILENT:
+        gpus = [blind(number, g["uuid"], g["name"], "unreadable", "no answer", g["total_mib"], g["mig_slice"]) for g in seen.gpus]
+    else:
+        gpus = [g.copy() for g in seen.gpus]
+        for gpu in gpus:
+            gpu["read_at"], gpu["asked"] = seen.at, seen.look
+    for gpu in gpus:
+        if gpu["state"] not in ("ok", "mig"):
+            gpu["silent_since"] = since
+    return gpus
