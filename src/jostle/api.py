@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import time
+import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -49,6 +50,8 @@ def submit(
     home = config.home()
     answer = client.submitted(lambda: client.connect(home, gpus=gpus), request)
     first, last = answer["ids"]
+    for entry in answer.get("never") or ():
+        warnings.warn(f"{entry['count']} of these jobs (the first: {entry['jobs'][0]}): {entry['reason']['text']}", stacklevel=2)
     return Batch(home, answer["batch"], list(range(first, last + 1)))
 
 

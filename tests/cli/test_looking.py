@@ -210,11 +210,12 @@ def test_show_says_why_a_run_was_tried_again_in_the_language_of_the_reader(jostl
         )
     again, cancelled = jostle("show", id)[1].splitlines()[-2:]
     assert again.endswith(
-        "requeued (run 1): It ran out of GPU memory: it used 2 GiB and had asked for 2 GiB. It is tried again with 2.5 GiB."
+        "requeued (run 1): It ran out of GPU memory: it used 2040 MiB and had asked for 2048 MiB. "
+        "It is tried again with 2560 MiB."
     )
     assert cancelled.endswith("cancelled (run 1): exit_code 5"), "a reason that says no more than the event"
     monkeypatch.setenv("JOSTLE_LANG", "zh")
-    assert "requeued (run 1): 显存不足：用了 2 GiB" in jostle("show", id)[1]
+    assert "requeued (run 1): 显存不足：用了 2040 MiB" in jostle("show", id)[1]
 
 
 def test_a_job_that_does_not_exist_is_exit_code_4(jostle, store):
@@ -614,7 +615,8 @@ def test_validate_tells_good_files_and_all_errors(jostle, tmp_path):
     good, bad = tmp_path / "good.yaml", tmp_path / "bad.yaml"
     good.write_text("jobs:\n  - {run: x, queue: q}\n  - run: y\n")
     bad.write_text("jobs:\n  - run: x\n    gpus: -1\n  - runn: y\n")
-    assert jostle("validate", good) == (0, "good: 2 jobs, 1 queue\n", "")
+    code, out, err = jostle("validate", good)
+    assert (code, out) == (0, "good: 2 jobs, 1 queue\n") and err.startswith("not checked: ")
     code, out, err = jostle("validate", bad)
     assert (code, out) == (6, "") and [line.split(":")[:2] for line in err.splitlines()] == [
         [str(bad), "3"],

@@ -34,7 +34,7 @@ def test_tasks_that_can_never_start_are_told_with_the_reason_and_only_the_first_
     rows = [row(1), row(2, memory_mib=100 * 1024), row(3, gpu_request=[9, 9]), row(4, gpu_request=[8, 8])]
     told = never(rows, GPUS, POLICY)
     assert [line.partition(":")[0] for line in told] == ["2 n2", "3 n3"]
-    assert "can never start with the cards this host has" in told[0] and "the largest has 24 GiB" in told[0], told
+    assert "can never start with the cards this host has" in told[0] and "the largest offers 24 GiB" in told[0], told
     assert [line[:4] for line in never(rows, GPUS, {**POLICY, "gpu_left": 1})] == ["2 n2", "3 n3", "4 n4"]
     assert [line[:4] for line in never(rows, GPUS, {**POLICY, "gpus": [0], "max_gpu": 1})] == ["2 n2", "3 n3", "4 n4"]
     assert never(rows, [], POLICY) == []

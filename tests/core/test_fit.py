@@ -10,6 +10,8 @@ import pytest
 from jostle.core.decide import decide
 from jostle.core.fit import CHOICES
 from jostle.core.model import Gpu, Policy
+from jostle.core.plan import Start
+from jostle.core.reasons import text
 from tests.core.worlds import (
     ALICE,
     GIB,
@@ -119,6 +121,41 @@ def test_a_job_without_memory_gets_a_card_nobody_is_on(share: bool, strangers: s
     assert refused(gpu(0, used=2000), want={}, policy=rule) in ("unexplained", "not_empty")
     beside = with_runs(running(9, 0, mib=1000, share=True))
     assert refused(gpu(0), want={}, policy=rule, **beside) == "taken"
+
+
+SOLD_AS_24 = {"total": 24564, "reserved_mib": 300}  # an empty one offers 24264
+
+
+@pytest.mark.parametrize(("mib", "whole"), [(24264, ()), (24265, (u(0),)), (24474, (u(0),)), (24576, (u(0),)), (25477, (u(0),))])
+def test_a_request_hardly_above_what_an_empty_card_offers_means_the_whole_card(mib: int, whole: tuple[str, ...]) -> None:
+    empty = gpu(0, **SOLD_AS_24, free_mib=24264)
+    plan = decide(world(job(1, memory_mib=mib, share=True), job(2, memory_mib=1, share=True), gpus=(empty,), policy=SHARE))
+    (start,) = (d for d in plan.decisions if isinstance(d, Start))
+    assert (start.job, start.memory_mib, start.whole) == (1, mib, whole)
+    assert start.mib_on(u(0)) == (None if whole else mib)
+    assert codes(plan, 2) == {0: "taken" if whole else "memory"}
+
+
+def test_whoever_asks_for_that_much_gets_the_card_only_if_nobody_is_on_it() -> None:
+    for memory in (24264, 24576):
+        assert refused(gpu(0, used=600, **SOLD_AS_24), want={"memory_mib": memory}, policy=BY_MEMORY) == (
+            "memory" if memory == 24264 else "not_empty"
+        )
+
+
+def test_on_a_larger_card_the_request_is_the_number() -> None:
+    rule = Policy(share=True, choice="first-fit")
+    cards = (gpu(0, **SOLD_AS_24), gpu(1, total=80 * GIB))
+    both = decide(world(job(1, memory_mib=24576, share=True, gpus_min=2, gpus_max=2), job(2, memory_mib=GIB, share=True),
+                        gpus=cards, policy=rule))  # fmt: skip
+    first = next(d for d in both.decisions if isinstance(d, Start))
+    assert first.whole == (u(0),) and starts(both) == {1: (0, 1), 2: (1,)}
+
+
+def test_beyond_that_it_can_never_start_and_the_numbers_tell_why() -> None:
+    reason = decide(world(job(1, memory_mib=25478), gpus=(gpu(0, **SOLD_AS_24),))).waits[1]
+    assert reason.code == "impossible"
+    assert "it needs 1 card with 24.9 GiB" in text(reason) and "the largest offers 23.7 GiB when it is empty" in text(reason)
 
 
 def test_the_promise_of_a_job_without_memory_is_the_whole_card_even_where_it_shares() -> None:

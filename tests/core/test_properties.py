@@ -17,7 +17,7 @@ from jostle.core.reasons import text, to_dict
 from tests.core.worlds import ALICE, BOB, ME, ROOT, u
 
 MIB = st.sampled_from([0, 100, 511, 512, 1000, 4000, 8000, 12000, 20000, 24576])
-ASKED = st.sampled_from([None, 1, 1000, 4000, 8000, 12000, 24576, 30000])
+ASKED = st.sampled_from([None, 1, 1000, 4000, 8000, 12000, 12600, 24576, 25000, 30000])
 PATIENCE = st.sampled_from([0.0, 100.0, 600.0])
 
 
@@ -41,7 +41,8 @@ def cards(draw: st.DrawFn, index: int) -> Gpu:
         uuid=u(index), index=index, total_mib=total, used_mib=min(used, total), free_mib=max(0, total - used), utilization=load,
         state=draw(st.sampled_from(["ok"] * 8 + ["lost", "unreadable", "unknown", "mig"])),
         holders=tuple(draw(st.lists(holders(), max_size=2))), mean_used_mib=used, mean_free_mib=max(0, total - used),
-        mean_utilization=load, idle_for=draw(PATIENCE), excluded=draw(st.integers(0, 9)) == 0,
+        mean_utilization=load, reserved_mib=draw(st.sampled_from([0, 300])),
+        idle_for=draw(PATIENCE), excluded=draw(st.integers(0, 9)) == 0,
         quarantine=draw(st.sampled_from([""] * 9 + ["held"])),
     )  # fmt: skip
 
@@ -183,6 +184,8 @@ def could_fall_free(world: World, job: Job, rule: Policy, gpu: Gpu) -> bool:
     people = [h for h in gpu.holders if h.run is None and h.uid in (ALICE, BOB) and h.sid not in {p.sid for p in foreign}]
     if rule.strangers == "avoid" and (any(p.uid != ME for p in foreign) or any((h.used_mib or 512) >= 512 for h in people)):
         return False
+    if 1.05 * gpu.total_mib >= (job.memory_mib or 0) > gpu.total_mib - gpu.reserved_mib:
+        return not foreign
     return gpu.total_mib - sum(p.mib or 0 for p in foreign) >= (job.memory_mib or 0) + rule.margin_mib
 
 
@@ -202,12 +205,13 @@ def check_cards(world: World, plan: Plan) -> None:
             given_to[uuid].append(start)
     for uuid, new in given_to.items():
         card = state[uuid]
-        whole = [s for s in new if s.memory_mib is None or not s.share]
+        whole = [s for s in new if s.mib_on(uuid) is None or not s.share]
         assert len(new) == 1 or not whole
         assert not any(alone(p, living) for p in card.promises)
         assert not (whole and card.mine is not None)
-        assert sum(s.memory_mib or 0 for s in new) <= max(0, card.available_mib)
-        assert sum(s.memory_mib or 0 for s in new) + card.promised_mib <= card.gpu.total_mib
+        assert sum(s.mib_on(uuid) or 0 for s in new) <= max(0, card.available_mib)
+        assert sum(s.mib_on(uuid) or 0 for s in new) + card.promised_mib <= card.gpu.total_mib
+        assert all((s.memory_mib or 0) <= 1.05 * card.gpu.total_mib for s in new)
 
 
 def check_limits(world: World, plan: Plan) -> None:

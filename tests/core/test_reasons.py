@@ -225,3 +225,12 @@ def test_the_documentation_lists_every_code_with_its_words() -> None:
         assert f"| `{code}` |" in page and refusal_text(Refusal(code=code, uuid="", index=0, params=params)) in page, code
     for hold in HOLDS:
         assert f"`{hold}`" in page
+
+
+def test_two_sizes_of_one_sentence_that_differ_do_not_read_alike() -> None:
+    params = {"needed": 1, "needed_mib": 24576, "able": 0, "largest_mib": 24564, "cards": 8}
+    for lang in ("en", "zh"):
+        told = text(Reason(code="impossible", params=params), lang)
+        assert "24576 MiB" in told and "24564 MiB" in told and "GiB" not in told
+    assert "24 GiB" in text(Reason(code="impossible", params={**params, "largest_mib": 12288}))
+    assert text(Reason(code="impossible", params={**params, "largest_mib": 24576})).count("24 GiB") == 2

@@ -74,3 +74,10 @@ def test_a_wait_goes_on_when_the_engine_is_killed_in_between(here: Instance) -> 
     (here.work / "go").touch()
     waiter.join(timeout=60)
     assert answers == [True]
+
+
+def test_a_batch_that_can_never_run_here_is_taken_with_a_warning(here: Instance) -> None:
+    with pytest.warns(UserWarning, match="needs 3 cards and may use 2"):
+        batch = jostle.submit({"run": "true", "gpus": 3})
+    batch.cancel()
+    assert batch.wait(timeout=30) is False

@@ -159,7 +159,7 @@ def test_every_kind_of_wait_has_a_sentence_with_numbers(instance: Instance) -> N
     instance.ok("cancel", str(stopping))
     wanted = {
         gpus: ("gpus", rf"1 of 4 GPUs fit \(2 needed\): 3 are taken by your jobs \({blocker}\)"),
-        big: ("impossible", "100 GiB.*24 GiB"),
+        big: ("impossible", "100 GiB.*23.5 GiB"),
         many: ("impossible_count", "9 cards.*4"), after: ("after", f"job {blocker}"), held: ("held", "jostle unhold"),
         limit: ("limit", "hold 3 cards.*2"), never: ("impossible_limit", "3 cards.*2"),
         most: ("max_concurrent", "runs 1 job and may run 1"), interval: ("start_interval", "10 min"),

@@ -144,3 +144,24 @@ def test_a_bad_setting_is_told_with_its_name(instance: Instance) -> None:
     code, _, err = instance.run("up", "--gpus", "sim:1x24")
     assert code != 0
     assert "config.yaml" in err and "Traceback" not in err
+
+
+def test_what_can_never_run_on_this_host_is_said_at_once(instance: Instance) -> None:
+    """By the very first command, which starts the engine; and again by one that finds it running."""
+    instance.file("jobs: [{run: 'true'}, {run: 'true', gpus: 9}]")
+    code, _, err = instance.run("validate", "jobs.yaml")
+    assert code == 0 and "not checked" in err
+    instance.file("gpus: sim:2x24", str(instance.home / "config.yaml"))
+    code, out, err = instance.run("add", "-g", "9", "--hold", "--", "true")
+    assert (code, out) == (0, "1\n") and "needs 9 cards and may use 2" in err
+    for words in (("-m", "48"), ("-g", "3")):
+        code, _, err = instance.run("add", *words, "--strict", "--", "true")
+        assert code == 6 and "can never start" in err
+    assert instance.states() == {1: "queued"}, "nothing that was refused is queued"
+    code, _, err = instance.run("validate", "jobs.yaml")
+    assert code == 0 and "needs 9 cards and may use 2" in err and "not checked" not in err
+    code, _, err = instance.run("run", "jobs.yaml", "--strict")
+    assert code == 6 and "job 2" in err and instance.states() == {1: "queued"}
+    code, out, err = instance.run("add", "-m", "24", "--", "true")
+    assert (code, err) == (0, "") and instance.end(int(out)) == ["succeeded"]
+    instance.ok("cancel", "1")

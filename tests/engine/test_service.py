@@ -211,3 +211,76 @@ def test_a_database_that_cannot_be_read_costs_a_follower_and_not_the_engine(host
     peer = SimpleNamespace(following=False, batch=None, seq=0, out=b"")
     service.subscribe(peer, {"after": 0})
     assert dropped == [peer]
+
+
+def asked(service, *jobs, **more):
+    request = {"op": "submit", "jobs": [{"commands": ["true"], "workdir": "/", **job} for job in jobs], **more}
+    ((_, answer),) = service._serve_writes([(None, request)])
+    return answer
+
+
+def test_what_can_never_run_here_is_in_the_answer_with_numbers(host):
+    service = Service(host.engine, Loop(), permanent=True)
+    answer = asked(service, {}, {"gpus": [9, 9]}, {"memory_mib": 48 << 10}, {"gpus": [9, 9]}, {"memory_mib": 24576})
+    first = answer["ids"][0]
+    nine, large = answer["never"]
+    assert (nine["jobs"], nine["count"], nine["reason"]["code"]) == ([first + 1, first + 3], 2, "impossible_count")
+    assert nine["reason"]["text"].startswith("It can never start with the cards this host has: it needs 9 cards and may use 4.")
+    assert large["jobs"] == [first + 2] and "with 48 GiB" in large["reason"]["text"]
+    assert "offers 24 GiB" in large["reason"]["text"]
+    assert host.states()[first + 1] == "queued", "it stays queued in case this changes"
+    assert "never" not in asked(service, {"gpus": [4, 4]})
+
+
+def test_the_rules_of_the_batch_count_and_what_was_done_before_does_not(host):
+    service = Service(host.engine, Loop(), permanent=True)
+    answer = asked(service, {"gpus": [3, 3]}, batch={"policy": {"gpus": [0, 1]}})
+    assert answer["never"][0]["reason"]["params"]["cards"] == 2
+    assert "never" not in asked(service, {"gpus": [9, 9], "done_by": [1, 1]})
+
+
+def test_who_is_strict_gets_an_error_and_nothing_is_queued(host):
+    service = Service(host.engine, Loop(), permanent=True)
+    before = host.states()
+    answer = asked(service, {}, {"name": "wide", "gpus": [9, 9]}, strict=True)
+    assert answer["ok"] is False and answer["error"]["code"] == "invalid" and host.states() == before
+    told = answer["error"]["text"]
+    assert "job 2 (wide)" in told and "needs 9 cards and may use 4" in told and "stays queued" not in told
+    assert asked(service, {"gpus": [4, 4]}, strict=True)["ok"] is True
+
+
+def test_an_engine_that_has_read_no_card_claims_nothing(tmp_path):
+    home = tmp_path / "home"
+    home.mkdir(mode=0o700)
+    service = Service(Host(str(home)).engine, Loop(), permanent=True)
+    answer = asked(service, {"gpus": [9, 9]}, strict=True)
+    assert answer["ok"] is True and "never" not in answer
+    jobs = [{"commands": ["true"], "workdir": "/", "gpus": [9, 9]}]
+    assert service.check(None, {"jobs": jobs}) == {"checked": False, "never": []}
+
+
+def test_a_new_engine_lets_the_first_reading_come_before_it_answers_who_asks_for_much(tmp_path):
+    home = tmp_path / "home"
+    home.mkdir(mode=0o700)
+    made = Host(str(home))
+    service = Service(made.engine, Loop(), permanent=True)
+    wide = {"op": "submit", "jobs": [{"commands": ["true"], "workdir": "/", "gpus": [9, 9]}]}
+    service._request("wide", wide)
+    service._request("plain", {"op": "submit", "jobs": [{"commands": ["true"], "workdir": "/"}]})
+    assert [peer for peer, _ in service.pending] == ["plain"]
+    made.step()
+    assert [peer for peer, _ in service.pending] == ["plain", "wide"]
+    service._request("wide", wide)
+    assert len(service.pending) == 3, "from now on nobody waits"
+
+
+def test_a_driver_that_takes_long_does_not_keep_a_submit_waiting(tmp_path):
+    home = tmp_path / "home"
+    home.mkdir(mode=0o700)
+    made = Host(str(home))
+    service = Service(made.engine, Loop(), permanent=True)
+    service._request("wide", {"op": "submit", "jobs": [{"commands": ["true"], "workdir": "/", "memory_mib": 1}]})
+    service.overdue(made.clock.at + 0.9)
+    assert service.pending == [] and service.answer_at == made.clock.at + 1.0
+    service.overdue(made.clock.at + 1.0)
+    assert len(service.pending) == 1

@@ -51,6 +51,7 @@ def add_options(p: Parser) -> None:
     p.add_argument("--retry", metavar="N", type=checked(spec.attempts), default=0, help="try again when it fails, or `unlimited`")
     p.add_argument("--share", action="store_true", help="other jobs of ours may use the same card; needs -m")
     p.add_argument("--hold", action="store_true", help="queue it, but do not start it before `jostle unhold`")
+    p.add_argument("--strict", action="store_true", help="refuse what this host can never run, instead of a warning")
     p.add_argument("--log", metavar="PATH", help="where its output goes")
     p.add_argument("--workdir", metavar="DIR", help="where it runs (default: here)")
     p.add_argument("-e", "--env", metavar="NAME=VALUE", action="append", default=[], help="a variable; NAME alone: as it is here")
@@ -99,7 +100,9 @@ def add(args: Namespace, desk: Desk) -> int:
     advice = args.advice()
     if advice:
         desk.say(f"note: what looks like an option was taken as one of jostle's. {advice}")
-    desk.put(str(submitted(desk.client, request)["ids"][0]))
+    answer = submitted(desk.client, {**request, "strict": args.strict})
+    desk.put(str(answer["ids"][0]))
+    warn_never(answer, desk)
     return 0
 
 
@@ -111,6 +114,15 @@ def rules(args: Namespace, desk: Desk) -> dict[str, Any]:
 
     gpus = visible.restricted(desk)
     return {} if gpus is None else {"gpus": gpus}
+
+
+def warn_never(answer: dict[str, Any], desk: Desk) -> None:
+    """What can never run here is said at once."""
+    if answer.get("never"):
+        from jostle.cli.waits import never
+
+        for line in never(answer, desk.language):
+            desk.say(line)
 
 
 def job_of(args: Namespace, desk: Desk) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from jostle import units
 from jostle.cli import render
+from jostle.cli.add import warn_never
 from jostle.cli.asking import HINT, Asking, can_ask
 from jostle.cli.attached import Events, Lines, Screen, attended, owner
 from jostle.cli.joining import joined
@@ -50,6 +51,7 @@ def run_options(p: Parser) -> None:
     p.add_argument("--gpus", metavar="SPEC", help="the set of devices: nvml, sim:8x24 or sim:FILE")
     p.add_argument("-d", "--detach", action="store_true", help="submit, print the ids, and leave")
     p.add_argument("--dry-run", action="store_true", help="only say what would run and what would be skipped")
+    p.add_argument("--strict", action="store_true", help="refuse what this host can never run, instead of a warning")
     p.add_argument("--freeze", action="store_true", help="run from a snapshot of the code; later edits do not reach it")
     p.json_option()
     _gates(p)
@@ -190,7 +192,8 @@ def submitted(
     request = finished(batch, jobs, args, desk)
     request["batch"]["owner"] = owner
     request["batch"]["about"]["whole"] = len(jobs) == len(plan.jobs)
-    answer = client.call("submit", **request)
+    answer = client.call("submit", **request, strict=args.strict)
+    warn_never(answer, desk)
     if not args.json:
         rest = plan.told()
         told = f"batch {answer['batch']}: {render.count(len(jobs), 'job')} ({span(*answer['ids'])})"

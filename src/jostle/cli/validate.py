@@ -9,12 +9,14 @@ import os
 from typing import TYPE_CHECKING, Any
 
 from jostle.cli import render
+from jostle.errors import JostleError
 
 if TYPE_CHECKING:
     from argparse import Namespace
 
     from jostle.cli.desk import Desk
     from jostle.cli.parse import Parser
+    from jostle.client import Client
 
 
 def validate_options(p: Parser) -> None:
@@ -47,20 +49,51 @@ def validate(args: Namespace, desk: Desk) -> int:
         desk.say(f"warning: {warning}")
     jobs = [job for batch in found for job in batch["jobs"]]
     warn_directories(jobs, desk)
+    checked = check_host(found, desk)
     queues = len({
         (k if batch["queues"] == "own" else None, job["queue"])
         for k, batch in enumerate(found) for job in batch["jobs"] if job["queue"] is not None
     })  # fmt: skip
     if args.json:
         shown = {"batches": [as_data(batch) for batch in found]} if args.expand else {}
-        desk.put_json({"schema": 1, "ok": True, "errors": [], "jobs": len(jobs), "queues": queues, **shown})
+        told = {"jobs": len(jobs), "queues": queues, "host_checked": checked, **shown}
+        desk.put_json({"schema": 1, "ok": True, "errors": [], **told})
         return 0
     if args.expand:
         for batch in found:
             desk.put(expanded(batch, desk.width, desk.colours))
-    told = f", {len(found)} batches" if len(found) > 1 else ""
-    desk.put(f"good: {render.count(len(jobs), 'job')}, {render.count(queues, 'queue')}{told}")
+    many = f", {len(found)} batches" if len(found) > 1 else ""
+    desk.put(f"good: {render.count(len(jobs), 'job')}, {render.count(queues, 'queue')}{many}")
+    if not checked:
+        desk.say("not checked: whether this host's GPUs can ever run them; no engine that has read them runs (`jostle up`)")
     return 0
+
+
+def check_host(batches: list[dict[str, Any]], desk: Desk) -> bool:
+    """Asks an engine, if one runs, what can never run here; whether it could tell."""
+    client = desk.engine_if_any()
+    if client is None:
+        return False
+    try:
+        told = [_could_run(batch, client, desk) for batch in batches]
+        return all(told)
+    except JostleError:
+        return False  # an older engine
+    finally:
+        client.close()
+
+
+def _could_run(batch: dict[str, Any], client: Client, desk: Desk) -> bool:
+    from jostle.cli.waits import never
+
+    keys = ("commands", "name", "workdir", "gpus", "memory_mib", "share")
+    jobs = [{key: job[key] for key in keys} for job in batch["jobs"]]
+    if not jobs:
+        return True
+    answer = client.call("check", batch={"policy": batch["policy"]}, jobs=jobs)
+    for line in never(answer, desk.language):
+        desk.say(line.replace("warning: ", f"warning: {render.plain(batch['name'] or '')}: ", 1))
+    return bool(answer["checked"])
 
 
 def as_data(batch: dict[str, Any]) -> dict[str, Any]:

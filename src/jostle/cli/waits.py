@@ -128,3 +128,14 @@ def worded(code: str, params: Mapping[str, Any], language: str) -> dict[str, Any
     if language == "zh" and "state" in shown:
         shown["state"] = STATES.get(shown["state"], shown["state"])
     return {"code": code, "text": text(Reason(code=code, params=shown), language), "params": dict(params)}
+
+
+def never(answer: Mapping[str, Any], language: str) -> list[str]:
+    """What the engine said of jobs that can never run here, a line for each kind of them."""
+    lines = []
+    for entry in answer.get("never") or ():
+        more = entry["count"] - len(entry["jobs"])
+        ids = ", ".join(map(str, entry["jobs"])) + (f" and {more} more" if more else "")
+        told = reworded(entry["reason"], language)["text"]
+        lines.append(f"warning: job{'' if entry['count'] == 1 else 's'} {ids}: {told}")
+    return lines

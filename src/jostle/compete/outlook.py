@@ -7,8 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from jostle import units
-from jostle.core.model import Gpu, Job, Policy, World
-from jostle.core.place import Table
+from jostle.core import survey
+from jostle.core.model import Gpu, Policy
 from jostle.core.reasons import text
 from jostle.formats.gpumanage import Settings
 from jostle.uniid.entries import was_ours
@@ -36,25 +36,18 @@ def never(
     if not gpus:
         return []
     cards = tuple(
-        Gpu(uuid=gpu["uuid"], index=gpu["index"], state=gpu["state"], total_mib=gpu["total_mib"], free_mib=gpu["total_mib"])
+        Gpu(uuid=gpu["uuid"], index=gpu["index"], state=gpu["state"], total_mib=gpu["total_mib"],
+            reserved_mib=gpu.get("reserved_mib") or 0)
         for gpu in gpus
-    )
+    )  # fmt: skip
     wanted = policy.get("gpus")
     rules = Policy(
         gpus=None if wanted is None else tuple(wanted), gpu_left=policy.get("gpu_left") or 0, min_gpu=policy.get("min_gpu"),
         max_gpu=policy.get("max_gpu"),
     )  # fmt: skip
-    table = Table(World(now=0.0, uid=0, gpus=cards, policy=rules))
-    scope = table.scope(0)
-    said: dict[tuple[int, int | None], str] = {}  # most tasks are alike
-    lines: list[str] = []
-    for row in rows:
-        shape = (row["gpu_request"][0], row["memory_mib"])
-        if shape not in said:
-            reason = table.impossible(Job(id=0, gpus_min=shape[0], gpus_max=shape[0], memory_mib=shape[1]), scope)
-            said[shape] = text(reason, language) if reason is not None else ""
-        if said[shape]:
-            lines.append(f"{row['id']} {row['name']}: {said[shape]}")
+    asked = [(row, (row["gpu_request"][0], row["memory_mib"])) for row in rows]
+    said = {shape: text(reason, language) for shape, reason in survey.never(cards, rules, {shape for _, shape in asked}).items()}
+    lines = [f"{row['id']} {row['name']}: {said[shape]}" for row, shape in asked if shape in said]
     more = len(lines) - SHOWN
     return [*lines[:SHOWN], f"and {more} more {'task' if more == 1 else 'tasks'} that can never start"] if more > 0 else lines
 

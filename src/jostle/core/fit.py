@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from jostle.core import courtesy
-from jostle.core.ledger import Card
+from jostle.core.ledger import Card, offer_mib, whole
 from jostle.core.model import Holder, Policy, Promise, RunId
 from jostle.core.reasons import Refusal
 
@@ -177,7 +177,7 @@ def _unexplained(card: Card, policy: Policy) -> Refusal | None:
 
 
 def _room(card: Card, policy: Policy, memory_mib: int | None) -> Refusal | None:
-    if memory_mib is None:
+    if memory_mib is None or whole(offer_mib(card.gpu), memory_mib):
         return _not_empty(card, policy) or _min_free(card, policy)
     available = card.available_mib - policy.margin_mib
     if available < memory_mib:

@@ -13,6 +13,18 @@ from dataclasses import dataclass, field, replace
 from jostle.core.model import Gpu, Holder, Promise, Run, RunId, World
 
 ORDINARY_UID = 1000  # people; below are the system's own users
+SLACK = 1.05
+"""A request up to this much above what an empty card offers means all of it: people ask for 24 GB of a "24 GB" card."""
+
+
+def offer_mib(gpu: Gpu) -> int:
+    """What an empty card has to give."""
+    return gpu.total_mib - gpu.reserved_mib
+
+
+def whole(offer_mib: int, memory_mib: int | None) -> bool:
+    """Whether a request means the whole card, alone, on a card that offers so much."""
+    return memory_mib is None or offer_mib < memory_mib <= SLACK * offer_mib
 
 
 @dataclass(slots=True)

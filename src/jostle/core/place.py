@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from jostle.core import courtesy, fit, reserve
-from jostle.core.ledger import Card, alive, cards_of, without_ours
+from jostle.core.ledger import Card, alive, cards_of, offer_mib, whole, without_ours
 from jostle.core.model import Job, Policy, Promise, World
 from jostle.core.order import ORDERS
 from jostle.core.plan import Start
@@ -65,6 +65,12 @@ class View:
             self._answers[at] = self._answer(at)
         self._seen = len(self._changed)
         self.reasons.clear()
+
+
+def _large_enough(offer: int, job: Job, policy: Policy) -> bool:
+    """Whether a card that offers so much when it is empty could carry the job."""
+    least = 0 if whole(offer, job.memory_mib) else job.memory_mib or 0
+    return offer >= max(least, policy.min_free_mib) + (policy.margin_mib if least or policy.min_free_mib else 0)
 
 
 class Table:
@@ -170,17 +176,19 @@ class Table:
 
     def _start(self, job: Job, scope: Scope, cards: list[Card]) -> Start:
         share = job.share or scope.policy.share
+        given_whole = {c.gpu.uuid for c in cards if job.memory_mib is not None and whole(offer_mib(c.gpu), job.memory_mib)}
         for card in cards:
-            self._give(card, job, share)
+            self._give(card, job, share, None if card.gpu.uuid in given_whole else job.memory_mib)
         self._running[job.batch] = self._running.get(job.batch, 0) + 1
         self._last_start[job.batch] = self.world.now
         if self.kept is not None and self.kept.job.id == job.id:
             self.kept = None
         uuids = tuple(c.gpu.uuid for c in sorted(cards, key=lambda c: c.gpu.index))
-        return Start(job=job.id, uuids=uuids, memory_mib=job.memory_mib, share=share)
+        alone = tuple(uuid for uuid in uuids if uuid in given_whole)
+        return Start(job=job.id, uuids=uuids, memory_mib=job.memory_mib, share=share, whole=alone)
 
-    def _give(self, card: Card, job: Job, share: bool) -> None:
-        promise = Promise(uuid=card.gpu.uuid, mib=job.memory_mib, uid=self.world.uid, run=(job.id, 0))
+    def _give(self, card: Card, job: Job, share: bool, mib: int | None) -> None:
+        promise = Promise(uuid=card.gpu.uuid, mib=mib, uid=self.world.uid, run=(job.id, 0))
         card.enter(promise, alone=not share)
         self._changed.append(self.cards.index(card))
         card.given_at = self.world.now + len(self._changed) * 1e-6  # later than any before it in this plan
@@ -229,7 +237,9 @@ class Table:
             return Reason(code="impossible_limit", params={"needed": count, "limit": len(sizes)})
         if not scope.readable or not count or (count <= len(sizes) and sizes[count - 1] >= need):
             return None
-        able = sum(size >= need for size in sizes)
+        able = sum(_large_enough(size, job, policy) for size in sizes)
+        if able >= count:
+            return None
         params = {"needed": count, "needed_mib": need, "able": able, "largest_mib": max(sizes, default=0)}
         return Reason(code="impossible" if need else "impossible_count", params={**params, "cards": len(sizes)})
 
@@ -264,7 +274,7 @@ class Table:
             by_hand=frozenset(c.gpu.uuid for c in self.cards if courtesy.by_hand(policy, c)) if limited else frozenset(),
             most=courtesy.limit(policy, len(known)) if limited else math.inf,
             readable=all(g.state == "ok" for g in usable),
-            sizes=sorted((g.total_mib for g in usable), reverse=True),
+            sizes=sorted(map(offer_mib, usable), reverse=True),
         )
 
     def view(self, job: Job, scope: Scope) -> View:
@@ -298,7 +308,7 @@ class Table:
         if not job.avoid:
             return job.avoid
         able = [c for c, no in zip(self.cards, known, strict=True) if no is None or no.code in fit.PASSING]
-        others = [c for c in able if c.gpu.uuid not in job.avoid and c.gpu.total_mib >= (job.memory_mib or 0)]
+        others = [c for c in able if c.gpu.uuid not in job.avoid and _large_enough(offer_mib(c.gpu), job, Policy())]
         return job.avoid if len(others) >= job.gpus_min else frozenset()
 
     # Cards for big jobs.

@@ -15,6 +15,10 @@ class Start:
     uuids: tuple[str, ...]
     memory_mib: int | None  # the promise on each card; None: the whole card
     share: bool = False
+    whole: tuple[str, ...] = ()  # of the cards, those that it has for itself, being hardly as large as what it asked for
+
+    def mib_on(self, uuid: str) -> int | None:
+        return None if uuid in self.whole else self.memory_mib
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

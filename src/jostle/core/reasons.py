@@ -34,6 +34,7 @@ class Reason(NamedTuple):
 __all__ = ["REFUSALS", "TEXTS", "Reason", "Refusal", "counted", "histogram", "refusal_text", "text", "to_dict"]
 
 EN, ZH = 0, 1
+STAYS = (" It stays queued in case this changes.", "任务保留在队列中，以备情况变化。")
 
 
 def text(reason: Reason, lang: str = "en") -> str:
@@ -97,10 +98,11 @@ def _derived(reason: Reason, at: int) -> dict[str, Any]:
         "hint": _if(hint and hint[at], "（{}）" if at else ", {}"),
         "seen": _if(peak and _gib("", peak), "（观测到最多使用 {}）" if at else " (it was seen to use {})"),
         "unkept": _unkept(params, at),
+        "stays": "" if params.get("refused_at_once") else STAYS[at],
         "last": _if(kind, "（最近一次：{}）" if at else " (last: {})"),
         "head": _if(head, "；队首是任务 {}" if at else "; job {} is at its head"),
-        "asked": _request(params.get("asked_mib"), at),
-        "next": _request(params.get("next_mib"), at),
+        "asked": _request(params, "asked_mib", at),
+        "next": _request(params, "next_mib", at),
     }
     if isinstance(params.get("jobs"), (list, tuple)):
         derived["jobs"] = _jobs(params["jobs"], at)
@@ -130,8 +132,9 @@ def _if(value: Any, words: str) -> str:
     return words.format(value) if value else ""
 
 
-def _request(mib: Any, at: int) -> str:
-    return ("整张卡" if at else "a whole card") if mib is None else _gib("", mib)
+def _request(params: Mapping[str, Any], key: str, at: int) -> str:
+    mib = params.get(key)
+    return ("整张卡" if at else "a whole card") if mib is None else _size("", mib, _look_alike(params))
 
 
 def _jobs(jobs: Iterable[Any], at: int) -> str:
@@ -182,17 +185,32 @@ class _Shown(dict[str, Any]):
     def __init__(self, params: Mapping[str, Any], at: int) -> None:
         super().__init__(params)
         self._at = at
+        self._exact = _look_alike(params)
 
     def __getitem__(self, key: str) -> Any:
         value = super().__getitem__(key)
-        if key.endswith("_mib") and isinstance(value, (int, float)):
-            return _gib(key, value)
+        if _is_size(key, value):
+            return _size(key, value, self._exact)
         if key.endswith("_s") and isinstance(value, (int, float)):
             return _duration(value, self._at)
         return _Word(value)
 
     def __missing__(self, key: str) -> Any:
         return "?"
+
+
+def _is_size(key: str, value: Any) -> bool:
+    return key.endswith("_mib") and isinstance(value, (int, float))
+
+
+def _look_alike(params: Mapping[str, Any]) -> bool:
+    """Whether two sizes that differ would read the same: 24564 and 24576 MiB are not both 24 GiB in one sentence."""
+    sizes = {(value, _gib(key, value)) for key, value in params.items() if _is_size(key, value)}
+    return len({text for _, text in sizes}) < len({mib for mib, _ in sizes})
+
+
+def _size(key: str, mib: float, exact: bool) -> str:
+    return f"{mib:.0f} MiB" if exact else _gib(key, mib)
 
 
 class _Word(str):

@@ -11,6 +11,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from jostle.core import courtesy, failure, health
+from jostle.core.ledger import offer_mib, whole
 from jostle.core.model import Exit, Gpu, Policy, Retry, Run, World
 from jostle.core.plan import Finish, Requeue
 from jostle.core.reasons import Reason
@@ -174,7 +175,7 @@ def _someone(run: Run, gpu: Gpu, small_mib: int) -> bool:
 def _had_all(world: World, run: Run, gpu: Gpu) -> bool:
     """The card itself was too small. Where sizes differ use tells it too, or a job would go round and round them."""
     mixed = len({g.total_mib for g in _range(world, run)}) > 1
-    return run.memory_mib is None or (mixed and run.peak_mib >= ALL * gpu.total_mib)
+    return whole(offer_mib(gpu), run.memory_mib) or (mixed and run.peak_mib >= ALL * gpu.total_mib)
 
 
 def _crowded(own: list[Gpu]) -> Gpu:

@@ -26,15 +26,13 @@ TEXTS: dict[str, tuple[str, str]] = {
     ),
     "impossible": (
         "It can never start with the cards this host has: it needs {needed:card|cards} with {needed_mib}, and {able} of the "
-        "{cards:card|cards} it may use {able_have} that much (the largest has {largest_mib}). It stays queued in case this "
-        "changes.",
+        "{cards:card|cards} it may use {able_have} that much (the largest offers {largest_mib} when it is empty).{stays}",
         "以本机现有的卡无法运行：需要 {needed} 张显存不少于 {needed_mib} 的卡，而可用范围内的 {cards} 张中只有 {able} 张满足"
-        "（最大 {largest_mib}）。任务保留在队列中，以备情况变化。",
+        "（最大的一张空闲时有 {largest_mib}）。{stays}",
     ),
     "impossible_count": (
-        "It can never start with the cards this host has: it needs {needed:card|cards} and may use {cards}. It stays queued "
-        "in case this changes.",
-        "以本机现有的卡无法运行：需要 {needed} 张卡，而可用范围内只有 {cards} 张。任务保留在队列中，以备情况变化。",
+        "It can never start with the cards this host has: it needs {needed:card|cards} and may use {cards}.{stays}",
+        "以本机现有的卡无法运行：需要 {needed} 张卡，而可用范围内只有 {cards} 张。{stays}",
     ),
     "impossible_limit": (
         "It can never start under the present limits: it needs {needed:card|cards}, and you may never hold more than {limit} "

@@ -14,6 +14,7 @@ from typing import Any
 
 from jostle.core.model import Policy, Retry
 from jostle.errors import Invalid
+from jostle.store.intents import SETTABLE
 
 MAX_GPUS = 1024
 MAX_TEXT = 1 << 20
@@ -246,6 +247,26 @@ def retry(value: Any, what: str) -> dict[str, Any] | None:
     need(whole(filled["backoff_after"], 1, 1 << 31), what, "retry.backoff_after must be at least 1")
     need(number(filled["backoff"]) and filled["backoff"] >= 0, what, "retry.backoff must be a number of seconds")
     return filled
+
+
+def destination(to: Any) -> Any:
+    if to in ("first", "last"):
+        return to
+    if isinstance(to, dict) and len(to) == 1:
+        side, other = next(iter(to.items()))
+        if side in ("before", "after") and whole(other, 1, 1 << 62):
+            return to
+    raise Invalid("a job is moved to first, to last, or before or after another job")
+
+
+def settable(values: Any) -> dict[str, Any]:
+    if not isinstance(values, dict) or not values:
+        raise Invalid(f"set takes one or more of {', '.join(SETTABLE)}")
+    unknown = sorted(set(values) - set(SETTABLE))
+    if unknown:
+        raise Invalid(f"cannot set {', '.join(unknown)}: only {', '.join(SETTABLE)}")
+    checked = job({"commands": ["true"], "workdir": "/", **values}, 0, 1)
+    return {key: checked[key] for key in values}
 
 
 CHECKS: dict[str, Callable[[Any], bool]] = {

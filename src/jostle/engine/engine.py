@@ -275,7 +275,7 @@ class Engine(Watch):
         id = (start.job, job["attempt"] + 1)
         while os.path.lexists(launch.directory(self.home, id)):
             id = (start.job, id[1] + 1)  # of a database that was put back: that run's end must not be taken for this one's
-        wants = [(g.uuid, start.memory_mib) for g in cards]
+        wants = [(g.uuid, start.mib_on(g.uuid)) for g in cards]
         reservation = self.backend.reserve(id, wants, known, alone=not start.share)
         if reservation is None:
             if self.backend.trouble:
@@ -286,7 +286,7 @@ class Engine(Watch):
             return True
         failpoint("engine.after_reserve")
         uni_id = secrets.token_hex(8)
-        leases = [(g.uuid, g.index, start.memory_mib, g.used_mib) for g in cards]
+        leases = [(g.uuid, g.index, start.mib_on(g.uuid), g.used_mib) for g in cards]
         run = Open(
             id=id,
             batch=job["batch"],

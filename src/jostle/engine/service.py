@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import random
 import sys
@@ -13,7 +14,7 @@ from jostle.core.explain import explain
 from jostle.core.model import RunId
 from jostle.core.reasons import to_dict
 from jostle.core.survey import survey
-from jostle.engine import checks, shown
+from jostle.engine import checks, outlook, shown
 from jostle.engine.engine import Engine
 from jostle.engine.followers import Followers
 from jostle.engine.loop import Loop
@@ -29,6 +30,7 @@ from jostle.store.store import UNFIT
 Answer = dict[str, Any]
 IDLE_EXIT = 30.0
 SILENT = "the GPUs do not answer: the probe waits for the driver"
+FIRST_WITHIN = 1.0  # s after its start that a new engine waits for a first reading before it answers a submit
 GPUS_WITHIN = 3.0  # s; a driver that takes longer is not waited for
 NOT_UNDERSTOOD = (TypeError, ValueError, KeyError, AttributeError, OverflowError, RecursionError, *UNFIT)
 """What a request that is not what it should be may run into."""
@@ -55,6 +57,12 @@ class Service:
     # --- requests come in; those of one round are answered together
 
     def _request(self, peer: Peer, request: dict[str, Any]) -> None:
+        now, observer = self.engine.clock.now(), self.engine.observer
+        early = not observer.looked_once and now < self.began + FIRST_WITHIN
+        if early and request["op"] == "submit" and outlook.demanding(request.get("jobs")):
+            self.engine.after_look.append(lambda: self.pending.append((peer, request)))
+            self.answer_at = min(self.answer_at or math.inf, self.began + FIRST_WITHIN)
+            return  # it waits for the first reading, which tells whether it can ever run; see `overdue`
         self.pending.append((peer, request))
 
     def serve(self) -> None:
@@ -123,7 +131,22 @@ class Service:
             raise JostleError("the engine is about to end: try again in a moment")
         checked = checks.request(request)
         rank = random.Random(checked["batch"].get("seed")).random  # without a seed: any order
-        return jobs.submit(self.store, checked, at=e.clock.wall(), now=e.clock.now(), rank=rank)
+        hopeless = self._hopeless(checked)
+        if request.get("strict"):
+            outlook.refuse(hopeless, checked["jobs"])
+        answer = jobs.submit(self.store, checked, at=e.clock.wall(), now=e.clock.now(), rank=rank)
+        never = outlook.told(hopeless, checked["jobs"], answer["ids"][0])
+        return {**answer, "never": never} if never else answer
+
+    def _hopeless(self, checked: dict[str, Any]) -> dict[Any, Any] | None:
+        rules = {**(self.engine.settings.get("policy") or {}), **(checked["batch"].get("policy") or {})}
+        return outlook.hopeless(self.engine.observer, checks.policy(rules), checked["jobs"])
+
+    def check(self, peer: Peer, request: dict[str, Any]) -> Answer:
+        """What of these jobs could never run here, without queueing them."""
+        checked = checks.request(request)
+        found = self._hopeless(checked)
+        return {"checked": found is not None, "never": outlook.told(found, checked["jobs"])}
 
     def amend(self, request: dict[str, Any]) -> Answer:
         """Another owner, other rules or other jobs for a batch that runs."""
@@ -146,8 +169,8 @@ class Service:
         acts: dict[str, Callable[[int], str | None]] = {
             "hold": lambda id: intents.hold(self.store, id, True, at=at, now=now),
             "unhold": lambda id: intents.hold(self.store, id, False, at=at, now=now),
-            "move": lambda id: intents.move(self.store, id, destination(request.get("to")), at=at, now=now),
-            "set": lambda id: intents.change(self.store, id, settable(request.get("values")), at=at, now=now),
+            "move": lambda id: intents.move(self.store, id, checks.destination(request.get("to")), at=at, now=now),
+            "set": lambda id: intents.change(self.store, id, checks.settable(request.get("values")), at=at, now=now),
         }
         if do not in acts:
             raise Usage(f"an intent is one of {', '.join([*acts, 'cancel', 'retry'])}, not {do!r}")
@@ -352,26 +375,6 @@ def refused(e: Exception) -> Answer:
     return failure("invalid", f"the request cannot be understood: {e}")
 
 
-def destination(to: Any) -> Any:
-    if to in ("first", "last"):
-        return to
-    if isinstance(to, dict) and len(to) == 1:
-        side, other = next(iter(to.items()))
-        if side in ("before", "after") and checks.whole(other, 1, 1 << 62):
-            return to
-    raise Invalid("a job is moved to first, to last, or before or after another job")
-
-
-def settable(values: Any) -> dict[str, Any]:
-    if not isinstance(values, dict) or not values:
-        raise Invalid(f"set takes one or more of {', '.join(intents.SETTABLE)}")
-    unknown = sorted(set(values) - set(intents.SETTABLE))
-    if unknown:
-        raise Invalid(f"cannot set {', '.join(unknown)}: only {', '.join(intents.SETTABLE)}")
-    checked = checks.job({"commands": ["true"], "workdir": "/", **values}, 0, 1)
-    return {key: checked[key] for key in values}
-
-
 WRITES: dict[str, Callable[[Service, dict[str, Any]], Answer]] = {
     "submit": Service.submit, "amend": Service.amend, "intent": Service.intent, "exclude": Service.exclude,
     "reload": Service.reload, "prune": Service.prune,
@@ -379,5 +382,6 @@ WRITES: dict[str, Callable[[Service, dict[str, Any]], Answer]] = {
 
 READS: dict[str, Callable[[Service, Peer, dict[str, Any]], Answer | None]] = {
     "hello": Service.hello, "up": Service.up, "why": Service.why, "reasons": Service.reasons, "gpus": Service.gpus,
+    "check": Service.check,
     "subscribe": Service.subscribe, "down": Service.down, "yield": Service.make_way,
 }  # fmt: skip

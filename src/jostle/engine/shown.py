@@ -17,8 +17,8 @@ def gpu(g: Gpu, available_mib: int, refusal: Refusal | None, runs: Iterable[Open
     beyond = [{"run": f"{r.id[0]}.{r.id[1]}", **r.beyond[g.uuid]} for r in ours if g.uuid in r.beyond]
     return {
         "index": g.index, "uuid": g.uuid, "name": g.name, "total_mib": g.total_mib, "used_mib": g.used_mib,
-        "free_mib": g.free_mib, "available_mib": available_mib, "utilization": g.utilization, "temperature": g.temperature,
-        "power_w": g.power_w, "state": g.state, "error": g.error, "excluded": g.excluded,
+        "free_mib": g.free_mib, "reserved_mib": g.reserved_mib, "available_mib": available_mib, "utilization": g.utilization,
+        "temperature": g.temperature, "power_w": g.power_w, "state": g.state, "error": g.error, "excluded": g.excluded,
         "quarantine": g.quarantine or sick or None, "runs": [f"{r.id[0]}.{r.id[1]}" for r in ours], "beyond": beyond,
         "refusal": no,
         "holders": [{"pid": h.pid, "user": h.user, "used_mib": h.used_mib, "name": h.name,

@@ -1,0 +1,59 @@
+"""What of a submit can never run on this host, as far as its cards were ever read: told when it is asked for, not when its turn
+has come."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from jostle.core.model import Gpu, Policy
+from jostle.core.reasons import Reason, text, to_dict
+from jostle.core.survey import Asked, never
+from jostle.engine.observe import Observer
+from jostle.errors import Invalid
+
+SHOWN = 8  # ids of jobs that are alike
+
+
+def asked(job: Mapping[str, Any]) -> Asked:
+    return job["gpus"][0], job["memory_mib"]
+
+
+def demanding(jobs: Any) -> bool:
+    """Whether anything but single cards is asked for, so that it is worth waiting a moment for what there is."""
+    each = jobs if isinstance(jobs, list) else []
+    return any(j.get("memory_mib") or j.get("gpus", [1, 1]) != [1, 1] for j in each if isinstance(j, dict))
+
+
+def hopeless(observer: Observer, policy: Policy, jobs: Sequence[Mapping[str, Any]]) -> dict[Asked, Reason] | None:
+    """By what is asked for; None where nothing is known of the cards."""
+    seen = observer.snapshot["gpus"]
+    if not any(g["state"] == "ok" for g in seen):
+        return None
+    cards = tuple(
+        Gpu(uuid=g["uuid"], index=g["index"], state=g["state"], total_mib=g["total_mib"], reserved_mib=g.get("reserved_mib") or 0)
+        for g in seen
+    )
+    return never(cards, policy, {asked(job) for job in jobs if not job.get("done_by")})
+
+
+def refuse(found: Mapping[Asked, Reason] | None, jobs: Sequence[Mapping[str, Any]]) -> None:
+    """For those who want to hear of it as an error."""
+    for k, job in enumerate(jobs):
+        if found and not job.get("done_by") and (reason := found.get(asked(job))) is not None:
+            told = text(reason._replace(params={**reason.params, "refused_at_once": True}))
+            raise Invalid(f"job {k + 1} ({job['name']}): {told} Nothing was queued (--strict)")
+
+
+def told(found: Mapping[Asked, Reason] | None, jobs: Sequence[Mapping[str, Any]], first: int = 1) -> list[dict[str, Any]]:
+    """Each reason with the jobs that it holds for; `first` is the number of the first of them."""
+    if not found:
+        return []
+    alike: dict[Asked, list[int]] = {}
+    for k, job in enumerate(jobs):
+        if asked(job) in found and not job.get("done_by"):
+            alike.setdefault(asked(job), []).append(first + k)
+    return [
+        {"jobs": ids[:SHOWN], "count": len(ids), "reason": {k: v for k, v in to_dict(found[key]).items() if k != "gpus"}}
+        for key, ids in alike.items()
+    ]
