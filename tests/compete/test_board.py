@@ -103,18 +103,19 @@ def test_only_the_queue_that_changed_is_worked_out_again() -> None:
 
 
 def test_a32_the_file_is_replaced_whole_and_removed(tmp_path: Path) -> None:
-    file = StateFile(str(tmp_path / "logs" / "state"), 4711)
+    both = [str(tmp_path / "logs" / name) for name in ("state", "status")]
+    file = StateFile(4711, *both)
     assert file.write({"pid": 4711}) and file.write({"pid": 4711, "mode": "单"})
-    assert [f["mode"] for f in found(str(tmp_path / "logs" / "state"))] == ["单"]
-    assert os.listdir(tmp_path / "logs" / "state") == ["4711.json"]
+    assert [[f["mode"] for f in found(directory)] for directory in both] == [["单"], ["单"]]
+    assert [os.listdir(directory) for directory in both] == [["4711.json"], ["4711.json"]]
     file.remove()
     file.remove()
-    assert found(str(tmp_path / "logs" / "state")) == []
+    assert [os.listdir(directory) for directory in both] == [[], []]
 
 
 def test_a_disk_that_is_full_does_not_end_the_scheduler(tmp_path: Path) -> None:
     (tmp_path / "state").write_text("a file where the directory should be")
-    assert StateFile(str(tmp_path / "state"), 1).write({}) is False
+    assert StateFile(1, str(tmp_path / "state")).write({}) is False
 
 
 def test_a_scheduler_of_another_host_with_the_same_tasks_is_noticed(tmp_path: Path) -> None:
@@ -122,7 +123,7 @@ def test_a_scheduler_of_another_host_with_the_same_tasks_is_noticed(tmp_path: Pa
     for pid, change in enumerate(
         ({"host": "other"}, {"host": "other", "config_index": 1}, {"host": "other", "state": "failed"}, {})
     ):
-        StateFile(str(tmp_path), pid + 1).write({**base, "pid": pid + 1, **change})
+        StateFile(pid + 1, str(tmp_path)).write({**base, "pid": pid + 1, **change})
     assert [content["pid"] for content in statefile.elsewhere(str(tmp_path), ME)] == [1]
 
 
@@ -140,13 +141,13 @@ def test_a33_files_of_dead_schedulers_of_this_host_are_removed_and_no_others(tmp
     reused = {"pid": me.ppid, "host": "h", "boot_id": "b", "start_ticks": 1}
     dead = {"pid": gone, "host": "h", "boot_id": "b", "start_ticks": 1}
     for content in (living, reused, dead):
-        StateFile(str(tmp_path), int(content["pid"])).write(content)  # type: ignore[call-overload]
+        StateFile(int(content["pid"]), str(tmp_path)).write(content)  # type: ignore[call-overload]
     for pid, content in ((1 << 23, {"host": "elsewhere", "boot_id": "b"}), ((1 << 23) + 1, {"mode": "of the source system"})):
-        StateFile(str(tmp_path), pid).write({"pid": pid, **content})
+        StateFile(pid, str(tmp_path)).write({"pid": pid, **content})
     (tmp_path / "12.json").write_text("{half of")
     (tmp_path / "notes.txt").write_text("")
-    assert sorted(clean(str(tmp_path), "h", "b")) == sorted([me.ppid, gone])
+    assert sorted(clean([str(tmp_path)], "h", "b")) == sorted([me.ppid, gone])
     kept = {f"{me.pid}.json", f"{1 << 23}.json", f"{(1 << 23) + 1}.json", "12.json", "notes.txt"}
     assert set(os.listdir(tmp_path)) == kept
-    assert clean(str(tmp_path), "h", "after a reboot") == [me.pid]
+    assert clean([str(tmp_path)], "h", "after a reboot") == [me.pid]
     assert statefile.found(str(tmp_path / "nowhere")) == []

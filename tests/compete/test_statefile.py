@@ -20,7 +20,7 @@ ME = Scheduler(
 
 
 def put(directory: Path, pid: int, **change: Any) -> None:
-    StateFile(str(directory), pid).write({**state(ME, {}, now="running"), "pid": pid, **change})
+    StateFile(pid, str(directory)).write({**state(ME, {}, now="running"), "pid": pid, **change})
 
 
 def pids(directory: Path) -> list[int]:
@@ -32,7 +32,7 @@ def test_what_is_no_regular_file_is_passed_over_and_holds_nobody_up(tmp_path: Pa
     os.mkfifo(tmp_path / "2.json")
     (tmp_path / "3.json").mkdir()
     (tmp_path / "4.json").symlink_to(tmp_path / "1.json")
-    assert pids(tmp_path) == [1] and statefile.clean(str(tmp_path), "h", "b") == [1]
+    assert pids(tmp_path) == [1] and statefile.clean([str(tmp_path)], "h", "b") == [1]
 
 
 def test_a_fifo_where_the_file_is_written_holds_nobody_up(tmp_path: Path) -> None:

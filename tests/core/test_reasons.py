@@ -81,6 +81,7 @@ EXAMPLES: dict[str, dict[str, Any]] = {
     "dropped": {},
     "beyond": {"gpu": 3, "used_mib": 9421, "asked_mib": 8192},
     "cancelling": {},
+    "background": {"pids": [4711, 4712]},
     "no_engine": {},
     "retry": {"failures": 1, "error_type": "exit_code_1", "left_s": 0.0},
     "not_started": {},

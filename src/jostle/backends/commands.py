@@ -64,6 +64,7 @@ class Run:
         self._last = False  # it has come to its last command
         self._inputs = ""  # whether its files are those of its fingerprint
         self._register = Register(spec, self._note) if spec.get("uni_id_file") else None
+        self.waits_for: Callable[[list[int]], None] = lambda pids: None  # hears whom a run whose commands have ended waits for
 
     # ------------------------------------------------------------------ start
 
@@ -261,15 +262,20 @@ class Run:
             return
         for pid in register.strangers():
             self._note(f"the commands have ended; waiting for process {pid}, which was registered")
+        tell_at: float | None = time.monotonic() + LINGER
         while not self._stopping and register.waits():
-            self._step(REGISTERED_LOOK)
+            if tell_at is not None and time.monotonic() >= tell_at:
+                tell_at = None
+                self.waits_for(register.living())
+            self._step(LINGER if tell_at is not None else REGISTERED_LOOK)
         self._over()
 
     def _wait_for_leftovers(self) -> None:
         """The run goes on, and so does its time, until what the commands left running has ended too."""
         if not self._stopping:
-            pids = ", ".join(map(str, process.living()))
-            self._note(f"the commands have ended; waiting for what they left running: process {pids}")
+            pids = process.living()
+            self._note(f"the commands have ended; waiting for what they left running: process {', '.join(map(str, pids))}")
+            self.waits_for(pids)
         while not self._stopping and self._alive():
             self._step(3600.0 if self._register is None else REGISTERED_LOOK)
         self._over()

@@ -19,7 +19,7 @@ class Report:
 
     kind: str  # alive | ended | gone | not_started | voided | unsupervised
     exit: Exit | None = None  # for ended
-    pids: tuple[int, ...] = ()  # unsupervised: its processes that still live
+    pids: tuple[int, ...] = ()  # unsupervised: its processes that still live; alive: what its commands left and it waits for
     why: str = ""  # gone: what we can say about it
     claimed: bool = False  # alive: its shim has made the claim, so it has really started
     pid: int | None = None  # its shim's, where that is known
@@ -72,6 +72,7 @@ class Known:
     heard: bytes = b""
     claimed: bool = False
     ended: Exit | None = None
+    background: tuple[int, ...] = ()  # what its commands left running, and it waits for
     inodes: dict[str, int | None] = field(default_factory=dict)  # of its claims, by name; None: not seen yet
     republished: list[leases.Held] = field(default_factory=list)
 

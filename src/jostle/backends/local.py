@@ -22,7 +22,7 @@ from jostle.backends.leasedir import Directory
 from jostle.backends.leases import Claimed
 from jostle.backends.nursery import Watcher
 from jostle.backends.pool import Pool
-from jostle.backends.records import RunClaim, RunDir, exit_of, record
+from jostle.backends.records import RunClaim, RunDir, exit_of, pids_of, record
 from jostle.core import claims
 from jostle.core.model import RunId
 
@@ -238,10 +238,10 @@ class Local:
         known.pidfd, known.watched = None, False
 
     def _hear(self, known: Known) -> None:
-        before = (known.claimed, known.ended)
+        before = (known.claimed, known.ended, known.background)
         self._drain(known)
         # a shim that died without a word: its locks go a moment after its socket, so we wait for the process itself
-        if (known.claimed, known.ended) != before or (known.sock is None and not known.watched):
+        if (known.claimed, known.ended, known.background) != before or (known.sock is None and not known.watched):
             self._changed(known.run)
 
     def _drain(self, known: Known) -> None:
@@ -271,6 +271,8 @@ class Local:
         elif "claimed" in message:
             known.claimed = True
             self._pool.replenish()  # only now: until here the cores were the starting run's
+        elif "background" in message:
+            known.background = pids_of(message["background"])
 
     def _silent(self, known: Known) -> None:
         assert known.sock is not None
@@ -291,12 +293,13 @@ class Local:
             if known.ended is not None:
                 return Report(kind="ended", exit=known.ended, pid=known.pid)
             if known.sock is not None:
-                return Report(kind="alive", claimed=known.claimed, pid=known.pid)
+                return Report(kind="alive", claimed=known.claimed, pid=known.pid, pids=known.background)
         # the claim before the lock: one that was there first, with the lock free, belongs to a dead shim
         claim = self._dir(run).claim()
         locked = self._dir(run).locked(claim, self._boot)
         if locked:
-            return Report(kind="alive", claimed=claim is not None and not claim.void, pid=claim.pid if claim else None)
+            claimed, pid = claim is not None and not claim.void, claim.pid if claim else None
+            return Report(kind="alive", claimed=claimed, pid=pid, pids=self._dir(run).background())
         record = self._dir(run).exit()
         if record is not None:
             return Report(kind="ended", exit=record, pid=claim.pid if claim else None)

@@ -117,6 +117,10 @@ class RunDir:
         whole = {int(pid): ticks for pid, ticks in told.items() if pid.isdecimal() and len(pid) < 10 and isinstance(ticks, int)}
         return Registered(file=file if isinstance(file, str) else "", pids=whole)
 
+    def background(self) -> tuple[int, ...]:
+        """What its commands left running and its shim waits for; nothing while they have not ended."""
+        return pids_of(record(read(f"{self.path}/background") or b"").get("pids"))
+
     def locked(self, claim: RunClaim | None, boot: str) -> bool:
         """Whether a shim holds the run's lock. The claim is read before, and the exit record after."""
         try:
@@ -158,6 +162,10 @@ def record(text: bytes) -> dict[str, Any]:
     except (ValueError, RecursionError):
         return {}
     return found if isinstance(found, dict) else {}
+
+
+def pids_of(value: Any) -> tuple[int, ...]:
+    return tuple(pid for pid in value if type(pid) is int and 0 < pid < 1 << 31) if isinstance(value, list) else ()
 
 
 def exit_of(record: Any) -> Exit | None:

@@ -117,6 +117,10 @@ class Register:
         self._pids = {pid: ticks for pid, ticks in self._pids.items() if proc.alive(pid, ticks)}
         return bool(self._pids)
 
+    def living(self) -> list[int]:
+        """The registered processes that lived at the last look."""
+        return sorted(self._pids)
+
     def strangers(self) -> list[int]:
         """Registered processes that are no descendants of ours: nothing tells us when they end."""
         return [pid for pid in self._pids if not process.is_descendant(pid)]

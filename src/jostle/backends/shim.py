@@ -147,6 +147,11 @@ def carry(spec: dict[str, Any], leases: Sequence[int], sock: socket.socket, bert
         _tell(sock, {"claimed": os.getpid()})
         drop_unless(own_log, run.log, berth)
 
+    def waits_for(pids: list[int]) -> None:
+        _note_background(spec["dir"], pids)
+        _tell(sock, {"background": pids})
+
+    run.waits_for = waits_for
     try:
         failpoint("shim.after_claim")
         run.execute(started)
@@ -173,6 +178,15 @@ def carry(spec: dict[str, Any], leases: Sequence[int], sock: socket.socket, bert
     while signal.sigtimedwait(WAITED_FOR, 0) is not None:
         pass  # a stop that was meant for the run that has ended
     return True
+
+
+def _note_background(directory: str, pids: list[int]) -> None:
+    """For an engine that is not here to be told: whom the run waits for, though its commands have ended."""
+    try:
+        with open(f"{directory}/background", "w", encoding="utf-8") as f:
+            json.dump({"pids": pids}, f)
+    except OSError:
+        pass  # a full disk: the log says it, too
 
 
 def _pending_stop() -> bool:

@@ -54,7 +54,8 @@ A task is a block of lines; blank lines separate tasks:     in multi mode:
                                                               20    GB per GPU
 Tasks of a queue run one after another, queues beside each other. A failed task is tried again; its queue waits.
 Ctrl-C or `kill PID` stops the tasks. After kill -9 or a lost terminal they run on: the same command attaches again.
-Files: logs/compete_gpu.log, logs/tasks/ (output of each task), logs/state/PID.json, logs/uni_id.json.
+Files: logs/compete_gpu.log, logs/tasks/ (output of each task), logs/state/PID.json (also in logs/status/),
+logs/uni_id.json.
 The exit status is 0 if all tasks succeeded. An edited config/gpu_manage.yaml takes effect at once."""
 
 

@@ -35,14 +35,14 @@ def follow(
     board = Board(desk.reader.jobs(batch=number), without)
     progress = TaskProgress(board.rows.values(), desk.language)
     me = scheduler(space, number)
-    for pid in statefile.clean(space.state_dir, me.host, me.boot_id):
+    for pid in statefile.clean(space.state_dirs, me.host, me.boot_id):
         journal.record(f"removed the state file of scheduler {pid}, which is gone")
     for other in statefile.elsewhere(space.state_dir, me):
         journal.tell(
             f"{other['host']} runs these tasks too, says {space.state_dir}/{other['pid']}.json; remove that file if it does not",
             "WARNING",
         )
-    file = statefile.StateFile(space.state_dir, me.pid)
+    file = statefile.StateFile(me.pid, *space.state_dirs)
     attendant = Attendant(desk, space, me, file, board, journal, policy, start.gpus)
     try:
         attendant.write()

@@ -82,6 +82,8 @@ class Progress:
         if kind in ("running", "stopping"):
             self._set(id, kind)
             return None
+        if kind == "background":
+            return f"waiting    {self.label(id)}: {_why(data, self.language)}"
         if kind == "requeued":
             self._set(id, "queued")
             return f"again      {self.label(id)}: {_why(data, self.language) or 'it is queued again'}"

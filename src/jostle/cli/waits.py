@@ -53,10 +53,10 @@ class Waits:
                 row["reason"] = self._of(row)
             elif row["state"] == "stopping":
                 row["reason"] = worded("cancelling", {}, self.language)
-            elif row["state"] == "running":
-                row["reason"] = self.running.get(str(row["id"]))
             elif row["reason"]:
                 row["reason"] = reworded(row["reason"], self.language)
+            elif row["state"] == "running":
+                row["reason"] = self.running.get(str(row["id"]))
 
     def _of(self, row: Row) -> dict[str, Any] | None:
         """In the words that the engine has for one job; only what it says of shapes it has to be asked for."""

@@ -109,7 +109,14 @@ def process(index: int, row: Row) -> dict[str, Any]:
         "last_error": last_error(row),
         "started_at": instant(row["started_at"]),
         "finished_at": instant(row["ended_at"]),
+        **background(row, status),
     }
+
+
+def background(row: Row, status: str) -> dict[str, list[int]]:
+    """`background`: the processes that a task's commands have left running and that it waits for, if there are any."""
+    reason = row["reason"] or {}
+    return {"background": list(reason["params"]["pids"])} if status == "running" and reason.get("code") == "background" else {}
 
 
 def status_of(row: Row) -> str:

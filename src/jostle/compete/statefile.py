@@ -1,4 +1,4 @@
-"""`logs/state/{pid}.json` (SPEC A32): how one scheduler stands, for the console and for people's scripts.
+"""`logs/state/{pid}.json` (SPEC A32), and the same in `logs/status/`: how one scheduler stands, for the console and for scripts.
 
 Rules: what is in it is a pure function of the board and a few facts. Written whole under another name and renamed, so that no
 reader sees half of one; removed at the end. It carries host and boot: a file of another host is never touched, one of this host
@@ -94,28 +94,39 @@ def usable(policy: Mapping[str, Any], detected: Sequence[int]) -> list[int]:
 
 
 class StateFile:
-    """The file of one scheduler. What cannot be written now (a full disk) is written the next time."""
+    """The file of one scheduler, in each of its directories. What cannot be written now (a full disk) is written next time."""
 
-    def __init__(self, directory: str, pid: int) -> None:
-        self.path = os.path.join(directory, f"{pid}.json")
-        self.fresh = os.path.join(directory, f".{pid}.json.new")
+    def __init__(self, pid: int, *directories: str) -> None:
+        self.pid, self.directories = pid, directories
 
     def write(self, content: Mapping[str, Any]) -> bool:
         try:
-            made(os.path.dirname(self.path))
-            with open(self.fresh, "w", encoding="utf-8", errors="surrogateescape", opener=_anew) as f:
-                f.write(json.dumps(content, ensure_ascii=False))
-            os.replace(self.fresh, self.path)
-        except (OSError, UnicodeError):
+            text = json.dumps(content, ensure_ascii=False).encode("utf-8", "surrogateescape")
+        except UnicodeError:
             return False
-        return True
+        written = [_write(text, *self._paths(directory)) for directory in self.directories]
+        return all(written)
 
     def remove(self) -> None:
-        for path in (self.fresh, self.path):
+        for path in (path for directory in self.directories for path in self._paths(directory)):
             try:
                 os.unlink(path)
             except OSError:
                 pass
+
+    def _paths(self, directory: str) -> tuple[str, str]:
+        return os.path.join(directory, f".{self.pid}.json.new"), os.path.join(directory, f"{self.pid}.json")
+
+
+def _write(text: bytes, fresh: str, path: str) -> bool:
+    try:
+        made(os.path.dirname(path))
+        with open(fresh, "wb", opener=_anew) as f:
+            f.write(text)
+        os.replace(fresh, path)
+    except OSError:
+        return False
+    return True
 
 
 def _anew(path: str, flags: int) -> int:
@@ -195,11 +206,12 @@ def elsewhere(directory: str, scheduler: Scheduler) -> list[dict[str, Any]]:
     ]
 
 
-def clean(directory: str, host: str, boot_id: str) -> list[int]:
+def clean(directories: Sequence[str], host: str, boot_id: str) -> list[int]:
     """Removes the files of schedulers of this host that are gone; their pids."""
-    gone = []
-    for content in found(directory):
-        if content.get("host") == host and not here(content, host, boot_id):
-            StateFile(directory, int(content["pid"])).remove()
-            gone.append(int(content["pid"]))
-    return gone
+    gone = set()
+    for directory in directories:
+        for content in found(directory):
+            if content.get("host") == host and not here(content, host, boot_id):
+                StateFile(int(content["pid"]), directory).remove()
+                gone.add(int(content["pid"]))
+    return sorted(gone)

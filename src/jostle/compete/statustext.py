@@ -66,11 +66,13 @@ def _gpus(
 ) -> list[str]:  # fmt: skip
     if gpus is None:
         return ["GPUs: not known, the engine does not answer"]
-    tasks: dict[int, list[tuple[Any, str]]] = {}
+    tasks: dict[int, list[str]] = {}
     for queue in queues.values():
         for one in queue["processes"] if queue["running_tasks"] else ():
             for gpu in one["gpus"] if one["status"] == "running" else ():
-                tasks.setdefault(gpu, []).append((queue["id"], one["commands"][-1]))
+                left = ", ".join(map(str, one.get("background", ())[:SHOWN]))
+                waits = f" (its commands have ended; waiting for process {left})" if left else ""
+                tasks.setdefault(gpu, []).append(f"  Running Task (Queue {queue['id']}): {cut(one['commands'][-1])}{waits}")
     lines = []
     for gpu in gpus:
         index = gpu["index"]
@@ -82,7 +84,7 @@ def _gpus(
             own = sum(h["user"] == user and "python" in h["name"].lower() for h in gpu["holders"])
             free, running = gpu["free_mib"] / 1024, len(tasks.get(index, ()))
             lines.append(f"GPU {index}: Available={free:.1f}GB, User Python Processes={own}, Running Tasks={running}")
-        lines += [f"  Running Task (Queue {queue}): {cut(command)}" for queue, command in tasks.get(index, ())]
+        lines += tasks.get(index, ())
     return lines or ["GPUs: none in range"]
 
 

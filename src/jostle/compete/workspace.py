@@ -72,6 +72,11 @@ class Workspace:
         return os.path.join(self.log_dir, "state")
 
     @property
+    def state_dirs(self) -> tuple[str, str]:
+        """Where its state is told: as the documents have it, and where the source's code and page look for it."""
+        return self.state_dir, os.path.join(self.log_dir, "status")
+
+    @property
     def scheduler_log(self) -> str:
         return os.path.join(self.log_dir, "compete_gpus.log" if self.mode == "multi" else "compete_gpu.log")
 

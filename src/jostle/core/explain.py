@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from jostle.core.reasons import Reason
-from jostle.core.states import FINAL
+from jostle.core.states import FINAL, OPEN
 
 
 def explain(
@@ -18,9 +18,11 @@ def explain(
     ahead: tuple[int, int | None] = (0, None),
     needs: Sequence[Mapping[str, Any]] = (),
 ) -> Reason | None:
-    """None for a job that runs or has ended: the store knows the reason of an end."""
+    """None for a job that has ended, of which the store knows the reason, and for one that runs and has nothing to say."""
     if row["state"] == "stopping":
         return Reason(code="cancelling")
+    if row["state"] in OPEN and row["reason"]:
+        return Reason(code=row["reason"]["code"], params=row["reason"].get("params") or {})
     if row["state"] != "queued":
         return None
     if row["intent"] == "hold":

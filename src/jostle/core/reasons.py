@@ -106,6 +106,9 @@ def _derived(reason: Reason, at: int) -> dict[str, Any]:
     }
     if isinstance(params.get("jobs"), (list, tuple)):
         derived["jobs"] = _jobs(params["jobs"], at)
+    if isinstance(params.get("pids"), (list, tuple)):
+        shown = params["pids"]
+        derived["pids"] = f"进程 {_ids(shown)}" if at else f"process{'' if len(shown) == 1 else 'es'} {_ids(shown)}"
     return derived
 
 

@@ -69,6 +69,10 @@ TEXTS: dict[str, tuple[str, str]] = {
         "No engine is running, so nothing starts; `jostle up` starts one.",
         "引擎没有运行，任务不会启动；用 `jostle up` 启动引擎。",
     ),
+    "background": (
+        "Its commands have ended; it waits for what they left running: {pids}.",
+        "命令已结束，正在等待它们留在后台的{pids}。",
+    ),
     # why it is tried again
     "retry": (
         "It failed ({error_type}, failure {failures}) and is tried again at once.",

@@ -6,6 +6,7 @@ Unknown is never good news, silence is never bad news. After an end its cards co
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import os
 import sys
@@ -170,9 +171,19 @@ class Watch:
             if run.claimed:
                 self.soon(LAZY)
         run.unsupervised = report.pids if report.kind == "unsupervised" else ()
+        if report.kind == "alive" and report.pids:
+            self._background(run, report.pids)
         if run.unsupervised:
             self.sweep_at = min(self.sweep_at, self.clock.now() + 1.0)  # nobody will tell us of its end
             self._once("unsupervised", run, pids=list(report.pids))
+
+    def _background(self, run: Open, pids: tuple[int, ...]) -> None:
+        """It runs on though its commands have ended: said once, and kept as its reason until it ends."""
+        if ("background", run.id) not in self.told:
+            self.told.add(("background", run.id))
+            with contextlib.suppress(DiskFull), self.store.transaction():
+                runs.background(self.store, run.id, run.batch, pids, self.clock.wall())
+            self.committed()
 
     def _ended(self, run: Open) -> None:
         now = self.clock.now()

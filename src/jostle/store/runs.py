@@ -70,6 +70,14 @@ def running(store: Store, run: RunId, batch: int, at: float) -> None:
     store.event(at, "running", batch=batch, job=job, run=n)
 
 
+def background(store: Store, run: RunId, batch: int, pids: Sequence[int], at: float) -> None:
+    """Its commands have ended, and it waits for what they left running; an engine before this one may have recorded it."""
+    reason = {"code": "background", "params": {"pids": list(pids)}}
+    where = "WHERE id = ? AND state IN ('starting', 'running') AND reason IS NULL"
+    if store.db.execute(f"UPDATE job SET reason = ? {where}", (json.dumps(reason), run[0])).rowcount:
+        store.event(at, "background", batch=batch, job=run[0], run=run[1], pids=list(pids), reason=reason)
+
+
 def stopping(store: Store, run: RunId, batch: int, at: float) -> None:
     job, n = run
     store.db.execute("UPDATE run SET state = 'stopping' WHERE job = ? AND n = ? AND state <> 'ended'", (job, n))
