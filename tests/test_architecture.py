@@ -9,7 +9,7 @@ ROOT = pathlib.Path(__file__).parents[1] / "src" / "jostle"
 # package or module -> what of ours it may import (besides itself)
 MAY_IMPORT = {
     "core": set(),
-    "store": {"core", "errors", "failpoint"},
+    "store": {"core", "errors", "failpoint", "proc"},
     "probes": {"core", "errors", "proc", "units", "formats"},
     "backends": {"core", "errors", "proc", "failpoint", "uniid"},
     "engine": {"core", "store", "errors", "proc", "failpoint", "config", "address", "version"},

@@ -12,6 +12,7 @@ import json
 import os
 import resource
 import signal
+import sqlite3
 import sys
 import time
 import traceback
@@ -33,6 +34,7 @@ def main(argv: list[str]) -> int:
     if ready >= 0 and os.fork():
         os._exit(0)  # whoever started the engine is not its parent
     from jostle.errors import JostleError
+    from jostle.store.store import NAME, translated
 
     try:
         lock = take_lock(home)
@@ -40,10 +42,11 @@ def main(argv: list[str]) -> int:
             tell(ready, f"taken {holder(home)}")
             return 1
         serve(home, spec, settings, ready, "--permanent" in argv)
-    except JostleError as e:
-        log(str(e))
-        tell(ready, f"error {e.code} {e}")
-        return e.exit_code
+    except (JostleError, sqlite3.DatabaseError, json.JSONDecodeError) as e:
+        told = e if isinstance(e, JostleError) else translated(e, os.path.join(home, NAME))
+        log(str(told))
+        tell(ready, f"error {told.code} {told}")
+        return told.exit_code
     except BaseException:
         log(traceback.format_exc())
         tell(ready, f"error failed the engine failed: see {home}/engine.log")

@@ -44,10 +44,21 @@ class Damaged(JostleError):
     code = "damaged"
 
 
-class DiskFull(JostleError):
+class Unwritten(JostleError):
+    """Nothing could be recorded. It is tried again, and may pass by itself; the code is also the name of the hold."""
+
+    code = "unwritten"
+
+
+class DiskFull(Unwritten):
     code = "disk_full"
 
 
+class DiskError(Unwritten):
+    code = "disk_error"
+
+
 BY_CODE: dict[str, type[JostleError]] = {
-    kind.code: kind for kind in (JostleError, Usage, NoEngine, NotFound, Forbidden, Invalid, Damaged, DiskFull)
+    kind.code: kind
+    for kind in (JostleError, Usage, NoEngine, NotFound, Forbidden, Invalid, Damaged, Unwritten, DiskFull, DiskError)
 }

@@ -134,6 +134,50 @@ def test_a_missing_database_beside_runs_is_not_begun_anew(instance: Instance) ->
     assert instance.states() == {id: "succeeded"}
 
 
+def test_a_database_whose_journal_was_lost_is_refused_until_a_person_accepts_it(instance: Instance) -> None:
+    instance.up("sim:1x24")
+    instance.submit({"intent": "hold"})
+    instance.ok("down")
+    instance.up(None)
+    instance.submit({"intent": "hold"})
+    instance.kill_engine()
+    os.unlink(instance.home / "jostle.db-wal")
+    for words in (("up",), ("add", "--", "true")):
+        code, _, err = instance.run(*words)
+        assert (code, "older than what was recorded" in err, "Traceback" in err) == (1, True, False)
+    code, out, _ = instance.run("doctor")
+    (line,) = [line for line in out.splitlines() if line.startswith("database ")]
+    assert code == 1 and " bad " in line and "jostle doctor --accept" in line
+    assert "events 2 to 2 are given up" in instance.run("doctor", "--accept")[2]
+    assert instance.add("--hold", "--", "true") == 2
+    assert "nothing to accept" in instance.run("doctor", "--accept")[2]
+
+
+@pytest.mark.parametrize("how", ["directory", "text"])
+def test_a_database_that_cannot_be_read_gives_no_verb_a_traceback_and_is_kept(instance: Instance, how: str) -> None:
+    instance.up("sim:1x24")
+    instance.submit({"intent": "hold"})
+    instance.ok("down")
+    path = instance.home / "jostle.db"
+    if how == "directory":
+        path.unlink()
+        path.mkdir()
+        (path / "precious").touch()
+    else:
+        with contextlib.closing(sqlite3.connect(path)) as db, db:
+            db.execute("UPDATE job SET commands = CAST(x'5bff' AS TEXT)")
+    before = sorted(path.iterdir()) if how == "directory" else path.read_bytes()
+    verbs = (["up"], ["add", "--", "true"], ["ps"], ["show", "1"], ["logs", "1"], ["wait"], ["cancel", "1"])
+    for words in verbs:
+        code, out, err = instance.run(*words)
+        assert code != 0 and str(path) in out + err and "Traceback" not in out + err, (words, code, out, err)
+    code, out, err = instance.run("doctor")
+    (line,) = [line for line in out.splitlines() if line.startswith("database ")]
+    assert code == 1 and " bad " in line and ("is no file" if how == "directory" else "job: Could not decode") in line
+    assert "Traceback" not in instance.log() + out + err
+    assert (sorted(path.iterdir()) if how == "directory" else path.read_bytes()) == before
+
+
 def test_a_bad_setting_is_told_with_its_name(instance: Instance) -> None:
     instance.home.mkdir(mode=0o700)
     (instance.home / "config.yaml").write_text("policy: {gpu_left: many}\n")

@@ -6,7 +6,7 @@ import random
 import pytest
 
 from jostle import failpoint
-from jostle.errors import DiskFull
+from jostle.errors import DiskError
 from jostle.store import intents
 from tests.engine.fakes import Host
 
@@ -71,8 +71,8 @@ def test_a_card_does_not_wait_for_the_disk_but_whoever_is_told_does(host):
     failpoint.arm("store.before_sync=EIO")
     host.step(5.0)
     assert (second, 1) in host.disk.processes
-    assert (host.backend.forgotten, told, host.engine.hold()) == (set(), [], "disk_full")
-    with pytest.raises(DiskFull):
+    assert (host.backend.forgotten, told, host.engine.hold()) == (set(), [], "disk_error")
+    with pytest.raises(DiskError):
         host.submit({})  # what is written behind a hole in the journal could be lost
     failpoint.arm("")
     host.step(2.0)

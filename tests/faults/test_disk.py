@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from jostle.errors import DiskFull, Forbidden
+from jostle.errors import Forbidden, Unwritten
 from jostle.store.private import check_way
 from jostle.store.store import Store
 from tests.compiled import library
@@ -173,6 +173,20 @@ def test_a_disk_that_cannot_make_sure_holds_starts_until_it_can(instance: Instan
     assert "reports an error (Input/output error)" in said[0] and "takes what is written again" in said[1]
 
 
+def test_a_disk_that_fails_is_not_called_full(instance: Instance) -> None:
+    """EIO: freeing space would not help; who asks is told what is wrong, in either language."""
+    instance.up("sim:1x24", env={"JOSTLE_FAILPOINTS": "store.before_sync=EIO"})
+    client = instance.client()
+    assert until(lambda: client.call("hello")["hold"]) == "disk_error"
+    client.close()
+    for language, words in (("en", "reports errors"), ("zh", "报告读写错误")):
+        told = instance.ok("status", env={"JOSTLE_LANG": language})
+        assert words in told and "full" not in told and "已满" not in told
+    code, _, err = instance.run("add", "--", "true")
+    assert code == 1 and "reports an error (Input/output error)" in err and "space" not in err
+    instance.kill_engine()
+
+
 def test_what_was_refused_because_the_disk_failed_is_not_there_for_the_next_engine(instance: Instance) -> None:
     """SQLite leaves the refused commit whole in its journal; whoever opens it next would take it for made."""
     flag = instance.root / "bad"
@@ -222,7 +236,7 @@ def test_a_database_that_another_program_keeps_locked_is_not_taken_for_damaged(t
     store.db.execute("PRAGMA busy_timeout = 20")
     with contextlib.closing(sqlite3.connect(home / "jostle.db", isolation_level=None)) as other:
         other.execute("BEGIN IMMEDIATE")
-        with pytest.raises(DiskFull, match="another program keeps"), store.transaction():
+        with pytest.raises(Unwritten, match="another program keeps"), store.transaction():
             store.put("a", 1)
         other.execute("ROLLBACK")
     with store.transaction():

@@ -28,14 +28,18 @@ Finding = tuple[str, str, str]
 def doctor_options(p: Parser) -> None:
     p.example("""
         jostle doctor
-        jostle doctor --salvage      write what can be read of a damaged database into a new one""")
+        jostle doctor --salvage      write what can be read of a damaged database into a new one
+        jostle doctor --accept       go on with an older database that was put back on purpose""")
     p.add_argument("--salvage", action="store_true", help="recover a damaged database into a new file beside it")
+    p.add_argument("--accept", action="store_true", help="go on with a database that is older than what was recorded")
     p.json_option()
 
 
 def doctor(args: Namespace, desk: Desk) -> int:
     if args.salvage:
         return salvage(desk)
+    if args.accept:
+        return accept(desk)
     found = [(name, *looked(check, desk)) for name, check in CHECKS.items()]
     if args.json:
         desk.put_json({"schema": 1, "checks": [dict(zip(("name", "verdict", "found", "advice"), f, strict=True)) for f in found]})
@@ -103,17 +107,25 @@ def disk(desk: Desk) -> Finding:
 
 
 def database(desk: Desk) -> Finding:
+    from jostle.store import seen
     from jostle.store.salvage import complaints
 
     path = os.path.join(desk.home, "jostle.db")
-    if not os.path.exists(path):
+    if not os.path.lexists(path):
+        if seen.noted(path):
+            return "bad", "missing", "put it back, or `jostle doctor --accept` if you mean to begin anew"
         return "ok", "none yet", ""
+    if not os.path.isfile(path):
+        return "bad", f"{path} is no file", "move it away and put the database, or a copy, in its place"
     mode = os.lstat(path).st_mode & 0o777
     if mode & 0o077:
         return "bad", f"mode {mode:o}", f"chmod 600 {path}"
+    expected = seen.noted(path)  # before the database, which may go on meanwhile
     found = complaints(path)
     if found:
         return "bad", " ".join(found[0].split()), "`jostle doctor --salvage` writes what can be read into a new file"
+    if (last := desk.reader.last_seq()) < expected:
+        return "bad", str(seen.older(path, last, expected)), ""
     return "ok", f"sound, {units.show_size(os.path.getsize(path) / (1 << 20))}", ""
 
 
@@ -295,6 +307,20 @@ def salvage(desk: Desk) -> int:
         raise Damaged(f"nothing can be read of {path}; it is as it was. Put a copy in its place, if there is one")
     desk.say(f"written to {to}; the damaged file is as it was. To go on with the new one:")
     desk.say("\n".join(going_on(path, to, stamp)))
+    return 0
+
+
+def accept(desk: Desk) -> int:
+    """What was recorded after this database was, is given up by a person's word."""
+    from jostle.store import seen
+
+    path = os.path.join(desk.home, "jostle.db")
+    expected = seen.noted(path)
+    if desk.engine_runs() or desk.reader.last_seq() >= expected:
+        desk.say(f"there is nothing to accept: {path} has all that was recorded")
+        return 0
+    seen.accept(path)
+    desk.say(f"{path} is taken as it is: events {desk.reader.last_seq() + 1} to {expected} are given up")
     return 0
 
 

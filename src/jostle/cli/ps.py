@@ -60,8 +60,8 @@ def ps(args: Namespace, desk: Desk) -> int:
     reasons.fill(rows)
     if told is None:
         desk.say(desk.no_engine())
-    elif told.get("hold") == "disk_full":  # an end cannot be recorded then, and the table shows it as running
-        desk.say(waits.worded("on_hold", {"hold": "disk_full"}, desk.language)["text"])
+    elif unwritten(told.get("hold")):  # an end cannot be recorded then, and the table shows it as running
+        desk.say(waits.worded("on_hold", {"hold": told["hold"]}, desk.language)["text"])
     for line in waits.set_aside(desk.reader.meta("health"), desk.language):
         desk.say(line)
     now = time.time()
@@ -75,6 +75,14 @@ def ps(args: Namespace, desk: Desk) -> int:
     if ended:
         desk.put(f"… and {ended:,} more that ended lately; `jostle ps --all` lists them")
     return 0
+
+
+def unwritten(hold: str | None) -> bool:
+    if not hold:
+        return False
+    from jostle.core.words import UNWRITTEN
+
+    return hold in UNWRITTEN
 
 
 def newest(rows: list[dict[str, Any]], failed: list[int], desk: Desk) -> tuple[list[dict[str, Any]], int]:

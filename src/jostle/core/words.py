@@ -343,6 +343,14 @@ HOLDS: dict[str, tuple[str, str]] = {
         "the disk with jostle's state is full; free some space, and it goes on by itself",
         "存放 jostle 状态的磁盘已满；腾出空间后会自动继续",
     ),
+    "disk_error": (
+        "the disk with jostle's state reports errors; look at it and at your quota; once it can be written, it goes on by itself",
+        "存放 jostle 状态的磁盘报告读写错误；请检查磁盘和配额，恢复后会自动继续",
+    ),
+    "unwritten": (
+        "jostle's state is locked by another program, or read-only; when that is over, it goes on by itself",
+        "无法写入 jostle 的状态：被其他程序锁定，或变为只读；恢复后会自动继续",
+    ),
     "home_moved": (
         "the directory with jostle's state is not in its place; when it is back, it goes on by itself",
         "存放 jostle 状态的目录不在原处；恢复后会自动继续",
@@ -353,6 +361,9 @@ HOLDS: dict[str, tuple[str, str]] = {
     ),
     "driver_starting": ("the driver is starting, {s} so far", "驱动正在启动，已 {s}"),  # {s}: the number behind the code
 }
+
+UNWRITTEN = ("disk_full", "disk_error", "unwritten")
+"""Holds during which nothing is recorded, not even an end."""
 
 GPU_HOLDS = ("driver", "gpu")
 """How holds begin that concern GPUs only: jobs without one start all the same."""

@@ -23,7 +23,7 @@ from jostle.engine.observe import promises
 from jostle.engine.open import Open, retry_of, stored
 from jostle.engine.ports import Claimed, Reservation, Timer
 from jostle.engine.watch import SPARES_BUSY, Watch
-from jostle.errors import DiskFull
+from jostle.errors import Unwritten
 from jostle.failpoint import failpoint
 from jostle.store import ends, jobs, readiness, runs
 from jostle.store.store import Store
@@ -143,8 +143,8 @@ class Engine(Watch):
         try:
             with self.store.transaction():
                 readiness.promote(self.store, now)
-        except DiskFull as e:
-            self._disk_full(now, e)
+        except Unwritten as e:
+            self._not_recorded(now, e)
             return False
         self._recorded()
         return True
@@ -169,9 +169,9 @@ class Engine(Watch):
         except BaseException as e:
             for reservation, _, _ in started:
                 self.backend.withdraw(reservation)
-            if not isinstance(e, DiskFull):
+            if not isinstance(e, Unwritten):
                 raise
-            self._disk_full(now, e)
+            self._not_recorded(now, e)
             return plan
         self.lanes_at = -1
         self.observer.health = health
@@ -190,9 +190,9 @@ class Engine(Watch):
         """The disk has what was done; now others may know of it."""
         try:
             self.store.sync()
-        except DiskFull as e:
+        except Unwritten as e:
             now = self.clock.now()
-            self._disk_full(now, e)
+            self._not_recorded(now, e)
             self.settle_at = now + self.disk_pause
             return
         self.settle_at = None
@@ -373,12 +373,12 @@ class Engine(Watch):
         self.unconfirmed.append(id)
         self.told = {key for key in self.told if key[1] != run.id}
 
-    def _disk_full(self, now: float, e: BaseException) -> None:
+    def _not_recorded(self, now: float, e: Unwritten) -> None:
         """Said once, and tried ever more rarely: a log line for each try would fill the disk yet more."""
         if not self.disk_pause:
             print(f"{e}", file=sys.stderr, flush=True)
         self.disk_pause = min(max(1.0, self.disk_pause * 2), 15.0)
-        self.stuck = ("disk_full", now + self.disk_pause)
+        self.stuck = (e.code, now + self.disk_pause)
         self.soon(self.disk_pause)
 
     def _recorded(self) -> None:

@@ -6,7 +6,7 @@ import json
 import sys
 
 from jostle.engine.server import Peer, Server
-from jostle.errors import DiskFull, JostleError
+from jostle.errors import JostleError, Unwritten
 from jostle.store.reads import Reader
 from jostle.store.store import Store
 
@@ -24,7 +24,7 @@ class Followers:
         """Something was committed."""
         try:
             self.store.sync()
-        except DiskFull:
+        except Unwritten:
             return  # the engine's own try will tell
         before, self.seq = self.seq, self.store.last_seq()
         if self.seq > before:

@@ -20,7 +20,7 @@ from jostle.engine.followers import Followers
 from jostle.engine.loop import Loop
 from jostle.engine.place import Place
 from jostle.engine.server import Peer, Server, failure
-from jostle.errors import DiskFull, Invalid, JostleError, NoEngine, NotFound, Usage
+from jostle.errors import Invalid, JostleError, NoEngine, NotFound, Unwritten, Usage
 from jostle.failpoint import failpoint
 from jostle.store import intents, jobs, readiness
 from jostle.store.amend import amend
@@ -103,7 +103,7 @@ class Service:
                     db.execute("RELEASE request")
                     answers.append((peer, answer))
                 failpoint("service.before_commit")
-        except DiskFull as e:
+        except Unwritten as e:
             self.store.next_job, self.store.next_batch = next_ids
             return [(peer, failure(e.code, str(e))) for peer, _ in writes]
         failpoint("service.after_commit")

@@ -20,7 +20,7 @@ from jostle.engine.health import Health, Tried
 from jostle.engine.observe import Observer
 from jostle.engine.open import Open, of_row
 from jostle.engine.ports import Backend, Claimed, Probe, Report, Timer
-from jostle.errors import DiskFull
+from jostle.errors import Unwritten
 from jostle.failpoint import failpoint
 from jostle.store import runs
 from jostle.store.store import Store
@@ -224,7 +224,7 @@ class Watch:
             try:
                 with self.store.transaction(durable=False):
                     health.keep(self.store)
-            except DiskFull:
+            except Unwritten:
                 pass  # kept with what is recorded next
 
     def _see_use(self) -> None:
@@ -266,7 +266,7 @@ class Watch:
         try:
             with self.store.transaction():
                 self.store.event(self.clock.wall(), kind, **data)
-        except DiskFull:
+        except Unwritten:
             pass  # it is told on the engine's log; the disk will be told of elsewhere
         self.committed()
 

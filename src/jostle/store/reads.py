@@ -79,8 +79,14 @@ class Reader:
         self.path = os.path.join(home, NAME)
         self.db: sqlite3.Connection | None = None
         if os.path.exists(self.path):
-            self.db = sqlite3.connect(uri(self.path, "ro"), uri=True, isolation_level=None, timeout=5)
+            try:
+                self.db = sqlite3.connect(uri(self.path, "ro"), uri=True, isolation_level=None, timeout=5)
+            except sqlite3.DatabaseError as e:
+                raise self._unreadable(e) from e
             self.db.row_factory = sqlite3.Row
+
+    def _unreadable(self, e: object) -> JostleError:
+        return JostleError(f"{self.path} cannot be read ({e}): `jostle doctor` tells what is wrong with it")
 
     def _all(self, sql: str, args: Iterable[Any] = ()) -> list[sqlite3.Row]:
         if self.db is None:
@@ -90,7 +96,7 @@ class Reader:
         except sqlite3.DatabaseError as e:
             if "no such column" in str(e):
                 raise JostleError(f"{self.path} was written by an older jostle: `jostle up` brings it up to date") from e
-            raise JostleError(f"{self.path} cannot be read ({e}): `jostle doctor` tells what is wrong with it") from e
+            raise self._unreadable(str(e).partition(" with text")[0]) from e
 
     def jobs(
         self,
@@ -156,14 +162,14 @@ class Reader:
     def env(self, id: int) -> dict[str, str]:
         """The variables that were given for this very job; those captured at the submit are never shown."""
         rows = self._all("SELECT env FROM job WHERE id = ?", (id,))
-        return dict(json.loads(rows[0][0])) if rows else {}
+        return dict(loaded(rows[0][0])) if rows else {}
 
     def runs(self, id: int) -> list[dict[str, Any]]:
         found = []
         for r in self._all(RUN, (id,)):
             row = dict(r)
             row["gpus"], row["gpu_uuids"] = cards(row.pop("leases"))
-            row["leftovers"] = json.loads(row["leftovers"]) if row["leftovers"] else []
+            row["leftovers"] = loaded(row["leftovers"]) if row["leftovers"] else []
             row["log"] = log_of(os.path.dirname(self.path), id, row["n"], row["log"])
             found.append(row)
         return found
@@ -200,7 +206,7 @@ class Reader:
 
     def batch(self, id: int) -> dict[str, Any] | None:
         rows = self._all("SELECT id, key, name, owner, policy, submitted_at, about FROM batch WHERE id = ?", (id,))
-        return {**rows[0], **{key: json.loads(rows[0][key] or "null") for key in ("owner", "policy", "about")}} if rows else None
+        return {**rows[0], **{key: loaded(rows[0][key] or "null") for key in ("owner", "policy", "about")}} if rows else None
 
     def logs(self, batch: int) -> Iterator[str]:
         """Of its runs, and of those that did before what its jobs would do."""
@@ -266,7 +272,7 @@ class Reader:
     def meta(self, key: str) -> Any:
         """What the engine keeps under this name; None if nothing."""
         rows = self._all("SELECT value FROM meta WHERE key = ?", (key,))
-        return json.loads(rows[0][0]) if rows else None
+        return loaded(rows[0][0]) if rows else None
 
     def last_id(self) -> int | None:
         rows = self._all("SELECT max(id) FROM job")
@@ -304,6 +310,13 @@ class Reader:
         return rows[0][0] if rows else 0
 
 
+def loaded(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except ValueError as e:
+        raise JostleError(f"a text in the database cannot be read ({e}): `jostle doctor` tells where") from e
+
+
 def cards(leases: str | None) -> tuple[list[int], list[str]]:
     pairs = sorted((int(i), uuid) for i, _, uuid in (part.partition("=") for part in leases.split(","))) if leases else []
     return [i for i, _ in pairs], [uuid for _, uuid in pairs]
@@ -313,12 +326,12 @@ def job_row(r: sqlite3.Row) -> dict[str, Any]:
     row = dict(r)
     row["gpus"], row["gpu_uuids"] = cards(row.pop("leases"))
     row["gpu_request"] = [row.pop("gpus_min"), row.pop("gpus_max")]
-    row["commands"] = [c if isinstance(c, str) else joined(c) for c in json.loads(row["commands"])]
-    row["tags"] = json.loads(row["tags"]) if row["tags"] != "[]" else []
-    row["params"] = json.loads(row["params"]) if row["params"] else {}
-    row["retry"] = json.loads(row["retry"]) if row["retry"] else None
+    row["commands"] = [c if isinstance(c, str) else joined(c) for c in loaded(row["commands"])]
+    row["tags"] = loaded(row["tags"]) if row["tags"] != "[]" else []
+    row["params"] = loaded(row["params"]) if row["params"] else {}
+    row["retry"] = loaded(row["retry"]) if row["retry"] else None
     row["share"] = bool(row["share"])
-    row["reason"] = json.loads(row["reason"]) if row["reason"] else None
+    row["reason"] = loaded(row["reason"]) if row["reason"] else None
     return row
 
 
@@ -330,5 +343,5 @@ def joined(argv: list[str]) -> str:
 
 def event_row(r: sqlite3.Row) -> dict[str, Any]:
     row = dict(r)
-    row["data"] = json.loads(row["data"]) if row["data"] else {}
+    row["data"] = loaded(row["data"]) if row["data"] else {}
     return row

@@ -8,7 +8,8 @@ from collections.abc import Iterator
 
 from jostle.errors import JostleError
 from jostle.store.reads import uri
-from jostle.store.store import MIGRATIONS, script, version
+from jostle.store.store import MIGRATIONS, check_file, script, version
+from jostle.store.texts import broken, json_columns, readable
 
 TABLES = {  # parents first; the key by which rows are walked
     "meta": "key", "context": "id", "batch": "id", "shape": "id", "job": "id", "dep": "job, needs", "run": "job, n",
@@ -27,16 +28,19 @@ def complaints(path: str) -> list[str]:
         db = read_only(path)
         try:
             found = [str(row[0]) for row in db.execute("PRAGMA integrity_check(10)")]
+            found = [text for text in found if text != "ok"]
+            return found or list(broken(db, everything=True))
         finally:
             db.close()
-    except sqlite3.DatabaseError as e:
+    except (sqlite3.DatabaseError, UnicodeError) as e:
         return [str(e)]
-    return [text for text in found if text != "ok"]
 
 
 def salvage(path: str, to: str) -> dict[str, tuple[int, int]]:
     """Rows saved and gaps skipped, by table."""
+    check_file(path)
     old = read_only(path)
+    old.text_factory = _text
     mask = os.umask(0o077)
     try:
         os.close(os.open(to, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o600))
@@ -58,6 +62,17 @@ def salvage(path: str, to: str) -> dict[str, tuple[int, int]]:
     return counts
 
 
+NO_TEXT = object()
+
+
+def _text(data: bytes) -> object:
+    """One broken text costs its row; as an error it would cost its neighbours, too."""
+    try:
+        return data.decode()
+    except UnicodeDecodeError:
+        return NO_TEXT
+
+
 def _table(old: sqlite3.Connection, new: sqlite3.Connection, table: str) -> tuple[int, int]:
     try:
         theirs = {row[1] for row in old.execute(f"PRAGMA table_info({table})")}
@@ -66,11 +81,12 @@ def _table(old: sqlite3.Connection, new: sqlite3.Connection, table: str) -> tupl
     columns = [row[1] for row in new.execute(f"PRAGMA table_info({table})") if row[1] in theirs]
     if not columns:
         return 0, 1
+    texts = [columns.index(name) for name in json_columns(new, table) if name in columns]
     insert = f"INSERT OR IGNORE INTO {table} ({', '.join(columns)}) VALUES ({', '.join('?' * len(columns))})"
     saved = gaps = 0
     rows = _by_rowid(old, table, columns) if table in WALKED_BY_ROWID else _both_ways(old, table, columns)
     for row in rows:
-        if row is None:
+        if row is None or NO_TEXT in row or not all(readable(row[k]) for k in texts):
             gaps += 1
             continue
         try:

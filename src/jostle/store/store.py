@@ -13,12 +13,14 @@ import errno
 import json
 import os
 import sqlite3
+import stat
 import time
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from jostle.errors import Damaged, DiskFull, Forbidden, JostleError
+from jostle.errors import Damaged, DiskError, DiskFull, Forbidden, JostleError, Unwritten
 from jostle.failpoint import failpoint
+from jostle.store import seen, texts
 from jostle.store.lanes import Lanes
 from jostle.store.private import check_private
 from jostle.store.reads import uri
@@ -37,6 +39,8 @@ CHECK_BELOW = 32 << 20
 BUSY_FOR = 5
 """Seconds that a commit waits for another program that writes."""
 
+
+FULL = (errno.ENOSPC, errno.EDQUOT)
 
 UNTIL_OVER = "nothing is recorded or begun until that is over"
 
@@ -68,12 +72,18 @@ class Store:
             for half in [name for name in os.listdir(home) if name.startswith(f"{NAME}.new-")]:
                 os.unlink(os.path.join(home, half))  # of an engine that was killed while it made the first one
             create(self.path)
+        check_file(self.path)
         check_private(self.path)
         check_header(self.path)
+        expected = seen.noted(self.path)
         self.db = connect(self.path)
         try:
             self._check()
             migrate(self.db, self.path)
+            if (found := seen.last_seq(self.db)) < expected:
+                raise seen.older(self.path, found, expected)
+            for wrong in texts.broken(self.db, everything=False):
+                raise damaged(self.path, wrong)
             next_id, next_batch = self.db.execute(
                 "SELECT (SELECT max(id) FROM job), (SELECT max(id) FROM batch)"
             ).fetchone()
@@ -97,6 +107,8 @@ class Store:
         self._begin_journal()
         self.shapes: dict[tuple[Any, ...], int] = {}
         self.lanes = Lanes(self.db)
+        self.seen = seen.Seen(self.path)
+        self.seen.note(found)
 
     def _check(self) -> None:
         found = self.db.execute("PRAGMA user_version").fetchone()[0]
@@ -135,6 +147,7 @@ class Store:
         with contextlib.suppress(sqlite3.Error):
             self._moved()
         self.db.close()
+        self.seen.close()
         os.close(self.journal)
         os.close(self.file)
 
@@ -152,7 +165,9 @@ class Store:
             try:
                 yield self.db
                 failpoint("store.before_commit")
+                newest = self.last_seq()
                 self.db.execute("COMMIT")
+                self.seen.note(newest)
                 self.generation += 1
                 self.unsynced = self.unsynced or not durable  # a commit that changed nothing makes nothing durable
             except BaseException:
@@ -169,9 +184,10 @@ class Store:
                 self._bury()
             raise unrecorded(e, self.path) from e
         except OSError as e:
-            if e.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EIO):
+            if e.errno not in (*FULL, errno.EIO):
                 raise
-            raise DiskFull(f"{e.strerror} under {self.path}: nothing was recorded; it goes on by itself once mended") from e
+            kind = DiskFull if e.errno in FULL else DiskError
+            raise kind(f"{e.strerror} under {self.path}: nothing was recorded; it goes on by itself once mended") from e
         failpoint("store.after_commit")
 
     def sync(self) -> None:
@@ -185,7 +201,7 @@ class Store:
                 failpoint("store.before_sync")
             if self.holed:
                 if not self._moved():
-                    raise DiskFull(
+                    raise DiskError(
                         f"the disk under {self.path} has reported an error, and another program keeps the journal open that must "
                         f"begin anew: {UNTIL_OVER}"
                     )
@@ -194,7 +210,8 @@ class Store:
         except (OSError, sqlite3.DatabaseError) as e:
             self.holed = True
             why = e.strerror if isinstance(e, OSError) else e
-            raise DiskFull(f"the disk under {self.path} reports an error ({why}): {UNTIL_OVER}") from e
+            full = e.errno in FULL if isinstance(e, OSError) else "full" in str(e)
+            raise (DiskFull if full else DiskError)(f"the disk under {self.path} reports an error ({why}): {UNTIL_OVER}") from e
         self.unsynced = self.holed = False
 
     def _bury(self) -> None:
@@ -234,7 +251,7 @@ class Store:
         self.db.executemany("INSERT INTO event (at, kind, batch, job, run, data) VALUES (?, ?, ?, ?, ?, ?)", rows)
 
     def last_seq(self) -> int:
-        return int(self.db.execute("SELECT coalesce(max(seq), 0) FROM event").fetchone()[0])
+        return seen.last_seq(self.db)
 
     def get(self, key: str, default: Any = None) -> Any:
         row = self.db.execute("SELECT value FROM meta WHERE key = ?", (key,)).fetchone()
@@ -282,6 +299,19 @@ def journal_of(path: str) -> str:
     return path + "-wal" if os.path.exists(path + "-wal") else path
 
 
+def room(path: str) -> bool:
+    """Whether the disk takes a little more: where SQLite wants to map a file, it calls a full one an error."""
+    s = os.statvfs(os.path.dirname(path))
+    return s.f_bavail * s.f_frsize > 1 << 16
+
+
+def check_file(path: str) -> None:
+    mode = os.lstat(path).st_mode
+    if not (stat.S_ISREG(mode) or stat.S_ISLNK(mode)):  # a link is refused as such
+        what = "a directory" if stat.S_ISDIR(mode) else "no file"
+        raise Damaged(f"{path} is {what}. It was left as it is: move it away and put the database, or a copy, in its place")
+
+
 def check_header(path: str) -> None:
     """Before SQLite sees it: to an empty file it would write a header, and the evidence would be gone."""
     with open(path, "rb") as f:
@@ -291,12 +321,12 @@ def check_header(path: str) -> None:
 
 def translated(e: Exception, path: str) -> JostleError:
     text = " ".join(str(e).split())  # SQLite likes several lines
-    if "full" in text:
+    if "full" in text or ("disk I/O error" in text and not room(path)):
         return DiskFull(f"no space left for {path}: nothing was recorded; free some and it goes on by itself")
     if "readonly" in text or "unable to open" in text:
         return Forbidden(f"{path} cannot be written ({text}): check the file system and `chmod 600 {path}`")
     if "disk I/O error" in text:
-        return DiskFull(f"the disk under {path} reports an error ({text}): nothing was recorded")
+        return DiskError(f"the disk under {path} reports an error ({text}): nothing was recorded")
     return damaged(path, text)
 
 
@@ -304,9 +334,9 @@ def unrecorded(e: Exception, path: str) -> JostleError:
     """Of an open store: what may pass by itself (a full, failing or read-only disk, another program's lock) is waited out."""
     text = str(e)
     if "locked" in text or "busy" in text:
-        return DiskFull(f"another program keeps {path} locked: nothing was recorded; it goes on by itself when that ends")
+        return Unwritten(f"another program keeps {path} locked: nothing was recorded; it goes on by itself when that ends")
     if "readonly" in text or "unable to open" in text:
-        return DiskFull(f"{path} cannot be written any more ({text}): nothing was recorded; it goes on by itself when it can")
+        return Unwritten(f"{path} cannot be written any more ({text}): nothing was recorded; it goes on by itself when it can")
     return translated(e, path)
 
 
@@ -316,6 +346,10 @@ def refuse_to_begin_anew(home: str) -> None:
         raise Damaged(
             f"{home} holds runs but its database {NAME} is missing: put it back, "
             f"or move {runs} away if you mean to begin anew"
+        )
+    if seen.noted(os.path.join(home, NAME)):
+        raise Damaged(
+            f"the database {NAME} of {home} is missing: put it back, or `jostle doctor --accept` if you mean to begin anew"
         )
 
 
