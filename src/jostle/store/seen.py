@@ -34,7 +34,7 @@ class Seen:
             except OSError:
                 pass  # behind, then
 
-    def close(self) -> None:
+    def __del__(self) -> None:
         if self.fd >= 0:
             os.close(self.fd)
             self.fd = -1

@@ -64,6 +64,8 @@ def damaged(path: str, what: object) -> Damaged:
 class Store:
     """The writing connection."""
 
+    journal = file = -1  # descriptors
+
     def __init__(self, home: str) -> None:
         self.path = os.path.join(home, NAME)
         check_private(home)
@@ -147,9 +149,13 @@ class Store:
         with contextlib.suppress(sqlite3.Error):
             self._moved()
         self.db.close()
-        self.seen.close()
-        os.close(self.journal)
-        os.close(self.file)
+        self.__del__()
+
+    def __del__(self) -> None:
+        for fd in (self.journal, self.file):
+            if fd >= 0:
+                os.close(fd)
+        self.journal = self.file = -1
 
     @contextlib.contextmanager
     def transaction(self, *, durable: bool = True) -> Iterator[sqlite3.Connection]:
