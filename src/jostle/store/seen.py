@@ -37,7 +37,6 @@ class Seen:
     def __del__(self) -> None:
         if self.fd >= 0:
             os.close(self.fd)
-            self.fd = -1
 
 
 def noted(path: str) -> int:

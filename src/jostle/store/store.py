@@ -21,6 +21,7 @@ from typing import Any
 from jostle.errors import Damaged, DiskError, DiskFull, Forbidden, JostleError, Unwritten
 from jostle.failpoint import failpoint
 from jostle.store import seen, texts
+from jostle.store.file import File
 from jostle.store.lanes import Lanes
 from jostle.store.private import check_private
 from jostle.store.reads import uri
@@ -64,8 +65,6 @@ def damaged(path: str, what: object) -> Damaged:
 class Store:
     """The writing connection."""
 
-    journal = file = -1  # descriptors
-
     def __init__(self, home: str) -> None:
         self.path = os.path.join(home, NAME)
         check_private(home)
@@ -95,8 +94,8 @@ class Store:
         except BaseException:
             self.db.close()
             raise
-        self.file = os.open(self.path, os.O_PATH | os.O_CLOEXEC | os.O_NOFOLLOW)  # any other open would undo SQLite's locks
-        self.identity = identity(os.fstat(self.file))
+        self.file = File(self.path)
+        self.in_place, self.lost = self.file.in_place, self.file.lost
         self.next_job: int = (next_id or 0) + 1
         self.next_batch: int = (next_batch or 0) + 1
         self.generation = 0  # grows with each commit: what was read at the same generation still holds
@@ -124,24 +123,6 @@ class Store:
             if answer != "ok":
                 raise damaged(self.path, " ".join(answer.split()))
 
-    def in_place(self) -> bool:
-        """Whether the database at its path is the file that we have open."""
-        try:
-            return identity(os.lstat(self.path)) == self.identity
-        except OSError:
-            return False
-
-    def lost(self) -> bool:
-        """Whether it never will be again: it was removed, or another of ours is there. What somebody has moved away, or hides by
-        a directory of his own, may come back."""
-        if not os.fstat(self.file).st_nlink:
-            return True
-        try:
-            found = os.lstat(self.path)
-        except OSError:
-            return False
-        return found.st_uid == os.getuid() and identity(found) != self.identity
-
     def close(self) -> None:
         if not self.in_place():
             _abandoned.append(self.db)
@@ -149,13 +130,7 @@ class Store:
         with contextlib.suppress(sqlite3.Error):
             self._moved()
         self.db.close()
-        self.__del__()
-
-    def __del__(self) -> None:
-        for fd in (self.journal, self.file):
-            if fd >= 0:
-                os.close(fd)
-        self.journal = self.file = -1
+        os.close(self.journal)
 
     @contextlib.contextmanager
     def transaction(self, *, durable: bool = True) -> Iterator[sqlite3.Connection]:
@@ -281,10 +256,6 @@ class Store:
 _abandoned: list[sqlite3.Connection] = []
 """Of databases that are not at their path any more: when SQLite closes one it removes the journal by its name, and that may be
 the journal of the one which is there now."""
-
-
-def identity(s: os.stat_result) -> tuple[int, int]:
-    return s.st_dev, s.st_ino
 
 
 def connect(path: str) -> sqlite3.Connection:
