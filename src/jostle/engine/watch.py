@@ -181,7 +181,7 @@ class Watch:
         """It runs on though its commands have ended: said once, and kept as its reason until it ends."""
         if ("background", run.id) not in self.told:
             self.told.add(("background", run.id))
-            with contextlib.suppress(DiskFull), self.store.transaction():
+            with contextlib.suppress(Unwritten), self.store.transaction():
                 runs.background(self.store, run.id, run.batch, pids, self.clock.wall())
             self.committed()
 
