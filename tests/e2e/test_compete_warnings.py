@@ -29,8 +29,20 @@ def test_what_this_host_does_not_have_is_told_at_the_start(jostle: Instance) -> 
     assert space.log().count(" WARNING /proc/x/uni.json (process_json_path) cannot be written: No such file or directory") == 1
     warned = [line for line in space.log().split("\n") if " WARNING " in line and "can never start" in line]
     assert len(warned) == 1 and "queue 2 task 1: true: It can never start with the cards this host has" in warned[0]
+    assert "queue 2 task 1: true: It can never start" in space.run("--status")[1], "the status names it"
+    until(lambda: "INFO " + warned[0].split(" WARNING ")[1] in space.log(), "in the log, too")
     client.terminate()
-    assert ended(client)[0] == 130
+    code, told = ended(client)
+    summary = told[told.rindex(": 2 cancelled") :]
+    assert code == 130 and "queue 2 task 1: true: It can never start" in summary, "and so does the summary"
+    assert "queue 1 task 1" not in summary
+
+
+def test_a_task_that_can_never_start_ends_its_batch_with_max_wait_and_the_summary_names_it(jostle: Instance) -> None:
+    space = Space(jostle, "given-up", "1\ntrue\n1\n\n2\ntrue\n100\n", "use_all_gpus: false\ncompete_gpus: [4]\nmax_wait: 0.3\n")
+    code, out, _ = space.run()
+    summary = out.split("INFO batch ")[-1]
+    assert code == 1 and "1 succeeded, 1 failed" in summary and "queue 2 task 1: true: It can never start" in summary
 
 
 def test_a14_settings_that_are_removed_stay_and_are_read_when_they_are_back(jostle: Instance) -> None:

@@ -148,11 +148,15 @@ class Attendant(Screen):
         space = self.workspace
         lines = statustext.status(
             self.board.queues(), gpus, user=user(), used=self.used, processes=running(space.uni_id_file),
-            uni_id_file=space.shown(space.uni_id_file),
+            uni_id_file=space.shown(space.uni_id_file), never=self.never(),
         )  # fmt: skip
         self.journal.record("\n".join((statustext.head(self.scheduler.pid, space.mode, space.label, self.now), *lines)))
         self.untold = False
         self.told_at = time.monotonic()
+
+    def never(self) -> list[str]:
+        """A line for each task that has not begun and never can, with the cards of now."""
+        return outlook.never(self.board.rows.values(), self.gpus, self.policy, self.desk.language)
 
     def _status_due(self) -> float:
         if self.untold:

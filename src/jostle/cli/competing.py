@@ -76,6 +76,8 @@ def ended(followed: Competing, journal: Journal, interrupted: bool) -> int:
         followed.attendant.status()
         told(followed)
     journal.tell(f"batch {followed.number}: {followed.progress.summary()}")
+    for line in followed.attendant.never():
+        journal.tell(line, "WARNING")
     return 130 if interrupted else 0 if followed.progress.succeeded else 1
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from jostle import proc
 from jostle.cli import render
 from jostle.cli.attendant import asked, running, user
-from jostle.compete import statefile, statustext
+from jostle.compete import outlook, statefile, statustext
 from jostle.compete.board import Board
 from jostle.compete.statefile import Scheduler
 from jostle.core.states import OPEN
@@ -68,8 +68,10 @@ def tell(desk: Desk, space: Workspace, content: Mapping[str, Any], batch: Mappin
     )
     file = theirs.uni_id_file
     desk.put(render.plain(statustext.head(content["pid"], theirs.mode, theirs.label, content["state"])))
+    board, policy = Board(rows), batch["policy"]
     for line in statustext.status(
-        Board(rows).queues(), gpus, user=user(), used=statefile.usable(batch["policy"], [gpu["index"] for gpu in gpus or ()]),
+        board.queues(), gpus, user=user(), used=statefile.usable(policy, [gpu["index"] for gpu in gpus or ()]),
         processes=running(file), uni_id_file=space.shown(file),
+        never=outlook.never(board.rows.values(), gpus or (), policy, desk.language),
     ):  # fmt: skip
         desk.put(render.plain(line))

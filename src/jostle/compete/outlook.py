@@ -29,11 +29,11 @@ def missing_cards(settings: Settings, gpus: Sequence[Mapping[str, Any]]) -> str:
 def never(
     rows: Iterable[Mapping[str, Any]], gpus: Sequence[Mapping[str, Any]], policy: Mapping[str, Any], language: str = "en"
 ) -> list[str]:
-    """A line for each task that no rearrangement of these cards could ever start, as the engine would say it; then how many more.
-
-    It is asked here because the engine looks at a task only when its queue has come to it.
+    """A line for each task that has not begun and that no rearrangement of these cards could ever start, as the engine would say
+    it; then how many more. It is asked here because the engine looks at a task only when its queue has come to it.
     """
-    if not gpus:
+    rows = [row for row in rows if not row["attempt"] and row["state"] in ("queued", "cancelled", "failed")]
+    if not gpus or not rows:
         return []
     cards = tuple(
         Gpu(uuid=gpu["uuid"], index=gpu["index"], state=gpu["state"], total_mib=gpu["total_mib"],

@@ -20,9 +20,11 @@ def status(
     used: Sequence[int],  # the range of this scheduler
     processes: Mapping[str, tuple[int, int]],  # what runs according to the uni_id file: pid and retry count
     uni_id_file: str,
+    never: Sequence[str] = (),  # of the tasks that can never start
 ) -> list[str]:
     lines = [
         totals(queues),
+        *never,
         *_queues(queues),
         *_gpus(queues, gpus, user, used),
         *_processes(processes, uni_id_file),
