@@ -68,14 +68,14 @@ def add_options(p: Parser) -> None:
 
 def forgotten(p: Parser, typed: Sequence[str]) -> str:
     """What to say of options behind a command without `--`: whose they are, nobody can tell."""
-    from shlex import join
-
     takes = {name for action in p._actions if action.nargs != 0 for name in action.option_strings}
     k = 0
     while k < len(typed) and typed[k][:1] == "-" and typed[k] != "--":
         k += 2 if typed[k] in takes else 1
     if "--" in typed or not any(word[:1] == "-" and len(word) > 1 for word in typed[k + 1 :]):
         return ""
+    from shlex import join
+
     return f"Options of the command come behind `--`: `jostle add {join([*typed[:k], '--', *typed[k:]])}`"
 
 
