@@ -32,7 +32,7 @@ class History:
             runs.begin(self.store, (id, 1), batch=answer["batch"], uni_id=f"u{id}", boot="b", shim=(1, 1), memory_mib=None,
                        share=False, log=log or f"/runs/{id}.1/log", leases=[], at=at, now=at)  # fmt: skip
             if outcome:
-                runs.finish(self.store, (id, 1), batch=answer["batch"], queue=None, state=outcome, exit=Exit(code=0),
+                runs.finish(self.store, (id, 1), batch=answer["batch"], state=outcome, exit=Exit(code=0),
                             error_type=None, reason=None, peak_mib=0, at=at, now=at)  # fmt: skip
         return id
 
