@@ -14,7 +14,6 @@ import pytest
 
 from jostle.errors import DiskFull, Invalid, JostleError
 from jostle.experiments import freeze, snapshots
-from jostle.experiments.ignore import Ignore
 from jostle.formats import spec
 
 
@@ -241,32 +240,6 @@ def test_too_much_is_refused_with_what_to_do(tmp_path: Path, home: Path) -> None
 def test_a_directory_that_does_not_exist_is_told(tmp_path: Path, home: Path) -> None:
     with pytest.raises(Invalid, match="does not exist"):
         freeze.snapshot(str(tmp_path / "none"), str(home))
-
-
-@pytest.mark.parametrize(
-    ("rules", "left_out", "kept"),
-    [
-        ("*.pt", ["a.pt", "x/y/b.pt"], ["a.pth", "pt"]),
-        ("/a.pt", ["a.pt"], ["x/a.pt"]),
-        ("logs/", ["logs/", "x/logs/"], ["logs", "my_logs/"]),
-        ("x/*.py", ["x/a.py"], ["x/y/a.py", "z/x/a.py"]),
-        ("x/**/a", ["x/a", "x/y/z/a"], ["a"]),
-        ("**/a", ["a", "x/y/a"], ["ba"]),
-        ("x/**", ["x/a", "x/y/a"], ["x"]),
-        ("a?c\n[xy]z\n[!ab]q", ["abc", "xz", "cq"], ["ac", "az", "aq"]),
-        ("*.log\n!keep.log", ["a.log"], ["keep.log", "x/keep.log"]),
-        ("#c\n\\#d\n\na\\ \nb ", ["#d", "a ", "b"], ["#c", "c"]),
-        ("数据/", ["数据/"], ["数据"]),
-    ],
-)
-def test_rules_are_read_as_git_reads_them(rules: str, left_out: list[str], kept: list[str], tmp_path: Path) -> None:
-    ignore = Ignore(rules.split("\n"))
-    git(tmp_path, "init", "-q")
-    put(tmp_path / ".gitignore", rules)
-    for path, expected in [*((p, True) for p in left_out), *((p, False) for p in kept)]:
-        assert ignore(path.rstrip("/"), path.endswith("/")) is expected, path
-        checked = subprocess.run(["git", "-C", str(tmp_path), "check-ignore", "-q", path], check=False)
-        assert (checked.returncode == 0) is expected, f"git itself says otherwise of {path}"
 
 
 # --- jobs in it

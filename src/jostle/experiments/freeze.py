@@ -147,18 +147,20 @@ def _chosen(root: str, git: gittree.Tree | None) -> Callable[[str, bool], bool]:
     """Whether a path belongs to the code."""
     own = _rules(root, RULES_FILE)
     if git is not None:
-        left_out, kept = Ignore(own), git.files | _parents(git.files)
+        left_out, kept = own, git.files | _parents(git.files)
         return lambda path, is_folder: path in kept and not left_out(path, is_folder)
-    ignored = Ignore([*DEFAULT_RULES, *_rules(root, ".gitignore"), *own])
+    ignored = Ignore(DEFAULT_RULES) + _rules(root, ".gitignore") + own
     return lambda path, is_folder: not ignored(path, is_folder)
 
 
-def _rules(root: str, name: str) -> list[str]:
+def _rules(root: str, name: str) -> Ignore:
+    path = os.path.join(root, name)
     try:
-        with open(os.path.join(root, name), encoding="utf-8", errors="replace") as f:
-            return f.read().split("\n")
+        with open(path, encoding="utf-8", errors="replace") as f:
+            lines = f.read().split("\n")
     except OSError:
-        return []
+        return Ignore()
+    return Ignore(lines, path)
 
 
 def _walk(root: str, at: str, chosen: Callable[[str, bool], bool], wanted: set[str], home: str, found: _Found) -> bool:
