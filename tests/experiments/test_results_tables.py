@@ -304,6 +304,20 @@ def test_b11_csv_has_full_numbers_and_any_name():
     assert (rows[1]["n"], rows[1]["runs"], rows[1]["mean"]) == ("0", "1", "")
 
 
+@pytest.mark.parametrize("text", ["=1+1", "+cmd|' /C calc'!A0", "-x", "@SUM(A1)", "-1-2", "\t=1"])
+def test_b11_a_text_that_a_spreadsheet_would_compute_is_guarded_in_csv(text):
+    found = summary([trial(0.5, **{text: text})], ["accuracy"])
+    head, row = csv.reader(io.StringIO(tables.csv(found, Look(rename={"accuracy": text}))))
+    assert head[0] == row[0] == row[1] == "'" + text
+
+
+@pytest.mark.parametrize("text", ["-1", "+3", "-1e-5", "-.5", "1e-3", "-inf", "a=b", "x-1", "'"])
+def test_b11_a_number_is_never_guarded_in_csv(text):
+    found = summary([trial(-0.25, a=text, seed=1), trial(-2, a=text, seed=2)], ["accuracy"])
+    _, row = csv.reader(io.StringIO(tables.csv(found, Look())))
+    assert (row[0], row[4], row[-1]) == (text, "-1.125", "-0.25 -2")
+
+
 def test_b11_json_has_everything():
     told = json.loads(
         json.dumps(tables.as_json(summary(table(), ["accuracy"]), Look(rename={"FedETF": "FAFI"})), allow_nan=False)

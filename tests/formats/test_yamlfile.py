@@ -148,6 +148,11 @@ def test_anchors_and_merges_are_read():
     assert plain_data(yamlfile.parse(text)) == {"base": {"gpus": "1", "memory": "2"}, "jobs": [{"memory": "3", "gpus": "1"}]}
 
 
+def test_as_many_anchors_as_anybody_writes_are_read():
+    text = "\n".join(f"- &a{n} {n}" for n in range(yamlfile.MAX_ANCHORS)) + "\n- *a7"
+    assert plain_data(yamlfile.parse(text))[-1] == "7"
+
+
 def bomb():
     lines = ["a: &a [x,x,x,x,x,x,x,x,x]"]
     lines += [f"{c}: &{c} [{','.join(['*' + p] * 9)}]" for p, c in zip("abcdefgh", "bcdefghi", strict=True)]
@@ -169,6 +174,8 @@ def bomb():
         ("? [a]\n: b\n", 1, "as a key"),
         ("a: " + "[" * 60 + "]" * 60, 1, "deeper than"),
         (bomb(), 6, "aliases counted"),
+        ("\n".join(f"- &a{n} x" for n in range(100_000)), yamlfile.MAX_ANCHORS + 1, "more than 1,000 anchors"),
+        ("\n".join(["- &a {}"] * 100_000), yamlfile.MAX_ANCHORS + 1, "more than 1,000 anchors"),
     ],
 )
 def test_bad_yaml_is_refused_at_its_line(text, line, words):

@@ -225,16 +225,27 @@ def csv(found: Summary, look: Look) -> str:
 
     out = io.StringIO()
     writer = module.writer(out, lineterminator="\n")
-    writer.writerow([*map(look.name, found.keys), "metric", "n", "runs", "mean", "std", "best", "values"])
+    writer.writerow([*(guarded(look.name(key)) for key in found.keys), "metric", "n", "runs", "mean", "std", "best", "values"])
     for group in found.groups:
-        names = [look.name(group.params.get(key, "")) for key in found.keys]
+        names = [guarded(look.name(group.params.get(key, ""))) for key in found.keys]
         for name in found.metrics:
             cell = group.cells.get(name)
             told = [0, group.runs, "", "", "", ""] if cell is None else [
                 len(cell.values), group.runs, repr(cell.mean), repr(cell.std), int(cell.best), " ".join(map(repr, cell.values))
             ]  # fmt: skip
-            writer.writerow([*names, look.name(name), *told])
+            writer.writerow([*names, guarded(look.name(name)), *told])
     return out.getvalue().rstrip("\n")
+
+
+def guarded(text: str) -> str:
+    """A text that a spreadsheet would take for a formula, as a text; numbers stay numbers."""
+    if not text.startswith(("=", "+", "-", "@", "\t", "\r")):
+        return text
+    try:
+        float(text)
+    except ValueError:
+        return "'" + text
+    return text
 
 
 def as_json(found: Summary, look: Look) -> dict[str, Any]:

@@ -1,7 +1,7 @@
 """YAML text as nodes that know their line, read safely and quickly.
 
 Rules: scalars keep the author's text (`1e-5` stays `1e-5`); what a text means is for the format to say. No tags, no object of
-any kind is ever made. Size, depth and what aliases expand to are bounded.
+any kind is ever made. Size, depth, anchors and what aliases expand to are bounded.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from jostle.formats.nodes import Flaw, Map, Node, Scalar, Seq
 MAX_BYTES = 5_000_000
 MAX_DEPTH = 50
 MAX_NODES = 400_000
+MAX_ANCHORS = 1000  # nobody writes so many by hand, and each costs time in all that reads the file
 
 TRUTHS = {"true": True, "True": True, "TRUE": True, "false": False, "False": False, "FALSE": False}
 _INT = re.compile(r"[-+]?\d{1,18}\Z", re.ASCII)
@@ -93,6 +94,7 @@ class _Build:
         self._anchors: dict[str, Node | None] = {}  # None while the anchored node is not complete
         self._weight: dict[int, int] = {}  # nodes below an anchored node, itself included
         self._count = 0
+        self._anchored = 0
 
     def take(self, event: Any) -> None:
         self.line = event.start_mark.line + 1
@@ -102,7 +104,7 @@ class _Build:
             if self._documents > 1:
                 raise Flaw(self.line, "a second document; expected one document per file")
         elif kind == "ScalarEvent":
-            self._check_tag(event)
+            self._check(event)
             # a document of nothing but comments arrives as one empty plain scalar
             self._add(Scalar(self.line, event.value, not event.style and not event.tag), event.anchor)
         elif kind == "AliasEvent":
@@ -112,14 +114,17 @@ class _Build:
         elif kind in ("MappingEndEvent", "SequenceEndEvent"):
             self._end()
 
-    def _check_tag(self, event: Any) -> None:
+    def _check(self, event: Any) -> None:
+        self._anchored += event.anchor is not None
+        if self._anchored > MAX_ANCHORS:
+            raise Flaw(self.line, f"more than {MAX_ANCHORS:,} anchors (&name); write the values themselves")
         tag = str(event.tag or "")
         if tag not in ("", "!", "tag:yaml.org,2002:str", "tag:yaml.org,2002:map", "tag:yaml.org,2002:seq"):
             shown = tag.replace("tag:yaml.org,2002:", "!!")
             raise Flaw(self.line, f"the tag {shown} is not read; expected plain values")
 
     def _begin(self, event: Any, node: Map | Seq) -> None:
-        self._check_tag(event)
+        self._check(event)
         if len(self._open) >= MAX_DEPTH:
             raise Flaw(self.line, f"nested deeper than {MAX_DEPTH} levels")
         if event.anchor:
