@@ -242,7 +242,7 @@ def test_cards_outside_the_range_are_not_used() -> None:
 def test_a_card_that_squeezed_the_job_is_avoided_while_there_are_others() -> None:
     burnt = frozenset({u(0)})
     assert starts(decide(world(job(1, avoid=burnt), gpus=gpus(2)))) == {1: (1,)}
-    plan = decide(world(job(1, avoid=burnt), gpus=gpus(2), **with_runs(running(9, 1))))
+    plan = decide(world(job(1, avoid=burnt, ready_at=999.0), gpus=gpus(2), **with_runs(running(9, 1))))
     assert codes(plan, 1) == {0: "avoided", 1: "taken"}
     assert starts(decide(world(job(1, avoid=burnt), gpus=gpus(1)))) == {1: (0,)}
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from jostle.core.decide import decide
-from jostle.core.model import Exit, Gpu, Retry, Run
+from jostle.core.model import Exit, Gpu, Policy, Retry, Run
 from jostle.core.plan import Decision, Doubt, Finish, Plan, Quarantine, Requeue
 from jostle.core.reasons import Reason
 from tests.core.worlds import (
@@ -212,12 +212,21 @@ def test_a_run_that_lasts_on_a_card_clears_it() -> None:
 
 def test_the_card_a_job_failed_on_is_used_again_if_others_are_not_to_be_had() -> None:
     """Else a job with a hiccup would wait for days beside a free card."""
-    shy = job(9, avoid=frozenset({u(0)}))
+    shy = job(9, avoid=frozenset({u(0)}), ready_at=1000.0)
     taken = (holder(ALICE, 8 * GIB),)
     assert starts(decide(world(shy, gpus=(gpu(0), gpu(1, used=8 * GIB, holders=taken))))) == {9: (0,)}
     assert starts(decide(world(shy, gpus=(gpu(0), gpu(1, excluded=True), gpu(2, faulty=SICK))))) == {9: (0,)}
-    ours = decide(world(shy, gpus=gpus(2), **with_runs(running(3, 1))))
-    assert codes(ours, 9) == {0: "avoided", 1: "taken"}
+    small = job(9, avoid=frozenset({u(0)}), memory_mib=8 * GIB, ready_at=1000.0)
+    full = (gpu(0), gpu(1, used=20 * GIB, holders=taken))
+    assert starts(decide(world(small, gpus=full, policy=Policy(strangers="share")))) == {9: (0,)}
+
+
+def test_a_job_waits_a_while_for_another_card_that_our_own_run_has_and_then_takes_the_one_it_failed_on() -> None:
+    shy, busy = job(9, avoid=frozenset({u(0)}), ready_at=900.0), with_runs(running(3, 1))
+    plan = decide(world(shy, gpus=gpus(2), **busy))
+    assert codes(plan, 9) == {0: "avoided", 1: "taken"} and plan.wake_at == 1500.0
+    assert starts(decide(world(shy, gpus=gpus(2), now=1500.0, **busy))) == {9: (0,)}
+    assert starts(decide(world(shy, gpus=gpus(2), now=1500.0))) == {9: (1,)}
 
 
 def test_a_prohibited_card_is_refused_with_that_reason() -> None:
@@ -241,8 +250,6 @@ EXCLUSIVE: dict[str, Any] = {"compute_mode": "exclusive_process"}
     ],
 )
 def test_an_exclusive_card_is_never_shared(card: Gpu, more: dict[str, Any], fits: bool) -> None:
-    from jostle.core.model import Policy
-
     easy = Policy(share=True, strangers="share", own_processes="ignore")
     plan = decide(world(job(1, memory_mib=GIB, share=True), gpus=(card,), policy=easy, **more))
     assert (starts(plan) == {1: (0,)}) == fits

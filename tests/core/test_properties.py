@@ -10,10 +10,11 @@ from hypothesis import strategies as st
 from jostle.core import courtesy
 from jostle.core.decide import decide
 from jostle.core.fit import CHOICES
+from jostle.core.health import usable
 from jostle.core.ledger import alive, alone, cards_of
 from jostle.core.model import Exit, Gpu, Holder, Job, Lane, Policy, Promise, Retry, Run, World
-from jostle.core.plan import Fail, Finish, Plan, Requeue, Start, Stop
-from jostle.core.reasons import text, to_dict
+from jostle.core.plan import Fail, Finish, Plan, Quarantine, Requeue, Start, Stop
+from jostle.core.reasons import Reason, text, to_dict
 from tests.core.worlds import ALICE, BOB, ME, ROOT, u
 
 MIB = st.sampled_from([0, 100, 511, 512, 1000, 4000, 8000, 12000, 20000, 24576])
@@ -43,7 +44,9 @@ def cards(draw: st.DrawFn, index: int) -> Gpu:
         holders=tuple(draw(st.lists(holders(), max_size=2))), mean_used_mib=used, mean_free_mib=max(0, total - used),
         mean_utilization=load, reserved_mib=draw(st.sampled_from([0, 300])),
         idle_for=draw(PATIENCE), excluded=draw(st.integers(0, 9)) == 0,
-        quarantine=draw(st.sampled_from([""] * 9 + ["held"])),
+        quarantine=draw(st.sampled_from([""] * 9 + ["held"])), faulty=draw(st.sampled_from([None] * 9 + [Reason("faulty_row")])),
+        new_errors=draw(st.sampled_from([0] * 9 + [1])), remap_failed=draw(st.integers(0, 19)) == 0,
+        compute_mode=draw(st.sampled_from(["default"] * 8 + ["prohibited", "exclusive_process"])),
     )  # fmt: skip
 
 
@@ -71,7 +74,7 @@ policies = st.builds(
 
 @st.composite
 def ends(draw: st.DrawFn) -> Exit:
-    tail = draw(st.sampled_from(["", "CUDA out of memory", "RuntimeError"]))
+    tail = draw(st.sampled_from(["", "CUDA out of memory", "RuntimeError", "uncorrectable ECC error"]))
     return Exit(code=draw(st.sampled_from([None, 0, 1])), tail=tail, ran_for=draw(st.sampled_from([None, 1.0, 99.0])))
 
 
@@ -176,7 +179,9 @@ def check_kept(world: World, plan: Plan) -> None:
 
 
 def could_fall_free(world: World, job: Job, rule: Policy, gpu: Gpu) -> bool:
-    if gpu.state not in ("ok", "unknown") or gpu.excluded or (rule.gpus is not None and gpu.index not in rule.gpus):
+    if gpu.state not in ("ok", "unknown") or gpu.excluded or gpu.faulty is not None or gpu.compute_mode == "prohibited":
+        return False
+    if rule.gpus is not None and gpu.index not in rule.gpus:
         return False
     foreign = [p for p in world.promises if p.uuid == gpu.uuid and p.run is None]
     if any(p.mib is None for p in foreign) or (job.memory_mib is None and foreign):
@@ -194,12 +199,17 @@ def check_cards(world: World, plan: Plan) -> None:
     living = alive(world)
     state = {c.gpu.uuid: c for c in cards_of(world, living)}
     given_to: dict[str, list[Start]] = defaultdict(list)
+    aside = {d.uuid for d in plan.decisions if isinstance(d, Quarantine)}
+    assert not aside or any(usable(g) for g in world.gpus if g.uuid not in aside)
     for start in started(plan):
         assert len(set(start.uuids)) == len(start.uuids)
         rule = policy(world, jobs_of(world)[start.job].batch)
         for uuid in start.uuids:
             gpu = state[uuid].gpu
-            assert gpu.state == "ok" and not gpu.excluded and not gpu.quarantine
+            assert gpu.state == "ok" and not gpu.excluded and not gpu.quarantine and gpu.compute_mode != "prohibited"
+            assert gpu.faulty is None and uuid not in aside
+            computing = state[uuid].promises or any(h.kind == "compute" for h in gpu.holders)
+            assert gpu.compute_mode == "default" or (not computing and len(given_to[uuid]) == 0)
             assert rule.gpus is None or gpu.index in rule.gpus
             assert uuid not in courtesy.left_for_others(rule, world.gpus)
             given_to[uuid].append(start)

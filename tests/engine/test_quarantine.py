@@ -196,6 +196,37 @@ def test_a_broken_command_says_nothing_about_cards(home):
     assert aside(host) == [] and set(host.states().values()) == {"succeeded"}
 
 
+def test_however_often_jobs_fail_at_once_the_decision_looks_at_few_shapes(home):
+    host = Host(home, gpus=6)
+    for id in range(1, 41):
+        host.disk.durations[id] = (0.5, 1, "boom")
+    host.submit(*[{"retry": {"max": None, "backoff_after": 1000, "backoff": 1.0}}] * 40)
+    for _ in range(600):
+        host.step(1.0)
+    (shapes,) = host.store.db.execute("SELECT count(*) FROM shape").fetchone()
+    assert len(host.disk.processes) > 300 and shapes <= 1 + 6 + 6 * 5 // 2
+    assert aside(host) == []
+
+
+def test_the_slices_of_a_card_are_taken_back_together(home):
+    host = Host(home, gpus=3)
+    plain = type(host.probe).line
+
+    def sliced(self):
+        data = json.loads(plain(self))
+        for card in data["gpus"][1:]:
+            card.update(index=1, mig_slice=True)
+        return json.dumps(data).encode()
+
+    host.probe.__class__ = type("Sliced", (type(host.probe),), {"line": sliced})
+    host.disk.rows = {"GPU-1", "GPU-2"}
+    host.step(1.0)
+    assert aside(host) == ["GPU-1", "GPU-2"]
+    include(host, 1)
+    host.step(1.0)
+    assert aside(host) == []
+
+
 def test_a_disk_that_is_full_when_a_card_fails_delays_the_record_and_loses_nothing(home):
     from jostle import failpoint
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from jostle.cli.progress import Progress
     from jostle.compete.schedlog import SchedulerLog
 
-LEVELS = {"requeued": "WARNING", "failed": "ERROR", "skipped": "WARNING", "cancelled": "WARNING"}
+LEVELS = {"requeued": "WARNING", "quarantined": "WARNING", "failed": "ERROR", "skipped": "WARNING", "cancelled": "WARNING"}
 """Of what an event says; everything else is INFO."""
 
 

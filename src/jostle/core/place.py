@@ -20,6 +20,9 @@ from jostle.core.plan import Start
 from jostle.core.reasons import Reason, Refusal
 from jostle.core.words import GPU_HOLDS
 
+AVOID_S = 600.0  # a card on which a job failed is tried again after so long, if no other could be had
+NO_CARD: frozenset[str] = frozenset()
+
 Refusals = list[Refusal | None]
 Answer = Callable[[int], Refusal | None]
 
@@ -280,7 +283,8 @@ class Table:
     def view(self, job: Job, scope: Scope) -> View:
         """Why each card does not fit the job; None where it does."""
         share = job.share or scope.policy.share
-        key = (id(scope), share, job.memory_mib, job.avoid, job.gpus_min if job.avoid else 0)
+        avoids = (job.avoid, job.gpus_min, self._patient(job)) if job.avoid else ()
+        key = (id(scope), share, job.memory_mib, *avoids)
         view = self._views.get(key)
         if view is None:
             standing = self._standing(scope, share)
@@ -289,7 +293,7 @@ class Table:
 
     def _view(self, job: Job, scope: Scope, standing: View) -> View:
         known, cards = standing.refusals, self.cards
-        policy, memory, avoid = scope.policy, job.memory_mib, self._avoid(job, known)
+        policy, memory, avoid = scope.policy, job.memory_mib, self._avoid(job, scope.policy, known)
         return View(len(cards), self._changed, lambda at: known[at] or fit.refusal(cards[at], policy, memory, avoid), standing)
 
     def _standing(self, scope: Scope, share: bool) -> View:
@@ -303,13 +307,22 @@ class Table:
     def _terms(self, scope: Scope, share: bool) -> fit.Terms:
         return fit.Terms(policy=scope.policy, share=share, range=scope.range, left=scope.left, live=self._live)
 
-    def _avoid(self, job: Job, known: Refusals) -> frozenset[str]:
-        """The cards to avoid, as long as there are others that are free, or that our own runs will leave."""
+    def _avoid(self, job: Job, policy: Policy, known: Refusals) -> frozenset[str]:
+        """The cards to avoid, as long as others are free; for a while also if our own runs will leave others."""
         if not job.avoid:
             return job.avoid
-        able = [c for c, no in zip(self.cards, known, strict=True) if no is None or no.code in fit.PASSING]
-        others = [c for c in able if c.gpu.uuid not in job.avoid and _large_enough(offer_mib(c.gpu), job, Policy())]
-        return job.avoid if len(others) >= job.gpus_min else frozenset()
+        others = [(c, no) for c, no in zip(self.cards, known, strict=True) if c.gpu.uuid not in job.avoid]
+        free = [c for c, no in others if no is None and fit.refusal(c, policy, job.memory_mib, NO_CARD) is None]
+        if len(free) >= job.gpus_min or not self._patient(job):
+            return job.avoid if len(free) >= job.gpus_min else NO_CARD
+        passing = [c for c, no in others if (c.mine is not None if no is None else no.code in fit.PASSING) and c not in free]
+        if len(free) + sum(_large_enough(offer_mib(c.gpu), job, Policy()) for c in passing) < job.gpus_min:
+            return NO_CARD
+        self.wake(job.ready_at + AVOID_S)
+        return job.avoid
+
+    def _patient(self, job: Job) -> bool:
+        return self.world.now < job.ready_at + AVOID_S
 
     # Cards for big jobs.
 
@@ -357,7 +370,7 @@ class Table:
             return False
         policy, share = scope.policy, job.share or scope.policy.share
         left = fit.standing(rest, self._terms(scope, share))
-        left = left or fit.refusal(rest, policy, job.memory_mib, self._avoid(job, self._standing(scope, share).refusals))
+        left = left or fit.refusal(rest, policy, job.memory_mib, self._avoid(job, policy, self._standing(scope, share).refusals))
         return left is None or left.code == "idle"
 
     def _allowed(self, scope: Scope) -> int | None:

@@ -207,19 +207,19 @@ class Service:
     def exclude(self, request: dict[str, Any]) -> Answer:
         on = bool(request.get("on"))
         observer, at = self.engine.observer, self.engine.clock.wall()
-        by_index = {g["index"]: g["uuid"] for g in observer.snapshot["gpus"]}
+        cards = [(g["index"], g["uuid"]) for g in observer.snapshot["gpus"]]  # the slices of one have its index
         wanted = request.get("gpus") or []
-        unknown = [i for i in wanted if i not in by_index]
+        unknown = sorted(set(wanted) - {i for i, _ in cards})
         if unknown:
             raise NotFound(f"there is no GPU {', '.join(map(str, unknown))} here")
-        uuids = [by_index[i] for i in wanted]
+        uuids = [uuid for i in wanted for index, uuid in cards if index == i]
         excluded = observer.excluded.union(uuids) if on else observer.excluded.difference(uuids)
         self.store.put("excluded", sorted(excluded))
         self.then.append(lambda: setattr(observer, "excluded", excluded))
         faulty = observer.health.faulty if on else self._pardon(uuids, at)
         self.store.event(at, "excluded" if on else "included", gpus=wanted, uuids=uuids)
-        cards = sorted(by_index.items())
-        return {"excluded": [i for i, u in cards if u in excluded], "faulty": [i for i, u in cards if u in faulty]}
+        out, sick = (sorted({i for i, uuid in cards if uuid in those}) for those in (excluded, faulty))
+        return {"excluded": out, "faulty": sick}
 
     def _pardon(self, uuids: list[str], at: float) -> Collection[str]:
         """What a person takes back is no longer set aside as faulty, and what was held against it is forgotten."""

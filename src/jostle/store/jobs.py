@@ -188,5 +188,5 @@ def reshape(store: Store, id: int) -> None:
     row = store.db.execute(
         "SELECT batch, priority, gpus_min, gpus_max, memory_mib, share, time_limit, avoid FROM job WHERE id = ?", (id,)
     ).fetchone()
-    shape = _shape(store, (*row[:5], bool(row[5]), row[6]), json.loads(row[7]))
+    shape = _shape(store, (*row[:5], bool(row[5]), row[6]), sorted(json.loads(row[7])))
     store.db.execute("UPDATE job SET shape = ? WHERE id = ?", (shape, id))

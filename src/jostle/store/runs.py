@@ -14,6 +14,9 @@ from jostle.store.store import Store
 
 Row = Mapping[str, Any]
 
+AVOIDED = 2
+"""Cards that a job avoids, the last ones: each set of them is a shape of its own, and a decision looks at every shape."""
+
 JOB_FOR_START = """SELECT j.id, j.batch, j.name, j.queue, j.attempt, j.retries, j.excused, j.commands, j.env, j.workdir, j.log,
     j.time_limit, j.retry, j.leftovers, j.context, j.inputs FROM job j WHERE j.id = ?"""
 
@@ -156,7 +159,7 @@ def requeue(
     _end(store, run, outcome, exit, error_type, peak_mib, at)
     row = store.db.execute("SELECT batch, avoid FROM job WHERE id = ?", (job,)).fetchone()
     avoided = json.loads(row[1])
-    avoided += [uuid for uuid in avoid if uuid not in avoided]
+    avoided = [*(uuid for uuid in avoided if uuid not in avoid), *avoid][-max(AVOIDED, len(avoid)) :]
     store.db.execute(
         """UPDATE job SET state = 'queued', not_before = ?, retries = retries + ?, excused = excused + ?, exit_code = ?,
            error_type = ?, reason = ?, memory_mib = ?, avoid = ? WHERE id = ?""",
