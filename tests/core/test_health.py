@@ -102,8 +102,8 @@ def test_a_fact_of_the_driver_sets_a_card_aside_while_its_run_goes_on(card: dict
 
 
 def test_no_job_starts_on_a_card_in_the_plan_that_sets_it_aside() -> None:
-    plan = decide(world(job(9, gpus_min=2, gpus_max=2), gpus=(gpu(0), gpu(1), gpu(2, new_errors=1))))
-    assert aside(plan) == [2] and starts(plan) == {9: (0, 1)}
+    plan = decide(world(job(9, gpus_min=2, gpus_max=2), gpus=(gpu(0, new_errors=1), gpu(1), gpu(2))))
+    assert aside(plan) == [0] and starts(plan) == {9: (1, 2)}
     plan = decide(world(job(9), gpus=(gpu(0, faulty=SICK), gpu(1)), **with_runs(running(3, 1))))
     assert starts(plan) == {} and codes(plan, 9) == {0: "faulty_row", 1: "taken"}
 

@@ -130,6 +130,36 @@ def test_a_person_who_takes_a_card_back_is_not_contradicted_by_old_facts(home):
     assert aside(host) == []
 
 
+def test_what_is_pardoned_is_not_held_against_a_card_when_others_come_back(home):
+    """It was not set aside, for it was the last; the person has said what they think of it all the same."""
+    host = Host(home, gpus=2, errors={"GPU-0": 0}, rows={"GPU-1"})
+    host.step(1.0)
+    host.disk.errors["GPU-0"] = 4
+    host.step(1.0)
+    assert aside(host) == ["GPU-1"]
+    include(host, 0)
+    include(host, 1)
+    host.step(1.0)
+    assert aside(host) == []
+
+
+def test_tries_from_before_a_pardon_do_not_count_after_it(home):
+    host = Host(home, gpus=2, broken={"GPU-0": SILENT})
+    for id in (1, 2, 3):
+        host.disk.durations[id] = (20.0, 0, "")
+    ids = host.submit(*[{"retry": {"max": 2, "backoff_after": 1, "backoff": 100.0}}] * 3, policy={"gpus": [0]})
+    for _ in range(10):
+        host.step(1.0)
+    assert [host.job(id)["retries"] for id in ids] == [1, 1, 1]  # all of them failed there
+    host.step(1.0)
+    include(host, 0)
+    with host.store.transaction():
+        host.store.db.execute("UPDATE batch SET policy = '{\"gpus\": [1]}'")
+    host.engine.policies.clear()
+    host.settle()
+    assert set(host.states().values()) == {"succeeded"} and aside(host) == [] and not host.engine.observer.health.doubts
+
+
 def test_a_failure_on_a_card_that_is_set_aside_meanwhile_is_not_counted(home):
     host = Host(home, gpus=2, errors={"GPU-0": 0})
     host.disk.durations[1] = (20.0, 1, "boom")
