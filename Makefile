@@ -27,7 +27,7 @@ torture: $(VENV)/test
 	@$(BIN)/python tests/torture/run.py --kills $(N)
 
 seeded: $(VENV)/test
-	@$(BIN)/python tests/seeded/plant.py
+	@$(BIN)/python tests/planted/plant.py
 
 bench: $(VENV)/test
 	@$(BIN)/python bench/run.py

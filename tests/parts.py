@@ -27,7 +27,7 @@ PARTS = {
     "core and engine": [*PYTEST, "tests/core", "tests/engine", "tests/store"],
     "probes": [*PYTEST, "tests/probes"],
     "command line": [*PYTEST, "tests/cli", "tests/test_docs.py"],
-    "seeded faults": [*PYTEST, "tests/seeded"],
+    "seeded faults": [*PYTEST, "tests/planted"],
     "shape": [*PYTEST, "tests/test_architecture.py", "tests/test_compat.py"],
 }
 

@@ -77,8 +77,8 @@ FAULTS: dict[str, Fault] = {
     "an_old_reading_is_believed": Fault(
         promise="6",
         file="engine/observe.py",
-        right='        if state == "ok" and not fresh:\n',
-        wrong='        if state == "ok" and not fresh and now < 0:\n',
+        right='        if state in ("ok", "starting") and age > FRESH_FOR:\n',
+        wrong='        if state in ("ok", "starting") and age > 1e9:\n',
         seen_by=("tests/faults/test_probe.py::test_while_the_probe_hangs_nothing_is_free_and_everything_else_goes_on",),
     ),
     "a_missing_database_is_begun_anew": Fault(
