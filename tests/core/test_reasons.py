@@ -49,6 +49,7 @@ REFUSED: dict[str, dict[str, Any]] = {
     "silent": {"silent_s": 45.0, "error": "no answer"},
     "starting": {"silent_s": 24.0, "error": ""},
     "unknown": {"error": ""},
+    "slice": {},
     "mig": {"error": ""},
 }
 CARDS = (
@@ -67,6 +68,7 @@ EXAMPLES: dict[str, dict[str, Any]] = {
     "on_hold": {"hold": "disk_full"},
     "limit": {"limit": 6, "held": 5, "more": 1, "needed": 2, "available": 8, "left": 2, "least": 2, "most": 7},
     "impossible": {"needed": 2, "needed_mib": 40960, "able": 1, "largest_mib": 81920, "cards": 8},
+    "impossible_slices": {"needed": 2, "slices": 4, "cards": 0},
     "impossible_count": {"needed": 10, "needed_mib": 0, "able": 8, "largest_mib": 24576, "cards": 8},
     "impossible_limit": {"needed": 4, "limit": 3},
     "max_concurrent": {"running": 2, "most": 2},

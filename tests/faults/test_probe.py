@@ -183,6 +183,20 @@ def test_a_driver_that_starts_slowly_comes_up_and_meanwhile_all_say_so(instance:
     assert instance.call("gpus")["error"] == ""
 
 
+def test_while_a_card_has_no_handle_jobs_get_uuids_and_while_one_cannot_be_read_indices(instance: Instance) -> None:
+    driver, two = Driver(str(instance.root)), scenario.of_shape("2x24")
+    driver.show(two, extra=["fail nvmlDeviceGetHandleByIndex 999 GPU-sim-0000"])
+    instance.up("nvml", env={**driver.env, "JOSTLE_LEASE_DIR": str(instance.root)})
+    (unsure,) = instance.submit({"commands": ["echo $CUDA_VISIBLE_DEVICES $JOSTLE_GPUS"]})
+    assert instance.end(unsure) == ["succeeded"]
+    assert instance.output(unsure) == "GPU-sim-0001 1\n", "CUDA may count without the first"
+    driver.show(two, extra=["fail nvmlDeviceGetMemoryInfo 999 GPU-sim-0000"])
+    until(lambda: instance.call("gpus")["gpus"][0]["uuid"] == "GPU-sim-0000")
+    (sure,) = instance.submit({"commands": ["echo $CUDA_VISIBLE_DEVICES"]})
+    assert instance.end(sure) == ["succeeded"]
+    assert instance.output(sure) == "1\n"
+
+
 def test_without_a_driver_gpu_jobs_wait_with_a_reason_that_names_it_and_others_run(instance: Instance) -> None:
     instance.up("nvml", env={"LD_LIBRARY_PATH": "/nonexistent"})
     gpu, cpu = instance.submit({}, {"gpus": [0, 0]})

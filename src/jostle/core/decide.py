@@ -20,7 +20,7 @@ from jostle.core.reserve import big, reserve_at
 from jostle.core.retry import ending
 
 # Waiting for anything else (a hold, a driver, its own batch) never makes a job run out of time.
-FOR_GPUS = frozenset({"gpus", "limit", "impossible", "impossible_count", "impossible_limit"})
+FOR_GPUS = frozenset({"gpus", "limit", "impossible", "impossible_count", "impossible_slices", "impossible_limit"})
 
 
 def decide(world: World) -> Plan:

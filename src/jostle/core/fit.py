@@ -49,6 +49,18 @@ def refusal(card: Card, policy: Policy, memory_mib: int | None, avoid: frozenset
     return _room(card, policy, memory_mib) or _load(card, policy)
 
 
+def several(card: Card, count: int) -> Refusal | None:
+    """A program sees one MIG slice, and no card beside it."""
+    return no(card, "slice") if count > 1 and card.gpu.mig_slice else None
+
+
+def together(cards: list[Card], most: int) -> list[Card]:
+    """Of the cards in their order, those that one program can use together: whole ones, or else one slice."""
+    if most <= 1 or not any(c.gpu.mig_slice for c in cards):
+        return cards
+    return [c for c in cards if not c.gpu.mig_slice] or cards[:1]
+
+
 def _out(card: Card, terms: Terms) -> Refusal | None:
     uuid = card.gpu.uuid
     if uuid not in terms.range and card.gpu.state != "mig":

@@ -39,6 +39,7 @@ class Scope:
     most: float  # the most cards it ever lets the user hold
     readable: bool  # every card it may use
     sizes: list[int]  # of the cards it may use, the largest first
+    unsliced: list[int]  # of those that are no slices
 
 
 class View:
@@ -157,7 +158,8 @@ class Table:
         if open_ or not job.gpus_min:
             holding = self.holding(job, scope)
             budget = courtesy.budget(scope.policy, scope.roomy, holding)
-            cards = fit.chosen(fit.ranked(open_, scope.policy), job.gpus_max, budget, holding)
+            ranked = fit.together(fit.ranked(open_, scope.policy), job.gpus_max)
+            cards = fit.chosen(ranked, job.gpus_max, budget, holding)
             if len(cards) >= job.gpus_min:
                 return self._start(job, scope, cards)
             if len(open_) >= job.gpus_min and budget is not None:
@@ -235,8 +237,11 @@ class Table:
         if count > scope.most:
             return Reason(code="impossible_limit", params={"needed": count, "limit": scope.most})
         need = max(job.memory_mib or 0, policy.min_free_mib) + policy.margin_mib
-        sizes = scope.sizes
-        if len(sizes) < count <= len(scope.range):  # there are cards, but they are left for others
+        sizes = scope.sizes if count == 1 else scope.unsliced
+        if scope.readable and len(sizes) < count <= len(scope.sizes):
+            slices = len(scope.sizes) - len(sizes)
+            return Reason(code="impossible_slices", params={"needed": count, "slices": slices, "cards": len(sizes)})
+        if len(scope.sizes) < count <= len(scope.range):  # there are cards, but they are left for others
             return Reason(code="impossible_limit", params={"needed": count, "limit": len(sizes)})
         if not scope.readable or not count or (count <= len(sizes) and sizes[count - 1] >= need):
             return None
@@ -278,13 +283,15 @@ class Table:
             most=courtesy.limit(policy, len(known)) if limited else math.inf,
             readable=all(g.state == "ok" for g in usable),
             sizes=sorted(map(offer_mib, usable), reverse=True),
+            unsliced=sorted((offer_mib(g) for g in usable if not g.mig_slice), reverse=True),
         )
 
     def view(self, job: Job, scope: Scope) -> View:
         """Why each card does not fit the job; None where it does."""
         share = job.share or scope.policy.share
+        several = job.gpus_min > 1 and len(scope.unsliced) < len(scope.sizes)  # of slices one is all that a program sees
         avoids = (job.avoid, job.gpus_min, self._patient(job)) if job.avoid else ()
-        key = (id(scope), share, job.memory_mib, *avoids)
+        key = (id(scope), share, job.memory_mib, several, *avoids)
         view = self._views.get(key)
         if view is None:
             standing = self._standing(scope, share)
@@ -293,8 +300,12 @@ class Table:
 
     def _view(self, job: Job, scope: Scope, standing: View) -> View:
         known, cards = standing.refusals, self.cards
-        policy, memory, avoid = scope.policy, job.memory_mib, self._avoid(job, scope.policy, known)
-        return View(len(cards), self._changed, lambda at: known[at] or fit.refusal(cards[at], policy, memory, avoid), standing)
+        policy, memory, avoid, count = scope.policy, job.memory_mib, self._avoid(job, scope.policy, known), job.gpus_min
+
+        def answer(at: int) -> Refusal | None:
+            return known[at] or fit.several(cards[at], count) or fit.refusal(cards[at], policy, memory, avoid)
+
+        return View(len(cards), self._changed, answer, standing)
 
     def _standing(self, scope: Scope, share: bool) -> View:
         view = self._views.get((id(scope), share))
@@ -359,6 +370,8 @@ class Table:
 
     def _comes(self, card: Card, refusal: Refusal, job: Job, scope: Scope) -> bool:
         """Whether a card will fit when our own runs have left it, or a while has gone by."""
+        if fit.several(card, job.gpus_min):
+            return False
         if refusal.code in ("idle", "unknown"):  # a card is not read for a moment after each end
             return True
         leaves_at = card.gpu.left_at + reserve.LEAVES_WITHIN

@@ -34,6 +34,13 @@ TEXTS: dict[str, tuple[str, str]] = {
         "It can never start with the cards this host has: it needs {needed:card|cards} and may use {cards}.{stays}",
         "以本机现有的卡无法运行：需要 {needed} 张卡，而可用范围内只有 {cards} 张。{stays}",
     ),
+    "impossible_slices": (
+        "It can never start with the cards this host has: it needs {needed:card|cards}, and a program can use one MIG slice, "
+        "with no card beside it; it may use {slices:slice|slices} and {cards:whole card|whole cards}. Ask for one "
+        "(`-g 1`).{stays}",
+        "以本机现有的卡无法运行：需要 {needed} 张卡，而一个程序只能使用一个 MIG 实例，且不能与其他卡同用；"
+        "可用范围内有 {slices} 个实例、{cards} 张整卡。请只要求一张（`-g 1`）。{stays}",
+    ),
     "impossible_limit": (
         "It can never start under the present limits: it needs {needed:card|cards}, and you may never hold more than {limit} "
         "(gpu_left, min_gpu, max_gpu).",
@@ -329,6 +336,12 @@ REFUSALS: dict[str, tuple[str, str, str, str]] = {
         "{n} 张等待驱动启动（已 {silent_s}）",
     ),
     "unknown": ("no fresh reading of it", "没有最新读数", "{n:has|have} no fresh reading", "{n} 张没有最新读数"),
+    "slice": (
+        "a MIG slice: a program can use one, and no card beside it",
+        "MIG 实例：一个程序只能使用一个，且不能与其他卡同用",
+        "{n:is a MIG slice|are MIG slices}, of which a program can use one alone",
+        "{n} 张是 MIG 实例，一个程序只能单独使用一个",
+    ),
     "mig": (
         "split into MIG slices, of which each counts as a card",
         "已切分为 MIG 实例，各实例单独计为一张卡",
