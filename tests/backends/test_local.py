@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import select
@@ -9,6 +10,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 
@@ -217,8 +219,8 @@ def test_a_shim_is_its_old_self_for_every_run(bench: Bench) -> None:
 
     def quiet() -> bool:
         shims = {shim_of(bench, (n, 1)) for n in range(1, 9)} & {s.pid for s in bench.local._pool.spares}
-        # thrice /dev/null, socket; lock, log and claim of the next run
-        return bool(shims) and all(len(os.listdir(f"/proc/{p}/fd")) == 7 for p in shims)
+        # thrice /dev/null, socket; of the next run lock, log, claim, and the lock on that
+        return bool(shims) and all(len(os.listdir(f"/proc/{p}/fd")) == 8 for p in shims)
 
     bench.until(quiet, what="used shims hold nothing but their socket and the next run's directory")
 
@@ -320,6 +322,61 @@ def test_a_process_that_hides_its_marker_still_holds_the_lease(bench: Bench) -> 
     assert bench.report(RUN, "unsupervised").pids == ()
     (bench.home / "go").touch()
     assert bench.report(RUN, "gone")
+
+
+SIT = "import fcntl, sys; f = open(sys.argv[1]); fcntl.flock(f, fcntl.LOCK_EX); print(flush=True); sys.stdin.read()"
+
+
+@contextlib.contextmanager
+def sitter(path: Path) -> Iterator[Callable[[], object]]:
+    """A process that takes the lock on a file as soon as it can be had, and keeps it; gives how to wait until it has it."""
+    argv = [sys.executable, "-I", "-S", "-c", SIT, str(path)]
+    with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as child:
+        assert child.stdout is not None and child.stdin is not None
+        bench_is_open = Path(f"/proc/{child.pid}/fd/3")
+        while not (bench_is_open.exists() and bench_is_open.resolve() == path.resolve()):
+            assert child.poll() is None
+        yield child.stdout.readline
+        child.stdin.close()
+
+
+def test_the_lock_of_a_stranger_on_a_claim_is_not_the_life_of_its_run(bench: Bench) -> None:
+    bench.start(RUN, WAIT, wants=[("GPU-0", None)])
+    bench.running(RUN, "up")
+    (claim,) = bench.lease_dir.iterdir()
+    main = int((bench.home / "pid").read_text())
+    with sitter(claim) as has_it:
+        os.kill(shim_of(bench), signal.SIGKILL)
+        assert bench.report(RUN, "unsupervised").pids == (main,)
+        assert len(bench.local.claims()) == 1, "the job itself still has it"
+        os.kill(main, signal.SIGKILL)
+        has_it()
+        assert bench.report(RUN, "gone").why == "exit unknown"
+        bench.until(lambda: bench.local.claims() == [] and not claim.exists(), what="the claim goes, whoever has locked it")
+
+
+def test_what_hides_its_marker_and_closes_its_lease_is_still_known_to_live(bench: Bench) -> None:
+    bench.start(RUN, f"exec env -i /bin/sh -c '{WAIT}'")
+    bench.running(RUN, "up")
+    os.kill(shim_of(bench), signal.SIGKILL)
+    assert bench.report(RUN, "unsupervised").pids == ()
+    (bench.home / "go").touch()
+    assert bench.report(RUN, "gone").why == "exit unknown"
+
+
+def test_a_run_of_an_older_shim_is_known_to_live_by_its_lease(bench: Bench) -> None:
+    bench.start(RUN, "exec env -i /bin/sh -c '" + WAIT + "'", wants=[("GPU-0", None)])
+    bench.running(RUN, "up")
+    old = claim_of(bench)
+    del old["life"]
+    (bench.dir(RUN) / "claim").unlink()
+    (bench.dir(RUN) / "claim").write_text(json.dumps(old))
+    os.kill(shim_of(bench), signal.SIGKILL)
+    assert bench.report(RUN, "unsupervised").pids == ()
+    assert [c.ours for c in bench.local.claims()] == [True]
+    (bench.home / "go").touch()
+    assert bench.report(RUN, "gone")
+    assert bench.local.claims() == []
 
 
 def test_a_run_of_another_boot_is_gone(bench: Bench) -> None:

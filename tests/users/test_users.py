@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import shutil
 import signal
@@ -191,6 +192,56 @@ def test_a_deleted_claim_is_back_at_once(town: Town) -> None:
     second.start(empty)
     (other,) = second.submit(1, 0.0)
     assert until(lambda: str(first.uid) in (second.call("why", id=other)["reason"] or {"text": ""})["text"], 10.0)
+
+
+SIT = """import fcntl, sys, threading
+def sit(path):
+    fcntl.flock(open(path), fcntl.LOCK_EX)  # as soon as it can be had
+    print(path, flush=True)
+    threading.Event().wait()
+for path in sys.argv[1:]:
+    threading.Thread(target=sit, args=(path,), daemon=True).start()
+print("sits", flush=True)
+sys.stdin.read()
+"""
+
+
+@pytest.mark.parametrize("cancelled", [False, True])
+def test_a_neighbour_who_locks_the_claims_of_a_dead_run_keeps_neither_it_nor_its_cards(town: Town, cancelled: bool) -> None:
+    victim, hostile, third = town.tenants
+    empty = town.world(runs={"lag": 3600})
+    for tenant in (victim, third):
+        tenant.start(empty)
+    (job,) = victim.submit(1, 3600.0, gpus=CARDS)
+    assert until(lambda: town.journal() and len(victim.claims()) == CARDS), victim.states()
+    argv = [town.python, "-I", "-S", "-c", SIT, *(f"{town.leases}/{name}" for name in victim.claims())]
+    sitter = hostile.run(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    assert sitter.stdout is not None and sitter.stdin is not None
+    assert sitter.stdout.readline() == "sits\n"
+    with open(f"{victim.home}/jostle/runs/{job}.1/claim") as f:
+        shim = json.load(f)["pid"]
+    commands = proc.tree(shim)
+    os.kill(shim, signal.SIGKILL)
+    if cancelled:
+        assert until(lambda: victim.events("unsupervised"))
+        victim.call("intent", ids=[job], do="cancel", now=True)
+    else:
+        for pid in commands:
+            os.kill(pid, signal.SIGKILL)
+    locked = {sitter.stdout.readline().strip() for _ in range(CARDS)}  # from here on he has them all
+    assert len(locked) == CARDS
+    wanted = "cancelled" if cancelled else "failed"
+    assert until(lambda: victim.states()[str(job)] == wanted, 20.0), victim.call("why", id=job)
+    assert until(lambda: not victim.claims(), 10.0), os.listdir(town.leases)
+    for path in os.listdir(town.evidence):
+        if path.startswith("gpu-"):
+            os.unlink(f"{town.evidence}/{path}")  # of the one that was killed
+    (again,) = third.submit(1, 0.0, gpus=CARDS)
+    assert until(third.all_succeeded, 15.0), third.call("why", id=again)
+    (again,) = victim.submit(1, 0.0, gpus=CARDS)
+    assert until(lambda: victim.states()[str(again)] == "succeeded", 15.0), victim.call("why", id=again)
+    assert sitter.poll() is None
+    sitter.stdin.close()
 
 
 def test_another_user_is_not_heard_by_the_engine_and_cannot_see_its_home(town: Town) -> None:

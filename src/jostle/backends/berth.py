@@ -4,6 +4,9 @@ Making files is the slowest part of a start, and a card waits for it. So a spare
 the claim into the directory and gives it the run's name. That rename is the claim: a directory can take the place of nothing or
 of an empty one, so exactly one ever gets the name, and it appears whole, with its lock held. Making a run impossible (void) is
 the same: a directory with an empty promise in it takes the name.
+
+Two locks lie in it. `lock` is the shim's alone: it says that there is one. The one on `claim` is handed on to all commands: it
+says that somebody of the run lives, and unlike the locks on GPUs nobody else can have it.
 """
 
 from __future__ import annotations
@@ -21,6 +24,7 @@ class Berth:
         """Raises OSError if it cannot be made; then nothing is left of it."""
         self.path = f"{runs}/.{os.getpid()}-{time.monotonic_ns()}"
         self._fds: list[int] = []
+        self.life = -1
         try:
             os.mkdir(self.path, 0o700)
         except FileNotFoundError:  # somebody removed the directory of all runs
@@ -31,6 +35,8 @@ class Berth:
             fcntl.flock(self.lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             self.log = self._make("log", os.O_WRONLY | os.O_APPEND | os.O_NOCTTY)
             self._claim = self._make("claim", os.O_WRONLY)
+            self.life = os.open(f"{self.path}/claim", os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+            fcntl.flock(self.life, fcntl.LOCK_EX | fcntl.LOCK_NB)
             os.close(os.open(f"{self.path}/exit.new", os.O_WRONLY | _NEW, 0o600))
         except OSError:
             self.discard()
@@ -63,6 +69,9 @@ class Berth:
         for fd in self._fds:
             os.close(fd)
         self._fds.clear()
+        if self.life >= 0:
+            os.close(self.life)
+            self.life = -1
 
     def discard(self) -> None:
         self.close()

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 
-from jostle.backends.claimlock import given_back, is_free
+from jostle.backends.claimlock import give_back, given_back, is_free
 from jostle.backends.filewatch import DirWatch
 from jostle.backends.leases import LOOK, NO_CLAIM, Claimed, Held, hidden, is_ours, look, names_in, publish_all, unlink
 from jostle.core import claims
@@ -23,8 +23,8 @@ class Directory:
     files) is a claim all the same, until the lock goes too.
     """
 
-    def __init__(self, path: str, home: str) -> None:
-        self.path, self.home = path, home
+    def __init__(self, path: str, home: str, is_dead: Callable[[claims.Claim], bool] = lambda claim: False) -> None:
+        self.path, self.home, self._is_dead = path, home, is_dead
         self.trouble = ""  # why it could not be read or written when that was last tried
         self.watch: DirWatch | None = None
         self._listed: dict[str, _Entry] = {}  # what was there at the last look, or came since
@@ -73,7 +73,10 @@ class Directory:
         if entry.fd < 0 and not self._keep(entry):
             return entry.hidden
         if entry.held():
-            return True
+            if not entry.ours or entry.claim is None or not self._is_dead(entry.claim):
+                return True
+            give_back(entry.fd)  # a neighbour has locked it: anybody who can read it can do that
+            entry.close()
         if entry.ours:
             unlink(f"{self.path}/{entry.name}", inode=entry.inode)  # stale: locked once, at birth, and never again
         return False

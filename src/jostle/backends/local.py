@@ -23,7 +23,7 @@ from jostle.backends.leases import Claimed
 from jostle.backends.nursery import Watcher
 from jostle.backends.pool import Pool
 from jostle.backends.records import RunClaim, RunDir, exit_of, pids_of, record
-from jostle.core import claims
+from jostle.core.claims import Claim, name_of
 from jostle.core.model import RunId
 
 __all__ = ["Claimed", "Local", "Report", "Reservation", "Watcher"]
@@ -45,7 +45,7 @@ class Local:
     ) -> None:
         self._runs_dir, self._lease_dir = os.path.join(home, "runs"), lease_dir
         self._home = leases.home_id(home)
-        self._directory = Directory(lease_dir, self._home)
+        self._directory = Directory(lease_dir, self._home, self._is_dead)
         self._boot = proc.boot_id()
         self._watcher, self._changed = watcher, changed
         self._pool = Pool(
@@ -130,7 +130,7 @@ class Local:
             return None
         spare = self._pool.spares[0]
         names = [
-            claims.name_of(claims.Claim(uuid=uuid, mib=mib, alone=alone, sid=spare.pid, home=self._home, run=run))
+            name_of(Claim(uuid=uuid, mib=mib, alone=alone, sid=spare.pid, home=self._home, run=run))
             for uuid, mib in wants
         ]
         held = self._directory.publish(names)
@@ -324,14 +324,24 @@ class Local:
         # twice: in the instant in which a process becomes another program it shows no environment
         found = process.members(claim.uni_id) or process.members(claim.uni_id)
         pids = tuple({*(pid for pid, _ in found), *told.living})
-        if pids or self._still_leased(run, claim):
+        lives = self._dir(run).lives(claim)
+        if pids or (self._still_leased(run, claim) if lives is None else lives):
             return Report(kind="unsupervised", pids=pids, pid=claim.pid)
         if (word := told.word(claim.uni_id)) is not None:
             return Report(kind="ended", exit=word, pid=claim.pid)
         return Report(kind="gone", why="exit unknown", pid=claim.pid)
 
+    def _is_dead(self, claim: Claim) -> bool:
+        """Whether surely nobody lives of the run that made this claim of ours; then a lock on it is a stranger's."""
+        known, directory = self._runs.get(claim.run), self._dir(claim.run)
+        if known is not None and (known.sock is not None or known.pidfd is not None):
+            return False
+        record = directory.claim()  # one of the same number from an earlier life of this home has another session
+        gone = record is not None and record.pid == claim.sid and directory.lives(record) is False
+        return gone and record is not None and not process.members(record.uni_id)
+
     def _still_leased(self, run: RunId, claim: RunClaim) -> bool:
-        """Whether some process has the run's lease, even one that hides its environment."""
+        """Whether some process has a lease of a run of an older shim, even one that hides its environment."""
         known = self._runs.get(run)
         by_us = {held.name for held in known.republished} if known is not None else set()
         return any(name not in by_us and self._directory.inode(name) is not None for name in claim.leases)

@@ -37,6 +37,7 @@ class RunClaim:
     uni_id: str = ""
     leases: tuple[str, ...] = ()
     void: bool = False
+    life: bool = False  # its shim has handed a lock on this very file to all its commands; those of older versions did not
 
     @classmethod
     def of(cls, record: Mapping[str, Any]) -> RunClaim:
@@ -50,7 +51,7 @@ class RunClaim:
             return cls()
         named = names if isinstance(names, list) else []
         kept = tuple(n for n in named if isinstance(n, str) and n.isascii() and n.isprintable())
-        return cls(pid=pid, ticks=ticks, boot=boot, uni_id=uni_id, leases=kept)
+        return cls(pid=pid, ticks=ticks, boot=boot, uni_id=uni_id, leases=kept, life=record.get("life") is True)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -131,13 +132,27 @@ class RunDir:
         except OSError as e:
             # a file system that does not answer is no bad news; but something else in its place is not a lock
             return e.errno not in (errno.ELOOP, errno.ENXIO, errno.ENOTDIR)
+        return _is_locked(fd)
+
+    def lives(self, claim: RunClaim) -> bool | None:
+        """Whether any process of the run lives, by the lock that all of them inherit; None: that cannot be said."""
+        if not claim.life:
+            return None
         try:
-            fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
+            fd = os.open(f"{self.path}/claim", os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
         except OSError:
-            return True
-        finally:
-            os.close(fd)
-        return False
+            return None
+        return _is_locked(fd)
+
+
+def _is_locked(fd: int) -> bool:
+    try:
+        fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except OSError:
+        return True
+    finally:
+        os.close(fd)
+    return False
 
 
 def read(path: str) -> bytes | None:

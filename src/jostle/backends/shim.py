@@ -1,9 +1,9 @@
 """The shim: the small parent of one run, in a session of its own. It outlives the engine and needs nobody.
 
 Rules. A run starts at most once: whoever gives its directory the run's name owns it (berth.py). The lock in there is held for
-life: it is the proof of life. Every descendant is ours until it is reaped (child
-subreaper), so "no child left" proves that nobody is left; only then are leases unlocked. The end is told in this order:
-leases free, message to the engine, `exit` in the directory, lock. A shim is used again only when the engine says that
+life: it is the proof of life; what proves that of the commands, they inherit (see berth.py). Every descendant is ours until it is
+reaped (child subreaper), so "no child left" proves that nobody is left; only then are leases unlocked. The end is told so: leases
+free, message to the engine, `exit` in the directory, lock. A shim is used again only when the engine says that
 the run is final in its store, and nobody was left of it: so a living shim has one run or none, and only a living engine
 gives it another. Nothing is imported after the fork: the package may have been replaced on disk since.
 """
@@ -69,9 +69,12 @@ def spare(sock: socket.socket, runs: str) -> NoReturn:
 
 def prepared(runs: str) -> Berth | None:
     try:
-        return Berth(runs) if runs else None  # an engine of an older version does not say where
+        berth = Berth(runs) if runs else None  # an engine of an older version does not say where
     except OSError:
         return None  # a full disk: it is tried again when there is a run
+    if berth is not None:
+        berth.life = _inherited(berth.life)
+    return berth
 
 
 def rehearse(berth: Berth | None) -> None:
@@ -198,7 +201,7 @@ def _pending_stop() -> bool:
 def take(spec: dict[str, Any], berth: Berth) -> bool:
     """Whether the run is ours; it may be another's or void, or the disk full."""
     names = [os.path.basename(path) for path in spec["claims"]]
-    me = {k: spec[k] for k in ("ticks", "boot", "uni_id")} | {"pid": os.getpid(), "leases": names}
+    me = {k: spec[k] for k in ("ticks", "boot", "uni_id")} | {"pid": os.getpid(), "leases": names, "life": True}
     try:
         failpoint("shim.before_claim")
         return berth.take(spec["dir"], json.dumps(me).encode())
