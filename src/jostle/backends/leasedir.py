@@ -13,6 +13,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from jostle.backends.claimlock import give_back, given_back, is_free
 from jostle.backends.filewatch import DirWatch
 from jostle.backends.leases import LOOK, NO_CLAIM, Claimed, Held, hidden, is_ours, look, names_in, publish_all, unlink
+from jostle.backends.nursery import Watcher
 from jostle.core import claims
 
 
@@ -27,15 +28,19 @@ class Directory:
         self.path, self.home, self._is_dead = path, home, is_dead
         self.trouble = ""  # why it could not be read or written when that was last tried
         self.watch: DirWatch | None = None
+        self._watcher: Watcher | None = None
         self._listed: dict[str, _Entry] = {}  # what was there at the last look, or came since
         self._gone: list[_Entry] = []  # was seen live, and its file is gone or another's
         self._uuids: Collection[str] | None = None  # of the cards there are; None: not known
 
-    def open(self) -> None:
-        self.watch = DirWatch(self.path)
+    def open(self, watcher: Watcher, heard: Callable[[], None]) -> None:
+        self.watch, self._watcher = DirWatch(self.path), watcher
+        if self.watch.fd is not None:
+            watcher.watch(self.watch.fd, heard)
 
     def close(self) -> None:
-        if self.watch is not None:
+        if self.watch is not None and self.watch.fd is not None and self._watcher is not None:
+            self._watcher.unwatch(self.watch.fd)
             self.watch.close()
         for entry in (*self._listed.values(), *self._gone):
             entry.close()

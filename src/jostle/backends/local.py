@@ -61,17 +61,13 @@ class Local:
         os.makedirs(self._runs_dir, mode=0o700, exist_ok=True)
         os.makedirs(self._lease_dir, mode=0o700, exist_ok=True)
         berth.sweep(self._runs_dir)
-        self._directory.open()
-        if self._directory.watch is not None and self._directory.watch.fd is not None:
-            self._watcher.watch(self._directory.watch.fd, self._heard_of_claims)
+        self._directory.open(self._watcher, self._heard_of_claims)
         self._pool.open()
 
     def close(self) -> None:
         for known in self._runs.values():
             self._release(known)
         self._runs.clear()
-        if self._directory.watch is not None and self._directory.watch.fd is not None:
-            self._watcher.unwatch(self._directory.watch.fd)
         self._directory.close()
         self._pool.close()
 
@@ -333,12 +329,9 @@ class Local:
 
     def _is_dead(self, claim: Claim) -> bool:
         """Whether surely nobody lives of the run that made this claim of ours; then a lock on it is a stranger's."""
-        known, directory = self._runs.get(claim.run), self._dir(claim.run)
-        if known is not None and (known.sock is not None or known.pidfd is not None):
-            return False
-        record = directory.claim()  # one of the same number from an earlier life of this home has another session
-        gone = record is not None and record.pid == claim.sid and directory.lives(record) is False
-        return gone and record is not None and not process.members(record.uni_id)
+        known = self._runs.get(claim.run)
+        watched = known is not None and (known.sock is not None or known.pidfd is not None)
+        return not watched and self._dir(claim.run).deserted(claim.sid)
 
     def _still_leased(self, run: RunId, claim: RunClaim) -> bool:
         """Whether some process has a lease of a run of an older shim, even one that hides its environment."""

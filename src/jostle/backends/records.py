@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from jostle import proc
+from jostle.backends import process
 from jostle.backends.berth import Berth
 from jostle.core.model import Exit, RunId
 from jostle.uniid.entries import WORDS, entry_of, said
@@ -143,6 +144,13 @@ class RunDir:
         except OSError:
             return None
         return _is_locked(fd)
+
+    def deserted(self, sid: int) -> bool:
+        """Whether surely nobody lives of the run that was made here in this session (one of an earlier home had another)."""
+        claim = self.claim()
+        if claim is None or claim.pid != sid or self.lives(claim) is not False:
+            return False
+        return not process.members(claim.uni_id)
 
 
 def _is_locked(fd: int) -> bool:
