@@ -302,15 +302,18 @@ def test_who_waits_for_the_lock_of_a_claim_holds_no_gpu_by_it_when_it_was_given_
 
 def test_descriptors_of_claims_go_with_the_claims(place: Path) -> None:
     other = Directory(str(place), "ffffffff")
-    before = len(os.listdir("/proc/self/fd"))
+
+    def kept() -> int:
+        return sum(os.path.realpath(f"/proc/self/fd/{fd}").startswith(f"{place}/") for fd in os.listdir("/proc/self/fd"))
+
     for n in range(50):
         held = leases.publish(str(place), name(run=(n, 1)))
         assert len(other.live({})) == 1
         if n % 2:
             (place / held.name).unlink()
+        assert kept() == 2
         leases.withdraw(str(place), [held])
-        assert other.live({}) == []
-    assert len(os.listdir("/proc/self/fd")) == before
+        assert other.live({}) == [] and kept() == 0
 
 
 def test_two_homes_that_contest_gpus_never_overlap(make_bench: MakeBench, tmp_path: Path) -> None:

@@ -349,7 +349,7 @@ def test_the_lock_of_a_stranger_on_a_claim_is_not_the_life_of_its_run(bench: Ben
     main = int((bench.home / "pid").read_text())
     with sitter(claim) as has_it:
         os.kill(shim_of(bench), signal.SIGKILL)
-        assert main in bench.report(RUN, "unsupervised").pids
+        bench.until(lambda: main in bench.local.poll(RUN).pids, what="it is unsupervised")
         assert len(bench.local.claims()) == 1, "the job itself still has it"
         os.kill(main, signal.SIGKILL)
         has_it()
