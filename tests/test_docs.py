@@ -1,5 +1,6 @@
 """The documentation is held to the code: what exists is documented, what is shown is valid, what is linked is there."""
 
+import ast
 import dataclasses
 import json
 import pathlib
@@ -250,6 +251,25 @@ def rows_of_a_store(tmp_path):
     store.close()
     assert row is not None
     return row, run
+
+
+def test_each_verb_that_has_json_is_on_the_page_of_json():
+    told = text("docs/json.md")
+    have = [verb for verb in VERBS if any("--json" in action.option_strings for action in parser(verb)._actions)]
+    assert {"ps", "run", "uni-id", "validate"} <= set(have)
+    assert [verb for verb in have if not re.search(rf"`(?:jostle )?{verb}(?: [^`]*)? --json`", told)] == []
+
+
+def test_each_key_that_json_has_at_its_top_is_on_its_page():
+    told = text("docs/json.md")
+    keys = set()
+    for path in (SOURCE / "cli").glob("*.py"):
+        for call in ast.walk(ast.parse(path.read_text("utf-8"))):
+            if isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute) and call.func.attr == "put_json":
+                dicts = [node for node in ast.walk(call) if isinstance(node, ast.Dict)]
+                keys |= {key.value for node in dicts for key in node.keys if isinstance(key, ast.Constant)}
+    assert {"schema", "jobs", "removed", "ids"} <= keys
+    assert {key for key in keys if f'"{key}"' not in told and f"`{key}`" not in told} == set()
 
 
 def test_each_field_of_a_job_is_explained(tmp_path):

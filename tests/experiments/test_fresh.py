@@ -3,6 +3,7 @@
 import os
 
 import pytest
+import yaml
 
 from jostle.experiments import configcopy
 from jostle.experiments.fresh import Unchanged, users
@@ -146,6 +147,35 @@ def test_b2_a_value_without_quotes_stays_without_them(project, config):
     assert all("v: '" in text or 'v: "' in text for text in texts[8:])
     (batch,) = read(project, f"{head}{matrix}  {key}:\n  - a, b]\n")
     assert list(batch["jobs"][0]["copy"]["values"].values()) == ['"a, b]"'], "what means something else there is quoted"
+
+
+@pytest.mark.parametrize(
+    ("there", "said", "written"),
+    [
+        ("0.01", "1e-3", "1.0e-3"),
+        ("1.0e-2", "1e-3", "1.0e-3"),
+        ("0.01", "-2.5E4", "-2.5e+4"),
+        ("0.01", ".5e-3", "0.5e-3"),
+        ("0.01", "3.e-1", "3.0e-1"),
+        ("10", "1e3", "1.0e+3"),
+        ("1e-2", "1e-3", "1e-3"),
+        ("adam", "1e-3", "1e-3"),
+        ("0.01", "0.001", "0.001"),
+        ("0.01", "'1e-3'", '"1e-3"'),
+        ("true", "1e-3", "1e-3"),
+    ],
+)
+def test_b2_a_power_of_ten_over_a_number_is_a_number_for_pyyaml(project, there, said, written):
+    (project / "configs" / "a.yaml").write_text(f"lr: 1\nopt: {{lr: {there}}}  # tuned\n")
+    head = "command: x {config}\ninto_config: [opt.lr]\n"
+    batches = read(project, f"{head}matrix: {{config: configs/a.yaml, opt.lr: [{said}]}}\n")
+    configcopy.write(batches)
+    text = next((project / "configs" / "temp").iterdir()).read_text()
+    assert f"opt: {{lr: {written}}}  # tuned" in text
+    before, after = yaml.safe_load(f"v: {there}")["v"], yaml.safe_load(text)["opt"]["lr"]
+    assert isinstance(after, float) == (isinstance(before, int | float) and not isinstance(before, bool) and "'" not in said)
+    assert batches[0]["jobs"][0]["params"]["opt.lr"] == said.strip("'"), "in names, arguments and results it is as written"
+    assert configcopy.write(batches) == 0
 
 
 def test_b2_values_in_json_are_json(project):

@@ -206,6 +206,25 @@ def test_b11_a_value_in_the_last_half_line_of_a_foreign_log_is_doubted(jostle, t
     assert code == 0 and "perhaps not all of it is written" in err
 
 
+def test_b11_values_are_scaled_where_that_is_asked_for(jostle, tmp_path):
+    (tmp_path / "logs").mkdir()
+    (tmp_path / "logs" / "a.log").write_text('{"acc": 0.07, "loss": 0.5}\n')
+    metrics = ("-m", "acc", "-m", "loss")
+
+    def values(*words):
+        cells = json.loads(jostle("logs", *metrics, "--json", *words)[1])["groups"][0]["metrics"]
+        return cells["acc"]["values"] + cells["loss"]["values"]
+
+    assert values() == [0.07, 0.5]
+    assert values("--scale", "100") == [7.0, 50.0], "in decimal: not 7.000000000000001"
+    assert values("--scale", "acc=100") == [7.0, 0.5]
+    assert values("--scale", "100", "--scale", "loss=1") == [7.0, 0.5]
+    assert "7.00" in jostle("logs", *metrics, "--scale", "100")[1]
+    for wrong in ("x", "0", "inf", "other=3", "acc="):
+        code, _, err = jostle("logs", *metrics, "--scale", wrong)
+        assert code == 2 and f"--scale '{wrong}' is not understood; expected a number such as 100" in err
+
+
 @pytest.mark.parametrize("form", ["table", "markdown", "latex", "csv", "json"])
 def test_b11_what_is_missing_is_told_in_every_format(jostle, tmp_path, form):
     foreign(tmp_path / "logs", CIFAR100_X_seed1="nothing\n")

@@ -5,6 +5,7 @@ Works without an engine, and on logs that jostle did not write.
 
 from __future__ import annotations
 
+import math
 import os
 import re
 from typing import TYPE_CHECKING
@@ -46,6 +47,7 @@ def results_options(p: Parser) -> None:
     p.add_argument("--tail", metavar="SIZE", help="look only at the end of each log, e.g. 64KiB")
     p.add_argument("--format", choices=FORMATS, default="table", help="how to print it (default: table)")
     p.add_argument("--decimals", metavar="N", default="2", help="digits after the point (default: 2)")
+    p.add_argument("--scale", action="append", default=[], metavar="[METRIC=]X", help="multiply values, e.g. 100 for per cent")
     p.add_argument("--rename", action="append", default=[], metavar="OLD=NEW", help="show a value, key or metric by another name")
     p.add_argument("--plot", metavar="FILE", help="also draw it: .png, .svg or .pdf (needs matplotlib)")
     p.add_argument("--x", metavar="KEY", help="the key along the axis of the plot; numbers make a line")
@@ -59,7 +61,8 @@ def results(args: Namespace, desk: Desk) -> int:
     names = [metric.name for metric in wanted]
     look = tables.Look(decimals=number(args.decimals, "--decimals", 0, 15), rename=renames(args.rename))
     best, tail = directions(args.best, names), size(args.tail)
-    trials, _ = collect.measured(chosen(args, desk), wanted, tail)
+    factors = scales(args.scale, names)
+    trials, _ = collect.measured(chosen(args, desk), wanted, tail, factors)
     seeds = listed(args.seed_key)
     found = grouping.summary(
         trials, names, seed_keys=seeds, by=listed(args.by) if args.by is not None else None, best=best, across=args.across
@@ -165,6 +168,22 @@ def renames(texts: list[str]) -> dict[str, str]:
         if not old or not given:
             raise Usage(f"results: --rename {text!r} is not understood; expected OLD=NEW")
     return {old: new for old, _, new in pairs}
+
+
+def scales(texts: list[str], names: list[str]) -> dict[str, float]:
+    """By metric; one that names none is for all."""
+    found: dict[str, float] = {}
+    for text in texts:
+        name, given, said = text.rpartition("=")
+        try:
+            factor = float(said)
+        except ValueError:
+            factor = 0.0
+        if not factor or not math.isfinite(factor) or (given and name not in names):
+            expected = f"a number such as 100, or METRIC=100 with METRIC of {', '.join(names)}"
+            raise Usage(f"results: --scale {text!r} is not understood; expected {expected}")
+        found |= {name: factor} if given else dict.fromkeys(names, factor)
+    return found
 
 
 def directions(texts: list[str], names: list[str]) -> dict[str, str]:

@@ -10,6 +10,7 @@ import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from decimal import Decimal
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
@@ -250,8 +251,10 @@ def natural(text: str) -> list[tuple[float, str]]:
 # --- values
 
 
-def measured(trials: Iterable[Trial], metrics: Sequence[Metric], tail: int | None = None) -> tuple[list[Trial], int]:
-    """The trials with what their logs say, and how many bytes were read for it."""
+def measured(
+    trials: Iterable[Trial], metrics: Sequence[Metric], tail: int | None = None, scale: Mapping[str, float] | None = None
+) -> tuple[list[Trial], int]:  # fmt: skip
+    """The trials with what their logs say (times the scale of each metric), and how many bytes were read for it."""
     known: dict[str, Reading | str] = {}
     filled = []
     for trial in trials:
@@ -263,8 +266,17 @@ def measured(trials: Iterable[Trial], metrics: Sequence[Metric], tail: int | Non
                 known[trial.log] = read(trial.log, metrics, tail)
             except OSError as e:
                 known[trial.log] = f"its log {trial.log} cannot be read: {e.strerror}"
-        filled.append(_with(trial, known[trial.log], metrics))
+        filled.append(_scaled(_with(trial, known[trial.log], metrics), scale or {}))
     return filled, sum(reading.bytes_read for reading in known.values() if isinstance(reading, Reading))
+
+
+def _scaled(trial: Trial, scale: Mapping[str, float]) -> Trial:
+    """In decimal: 0.07 times 100 is 7, and not 7.000000000000001."""
+    values = {
+        name: float(Decimal(repr(value)) * Decimal(repr(scale[name]))) if name in scale else value
+        for name, value in trial.values.items()
+    }
+    return replace(trial, values=values) if scale else trial
 
 
 def _with(trial: Trial, reading: Reading | str, metrics: Sequence[Metric]) -> Trial:

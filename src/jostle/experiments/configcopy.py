@@ -26,6 +26,7 @@ MARK = "# a copy made by jostle"
 LONGEST = 240  # bytes of a file's name, of the 255 that there are: `.1` is put behind that of an older log
 _NUMBER = re.compile(r"[-+]?(?:\d[\d_]*\.?\d*|\.\d+)(?:[eE][-+]?\d+)?\Z", re.ASCII)
 _JSON_NUMBER = re.compile(r"-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][-+]?\d+)?\Z", re.ASCII)
+_POWER = re.compile(r"([-+]?)(\d[\d_]*)?(?:\.(\d*))?[eE]([-+]?)(\d+)\Z", re.ASCII)
 _UNSAFE = re.compile(r"[^\w.+=@,-]+")
 
 
@@ -72,12 +73,35 @@ class Original:
 
     def copy(self, values: Mapping[str, str]) -> str:
         """The text with these values, as spelled() spells them."""
-        said = list(values.values())
+        said = [self._number(key, value) for key, value in values.items()]
         text = "".join(piece if k % 2 == 0 else said[int(piece)] for k, piece in enumerate(self.cut(tuple(values))))
         if self.path.endswith(".json"):
             return text
-        why = ", ".join(f"{key}: {value}" for key, value in values.items())
+        why = ", ".join(f"{key}: {value}" for key, value in zip(values, said, strict=True))
         return f"{MARK} of {_line(os.path.basename(self.path))} with {_line(why)}\n{text}"
+
+
+    def _number(self, key: str, value: str) -> str:
+        """`1e-3` is a text for PyYAML: over what it reads as a number it is spelled 1.0e-3."""
+        match = None if self.path.endswith(".json") else _POWER.match(value)
+        if match is None:
+            return value
+        here = self._as_pyyaml
+        for word in processyaml.parts(self.values, key):
+            here = here.get(word) if isinstance(here, dict) else None
+        if isinstance(here, bool) or not isinstance(here, int | float):
+            return value
+        sign, whole, fraction, up, power = match.groups()
+        return f"{sign}{whole or 0}.{fraction or 0}e{up or '+'}{power}"
+
+    @functools.cached_property
+    def _as_pyyaml(self) -> Any:
+        import yaml
+
+        try:
+            return yaml.load(self.text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
+        except (yaml.YAMLError, ValueError, RecursionError):
+            return None  # it reads nothing there
 
 
 class Originals:
