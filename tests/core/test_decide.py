@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -152,16 +153,48 @@ def test_a19_b5_start_interval_spaces_the_starts_of_a_batch_and_wakes_for_the_ne
 def test_a_job_that_waited_too_long_for_gpus_fails_and_the_others_go_on() -> None:
     rule = Policy(max_wait=100.0, reserve_after=1e9)
     jobs = lane(job(1, shape=1, ready_at=900.0), job(2, shape=1, ready_at=950.0))
-    plan = decide(world(jobs, gpus=gpus(1), policy=rule, **with_runs(running(9, 0))))
+    plan = decide(world(jobs, gpus=gpus(1), policy=rule, **with_runs(running(9, 0, batch=7))))
     assert [(d.job, d.error_type, d.reason.code) for d in plan.decisions if isinstance(d, Fail)] == [
         (1, "wait_timeout", "wait_timeout")
     ]
-    assert plan.wake_at == 1050.0 and plan.waits[1].code == "gpus"
+    assert plan.waits[1].code == "gpus"
+
+
+def given_up(*lanes: Any, **more: Any) -> list[int]:
+    return [d.job for d in decide(world(*lanes, **more)).decisions if isinstance(d, Fail)]
+
+
+def test_b4_while_its_own_batch_has_a_card_of_its_range_no_time_counts() -> None:
+    old = lane(job(1, shape=1, ready_at=0.0), job(2, shape=1, ready_at=0.0))
+    for cards, batch, expected in (((0, 1), 0, []), ((0,), 0, []), ((1,), 7, [1]), ((2,), 0, [1])):
+        busy = with_runs(running(9, *cards, batch=batch), running(8, *{0, 1, 2} - set(cards), batch=7))
+        rule = {0: Policy(max_wait=100.0, gpus=(0, 1))}
+        assert given_up(old, gpus=gpus(3), policies=rule, **busy) == expected, (cards, batch)
+    cpu = with_runs(running(8, 0, batch=7), (run(9), ()))
+    assert given_up(old, gpus=gpus(1), policy=Policy(max_wait=100.0), **cpu) == [1], "a run without a card holds none"
+
+
+def test_b4_the_time_counts_from_the_last_start_or_end_of_the_batch() -> None:
+    rule, busy = Policy(max_wait=100.0, reserve_after=1e9), with_runs(running(9, 0, batch=7))
+    for last, expected in (({}, [1]), ({0: 900.0}, [1]), ({0: 901.0}, []), ({7: 999.0}, [1])):
+        for what in ("last_start", "last_end"):
+            assert given_up(job(1, ready_at=0.0), gpus=gpus(1), policy=rule, **{what: last}, **busy) == expected
+    plan = decide(world(job(1, ready_at=0.0), gpus=gpus(1), policy=rule, last_end={0: 950.0}, **busy))
+    assert plan.wake_at == 1050.0
+    assert decide(world(job(1, ready_at=990.0), gpus=gpus(1), policy=rule, last_end={0: 950.0}, **busy)).wake_at == 1090.0
+
+
+def test_b4_only_the_next_job_of_a_batch_runs_out_of_time() -> None:
+    rule, busy = Policy(max_wait=100.0), with_runs(running(9, 0, batch=7))
+    mine = [lane(job(3, shape=3, place=3), job(4, shape=3, place=4)), job(2, place=2, memory_mib=99)]
+    assert given_up(*mine, gpus=gpus(1), policy=rule, **busy) == [2]
+    assert given_up(*mine, job(5, batch=1), gpus=gpus(1), policy=rule, **busy) in ([2, 5], [5, 2])
+    assert given_up(*mine, job(6, place=6, priority=1), gpus=gpus(1), policy=rule, **busy) == [6]
 
 
 def test_a_job_that_was_given_up_says_what_it_waited_for_after_it_was_stored() -> None:
     rule = Policy(max_wait=100.0, reserve_after=1e9)
-    (failed,) = decide(world(job(1, ready_at=900.0), gpus=gpus(1), policy=rule, **with_runs(running(9, 0)))).decisions
+    (failed,) = decide(world(job(1, ready_at=900.0), gpus=gpus(1), policy=rule, **with_runs(running(9, 0, batch=7)))).decisions
     assert isinstance(failed, Fail)
     kept = json.loads(json.dumps(stored(failed.reason)))
     assert kept["params"] == {"limit_s": 100.0, "last": "gpus", "refused": [{"code": "taken", "n": 1, "jobs": [9]}]}
@@ -182,7 +215,7 @@ def test_nobody_runs_out_of_time_while_we_are_blind() -> None:
 
 
 def test_a_lane_whose_jobs_all_gave_up_has_no_reason_left() -> None:
-    plan = decide(world(job(1), gpus=gpus(1), policy=Policy(max_wait=10.0), **with_runs(running(9, 0))))
+    plan = decide(world(job(1), gpus=gpus(1), policy=Policy(max_wait=10.0), **with_runs(running(9, 0, batch=7))))
     assert plan.waits == {} and [type(d) for d in plan.decisions] == [Fail]
 
 

@@ -302,6 +302,44 @@ def test_an_idempotent_submit_is_taken_once(host):
     assert len(host.states()) == 2
 
 
+def test_b4_a_batch_that_waits_for_its_own_cards_does_not_run_out_of_time(host):
+    ids = host.submit(*[{}] * 6, policy={"max_wait": 2.0, "gpus": [0, 1]})
+    host.settle(step=0.25)
+    assert set(host.states().values()) == {"succeeded"} and len(ids) == 6
+    assert host.clock.at >= 1000.0 + 15.0, "three rounds of five seconds on two cards"
+
+
+def test_b4_when_others_take_the_cards_the_jobs_of_a_batch_are_given_up_one_after_another(host):
+    ids = host.submit(*[{}] * 3, policy={"max_wait": 10.0, "gpus": [0]})
+    host.step()
+    for _ in range(4):
+        host.step(1.0)
+    host.disk.strangers = {"GPU-0": 9000}  # somebody came while the first ran, and stays
+    states = []
+    for _ in range(22):
+        host.step(1.0)
+        states.append([host.job(id)["state"] for id in ids])
+    assert states[8] == ["succeeded", "queued", "queued"]
+    assert states[12] == ["succeeded", "failed", "queued"], "what the first ran for does not count"
+    assert states[18] == ["succeeded", "failed", "queued"], "nor what the second waited for"
+    assert states[21] == ["succeeded", "failed", "failed"]
+
+
+def test_b4_time_in_which_no_engine_ran_does_not_count(host):
+    host.disk.strangers = dict.fromkeys(host.disk.uuids(), 9000)
+    host.step(1.0)
+    (id,) = host.submit({}, policy={"max_wait": 10.0})
+    host.step()
+    host.crash()
+    host.clock.at += 1000.0
+    host.boot()
+    host.step(5.0)
+    assert host.job(id)["state"] == "queued"
+    host.step(5.0)
+    host.step(5.0)
+    assert host.job(id)["state"] == "failed"
+
+
 def test_jobs_that_begin_later_wait_for_their_time(host):
     (id,) = host.submit({"begin": host.clock.wall() + 100})
     host.step()

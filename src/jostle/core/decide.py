@@ -7,6 +7,7 @@ reason why not.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import replace
 
@@ -31,6 +32,7 @@ def decide(world: World) -> Plan:
     if not world.lanes:
         return Plan(decisions=tuple(decisions), waits={})
     waits: dict[int, Reason] = {}
+    judged: set[int] = set()  # batches whose next job waits
     table, turns = Table(world), Turns(world)
     table.keep_cards()
     if (due := health.look_again_at(world)) is not None:
@@ -44,7 +46,10 @@ def decide(world: World) -> Plan:
             remember_rest(table, waits, job, at, lane)
         else:
             turns.blocked()
-            given_up = expired(table, answer, lane.jobs[at:])
+            if (due_at := reserve_at(world, job)) > world.now and big(job, table.easiest_mib):
+                table.wake(due_at)
+            given_up = expired(table, answer, job) if job.batch not in judged else []
+            judged.add(job.batch)
             decisions += given_up
             if len(given_up) < max(lane.count, len(lane.jobs)) - at:
                 waits[job.shape] = answer
@@ -68,19 +73,22 @@ def remember_rest(table: Table, waits: dict[int, Reason], job: Job, at: int, lan
         table.wake(table.world.now)
 
 
-def expired(table: Table, reason: Reason, jobs: tuple[Job, ...]) -> list[Fail]:
-    """The jobs of a blocked lane that have waited longer than their policy allows; and when the next thing is due."""
-    world, policy = table.world, table.scope(jobs[0].batch).policy
-    limit, closes = policy.max_wait, policy.on_failure == "stop"
-    if (at := reserve_at(world, jobs[0])) > world.now and big(jobs[0], table.easiest_mib):
-        table.wake(at)
+def expired(table: Table, reason: Reason, job: Job) -> list[Fail]:
+    """The next job of a batch has been blocked: gives it up if it has waited for GPUs longer than its policy allows.
+
+    The time counts from the batch's last start or end, and not at all while a run of the batch is alive where its jobs may go:
+    whoever waits for their own has to wait.
+    """
+    world, scope = table.world, table.scope(job.batch)
+    limit = scope.policy.max_wait
     if limit is None or reason.code not in FOR_GPUS:
         return []
-    for job in jobs:
-        if world.now < job.ready_at + limit:
-            table.wake(job.ready_at + limit)
-    over = [j for j in jobs if world.now >= j.ready_at + limit]
-    if not over:
+    if any(run.batch == job.batch and not scope.range.isdisjoint(run.uuids) for run in table.runs.values()):
+        return []
+    since = max(job.ready_at, world.last_start.get(job.batch, -math.inf), world.last_end.get(job.batch, -math.inf))
+    if world.now < since + limit:
+        table.wake(since + limit)
         return []
     why = Reason(code="wait_timeout", params={"limit_s": limit, "last": reason.code, "refused": counted(reason.gpus)})
-    return [Fail(job=j.id, error_type="wait_timeout", reason=why, closes_queue=closes) for j in over]
+    closes = scope.policy.on_failure == "stop"
+    return [Fail(job=job.id, batch=job.batch, error_type="wait_timeout", reason=why, closes_queue=closes)]

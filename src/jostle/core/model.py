@@ -198,6 +198,7 @@ class World:
     policies: Mapping[int, Policy] = field(default_factory=dict)  # by batch
     policy: Policy = field(default_factory=Policy)  # where a batch has none
     last_start: Mapping[int, float] = field(default_factory=dict)  # by batch
+    last_end: Mapping[int, float] = field(default_factory=dict)  # by batch: of a run, or of a job that was given up
     doubts: Mapping[str, tuple[int, ...]] = field(default_factory=dict)  # by card: see core.health
     turn: int = 0  # the batch that started last: the next in turn comes first
     hold: str = ""  # why nothing may start at all (disk full, driver mismatch); "" = nothing in the way

@@ -57,6 +57,7 @@ class Fail:
     """A job that waits will never run."""
 
     job: int
+    batch: int
     error_type: str
     reason: Reason
     closes_queue: bool = False

@@ -45,6 +45,7 @@ class Engine(Watch):
         self.contexts: dict[int, dict[str, Any]] = {}  # what submits captured, the latest used
         self.kept_for: int | None = None
         self.last_start: dict[int, float] = {}
+        self.last_end: dict[int, float] = {}  # by batch; from when it is first seen here, for nobody looked before that
         self.turn = 0
         self.stuck: tuple[str, float] | None = None  # why nothing can be started, and until when it is not tried again
         self.disk_pause = 0.0  # s between tries while nothing can be recorded
@@ -81,6 +82,7 @@ class Engine(Watch):
             policies=self.policies,
             policy=self.policy,
             last_start=self.last_start,
+            last_end=self.last_end,
             doubts=self.observer.health.doubts,
             turn=self.turn,
             hold=self.hold(),
@@ -107,6 +109,7 @@ class Engine(Watch):
             given = self.settings.get("policy") or {}
             for batch, values in jobs.policies(self.store, missing).items():
                 self.policies[batch] = checks.policy({**given, **values})
+                self.last_end.setdefault(batch, self.clock.now())
             self.observer.small_mib = max(p.small_mib for p in (self.policy, *self.policies.values()))
 
     # --- one tick
@@ -180,8 +183,8 @@ class Engine(Watch):
             self._forget(id, now)
         if ended and self.lanes:
             self.soon(1.0)  # by then what is still on their cards is seen as left behind, and said so
-        if len(started) >= DEPTH:
-            self.soon()  # there may be more of them than one look takes
+        if len(started) >= DEPTH or any(isinstance(d, Fail) for d in plan.decisions):
+            self.soon()  # there may be more of them than one look takes; and who comes after one that was given up is next now
         if self.settle_at is None:
             self.settle_at = now
         return plan
@@ -212,18 +215,9 @@ class Engine(Watch):
                 reason = stored(d.reason)
                 if isinstance(d, Finish):
                     runs.finish(
-                        self.store,
-                        d.run,
-                        batch=run.batch,
-                        state=d.state,
-                        exit=exit,
-                        error_type=d.error_type,
-                        reason=reason,
-                        closes_queue=d.closes_queue,
-                        peak_mib=peak,
-                        at=at,
-                        now=now,
-                    )
+                        self.store, d.run, batch=run.batch, state=d.state, exit=exit, error_type=d.error_type, reason=reason,
+                        closes_queue=d.closes_queue, peak_mib=peak, at=at, now=now,
+                    )  # fmt: skip
                 else:
                     outcome = "voided" if run.voided else "lost" if exit.lost else "failed"
                     runs.requeue(
@@ -243,7 +237,9 @@ class Engine(Watch):
                         now=now,
                     )
                 ended.add(d.run)
+                self.last_end[run.batch] = now
             elif isinstance(d, Fail):
+                self.last_end[d.batch] = now
                 ends.end_queued(self.store, d.job, "failed", stored(d.reason), at=at, now=now, error_type=d.error_type)
                 if d.closes_queue:
                     ends.close_queue(self.store, d.job, at=at, now=now)
