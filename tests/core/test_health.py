@@ -256,6 +256,11 @@ def test_an_exclusive_card_is_never_shared(card: Gpu, more: dict[str, Any], fits
     assert fits or codes(plan, 1) == {0: "exclusive"}
 
 
+def test_who_has_an_exclusive_card_alone_is_named() -> None:
+    plan = decide(world(job(1), gpus=(gpu(0, **EXCLUSIVE),), **with_runs(running(3, 0))))
+    assert codes(plan, 1) == {0: "taken"}
+
+
 def test_two_jobs_of_one_plan_do_not_share_an_exclusive_card() -> None:
     jobs = [job(n, shape=n, memory_mib=GIB, share=True) for n in (1, 2)]
     plan = decide(world(*jobs, gpus=(gpu(0, **EXCLUSIVE),)))

@@ -80,19 +80,18 @@ def closed(card: Card) -> Refusal | None:
         return no(card, gpu.state if gpu.state in ("lost", "unreadable", "mig") else "unknown", error=gpu.error)
     if gpu.faulty is not None:
         return no(card, gpu.faulty.code, **gpu.faulty.params)
-    if gpu.compute_mode != "default" and (mode := _mode(card)) is not None:
-        return mode
+    if gpu.compute_mode == "prohibited":
+        return no(card, "prohibited")
     if gpu.quarantine:
         return no(card, "quarantined", why=gpu.quarantine)
-    return taken(card, card.taken) if card.taken is not None else None
+    if card.taken is not None:
+        return taken(card, card.taken)
+    return no(card, "exclusive") if gpu.compute_mode == "exclusive_process" and _computed_on(card) else None
 
 
-def _mode(card: Card) -> Refusal | None:
-    """What the compute mode forbids: every program, or a second one, whoever has the first."""
-    if card.gpu.compute_mode == "prohibited":
-        return no(card, "prohibited")
-    used = card.promises or any(h.kind == "compute" for h in card.gpu.holders)
-    return no(card, "exclusive") if card.gpu.compute_mode == "exclusive_process" and used else None
+def _computed_on(card: Card) -> bool:
+    """Whether anybody has a process that computes there, or was promised the card for one."""
+    return bool(card.promises) or any(h.kind == "compute" for h in card.gpu.holders)
 
 
 def taken(card: Card, promise: Promise) -> Refusal:
