@@ -5,6 +5,7 @@ More of them: `python -m tests.compete.histories 5000`.
 
 from __future__ import annotations
 
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -16,8 +17,9 @@ PART = 50
 
 
 @pytest.mark.parametrize("first", range(0, 500, PART))
-def test_a33_a_task_that_has_begun_heads_its_queue_until_it_ends_and_the_rest_follow_the_file(tmp_path: Path, first: int) -> None:
-    histories.run(range(first, first + PART), tmp_path)
+def test_a33_a_task_that_has_begun_heads_its_queue_until_it_ends_and_the_rest_follow_the_file(first: int) -> None:
+    with tempfile.TemporaryDirectory(dir=histories.MEMORY) as made:
+        histories.run(range(first, first + PART), Path(made))
 
 
 def test_the_judge_of_histories_knows_the_order_that_it_asks_for() -> None:

@@ -69,7 +69,8 @@ class History:
     def start(self) -> None:
         self.space.commands("".join(f"{queue}\nbash task.sh {label}\n1\n\n" for queue, label in self.file))
         self.client = self.space.start("--gpus", "sim:4x24")
-        until(lambda: self.space.states() and self.space.states()[0]["pid"] == self.client.pid, "a state file of its own")  # type: ignore[union-attr]
+        pid = self.client.pid
+        until(lambda: any(state["pid"] == pid for state in self.space.states()), "a state file of its own")
         self.judge.read(self.file)
 
     def end_one(self) -> None:
