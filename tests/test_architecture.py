@@ -21,7 +21,7 @@ MAY_IMPORT = {
         "core", "store", "formats", "compete", "experiments", "uniid", "client", "config", "errors", "units", "proc", "probes",
         "address", "daemon", "version", "context",
     },
-    "client": {"errors", "config", "address"},
+    "client": {"errors", "config", "address", "store"},
     "config": {"errors", "store", "backends", "formats", "probes"},
     "daemon": {"engine", "store", "backends", "config", "errors"},
     "units": set(),

@@ -34,9 +34,10 @@ def submit(
     own_queues: bool = False,
     gpus: str | None = None,
     params: Sequence[Mapping[str, str]] | None = None,
+    once: str | None = None,
 ) -> Batch:
     """Queues jobs as one batch, starting an engine if need be; relative paths start at the present directory. `params`: what each
-    job stands for in a sweep; `jostle results` groups by it."""
+    job stands for in a sweep; `jostle results` groups by it. `once`: a key; what it has brought before is not taken again."""
     listed = [jobs] if isinstance(jobs, str | Mapping) or _is_task(jobs) else list(jobs)
     said: dict[str, Any] = {"jobs": [_said(job) for job in listed], "own_queues": own_queues}
     said |= {key: dict(value) for key, value in (("policy", policy), ("defaults", defaults)) if value}
@@ -46,9 +47,10 @@ def submit(
     for job, said_of in zip(batch["jobs"], params or [{}] * len(batch["jobs"]), strict=True):
         job["params"] = dict(said_of)
     head = {"key": None, "name": batch["name"] or "submit", "owner": None, "policy": batch["policy"], "queues": batch["queues"]}
-    request = {"batch": head, "context": capture(), "jobs": batch["jobs"], "once": os.urandom(16).hex()}
+    request = {"batch": head, "context": capture(), "jobs": batch["jobs"], "once": once or os.urandom(16).hex()}
     home = config.home()
-    answer = client.submitted(lambda: client.connect(home, gpus=gpus), request)
+    again = f"The same submit with once={request['once']!r} takes it once only"
+    answer = client.submitted(lambda: client.connect(home, gpus=gpus), request, again)
     first, last = answer["ids"]
     for entry in answer.get("never") or ():
         warnings.warn(f"{entry['count']} of these jobs (the first: {entry['jobs'][0]}): {entry['reason']['text']}", stacklevel=2)

@@ -17,28 +17,47 @@ from typing import IO, Any
 from jostle.address import SOCKET, address
 from jostle.errors import BY_CODE, DiskFull, Forbidden, JostleError, NoEngine
 
+READING = frozenset(("hello", "reasons", "why", "gpus", "check"))
+"""Requests whose answer can be done without; any other is waited for."""
+PATIENCE = 4.0  # s until a person is told what is waited for
+SUBMIT_WITHIN = 10.0  # s in which a submit that was sent is sent again to the next engine
+
 
 class Lost(NoEngine):
     """The engine went away in the middle of a call."""
 
 
+class Silent(NoEngine):
+    """The engine is there and does not answer, and its answer can be done without."""
+
+
 class Client:
+    patience = PATIENCE  # of all clients of this process: one that did not answer is not waited for as long again
+
     def __init__(self, home: str, sock: socket.socket) -> None:
         self.home = home
         self.sock = sock
         self.heard = b""
+        self.asked = ""  # what we wait for, while we do
 
     def send(self, op: str, **fields: Any) -> None:
-        try:
-            self.sock.sendall(json.dumps({"op": op, **fields}).encode("utf-8", "surrogateescape") + b"\n")
-        except OSError as e:
-            raise Lost(f"the engine of {self.home} went away") from e
+        data = memoryview(json.dumps({"op": op, **fields}).encode("utf-8", "surrogateescape") + b"\n")
+        while data:
+            try:
+                data = data[self.sock.send(data) :]
+            except TimeoutError:
+                self._no_answer()
+            except OSError as e:
+                raise Lost(f"the engine of {self.home} went away") from e
 
     def receive(self) -> dict[str, Any]:
         parts = [self.heard]
         while b"\n" not in parts[-1]:
             try:
                 parts.append(self.sock.recv(1 << 20))
+            except TimeoutError:
+                self._no_answer()
+                continue
             except OSError as e:
                 raise Lost(f"the engine of {self.home} went away") from e
             if not parts[-1]:
@@ -47,9 +66,31 @@ class Client:
         answer: dict[str, Any] = json.loads(line)
         return answer
 
+    def _no_answer(self) -> None:
+        """Says so, once; then it is waited for, or done without."""
+        if not self.asked:
+            raise Lost(f"the engine of {self.home} did not answer in time")  # by the time of whoever set one
+        if Client.patience == PATIENCE:
+            pid = int.from_bytes(self.sock.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12)[:4], sys.byteorder)
+            going_on = "" if self.asked in READING else ". Waiting for it; Ctrl-C leaves it"
+            print(f"jostle: the engine of {self.home} (pid {pid}) does not answer: {condition(pid)}{going_on}", file=sys.stderr)
+        if self.asked in READING:
+            Client.patience = 0.2
+            raise Silent(f"the engine of {self.home} did not answer and was not waited for any longer")
+        self.sock.settimeout(None)
+
     def call(self, op: str, **fields: Any) -> dict[str, Any]:
-        self.send(op, **fields)
-        answer = self.receive()
+        if self.sock.gettimeout() is None:
+            self.asked = op
+            self.sock.settimeout(self.patience)
+        try:
+            self.send(op, **fields)
+            answer = self.receive()
+            Client.patience = PATIENCE
+        finally:
+            if self.asked:
+                self.asked = ""
+                self.sock.settimeout(None)
         if not answer.pop("ok"):
             error = answer["error"]
             raise BY_CODE.get(error["code"], JostleError)(error["text"])
@@ -66,6 +107,18 @@ class Client:
 
     def close(self) -> None:
         self.sock.close()
+
+
+def condition(pid: int) -> str:
+    """What keeps a process from answering."""
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as f:
+            state = f.read().rpartition(b")")[2].split()[0]
+    except (OSError, IndexError):
+        return "it is not there any more"
+    if state in b"Tt":
+        return f"it is stopped, and `kill -CONT {pid}` lets it go on"
+    return "it waits for a disk" if state == b"D" else "it is busy, or hangs"
 
 
 def attempt(home: str) -> Client | None:
@@ -112,19 +165,37 @@ def connect(home: str, start: bool = True, gpus: str | None = None) -> Client:
     return client
 
 
-def submitted(connect: Callable[[], Client], request: dict[str, Any]) -> dict[str, Any]:
-    """An engine may die before it answers, or be dying when we knock: the key `once` makes sure that the jobs are taken once."""
-    for tries_left in (3, 2, 1, 0):
-        client = connect()
+def submitted(connect: Callable[[], Client], request: dict[str, Any], again: str) -> dict[str, Any]:
+    """An engine may die before it answers, or be dying when we knock: the key `once` makes sure that the jobs are taken once.
+    `again`: how a person can ask anew, where it cannot be learnt whether they were."""
+    sent, end = "", time.monotonic() + SUBMIT_WITHIN
+    while True:
         try:
-            return client.call("submit", **request)
-        except NoEngine:
-            if not tries_left:
+            client = connect()
+            sent = client.home
+            try:
+                return client.call("submit", **request)
+            finally:
+                client.close()
+        except NoEngine as e:
+            if not sent:
                 raise
+            if time.monotonic() > end:
+                return _taken(sent, request["once"], again, e)
             time.sleep(0.1)
-        finally:
-            client.close()
-    raise AssertionError
+
+
+def _taken(home: str, once: str, again: str, e: NoEngine) -> dict[str, Any]:
+    """The answer to a submit that nobody gave, as the store knows it."""
+    from jostle.store.reads import Reader
+
+    try:
+        found = Reader(home).taken(once)
+    except JostleError:
+        found = None
+    if found is None:
+        raise NoEngine(f"{e}. What was submitted is perhaps taken: `jostle ps` shows it, if so. {again}") from e
+    return found
 
 
 def _with_gpus(client: Client, gpus: str) -> Client | None:
@@ -163,7 +234,7 @@ def start_engine(home: str, *, gpus: str | None = None, permanent: bool = False)
     settings = config.load(home)
     spec = config.devices(gpus) if gpus else settings.get("gpus") or ""  # "": what this home used last
     config.check_devices(spec)
-    end = time.monotonic() + 20.0
+    end, told = time.monotonic() + 20.0, False
     while True:
         answer = _launch(home, [str(spec), *(["--permanent"] if permanent else [])], settings)
         if answer.startswith("ready"):
@@ -175,12 +246,16 @@ def start_engine(home: str, *, gpus: str | None = None, permanent: bool = False)
             raise NoEngine(f"the engine of {home} did not come up: see {home}/engine.log")
         if _other_answers(home, 1.0):  # it was quicker, or on its way up; or on its way out: then we try again
             return
+        if time.monotonic() > end - 17.0 and not told:
+            told = True
+            print(f"jostle: waiting for an engine that holds {home}/engine.lock and does not answer", file=sys.stderr)
         if time.monotonic() > end:
             raise NoEngine(f"another engine holds {home}/engine.lock but does not answer: see {home}/engine.log")
 
 
 def _launch(home: str, words: list[str], settings: dict[str, Any]) -> str:
     """Starts the process; what it says of itself when it is up, or not."""
+    import select
     import subprocess
 
     here = os.path.dirname(os.path.abspath(__file__))
@@ -196,6 +271,8 @@ def _launch(home: str, words: list[str], settings: dict[str, Any]) -> str:
     with child.stdin as pipe:
         pipe.write(json.dumps(settings).encode())
     with open(ready, encoding="utf-8", errors="replace") as pipe_out:
+        if not select.select([pipe_out], [], [], PATIENCE)[0]:
+            print(f"jostle: the engine of {home} is starting and not ready yet: see {home}/engine.log", file=sys.stderr)
         answer = pipe_out.read()
     child.wait()
     return answer

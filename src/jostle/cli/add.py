@@ -50,6 +50,7 @@ def add_options(p: Parser) -> None:
     p.add_argument("--time-limit", metavar="TIME", type=checked(spec.time_limit), help="stop it after 2h30m")
     p.add_argument("--retry", metavar="N", type=checked(spec.attempts), default=0, help="try again when it fails, or `unlimited`")
     p.add_argument("--share", action="store_true", help="other jobs of ours may use the same card; needs -m")
+    p.add_argument("--once", metavar="KEY", help="a key of your own: what was added under it before is not added again")
     p.add_argument("--hold", action="store_true", help="queue it, but do not start it before `jostle unhold`")
     p.add_argument("--strict", action="store_true", help="refuse what this host can never run, instead of a warning")
     p.add_argument("--log", metavar="PATH", help="where its output goes")
@@ -95,12 +96,13 @@ def add(args: Namespace, desk: Desk) -> int:
         "batch": {"key": BATCH, "name": BATCH, "join": True, "owner": None, "policy": rules(args, desk)},
         "context": capture(),
         "jobs": [job_of(args, desk)],
-        "once": os.urandom(16).hex(),
+        "once": args.once or os.urandom(16).hex(),
     }
     advice = args.advice()
     if advice:
         desk.say(f"note: what looks like an option was taken as one of jostle's. {advice}")
-    answer = submitted(desk.client, {**request, "strict": args.strict})
+    again = f"`--once {request['once']}` with the same command asks again and takes it once only"
+    answer = submitted(desk.client, {**request, "strict": args.strict}, again)
     desk.put(str(answer["ids"][0]))
     warn_never(answer, desk)
     return 0

@@ -108,7 +108,7 @@ def status_options(p: Parser) -> None:
 
 def status(args: Namespace, desk: Desk) -> int:
     client = desk.engine_if_any()
-    hello = client.call("hello") if client else {}
+    hello = client.call("hello") if client else {}  # one that does not answer is neither up nor down: that is the answer then
     if client:
         client.close()
     told = report(desk, hello)

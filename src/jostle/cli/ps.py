@@ -130,11 +130,15 @@ def listed(
 
 def engine_reasons(desk: Desk) -> dict[str, Any] | None:
     """None: no engine runs."""
+    from jostle.client import Silent
+
     client = desk.engine_if_any()
     if client is None:
         return None
     try:
         return client.call("reasons", lang=desk.language)
+    except Silent:
+        return {}  # which was said
     except JostleError:
         return None  # it went away while we asked
     finally:

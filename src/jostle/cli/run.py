@@ -135,7 +135,7 @@ def one(batch: dict[str, Any], client: Client, feed: Feed, args: Namespace, desk
             client.close()
             return nothing(batch, plan, args, desk)
         warn_directories(jobs, desk)
-        number, rows = submitted(batch, plan, jobs, client, args, desk, owner=owner())
+        number, rows = submitted(batch, plan, jobs, args, desk, owner=owner())
     else:
         number, rows = found
     client.close()
@@ -186,13 +186,15 @@ def nothing(batch: dict[str, Any], plan: Plan, args: Namespace, desk: Desk) -> i
 
 
 def submitted(
-    batch: dict[str, Any], plan: Plan, jobs: list[dict[str, Any]], client: Client, args: Namespace, desk: Desk,
-    owner: list[int] | None,
-) -> tuple[int, list[dict[str, Any]]]:  # fmt: skip
+    batch: dict[str, Any], plan: Plan, jobs: list[dict[str, Any]], args: Namespace, desk: Desk, owner: list[int] | None
+) -> tuple[int, list[dict[str, Any]]]:
+    from jostle import client
+
     request = finished(batch, jobs, args, desk)
     request["batch"]["owner"] = owner
     request["batch"]["about"]["whole"] = len(jobs) == len(plan.jobs)
-    answer = client.call("submit", **request, strict=args.strict)
+    anew = "The same command attaches to it again"
+    answer = client.submitted(lambda: desk.client(gpus=args.gpus), {**request, "strict": args.strict}, anew)
     warn_never(answer, desk)
     if not args.json:
         rest = plan.told()
@@ -229,7 +231,7 @@ def detached(batches: list[dict[str, Any]], args: Namespace, desk: Desk) -> int:
         if found is None:
             jobs = after(plan.taken(), before)
             warn_directories(jobs, desk)
-            number, rows = submitted(batch, plan, jobs, client, args, desk, owner=None)
+            number, rows = submitted(batch, plan, jobs, args, desk, owner=None)
         else:
             number, rows = found
         before = [row["id"] for row in rows if row["state"] not in ("succeeded", "failed", "cancelled", "skipped")]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from jostle import units
 from jostle.cli import ids, render, waits
-from jostle.errors import NotFound, Usage
+from jostle.errors import NoEngine, NotFound, Usage
 
 if TYPE_CHECKING:
     from argparse import Namespace
@@ -98,6 +98,8 @@ def explained(desk: Desk, id: int) -> tuple[dict[str, Any], dict[str, Any]]:
     if client is not None:
         try:
             told = client.call("why", id=id, lang=desk.language)
+        except NoEngine as e:
+            desk.say(f"jostle: {e}; this is what is recorded")
         finally:
             client.close()
     if told.get("reason"):

@@ -20,6 +20,7 @@ from jostle import proc
 from jostle.cli import render
 from jostle.cli.attached import owner
 from jostle.cli.attendant import asked
+from jostle.client import submitted
 from jostle.compete import outlook
 from jostle.compete.amend import Plan, plan
 from jostle.compete.board import Board
@@ -175,10 +176,11 @@ class Start:
         head = {key: batch[key] for key in ("name", "policy", "queues")}
         if self.args.seed is not None:
             head["seed"] = self.args.seed
-        answer = self.client.call(
-            "submit", batch={"key": self.space.key, "owner": owner(), **head}, context=capture(), jobs=batch["jobs"],
-            once=os.urandom(16).hex(),
-        )  # fmt: skip
+        request = {
+            "batch": {"key": self.space.key, "owner": owner(), **head}, "context": capture(), "jobs": batch["jobs"],
+            "once": os.urandom(16).hex(),
+        }  # fmt: skip
+        answer = submitted(lambda: self.desk.client(gpus=self.args.gpus), request, "`jostle compete` again goes on with it")
         queues = render.count(len({job["queue"] for job in batch["jobs"]}), "queue")
         tasks = render.count(len(batch["jobs"]), "task")
         number = int(answer["batch"])

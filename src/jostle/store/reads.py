@@ -274,6 +274,11 @@ class Reader:
         rows = self._all("SELECT value FROM meta WHERE key = ?", (key,))
         return loaded(rows[0][0]) if rows else None
 
+    def taken(self, once: str) -> dict[str, Any] | None:
+        """The answer to a submit of this key; None if it was not taken, or not yet."""
+        rows = self._all("SELECT batch, first, count FROM once WHERE key = ?", (once,))
+        return {"batch": rows[0][0], "ids": [rows[0][1], rows[0][1] + rows[0][2] - 1], "count": rows[0][2]} if rows else None
+
     def last_id(self) -> int | None:
         rows = self._all("SELECT max(id) FROM job")
         return rows[0][0] if rows else None
