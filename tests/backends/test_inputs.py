@@ -60,11 +60,14 @@ def test_b7_a_large_file_that_differs_by_stat_is_unknown(config: Path) -> None:
     assert compared([[entry[0], big, entry[2]]]) == SAME
 
 
-def test_b7_what_was_not_there_and_is_not_there_is_the_same_and_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
-    missing, pipe = str(tmp_path / "none"), str(tmp_path / "pipe")
+def test_b7_what_could_not_be_read_and_cannot_be_read_is_the_same_and_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
+    missing, pipe, folder = str(tmp_path / "none"), str(tmp_path / "pipe"), str(tmp_path)
     os.mkfifo(pipe)
-    assert compared([[missing, None, None]]) == SAME
-    assert compared([[pipe, None, None]]) == compared([[pipe, "0" * 64, None]]) == OTHER
+    for path in (missing, pipe, folder):
+        assert compared([[path, None, None]]) == SAME
+        assert compared([[path, "0" * 64, None]]) == OTHER
+    (tmp_path / "none").touch()
+    assert compared([[missing, None, None]]) == OTHER, "it was not there at the submit"
     assert compared([["/\0", "0" * 64, None]]) == UNKNOWN
 
 

@@ -190,15 +190,17 @@ def test_b7_a_run_compares_the_files_of_its_job_and_a_file_that_was_just_written
     assert inputs.compared(entries) == inputs.SAME
 
 
-def test_b7_of_frozen_code_the_copy_is_compared_with_what_has_the_fingerprint(tmp_path: Path) -> None:
+def test_b7_of_frozen_code_the_copy_is_compared_with_what_has_the_fingerprint(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("jostle.experiments.fingerprint.SETTLED", -1.0)
     config, frozen = tmp_path / "a.yaml", tmp_path / "frozen.yaml"
     config.write_text("lr: 1\n")
-    contents = Contents()
-    fingerprint(made(inputs=[str(config)]), contents)
     for text, found in (("lr: 1\n", inputs.SAME), ("lr: 2\n", inputs.OTHER)):
         frozen.write_text(text)
-        now = Contents()
-        assert inputs.compared(compared(made(inputs=[str(config)], copy=None), contents, now, lambda _: str(frozen))) == found
+        contents = Contents()
+        entries = compared(made(inputs=[str(config)], copy=None), contents, Contents(), lambda _: str(frozen))
+        assert (inputs.compared(entries), entries[0][2] is None) == (found, found == inputs.OTHER)
 
 
 def test_b7_a_copy_that_was_made_of_another_content_than_was_fingerprinted_is_nobodys(tmp_path: Path) -> None:

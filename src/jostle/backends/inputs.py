@@ -1,6 +1,6 @@
 """Whether the files that a job is made of are still those of its fingerprint, looked at right before its first command (SPEC B7).
 
-Each is given as [path, digest, known]: the digest that went into the fingerprint (None: there was no such file), and inode,
+Each is given as [path, digest, known]: the digest that went into the fingerprint (None: there was nothing to read), and inode,
 size, mtime and ctime of the file when it was taken (None: not to be relied on). What has the same four is the same file with the
 same content; anything else is read, up to a size: then the content decides, and not the time of a file.
 """
@@ -32,15 +32,17 @@ def _one(path: str, digest: str | None, known: list[int] | None) -> str:
         now = os.stat(path)
         if known is not None and identity(now) == known:
             return SAME
-        if digest is None or not stat.S_ISREG(now.st_mode):
-            return OTHER
-        if now.st_size > LARGEST:
+        if not stat.S_ISREG(now.st_mode):
+            found = None
+        elif now.st_size > LARGEST:
             return UNKNOWN
-        return SAME if _digest(path) == digest else OTHER
-    except (FileNotFoundError, NotADirectoryError):
-        return SAME if digest is None else OTHER
+        else:
+            found = _digest(path)
+    except (FileNotFoundError, NotADirectoryError, PermissionError):
+        found = None  # as the fingerprint has it: nothing that could be read
     except (OSError, ValueError):
         return UNKNOWN
+    return SAME if found == digest else OTHER
 
 
 def _digest(path: str) -> str:
