@@ -302,6 +302,23 @@ def test_an_idempotent_submit_is_taken_once(host):
     assert len(host.states()) == 2
 
 
+@pytest.mark.parametrize("lag", [0.0, 0.6, 2.5])
+def test_cards_that_are_kept_stay_kept_while_the_driver_still_shows_what_our_run_used(tmp_path, lag):
+    """At each end of ours the card looks for a moment as if somebody else had it."""
+    home = tmp_path / "two"
+    home.mkdir(mode=0o700)
+    host = Host(str(home), gpus=2, lag=lag)
+    first, second = host.submit({}, {})
+    host.disk.durations |= {first: (5.0, 0, ""), second: (8.0, 0, "")}
+    host.step()
+    (wide,) = host.submit({"gpus": [2, 2], "priority": 10})
+    narrow = host.submit(*[{}] * 4)
+    host.settle(step=0.2)
+    began = {p.run[0]: p.began for p in host.disk.processes.values()}
+    assert began[wide] <= 1000.0 + 8.0 + lag + 0.5
+    assert min(began[id] for id in narrow) > began[wide]
+
+
 def test_b4_a_batch_that_waits_for_its_own_cards_does_not_run_out_of_time(host):
     ids = host.submit(*[{}] * 6, policy={"max_wait": 2.0, "gpus": [0, 1]})
     host.settle(step=0.25)
