@@ -72,7 +72,7 @@ def test_against_a_lower_priority_cards_are_kept_from_the_first_moment() -> None
 
 
 def test_against_its_own_priority_only_waiting_long_helps() -> None:
-    jobs = [job(1, **PRIOR), small(2, priority=10), small(3)]
+    jobs = [job(1, **PRIOR), small(2, priority=10, ready_at=999.95), small(3)]  # 2 came after it
     plan = decide(world(*jobs, gpus=gpus(2), **with_runs(running(9, 0))))
     assert starts(plan) == {2: (1,)}
 

@@ -302,6 +302,15 @@ def test_an_idempotent_submit_is_taken_once(host):
     assert len(host.states()) == 2
 
 
+def test_a_card_that_is_hardly_as_large_as_the_request_is_claimed_and_recorded_as_a_whole(host):
+    first, second = host.submit(*[{"memory_mib": 25000, "share": True}] * 2, policy={"share": True, "gpus": [0]})
+    host.step()
+    assert host.disk.processes[(first, 1)].mib is None, "what neighbours see is the claim"
+    assert [lease[2] for lease in host.engine.open_runs[(first, 1)].leases] == [None]
+    host.settle()
+    assert host.disk.overlaps == [] and host.states() == {first: "succeeded", second: "succeeded"}
+
+
 @pytest.mark.parametrize("lag", [0.0, 0.6, 2.5])
 def test_cards_that_are_kept_stay_kept_while_the_driver_still_shows_what_our_run_used(tmp_path, lag):
     """At each end of ours the card looks for a moment as if somebody else had it."""
