@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from jostle.errors import DiskFull, Invalid, JostleError
-from jostle.experiments import freeze, snapshots
+from jostle.experiments import freeze, gittree, snapshots
 from jostle.formats import spec
 
 
@@ -429,3 +429,41 @@ def test_a_snapshot_that_was_written_into_is_not_used_again(tree: Path, home: Pa
     assert len({found.tree for found in seen}) == 6, "and the others stay: jobs may run from them"
     put(Path(seen[-1].tree, "pkg", "__pycache__", "net.pyc"), "1")
     assert freeze.snapshot(str(tree), str(home)).tree == seen[-1].tree, "what Python leaves behind does no harm"
+
+
+# --- what code there is, without a snapshot
+
+
+def test_the_code_of_a_tree_is_its_tracked_content_whatever_the_commit_and_nothing_is_written(tree: Path) -> None:
+    def now(*apart: str) -> tuple[bool, str]:
+        before = kept()
+        found = gittree.tracked(str(tree), apart)
+        assert found["commit"] == git(tree, "rev-parse", "HEAD").strip()
+        assert kept() == before
+        return found["dirty"], found["tree"]
+
+    def kept() -> dict[str, bytes]:
+        return {str(path): path.read_bytes() for path in (tree / ".git").rglob("*") if path.is_file()}
+
+    clean, first = now()
+    put(tree / "train.py", "print(2)\n")
+    dirty, second = now()
+    assert (clean, dirty, first == second) == (False, True, False)
+    assert now("train.py")[1] != second
+    git(tree, "commit", "-qam", "two")
+    assert now() == (False, second), "a commit of what was there is the same code"
+    before = now("train.py")
+    put(tree / "train.py", "print(3)\n")
+    put(tree / "new.py", "not tracked\n")
+    assert now("train.py") == (True, before[1]), "what is apart does not count to it"
+    git(tree, "rm", "-q", "--cached", "pkg/net.py")
+    assert now("train.py")[1] != before[1]
+
+
+def test_a_tree_without_a_commit_has_code(tmp_path: Path) -> None:
+    git(tmp_path, "init", "-q")
+    empty = gittree.tracked(str(tmp_path))
+    put(tmp_path / "a.py", "1")
+    git(tmp_path, "add", "a.py")
+    found = gittree.tracked(str(tmp_path), ["not there.py"])
+    assert (found["commit"], found["dirty"]) == (None, True) and found["tree"] != empty["tree"]

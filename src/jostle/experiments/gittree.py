@@ -15,6 +15,7 @@ from jostle.experiments import secrets
 
 OPTIONS = ("-c", "core.fsmonitor=false", "-c", "core.quotepath=off")
 WITHIN = 60.0  # s
+QUICKLY = 10.0  # s; for what is only told: a huge tree on a slow disk must not hold up a submit
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -70,7 +71,7 @@ def tracked(root: str, apart: Iterable[str] = ()) -> dict[str, Any]:
         env = {"GIT_INDEX_FILE": f"{scratch}/index", "GIT_OBJECT_DIRECTORY": scratch, "GIT_ALTERNATE_OBJECT_DIRECTORIES": objects}
         if os.path.exists(index):
             shutil.copyfile(index, env["GIT_INDEX_FILE"])
-        _git(root, "add", "-u", env=env)
+        _git(root, "add", "-u", env=env, within=QUICKLY)
         (whole,) = _text(root, "write-tree", "--missing-ok", env=env)
         left_out = "".join(f"{path}\0" for path in apart)
         _git(root, "update-index", "--force-remove", "-z", "--stdin", env=env, said=os.fsencode(left_out))
@@ -115,20 +116,22 @@ def is_text(path: str) -> bool:
 
 
 def _run(
-    directory: str, *words: str, env: Mapping[str, str] | None = None, said: bytes = b""
+    directory: str, *words: str, env: Mapping[str, str] | None = None, said: bytes = b"", within: float = WITHIN
 ) -> subprocess.CompletedProcess[bytes]:  # fmt: skip
     """`env` goes over ours; `said` is what git reads."""
     kept = {k: v for k, v in os.environ.items() if k not in ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_PREFIX")}
     full = {**kept, "GIT_OPTIONAL_LOCKS": "0", "LC_ALL": "C", **(env or {})}
     command = ["git", "-C", directory, *OPTIONS, *words]
     try:
-        return subprocess.run(command, env=full, input=said, capture_output=True, timeout=WITHIN, check=False)
+        return subprocess.run(command, env=full, input=said, capture_output=True, timeout=within, check=False)
     except subprocess.TimeoutExpired:
-        raise JostleError(f"`git {words[0]}` in {directory} does not end within {WITHIN:.0f} s") from None
+        raise JostleError(f"`git {words[0]}` in {directory} does not end within {within:.0f} s") from None
 
 
-def _git(directory: str, *words: str, env: Mapping[str, str] | None = None, said: bytes = b"") -> bytes:
-    done = _run(directory, *words, env=env, said=said)
+def _git(
+    directory: str, *words: str, env: Mapping[str, str] | None = None, said: bytes = b"", within: float = WITHIN
+) -> bytes:  # fmt: skip
+    done = _run(directory, *words, env=env, said=said, within=within)
     if done.returncode:
         why = done.stderr.decode("utf-8", "replace").strip()
         raise JostleError(f"`git {' '.join(words)}` in {directory} failed: {why or f'exit code {done.returncode}'}")
