@@ -24,13 +24,17 @@ def test_a30_the_lines_are_those_of_the_source() -> None:
         row(3, state="running", gpus=[1], commands=["rm -rf x", "bash run_pipeline.sh car --uni_id abc123"]),
         row(7, queue=2), row(8, queue=2),
     ]  # fmt: skip
-    python = [{"pid": 1, "user": "me", "name": "/usr/bin/python3.11"}, {"pid": 2, "user": "bob", "name": "python"}]
+    python = [
+        {"pid": 1, "user": "me", "name": "/usr/bin/python3.11"}, {"pid": 2, "user": "bob", "name": "python"},
+        {"pid": 3, "user": "me", "name": "pt_main_thread", "exe": "python3.11"},
+        {"pid": 4, "user": "me", "name": "pythonia", "exe": "x"},
+    ]  # fmt: skip
     processes = {"abc123": (12345, 0)}
     assert told(rows, [gpu(0), gpu(1, holders=python), gpu(2, state="lost", error="GPU is lost")], processes=processes) == [
         "Tasks: Total=8, Pending=5, Running=1, Completed=2, Failed=0",
         "Queue 1: 🔴 BUSY, Pending=3, Running=1, Completed=2, Failed=0",
         "Queue 2: 🟢 IDLE, Pending=2, Running=0, Completed=0, Failed=0",
-        "GPU 1: Available=15.2GB, User Python Processes=1, Running Tasks=1",
+        "GPU 1: Available=15.2GB, User Python Processes=2, Running Tasks=1",
         "  Running Task (Queue 1): bash run_pipeline.sh car --uni_id abc123",
         "GPU 2: GPU is lost",
         "Processes running according to logs/uni_id.json: 1",

@@ -139,11 +139,12 @@ def from_snapshot(gpu: dict[str, Any]) -> dict[str, Any]:
         "error",
     )
     holders = [
-        {"pid": p["pid"], "user": p["user"], "used_mib": p["used_mib"], "name": p["name"], "run": None} for p in gpu["procs"]
+        {"pid": p["pid"], "user": p["user"], "used_mib": p["used_mib"], "name": p["name"], "exe": p["exe"], "run": None}
+        for p in gpu["procs"]
     ]
     return {
         **{key: gpu[key] for key in keys}, "available_mib": gpu["free_mib"] if gpu["state"] == "ok" else 0,
-        "holders": holders, "refusal": None, "excluded": False, "runs": [],
+        "reserved_mib": gpu.get("reserved_mib") or 0, "holders": holders, "refusal": None, "excluded": False, "runs": [],
     }  # fmt: skip
 
 

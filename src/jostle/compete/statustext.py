@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from jostle.compete.board import Queue
+from jostle.core.courtesy import is_python
 
 BUSY, IDLE = "🔴 BUSY", "🟢 IDLE"
 SHOWN = 50  # queues; those that have work to do come first
@@ -83,7 +84,7 @@ def _gpus(
         if gpu["state"] != "ok":
             lines.append(f"GPU {index}: {gpu['error'] or gpu['state']}")
         else:
-            own = sum(h["user"] == user and "python" in h["name"].lower() for h in gpu["holders"])
+            own = sum(h["user"] == user and is_python(h.get("exe") or "", h["name"]) for h in gpu["holders"])
             free, running = gpu["free_mib"] / 1024, len(tasks.get(index, ()))
             lines.append(f"GPU {index}: Available={free:.1f}GB, User Python Processes={own}, Running Tasks={running}")
         lines += tasks.get(index, ())

@@ -55,12 +55,12 @@ def by_hand(policy: Policy, card: Card) -> list[Holder]:
 
 
 def counts(policy: Policy, holder: Holder) -> bool:
-    return holder.used_mib is None or holder.used_mib >= policy.small_mib or _python(holder)
+    return holder.used_mib is None or holder.used_mib >= policy.small_mib or is_python(holder.exe, holder.name)
 
 
-def _python(holder: Holder) -> bool:
+def is_python(exe: str, name: str) -> bool:
     """By what it executes: programs give themselves names (pt_main_thread), so these only tell where nothing better does."""
-    return holder.exe.startswith("python") if holder.exe else "python" in holder.name.lower()
+    return exe.startswith("python") if exe else "python" in name.lower()
 
 
 def budget(policy: Policy, available: AbstractSet[str], holding: AbstractSet[str]) -> int | None:

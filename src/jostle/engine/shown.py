@@ -21,6 +21,6 @@ def gpu(g: Gpu, available_mib: int, refusal: Refusal | None, runs: Iterable[Open
         "temperature": g.temperature, "power_w": g.power_w, "state": g.state, "error": g.error, "excluded": g.excluded,
         "quarantine": g.quarantine or sick or None, "runs": [f"{r.id[0]}.{r.id[1]}" for r in ours], "beyond": beyond,
         "refusal": no,
-        "holders": [{"pid": h.pid, "user": h.user, "used_mib": h.used_mib, "name": h.name,
+        "holders": [{"pid": h.pid, "user": h.user, "used_mib": h.used_mib, "name": h.name, "exe": h.exe,
                      "run": f"{h.run[0]}.{h.run[1]}" if h.run else None} for h in g.holders],
     }  # fmt: skip
