@@ -87,6 +87,7 @@ EXAMPLES: dict[str, dict[str, Any]] = {
     "no_engine": {},
     "retry": {"failures": 1, "error_type": "exit_code_1", "left_s": 0.0},
     "not_started": {},
+    "no_process": {"error": "/bin/bash: Resource temporarily unavailable", "left_s": 4.0},
     "card_failed": {"card": "3", "error_type": "runtime_error"},
     "oom_squeezed": RETRIED,
     "oom_raised": {**RETRIED, "peak_mib": 8100, "next_mib": 10240},

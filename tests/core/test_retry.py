@@ -9,7 +9,7 @@ import pytest
 from jostle.core.decide import decide
 from jostle.core.model import Exit, Holder, Policy, Retry, Run, World
 from jostle.core.plan import Finish, Requeue
-from jostle.core.reasons import text
+from jostle.core.reasons import Reason, text
 from jostle.core.retry import error_type, jitter, pause
 from tests.core.worlds import ALICE, GIB, ME, ROOT, ended, gpu, gpus, holder, run, u, world
 
@@ -82,6 +82,20 @@ def test_a_command_that_fails_at_once_waits_ever_longer_up_to_a_minute() -> None
     base = [1, 2, 4, 8, 16, 32, 60, 60, 60, 60, 60, 60]
     assert all(b <= w < b * 1.25 for b, w in zip(base, waits, strict=True))
     assert len(set(waits)) == 12
+
+
+def test_a_host_without_processes_costs_no_try_and_is_asked_ever_more_rarely() -> None:
+    waits = []
+    end = Exit(code=126, error="/bin/bash: Resource temporarily unavailable", unable=True, ran_for=30.0, ended_at=1.0)
+    for n in range(1, 200):
+        again = after(run(1, n=n, retry=Retry(max=0), ended=end))
+        assert isinstance(again, Requeue) and not again.counts and again.reason is not None
+        assert again.reason.code == "no_process"
+        waits.append(again.not_before - world().now)
+    assert waits == sorted(waits) and 1 < waits[0] < 5 and 30 < waits[-1] < 90
+    assert after(run(1, n=5, retry=Retry(max=0), ended=end, cancel=True)) == Finish(
+        run=(1, 5), state="cancelled", reason=Reason(code="cancelled")
+    )
 
 
 def test_a_crash_loop_of_a_thousand_failures_stays_slow() -> None:

@@ -32,7 +32,8 @@ LINGER = 0.1  # `exec > >(tee log)`: what ends by itself when the main process h
 MOMENT = 0.1
 REGISTERED_LOOK = 0.25  # nothing tells us when a process ends that is not our descendant
 GIVE_UP = 10.0  # what survives SIGKILL for so long is stuck in the kernel
-FORK_TRIES_FOR = 30.0
+NO_PROCESS = (errno.EAGAIN, errno.ENOMEM)
+FORK_TRIES_FOR = 30.0  # for the first command: then the card is given back, for others may have what they need
 SETTLED = 0.003  # what lives so long has started; until then the cores are its own, and what ends sooner says so
 
 
@@ -48,6 +49,7 @@ class Run:
         self._main = 0
         self._status: int | None = None  # wait status of the last command
         self._code: int | None = None  # where there is no wait status: it could not be started
+        self._unable = False  # … for want of processes or memory, and nothing of the run has begun
         self._rss = 0
         self._started_at: float | None = None
         self._ended_at: float | None = None
@@ -127,17 +129,23 @@ class Run:
 
     def _spawn(self, command: str | list[str]) -> None:
         argv = command if isinstance(command, list) else [process.shell(), "-c", conda.hooked(command, self.spec["env"])]
-        until, pause = time.monotonic() + FORK_TRIES_FOR, 0.05
+        began, pause = time.monotonic(), 0.05
+        self._deadline = None  # no time runs while there is nothing to run
         while not self._stopping:
             try:
                 self._main = process.spawn(argv, self.spec, self.log if self.log is not None else 1)
                 self.empty = False
                 process.raise_oom_score(self._main)
+                self._began += time.monotonic() - began
                 return
             except OSError as e:
-                if e.errno not in (errno.EAGAIN, errno.ENOMEM) or time.monotonic() > until:
+                first, waited = self._started_at is None, time.monotonic() - began
+                self._unable = first and e.errno in NO_PROCESS
+                if e.errno not in NO_PROCESS or (first and waited > FORK_TRIES_FOR):
                     self._refuse(e.filename or argv[0], e)
                     return
+                if pause == 0.05:
+                    self._note(f"no process can be had ({e.strerror}); waiting for one")
             except ValueError as e:  # a NUL in a word or a variable
                 self.error, self._code = f"{argv[0]!r}: {e}", 126
                 return
@@ -304,6 +312,7 @@ class Run:
             "timed_out": self._timed_out,
             "stopped": self._stopped and not (self._last and said == failure.NORMAL),  # by its word it had nothing left to do
             "error": self.error,
+            "unable": self._unable and bool(self.error),
             "tail": joblog.tail(self.log) if (code != 0 or said == failure.ABNORMAL) and self.log is not None else "",
             "started_at": self._started_at,
             "ended_at": self._ended_at or now,

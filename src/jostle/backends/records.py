@@ -201,6 +201,7 @@ def exit_of(record: Any) -> Exit | None:
         "timed_out": (bool,),
         "stopped": (bool,),
         "error": (str,),
+        "unable": (bool,),
         "tail": (str,),
         "started_at": (int, float, type(None)),
         "ended_at": (int, float, type(None)),

@@ -123,6 +123,7 @@ class Exit:
     timed_out: bool = False
     stopped: bool = False  # it was told to end before it had: code 0 is no success then
     error: str = ""  # why it could not be started
+    unable: bool = False  # … for want of processes or memory on the host: it has not begun, and that is no try
     lost: str = ""  # why nothing is known of its end: exit_unknown | host_rebooted
     tail: str = ""  # the end of its log, when it failed
     started_at: float | None = None  # wall time, for showing

@@ -42,13 +42,31 @@ def ending(world: World, run: Run) -> Finish | Requeue:
             memory_mib=run.memory_mib,
             reason=Reason(code="not_started"),
         )
+    if end.unable:
+        wait = pause_after_want(run)
+        return Requeue(
+            run=run.id,
+            counts=False,
+            not_before=world.now + wait,
+            memory_mib=run.memory_mib,
+            reason=Reason(code="no_process", params={"error": end.error, "left_s": wait}),
+        )
     return next_try(world, run, end)
+
+
+def _voids(run: Run) -> int:
+    """Runs of its job so far that were no tries, this one included."""
+    return run.id[1] - run.failures - run.excused
 
 
 def pause_after_void(run: Run) -> float:
     """One start may go wrong; where none succeeds (a disk on which nothing can be claimed) tries must become rare."""
-    voids = run.id[1] - run.failures - run.excused  # runs so far that were no tries, this one included
-    return 0.0 if voids <= 2 else min(0.05 * 2.0 ** min(voids, 12), 30.0)
+    return 0.0 if _voids(run) <= 2 else min(0.05 * 2.0 ** min(_voids(run), 12), 30.0)
+
+
+def pause_after_want(run: Run) -> float:
+    """A host without processes was waited for already; others may have the card meanwhile."""
+    return min(2.0 ** min(_voids(run), 10), MOST_S) * (1 + 0.25 * jitter(run.uni_id))
 
 
 def next_try(world: World, run: Run, end: Exit) -> Finish | Requeue:

@@ -85,6 +85,10 @@ TEXTS: dict[str, tuple[str, str]] = {
         "It failed ({error_type}, failure {failures}) and is tried again at once.",
         "运行失败（{error_type}，第 {failures} 次），立即重试。",
     ),
+    "no_process": (
+        "No process could be started for it ({error}): that does not count as a try, and it is tried again in {left_s}.",
+        "无法为它创建进程（{error}）：不计入尝试次数，{left_s}后重试。",
+    ),
     "not_started": (
         "The run was withdrawn before it began, so it does not count as a try.",
         "该次运行在开始前已撤回，不计入尝试次数。",

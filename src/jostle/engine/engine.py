@@ -219,7 +219,7 @@ class Engine(Watch):
                         closes_queue=d.closes_queue, peak_mib=peak, at=at, now=now,
                     )  # fmt: skip
                 else:
-                    outcome = "voided" if run.voided else "lost" if exit.lost else "failed"
+                    outcome = "voided" if run.voided or exit.unable else "lost" if exit.lost else "failed"
                     runs.requeue(
                         self.store,
                         d.run,
