@@ -88,12 +88,12 @@ def test_a_host_without_processes_costs_no_try_and_is_asked_ever_more_rarely() -
     waits = []
     end = Exit(code=126, error="/bin/bash: Resource temporarily unavailable", unable=True, ran_for=30.0, ended_at=1.0)
     for n in range(1, 200):
-        again = after(run(1, n=n, retry=Retry(max=0), ended=end))
+        again = after(Run(id=(1, n), uuids=(u(0),), uni_id="x", retry=Retry(max=0), ended=end))
         assert isinstance(again, Requeue) and not again.counts and again.reason is not None
         assert again.reason.code == "no_process"
         waits.append(again.not_before - world().now)
     assert waits == sorted(waits) and 1 < waits[0] < 5 and 30 < waits[-1] < 90
-    assert after(run(1, n=5, retry=Retry(max=0), ended=end, cancel=True)) == Finish(
+    assert after(Run(id=(1, 5), uuids=(u(0),), uni_id="x", ended=end, cancel=True)) == Finish(
         run=(1, 5), state="cancelled", reason=Reason(code="cancelled")
     )
 
