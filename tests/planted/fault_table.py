@@ -109,6 +109,23 @@ FAULTS: dict[str, Fault] = {
         wrong="        uid = os.getuid()\n",
         seen_by=("tests/users/test_users.py::test_another_user_is_not_heard_even_where_no_mode_of_a_file_keeps_him_out",),
     ),
+    "a_claim_that_vanished_is_forgotten": Fault(
+        promise="F14",
+        file="backends/leasedir.py",
+        right="        return found + self._vanished(before.values(), found, known)\n",
+        wrong="        return found\n",
+        seen_by=(
+            "tests/users/test_users.py::test_a_claim_deleted_before_its_run_has_allocated_lets_nobody_in",
+            "tests/backends/test_leases.py::test_a_claim_that_was_seen_counts_for_as_long_as_it_is_held_whatever_becomes_of_its_file",
+        ),
+    ),
+    "a_lost_journal_is_not_missed": Fault(
+        promise="F25",
+        file="store/store.py",
+        right="            if (found := seen.last_seq(self.db)) < expected:\n",
+        wrong="            if (found := seen.last_seq(self.db)) < 0:\n",
+        seen_by=("tests/store/test_seen.py::test_side_files_missing_after_a_kill_lose_nothing_in_silence",),
+    ),
 }
 
 EACH_COMMIT = (
