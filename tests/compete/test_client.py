@@ -51,6 +51,8 @@ def test_a12_uuids_of_cuda_visible_devices_are_the_cards_that_are_here() -> None
 def test_only_heads_of_queues_that_do_not_run_wait_for_a_gpu() -> None:
     progress = TaskProgress([row(1, state="running"), row(2), row(3, queue=2), row(4, queue=2), row(5, queue=3)])
     assert progress.first_waiting(5) == [3, 5] and progress.first_waiting(1) == [3]
+    edited = TaskProgress([row(1, place=3.0), row(2, place=1.0), row(3, queue=2), row(4, queue=2, attempt=1)])
+    assert edited.first_waiting(5) == [4, 2], "as the file has them; what has begun is the head of its queue"
 
 
 def test_what_is_tried_again_by_hand_takes_the_place_of_the_task() -> None:

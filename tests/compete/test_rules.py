@@ -275,6 +275,19 @@ def test_a33_a_resume_does_not_put_the_next_task_before_another_try_of_the_one_t
     assert [rows(host)[id]["place"] for id in (first, second, third)] == [1, 2, 3]
 
 
+def test_a33_a_block_that_was_put_before_a_task_that_has_begun_comes_after_it(host: Host) -> None:
+    begun, rest = submit(host, {"queue": "1"}, {"queue": "1"})
+    host.disk.durations[begun] = (2.0, 3, "")
+    host.step()
+    host.step(2)
+    assert rows(host)[begun]["state"] == "queued", "it waits for its second try"
+    block = {"commands": ["new"], "workdir": "/", "queue": "1"}
+    change(host, batch=1, queues="own", jobs=[block], order=[["index", 0], ["job", rest], ["job", begun]])
+    host.disk.durations[begun] = (2.0, 0, "")
+    host.settle()
+    assert starts(host, begun)[1] < starts(host, 3)[0] < starts(host, rest)[0]
+
+
 def test_a25_what_has_begun_is_not_overtaken_by_hand(host: Host) -> None:
     bad, other, last = submit(host, {"queue": "1"}, {"queue": "1"}, {"queue": "1"})
     host.disk.durations[bad] = (2.0, 3, "")

@@ -116,7 +116,7 @@ class TaskProgress(Progress):
     waiting for a GPU."""
 
     def __init__(self, rows: Iterable[Mapping[str, Any]], language: str = "en") -> None:
-        rows = list(rows)
+        rows = sorted(rows, key=lambda row: (not row["attempt"], row["place"], row["id"]))  # as their queues take them
         super().__init__(rows, language)
         self.queues = {row["id"]: queue_of(row) for row in rows}
 
