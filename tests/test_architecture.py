@@ -1,6 +1,7 @@
 """The shape of the code, held by reading it: who may import whom, that core is pure, and how long files are."""
 
 import ast
+import functools
 import pathlib
 import re
 
@@ -40,7 +41,12 @@ def modules():
         yield path, "hydra_plugins"
 
 
+@functools.cache
 def imports(path):
+    return list(_imports(path))
+
+
+def _imports(path):
     for node in ast.walk(ast.parse(path.read_text("utf-8"))):
         if isinstance(node, ast.Import):
             yield from (a.name for a in node.names)
