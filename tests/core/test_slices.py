@@ -6,6 +6,7 @@ import pytest
 
 from jostle.core.decide import decide
 from jostle.core.model import Gpu, Policy
+from jostle.core.survey import never
 from tests.core.worlds import gpu, job, running, starts, u, world
 
 
@@ -23,6 +24,13 @@ def test_a_job_for_several_never_starts_where_there_are_too_few_whole_cards(whol
     plan = decide(world(job(1, gpus_min=2, gpus_max=2), gpus=cards(whole, 4)))
     assert starts(plan) == {}
     assert (plan.waits[1].code, plan.waits[1].params) == ("impossible_slices", {"needed": 2, "slices": 4, "cards": whole})
+
+
+def test_that_more_than_one_slice_cannot_be_had_is_known_at_the_submit() -> None:
+    found = never(cards(0, 4), Policy(), [(1, None), (2, None), (2, 4096), (5, None)])
+    assert {asked: reason.code for asked, reason in found.items()} == {
+        (2, None): "impossible_slices", (2, 4096): "impossible_slices", (5, None): "impossible_count",
+    }  # fmt: skip
 
 
 def test_a_job_for_several_gets_whole_cards_and_no_slice() -> None:

@@ -436,13 +436,6 @@ def test_a_card_without_an_answer_says_for_how_long() -> None:
     assert texts["zh"] == ["已 45 秒没有响应", "驱动正在启动，已 24 秒", "yes"]
 
 
-def test_the_averages_of_a_late_card_are_of_what_was_read() -> None:
-    seen = Observer(1000)
-    for step in range(10):
-        seen.hear(snapshot(None, 50.0 + step, {"read_at": 49.9, "asked": 0, "used_mib": 900}), 100.0 + step)
-    assert [g.mean_used_mib for g in seen.gpus(109.0)] == [900, 0, 0]
-
-
 # --- what it may say
 
 

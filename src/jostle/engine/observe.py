@@ -150,8 +150,6 @@ class Observer:
             if g["state"] != "ok":
                 self.samples.pop(g["uuid"], None)
                 continue
-            if now - self.card_read_at(g) > FRESH_FOR:
-                continue  # what is averaged already
             samples = self.samples.get(g["uuid"])
             if samples is None:
                 samples = self.samples[g["uuid"]] = Samples()
