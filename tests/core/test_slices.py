@@ -7,7 +7,7 @@ import pytest
 from jostle.core.decide import decide
 from jostle.core.model import Gpu, Policy
 from jostle.core.survey import never
-from tests.core.worlds import gpu, job, running, starts, u, world
+from tests.core.worlds import ALICE, foreign, gpu, job, running, starts, u, world
 
 
 def cards(whole: int, slices: int) -> tuple[Gpu, ...]:
@@ -58,6 +58,14 @@ def test_no_slice_is_kept_for_a_job_that_cannot_use_it() -> None:
     plan = decide(world(first, small, gpus=cards(2, 2), runs=(run,), promises=leases, policy=Policy(reserve_after=1.0)))
     assert starts(plan)[2] in ((2,), (3,)), "the slices are free for others"
     assert plan.kept_for == 1
+
+
+def test_a_slice_that_a_run_of_ours_will_leave_does_not_count_for_a_job_that_cannot_use_it() -> None:
+    run, leases = running(9, 2)
+    first, small = job(1, gpus_min=2, gpus_max=2, ready_at=0.0, priority=5), job(2, ready_at=900.0)
+    theirs = foreign(ALICE, 0)
+    plan = decide(world(first, small, gpus=cards(2, 1), runs=(run,), promises=(*leases, theirs)))
+    assert (starts(plan), plan.kept_for) == ({2: (1,)}, None), "there would never be two, so none is kept"
 
 
 def test_a_card_that_is_not_read_may_be_a_whole_one() -> None:

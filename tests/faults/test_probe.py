@@ -218,6 +218,13 @@ class Silent:
         self.lines: list[bytes] = []
         self.probe = ProbeProcess(self.loop, spec, {**os.environ, **(env or {})}, self.lines.append)
 
+    def until(self, true: Callable[[], Any]) -> None:
+        """Until this holds, or nothing was heard of it for a long time."""
+        deadline = time.monotonic() + 30
+        while not true():
+            assert time.monotonic() < deadline, "never happened"
+            self.loop.wait(0.5)
+
     def close(self) -> None:
         self.probe.close()
         self.loop.close()
@@ -313,8 +320,7 @@ def test_a_probe_that_has_spoken_and_falls_silent_is_hung_after_the_usual_time(t
     heard = Silent("sim:1x24", {"JOSTLE_SIM_DIR": str(tmp_path / "sim"), "JOSTLE_LEASE_DIR": str(tmp_path)})
     try:
         heard.probe.open(0.0)
-        while not heard.lines:
-            heard.loop.wait(5)
+        heard.until(lambda: heard.lines)
         assert heard.probe.opening_since is None
         heard.probe.look(100.0)
         heard.probe.tick(100.0 + SILENT_AFTER)
@@ -335,16 +341,16 @@ def test_a_library_that_is_replaced_under_a_running_probe_is_loaded_by_the_next(
     probe = heard.probe
     try:
         probe.open(now)
-        while probe.child is not None:
-            heard.loop.wait(5)
+        heard.until(lambda: probe.child is None)
         assert [json.loads(line)["hold"] for line in heard.lines] == ["driver_mismatch"]
         assert probe.trouble == "", "what the driver said is what is told"
         shutil.copy(os.path.join(library_dir(), library.name), folder / "new")
         os.replace(folder / "new", library)
-        while len(heard.lines) == 1:
+        while probe.child is None and now < 5:
+            assert probe.stuck is None or probe.stuck.wait(10) is not None
             now += 1.0
             probe.tick(now)
-            heard.loop.wait(5)
+        heard.until(lambda: len(heard.lines) > 1)
         assert len(json.loads(heard.lines[-1])["gpus"]) == 8
         assert now <= 5, "within seconds"
     finally:
@@ -358,8 +364,7 @@ def test_a_driver_that_does_not_start_is_tried_ever_more_rarely(tmp_path: Any) -
     try:
         heard.probe.open(now)
         for _ in range(60):
-            while heard.probe.child is not None:
-                heard.loop.wait(5)
+            heard.until(lambda: heard.probe.child is None)
             if heard.probe.stuck is not None:
                 heard.probe.stuck.wait(10)
             now += 1
@@ -377,13 +382,11 @@ def test_a_look_that_a_dead_probe_was_asked_is_asked_of_the_next(tmp_path: Any) 
         os.kill(heard.probe.child.pid, signal.SIGKILL)
         heard.probe.child.wait(10)
         number = heard.probe.look(0.0)
-        while heard.probe.child is not None:
-            heard.loop.wait(5)
+        heard.until(lambda: heard.probe.child is None)
         heard.lines.clear()
         for now in range(1, 10):
             heard.probe.tick(float(now))
-        while not any(json.loads(line)["asked"] == number for line in heard.lines):
-            heard.loop.wait(5)
+        heard.until(lambda: any(json.loads(line)["asked"] == number for line in heard.lines))
     finally:
         heard.close()
 

@@ -20,9 +20,12 @@ PATIENCE = 20.0  # s; only a broken probe takes so long
 class Process:
     """A probe process, spoken to as the engine does."""
 
-    def __init__(self, spec: str, env: dict[str, str], **options: Any) -> None:
+    def __init__(self, spec: str, env: dict[str, str], *, silent: float | None = None, **options: Any) -> None:
+        """`silent`: after how many seconds a card without an answer cannot be read, in place of the usual."""
+        usual = ["-m", "jostle.probes.serve"]
+        quick = f"from jostle.probes import relay, serve; relay.SILENT = {silent}; import sys; sys.exit(serve.main(sys.argv[1:]))"
         self.child = subprocess.Popen(
-            [sys.executable, "-m", "jostle.probes.serve", spec],
+            [sys.executable, *(usual if silent is None else ["-c", quick]), spec],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             env={**os.environ, **env},
@@ -130,8 +133,8 @@ class World:
             f.write(text)
         os.replace(self._file + ".new", self._file)
 
-    def probe(self, text: str) -> Process:
+    def probe(self, text: str, **options: Any) -> Process:
         self.show(text)
         if self._driver is None:
-            return self._place.start("sim:" + self._file)
-        return self._place.start("nvml", self._driver.env)
+            return self._place.start("sim:" + self._file, **options)
+        return self._place.start("nvml", self._driver.env, **options)
