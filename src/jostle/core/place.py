@@ -7,7 +7,6 @@ common is worked out once: refusals are kept per request and worked out again on
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from typing import Any
@@ -18,13 +17,11 @@ from jostle.core.model import Job, Policy, Promise, World
 from jostle.core.order import ORDERS
 from jostle.core.plan import Start
 from jostle.core.reasons import Reason, Refusal
+from jostle.core.view import Refusals, View
 from jostle.core.words import GPU_HOLDS
 
 AVOID_S = 600.0  # a card on which a job failed is tried again after so long, if no other could be had
 NO_CARD: frozenset[str] = frozenset()
-
-Refusals = list[Refusal | None]
-Answer = Callable[[int], Refusal | None]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -42,35 +39,6 @@ class Scope:
     unsliced: list[int]  # of those that are no slices
 
 
-class View:
-    """One answer per card, worked out again only for cards that were given away meanwhile."""
-
-    __slots__ = ("_answer", "_answers", "_below", "_changed", "_seen", "hopeless", "reasons")
-
-    def __init__(self, cards: int, changed: list[int], answer: Answer, below: View | None = None) -> None:
-        self._answer = answer
-        self._answers = [answer(at) for at in range(cards)]
-        self.hopeless = all(refusal is not None for refusal in self._answers)  # and stays so: a plan only gives cards away
-        self._below = below  # what the answers build on
-        self._changed = changed
-        self._seen = len(changed)
-        self.reasons: dict[tuple[Any, ...], Reason] = {}
-
-    @property
-    def refusals(self) -> Refusals:
-        if self._seen < len(self._changed):
-            self._refresh()
-        return self._answers
-
-    def _refresh(self) -> None:
-        if self._below is not None:
-            self._below._refresh()
-        for at in set(self._changed[self._seen :]):
-            self._answers[at] = self._answer(at)
-        self._seen = len(self._changed)
-        self.reasons.clear()
-
-
 def _large_enough(offer: int, job: Job, policy: Policy) -> bool:
     """Whether a card that offers so much when it is empty could carry the job."""
     least = 0 if whole(offer, job.memory_mib) else job.memory_mib or 0
@@ -84,6 +52,7 @@ class Table:
         self.cards = cards_of(world, self.runs)
         self.blind = not any(g.state == "ok" for g in world.gpus)
         self.kept: reserve.Kept | None = None
+        self._to_come: dict[tuple[Any, ...], list[tuple[float, str]]] = {}  # by request: when cards will be there
         self._unkept: dict[int, dict[str, int]] = {}  # by shape: why a job may keep cards and cannot
         self.wake_at: float | None = None
         self.easiest_mib = reserve.easiest_mib(world)
@@ -288,15 +257,18 @@ class Table:
 
     def view(self, job: Job, scope: Scope) -> View:
         """Why each card does not fit the job; None where it does."""
-        share = job.share or scope.policy.share
-        several = job.gpus_min > 1 and len(scope.unsliced) < len(scope.sizes)  # of slices one is all that a program sees
-        avoids = (job.avoid, job.gpus_min, self._patient(job)) if job.avoid else ()
-        key = (id(scope), share, job.memory_mib, several, *avoids)
+        key = self._request(job, scope)
         view = self._views.get(key)
         if view is None:
-            standing = self._standing(scope, share)
+            standing = self._standing(scope, job.share or scope.policy.share)
             view = self._views[key] = standing if standing.hopeless else self._view(job, scope, standing)
         return view
+
+    def _request(self, job: Job, scope: Scope) -> tuple[Any, ...]:
+        """What jobs have in common that fit the same cards."""
+        several = job.gpus_min > 1 and len(scope.unsliced) < len(scope.sizes)  # of slices one is all that a program sees
+        avoids = (job.avoid, job.gpus_min, self._patient(job)) if job.avoid else ()
+        return id(scope), job.share or scope.policy.share, job.memory_mib, several, *avoids
 
     def _view(self, job: Job, scope: Scope, standing: View) -> View:
         known, cards = standing.refusals, self.cards
@@ -354,19 +326,27 @@ class Table:
         kept = reserve.Kept(job=job, late=late, rank=ORDERS[policy.order], served=served, running=self._running)
         if policy.max_concurrent is not None and self._too_many(job, policy.max_concurrent) is not None:
             return kept
-        pairs = list(zip(self.cards, self.view(job, scope).refusals, strict=True))
-        fitting = fit.ranked([c for c, r in pairs if r is None], policy)
-        later = [(c, r) for c, r in pairs if r is not None and self._comes(c, r, job, scope)]
-        uuids, until = reserve.cards_for(job, self.world.now, fitting, later, self.runs)
-        if len(uuids) < job.gpus_min:
-            self._unkept[job.shape] = {"coming": len(uuids)}
+        coming = self._coming(job, scope)[: job.gpus_min]
+        if len(coming) < job.gpus_min:
+            self._unkept[job.shape] = {"coming": len(coming)}
             return None
+        uuids, until = frozenset(uuid for _, uuid in coming), coming[-1][0]
         staying = {c.gpu.uuid for c in self.cards if any(p.uid == c.uid and p.run is None for p in c.promises)} | scope.by_hand
         allowed = self._allowed(scope)
         if allowed is not None and len(staying | uuids) > allowed:
             self._unkept[job.shape] = {"allowed": max(0, allowed - len(staying - uuids))}
             return None
         return replace(kept, uuids=uuids, until=until)
+
+    def _coming(self, job: Job, scope: Scope) -> list[tuple[float, str]]:
+        """The cards that fit or will, in the order in which they are kept; the same for all who ask for the same."""
+        key = self._request(job, scope)
+        if key not in self._to_come:
+            pairs = list(zip(self.cards, self.view(job, scope).refusals, strict=True))
+            fitting = fit.ranked([c for c, r in pairs if r is None], scope.policy)
+            later = [(c, r) for c, r in pairs if r is not None and self._comes(c, r, job, scope)]
+            self._to_come[key] = reserve.in_turn(self.world.now, fitting, later, self.runs)
+        return self._to_come[key]
 
     def _comes(self, card: Card, refusal: Refusal, job: Job, scope: Scope) -> bool:
         """Whether a card will fit when our own runs have left it, or a while has gone by."""

@@ -81,14 +81,12 @@ def big(job: Job, easiest_mib: float) -> bool:
     return easiest_mib < (math.inf if job.memory_mib is None else job.memory_mib)
 
 
-def cards_for(
-    job: Job, now: float, fitting: list[Card], later: list[tuple[Card, Refusal]], runs: dict[RunId, Run]
-) -> tuple[frozenset[str], float]:
-    """The cards to keep, `fitting` in the order of choice and then those that fall free first; and when that will be."""
+def in_turn(
+    now: float, fitting: list[Card], later: list[tuple[Card, Refusal]], runs: dict[RunId, Run]
+) -> list[tuple[float, str]]:
+    """When each card will be there: `fitting` in the order of choice, then those that fall free first."""
     to_come = [(free_at(c, now, r, runs), _youngest(c, runs), c.gpu.index, c.gpu.uuid) for c, r in later]
-    cards = [(now, c.gpu.uuid) for c in fitting] + [(at, uuid) for at, _, _, uuid in sorted(to_come)]
-    cards = cards[: job.gpus_min]
-    return frozenset(uuid for _, uuid in cards), cards[-1][0] if cards else math.inf
+    return [(now, c.gpu.uuid) for c in fitting] + [(at, uuid) for at, _, _, uuid in sorted(to_come)]
 
 
 def free_at(card: Card, now: float, refusal: Refusal, runs: dict[RunId, Run]) -> float:
