@@ -344,6 +344,30 @@ def test_a_foreign_home_is_refused(instance: Instance) -> None:
     os.chown(instance.home, 0, 0)
 
 
+def test_with_no_umask_at_all_nothing_that_is_made_for_the_state_can_be_changed_by_others(instance: Instance) -> None:
+    """Not `~/.local` on the way to it either; whichever process makes it, the engine or a verb before there is one."""
+    user = instance.root / "user"
+    user.mkdir(mode=0o700)
+    instance.home = user / ".local" / "state" / "jostle"
+    del instance.env["JOSTLE_HOME"]
+    instance.env["HOME"] = str(user)
+    umask = {"preexec_fn": lambda: os.umask(0)}
+    code = instance.work / "main.py"
+    code.write_text("print(1)\n")
+    code.chmod(0o666)
+    instance.ok("gpus", "--gpus", "sim:1x24", **umask)
+    file = instance.file("jobs: [{name: a, run: python3 main.py}, {name: b, run: 'umask', gpus: 0}]")
+    try:
+        instance.ok("run", "--gpus", "sim:1x24", "--freeze", file, **umask)
+        made = [user / ".local", *(user / ".local").rglob("*")]
+        modes = {str(path.relative_to(user)): stat.filemode(path.lstat().st_mode) for path in made if not path.is_symlink()}
+        assert {name: mode for name, mode in modes.items() if "w" in mode[4:]} == {}
+        assert {mode[4:] for name, mode in modes.items() if name.count("/") < 3 and mode[0] == "d"} == {"------"}
+        assert any("frozen" in name for name in modes) and any("/leases" in name for name in modes)
+    finally:
+        instance.ok("down", "--stop-jobs", "--now")
+
+
 @pytest.mark.parametrize("mask", [0o000, 0o077])
 def test_whatever_the_umask_only_the_owner_can_see_anything(instance: Instance, mask: int) -> None:
     instance.up("sim:1x24", preexec_fn=lambda: os.umask(mask))

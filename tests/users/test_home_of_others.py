@@ -168,6 +168,21 @@ def test_in_an_existing_home_only_what_begins_something_is_refused_and_doctor_sa
     assert code == 1 and " bad " in line and warning in line
 
 
+def test_doctor_names_the_owner_of_a_lease_directory_that_is_neither_mine_nor_roots(town: Town) -> None:
+    victim, mate = town.tenants
+    parent = shared_parent(town, victim)
+    os.chmod(parent, 0o755)
+    os.chown(town.leases, mate.uid, mate.uid)
+    try:
+        code, out, _ = jostle(town, victim, "doctor")
+        (line,) = [line for line in out.splitlines() if line.startswith("leases ")]
+        assert code == 1 and " bad " in line and f"uid {mate.uid} could remove your claims" in line
+    finally:
+        os.chown(town.leases, 0, 0)
+    (line,) = [line for line in jostle(town, victim, "doctor")[1].splitlines() if line.startswith("leases ")]
+    assert " ok " in line
+
+
 def test_an_engine_whose_home_a_mate_moves_away_lives_on_and_is_found_when_it_is_back(town: Town) -> None:
     victim, mate = town.tenants
     parent = shared_parent(town, victim)

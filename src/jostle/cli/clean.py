@@ -1,4 +1,5 @@
-"""`jostle clean`: removes what long finished jobs left behind: run directories with the logs inside, and old events.
+"""`jostle clean`: removes what long finished jobs left behind: run directories with the logs inside, what was captured of the
+environment they were submitted in, and old events.
 
 Rules: only directories of jobs that the store knows as finished, that no process holds any more. Logs that a person asked to have
 elsewhere are theirs. Events are the engine's to remove; the jobs themselves, and how they ended, are kept.
@@ -12,6 +13,7 @@ import re
 import shutil
 import time
 from collections.abc import Iterator
+from glob import escape, glob
 from typing import TYPE_CHECKING
 
 from jostle import units
@@ -50,12 +52,14 @@ def clean(args: Namespace, desk: Desk) -> int:
         if not args.dry_run:
             shutil.rmtree(path, ignore_errors=True)
     snapshots = frozen(desk, before, args.dry_run)
-    events = desk.reader.events_before(before)
-    if events and not args.dry_run:
-        events = pruned(desk, before)
+    events, contexts = desk.reader.events_before(before), desk.reader.contexts_before(before)
+    if (events or contexts) and not args.dry_run:
+        events, contexts = pruned(desk, before)
+    copies = old_copies(desk.home, before, args.dry_run)
     verb = "would be removed" if args.dry_run else "removed"
     directories = f"{render.count(removed, 'run directory', 'run directories')} ({units.show_size(size / (1 << 20))})"
-    extra = f", {render.count(snapshots, 'snapshot')}" if snapshots else ""
+    extra = "".join(f", {render.count(n, name)}" for n, name in (
+        (snapshots, "snapshot"), (contexts, "captured environment"), (copies, "copy of an older database")) if n)  # fmt: skip
     desk.say(f"{directories}{extra} and {render.count(events, 'event')} {verb}")
     return 0
 
@@ -77,12 +81,21 @@ def frozen(desk: Desk, before: float, dry_run: bool) -> int:
     return count
 
 
-def pruned(desk: Desk, before: float) -> int:
+def pruned(desk: Desk, before: float) -> tuple[int, int]:
     client = desk.client()
     try:
-        return int(client.call("prune", before=before)["events"])
+        answer = client.call("prune", before=before)
+        return int(answer["events"]), int(answer.get("contexts") or 0)
     finally:
         client.close()
+
+
+def old_copies(home: str, before: float, dry_run: bool) -> int:
+    """Copies that were made before the database was changed for a newer jostle: all that was captured is in there, too."""
+    found = [path for path in glob(os.path.join(escape(home), "jostle.db.schema*-*")) if os.lstat(path).st_mtime < before]
+    for path in found if not dry_run else ():
+        os.unlink(path)
+    return len(found)
 
 
 def old_runs(desk: Desk, runs: str, before: float) -> Iterator[str]:

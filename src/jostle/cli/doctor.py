@@ -211,6 +211,9 @@ def leases(desk: Desk) -> Finding:
     text = f"{path}, owner uid {s.st_uid}, mode {s.st_mode & 0o7777:o}"
     if not os.access(path, os.W_OK | os.X_OK):
         return "bad", text, "an admin can prepare one: mkdir -m 1777 /run/lock"
+    if s.st_uid not in (0, os.getuid()):
+        whose = f"uid {s.st_uid} could remove your claims, and put others there"
+        return "bad", text, f"{whose}: set JOSTLE_LEASE_DIR to one of root's; an admin can prepare it (mkdir -m 1777)"
     if s.st_mode & 0o002 and not s.st_mode & 0o1000:
         return "bad", text, f"others could remove your claims: an admin should chmod 1777 {path}"
     return claims_removed(desk, path) or ("ok", text, "")

@@ -230,11 +230,12 @@ class Service:
         return health.faulty
 
     def prune(self, request: dict[str, Any]) -> Answer:
-        """Forgets what happened before a moment; what concerns unfinished jobs stays."""
+        """Forgets what happened before a moment, and what was captured for jobs that ended before it."""
         before = request.get("before")
         if before is None or not checks.number(before):
             raise Invalid("prune needs `before`, an instant in seconds")
-        return {"events": intents.prune_events(self.store, float(before))}
+        self.then += [self.engine.contexts.clear, self.store.forget]
+        return {name: prune(self.store, float(before)) for name, prune in intents.PRUNED.items()}
 
     def reload(self, request: dict[str, Any]) -> Answer:
         settings = request.get("config") or {}

@@ -213,8 +213,9 @@ def _kept(root: str, home: str, found: _Found, git: gittree.Tree | None) -> tupl
     os.makedirs(folder, mode=0o700, exist_ok=True)
     fresh = os.path.join(folder, f".new-{os.getpid()}-{os.urandom(4).hex()}")
     tree = os.path.join(fresh, "tree")
-    os.makedirs(tree, mode=0o700)
+    mask = os.umask(0o077)  # whatever a person's is: jobs run from this
     try:
+        os.makedirs(tree)
         digest, told = _copied(root, tree, found)
         path = _free_or_same(tree, os.path.join(folder, digest))
         if os.path.isdir(path):
@@ -228,6 +229,7 @@ def _kept(root: str, home: str, found: _Found, git: gittree.Tree | None) -> tupl
                 if not os.path.isdir(path):
                     raise
     finally:
+        os.umask(mask)
         if os.path.isdir(fresh):
             remove(fresh)
     return path, told

@@ -13,6 +13,7 @@ from jostle.core.states import FINAL, SUCCEEDED
 from jostle.store.ends import Row, cancel_queued
 from jostle.store.jobs import reshape
 from jostle.store.readiness import UNFINISHED, refresh, refresh_queue, state_of, states_of
+from jostle.store.reads import UNUSED_CONTEXT
 from jostle.store.store import Store
 
 
@@ -113,6 +114,25 @@ def prune_events(store: Store, before: float) -> int:
     return gone.rowcount
 
 
+FORGOTTEN = 0
+"""The context of a job whose environment is no longer kept; the number of none."""
+
+
+def prune_contexts(store: Store, before: float) -> int:
+    """Removes what submits captured of their surroundings, once the last job that had it ended before that; the bytes, too."""
+    before_that = store.db.execute("PRAGMA secure_delete").fetchone()[0]
+    store.db.execute("PRAGMA secure_delete = ON")
+    try:
+        gone = store.db.execute(f"DELETE FROM context WHERE {UNUSED_CONTEXT}", (before,)).rowcount
+        if gone:  # a number may be given again, and must not be an old job's then
+            store.db.execute("UPDATE job SET context = ? WHERE context NOT IN (SELECT id FROM context)", (FORGOTTEN,))
+    finally:
+        store.db.execute(f"PRAGMA secure_delete = {before_that}")
+    return gone
+
+
+PRUNED = {"events": prune_events, "contexts": prune_contexts}
+
 COPIED = """batch, context, shape, name, queue, place, sort, priority, gpus_min, gpus_max, memory_mib, share,
     commands, env, workdir, log, time_limit, retry, leftovers, tags, params, fingerprint, inputs"""
 
@@ -146,6 +166,8 @@ def _no_retry(store: Store, id: int, together: frozenset[int]) -> str | None:
     state = state_of(store, id)
     if state not in FINAL:
         return f"job {id} is {state}: it has not ended"
+    if store.db.execute("SELECT context FROM job WHERE id = ?", (id,)).fetchone()[0] == FORGOTTEN:
+        return f"the environment that job {id} ran in was removed by `jostle clean`: submit it anew"
     newest = _newest(store, id)
     if newest != id:
         return f"job {id} was tried again as job {newest} already"

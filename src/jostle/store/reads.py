@@ -17,6 +17,7 @@ from jostle.store.logs import log_of
 NAME = "jostle.db"
 UNFINISHED = ("queued", "starting", "running", "stopping")
 UNFINISHED_SQL = "ended_at IS NULL"  # as the partial indexes are written
+UNUSED_CONTEXT = "id NOT IN (SELECT context FROM job WHERE ended_at IS NULL OR ended_at >= ?)"
 
 RAN = "CASE WHEN r.outcome NOT IN ('lost', 'voided') THEN r.ended_at - r.started_at END"
 """How long a run took. Nobody knows it of one whose end was never recorded: it was found dead, perhaps much later."""
@@ -202,6 +203,11 @@ class Reader:
         """How many events `prune` would remove."""
         ended = f"(job IS NULL OR job NOT IN (SELECT id FROM job WHERE {UNFINISHED_SQL}))"
         rows = self._all(f"SELECT count(*) FROM event WHERE at < ? AND {ended}", (before,))
+        return rows[0][0] if rows else 0
+
+    def contexts_before(self, before: float) -> int:
+        """How many captured environments `prune` would remove."""
+        rows = self._all(f"SELECT count(*) FROM context WHERE {UNUSED_CONTEXT}", (before,))
         return rows[0][0] if rows else 0
 
     def batch(self, id: int) -> dict[str, Any] | None:

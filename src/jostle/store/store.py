@@ -102,6 +102,7 @@ class Store:
         self.waits_for_disk = True  # whether commits do, as SQLite was last told
         self.unsynced = True  # some commit did not, perhaps one of the process before this
         self.holed = False  # the disk has failed under the journal: there may be a hole that we cannot see
+        self.forgetting = False  # something was removed for good, and may be in the journal yet
         journal = journal_of(self.path)
         self.has_journal = journal != self.path  # where the file system allows no WAL each commit waits for the disk
         self.journal = os.open(journal, os.O_RDONLY | os.O_CLOEXEC)
@@ -244,8 +245,17 @@ class Store:
             (key, json.dumps(value)),
         )
 
+    def forget(self) -> None:
+        """What was removed is not to be found in the journal either; if another program reads it, later."""
+        try:
+            self.forgetting = not self._moved()
+        except sqlite3.DatabaseError:
+            self.forgetting = True
+
     def checkpoint(self) -> None:
         """Moves the journal into the file while nothing is in a hurry."""
+        if self.forgetting:
+            self.forget()
         try:
             if self.has_journal and os.fstat(self.journal).st_size > 4 << 20:
                 self.db.execute("PRAGMA wal_checkpoint(PASSIVE)")
