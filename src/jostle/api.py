@@ -86,8 +86,7 @@ class Batch:
         try:
             return reader.jobs(ids=self.ids)
         finally:
-            if reader.db is not None:
-                reader.db.close()
+            reader.close()
 
     def wait(self, timeout: float | None = None) -> bool:
         """Until all have ended, also over a restart of the engine: whether all succeeded. TimeoutError when time is up."""

@@ -150,8 +150,8 @@ class Instance:
         yield self._reader
 
     def _forget_reader(self) -> None:
-        if self._reader is not None and self._reader.db is not None:
-            self._reader.db.close()
+        if self._reader is not None:
+            self._reader.close()
         self._reader = None
 
     def job(self, id: int) -> dict[str, Any]:

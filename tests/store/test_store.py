@@ -8,6 +8,7 @@ import sqlite3
 import stat
 import subprocess
 import sys
+import threading
 
 import pytest
 
@@ -289,6 +290,33 @@ def test_readiness_of_queues_costs_no_walk_over_the_queue(home):
 def test_a_home_without_a_database_reads_as_empty(home):
     r = Reader(home)
     assert (r.jobs(), r.counts(), r.last_id(), r.job(1)) == ([], {}, None, None)
+
+
+def test_a_reader_opened_before_the_database_exists_finds_it_later(home):
+    r = Reader(home)
+    assert r.jobs() == []
+    fill(home, 2)
+    assert [row["id"] for row in r.jobs()] == [1, 2]
+    r.close()
+
+
+def test_a_reader_serves_any_thread_and_several_at_once(home):
+    fill(home, 200)
+    r = Reader(home)
+    found, begin = [], threading.Barrier(4)
+
+    def read():
+        begin.wait()
+        for _ in range(20):
+            found.append((len(r.jobs()), r.counts(), r.job(7)["id"]))
+
+    threads = [threading.Thread(target=read) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert found == [(200, {"queued": 200}, 7)] * 80
+    r.close()
 
 
 def test_a_commit_waits_for_the_disk_unless_told_not_to(home):

@@ -41,8 +41,8 @@ class Desk:
         return self._reader
 
     def close(self) -> None:
-        if self._reader is not None and self._reader.db is not None:
-            self._reader.db.close()
+        if self._reader is not None:
+            self._reader.close()
 
     def client(self, *, start: bool = True, gpus: str | None = None) -> Client:
         from jostle.client import connect

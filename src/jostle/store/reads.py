@@ -5,6 +5,7 @@ Rows come out as the dictionaries of the JSON contract (docs/json.md). A home wi
 
 from __future__ import annotations
 
+import _thread
 import json
 import os
 import sqlite3
@@ -76,24 +77,37 @@ def uri(path: str, mode: str) -> str:
 
 
 class Reader:
+    """For any thread: one reads at a time. A database that comes to be later is found then."""
+
     def __init__(self, home: str) -> None:
         self.path = os.path.join(home, NAME)
         self.db: sqlite3.Connection | None = None
-        if os.path.exists(self.path):
+        self._one_at_a_time = _thread.allocate_lock()
+        self._open()
+
+    def _open(self) -> sqlite3.Connection | None:
+        if self.db is None and os.path.exists(self.path):
             try:
-                self.db = sqlite3.connect(uri(self.path, "ro"), uri=True, isolation_level=None, timeout=5)
+                db = sqlite3.connect(uri(self.path, "ro"), uri=True, isolation_level=None, timeout=5, check_same_thread=False)
             except sqlite3.DatabaseError as e:
                 raise self._unreadable(e) from e
-            self.db.row_factory = sqlite3.Row
+            db.row_factory = sqlite3.Row
+            self.db = db
+        return self.db
+
+    def close(self) -> None:
+        with self._one_at_a_time:
+            if self.db is not None:
+                self.db.close()
 
     def _unreadable(self, e: object) -> JostleError:
         return JostleError(f"{self.path} cannot be read ({e}): `jostle doctor` tells what is wrong with it")
 
     def _all(self, sql: str, args: Iterable[Any] = ()) -> list[sqlite3.Row]:
-        if self.db is None:
-            return []
         try:
-            return self.db.execute(sql, tuple(args)).fetchall()
+            with self._one_at_a_time:
+                db = self._open()
+                return db.execute(sql, tuple(args)).fetchall() if db is not None else []
         except sqlite3.DatabaseError as e:
             if "no such column" in str(e):
                 raise JostleError(f"{self.path} was written by an older jostle: `jostle up` brings it up to date") from e
@@ -185,9 +199,7 @@ class Reader:
             found.update({r[0]: r[1] or "unknown" for r in self._all(sql, part)})
         return found
 
-    def events(
-        self, job: int | None = None, after: int = 0, limit: int = 1000, batch: int | None = None
-    ) -> list[dict[str, Any]]:
+    def events(self, job: int | None = None, after: int = 0, limit: int = 1000, batch: int | None = None) -> list[dict[str, Any]]:
         asked = [(name, value) for name, value in (("job", job), ("batch", batch)) if value is not None]
         where = "".join(f" AND {name} = ?" for name, _ in asked)
         args = (after, *(value for _, value in asked), limit)
