@@ -12,13 +12,13 @@ from jostle import errors
 from jostle.cli.parse import parser
 from jostle.cli.verbs import VERBS
 from jostle.core import states
+from jostle.core.fields import RETRY, RULES
 from jostle.core.fit import CHOICES
 from jostle.core.model import Policy
 from jostle.core.reasons import REFUSALS, TEXTS
 from jostle.engine import checks
 from jostle.formats import configfile, jobfile
 from jostle.formats.fields import FIELDS
-from jostle.formats.policyfile import RULES
 from jostle.probes import scenario_file
 from jostle.store import jobs
 from jostle.store.reads import Reader
@@ -79,28 +79,46 @@ def test_no_section_tells_of_a_verb_that_does_not_exist():
     assert {title for level, title in headings(text("docs/cli.md")) if level == "###"} == set(VERBS)
 
 
-def test_each_rule_of_a_policy_is_documented_under_both_its_names():
-    rows = dict(re.findall(r"^\| `(\w+)` \| `(\w+)` \|", section("docs/settings.md", "Policy"), re.MULTILINE))
-    assert set(rows) == {field.name for field in dataclasses.fields(Policy)}
-    plain = {key: field for key, (field, _) in RULES.items()}
-    assert {key: field for field, key in rows.items()} == {"gpus": "gpus", "retry": "retry"} | plain
+def test_the_page_of_settings_tells_of_each_rule_what_the_table_says():
+    assert untrue_rules(RULES) == {}
 
 
-def test_the_documented_defaults_of_rules_are_true():
-    row = r"^\| `(\w+)` \| `\w+` \|.*?\| ([^|]+) \| [^|]+ \| [^|]+ \|$"
-    told = dict(re.findall(row, section("docs/settings.md", "Policy"), re.MULTILINE))
-    assert told.pop("gpus") == "all" and told.pop("retry") == "never"
-    assert Policy().retry.max == 0
-    rules = [field for field in dataclasses.fields(Policy) if field.name not in ("gpus", "retry")]
-    assert told == {field.name: as_shown(field.default) for field in rules}
+def untrue_rules(table):
+    """The rules that the page does not have, or has otherwise: both names, what it is for, and its default."""
+    row = r"^\| `(\w+)` \| `(\w+)` \| (.+?) \| ([^|]+) \| [^|]+ \| [^|]+ \|$"
+    told = {name: rest for name, *rest in re.findall(row, section("docs/settings.md", "Policy"), re.MULTILINE)}
+    return differences(told, {name: [field.key, field.what, as_shown(field)] for name, field in table.items()})
 
 
-def as_shown(value: object) -> str:
-    if value is None:
-        return "none"
+def differences(told, true):
+    """What a page says beside what is so; its texts may go on where those of the table end."""
+    named = {name: (told.get(name), true.get(name)) for name in {*told, *true}}
+    return {name: pair for name, pair in named.items() if None in pair or not all(map(agrees, *pair))}
+
+
+def agrees(told, true):
+    return told == true or (len(true) > 12 and told.startswith(true))
+
+
+def as_shown(field) -> str:
+    value = field.default
+    if value is None or value == {} or value == []:
+        return field.absent
     if isinstance(value, bool):
         return f"`{str(value).lower()}`"
     return f"`{value}`" if isinstance(value, str) else f"{value:g}"
+
+
+def test_each_rule_of_the_table_has_its_type_and_its_default_in_the_policy():
+    assert [field.name for field in dataclasses.fields(Policy) if field.name not in RULES] == []
+    assert Policy() == checks.policy({name: field.default for name, field in RULES.items() if name != "retry"})
+    assert Policy().retry.max == 0
+    assert set(RULES["choice"].kind.words) == set(CHOICES)
+
+
+def test_each_field_is_explained_in_both_languages():
+    for field in [*RULES.values(), *RETRY.values()]:
+        assert field.what and re.search("[\u4e00-\u9fff]", field.what_zh), field.name
 
 
 @pytest.mark.parametrize("choice", CHOICES)

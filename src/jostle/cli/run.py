@@ -19,11 +19,13 @@ from jostle.cli.joining import joined
 from jostle.cli.parse import checked
 from jostle.cli.running import Plan, finished, loaded, planned, said, shown
 from jostle.cli.validate import warn_directories
+from jostle.core.fields import RULES
 from jostle.errors import Usage
 from jostle.formats import spec
 
 if TYPE_CHECKING:
     from argparse import Namespace
+    from collections.abc import Callable
 
     from jostle.cli.desk import Desk
     from jostle.cli.feed import Feed
@@ -61,12 +63,16 @@ def run_options(p: Parser) -> None:
 def _gates(p: Parser) -> None:
     gates = p.add_argument_group("rules, over what the files say")
     gates.add_argument("--min-memory", type=checked(_megabytes), metavar="MB", help="only GPUs with so much free memory")
-    gates.add_argument("--max-util", type=checked(_percent), metavar="PERCENT", help="only GPUs with at most this load")
-    gates.add_argument("--max-concurrent", type=checked(_from_one), metavar="N", help="at most so many jobs at once")
-    gates.add_argument("--max-wait", type=checked(units.seconds), metavar="T", help="a job that waited so long for a GPU fails")
-    gates.add_argument("--launch-delay", type=checked(units.seconds), metavar="T", help="time between two starts")
-    gates.add_argument("--policy", type=checked(_choice), metavar="NAME", help="which GPU is taken: most-free, round-robin, …")
+    gates.add_argument("--max-util", type=_rule("max_utilization"), metavar="PERCENT", help="only GPUs with at most this load")
+    gates.add_argument("--max-concurrent", type=_rule("max_concurrent"), metavar="N", help="at most so many jobs at once")
+    gates.add_argument("--max-wait", type=_rule("max_wait"), metavar="T", help="a job that waited so long for a GPU fails")
+    gates.add_argument("--launch-delay", type=_rule("start_interval"), metavar="T", help="time between two starts")
+    gates.add_argument("--policy", type=_rule("choice"), metavar="NAME", help="which GPU is taken: most-free, round-robin, …")
     gates.add_argument("--share", action="store_true", help="several of these jobs may run on one GPU, as far as its memory goes")
+
+
+def _rule(name: str) -> Callable[[str], Any]:
+    return checked(spec.reader(RULES[name].kind))
 
 
 def _skipping(p: Parser) -> None:
@@ -81,20 +87,6 @@ def _skipping(p: Parser) -> None:
 def _megabytes(text: str) -> int:
     """As nvidia-smi counts them."""
     return 0 if text.strip() == "0" else units.size_mib(text + "MiB" if text.strip().isdecimal() else text)
-
-
-def _from_one(text: str) -> int:
-    return spec.whole(text, 1)
-
-
-def _percent(text: str) -> int:
-    return spec.whole(text.removesuffix("%"), 0, 100)
-
-
-def _choice(text: str) -> str:
-    from jostle.core.fit import CHOICES
-
-    return spec.one_of(text, tuple(CHOICES))
 
 
 def run(args: Namespace, desk: Desk) -> int:

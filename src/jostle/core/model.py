@@ -10,6 +10,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from jostle.core.fields import RETRY, RULES
 from jostle.core.reasons import Reason
 
 RunId = tuple[int, int]
@@ -81,9 +82,9 @@ class Promise:
 class Retry:
     """When a failed job is tried again. The default is never."""
 
-    max: int | None = 0  # None: without limit
-    backoff_after: int = 3  # every so many failures …
-    backoff: float = 600.0  # … wait this long
+    max: int | None = RETRY["max"].default  # None: without limit
+    backoff_after: int = RETRY["backoff_after"].default
+    backoff: float = RETRY["backoff"].default
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -162,30 +163,30 @@ class Run:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Policy:
-    """The rules of one batch (over those of the engine). See docs/settings.md for each."""
+    """The rules of one batch (over those of the engine). What each is for, and what it may be, says core.fields."""
 
-    gpus: tuple[int, ...] | None = None  # indices it may use; None: all
-    gpu_left: int = 0
-    min_gpu: int | None = None
-    max_gpu: int | None = None
-    share: bool = False  # only memory decides, several runs per card
-    min_free_mib: int = 0
-    max_utilization: int | None = None
-    idle_for: float = 0.0
-    strangers: str = "avoid"  # avoid: not on a card another user uses; share: memory decides
-    small_mib: int = 512  # foreign or unexplained use below this, without load, does not count as use …
-    small_for: float = 120.0  # … of a process that computes: when it has been so for so long
-    own_processes: str = "avoid"  # avoid | ignore: processes that this user started by hand
-    choice: str = "best-fit"  # see core.fit.CHOICES
-    order: str = "file"  # file | random | gpus-desc
-    max_concurrent: int | None = None
-    start_interval: float = 0.0
-    max_wait: float | None = None
-    reserve_after: float = 600.0
-    margin_mib: int = 0
-    retry: Retry = Retry()  # of jobs that say nothing about it themselves
-    on_failure: str = "continue"  # continue | stop: what becomes of the rest of a queue when a job of it has failed for good
-    command_limit: float | None = None  # seconds for each command of a run
+    gpus: tuple[int, ...] | None = RULES["gpus"].default
+    gpu_left: int = RULES["gpu_left"].default
+    min_gpu: int | None = RULES["min_gpu"].default
+    max_gpu: int | None = RULES["max_gpu"].default
+    share: bool = RULES["share"].default
+    min_free_mib: int = RULES["min_free_mib"].default
+    max_utilization: int | None = RULES["max_utilization"].default
+    idle_for: float = RULES["idle_for"].default
+    strangers: str = RULES["strangers"].default
+    small_mib: int = RULES["small_mib"].default
+    small_for: float = RULES["small_for"].default
+    own_processes: str = RULES["own_processes"].default
+    choice: str = RULES["choice"].default
+    order: str = RULES["order"].default
+    max_concurrent: int | None = RULES["max_concurrent"].default
+    start_interval: float = RULES["start_interval"].default
+    max_wait: float | None = RULES["max_wait"].default
+    reserve_after: float = RULES["reserve_after"].default
+    margin_mib: int = RULES["margin_mib"].default
+    retry: Retry = Retry()
+    on_failure: str = RULES["on_failure"].default
+    command_limit: float | None = RULES["command_limit"].default
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -8,17 +8,16 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import fields
 from functools import lru_cache
 from typing import Any
 
+from jostle.core.fields import RETRY, RULES
 from jostle.core.model import Policy, Retry
 from jostle.errors import Invalid
 from jostle.store.intents import SETTABLE
 
 MAX_GPUS = 1024
 MAX_TEXT = 1 << 20
-POLICY = {f.name for f in fields(Policy)}
 DEFAULTS: dict[str, Any] = {
     "commands": None, "name": None, "queue": None, "gpus": [1, 1], "memory_mib": None, "share": False, "env": {},
     "workdir": None, "log": None, "priority": 0, "needs": [], "begin": None, "time_limit": None, "retry": None, "tags": [],
@@ -240,12 +239,11 @@ def variables(env: Any) -> bool:
 def retry(value: Any, what: str) -> dict[str, Any] | None:
     if value is None:
         return None
-    good = isinstance(value, dict) and set(value) <= {"max", "backoff_after", "backoff"}
+    good = isinstance(value, dict) and set(value) <= set(RETRY)
     need(good, what, "retry must have max, backoff_after and backoff only")
-    filled = {"max": None, "backoff_after": 3, "backoff": 600.0, **value}
-    need(filled["max"] is None or whole(filled["max"], 0, 1 << 31), what, "retry.max must be a whole number")
-    need(whole(filled["backoff_after"], 1, 1 << 31), what, "retry.backoff_after must be at least 1")
-    need(number(filled["backoff"]) and filled["backoff"] >= 0, what, "retry.backoff must be a number of seconds")
+    filled = {**{name: field.default for name, field in RETRY.items()}, "max": None, **value}
+    for name, field in RETRY.items():
+        need(field.kind.check(filled[name]), what, f"retry.{name} must be {field.kind.expected}")
     return filled
 
 
@@ -269,49 +267,21 @@ def settable(values: Any) -> dict[str, Any]:
     return {key: checked[key] for key in values}
 
 
-CHECKS: dict[str, Callable[[Any], bool]] = {
-    "gpus": lambda v: v is None or (isinstance(v, list | tuple) and all(whole(i, 0, MAX_GPUS) for i in v)),
-    "gpu_left": lambda v: whole(v, 0, MAX_GPUS),
-    "min_gpu": lambda v: v is None or whole(v, 0, MAX_GPUS),
-    "max_gpu": lambda v: v is None or whole(v, 0, MAX_GPUS),
-    "share": lambda v: isinstance(v, bool),
-    "min_free_mib": lambda v: whole(v, 0, 1 << 30),
-    "max_utilization": lambda v: v is None or whole(v, 0, 100),
-    "idle_for": lambda v: number(v) and v >= 0,
-    "strangers": lambda v: v in ("avoid", "share"),
-    "small_mib": lambda v: whole(v, 0, 1 << 30),
-    "small_for": lambda v: number(v) and v >= 0,
-    "own_processes": lambda v: v in ("avoid", "ignore"),
-    "order": lambda v: v in ("file", "random", "gpus-desc"),
-    "max_concurrent": lambda v: v is None or whole(v, 1, 1 << 31),
-    "start_interval": lambda v: number(v) and v >= 0,
-    "max_wait": lambda v: v is None or (number(v) and v >= 0),
-    "reserve_after": lambda v: number(v) and v >= 0,
-    "margin_mib": lambda v: whole(v, 0, 1 << 30),
-    "retry": lambda v: retry(v, "policy") is not None,
-    "on_failure": lambda v: v in ("continue", "stop"),
-    "command_limit": lambda v: v is None or (number(v) and v > 0),
-}
-
-
 def policy(given: Any) -> Policy:
     """The rules as a value; raises Invalid for unknown keys and wrong values."""
     if not isinstance(given, Mapping):
         raise Invalid("a policy is an object")
-    unknown = sorted(set(given) - POLICY)
+    unknown = sorted(set(given) - set(RULES))
     if unknown:
         raise Invalid(f"a policy has no setting {', '.join(unknown)}")
-    for key, value in given.items():
-        if key == "choice":
-            from jostle.core.fit import CHOICES
-
-            if value not in CHOICES:
-                raise Invalid(f"choice must be one of {', '.join(CHOICES)}, not {value!r}")
-        elif not CHECKS[key](value):
-            raise Invalid(f"the setting {key} cannot be {value!r}")
     values = dict(given)
+    for key, value in given.items():
+        if key == "retry" and value is not None:
+            values[key] = Retry(**(retry(value, "policy") or {}))
+        elif not RULES[key].accepts(value):
+            if key == "choice":
+                raise Invalid(f"choice must be one of {', '.join(RULES[key].kind.words)}, not {value!r}")
+            raise Invalid(f"the setting {key} cannot be {value!r}")
     if values.get("gpus") is not None:
         values["gpus"] = tuple(values["gpus"])
-    if "retry" in values:
-        values["retry"] = Retry(**(retry(values["retry"], "policy") or {}))
     return Policy(**values)

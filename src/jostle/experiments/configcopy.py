@@ -20,7 +20,7 @@ from typing import Any
 
 from jostle.formats import plaintext, processyaml, yamledit, yamlfile
 from jostle.formats.flaws import BadFiles
-from jostle.formats.nodes import Flaw, Scalar
+from jostle.formats.nodes import TRUTHS, Flaw, Scalar
 
 MARK = "# a copy made by jostle"
 LONGEST = 240  # bytes of a file's name, of the 255 that there are: `.1` is put behind that of an older log
@@ -134,7 +134,7 @@ def spelled(value: Scalar, path: str = "") -> str:
     if path.endswith(".json"):
         as_it_is = value.plain and _JSON_NUMBER.match(value.text)
         return value.text if as_it_is else json.dumps(yamlfile.value_of(value))
-    if value.plain and (_NUMBER.match(value.text) or value.text in yamlfile.TRUTHS or _stands(value.text)):
+    if value.plain and (_NUMBER.match(value.text) or value.text in TRUTHS or _stands(value.text)):
         return value.text
     return "null" if value.null else yamledit.shown(value.text)
 

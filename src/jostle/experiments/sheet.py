@@ -19,7 +19,7 @@ from jostle.experiments import configcopy, leaving
 from jostle.experiments.matrix import Combination
 from jostle.experiments.template import Missing, Template, unknown
 from jostle.formats import policyfile, shelltext, spec
-from jostle.formats.fields import FIELDS, truth
+from jostle.formats.fields import FIELDS
 from jostle.formats.flaws import BadFiles, Findings
 from jostle.formats.nodes import Flaw, Map, Node, Scalar, Seq
 from jostle.formats.wording import closest, null, shown
@@ -69,7 +69,7 @@ class Sheet(Findings):
         """What the file says of the batch and of all its jobs."""
         if "name" in parts:
             self.name = self.checked("name", parts["name"], spec.label)
-        if "own_queues" in parts and self.checked("own_queues", parts["own_queues"], truth):
+        if "own_queues" in parts and self.checked("own_queues", parts["own_queues"], spec.truth):
             self.queues = "own"
         if "policy" in parts and not null(parts["policy"]):
             self.policy = {**self.policy, **policyfile.read(parts["policy"], self)}

@@ -6,7 +6,8 @@ from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 from jostle import units
-from jostle.formats import spec, yamlfile
+from jostle.core.fields import RETRY
+from jostle.formats import spec
 from jostle.formats.flaws import Findings
 from jostle.formats.nodes import Map, Node, Scalar, Seq
 from jostle.formats.wording import null, shown
@@ -42,12 +43,6 @@ def _scalar(target: str, check: Callable[[str], Any], absent: Any = None) -> Fie
             job[target] = value
 
     return read
-
-
-def truth(text: str) -> bool:
-    if text not in yamlfile.TRUTHS:
-        raise ValueError("true or false")
-    return yamlfile.TRUTHS[text]
 
 
 def _run(file: File, job: dict[str, Any], key: str, node: Node) -> None:
@@ -141,15 +136,12 @@ def _retry(file: File, job: dict[str, Any], key: str, node: Node) -> None:
 
 def retry(file: File | Findings, key: str, node: Node) -> dict[str, Any]:
     """How often and how soon a failed job is tried again."""
-    value: dict[str, Any] = {"max": 0, "backoff_after": 3, "backoff": 600.0}
+    value: dict[str, Any] = {name: field.default for name, field in RETRY.items()}
     if isinstance(node, Map):
         parts = file.keys(node, tuple(value), " in retry")
         if "max" not in parts:
             file.wrong(node.line, "retry without max; expected `max: 3`, or `max: unlimited`")
-        checks: dict[str, Callable[[str], Any]] = {
-            "max": spec.attempts, "backoff_after": lambda text: spec.whole(text, 1), "backoff": units.seconds,
-        }  # fmt: skip
-        value.update({part: file.checked(f"{key}.{part}", parts[part], checks[part]) for part in parts})
+        value.update({part: file.checked(f"{key}.{part}", parts[part], spec.reader(RETRY[part].kind)) for part in parts})
     else:
         value["max"] = file.checked(key, node, spec.attempts)
     return value
@@ -177,7 +169,7 @@ FIELDS: dict[str, Field] = {
     "run": _run,
     "gpus": _gpus,
     "memory": _scalar("memory_mib", units.size_mib),
-    "share": _scalar("share", truth, False),
+    "share": _scalar("share", spec.truth, False),
     "env": _env,
     "uni_id_file": _uni_id_file,
     "workdir": _path("workdir"),

@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from jostle import units
+from jostle.core.fields import RETRY as RETRIES
+from jostle.core.fields import RULES
 from jostle.errors import Invalid
 from jostle.formats import plaintext, spec, yamlfile
 from jostle.formats.flaws import BadFiles, Findings
@@ -45,7 +47,7 @@ class Settings:
     time_limit: float | None = None  # of one command
     max_wait: float | None = None  # of a task that could start, for a card
     strangers: str = "share"  # share | avoid: cards that other people use
-    gpu_choice: str | None = None  # a name of core.fit.CHOICES; None: as memory_save_mode says
+    gpu_choice: str | None = None  # a `choice` of core.fields; None: as memory_save_mode says
 
 
 _TRUTHS = {"true": True, "yes": True, "on": True, "false": False, "no": False, "off": False}
@@ -71,10 +73,6 @@ def _limit(text: str) -> float | None:
     return units.seconds(text) or None
 
 
-def _cards(text: str) -> int:
-    return spec.whole(text, 0, units.MAX_GPUS)
-
-
 def _indices(text: str) -> list[int]:
     try:
         found = units.numbers(text)
@@ -83,12 +81,6 @@ def _indices(text: str) -> list[int]:
     if not found or max(found) > units.MAX_GPUS:
         raise ValueError("indices of GPUs such as [0, 1, 2] or 0-3")
     return found
-
-
-def _choice(text: str) -> str:
-    from jostle.core.fit import CHOICES
-
-    return spec.one_of(text, tuple(CHOICES))
 
 
 def _path(text: str) -> str | None:
@@ -103,12 +95,12 @@ KEYS: dict[str, Callable[[str], Any]] = {
     "memory_save_mode": _truth,
     "compete_gpus": _indices,
     "use_all_gpus": _truth,
-    "gpu_left": _cards,
-    "min_gpu": _cards,
-    "max_gpu": _cards,
-    "retry_config.max_retry_before_backoff": lambda text: spec.whole(text, 1),
-    "retry_config.backoff_duration": units.seconds,
-    "retry_config.max_retries": spec.attempts,
+    "gpu_left": spec.reader(RULES["gpu_left"].kind),
+    "min_gpu": spec.reader(RULES["min_gpu"].kind),
+    "max_gpu": spec.reader(RULES["max_gpu"].kind),
+    "retry_config.max_retry_before_backoff": spec.reader(RETRIES["backoff_after"].kind),
+    "retry_config.backoff_duration": spec.reader(RETRIES["backoff"].kind),
+    "retry_config.max_retries": spec.reader(RETRIES["max"].kind),
     "retry_config.on_failure": lambda text: spec.one_of(text, ("stop", "continue")),
     "work_dir": _path,
     "gpu_command_file": _path,
@@ -121,7 +113,7 @@ KEYS: dict[str, Callable[[str], Any]] = {
     "time_limit": _limit,
     "max_wait": _limit,
     "strangers": lambda text: spec.one_of(text, ("share", "avoid")),
-    "gpu_choice": _choice,
+    "gpu_choice": spec.reader(RULES["choice"].kind),
 }
 RETRY = "retry_config"
 TOP = (*(key for key in KEYS if "." not in key), RETRY)

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from jostle.formats import policyfile, spec, yamlfile
-from jostle.formats.fields import FIELDS, truth
+from jostle.formats.fields import FIELDS
 from jostle.formats.flaws import BadFiles, Findings
 from jostle.formats.nodes import Flaw, Map, Node, Scalar, Seq, of
 from jostle.formats.order import circle
@@ -107,7 +107,7 @@ class _File(Findings):
         if "name" in parts:
             self.name = self.checked("name", parts["name"], spec.label)
         if "own_queues" in parts:
-            self.own_queues = bool(self.checked("own_queues", parts["own_queues"], truth))
+            self.own_queues = bool(self.checked("own_queues", parts["own_queues"], spec.truth))
         if "policy" in parts and not null(parts["policy"]):
             self.policy_line = parts["policy"].line
             self.policy = policyfile.read(parts["policy"], self)

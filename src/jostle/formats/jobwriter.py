@@ -11,9 +11,10 @@ from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from typing import Any
 
+from jostle.core import kinds
+from jostle.core.fields import RULES
 from jostle.errors import Invalid
 from jostle.formats import spec
-from jostle.formats.policyfile import RULES
 from jostle.formats.taskblocks import bare, comment, groups, lines_of
 from jostle.formats.yamledit import quoted, shown
 
@@ -93,16 +94,16 @@ def number(value: float) -> str:
 
 
 def _policy(policy: Mapping[str, Any]) -> list[str]:
-    keys = {field: key for key, (field, _) in RULES.items()}
     lines = []
-    for field, value in policy.items():
-        if field == "retry" and value is not None:
-            most = "unlimited" if value["max"] is None else value["max"]
-            lines.append(f"retry: {{max: {most}, backoff_after: {value['backoff_after']}, backoff: {number(value['backoff'])}}}")
+    for name, value in policy.items():
+        rule = RULES[name]
+        if rule.kind is kinds.RETRY and value is not None:
+            parts = (f"{part}: {'unlimited' if given is None else number(given)}" for part, given in value.items())
+            lines.append(f"{rule.key}: {{{', '.join(parts)}}}")
         elif isinstance(value, float) or (isinstance(value, int) and not isinstance(value, bool)):
-            lines.append(f"{keys[field]}: {number(value)}" + ("MiB" if field.endswith("_mib") and value else ""))
+            lines.append(f"{rule.key}: {number(value)}" + ("MiB" if rule.kind.unit == "MiB" and value else ""))
         else:
-            lines.append(f"{keys.get(field, field)}: {shown(value)}")
+            lines.append(f"{rule.key}: {shown(value)}")
     return lines
 
 

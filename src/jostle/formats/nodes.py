@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 NULLS = frozenset(("", "~", "null", "Null", "NULL"))
+TRUTHS = {"true": True, "True": True, "TRUE": True, "false": False, "False": False, "FALSE": False}
 
 
 class Flaw(Exception):

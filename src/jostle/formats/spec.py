@@ -10,9 +10,12 @@ import os
 import re
 
 from jostle import units
+from jostle.core.kinds import Kind
+from jostle.formats.nodes import TRUTHS
 
 TYPE_CHECKING = False  # not from typing, which costs more to import than all the rest
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Any
 
 MAX_NAME = 200
@@ -111,3 +114,36 @@ def attempts(text: str) -> int | None:
         return whole(text)
     except ValueError:
         raise ValueError("a whole number of at least 0, or unlimited") from None
+
+
+def truth(text: str) -> bool:
+    if text not in TRUTHS:
+        raise ValueError("true or false")
+    return TRUTHS[text]
+
+
+def indices(text: str) -> list[int]:
+    found = units.numbers(text)
+    if not found or max(found) > units.MAX_GPUS:
+        raise ValueError("indices of GPUs such as 0-3,6")
+    return found
+
+
+# kind of a field (core.kinds): how people write it
+READERS: dict[str, Callable[[str, Kind], Any]] = {
+    "truth": lambda text, kind: truth(text),
+    "whole": lambda text, kind: whole(text, max(kind.low, -MAX_COUNT), min(kind.high, MAX_COUNT)),
+    "percent": lambda text, kind: whole(text.removesuffix("%"), kind.low, kind.high),
+    "size": lambda text, kind: 0 if kind.low == 0 and text.strip() == "0" else units.size_mib(text),
+    "duration": lambda text, kind: units.seconds(text),
+    "limit": lambda text, kind: time_limit(text),
+    "choice": lambda text, kind: one_of(text, kind.words),
+    "attempts": lambda text, kind: attempts(text),
+    "indices": lambda text, kind: indices(text),
+}
+
+
+def reader(kind: Kind) -> Callable[[str], Any]:
+    """The check of a text that is to become a value of this kind."""
+    read = READERS[kind.name]
+    return lambda text: read(text, kind)

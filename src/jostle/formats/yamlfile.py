@@ -11,14 +11,13 @@ import re
 import stat
 from typing import Any
 
-from jostle.formats.nodes import Flaw, Map, Node, Scalar, Seq
+from jostle.formats.nodes import TRUTHS, Flaw, Map, Node, Scalar, Seq
 
 MAX_BYTES = 5_000_000
 MAX_DEPTH = 50
 MAX_NODES = 400_000
 MAX_ANCHORS = 1000  # nobody writes so many by hand, and each costs time in all that reads the file
 
-TRUTHS = {"true": True, "True": True, "TRUE": True, "false": False, "False": False, "FALSE": False}
 _INT = re.compile(r"[-+]?\d{1,18}\Z", re.ASCII)
 _FLOAT = re.compile(r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d{1,2})?\Z", re.ASCII)
 

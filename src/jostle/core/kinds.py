@@ -1,0 +1,159 @@
+"""What a value of a field may be. A kind knows whether a value will do, and what to say was expected; how people write it, in
+files and options, is read by formats.spec by the kind's name.
+
+Rules: light to import, for every command starts with it. A check takes any value that JSON can say and answers yes or no.
+"""
+
+from __future__ import annotations
+
+import math
+
+TYPE_CHECKING = False  # not from typing, which costs more to import than all the rest
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+MAX_GPUS = 1024
+MAX_MIB = 1 << 30  # 1 PiB: a larger number is a slip, and would not fit the arithmetic of other programs
+MAX_COUNT = 1 << 31
+MAX_ID = 1 << 62
+MAX_NAME = 200
+MAX_TEXT = 1 << 20
+
+
+class Kind:
+    __slots__ = ("check", "expected", "high", "low", "name", "unit", "words")
+
+    def __init__(
+        self, name: str, check: Callable[[Any], bool], expected: str, *,
+        unit: str = "", low: int = 0, high: int = 0, words: tuple[str, ...] = (),
+    ) -> None:  # fmt: skip
+        self.name = name
+        self.check = check
+        self.expected = expected  # "… must be" this
+        self.unit = unit  # of the value inside: MiB, s, %
+        self.low, self.high = low, high  # of numbers
+        self.words = words  # of a choice: all of them; of a label: what it names
+
+
+def whole(value: Any, low: int, high: int) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and low <= value <= high
+
+
+def number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+
+
+def seconds(value: Any) -> bool:
+    return number(value) and bool(value >= 0)
+
+
+def printable(value: Any) -> bool:
+    return isinstance(value, str) and 0 < len(value) <= MAX_NAME and value.isprintable()
+
+
+def one_of(*words: str) -> Kind:
+    return Kind("choice", lambda v: isinstance(v, str) and v in words, " or ".join(words), words=words)
+
+
+def count(low: int, high: int, expected: str = "a whole number") -> Kind:
+    return Kind("whole", lambda v: whole(v, low, high), expected, low=low, high=high)
+
+
+def size(low: int) -> Kind:
+    return Kind("size", lambda v: whole(v, low, MAX_MIB), "a positive whole number", unit="MiB", low=low, high=MAX_MIB)
+
+
+def indices(value: Any) -> bool:
+    return isinstance(value, list | tuple) and all(whole(i, 0, MAX_GPUS) for i in value)
+
+
+TRUTH = Kind("truth", lambda v: isinstance(v, bool), "true or false")
+CARDS = count(0, MAX_GPUS)
+PERCENT = Kind("percent", lambda v: whole(v, 0, 100), "a whole number", unit="%", high=100)
+DURATION = Kind("duration", seconds, "a number of seconds", unit="s")
+LIMIT = Kind("limit", seconds, "a number of seconds", unit="s")
+SOME_TIME = Kind("limit", lambda v: number(v) and v > 0, "a number of seconds", unit="s")
+INDICES = Kind("indices", indices, "indices of GPUs")
+ATTEMPTS = Kind("attempts", lambda v: v is None or whole(v, 0, MAX_COUNT), "a whole number")
+RETRY = Kind("retry", lambda v: isinstance(v, dict), "an object with max, backoff_after and backoff only")
+
+
+# --- of a job
+
+
+def utf8(text: str) -> bool:
+    try:
+        return bool(text.encode())
+    except UnicodeEncodeError:
+        return False
+
+
+def command(value: Any) -> bool:
+    parts = [value] if isinstance(value, str) else value
+    if not isinstance(parts, list) or not parts:
+        return False
+    for part in parts:
+        if not isinstance(part, str) or "\0" in part or len(part) > MAX_TEXT:
+            return False
+    return bool(parts[0].strip())
+
+
+def two_counts(value: Any) -> bool:
+    return isinstance(value, list) and len(value) == 2 and whole(value[0], 0, MAX_GPUS) and whole(value[1], value[0], MAX_GPUS)
+
+
+def texts(value: Any) -> bool:
+    return isinstance(value, list) and all(isinstance(text, str) for text in value)
+
+
+def path(value: Any) -> bool:
+    return isinstance(value, str) and value[:1] == "/" and "\0" not in value and utf8(value)
+
+
+def variables(value: Any) -> bool:
+    return isinstance(value, dict) and all(
+        isinstance(key, str) and isinstance(v, str) and bool(key) and "=" not in key and "\0" not in key and "\0" not in v
+        for key, v in value.items()
+    )
+
+
+def sweep_values(value: Any) -> bool:
+    return isinstance(value, dict) and all(isinstance(text, str) and utf8(text or "-") for pair in value.items() for text in pair)
+
+
+def run_id(value: Any) -> bool:
+    return isinstance(value, list) and len(value) == 2 and all(whole(n, 1, MAX_ID) for n in value)
+
+
+def one_input(value: Any) -> bool:
+    """A file that a job is made of: backends/inputs.py."""
+    if not (isinstance(value, list) and len(value) == 3 and path(value[0])):
+        return False
+    digest, known = value[1:]
+    if not (digest is None or (isinstance(digest, str) and len(digest) == 64)):
+        return False
+    return known is None or (isinstance(known, list) and len(known) == 4 and all(whole(n, -(1 << 63), 1 << 64) for n in known))
+
+
+NAME = Kind("label", printable, f"1 to {MAX_NAME} printable characters", words=("a name",))
+QUEUE = Kind("label", lambda v: isinstance(v, str | int), "a text", words=("the name of a queue",))
+TAGS = Kind("labels", texts, "a list of texts", words=("a tag",))
+COMMANDS = Kind("commands", lambda v: isinstance(v, list) and bool(v) and all(map(command, v)),
+                "a list of at least one command: a text or a list of texts, not empty and without NUL")  # fmt: skip
+GPUS = Kind("gpus", two_counts, f"[least, most] with 0 ≤ least ≤ most ≤ {MAX_GPUS}")
+ENV = Kind("env", variables, "names (without = and NUL) and their texts")
+PATH = Kind("path", path, "an absolute path, in UTF-8: its name cannot be kept as it is otherwise")
+NEEDS = Kind("needs", lambda v: isinstance(v, list), "a list of other jobs")
+INSTANT = Kind("instant", seconds, "a number of seconds")
+JOB = Kind("job", lambda v: whole(v, 1, MAX_ID), "a job")
+RUN = Kind("run", run_id, "[job, run]")
+SWEEP_VALUES = Kind("values", sweep_values, "names and texts")
+DIGEST = Kind("digest", lambda v: isinstance(v, str) and 0 < len(v) <= 200, "a text")
+INPUTS = Kind("inputs", lambda v: isinstance(v, list) and all(map(one_input, v)), "a list of [path, digest, stat]")
+
+# --- of a settings file
+
+DEVICES = Kind("devices", lambda v: isinstance(v, str), "a set of devices")
+LOG_SIZE = Kind("mib", seconds, "a number", unit="MiB")
+POLICY = Kind("policy", lambda v: isinstance(v, dict), "rules")
