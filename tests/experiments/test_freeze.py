@@ -460,6 +460,20 @@ def test_the_code_of_a_tree_is_its_tracked_content_whatever_the_commit_and_nothi
     assert now("train.py")[1] != before[1]
 
 
+def test_an_edit_in_the_moment_of_a_commit_is_seen(tree: Path) -> None:
+    """Git tells such an edit by the time of its index, which a copy of it must keep."""
+    git(tree, "config", "core.trustctime", "false")
+    at = (1_700_000_000, 1_700_000_000)
+    os.utime(tree / "train.py", at)
+    git(tree, "add", "train.py")
+    os.utime(tree / ".git" / "index", at)
+    before = gittree.tracked(str(tree))
+    put(tree / "train.py", "print(2)\n")
+    os.utime(tree / "train.py", at)
+    after = gittree.tracked(str(tree))
+    assert (before["dirty"], after["dirty"]) == (False, True) and before["tree"] != after["tree"]
+
+
 def test_a_tree_without_a_commit_has_code(tmp_path: Path) -> None:
     git(tmp_path, "init", "-q")
     empty = gittree.tracked(str(tmp_path))

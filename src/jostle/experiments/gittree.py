@@ -70,7 +70,7 @@ def tracked(root: str, apart: Iterable[str] = ()) -> dict[str, Any]:
     with tempfile.TemporaryDirectory(prefix="jostle-") as scratch:
         env = {"GIT_INDEX_FILE": f"{scratch}/index", "GIT_OBJECT_DIRECTORY": scratch, "GIT_ALTERNATE_OBJECT_DIRECTORIES": objects}
         if os.path.exists(index):
-            shutil.copyfile(index, env["GIT_INDEX_FILE"])
+            shutil.copy2(index, env["GIT_INDEX_FILE"])  # with its time, by which git knows what may have been edited since
         _git(root, "add", "-u", env=env, within=QUICKLY)
         (whole,) = _text(root, "write-tree", "--missing-ok", env=env)
         left_out = "".join(f"{path}\0" for path in apart)
