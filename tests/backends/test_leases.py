@@ -19,7 +19,7 @@ from local_bench import Bench, MakeBench
 
 from jostle.backends import leases
 from jostle.backends.claimlock import is_free
-from jostle.backends.leasedir import Directory
+from jostle.backends.leasedir import MOST, Directory
 from jostle.core import claims
 from jostle.errors import JostleError
 
@@ -220,11 +220,17 @@ def test_a_claim_deleted_while_held_is_noticed_and_published_again(bench: Bench)
     assert bench.local.missing_claims(run) == (names[0],)
     assert bench.local.republish(run) == (names[0],)
     assert bench.local.missing_claims(run) == ()
-    assert sorted(c.name for c in bench.local.claims()) == sorted(names)
+    back = {c.name for c in bench.local.claims()}
+    assert len(back) == 2 and names[1] in back and names[0] not in back, "under a name that nobody could take ahead"
     (bench.home / "go").touch()
     bench.end(run)
     bench.local.forget(run)
     assert bench.local.claims() == [] and list(bench.lease_dir.iterdir()) == []
+
+
+def kept(place: Path) -> int:
+    """How many files of a directory this process has open."""
+    return sum(os.path.realpath(f"/proc/self/fd/{fd}").startswith(f"{place}/") for fd in os.listdir("/proc/self/fd"))
 
 
 def test_what_removes_a_claim_while_it_is_held_is_heard_and_an_orderly_end_is_not(bench: Bench) -> None:
@@ -241,6 +247,7 @@ def test_what_removes_a_claim_while_it_is_held_is_heard_and_an_orderly_end_is_no
     (bench.home / "go").unlink()
     bench.start((2, 1), "until [ -e go ]; do sleep 0.02; done", wants=[("GPU-0", None)])
     bench.until(lambda: bench.local.poll((2, 1)).claimed)
+    bench.until(lambda: kept(bench.lease_dir), what="the claim is seen")
     next(bench.lease_dir.iterdir()).unlink()
     bench.until(lambda: heard, what="it is heard")
     assert len(bench.local.republish((2, 1))) == 1
@@ -302,18 +309,44 @@ def test_who_waits_for_the_lock_of_a_claim_holds_no_gpu_by_it_when_it_was_given_
 
 def test_descriptors_of_claims_go_with_the_claims(place: Path) -> None:
     other = Directory(str(place), "ffffffff")
-
-    def kept() -> int:
-        return sum(os.path.realpath(f"/proc/self/fd/{fd}").startswith(f"{place}/") for fd in os.listdir("/proc/self/fd"))
-
     for n in range(50):
         held = leases.publish(str(place), name(run=(n, 1)))
         assert len(other.live({})) == 1
         if n % 2:
             (place / held.name).unlink()
-        assert kept() == 2
+        assert kept(place) == 2
         leases.withdraw(str(place), [held])
-        assert other.live({}) == [] and kept() == 0
+        assert other.live({}) == [] and kept(place) == 0
+
+
+def test_beyond_a_bound_a_users_claims_are_not_opened_and_their_cards_count_as_his(
+    place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = Directory(str(place), "ffffffff")
+    opened: list[str] = []
+    for n in range(2 * MOST):
+        (place / name(f"GPU-{n % 3}", run=(n, 1))).touch(0o444)  # that nobody has locked
+        (place / name("GPU-not-here", run=(n, 1))).touch(0o444)
+    real = os.open
+
+    def counted(path: str, *more: int) -> int:
+        opened.append(path)
+        return real(path, *more)
+
+    monkeypatch.setattr(os, "open", counted)
+    found = other.live({}, {"GPU-0", "GPU-1", "GPU-2", "GPU-3"})
+    assert {(c.claim.uuid, c.claim.mib, c.uid) for c in found} == {(f"GPU-{n}", None, os.geteuid()) for n in range(3)}
+    assert len(opened) == MOST and not any("not-here" in path for path in opened)
+    opened.clear()
+    assert other.contested({"GPU-3"}, ()) is False and opened == []
+    assert other.contested({"GPU-0", "GPU-1", "GPU-2"}, ()) is True and len(opened) <= MOST
+    (place / ("." + name("GPU-9"))).touch()
+    for path in place.iterdir():
+        path.unlink()
+    held = leases.publish(str(place), name())
+    assert [c.name for c in other.live({}, {"GPU-0"})] == [held.name], "those who come later are judged as ever"
+    leases.withdraw(str(place), [held])
+    other.close()
 
 
 def test_two_homes_that_contest_gpus_never_overlap(make_bench: MakeBench, tmp_path: Path) -> None:
@@ -408,7 +441,7 @@ def test_the_contest_would_show_overlaps_if_nobody_looked_again(place: Path, tmp
 
 
 def test_a_name_that_somebody_sits_on_is_no_trouble_for_anything_else(directory: Directory, place: Path) -> None:
-    blocked = place / f".{name()}"
+    blocked = place / name()
     blocked.mkdir()
     (blocked / "full").touch()
     assert (directory.publish([name()]), directory.trouble) == (None, "")

@@ -9,12 +9,16 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import replace
 
 from jostle.backends.claimlock import give_back, given_back, is_free
 from jostle.backends.filewatch import DirWatch
 from jostle.backends.leases import LOOK, NO_CLAIM, Claimed, Held, hidden, is_ours, look, names_in, publish_all, unlink
 from jostle.backends.nursery import Watcher
 from jostle.core import claims
+
+MOST = 256
+"""Claims of one user that are opened; of more, none is ignored: each card that they name counts as that user's."""
 
 
 class Directory:
@@ -32,6 +36,7 @@ class Directory:
         self._listed: dict[str, _Entry] = {}  # what was there at the last look, or came since
         self._gone: list[_Entry] = []  # was seen live, and its file is gone or another's
         self._uuids: Collection[str] | None = None  # of the cards there are; None: not known
+        self._counts: dict[int, int] = {}  # claims since the last look began, by uid
 
     def open(self, watcher: Watcher, heard: Callable[[], None]) -> None:
         self.watch, self._watcher = DirWatch(self.path), watcher
@@ -55,6 +60,8 @@ class Directory:
         """
         self._uuids = uuids
         found: list[Claimed] = []
+        beyond: dict[tuple[int, str], Claimed] = {}
+        self._counts.clear()
         before, self._listed = self._listed, {}
         for name, inode in self._entries():
             entry = before.get(name)
@@ -67,12 +74,35 @@ class Directory:
                 self._sweep(name)
             elif known.get(name) == inode:
                 found.append(Claimed(claim=entry.claim, name=name, uid=os.geteuid(), ours=True, inode=inode))
-            elif self._concerns(entry.claim) and self._is_live(entry):
-                found.append(entry.claimed(entry.claim))
-        return found + self._vanished(before.values(), found, known)
+            elif self._concerns(entry.claim) and self._is_regular(entry):
+                if self._too_many(entry, entry.claim):
+                    beyond[entry.uid, entry.claim.uuid] = entry.claimed(replace(entry.claim, mib=None, alone=True))
+                elif self._is_live(entry):
+                    found.append(entry.claimed(entry.claim))
+        return found + self._vanished(before.values(), found, known) + list(beyond.values())
 
     def _concerns(self, claim: claims.Claim) -> bool:
         return self._uuids is None or claim.uuid in self._uuids or claim.home == self.home
+
+    def _is_regular(self, entry: _Entry) -> bool:
+        """Whether it is a file at all; says whose, which is asked once."""
+        if entry.uid < 0:
+            try:
+                s = os.lstat(f"{self.path}/{entry.name}")
+            except OSError:
+                return True  # gone, or not to be seen: to be judged as ever
+            entry.uid = s.st_uid
+            if not stat.S_ISREG(s.st_mode):
+                entry.claim = None
+        return entry.claim is not None
+
+    def _too_many(self, entry: _Entry, claim: claims.Claim) -> bool:
+        if claim.home == self.home and entry.uid == os.geteuid():
+            return False
+        self._counts[entry.uid] = n = self._counts.get(entry.uid, 0) + 1
+        if n > MOST:
+            entry.close()
+        return n > MOST
 
     def _is_live(self, entry: _Entry) -> bool:
         if entry.fd < 0 and not self._keep(entry):
@@ -133,7 +163,7 @@ class Directory:
         return disturbed
 
     def _came(self, entry: _Entry) -> None:
-        if not self._keep(entry):
+        if not self._keep(entry) or entry.claim is None or self._too_many(entry, entry.claim):
             return
         before = self._listed.get(entry.name)
         if before is not None and before.fd >= 0:
@@ -159,14 +189,16 @@ class Directory:
 
     def contested(self, uuids: Collection[str], allowed: Collection[str]) -> bool:
         """Whether another's live claim, not an allowed one, is on one of these GPUs."""
+        looks = 0
         try:
             for name, _ in names_in(self.path):
                 entry = self._listed.get(name)
                 claim = None if name in allowed else claims.parse(name) if entry is None else entry.claim
                 if claim is None or claim.uuid not in uuids:
                     continue
-                one = look(self.path, name, claim, self.home)
-                if one is not None and not one.ours:
+                looks += 1
+                one = look(self.path, name, claim, self.home) if looks <= MOST else None
+                if looks > MOST or (one is not None and not one.ours):
                     return True
         except OSError as e:
             self.trouble = f"lease directory {self.path} cannot be read: {e.strerror}"

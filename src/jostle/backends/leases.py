@@ -13,9 +13,10 @@ import errno
 import fcntl
 import hashlib
 import os
+import secrets
 import stat
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from jostle.backends.claimlock import give_back, given_back, is_free
 from jostle.core import claims
@@ -82,9 +83,15 @@ def home_id(home: str) -> str:
     return hashlib.sha256(os.fsencode(os.path.realpath(home))).hexdigest()[:8]
 
 
+def drawn(claim: claims.Claim) -> str:
+    """A name for the claim that nobody can know beforehand."""
+    return claims.name_of(replace(claim, tag=1 + secrets.randbelow(claims.TAGS - 1)))
+
+
 def publish(directory: str, name: str) -> Held:
     """Makes the claim visible, locked from its first instant; the descriptor is to be inherited by the run."""
-    hidden = f"{directory}/.{name}"
+    claim = claims.parse(name)
+    hidden = f"{directory}/.{name if claim is None else drawn(claim)}"  # another name: it is seen before the claim is
     fd = _create(hidden)
     try:
         # mode 0 until it is locked: nobody can take a lock before us

@@ -23,7 +23,7 @@ from jostle.backends.leases import Claimed
 from jostle.backends.nursery import Watcher
 from jostle.backends.pool import Pool
 from jostle.backends.records import RunClaim, RunDir, exit_of, pids_of, record
-from jostle.core.claims import Claim, name_of
+from jostle.core.claims import Claim, parse
 from jostle.core.model import RunId
 
 __all__ = ["Claimed", "Local", "Report", "Reservation", "Watcher"]
@@ -126,7 +126,7 @@ class Local:
             return None
         spare = self._pool.spares[0]
         names = [
-            name_of(Claim(uuid=uuid, mib=mib, alone=alone, sid=spare.pid, home=self._home, run=run))
+            leases.drawn(Claim(uuid=uuid, mib=mib, alone=alone, sid=spare.pid, home=self._home, run=run))
             for uuid, mib in wants
         ]
         held = self._directory.publish(names)
@@ -156,11 +156,13 @@ class Local:
         for name in self.missing_claims(run):
             if known is None or self.poll(run).kind not in ("alive", "unsupervised"):
                 break
-            held = self._directory.publish([name])
+            claim = parse(name)
+            held = None if claim is None else self._directory.publish([leases.drawn(claim)])  # the old name is known to all
             if held is None:
                 continue
             known.republished += held
-            known.inodes[name] = held[0].inode
+            del known.inodes[name]
+            known.inodes[held[0].name] = held[0].inode
             done.append(name)
         return tuple(done)
 

@@ -187,7 +187,7 @@ class Sim:
             raise Hung
         if any(window.holds(now) for window in scenario.mismatch):
             return failed(MISMATCH, "driver_mismatch")
-        claims = self._claims.look(scenario.runs.free_lag, stats)
+        claims = self._claims.look(scenario.runs.free_lag, stats, frozenset(card.uuid for card in scenario.cards))
         gpus = reading(scenario, elapsed, claims, uses)
         self._name_holders(gpus, stats)
         gpus = self._late(gpus, scenario, now)

@@ -7,6 +7,7 @@ import errno
 import fcntl
 import os
 import time
+from collections.abc import Collection
 from typing import NamedTuple
 
 from jostle import proc
@@ -102,12 +103,14 @@ class Claims:
     def __init__(self, path: str) -> None:
         self._path = path
         self._known: dict[str, _Tracked] = {}
+        self._others: set[str] = set()  # names of no claim on these cards
+        self._uuids: Collection[str] = ()
 
-    def look(self, free_lag: float, stats: dict[int, proc.Stat]) -> list[Held]:
+    def look(self, free_lag: float, stats: dict[int, proc.Stat], uuids: Collection[str]) -> list[Held]:
         """The claims now, but those of the sessions in `stats`, to which it adds the holders."""
         now, speaking = boottime(), {stat.sid for stat in stats.values()}
         held = []
-        for known in self._listed():
+        for known in self._listed(uuids):
             holder = known.check(now)
             if holder is not None:
                 stats[holder.pid] = holder
@@ -115,14 +118,22 @@ class Claims:
                     held.append(Held(known.claim.uuid, known.claim.mib, holder.pid, now - known.born_at))
         return held + self._ended(free_lag, now)
 
-    def _listed(self) -> list[_Tracked]:
+    def _listed(self, uuids: Collection[str]) -> list[_Tracked]:
         try:
             names = os.listdir(self._path)
         except OSError:
             names = []  # no lease was ever taken
         listed = []
+        self._others = self._others.intersection(names) if uuids == self._uuids else set()
+        self._uuids = uuids
         for name in names:
-            known = self._known.get(name) or _track(self._path, name)
+            known = self._known.get(name)
+            if known is None and name not in self._others:
+                claim = claim_names.parse(name)
+                if claim is None or claim.uuid not in uuids:
+                    self._others.add(name)
+                else:
+                    known = _track(self._path, name, claim)
             if known is not None:
                 self._known[name] = known
                 listed.append(known)
@@ -177,10 +188,7 @@ _HOLDER_CHECK = 0.1  # s; who holds a lock that is held changes only when a lead
 _NO_HOLDER_CHECK = 1.0  # s; reading all of /proc takes milliseconds
 
 
-def _track(path: str, name: str) -> _Tracked | None:
-    claim = claim_names.parse(name)
-    if claim is None:
-        return None
+def _track(path: str, name: str, claim: claim_names.Claim) -> _Tracked | None:
     try:
         fd = os.open(os.path.join(path, name), os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError:
