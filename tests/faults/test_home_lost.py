@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import shutil
 import signal
+from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
@@ -12,6 +14,12 @@ from jostle.errors import JostleError
 from tests.e2e.instance import Instance, alive, until
 
 WAITING = "echo $$ > {0}; until [ -e {0}.go ]; do sleep 0.02; done"
+
+
+@pytest.fixture
+def instance(make_instance: Callable[..., Instance], tmp_path: Path) -> Instance:
+    """Claims lie elsewhere, as those of real cards do: in the home they would be published again while it is removed."""
+    return make_instance(JOSTLE_LEASE_DIR=str(tmp_path / "leases"))
 
 
 def taken_away(instance: Instance, how: str) -> None:
