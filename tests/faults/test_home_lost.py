@@ -36,29 +36,28 @@ def test_an_engine_whose_home_another_has_taken_ends_and_spoils_nothing_of_it(in
     pid = instance.pid_in("a")
     instance.reach(running, "running")
     old = instance.engine
-    log = open(instance.home / "engine.log")  # noqa: SIM115 (read when its name is gone)
-    taken_away(instance, how)
-    instance.up("sim:2x24")
-    first = instance.add("--hold", "--", "true")
-    new = instance.engine
-    assert new != old
-    socket = os.stat(instance.home / "engine.sock").st_ino
-    ids = [first]
-    while alive(old):  # what it can do to the other it does until then
+    with open(instance.home / "engine.log") as log:  # read when its name is gone
+        taken_away(instance, how)
+        instance.up("sim:2x24")
+        first = instance.add("--hold", "--", "true")
+        new = instance.engine
+        assert new != old
+        socket = os.stat(instance.home / "engine.sock").st_ino
+        ids = [first]
+        while alive(old):  # what it can do to the other it does until then
+            ids += instance.submit({"intent": "hold"})
         ids += instance.submit({"intent": "hold"})
-    ids += instance.submit({"intent": "hold"})
-    assert ids == list(range(1, len(ids) + 1)), "each id is given once"
-    assert instance.engine == new and os.stat(instance.home / "engine.sock").st_ino == socket
-    os.kill(new, signal.SIGKILL)  # what it has answered is in its journal
-    until(lambda: not alive(new))
-    instance.up(None)
-    assert sorted(instance.states()) == ids
-    assert alive(pid), "a running job is left alone"
-    with log:
+        assert ids == list(range(1, len(ids) + 1)), "each id is given once"
+        assert instance.engine == new and os.stat(instance.home / "engine.sock").st_ino == socket
+        os.kill(new, signal.SIGKILL)  # what it has answered is in its journal
+        until(lambda: not alive(new))
+        instance.up(None)
+        assert sorted(instance.states()) == ids
+        assert alive(pid), "a running job is left alone"
         said = log.read()
-    assert "takes nothing more and ends" in said and "Traceback" not in said
-    (instance.work / "a.go").touch()
-    until(lambda: not alive(pid))
+        assert "takes nothing more and ends" in said and "Traceback" not in said
+        (instance.work / "a.go").touch()
+        until(lambda: not alive(pid))
 
 
 def test_an_engine_whose_database_was_removed_takes_nothing_more_and_ends(instance: Instance) -> None:
