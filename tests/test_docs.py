@@ -15,7 +15,6 @@ from jostle.core import states
 from jostle.core.fields import RETRY, RULES
 from jostle.core.fit import CHOICES
 from jostle.core.model import Policy
-from jostle.core.reasons import REFUSALS, TEXTS
 from jostle.engine import checks
 from jostle.formats import configfile, jobfile
 from jostle.formats.fields import FIELDS
@@ -23,6 +22,7 @@ from jostle.probes import scenario_file
 from jostle.store import jobs
 from jostle.store.reads import Reader
 from jostle.store.store import Store
+from jostle.wording.words import REFUSALS, TEXTS
 
 ROOT = pathlib.Path(__file__).parents[1]
 SOURCE = ROOT / "src" / "jostle"

@@ -136,7 +136,7 @@ def look(scene, monkeypatch, capfd):
         if argv[0] == "doctor":
             out = without_the_machine(out)
         if "--json" in argv:
-            out = json.dumps(json.loads(out), indent=1, ensure_ascii=False) + "\n"
+            out = json.dumps(json.loads(out), indent=1, sort_keys=True, ensure_ascii=False) + "\n"
         said = "".join(f"! {line}\n" for line in err.splitlines())
         return masked(f"$ jostle {' '.join(argv)}  -> {code}\n{said}{out}\n", scene.home)
 

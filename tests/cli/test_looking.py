@@ -76,10 +76,10 @@ def test_the_engines_reason_is_shown_for_the_first_of_its_shape(jostle, store, e
     id = store()
     shape = store.store.db.execute("SELECT shape FROM job WHERE id = ?", (id,)).fetchone()[0]
     engine.answers["reasons"] = {
-        "shapes": {str(shape): {"code": "gpus", "text": "0 of 2 GPUs fit.", "params": {}, "gpus": []}},
+        "shapes": {str(shape): {"code": "max_concurrent", "params": {"running": 2, "most": 2}, "gpus": []}},
         "now": 0,
     }
-    assert "0 of 2 GPUs fit." in jostle("ps")[1]
+    assert "Its batch runs 2 jobs and may run 2 at once." in jostle("ps")[1]
 
 
 def test_a_job_behind_others_of_its_queue_says_how_many(jostle, store, engine):
@@ -109,8 +109,8 @@ def test_a_full_disk_is_told_beside_the_list(jostle, store, engine):
 def test_ps_why_and_show_say_the_same_with_the_numbers_that_are_documented(jostle, store, engine, monkeypatch):
     """The engine's `why` as it is, on a clock that stands still."""
     from jostle.core.explain import explain
-    from jostle.core.reasons import to_dict
     from jostle.store.reads import Reader
+    from jostle.wording.reasons import to_dict
 
     wall = time.time()
     monkeypatch.setattr("jostle.cli.waits.time.time", lambda: wall)
@@ -227,16 +227,18 @@ def test_a_job_that_does_not_exist_is_exit_code_4(jostle, store):
 
 def test_why_lists_each_gpus_refusal(jostle, store, engine):
     id = store()
-    refusal = {"index": 1, "uuid": "GPU-b", "code": "stranger", "text": "used by bob", "params": {}}
+    refusal = {"index": 1, "uuid": "GPU-b", "code": "stranger", "params": {"user": "bob", "pid": 7, "used_mib": 1024}}
     engine.answers["why"] = {
         "job": {},
-        "reason": {"code": "gpus", "text": "0 of 2 fit.", "params": {}, "gpus": [refusal]},
+        "reason": {"code": "gpus", "params": {"fit": 0, "total": 2}, "gpus": [refusal]},
         "behind": 3,
     }
     _, out, _ = jostle("why", id)
-    assert out == f"job {id} (job) is queued: 0 of 2 fit.\n  3 jobs like it come before it\n  GPU 1: used by bob\n"
+    said = "used by bob (process 7, 1 GiB)"
+    first = f"job {id} (job) is queued: 0 of 2 GPUs fit: 1 is used by others (bob 1)."
+    assert out == f"{first}\n  3 jobs like it come before it\n  GPU 1: {said}\n"
     told = json.loads(jostle("why", id, "--json")[1])
-    assert told["reason"]["code"] == "gpus" and told["gpus"] == [refusal] and told["behind"] == 3
+    assert told["reason"]["code"] == "gpus" and told["gpus"] == [{**refusal, "text": said}] and told["behind"] == 3
 
 
 def test_why_a_job_failed_is_read_from_the_store(jostle, store):

@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from jostle.cli.waits import reworded
 from jostle.core.decide import decide
 from jostle.core.model import Policy, World
 from jostle.core.plan import Fail, Finish, Plan, Requeue, Start, Stop
 from jostle.core.reasons import Reason, Refusal
 from jostle.engine.open import stored
+from jostle.wording.sentences import worded
 from tests.core.worlds import codes, ended, gpu, gpus, job, lane, run, running, starts, u, with_runs, world
 
 
@@ -198,9 +198,9 @@ def test_a_job_that_was_given_up_says_what_it_waited_for_after_it_was_stored() -
     assert isinstance(failed, Fail)
     kept = json.loads(json.dumps(stored(failed.reason)))
     assert kept["params"] == {"limit_s": 100.0, "last": "gpus", "refused": [{"code": "taken", "n": 1, "jobs": [9]}]}
-    assert reworded(kept, "en")["text"] == kept["text"]
+    assert worded(kept, "en")["text"] == kept["text"]
     assert kept["text"] == "It waited longer than 100 s for its GPUs and was given up (1 is taken by your jobs (9))."
-    assert reworded(kept, "zh")["text"] == "等待 GPU 超过 100 秒，已放弃（1 张被您的任务占用（9））。"
+    assert worded(kept, "zh")["text"] == "等待 GPU 超过 100 秒，已放弃（1 张被您的任务占用（9））。"
 
 
 def test_a_job_that_can_start_now_is_never_too_late() -> None:

@@ -11,7 +11,7 @@ from jostle.core.decide import decide
 from jostle.core.fit import CHOICES
 from jostle.core.model import Gpu, Policy
 from jostle.core.plan import Start
-from jostle.core.reasons import text
+from jostle.wording.reasons import text
 from tests.core.worlds import (
     ALICE,
     GIB,

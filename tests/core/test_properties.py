@@ -14,7 +14,8 @@ from jostle.core.health import usable
 from jostle.core.ledger import alive, alone, cards_of
 from jostle.core.model import Exit, Gpu, Holder, Job, Lane, Policy, Promise, Retry, Run, World
 from jostle.core.plan import Fail, Finish, Plan, Quarantine, Requeue, Start, Stop
-from jostle.core.reasons import Reason, text, to_dict
+from jostle.core.reasons import Reason
+from jostle.wording.reasons import text, to_dict
 from tests.core.worlds import ALICE, BOB, ME, ROOT, u
 
 MIB = st.sampled_from([0, 100, 511, 512, 1000, 4000, 8000, 12000, 20000, 24576])

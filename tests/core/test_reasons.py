@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 
-from jostle.core.reasons import REFUSALS, TEXTS, Reason, Refusal, counted, histogram, refusal_text, text, to_dict
-from jostle.core.words import HOLDS
+from jostle.core.reasons import Reason, Refusal, counted
+from jostle.wording.reasons import histogram, refusal_text, text, to_dict
+from jostle.wording.words import HOLDS, REFUSALS, TEXTS
 
 DOCS = Path(__file__).parents[2] / "docs" / "reasons.md"
 RETRIED = {"failures": 2, "error_type": "oom", "left_s": 0.0, "asked_mib": 8192, "peak_mib": 5120, "next_mib": 8192}

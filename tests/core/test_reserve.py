@@ -9,7 +9,7 @@ import pytest
 from jostle.core.decide import decide
 from jostle.core.model import Job, Policy, Promise, Run
 from jostle.core.plan import Start
-from jostle.core.reasons import text
+from jostle.wording.reasons import text
 from tests.core.worlds import ALICE, GIB, ME, codes, gpu, gpus, holder, job, lane, running, starts, with_runs, world
 
 LATE = {"ready_at": 0.0}  # a thousand seconds ago

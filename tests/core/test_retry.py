@@ -9,8 +9,9 @@ import pytest
 from jostle.core.decide import decide
 from jostle.core.model import Exit, Holder, Policy, Retry, Run, World
 from jostle.core.plan import Finish, Requeue
-from jostle.core.reasons import Reason, text
+from jostle.core.reasons import Reason
 from jostle.core.retry import error_type, jitter, pause
+from jostle.wording.reasons import text
 from tests.core.worlds import ALICE, GIB, ME, ROOT, ended, gpu, gpus, holder, run, u, world
 
 EVER = Retry(max=None)

@@ -14,7 +14,7 @@ import pytest
 from jostle.core.decide import decide
 from jostle.core.model import Exit, Gpu, Holder, Job, Lane, Policy, Promise, Retry, Run, World
 from jostle.core.plan import Fail, Finish, Plan, Requeue, Start
-from jostle.core.reasons import text
+from jostle.wording.reasons import text
 from tests.core.worlds import ALICE, GIB, ME, u
 
 TOTAL = 24 * GIB

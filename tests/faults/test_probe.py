@@ -19,13 +19,13 @@ from hypothesis import strategies as st
 
 from jostle import proc
 from jostle.core.model import Policy, World
-from jostle.core.reasons import refusal_text
 from jostle.core.survey import survey
 from jostle.engine import probing
 from jostle.engine.loop import Loop
 from jostle.engine.observe import Observer
 from jostle.engine.probing import LEAST_STARTING, SILENT_AFTER, ProbeProcess
 from jostle.probes import scenario
+from jostle.wording.reasons import refusal_text
 from tests.e2e.instance import Instance, alive, until
 from tests.fakenvml import Driver, library_dir
 

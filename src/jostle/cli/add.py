@@ -121,7 +121,7 @@ def rules(args: Namespace, desk: Desk) -> dict[str, Any]:
 def warn_never(answer: dict[str, Any], desk: Desk) -> None:
     """What can never run here is said at once."""
     if answer.get("never"):
-        from jostle.cli.waits import never
+        from jostle.wording.sentences import never
 
         for line in never(answer, desk.language):
             desk.say(line)

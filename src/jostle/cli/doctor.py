@@ -154,9 +154,8 @@ def devices_of(desk: Desk) -> str:
 
 def engine(desk: Desk) -> Finding:
     from jostle import __version__
-    from jostle.cli import waits
-    from jostle.cli.show import continued
-    from jostle.core.words import GPU_HOLDS
+    from jostle.core.reasons import GPU_HOLDS
+    from jostle.wording.sentences import continued, on_hold
 
     client = desk.engine_if_any()
     if client is None:
@@ -168,13 +167,13 @@ def engine(desk: Desk) -> Finding:
         return "warn", text, f"this command is version {__version__}: `jostle up` replaces the engine, jobs do not notice"
     hold = hello.get("hold") or ""
     if hold and not hold.startswith(GPU_HOLDS):  # those are a finding of the GPUs
-        return "bad", f"{text}; {continued(waits.worded('on_hold', {'hold': hold}, desk.language)['text'])}", ""
+        return "bad", f"{text}; {continued(on_hold(hold, desk.language))}", ""
     return "ok", text, ""
 
 
 def gpus(desk: Desk) -> Finding:
-    from jostle.cli import waits
     from jostle.cli.gpus import look
+    from jostle.wording.sentences import set_aside
 
     spec = devices_of(desk)
     starting = driver_starting(desk)
@@ -185,7 +184,7 @@ def gpus(desk: Desk) -> Finding:
         return "bad" if seen["gpus"] or seen.get("hold") else "warn", seen["error"], ""
     sick = [gpu for gpu in seen["gpus"] if gpu["state"] in ("lost", "unreadable")]
     told = [f"GPU {g['index']} is {g['state']}: {g['error']}" for g in sick]
-    told += waits.set_aside(desk.reader.meta("health"), desk.language)
+    told += set_aside(desk.reader.meta("health"), desk.language)
     if told:
         return "bad", ", ".join(told), "the other cards are used"
     return "ok", f"{render.count(len(seen['gpus']), 'GPU')} by {spec}, read in {seen['took_ms']:.0f} ms", ""
@@ -193,7 +192,7 @@ def gpus(desk: Desk) -> Finding:
 
 def driver_starting(desk: Desk) -> str:
     """What the engine says of a driver that has not answered yet: a look of our own would only wait with it."""
-    from jostle.core.reasons import hold_text, language
+    from jostle.wording.reasons import hold_text, language
 
     client = desk.engine_if_any()
     if client is None:

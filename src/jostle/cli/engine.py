@@ -6,7 +6,7 @@ import os
 from typing import TYPE_CHECKING, Any
 
 from jostle import units
-from jostle.cli import render, waits
+from jostle.cli import render
 from jostle.errors import Usage
 
 if TYPE_CHECKING:
@@ -144,7 +144,9 @@ def lines(told: dict[str, Any], language: str) -> list[str]:
         first = "engine: none runs; any verb that needs one starts it"
     found = [first]
     if told["hold"] and told["hold"] != f"gpus: {told['probe']}":  # else the next line says it
-        found.append(f"hold:   {waits.worded('on_hold', {'hold': told['hold']}, language)['text']}")
+        from jostle.wording.sentences import on_hold
+
+        found.append(f"hold:   {on_hold(told['hold'], language)}")
     if told["probe"]:
         found.append(f"GPUs:   {told['probe']}")
     counts = ", ".join(f"{told['counts'][s]:,} {s}" for s in STATES if told["counts"].get(s))

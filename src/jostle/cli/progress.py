@@ -194,9 +194,9 @@ def _is_done_before(reason: Mapping[str, Any] | None) -> bool:
 def _why(data: Mapping[str, Any], language: str) -> str:
     reason = data.get("reason")
     if reason:
-        from jostle.cli.waits import beside, reworded
+        from jostle.wording.sentences import beside, worded
 
-        return render.plain(beside(reworded(reason, language)))
+        return render.plain(beside(worded(reason, language)))
     if data.get("error_type"):
         return render.plain(str(data["error_type"]))
     return f"exit code {data['exit_code']}" if data.get("exit_code") else ""

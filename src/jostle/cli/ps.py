@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from jostle import units
 from jostle.cli import render, waits
 from jostle.errors import JostleError, NotFound, Usage
+from jostle.wording import sentences
 
 if TYPE_CHECKING:
     from argparse import Namespace
@@ -61,8 +62,8 @@ def ps(args: Namespace, desk: Desk) -> int:
     if told is None:
         desk.say(desk.no_engine())
     elif unwritten(told.get("hold")):  # an end cannot be recorded then, and the table shows it as running
-        desk.say(waits.worded("on_hold", {"hold": told["hold"]}, desk.language)["text"])
-    for line in waits.set_aside(desk.reader.meta("health"), desk.language):
+        desk.say(sentences.on_hold(told["hold"], desk.language))
+    for line in sentences.set_aside(desk.reader.meta("health"), desk.language):
         desk.say(line)
     now = time.time()
     lines = [row_of(row, now) for row in rows]
@@ -80,7 +81,7 @@ def ps(args: Namespace, desk: Desk) -> int:
 def unwritten(hold: str | None) -> bool:
     if not hold:
         return False
-    from jostle.core.words import UNWRITTEN
+    from jostle.core.reasons import UNWRITTEN
 
     return hold in UNWRITTEN
 
@@ -146,7 +147,7 @@ def engine_reasons(desk: Desk) -> dict[str, Any] | None:
 
 
 def row_of(row: dict[str, Any], now: float) -> tuple[str, ...]:
-    why = waits.beside(row["reason"])
+    why = sentences.beside(row["reason"])
     if row["state"] == "failed" and not why:
         why = row["error_type"] or (f"exit code {row['exit_code']}" if row["exit_code"] is not None else "")
     state = "held" if row["state"] == "queued" and row["intent"] == "hold" else row["state"]

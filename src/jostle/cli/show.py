@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from jostle import units
 from jostle.cli import ids, render, waits
 from jostle.errors import NoEngine, NotFound, Usage
+from jostle.wording import sentences
 
 if TYPE_CHECKING:
     from argparse import Namespace
@@ -79,7 +80,7 @@ def why(args: Namespace, desk: Desk) -> int:
         single = len(args.ids) == 1 and (args.ids[0] == "last" or args.ids[0].isdecimal())
         desk.put_json({"schema": 1, **told[0]} if single else {"schema": 1, "jobs": told})
     for job, more in found if not args.json else ():
-        desk.put("\n".join(map(render.plain, why_lines(job, job["reason"], more.get("behind") or 0, desk.language))))
+        desk.put("\n".join(map(render.plain, why_lines(job, more.get("behind") or 0, desk.language))))
     return 0
 
 
@@ -103,49 +104,23 @@ def explained(desk: Desk, id: int) -> tuple[dict[str, Any], dict[str, Any]]:
         finally:
             client.close()
     if told.get("reason"):
-        job["reason"] = told["reason"]
+        job["reason"] = sentences.worded(told["reason"], desk.language)
     else:
         waits.Waits([job], {} if client is not None else None, desk.language, desk.reader.needs).fill([job])
     return job, told
 
 
-# how a job stands
-STANDS = {
-    "queued": ("is queued", "正在排队"), "starting": ("is starting", "正在启动"), "running": ("is running", "正在运行"),
-    "stopping": ("is stopping", "正在停止"), "succeeded": ("succeeded", "已成功"), "failed": ("failed", "已失败"),
-    "cancelled": ("was cancelled", "已取消"), "skipped": ("was skipped", "已跳过"),
-}  # fmt: skip
-
-
-def why_lines(job: dict[str, Any], reason: dict[str, Any] | None, behind: int, language: str = "en") -> list[str]:
+def why_lines(job: dict[str, Any], behind: int, language: str = "en") -> list[str]:
     zh = language == "zh"
-    lines = [headline(job, reason, zh)]
+    lines = [sentences.headline(job, render.plain(job["name"]), render.gpus(job["gpus"]) if job["gpus"] else "", language)]
     if behind:
         come = render.count(behind, "job like it comes", "jobs like it come")
         lines.append(f"  前面还有 {behind:,} 个同类任务" if zh else f"  {come} before it")
-    for refusal in (reason or {}).get("gpus") or []:
-        lines.append(f"  GPU {refusal['index']}{'：' if zh else ': '}{refusal['text']}")
+    for refusal in (job["reason"] or {}).get("gpus") or []:
+        lines.append("  " + sentences.against(refusal, refusal["text"], language))
     if job["state"] == "failed" and job["attempt"]:
         lines.append(f"  用 `jostle logs {job['id']}` 查看输出" if zh else f"  `jostle logs {job['id']}` shows its output")
     return lines
-
-
-def headline(job: dict[str, Any], reason: dict[str, Any] | None, zh: bool) -> str:
-    name = render.plain(job["name"])
-    who, colon, stop = (f"任务 {job['id']}（{name}）", "：", "。") if zh else (f"job {job['id']} ({name})", ": ", ".")
-    stands = STANDS[job["state"]][zh]
-    said = continued(waits.beside(reason))
-    if not said and job["state"] == "failed":
-        code = job["exit_code"]
-        said = (job["error_type"] or (f"退出码 {code}" if zh else f"exit code {code}")) + stop
-    if not said and job["state"] == "running" and job["gpus"]:
-        stands += f"，使用 GPU {render.gpus(job['gpus'])}" if zh else f" on GPU {render.gpus(job['gpus'])}"
-    return who + ("" if zh else " ") + stands + (colon + said if said else stop)
-
-
-def continued(sentence: str) -> str:
-    """A sentence after a colon: `It waits` becomes `it waits`, `GPU` stays."""
-    return sentence[:1].lower() + sentence[1:] if sentence[1:2].islower() or sentence[1:2] == " " else sentence
 
 
 def facts(job: dict[str, Any], desk: Desk, needs: list[dict[str, Any]]) -> list[str]:
@@ -153,7 +128,7 @@ def facts(job: dict[str, Any], desk: Desk, needs: list[dict[str, Any]]) -> list[
     now = time.time()
     pairs = [
         ("job", f"{job['id']}  {render.plain(job['name'])}"),
-        ("state", f"{state}  {render.plain(waits.beside(job['reason']))}".rstrip()),
+        ("state", f"{state}  {render.plain(sentences.beside(job['reason']))}".rstrip()),
         ("batch, queue", f"{job['batch']}, {render.plain(job['queue'] or 'none')}"),
         ("asks for", request(job)),
         ("comes after", render.plain(", ".join(map(need, needs)) or "-")),
@@ -256,7 +231,7 @@ def event_lines(events: list[dict[str, Any]], language: str) -> list[str]:
         cards = cards_of(data)
         told = {key: value for key, value in data.items() if not isinstance(value, dict) and value not in (None, [])}
         shown = [f"{key} {value}" for key, value in told.items() if not (cards and key in CARD_KEYS)]
-        said = waits.beside(waits.reworded(reason, language)) if reason else ""
+        said = sentences.beside(sentences.worded(reason, language)) if reason else ""
         said = ": ".join(part for part in (cards, said or ", ".join(shown)) if part)
         run = f" (run {event['run']})" if event["run"] else ""
         lines.append(render.plain(f"{units.show_instant(event['at'])}  {event['kind']}{run}{': ' + said if said else ''}"))

@@ -84,7 +84,7 @@ def check_host(batches: list[dict[str, Any]], desk: Desk) -> bool:
 
 
 def _could_run(batch: dict[str, Any], client: Client, desk: Desk) -> bool:
-    from jostle.cli.waits import never
+    from jostle.wording.sentences import never
 
     keys = ("commands", "name", "workdir", "gpus", "memory_mib", "share")
     jobs = [{key: job[key] for key in keys} for job in batch["jobs"]]

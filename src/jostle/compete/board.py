@@ -13,9 +13,10 @@ from datetime import datetime
 from typing import Any
 
 from jostle.compete.amend import current, queue_of
-from jostle.core.reasons import Reason, text
+from jostle.core.reasons import Reason
 from jostle.core.states import OPEN
 from jostle.core.variables import filled
+from jostle.wording.reasons import text
 
 Row = Mapping[str, Any]
 Queue = dict[str, Any]

@@ -9,10 +9,10 @@ from typing import Any
 from jostle import units
 from jostle.core import survey
 from jostle.core.model import Gpu, Policy
-from jostle.core.reasons import text
 from jostle.formats.gpumanage import Settings
 from jostle.uniid.entries import was_ours
 from jostle.uniid.file import look, made
+from jostle.wording.reasons import text
 
 SHOWN = 5  # tasks
 

@@ -16,9 +16,8 @@ from jostle.core.ledger import Card, alive, cards_of, offer_mib, whole, without_
 from jostle.core.model import Job, Policy, Promise, World
 from jostle.core.order import ORDERS
 from jostle.core.plan import Start
-from jostle.core.reasons import Reason, Refusal
+from jostle.core.reasons import GPU_HOLDS, Reason, Refusal
 from jostle.core.view import Refusals, View
-from jostle.core.words import GPU_HOLDS
 
 AVOID_S = 600.0  # a card on which a job failed is tried again after so long, if no other could be had
 NO_CARD: frozenset[str] = frozenset()

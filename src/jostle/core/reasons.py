@@ -1,17 +1,13 @@
-"""Reasons as values: a code and its numbers, worded for people in English and Chinese when shown.
+"""Reasons as values: a code and its numbers; jostle.wording has the sentences, for whoever shows them.
 
-A Reason explains a job, a Refusal one GPU; core.words has the words, this module puts the numbers in. A test holds that each code
-has both languages, is documented, and that its words use only the numbers it carries. Wording never fails.
+A Reason explains a job, a Refusal one GPU, a hold is a code that keeps all from starting (perhaps with seconds behind it).
 """
 
 from __future__ import annotations
 
-import math
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
-
-from jostle.core.words import GPU_HOLDS, HOLDS, NO_GPU_JOB, NOTHING, REFUSALS, SIGNALS, TEXTS
 
 # tuples, for the command line words reasons, too, and dataclasses cost more to import than all the rest of this
 
@@ -31,33 +27,11 @@ class Reason(NamedTuple):
     gpus: tuple[Refusal, ...] = ()
 
 
-__all__ = ["REFUSALS", "TEXTS", "Reason", "Refusal", "counted", "histogram", "refusal_text", "text", "to_dict"]
+UNWRITTEN = ("disk_full", "disk_error", "unwritten")
+"""Holds during which nothing is recorded, not even an end."""
 
-EN, ZH = 0, 1
-STAYS = (" It stays queued in case this changes.", "任务保留在队列中，以备情况变化。")
-
-
-def text(reason: Reason, lang: str = "en") -> str:
-    """The reason as a full sentence; never fails, whatever the reason carries."""
-    words = TEXTS.get(reason.code)
-    if words is None:
-        return f"{reason.code} {dict(reason.params)}" if reason.params else reason.code
-    at = language(lang)
-    return words[at].format_map(_Shown({**reason.params, **_derived(reason, at)}, at))
-
-
-def refusal_text(refusal: Refusal, lang: str = "en") -> str:
-    words = REFUSALS.get(refusal.code)
-    if words is None:
-        return refusal.code
-    at = language(lang)
-    because = str(refusal.params.get("error") or "")
-    return words[at].format_map(_Shown({**refusal.params, "because": f": {because}" if because else ""}, at))
-
-
-def histogram(refusals: Iterable[Refusal], lang: str = "en") -> str:
-    """The refusals counted: "3 have too little memory (…), 5 are used by others (alice 3, bob 2)"."""
-    return _counts_text(counted(refusals), language(lang))
+GPU_HOLDS = ("driver", "gpu")
+"""How holds begin that concern GPUs only: jobs without one start all the same."""
 
 
 def counted(refusals: Iterable[Refusal]) -> list[dict[str, Any]]:
@@ -67,86 +41,6 @@ def counted(refusals: Iterable[Refusal]) -> list[dict[str, Any]]:
         groups.setdefault(refusal.code, []).append(refusal)
     ordered = sorted(groups.items(), key=lambda item: (-len(item[1]), item[0]))
     return [_count(code, group) for code, group in ordered]
-
-
-def to_dict(reason: Reason, lang: str = "en") -> dict[str, Any]:
-    gpus = [
-        {"index": r.index, "uuid": r.uuid, "code": r.code, "text": refusal_text(r, lang), "params": dict(r.params)}
-        for r in reason.gpus
-    ]
-    return {"code": reason.code, "text": text(reason, lang), "params": dict(reason.params), "gpus": gpus}
-
-
-def language(lang: str) -> int:
-    return ZH if lang.lower().startswith("zh") else EN
-
-
-def _derived(reason: Reason, at: int) -> dict[str, Any]:
-    """Words that depend on several numbers, or on there being any."""
-    params = reason.params
-    gpus = _counts_text(counted(reason.gpus) or params.get("refused") or (), at)
-    needed, kind, head = params.get("needed", 1), params.get("error_type"), params.get("job")
-    peak = params.get("peak_mib")
-    hold, hint = str(params.get("hold", "")), SIGNALS.get(params.get("signal", 0))
-    derived: dict[str, Any] = {
-        "gpus": gpus,
-        "details": _if(gpus, "（{}）" if at else " ({})"),
-        "wanted": _if("" if needed == 1 else needed, "，需要 {} 张" if at else " ({} needed)"),
-        "able_have": "has" if params.get("able") == 1 else "have",
-        "nothing": (NO_GPU_JOB if hold.startswith(GPU_HOLDS) else NOTHING)[at],
-        "hold": hold_text(hold, at),
-        "hint": _if(hint and hint[at], "（{}）" if at else ", {}"),
-        "seen": _if(peak and _gib("", peak), "（观测到最多使用 {}）" if at else " (it was seen to use {})"),
-        "unkept": _unkept(params, at),
-        "stays": "" if params.get("refused_at_once") else STAYS[at],
-        "last": _if(kind, "（最近一次：{}）" if at else " (last: {})"),
-        "head": _if(head, "；队首是任务 {}" if at else "; job {} is at its head"),
-        "asked": _request(params, "asked_mib", at),
-        "next": _request(params, "next_mib", at),
-    }
-    if isinstance(params.get("jobs"), (list, tuple)):
-        derived["jobs"] = _jobs(params["jobs"], at)
-    if isinstance(params.get("pids"), (list, tuple)):
-        shown = params["pids"]
-        derived["pids"] = f"进程 {_ids(shown)}" if at else f"process{'' if len(shown) == 1 else 'es'} {_ids(shown)}"
-    return derived
-
-
-def _unkept(params: Mapping[str, Any], at: int) -> str:
-    """Of a job that cards would be kept for: why none are."""
-    if "coming" in params:
-        en = " No cards are kept for it: those that are free and those your own jobs will leave are {}."
-        return ("没有为它保留卡：空闲的加上您自己的任务将让出的只有 {} 张。" if at else en).format(params["coming"])
-    if "allowed" in params:
-        en = " No cards are kept for it: you may use no more than {}."
-        return ("没有为它保留卡：您最多只能用 {} 张。" if at else en).format(params["allowed"])
-    return ""
-
-
-def hold_text(hold: str, at: int) -> str:
-    """What keeps all from starting: a code, perhaps with seconds, or else words."""
-    code, _, seconds = hold.partition(" ")
-    if code in HOLDS and (not seconds or seconds.isdecimal()):
-        return HOLDS[code][at].format(s=_duration(int(seconds or 0), at))
-    return hold.removeprefix("gpus: ")
-
-
-def _if(value: Any, words: str) -> str:
-    return words.format(value) if value else ""
-
-
-def _request(params: Mapping[str, Any], key: str, at: int) -> str:
-    mib = params.get(key)
-    return ("整张卡" if at else "a whole card") if mib is None else _size("", mib, _look_alike(params))
-
-
-def _jobs(jobs: Iterable[Any], at: int) -> str:
-    shown = list(dict.fromkeys(jobs))
-    return f"任务 {_ids(shown)} " if at else f"job{'' if len(shown) == 1 else 's'} {_ids(shown)}"
-
-
-def _ids(jobs: Sequence[Any]) -> str:
-    return ", ".join(map(str, jobs[:8])) + (", …" if len(jobs) > 8 else "")
 
 
 # of several cards the one that comes nearest speaks for all
@@ -168,76 +62,3 @@ def _count(code: str, group: list[Refusal]) -> dict[str, Any]:
     if "job" in first:
         found["jobs"] = list(dict.fromkeys(r.params.get("job") for r in group))
     return found
-
-
-def _counts_text(counts: Iterable[Mapping[str, Any]], at: int) -> str:
-    return ("，" if at else ", ").join(_count_text(count, at) for count in counts)
-
-
-def _count_text(count: Mapping[str, Any], at: int) -> str:
-    words = REFUSALS.get(count["code"])
-    if words is None:
-        return f"{count['n']} {count['code']}"
-    who = ", ".join(f"{user} {n}" for user, n in (count.get("users") or {}).items())
-    return words[2 + at].format_map(_Shown({**count, "who": who or "?", "jobs": _ids(count.get("jobs") or ("?",))}, at))
-
-
-class _Shown(dict[str, Any]):
-    """Parameters as people read them; one that is missing shows as a question mark."""
-
-    def __init__(self, params: Mapping[str, Any], at: int) -> None:
-        super().__init__(params)
-        self._at = at
-        self._exact = _look_alike(params)
-
-    def __getitem__(self, key: str) -> Any:
-        value = super().__getitem__(key)
-        if _is_size(key, value):
-            return _size(key, value, self._exact)
-        if key.endswith("_s") and isinstance(value, (int, float)):
-            return _duration(value, self._at)
-        return _Word(value)
-
-    def __missing__(self, key: str) -> Any:
-        return "?"
-
-
-def _is_size(key: str, value: Any) -> bool:
-    return key.endswith("_mib") and isinstance(value, (int, float))
-
-
-def _look_alike(params: Mapping[str, Any]) -> bool:
-    """Whether two sizes that differ would read the same: 24564 and 24576 MiB are not both 24 GiB in one sentence."""
-    sizes = {(value, _gib(key, value)) for key, value in params.items() if _is_size(key, value)}
-    return len({text for _, text in sizes}) < len({mib for mib, _ in sizes})
-
-
-def _size(key: str, mib: float, exact: bool) -> str:
-    return f"{mib:.0f} MiB" if exact else _gib(key, mib)
-
-
-class _Word(str):
-    """A value whose format says the noun or verb for one and for many: {n:is|are}."""
-
-    def __format__(self, spec: str) -> str:
-        if not spec:
-            return str(self)
-        one, _, many = spec.partition("|")
-        return f"{self} {one if self == '1' else many}"
-
-
-def _gib(key: str, mib: float) -> str:
-    tenths = mib / 102.4
-    rounded = math.floor if key.startswith("available") else math.ceil if key.startswith("needed") else round
-    return f"{rounded(tenths) / 10:.1f}".removesuffix(".0") + " GiB"
-
-
-def _duration(seconds: float, at: int) -> str:
-    total = max(0, math.ceil(seconds)) if math.isfinite(seconds) else 0
-    hours, minutes = total // 3600, total % 3600 // 60
-    units = (" 小时", " 分钟", " 秒") if at else (" h", " min", " s")
-    if total < 120:
-        return f"{total}{units[2]}"
-    if not hours:
-        return f"{minutes}{units[1]}" + (f" {total % 60}{units[2]}" if total % 60 and minutes < 10 else "")
-    return f"{hours}{units[0]}" + (f" {minutes}{units[1]}" if minutes else "")

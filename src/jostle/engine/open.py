@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from jostle.core.model import Exit, Retry, Run, RunId
-from jostle.core.reasons import Reason, to_dict
+from jostle.core.reasons import Reason
+from jostle.wording.reasons import to_dict
 
 
 @dataclass(slots=True)

@@ -7,10 +7,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from jostle.core.model import Gpu, Policy
-from jostle.core.reasons import Reason, text, to_dict
+from jostle.core.reasons import Reason
 from jostle.core.survey import Asked, never
 from jostle.engine.observe import Observer
 from jostle.errors import Invalid
+from jostle.wording.reasons import text, to_dict
 
 SHOWN = 8  # ids of jobs that are alike
 

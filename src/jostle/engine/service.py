@@ -12,7 +12,6 @@ from typing import Any
 from jostle import __version__, config
 from jostle.core.explain import explain
 from jostle.core.model import RunId
-from jostle.core.reasons import to_dict
 from jostle.core.survey import survey
 from jostle.engine import checks, outlook, shown
 from jostle.engine.engine import Engine
@@ -26,6 +25,7 @@ from jostle.store import intents, jobs, readiness
 from jostle.store.amend import amend
 from jostle.store.reads import Reader
 from jostle.store.store import UNFIT
+from jostle.wording.reasons import to_dict
 
 Answer = dict[str, Any]
 IDLE_EXIT = 30.0

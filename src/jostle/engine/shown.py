@@ -6,8 +6,9 @@ from collections.abc import Iterable
 from typing import Any
 
 from jostle.core.model import Gpu
-from jostle.core.reasons import Refusal, refusal_text
+from jostle.core.reasons import Refusal
 from jostle.engine.open import Open
+from jostle.wording.reasons import refusal_text
 
 
 def gpu(g: Gpu, available_mib: int, refusal: Refusal | None, runs: Iterable[Open], lang: str) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from typing import Any
 
 from jostle import proc
 from jostle.core.model import Exit, Lane, RunId
-from jostle.core.reasons import Reason, hold_text, language
+from jostle.core.reasons import Reason
 from jostle.engine.health import Health, Tried
 from jostle.engine.observe import Observer
 from jostle.engine.open import Open, of_row
@@ -24,6 +24,7 @@ from jostle.errors import Unwritten
 from jostle.failpoint import failpoint
 from jostle.store import runs
 from jostle.store.store import Store
+from jostle.wording.reasons import hold_text, language
 
 SWEEP = 5.0  # all open runs are looked at this often, whatever was heard
 SPARES, SPARES_BUSY = 2, 6  # shims kept waiting for a run: at rest, and while runs follow fast on each other

@@ -379,11 +379,12 @@ HOLDS: dict[str, tuple[str, str]] = {
     "driver_starting": ("the driver is starting, {s} so far", "驱动正在启动，已 {s}"),  # {s}: the number behind the code
 }
 
-UNWRITTEN = ("disk_full", "disk_error", "unwritten")
-"""Holds during which nothing is recorded, not even an end."""
-
-GPU_HOLDS = ("driver", "gpu")
-"""How holds begin that concern GPUs only: jobs without one start all the same."""
 NOTHING, NO_GPU_JOB = ("Nothing starts", "暂停启动任务"), ("No job with a GPU starts", "暂停启动需要 GPU 的任务")
 
 SIGNALS = {9: ("killed, perhaps for want of host memory", "被强制杀死，可能是主机内存不足"), 11: ("a crash", "程序崩溃")}
+
+STATES = {
+    "queued": "排队", "starting": "启动", "running": "运行", "stopping": "停止", "succeeded": "成功", "failed": "失败",
+    "cancelled": "取消", "skipped": "跳过",
+}  # fmt: skip
+"""The states inside Chinese sentences."""

@@ -1,0 +1,94 @@
+"""What is said of a job or a card, around its reason. A reason comes as it is kept and sent: code, numbers, perhaps refusals."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from jostle.core.reasons import Reason, Refusal
+from jostle.wording.reasons import language as column
+from jostle.wording.reasons import refusal_text, text
+from jostle.wording.words import REFUSALS, TEXTS
+
+STANDS = {
+    "queued": ("is queued", "正在排队"), "starting": ("is starting", "正在启动"), "running": ("is running", "正在运行"),
+    "stopping": ("is stopping", "正在停止"), "succeeded": ("succeeded", "已成功"), "failed": ("failed", "已失败"),
+    "cancelled": ("was cancelled", "已取消"), "skipped": ("was skipped", "已跳过"),
+}  # fmt: skip
+"""How a job stands."""
+
+SAYS_STATE = {"cancelled": ("It was cancelled", "它已被取消"), "after_failed": ("It was skipped", "已跳过")}
+"""How a reason begins that says the state itself."""
+
+
+def worded(reason: Mapping[str, Any], language: str) -> dict[str, Any]:
+    """The reason, or what is said against one card, with its text in this language, and so each of its refusals."""
+    code, params = reason["code"], reason.get("params") or {}
+    refusals = reason.get("gpus") or ()
+    if code in REFUSALS:
+        said = refusal_text(Refusal(code, "", 0, params), language)
+    elif code not in TEXTS and reason.get("text"):
+        said = str(reason["text"])  # of a newer or older version: its own words are better than none
+    else:
+        against = tuple(Refusal(r["code"], r["uuid"], r["index"], r.get("params") or {}) for r in refusals)
+        said = text(Reason(code=code, params=params, gpus=against), language)
+    found = {**reason, "text": said, "params": params}
+    return {**found, "gpus": [worded(refusal, language) for refusal in refusals]} if "gpus" in reason else found
+
+
+def on_hold(hold: str, language: str) -> str:
+    """Why nothing starts."""
+    return text(Reason(code="on_hold", params={"hold": hold}), language)
+
+
+def set_aside(health: Mapping[str, Any] | None, language: str) -> list[str]:
+    """The faulty cards that the store knows of, a line each: `GPU 3: set aside as faulty: …`."""
+    found = sorted(((health or {}).get("faulty") or {}).values(), key=lambda card: int(card["index"]))
+    return [against(card, worded(card, language)["text"], language) for card in found]
+
+
+def against(card: Mapping[str, Any], said: str, language: str) -> str:
+    """One card and what is said against it."""
+    return f"GPU {card['index']}{'：' if column(language) else ': '}{said}"
+
+
+def never(answer: Mapping[str, Any], language: str) -> list[str]:
+    """What the engine said of jobs that can never run here, a line for each kind of them."""
+    lines = []
+    for entry in answer.get("never") or ():
+        more = entry["count"] - len(entry["jobs"])
+        ids = ", ".join(map(str, entry["jobs"])) + (f" and {more} more" if more else "")
+        told = worded(entry["reason"], language)["text"]
+        lines.append(f"warning: job{'' if entry['count'] == 1 else 's'} {ids}: {told}")
+    return lines
+
+
+def beside(reason: Mapping[str, Any] | None) -> str:
+    """The reason as it stands beside the state, without saying that again; nothing if there is no more to say."""
+    if not reason:
+        return ""
+    said = str(reason["text"])
+    for beginning in SAYS_STATE.get(reason["code"], ()):
+        if said.startswith(beginning):
+            rest = said[len(beginning) :].lstrip(" :：.。")
+            return rest[:1].upper() + rest[1:]
+    return said
+
+
+def headline(job: Mapping[str, Any], name: str, cards: str, language: str) -> str:
+    """How a job stands and why, in a sentence; `cards` are those it has, as they are written."""
+    at = column(language)
+    who, colon, stop = (f"任务 {job['id']}（{name}）", "：", "。") if at else (f"job {job['id']} ({name})", ": ", ".")
+    stands = STANDS[job["state"]][at]
+    said = continued(beside(job["reason"]))
+    if not said and job["state"] == "failed":
+        code = job["exit_code"]
+        said = (job["error_type"] or (f"退出码 {code}" if at else f"exit code {code}")) + stop
+    if not said and job["state"] == "running" and cards:
+        stands += f"，使用 GPU {cards}" if at else f" on GPU {cards}"
+    return who + ("" if at else " ") + stands + (colon + said if said else stop)
+
+
+def continued(sentence: str) -> str:
+    """A sentence after a colon: `It waits` becomes `it waits`, `GPU` stays."""
+    return sentence[:1].lower() + sentence[1:] if sentence[1:2].islower() or sentence[1:2] == " " else sentence
