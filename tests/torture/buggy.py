@@ -238,7 +238,7 @@ def ignore_neighbours() -> None:
     from jostle.engine.observe import Observer
 
     claims = Local.claims
-    swap(Local, "claims", lambda self: [c for c in claims(self) if c.ours])
+    swap(Local, "claims", lambda self, uuids=None: [c for c in claims(self, uuids) if c.ours])
     swap(Directory, "contested", lambda self, uuids, allowed: False)
     blind(Observer)
 
