@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 
-from jostle import units
 from jostle.cli import ids
 from jostle.cli.parse import checked
+from jostle.core.fields import JOB, RETRY
 from jostle.errors import Usage
 from jostle.formats import spec
 
@@ -30,24 +30,15 @@ def add_options(p: Parser) -> None:
         jostle add -g 2 -m 20GiB -- python train.py --lr 1e-5
         jostle add -q night --begin 22:00 -- 'source env.sh && python train.py > out.txt'
         jostle add --after last --retry 3 -- bash eval.sh""")
-    p.add_argument(
-        "-g",
-        dest="gpus",
-        metavar="N|N-M",
-        type=checked(units.gpu_range),
-        default=(1, 1),
-        help="how many GPUs; 0 for none (default 1)",
-    )
-    p.add_argument(
-        "-m", "--memory", metavar="SIZE", type=checked(units.size_mib), help="per GPU, 20GiB or 20 (default: the whole card)"
-    )
-    p.add_argument("-q", "--queue", type=checked(_queue), help="jobs of one queue run one after another")
-    p.add_argument("-n", "--name", type=checked(spec.label), help="default: the beginning of the command")
-    p.add_argument("-p", "--priority", type=checked(spec.priority), default=0, help="higher comes first (default 0)")
+    p.add_argument("-g", metavar="N|N-M", **_field("gpus", " (default 1)"))
+    p.add_argument("-m", "--memory", metavar="SIZE", **_field("memory_mib"))
+    p.add_argument("-q", "--queue", **_field("queue"))
+    p.add_argument("-n", "--name", **_field("name"))
+    p.add_argument("-p", "--priority", **_field("priority", " (default 0)"))
     p.add_argument("--after", metavar="IDS", help="only when these have succeeded")
     p.add_argument("--after-any", metavar="IDS", help="when these have ended, however")
-    p.add_argument("--begin", metavar="TIME", type=checked(units.instant), help="not before: 22:00, +10m, 2031-05-01T18:30")
-    p.add_argument("--time-limit", metavar="TIME", type=checked(spec.time_limit), help="stop it after 2h30m")
+    p.add_argument("--begin", metavar="TIME", **_field("begin"))
+    p.add_argument("--time-limit", metavar="TIME", **_field("time_limit"))
     p.add_argument("--retry", metavar="N", type=checked(spec.attempts), default=0, help="try again when it fails, or `unlimited`")
     p.add_argument("--share", action="store_true", help="other jobs of ours may use the same card; needs -m")
     p.add_argument("--once", metavar="KEY", help="a key of your own: what was added under it before is not added again")
@@ -80,8 +71,13 @@ def forgotten(p: Parser, typed: Sequence[str]) -> str:
     return f"Options of the command come behind `--`: `jostle add {join([*typed[:k], '--', *typed[k:]])}`"
 
 
-def _queue(text: str) -> str:
-    return spec.label(text, "the name of a queue")
+def _field(name: str, default: str = "") -> dict[str, Any]:
+    """An option for a field of a job, as the table has it."""
+    field = JOB[name]
+    if field.default is None and not field.absent.startswith("none"):
+        default = f" (default: {field.absent})"
+    read = checked(spec.reader(field.kind))
+    return {"dest": name.removesuffix("_mib"), "type": read, "default": field.fresh(), "help": field.what + default}
 
 
 def add(args: Namespace, desk: Desk) -> int:
@@ -129,12 +125,12 @@ def warn_never(answer: dict[str, Any], desk: Desk) -> None:
 
 def job_of(args: Namespace, desk: Desk) -> dict[str, Any]:
     commands = [command_of(args.command)]
-    retry = {"max": args.retry, "backoff_after": 3, "backoff": 600.0} if args.retry != 0 else None
+    retry = {**{name: field.default for name, field in RETRY.items()}, "max": args.retry} if args.retry != 0 else None
     needs = [["job", id, any_end] for word, any_end in ((args.after, False), (args.after_any, True)) if word
              for id in ids.jobs([word], lambda: desk.reader)]  # fmt: skip
     here = os.getcwd()
     values = spec.job(
-        name=args.name or spec.name_of(commands), queue=args.queue, commands=commands, gpus=list(args.gpus),
+        name=args.name or spec.name_of(commands), queue=args.queue, commands=commands, gpus=args.gpus,
         memory_mib=args.memory, share=args.share, env=dict(map(variable, args.env)),
         workdir=directory(args.workdir, here), log=log_file(args.log, here) if args.log else None,
         priority=args.priority, needs=needs, begin=args.begin, time_limit=args.time_limit, retry=retry, tags=args.tag,

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from jostle import units
 from jostle.cli import ids, render
+from jostle.core import kinds
+from jostle.core.fields import JOB
 from jostle.errors import Usage
 from jostle.formats import spec
 
 if TYPE_CHECKING:
     from argparse import Namespace
-    from collections.abc import Callable
 
     from jostle.cli.desk import Desk
     from jostle.cli.parse import Parser
@@ -110,25 +110,11 @@ def set(args: Namespace, desk: Desk) -> int:
     return intend(desk, wanted(chosen, desk, ("queued",)), "set", "changed", values=values)
 
 
-def _tags(text: str) -> list[str]:
-    return [spec.label(tag, "a tag") for tag in text.split(",")]
-
-
 def _truth(text: str) -> bool:
     return spec.one_of(text, ("true", "false")) == "true"
 
 
-# key on the command line: (field, check, value of `none`)
-SETTINGS: dict[str, tuple[str, Callable[[str], Any], Any]] = {
-    "name": ("name", spec.label, ...),
-    "priority": ("priority", spec.priority, 0),
-    "time_limit": ("time_limit", spec.time_limit, None),
-    "memory": ("memory_mib", units.size_mib, None),
-    "gpus": ("gpus", lambda text: list(units.gpu_range(text)), [1, 1]),
-    "queue": ("queue", lambda text: spec.label(text, "the name of a queue"), None),
-    "tags": ("tags", _tags, []),
-    "share": ("share", _truth, False),
-}
+SETTINGS = {field.key: field for field in JOB.values() if field.settable}
 
 
 def setting(word: str) -> tuple[str, Any]:
@@ -138,11 +124,11 @@ def setting(word: str) -> tuple[str, Any]:
 
         near = get_close_matches(key, SETTINGS, 1, 0.75)
         raise Usage(f"set: there is no setting {key!r}; expected " + (near[0] if near else "one of " + ", ".join(SETTINGS)))
-    field, check, none = SETTINGS[key]
-    if text == "none" and none is not ...:
-        return field, none
+    field = SETTINGS[key]
+    if text == "none" and field.kind is not kinds.NAME:  # a job can be called so
+        return field.name, field.fresh()
     try:
-        return field, check(text)
+        return field.name, _truth(text) if field.kind is kinds.TRUTH else spec.reader(field.kind)(text)
     except ValueError as e:
         raise Usage(f"set: {key}={text!r} is not understood; expected {e}") from None
 

@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from jostle.compete.workspace import Workspace
+from jostle.core.kinds import MAX_NAME
 from jostle.core.variables import filled
 from jostle.formats import gpumanage, spec
 from jostle.formats.taskfile import Block
@@ -26,7 +27,7 @@ def batch(workspace: Workspace, blocks: Sequence[Block], visible: str | None) ->
     """The submit request of a config, `visible` being the inherited CUDA_VISIBLE_DEVICES."""
     name = f"{os.path.basename(workspace.root) or '/'} {workspace.mode} {workspace.label}"
     return {
-        "name": _printable(name[-spec.MAX_NAME :]),
+        "name": _printable(name[-MAX_NAME :]),
         "policy": gpumanage.policy(workspace.settings, workspace.mode, visible),
         "queues": "own",
         "jobs": jobs(workspace, blocks),

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class Field:
-    __slots__ = ("absent", "absent_zh", "default", "into", "key", "kind", "name", "settable", "shape", "what", "what_zh")
+    __slots__ = ("absent", "absent_zh", "check", "default", "into", "key", "kind", "name", "settable", "shape", "what", "what_zh")
 
     def __init__(
         self, name: str, kind: Kind, default: Any, what: str, what_zh: str, *, key: str | None = None, into: str = "",
@@ -25,6 +25,7 @@ class Field:
         self.name = name  # inside: in a submit, in the code
         self.key = name if key is None else key  # in a file and of `set`; "": only programs say it
         self.kind = kind
+        self.check = kind.check
         self.default = default
         self.what, self.what_zh = what, what_zh  # what it is for, in English and Chinese
         self.absent, self.absent_zh = absent  # what holds if nothing is said and the default is no value
@@ -33,7 +34,7 @@ class Field:
         self.settable = settable  # while the job waits
 
     def accepts(self, value: Any) -> bool:
-        return (value is None and self.default is None) or self.kind.check(value)
+        return (value is None and self.default is None) or self.check(value)
 
     def fresh(self) -> Any:
         """The default, to be kept and changed."""
@@ -104,3 +105,45 @@ RULES = _table(
     Field("margin_mib", kinds.size(0), 0, "memory left over on each card beside what a job asks for",
           "除任务所需外，每张卡上再留的显存", key="margin"),
 )  # fmt: skip
+
+JOB = _table(
+    Field("name", kinds.NAME, None, "what it is called: one line of at most 200 characters", "名称：一行，最多 200 个字符",
+          absent=("the beginning of the command", "命令的开头"), settable=True),
+    Field("priority", count(-MAX_COUNT, MAX_COUNT), 0, "a whole number; higher comes first", "整数，越大越先",
+          shape=1, settable=True),
+    Field("time_limit", kinds.LIMIT, None, "a run is stopped after this time: `90`, `45s`, `30m`, `2h30m`, `1:30:00`",
+          "每次运行的时限", shape=5, settable=True),
+    Field("memory_mib", kinds.size(1), None, "per card: `20GiB`, `500MiB`, or a bare number of GB", "每张卡的显存；不写单位即 GB",
+          key="memory", absent=("the whole card", "整张卡"), shape=3, settable=True),
+    Field("gpus", kinds.GPUS, [1, 1], "how many cards: `2`, `1-4`, or `0` for none", "几张卡：`2`、`1-4`，`0` 为不用卡",
+          shape=2, settable=True),
+    Field("queue", kinds.QUEUE, None, "name of a queue: its jobs run one after another", "队列名：同队列任务依次运行",
+          absent=("none: free to run any time", "无：随时可运行"), settable=True),
+    Field("tags", kinds.TAGS, [], "a word or a list of words", "一个或多个标签", settable=True),
+    Field("share", kinds.TRUTH, False, "`true`: other jobs of ours may use the same card; needs `memory`",
+          "`true`：我们的其他任务可共用此卡；须写 `memory`", shape=4, settable=True),
+    Field("commands", kinds.COMMANDS, None, "a script, or a list of commands; needed", "脚本或命令列表，必填",
+          key="run", absent=("", "")),
+    Field("env", kinds.ENV, {}, "`NAME: value`; added to those of `defaults`", "环境变量 `名: 值`，加在 `defaults` 之上"),
+    Field("uni_id_file", kinds.PATH, None, "file of the uni_id protocol", "uni_id 协议的文件", into="env"),
+    Field("workdir", kinds.PATH, None, "directory to run in", "运行目录", absent=("the file's directory", "文件所在目录")),
+    Field("log", kinds.PATH, None, "file for its output", "输出写入的文件", absent=("in the run's directory", "在运行目录中")),
+    Field("needs", kinds.NEEDS, [], "only when these have succeeded, else it is skipped: a name in this file, an id, or a list",
+          "这些任务成功后才运行，否则跳过：本文件中的名称、编号或列表", key="after"),
+    Field("after_any", kinds.NEEDS, [], "when these have ended, however", "这些任务结束后运行，不论结果", into="needs"),
+    Field("begin", kinds.INSTANT, None, "not before: `18:30`, `+10m`, `2031-05-01T18:30`", "不早于此时间",
+          absent=("at once", "立即")),
+    Field("retry", kinds.RETRY, None, "`{max, backoff_after, backoff}`, or just a number for `max`",
+          "`{max, backoff_after, backoff}`，或只写 `max` 的数", absent=("no retry", "不重试")),
+    Field("leftovers", one_of("kill", "wait"), "kill",
+          "processes that a run leaves behind: `kill` (TERM, 5 s, KILL) or `wait`",
+          "运行留下的进程：`kill`（TERM、5 秒、KILL）或 `wait`"),
+    # what only programs say
+    Field("intent", one_of("run", "hold"), "run", "whether it may start", "是否可以启动", key=""),
+    Field("retry_of", kinds.JOB, None, "the job that it tries again", "它重试的任务", key=""),
+    Field("params", kinds.SWEEP_VALUES, None, "what it stands for in a sweep", "在参数扫描中的取值", key=""),
+    Field("fingerprint", kinds.DIGEST, None, "what makes it the same work", "同一工作的指纹", key=""),
+    Field("inputs", kinds.INPUTS, None, "files that are part of what it is", "构成它的文件", key=""),
+    Field("done_by", kinds.RUN, None, "the run that did its work before", "先前完成它的运行", key=""),
+)  # fmt: skip
+SETTABLE = tuple(name for name, field in JOB.items() if field.settable)

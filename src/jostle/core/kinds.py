@@ -108,7 +108,7 @@ def texts(value: Any) -> bool:
 
 
 def path(value: Any) -> bool:
-    return isinstance(value, str) and value[:1] == "/" and "\0" not in value and utf8(value)
+    return isinstance(value, str) and value[:1] == "/" and "\0" not in value and (value.isascii() or utf8(value))
 
 
 def variables(value: Any) -> bool:

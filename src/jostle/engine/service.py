@@ -10,6 +10,7 @@ from collections.abc import Callable, Collection
 from typing import Any
 
 from jostle import __version__, config
+from jostle.core import kinds
 from jostle.core.explain import explain
 from jostle.core.model import RunId
 from jostle.core.survey import survey
@@ -187,7 +188,7 @@ class Service:
         if request.get("batch") is not None:
             return jobs.unfinished(self.store, int(request["batch"]))
         ids = request.get("ids")
-        if not isinstance(ids, list) or not all(checks.whole(i, 1, 1 << 62) for i in ids):
+        if not isinstance(ids, list) or not all(kinds.whole(i, 1, kinds.MAX_ID) for i in ids):
             raise Invalid("ids must be a list of job numbers")
         readiness.states_of(self.store, ids)  # raises for one that does not exist
         return ids
@@ -232,7 +233,7 @@ class Service:
     def prune(self, request: dict[str, Any]) -> Answer:
         """Forgets what happened before a moment, and what was captured for jobs that ended before it."""
         before = request.get("before")
-        if before is None or not checks.number(before):
+        if before is None or not kinds.number(before):
             raise Invalid("prune needs `before`, an instant in seconds")
         self.then += [self.engine.contexts.clear, self.store.forget]
         return {name: prune(self.store, float(before)) for name, prune in intents.PRUNED.items()}
@@ -241,7 +242,7 @@ class Service:
         settings = request.get("config") or {}
         policy = checks.policy(settings.get("policy") or {})
         for key in ("grace", "log_cap_mib"):
-            if key in settings and not (checks.number(settings[key]) and settings[key] >= 0):
+            if key in settings and not (kinds.number(settings[key]) and settings[key] >= 0):
                 raise Invalid(f"the setting {key} must be a number, not {settings[key]!r}")
         self.store.event(self.engine.clock.wall(), "reloaded")
         self.then.append(lambda: self.engine.reload(settings, policy))

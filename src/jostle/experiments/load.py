@@ -13,6 +13,7 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
+from jostle.core.kinds import MAX_NAME
 from jostle.experiments import configcopy, oldjobs, suites, sweep
 from jostle.experiments.sheet import Sheet
 from jostle.formats import jobfile, spec, yamlfile
@@ -146,7 +147,7 @@ class _Files:
     def _sheet(self, entry: _Entry) -> dict[str, Any]:
         sheet = Sheet(self._folder(entry.file), now=self.now, places=self.places)
         sheet.shared = entry.shared
-        sheet.suite = entry.suite or os.path.splitext(os.path.basename(entry.file))[0][: spec.MAX_NAME]
+        sheet.suite = entry.suite or os.path.splitext(os.path.basename(entry.file))[0][: MAX_NAME]
         assert isinstance(entry.node, Map)
         if entry.logs is not None:
             sheet.logs = sheet.checked("logs", entry.logs, lambda text: spec.path(text, self._folder(entry.given)))

@@ -6,7 +6,8 @@ from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 from jostle import units
-from jostle.core.fields import RETRY
+from jostle.core import kinds
+from jostle.core.fields import JOB, RETRY, Field
 from jostle.formats import spec
 from jostle.formats.flaws import Findings
 from jostle.formats.nodes import Map, Node, Scalar, Seq
@@ -28,21 +29,23 @@ class File(Protocol):
     def checked(self, key: str, node: Node, check: Callable[[str], Any]) -> Any: ...
 
 
-Field = Callable[[File, dict[str, Any], str, Node], None]
+Read = Callable[[File, dict[str, Any], str, Node], None]
 
 
-def _scalar(target: str, check: Callable[[str], Any], absent: Any = None) -> Field:
+def _scalar(field: Field) -> Read:
     """A key with one value; null takes a default back."""
+    check = spec.reader(field.kind)
 
     def read(file: File, job: dict[str, Any], key: str, node: Node) -> None:
-        if isinstance(node, Scalar) and node.plain and node.null:
-            job[target] = absent
-            return
-        value = file.checked(key, node, check)
-        if value is not None:
-            job[target] = value
+        value = _plain(field) if null(node) else file.checked(key, node, check)
+        if value is not None or null(node):
+            job[field.name] = value
 
     return read
+
+
+def _plain(field: Field) -> Any:
+    return "" if field.kind is kinds.NAME else field.fresh()
 
 
 def _run(file: File, job: dict[str, Any], key: str, node: Node) -> None:
@@ -64,12 +67,6 @@ def _run(file: File, job: dict[str, Any], key: str, node: Node) -> None:
         else:
             file.wrong(item.line, f"run: {item.shape}; expected a command")
     job["commands"] = commands
-
-
-def _gpus(file: File, job: dict[str, Any], key: str, node: Node) -> None:
-    value = [1, 1] if null(node) else file.checked(key, node, units.gpu_range)
-    if value is not None:
-        job["gpus"] = list(value)
 
 
 def _env(file: File, job: dict[str, Any], key: str, node: Node) -> None:
@@ -94,23 +91,30 @@ def _env(file: File, job: dict[str, Any], key: str, node: Node) -> None:
     job["env"] = {**job["env"], **said}
 
 
-def _path(target: str) -> Field:
+def _path(field: Field) -> Read:
+    if field.into:
+        return _uni_id_file
+
     def read(file: File, job: dict[str, Any], key: str, node: Node) -> None:
         if null(node):
-            job[target] = file.base if target == "workdir" else None
+            job[field.name] = file.base if field.name == "workdir" else None
             return
         value = file.checked(key, node, lambda text: spec.path(text, file.base))
         if value is not None:
-            job[target] = value
+            job[field.name] = value
 
     return read
 
 
 def _begin(file: File, job: dict[str, Any], key: str, node: Node) -> None:
-    _scalar("begin", lambda text: units.instant(text, file.now))(file, job, key, node)
+    value = None if null(node) else file.checked(key, node, lambda text: units.instant(text, file.now))
+    if value is not None or null(node):
+        job["begin"] = value
 
 
-def _after(any_end: bool) -> Field:
+def _after(field: Field) -> Read:
+    any_end = field.name == "after_any"
+
     def read(file: File, job: dict[str, Any], key: str, node: Node) -> None:
         if null(node):
             return
@@ -163,23 +167,14 @@ def _tags(file: File, job: dict[str, Any], key: str, node: Node) -> None:
     job["tags"] = [tag for tag in found if tag is not None]
 
 
-FIELDS: dict[str, Field] = {
-    "name": _scalar("name", spec.label, ""),
-    "queue": _scalar("queue", lambda text: spec.label(text, "the name of a queue")),
-    "run": _run,
-    "gpus": _gpus,
-    "memory": _scalar("memory_mib", units.size_mib),
-    "share": _scalar("share", spec.truth, False),
-    "env": _env,
-    "uni_id_file": _uni_id_file,
-    "workdir": _path("workdir"),
-    "log": _path("log"),
-    "priority": _scalar("priority", spec.priority, 0),
-    "after": _after(False),
-    "after_any": _after(True),
-    "begin": _begin,
-    "time_limit": _scalar("time_limit", spec.time_limit),
-    "retry": _retry,
-    "tags": _tags,
-    "leftovers": _scalar("leftovers", lambda text: spec.one_of(text, ("kill", "wait")), "kill"),
+# kind of a field: how its key is read; all others are one value, read by formats.spec
+OF_KIND: dict[str, Callable[[Field], Read]] = {
+    "commands": lambda field: _run,
+    "env": lambda field: _env,
+    "path": _path,
+    "needs": _after,
+    "instant": lambda field: _begin,
+    "retry": lambda field: _retry,
+    "labels": lambda field: _tags,
 }
+FIELDS: dict[str, Read] = {field.key: OF_KIND.get(field.kind.name, _scalar)(field) for field in JOB.values() if field.key}

@@ -12,6 +12,7 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from jostle.core.kinds import MAX_NAME
 from jostle.formats import policyfile, spec, yamlfile
 from jostle.formats.fields import FIELDS
 from jostle.formats.flaws import BadFiles, Findings
@@ -70,7 +71,7 @@ def _load(files: Sequence[str], now: float | None, texts: Mapping[str, str], bas
     if flaws:
         raise BadFiles(flaws)
     stems = [os.path.splitext(os.path.basename(file))[0] for file in files]
-    return {"name": name or ", ".join(stems)[: spec.MAX_NAME], "policy": policy, "queues": "own" if own else None, "jobs": jobs}
+    return {"name": name or ", ".join(stems)[: MAX_NAME], "policy": policy, "queues": "own" if own else None, "jobs": jobs}
 
 
 class _File(Findings):

@@ -10,7 +10,8 @@ import os
 import re
 
 from jostle import units
-from jostle.core.kinds import Kind
+from jostle.core.fields import JOB
+from jostle.core.kinds import MAX_NAME, Kind
 from jostle.formats.nodes import TRUTHS
 
 TYPE_CHECKING = False  # not from typing, which costs more to import than all the rest
@@ -18,20 +19,18 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-MAX_NAME = 200
 MAX_TEXT = 1_000_000
 MAX_COUNT = 1_000_000
 
 _INT = re.compile(r"[-+]?\d{1,12}\Z", re.ASCII)
 
 
+FIELDS = tuple(field for field in JOB.values() if field.key and not field.into)
+
+
 def job(**values: Any) -> dict[str, Any]:
-    """A job with every field of the submit request; what is not said has its default."""
-    return {
-        "name": "", "queue": None, "commands": [], "gpus": [1, 1], "memory_mib": None, "share": False, "env": {},
-        "workdir": "/", "log": None, "priority": 0, "needs": [], "begin": None, "time_limit": None, "retry": None,
-        "tags": [], "leftovers": "kill", **values,
-    }  # fmt: skip
+    """A job with every field that a file can say; what is not said has its default."""
+    return {**{field.name: field.fresh() for field in FIELDS}, "name": "", "commands": [], "workdir": "/", **values}
 
 
 def label(text: str, what: str = "a name") -> str:
@@ -71,10 +70,6 @@ def whole(text: str, low: int = 0, high: int = MAX_COUNT) -> int:
             f"a whole number of at least {low}" if high == MAX_COUNT and low >= 0 else f"a whole number from {low} to {high}"
         )
     return int(text)
-
-
-def priority(text: str) -> int:
-    return whole(text, -MAX_COUNT, MAX_COUNT)
 
 
 def time_limit(text: str) -> float:
@@ -136,10 +131,14 @@ READERS: dict[str, Callable[[str, Kind], Any]] = {
     "percent": lambda text, kind: whole(text.removesuffix("%"), kind.low, kind.high),
     "size": lambda text, kind: 0 if kind.low == 0 and text.strip() == "0" else units.size_mib(text),
     "duration": lambda text, kind: units.seconds(text),
+    "instant": lambda text, kind: units.instant(text),
     "limit": lambda text, kind: time_limit(text),
     "choice": lambda text, kind: one_of(text, kind.words),
     "attempts": lambda text, kind: attempts(text),
     "indices": lambda text, kind: indices(text),
+    "gpus": lambda text, kind: list(units.gpu_range(text)),
+    "label": lambda text, kind: label(text, *kind.words),
+    "labels": lambda text, kind: [label(word, *kind.words) for word in text.split(",")],
 }
 
 

@@ -9,6 +9,7 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
+from jostle.core.fields import JOB
 from jostle.core.states import FINAL, SUCCEEDED
 from jostle.store.ends import Row, cancel_queued
 from jostle.store.jobs import reshape
@@ -79,9 +80,6 @@ def move(store: Store, id: int, to: Any, *, at: float, now: float) -> str | None
     return None
 
 
-SETTABLE = ("name", "priority", "time_limit", "memory_mib", "gpus", "queue", "tags", "share")
-
-
 def change(store: Store, id: int, values: Row, *, at: float, now: float) -> str | None:
     state = state_of(store, id)
     if state != "queued":
@@ -94,7 +92,7 @@ def change(store: Store, id: int, values: Row, *, at: float, now: float) -> str 
             store.db.execute("UPDATE job SET gpus_min = ?, gpus_max = ? WHERE id = ?", (*value, id))
         else:
             stored = json.dumps(value) if key == "tags" else int(value) if key == "share" else value
-            store.db.execute(f"UPDATE job SET {SETTABLE[SETTABLE.index(key)]} = ? WHERE id = ?", (stored, id))
+            store.db.execute(f"UPDATE job SET {JOB[key].name} = ? WHERE id = ?", (stored, id))
     reshape(store, id)
     store.event(at, "changed", job=id, batch=_batch_of(store, id), **dict(values))
     if old_queue is not None:
