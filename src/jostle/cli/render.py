@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from jostle.units import ranges
+from jostle.wording.text import count as count
+from jostle.wording.text import gpus as gpus
+from jostle.wording.text import plain as plain
 
 COLOURS = {"magenta": "35", "red": "31", "green": "32", "yellow": "33", "blue": "34", "cyan": "36", "dim": "2", "bold": "1"}
 OF_STATE = {
@@ -18,13 +20,6 @@ OF_STATE = {
 
 
 FIRST_ODD = "\u0300"  # below it every printable character is one column wide
-
-
-def plain(text: str) -> str:
-    """One line without anything that a terminal would obey."""
-    if text.isprintable():
-        return text
-    return "".join(c if c.isprintable() else " " if c in "\n\t\r" else "�" for c in text)
 
 
 def width(text: str) -> int:
@@ -99,12 +94,3 @@ def _line(row: Sequence[str], widths: Sequence[int], right: Sequence[int], paint
             text = paint(text, OF_STATE.get(cell, ""), True)
         parts.append(text)
     return "  ".join(parts).rstrip(" ")
-
-
-def gpus(indices: Sequence[int]) -> str:
-    return ranges(indices) if indices else "-"
-
-
-def count(n: int, one: str, many: str = "") -> str:
-    """`1 job`, `2 jobs`, `10,000 jobs`."""
-    return f"{n:,} {one if n == 1 else many or one + 's'}"

@@ -1,0 +1,73 @@
+"""A person's way to their jobs: their home, a reader of its store, a client of its engine, their language, and their ear.
+
+Everything is fetched when it is first used, so that nobody pays for more than they need. The session of a terminal is cli.desk;
+a program hears what is said as warnings.
+"""
+
+from __future__ import annotations
+
+import os
+
+from jostle.errors import NoEngine
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from jostle.client import Client
+    from jostle.store.reads import Reader
+
+
+class Session:
+    def __init__(self, *, only_warn: bool = False) -> None:
+        self.only_warn = only_warn  # this verb uses a home, too, in whose place others could put another
+        self._home = ""
+        self._reader: Reader | None = None
+
+    @property
+    def home(self) -> str:
+        if not self._home:
+            from jostle.config import home
+
+            self._home = home(only_warn=self.only_warn)
+        return self._home
+
+    @property
+    def reader(self) -> Reader:
+        if self._reader is None:
+            from jostle.store.reads import Reader
+
+            self._reader = Reader(self.home)
+        return self._reader
+
+    def close(self) -> None:
+        if self._reader is not None:
+            self._reader.close()
+
+    def client(self, *, start: bool = True, gpus: str | None = None) -> Client:
+        from jostle.client import connect
+
+        return connect(self.home, start=start, gpus=gpus)
+
+    def engine_if_any(self) -> Client | None:
+        """For verbs that also work without one."""
+        try:
+            return self.client(start=False)
+        except NoEngine:
+            return None
+
+    def engine_runs(self) -> bool:
+        client = self.engine_if_any()
+        if client is not None:
+            client.close()
+        return client is not None
+
+    @property
+    def language(self) -> str:
+        env = os.environ
+        chosen = env.get("JOSTLE_LANG") or env.get("LC_ALL") or env.get("LC_MESSAGES") or env.get("LANG") or ""
+        return "zh" if chosen.lower().startswith("zh") else "en"
+
+    def say(self, text: str) -> None:
+        """A message to the person."""
+        import warnings
+
+        warnings.warn(text, stacklevel=2)
