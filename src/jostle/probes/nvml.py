@@ -250,10 +250,11 @@ def _memory_mib(handle: Any) -> tuple[int, int, int, int]:
         if e.code not in _TOO_NEW:
             raise
         memory = _call(n.nvmlDeviceGetMemoryInfo, handle)
-    if not 0 < memory.used + memory.free <= memory.total:
-        told = f"total {memory.total}, used {memory.used}, free {memory.free}"
+    total, used, free = memory.total, memory.used, memory.free  # once each: the binding takes its time
+    if not 0 < used + free <= total:
+        told = f"total {total}, used {used}, free {free}"
         raise _DriverError(n.NVML_ERROR_UNKNOWN, f"the driver reports memory that cannot be: {told}")
-    return memory.total // MIB, -(-memory.used // MIB), memory.free // MIB, -(-reserved // MIB)
+    return total // MIB, -(-used // MIB), free // MIB, -(-reserved // MIB)
 
 
 def _process_list(kind: str, handle: Any) -> list[tuple[int, int | None]]:
@@ -281,6 +282,8 @@ def _processes(function: str, handle: Any) -> list[tuple[int, int | None]]:
             break
         room = 2 * max(room, count.value)  # others may come between two calls
     n._nvmlCheckReturn(code)
+    if not count.value:
+        return []
     size = _record_size(raw, count.value, 24 if function.endswith(("_v2", "_v3")) else 16)
     records = (struct.unpack_from("=I4xQ", raw, i * size) for i in range(count.value))
     return [(pid, _used_mib(used)) for pid, used in records]
