@@ -12,7 +12,7 @@ from jostle import errors
 from jostle.cli.parse import parser
 from jostle.cli.verbs import VERBS
 from jostle.core import states
-from jostle.core.fields import JOB, RETRY, RULES, SETTABLE
+from jostle.core.fields import JOB, RETRY, RULES, SETTABLE, SETTINGS
 from jostle.core.fit import CHOICES
 from jostle.core.model import Policy
 from jostle.engine import checks
@@ -118,7 +118,7 @@ def test_each_rule_of_the_table_has_its_type_and_its_default_in_the_policy():
 
 
 def test_each_field_is_explained_in_both_languages():
-    for field in [*RULES.values(), *RETRY.values(), *JOB.values()]:
+    for field in [*RULES.values(), *RETRY.values(), *JOB.values(), *SETTINGS.values()]:
         assert field.what and re.search("[\u4e00-\u9fff]", field.what_zh), field.name
 
 
@@ -127,12 +127,20 @@ def test_each_choice_of_cards_is_documented(choice):
     assert f"| `{choice}` |" in text("docs/settings.md")
 
 
-def test_each_key_of_the_config_is_documented():
+def test_the_page_of_settings_tells_of_each_key_what_the_table_says():
+    assert untrue_settings(SETTINGS) == {}
+
+
+def untrue_settings(table):
+    rows = re.findall(r"^\| `(\w+)` \| (.+?) \| ([^|]+?) \|$", section("docs/settings.md", "config.yaml"), re.MULTILINE)
+    true = {field.key: [field.what, as_shown(field)] for field in table.values()}
+    return differences({key: rest for key, *rest in rows}, true)
+
+
+def test_the_engine_reads_no_setting_that_nobody_may_set():
     read = set(re.findall(r'(?:settings|config\.load\([\w.]+\))\.get\("(\w+)"', code()))
     assert read, "the pattern finds the keys no more"
-    told = section("docs/settings.md", "config.yaml")
-    assert read <= {*configfile.KEYS, "policy"}, "the engine reads what nobody may set"
-    assert {key for key in [*configfile.KEYS, "policy"] if f"| `{key}` |" not in told} == set()
+    assert read <= set(SETTINGS)
 
 
 def test_both_pages_tell_what_a_plain_number_of_memory_is():

@@ -147,3 +147,18 @@ JOB = _table(
     Field("done_by", kinds.RUN, None, "the run that did its work before", "先前完成它的运行", key=""),
 )  # fmt: skip
 SETTABLE = tuple(name for name, field in JOB.items() if field.settable)
+
+SETTINGS = _table(
+    Field("gpus", kinds.DEVICES, None, "devices, where no `--gpus` is given: `nvml`, `sim:8x24`, or `sim:FILE`",
+          "没有 `--gpus` 时的设备：`nvml`、`sim:8x24` 或 `sim:FILE`",
+          absent=("what this home used last, else `nvml`", "上次所用，否则 `nvml`")),
+    Field("policy", kinds.POLICY, {}, "the rules below, for every batch; a batch's own rules go over them",
+          "对所有批次的规则；批次自己的规则优先", absent=("`{}`", "`{}`")),
+    Field("grace", kinds.DURATION, 5.0, "time between SIGTERM and SIGKILL when a job is stopped: `10`, `10s`, `2m`",
+          "停止任务时 SIGTERM 与 SIGKILL 之间的时间"),
+    Field("log_cap_mib", kinds.LOG_SIZE, 1024,
+          "size of a run's log, in MiB or as `1GiB`; beyond it the middle is dropped, and the log says so",
+          "一次运行的日志大小（MiB 或 `1GiB`）；超出时去掉中间部分，并在日志中注明"),
+    Field("cuda_ids", one_of("index", "uuid"), "index", "what `CUDA_VISIBLE_DEVICES` holds: `index` or `uuid`",
+          "`CUDA_VISIBLE_DEVICES` 的内容：`index` 或 `uuid`"),
+)  # fmt: skip

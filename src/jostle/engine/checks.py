@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from jostle.core.fields import JOB, RETRY, RULES, SETTABLE
+from jostle.core.fields import JOB, RETRY, RULES, SETTABLE, SETTINGS
 from jostle.core.kinds import MAX_ID, printable, variables, whole
 from jostle.core.model import Policy, Retry
 from jostle.errors import Invalid
@@ -173,3 +173,11 @@ def policy(given: Any) -> Policy:
     if values.get("gpus") is not None:
         values["gpus"] = tuple(values["gpus"])
     return Policy(**values)
+
+
+def settings(given: Mapping[str, Any]) -> Policy:
+    """The rules that a settings file sets; raises Invalid for wrong values. What a newer client knows besides is left alone."""
+    for key, value in given.items():
+        if key != "policy" and key in SETTINGS and not SETTINGS[key].accepts(value):
+            raise Invalid(f"the setting {key} must be {SETTINGS[key].kind.expected}, not {value!r}")
+    return policy(given.get("policy") or {})

@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from jostle.core.decide import decide
+from jostle.core.fields import SETTINGS
 from jostle.core.health import set_aside
 from jostle.core.model import Exit, Gpu, Policy, RunId, World
 from jostle.core.plan import Fail, Finish, Plan, Requeue, Start, Stop
@@ -360,7 +361,7 @@ class Engine(Watch):
         if not run.over:
             self.backend.signal(run.id, kill=kill)
             now = self.clock.now()
-            run.kill_at = now + self.settings.get("grace", launch.GRACE)
+            run.kill_at = now + self.settings.get("grace", SETTINGS["grace"].default)
             self.sweep_at = min(self.sweep_at, now + 1.0)
 
     def _forget(self, id: RunId, now: float) -> None:

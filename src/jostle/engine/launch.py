@@ -7,11 +7,10 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from jostle.core.fields import SETTINGS
 from jostle.core.model import Gpu, Policy, RunId
 from jostle.core.variables import filled
 
-LOG_CAP_MIB = 1024
-GRACE = 5.0
 UNI_ID_FILE = "JOSTLE_UNI_ID_FILE"
 """A job that names such a file takes part in the uni_id protocol (SPEC A21): variables in its commands, a word about its end."""
 
@@ -69,9 +68,9 @@ def spec(
         "umask": context["umask"],
         "limits": context["limits"],
         "log": job["log"] or os.path.join(path, "log"),
-        "log_cap_mib": settings.get("log_cap_mib", LOG_CAP_MIB),
+        "log_cap_mib": settings.get("log_cap_mib", SETTINGS["log_cap_mib"].default),
         "time_limit": job["time_limit"],
-        "grace": settings.get("grace", GRACE),
+        "grace": settings.get("grace", SETTINGS["grace"].default),
         "leftovers": job["leftovers"],
         "claims": list(claims),
         "inputs": json.loads(job["inputs"]) if job["inputs"] else None,

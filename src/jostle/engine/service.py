@@ -240,10 +240,7 @@ class Service:
 
     def reload(self, request: dict[str, Any]) -> Answer:
         settings = request.get("config") or {}
-        policy = checks.policy(settings.get("policy") or {})
-        for key in ("grace", "log_cap_mib"):
-            if key in settings and not (kinds.number(settings[key]) and settings[key] >= 0):
-                raise Invalid(f"the setting {key} must be a number, not {settings[key]!r}")
+        policy = checks.settings(settings)
         self.store.event(self.engine.clock.wall(), "reloaded")
         self.then.append(lambda: self.engine.reload(settings, policy))
         return {}

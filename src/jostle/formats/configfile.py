@@ -1,41 +1,19 @@
 """`config.yaml` of a home, read into the plain values that the engine takes.
 
 Rules: taken whole or not at all; all errors are found at once, each with file, line and what was expected. `policy:` is written
-as in a job file and comes out with the field names of core.model.Policy.
+as in a job file and comes out with the names inside.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
-from jostle import units
+from jostle.core import kinds
+from jostle.core.fields import SETTINGS, Field
 from jostle.formats import policyfile, spec, yamlfile
 from jostle.formats.flaws import BadFiles, Findings
 from jostle.formats.nodes import Flaw, Map, Node
 from jostle.formats.wording import null
-
-
-def _devices(text: str) -> str:
-    if text != "nvml" and not (text.startswith("sim:") and text != "sim:"):
-        raise ValueError("nvml, sim:8x24 (8 GPUs of 24 GiB) or sim:FILE")
-    return text
-
-
-def _mib(text: str) -> int:
-    """The key says MiB, so a bare number is MiB here; with a unit it is any size."""
-    try:
-        return units.size_mib(text + "MiB" if text.strip()[-1:].isdigit() else text)
-    except ValueError:
-        raise ValueError("a size such as 1GiB, or a number of MiB") from None
-
-
-KEYS: dict[str, Callable[[str], Any]] = {
-    "gpus": _devices,
-    "grace": units.seconds,
-    "log_cap_mib": _mib,
-    "cuda_ids": lambda text: spec.one_of(text, ("index", "uuid")),
-}
 
 
 def load(path: str) -> dict[str, Any]:
@@ -57,11 +35,13 @@ def load(path: str) -> dict[str, Any]:
 
 def _values(root: Map, findings: Findings) -> dict[str, Any]:
     values: dict[str, Any] = {}
-    for key, node in findings.keys(root, (*KEYS, "policy")).items():
+    for key, node in findings.keys(root, tuple(SETTINGS)).items():
         if not null(node):
-            values[key] = _value(key, node, findings)
+            values[key] = _value(SETTINGS[key], node, findings)
     return values
 
 
-def _value(key: str, node: Node, findings: Findings) -> Any:
-    return policyfile.read(node, findings) if key == "policy" else findings.checked(key, node, KEYS[key])
+def _value(field: Field, node: Node, findings: Findings) -> Any:
+    if field.kind is kinds.POLICY:
+        return policyfile.read(node, findings)
+    return findings.checked(field.key, node, spec.reader(field.kind))

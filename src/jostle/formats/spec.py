@@ -124,6 +124,20 @@ def indices(text: str) -> list[int]:
     return found
 
 
+def devices(text: str) -> str:
+    if text != "nvml" and not (text.startswith("sim:") and text != "sim:"):
+        raise ValueError("nvml, sim:8x24 (8 GPUs of 24 GiB) or sim:FILE")
+    return text
+
+
+def mib(text: str) -> int:
+    """The key says MiB, so a bare number is MiB here; with a unit it is any size."""
+    try:
+        return units.size_mib(text + "MiB" if text.strip()[-1:].isdigit() else text)
+    except ValueError:
+        raise ValueError("a size such as 1GiB, or a number of MiB") from None
+
+
 # kind of a field (core.kinds): how people write it
 READERS: dict[str, Callable[[str, Kind], Any]] = {
     "truth": lambda text, kind: truth(text),
@@ -137,6 +151,8 @@ READERS: dict[str, Callable[[str, Kind], Any]] = {
     "attempts": lambda text, kind: attempts(text),
     "indices": lambda text, kind: indices(text),
     "gpus": lambda text, kind: list(units.gpu_range(text)),
+    "devices": lambda text, kind: devices(text),
+    "mib": lambda text, kind: mib(text),
     "label": lambda text, kind: label(text, *kind.words),
     "labels": lambda text, kind: [label(word, *kind.words) for word in text.split(",")],
 }
