@@ -126,6 +126,13 @@ FAULTS: dict[str, Fault] = {
         wrong="            if (found := seen.last_seq(self.db)) < 0:\n",
         seen_by=("tests/store/test_seen.py::test_side_files_missing_after_a_kill_lose_nothing_in_silence",),
     ),
+    "out_of_processes_is_the_jobs_fault": Fault(
+        promise="F19",
+        file="backends/commands.py",
+        right="                self._unable = first and e.errno in NO_PROCESS\n",
+        wrong="                self._unable = False\n",
+        seen_by=("tests/backends/test_no_process.py::test_a_run_whose_first_command_gets_no_process_has_not_begun",),
+    ),
 }
 
 EACH_COMMIT = (
