@@ -19,6 +19,7 @@ from local_bench import Bench, MakeBench
 
 from jostle.backends import leases
 from jostle.backends.claimlock import is_free
+from jostle.backends.filewatch import DirWatch
 from jostle.backends.leasedir import MOST, Directory
 from jostle.core import claims
 from jostle.errors import JostleError
@@ -448,3 +449,50 @@ def test_a_name_that_somebody_sits_on_is_no_trouble_for_anything_else(directory:
     other = directory.publish([name("GPU-1")])
     assert other is not None
     leases.withdraw(str(place), other)
+
+
+def test_one_file_that_comes_and_goes_under_many_names_is_kept_once_for_each_card(place: Path) -> None:
+    other = Directory(str(place), "ffffffff")
+    (place / ".one").touch()
+    with open(place / ".one") as locked:
+        fcntl.flock(locked, fcntl.LOCK_EX)
+        for number in range(50):
+            os.link(place / ".one", place / name(f"GPU-{number % 2}", run=(number + 1, 1)))
+            assert any(one.claim.run == (number + 1, 1) for one in other.live({}))
+            (place / name(f"GPU-{number % 2}", run=(number + 1, 1))).unlink()
+        assert {one.claim.uuid for one in other.live({})} == {"GPU-0", "GPU-1"}
+        assert sum(os.path.realpath(f"/proc/self/fd/{fd}").startswith(f"{place}/") for fd in os.listdir("/proc/self/fd")) == 3
+    assert other.live({}) == []
+    other.close()
+
+
+def test_of_vanished_claims_of_one_user_a_bounded_number_is_kept_and_every_card_counts(place: Path) -> None:
+    other = Directory(str(place), "ffffffff")
+    held: list[leases.Held] = []
+    for number in range(MOST + 60):  # the last cards come when there is no room for more
+        held.append(leases.publish(str(place), name(f"GPU-{number // 100}", run=(number + 1, 1), mib=100)))
+        assert any(one.claim.run == (number + 1, 1) for one in other.live({}))
+        (place / held[-1].name).unlink()
+    found = other.live({})
+    assert len(found) <= MOST + 1 and all(one.vanished for one in found)
+    assert {one.claim.uuid for one in found} == {f"GPU-{n}" for n in range(len(held) // 100 + 1)}
+    assert {one.claim.uuid for one in found if one.claim.alone} >= {"GPU-0"}  # stands for those that were not kept
+    for one in held:
+        os.close(one.fd)
+    assert other.live({}) == []
+    other.close()
+
+
+def test_who_is_quicker_in_the_directory_than_we_are_does_not_keep_us_there(place: Path) -> None:
+    watch = DirWatch(str(place))
+    (place / "a").touch()
+    for _ in range(3000):
+        (place / "a").rename(place / "b")
+        (place / "b").rename(place / "a")
+    leases.withdraw(str(place), [leases.publish(str(place), name())])
+    assert watch.fd is not None and name() not in watch.changes()[0], "all was taken in at once"
+    heard: dict[str, bool] = {}
+    while select.select([watch.fd], [], [], 0)[0]:
+        heard |= watch.changes()[0]
+    assert heard[name()] is False and heard["a"] is True
+    watch.close()

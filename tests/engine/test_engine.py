@@ -6,9 +6,10 @@ import random
 import pytest
 
 from jostle import failpoint
+from jostle.core.claims import Claim, name_of
 from jostle.errors import DiskError
 from jostle.store import intents
-from tests.engine.fakes import Host
+from tests.engine.fakes import FakeClaimed, Host
 
 CRASHPOINTS = [
     "engine.adopting", "engine.recovered", "engine.before_void", "engine.ends_recorded", "engine.after_reserve",
@@ -668,6 +669,16 @@ def test_claims_that_somebody_removed_are_published_again_as_soon_as_it_is_heard
     host.backend.missing = ["claim"]
     host.backend.disturbed()  # no time passes
     assert host.backend.missing == [] and said(host, "republished") == [(id, 1)]
+
+
+def test_who_removes_his_own_claims_all_day_does_not_fill_our_disk(host):
+    uuid = host.engine.observer.snapshot["gpus"][0]["uuid"] if host.engine.observer.snapshot["gpus"] else "GPU-0"
+    for number in range(1, 101):
+        claim = Claim(uuid=uuid, mib=None, sid=5, home="ffffffff", run=(number, 1))
+        host.backend.claims = lambda uuids=None, c=claim: [FakeClaimed(c, name_of(c), 54321, False, vanished=True)]
+        host.submit({})
+        host.step(0.1)
+    assert len(said(host, "vanished")) == 1
 
 
 def test_a_directory_of_claims_that_is_not_ready_yet_is_tried_again_soon_and_then_less_and_less_often(host):

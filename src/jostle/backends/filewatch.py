@@ -25,9 +25,10 @@ if _add is not None:
     _add.argtypes = (ctypes.c_int, ctypes.c_char_p, ctypes.c_uint32)
 
 
-def _events(fd: int) -> Iterator[tuple[int, int, bytes]]:
-    """What was heard since the last call: (watch, mask, name)."""
-    while True:
+def _events(fd: int, reads: int = -1) -> Iterator[tuple[int, int, bytes]]:
+    """What was heard since the last call, or the first so many reads of it: (watch, mask, name)."""
+    while reads:
+        reads -= 1
         try:
             events = os.read(fd, 1 << 16)
         except OSError:
@@ -101,10 +102,13 @@ class DirWatch:
         return True
 
     def changes(self) -> tuple[dict[str, bool], bool]:
-        """What was heard since the last call: names and whether they came or went; and whether more may have happened."""
+        """What was heard since the last call: names and whether they came or went; and whether more may have happened.
+
+        At most what one read gives: in a directory of everybody somebody may be quicker than we are. The rest is there at once.
+        """
         found: dict[str, bool] = {}
         missed = False
-        for watch, mask, name in _events(self.fd) if self.fd is not None else ():
+        for watch, mask, name in _events(self.fd, reads=1) if self.fd is not None else ():
             here = self._watches.get(watch)
             if here and name:
                 found[os.fsdecode(name)] = bool(mask & _IN_MOVED_TO)

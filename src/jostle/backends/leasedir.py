@@ -140,7 +140,9 @@ class Directory:
         if gone and self.watch is not None:
             self.watch.attach()  # the directory may be another
         there = {(one.uid, one.claim) for one in found}
-        self._gone = [entry for entry in (*self._gone, *gone) if entry.held()]
+        self._gone = [entry for entry in self._gone if entry.held()]
+        for entry in gone:
+            self._went(entry)
         return [
             entry.claimed(entry.claim, vanished=True)
             for entry in self._gone
@@ -155,9 +157,7 @@ class Directory:
         for name, came in changes.items():
             if not came:
                 entry = self._listed.pop(name, None)
-                if entry is not None and entry.held():
-                    self._gone.append(entry)
-                    disturbed = True
+                disturbed |= entry is not None and self._went(entry)
             elif (claim := claims.parse(name)) is not None and self._concerns(claim):
                 self._came(_Entry(name, 0, claim))
         return disturbed
@@ -170,9 +170,31 @@ class Directory:
             if before.inode == entry.inode:
                 entry.close()
                 return
-            self._gone.append(before)
+            self._went(before)
         entry.listed = entry.inode
         self._listed[entry.name] = entry
+
+    def _went(self, entry: _Entry) -> bool:
+        """Keeps a claim whose file is gone, if it is held: by its file and card once, and of one user a bounded number. Of more,
+        one goes, and another on its card stands for all of that."""
+        if not entry.held() or entry.claim is None:
+            entry.close()
+            return False
+        others = [e for e in self._gone if e.uid == entry.uid and e.claim is not None and not e.ours]
+        if any((e.inode, e.claim.uuid) == (entry.inode, entry.claim.uuid) for e in others if e.claim is not None):
+            entry.close()  # one file by many names
+            return False
+        self._gone.append(entry)
+        cards: dict[str, _Entry] = {}
+        for other in (*others, entry) if len(others) >= MOST and not entry.ours else ():
+            assert other.claim is not None
+            one = cards.setdefault(other.claim.uuid, other)
+            if one is not other:
+                other.claim = replace(other.claim, mib=None, alone=True)
+                self._gone.remove(one)
+                one.close()
+                break
+        return True
 
     # ------------------------------------------------------------------ claim
 

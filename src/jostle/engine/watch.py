@@ -29,6 +29,7 @@ from jostle.wording.reasons import hold_text, language
 SWEEP = 5.0  # all open runs are looked at this often, whatever was heard
 SPARES, SPARES_BUSY = 2, 6  # shims kept waiting for a run: at rest, and while runs follow fast on each other
 LAZY = 0.2  # how long news that nobody waits for may wait for company in a commit
+VANISHED_EVERY = 600.0  # s between two notes that claims of a user on a card were removed
 STARTING_AFTER = 2.0  # s without a word of a fresh probe: then its driver is starting
 AWAIT_LOOK = 0.01  # how long an end waits for the reading that lets its cards be used again
 
@@ -46,7 +47,7 @@ class Watch:
         self.lanes: tuple[Lane, ...] = ()  # what is ready to start, as of the last decision
         self.waits: dict[int, Reason] = {}  # why it does not, by shape
         self.neighbours = False  # whether the last look showed claims of others
-        self.vanished: Collection[str] = ()  # claims of others that count though their files are gone
+        self.vanished: dict[tuple[int, str], float] = {}  # uid and card of claims whose files are gone -> when that was told
         self.unclaimed_pause = SWEEP  # between tries to publish claims that were removed
         self.tick_at: float | None = 0.0  # when to decide next
         self.sweep_at = 0.0
@@ -120,13 +121,16 @@ class Watch:
             self.sweep_at = min(self.sweep_at, self.clock.now() + self.unclaimed_pause)
 
     def _see_vanished(self, claims: Sequence[Claimed]) -> None:
-        """Says once of each claim of others that its file was removed while it was held; it counts all the same."""
-        gone = {c.name: c for c in claims if c.vanished and not c.ours}
-        for name in gone.keys() - self.vanished:
-            uid, uuid = gone[name].uid, gone[name].claim.uuid
-            print(f"the claim of uid {uid} on {uuid} was removed while it was held; the card counts as held", file=sys.stderr)
-            self.journal("vanished", uid=uid, gpu=self.observer.index(uuid), uuid=uuid, claim=name)
-        self.vanished = gone.keys()
+        """Says of claims of others that their files were removed while they were held; they count all the same. Now and then of
+        each user and card: who removes his own may do so all day, and the disk is ours."""
+        now = self.clock.now()
+        for c in claims:
+            who = c.uid, c.claim.uuid
+            if not c.vanished or c.ours or now - self.vanished.get(who, -VANISHED_EVERY) < VANISHED_EVERY:
+                continue
+            self.vanished[who] = now
+            print(f"the claim of uid {c.uid} on {who[1]} was removed while it was held; the card counts as held", file=sys.stderr)
+            self.journal("vanished", uid=c.uid, gpu=self.observer.index(who[1]), uuid=who[1], claim=c.name)
 
     def changed(self, id: RunId) -> None:
         """The backend heard something of a run."""
