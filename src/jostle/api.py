@@ -17,6 +17,7 @@ from jostle.context import capture
 from jostle.errors import JostleError
 from jostle.formats import jobfile
 from jostle.store.reads import UNFINISHED, Reader
+from jostle.wording.sentences import worded
 
 Job = str | Mapping[str, Any] | Sequence[Any]
 
@@ -53,7 +54,8 @@ def submit(
     answer = client.submitted(lambda: client.connect(home, gpus=gpus), request, again)
     first, last = answer["ids"]
     for entry in answer.get("never") or ():
-        warnings.warn(f"{entry['count']} of these jobs (the first: {entry['jobs'][0]}): {entry['reason']['text']}", stacklevel=2)
+        told = worded(entry["reason"], "en")["text"]
+        warnings.warn(f"{entry['count']} of these jobs (the first: {entry['jobs'][0]}): {told}", stacklevel=2)
     return Batch(home, answer["batch"], list(range(first, last + 1)))
 
 
@@ -84,7 +86,7 @@ class Batch:
         """How they stand: the rows of `jostle ps --json`."""
         reader = Reader(self.home)
         try:
-            return reader.jobs(ids=self.ids)
+            return [{**row, "reason": row["reason"] and worded(row["reason"], "en")} for row in reader.jobs(ids=self.ids)]
         finally:
             reader.close()
 

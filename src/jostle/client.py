@@ -23,6 +23,12 @@ PATIENCE = 4.0  # s until a person is told what is waited for
 SUBMIT_WITHIN = 10.0  # s in which a submit that was sent is sent again to the next engine
 
 
+def _refused(error: dict[str, Any]) -> str:
+    from jostle.wording.sentences import refused
+
+    return refused(error)
+
+
 class Lost(NoEngine):
     """The engine went away in the middle of a call."""
 
@@ -93,7 +99,7 @@ class Client:
                 self.sock.settimeout(None)
         if not answer.pop("ok"):
             error = answer["error"]
-            raise BY_CODE.get(error["code"], JostleError)(error["text"])
+            raise BY_CODE.get(error["code"], JostleError)(_refused(error) if "reason" in error else error["text"])
         return answer
 
     def stream(self, after: int, batch: int | None = None) -> Iterator[dict[str, Any]]:

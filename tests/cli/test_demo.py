@@ -9,7 +9,7 @@ def test_a_job_that_starts_while_the_picture_is_taken_is_not_said_to_wait(capsys
 
         def call(self, op, **_):
             self.started = self.started or op == "reasons"
-            return {"gpus": []} if op == "gpus" else {"shapes": {"1": {"text": "it waits for itself"}}}
+            return {"gpus": []} if op == "gpus" else {"shapes": {"1": {"code": "its own", "text": "it waits for itself"}}}
 
         def events(self, after):
             return [{"seq": 1, "kind": "batch_ended", "job": None, "data": {}}]

@@ -109,8 +109,8 @@ def test_a_full_disk_is_told_beside_the_list(jostle, store, engine):
 def test_ps_why_and_show_say_the_same_with_the_numbers_that_are_documented(jostle, store, engine, monkeypatch):
     """The engine's `why` as it is, on a clock that stands still."""
     from jostle.core.explain import explain
+    from jostle.core.reasons import plain
     from jostle.store.reads import Reader
-    from jostle.wording.reasons import to_dict
 
     wall = time.time()
     monkeypatch.setattr("jostle.cli.waits.time.time", lambda: wall)
@@ -126,7 +126,7 @@ def test_ps_why_and_show_say_the_same_with_the_numbers_that_are_documented(jostl
         reader = Reader(engine.home)
         ahead, needs = reader.ahead(request["id"]), reader.needs(request["id"])
         told = explain(reader.job(request["id"]), now=50.0, wall=wall, ahead=ahead, needs=needs)
-        return {"reason": told and to_dict(told, request["lang"]), "behind": 0}
+        return {"reason": told and plain(told), "behind": 0}
 
     engine.answers |= {"why": why, "reasons": {"shapes": {}, "now": 50.0}}
     wanted = {
@@ -164,6 +164,24 @@ def test_reasons_are_worded_in_the_language_of_the_reader(jostle, store, monkeyp
     assert "时限" in ps_json(jostle)[0]["reason"]["text"]
     monkeypatch.setenv("JOSTLE_LANG", "en")
     assert "time limit" in ps_json(jostle)[0]["reason"]["text"]
+
+
+def test_words_that_an_older_or_newer_version_stored_are_better_than_none(jostle, store, monkeypatch):
+    known = {"code": "time_limit", "params": {"limit_s": 60}, "text": "Stored words."}
+    strange = {"code": "moon_phase", "params": {"full": 1}, "text": "The moon was full."}
+    first = store(state="failed", ended_at=time.time(), reason=json.dumps(known))
+    second = store(state="failed", ended_at=time.time(), reason=json.dumps(strange))
+    with store.store.transaction():
+        store.store.event(time.time(), "failed", batch=1, job=second, run=1, reason=strange)
+        store.store.event(time.time(), "failed", batch=1, job=first, run=1, reason=known)
+    for language in ("en", "zh"):
+        monkeypatch.setenv("JOSTLE_LANG", language)
+        texts = [row["reason"]["text"] for row in ps_json(jostle)]
+        assert texts[1] == "The moon was full." and "Stored words." not in texts[0]
+        assert "the moon was full." in jostle("why", second)[1] and "Stored words." not in jostle("why", first)[1]
+        for id, text in ((first, texts[0]), (second, texts[1])):
+            told = json.loads(jostle("show", id, "--json")[1])
+            assert told["job"]["reason"]["text"] == told["events"][-1]["data"]["reason"]["text"] == text
 
 
 def test_ps_shows_what_ended_lately_and_at_least_ten(jostle, store):
@@ -403,7 +421,7 @@ def test_a_reason_beside_its_state_does_not_say_the_state_again(jostle, store):
 
 def test_a_narrow_screen_shows_the_columns_that_decide(jostle, engine, monkeypatch):
     monkeypatch.setattr("jostle.cli.desk.Desk.width", 80)
-    refusal = {"code": "stranger", "text": "used by bob (process 9, 4 GiB)", "params": {}}
+    refusal = {"code": "stranger", "params": {"user": "bob", "pid": 9, "used_mib": 4096}}
     engine.answers["gpus"] = {"gpus": [{**GPU, "refusal": refusal}], "spec": "sim", "age_s": 0.1, "error": ""}
     head, row = jostle("gpus")[1].splitlines()
     assert head.split("  ")[0] == "GPU" and "MAY BE TAKEN" in head and "°C" not in head

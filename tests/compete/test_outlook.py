@@ -64,16 +64,16 @@ class Asked(Desk):
     def client(self, **_: Any) -> Any:
         return self
 
-    def call(self, op: str, id: int, lang: str) -> dict[str, Any]:
+    def call(self, op: str, id: int) -> dict[str, Any]:
         return {"reason": self.reasons[id]}
 
 
 def test_why_a_task_waits_that_can_never_start_is_said_once_and_others_are_said_again() -> None:
-    reasons = {k: {"code": "impossible", "text": f"never {k}"} for k in (1, 2)} | {3: {"code": "gpus", "text": "busy"}}
+    reasons = {k: {"code": "impossible_", "text": f"never {k}"} for k in (1, 2)} | {3: {"code": "busy", "text": "busy"}}
     lines = Said(Asked(reasons), TaskProgress([row(k, queue=k) for k in (1, 2, 3)]))
     assert lines.period() == ["1 n1: never 1", "2 n2: never 2"]
     assert lines.period() == lines.period() == ["3 n3: busy"], "those that can never start do not hide it"
-    reasons[1] = {"code": "impossible_count", "text": "never, as it is now"}
+    reasons[1] = {"code": "impossible_now", "text": "never, as it is now"}
     assert lines.period() == ["1 n1: never, as it is now", "3 n3: busy"]
     assert lines.period() == ["3 n3: busy"]
 

@@ -11,8 +11,7 @@ import pytest
 from jostle.core.decide import decide
 from jostle.core.model import Policy, World
 from jostle.core.plan import Fail, Finish, Plan, Requeue, Start, Stop
-from jostle.core.reasons import Reason, Refusal
-from jostle.engine.open import stored
+from jostle.core.reasons import Reason, Refusal, kept
 from jostle.wording.sentences import worded
 from tests.core.worlds import codes, ended, gpu, gpus, job, lane, run, running, starts, u, with_runs, world
 
@@ -196,11 +195,11 @@ def test_a_job_that_was_given_up_says_what_it_waited_for_after_it_was_stored() -
     rule = Policy(max_wait=100.0, reserve_after=1e9)
     (failed,) = decide(world(job(1, ready_at=900.0), gpus=gpus(1), policy=rule, **with_runs(running(9, 0, batch=7)))).decisions
     assert isinstance(failed, Fail)
-    kept = json.loads(json.dumps(stored(failed.reason)))
-    assert kept["params"] == {"limit_s": 100.0, "last": "gpus", "refused": [{"code": "taken", "n": 1, "jobs": [9]}]}
-    assert worded(kept, "en")["text"] == kept["text"]
-    assert kept["text"] == "It waited longer than 100 s for its GPUs and was given up (1 is taken by your jobs (9))."
-    assert worded(kept, "zh")["text"] == "等待 GPU 超过 100 秒，已放弃（1 张被您的任务占用（9））。"
+    stored = json.loads(json.dumps(kept(failed.reason)))
+    assert stored["params"] == {"limit_s": 100.0, "last": "gpus", "refused": [{"code": "taken", "n": 1, "jobs": [9]}]}
+    said = worded(stored, "en")["text"]
+    assert said == "It waited longer than 100 s for its GPUs and was given up (1 is taken by your jobs (9))."
+    assert worded(stored, "zh")["text"] == "等待 GPU 超过 100 秒，已放弃（1 张被您的任务占用（9））。"
 
 
 def test_a_job_that_can_start_now_is_never_too_late() -> None:

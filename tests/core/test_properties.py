@@ -14,8 +14,8 @@ from jostle.core.health import usable
 from jostle.core.ledger import alive, alone, cards_of
 from jostle.core.model import Exit, Gpu, Holder, Job, Lane, Policy, Promise, Retry, Run, World
 from jostle.core.plan import Fail, Finish, Plan, Quarantine, Requeue, Start, Stop
-from jostle.core.reasons import Reason
-from jostle.wording.reasons import text, to_dict
+from jostle.core.reasons import Reason, plain
+from jostle.wording.reasons import text
 from tests.core.worlds import ALICE, BOB, ME, ROOT, u
 
 MIB = st.sampled_from([0, 100, 511, 512, 1000, 4000, 8000, 12000, 20000, 24576])
@@ -261,7 +261,7 @@ def check_answers(world: World, plan: Plan) -> None:
         assert (lane.jobs[0].shape in plan.waits) == (open_ > 0)
     for reason in plan.waits.values():
         assert text(reason) and text(reason, "zh") and "?" not in text(reason)
-        assert to_dict(reason)["code"] == reason.code
+        assert plain(reason)["code"] == reason.code
         assert len({r.uuid for r in reason.gpus}) == len(reason.gpus)
     assert plan.wake_at is None or plan.wake_at >= world.now
     assert plan.kept_for is None or plan.kept_for in jobs_of(world)

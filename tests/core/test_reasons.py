@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 
-from jostle.core.reasons import Reason, Refusal, counted
-from jostle.wording.reasons import histogram, refusal_text, text, to_dict
+from jostle.core.reasons import Reason, Refusal, counted, plain
+from jostle.wording.reasons import histogram, refusal_text, text
+from jostle.wording.sentences import worded
 from jostle.wording.words import HOLDS, REFUSALS, TEXTS
 
 DOCS = Path(__file__).parents[2] / "docs" / "reasons.md"
@@ -213,7 +214,7 @@ def test_wording_never_fails() -> None:
 
 
 def test_a_reason_can_be_sent_as_json() -> None:
-    sent = to_dict(example("gpus"), "en")
+    sent = worded(plain(example("gpus")), "en")
     assert json.loads(json.dumps(sent)) == sent
     assert sent["code"] == "gpus" and sent["text"] == text(example("gpus")) and len(sent["gpus"]) == 6
     assert sent["gpus"][0] == {

@@ -21,6 +21,7 @@ from jostle import config
 from jostle.client import Client, attempt, connect, wait_gone
 from jostle.errors import NoEngine
 from jostle.store.reads import Reader
+from jostle.wording.sentences import worded
 
 PATIENCE = 30.0  # s; only something broken takes so long
 FINAL = ("succeeded", "failed", "cancelled", "skipped")
@@ -45,6 +46,11 @@ def alive(pid: int) -> bool:
             return f.read().rsplit(")", 1)[1].split()[0] not in "ZX"
     except OSError:
         return False
+
+
+def said(reason: dict[str, Any] | None) -> str:
+    """A reason as it is read; the store and the engine have codes and numbers."""
+    return str(worded(reason, "en")["text"]) if reason else ""
 
 
 class Instance:
@@ -195,7 +201,7 @@ class Instance:
 
         def look() -> Any:
             reason = self.call("why", id=id)["reason"]
-            return reason if reason and reason["code"] == code else None
+            return worded(reason, "en") if reason and reason["code"] == code else None
 
         found = until(look, f"job {id} waits with {code}; last {self.call('why', id=id)['reason']}")
         assert isinstance(found, dict)

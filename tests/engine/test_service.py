@@ -15,6 +15,8 @@ from jostle.engine.observe import Observer, promises
 from jostle.engine.server import Peer
 from jostle.engine.service import Service
 from jostle.errors import DiskFull, JostleError
+from jostle.wording.sentences import refused
+from tests.e2e.instance import said
 from tests.engine.fakes import FakeClaimed, Host
 
 
@@ -225,9 +227,9 @@ def test_what_can_never_run_here_is_in_the_answer_with_numbers(host):
     first = answer["ids"][0]
     nine, large = answer["never"]
     assert (nine["jobs"], nine["count"], nine["reason"]["code"]) == ([first + 1, first + 3], 2, "impossible_count")
-    assert nine["reason"]["text"].startswith("It can never start with the cards this host has: it needs 9 cards and may use 4.")
-    assert large["jobs"] == [first + 2] and "with 48 GiB" in large["reason"]["text"]
-    assert "offers 24 GiB" in large["reason"]["text"]
+    assert said(nine["reason"]).startswith("It can never start with the cards this host has: it needs 9 cards and may use 4.")
+    assert large["jobs"] == [first + 2] and "with 48 GiB" in said(large["reason"])
+    assert "offers 24 GiB" in said(large["reason"])
     assert host.states()[first + 1] == "queued", "it stays queued in case this changes"
     assert "never" not in asked(service, {"gpus": [4, 4]})
 
@@ -244,7 +246,7 @@ def test_who_is_strict_gets_an_error_and_nothing_is_queued(host):
     before = host.states()
     answer = asked(service, {}, {"name": "wide", "gpus": [9, 9]}, strict=True)
     assert answer["ok"] is False and answer["error"]["code"] == "invalid" and host.states() == before
-    told = answer["error"]["text"]
+    told = refused(answer["error"])
     assert "job 2 (wide)" in told and "needs 9 cards and may use 4" in told and "stays queued" not in told
     assert asked(service, {"gpus": [4, 4]}, strict=True)["ok"] is True
 
@@ -284,3 +286,28 @@ def test_a_driver_that_takes_long_does_not_keep_a_submit_waiting(tmp_path):
     assert service.pending == [] and service.answer_at == made.clock.at + 1.0
     service.overdue(made.clock.at + 1.0)
     assert len(service.pending) == 1
+
+
+def words_in(value):
+    """Where a text is under the key `text`, anywhere in it."""
+    if isinstance(value, dict):
+        return [*(["text"] if "text" in value else []), *(w for v in value.values() for w in words_in(v))]
+    return [w for v in value for w in words_in(v)] if isinstance(value, list | tuple) else []
+
+
+def test_the_store_and_the_engine_have_codes_and_numbers_and_no_words(host):
+    failing, _ = host.submit({"name": "fails"}, {"name": "wide", "gpus": [9, 9]})
+    host.disk.durations[failing] = (1.0, 3, "")
+    host.disk.strangers = {"GPU-3": 9000}
+    host.step()
+    host.step(3.0)
+    assert host.job(failing)["state"] == "failed"
+    kept = json.loads(host.job(failing)["reason"])
+    assert kept["code"] == "exit_code" and set(kept) == {"code", "params"}
+    events = [json.loads(data) for (data,) in host.store.db.execute("SELECT data FROM event WHERE data LIKE '%reason%'")]
+    assert events and words_in(events) == []
+    service = Service(host.engine, Loop(), permanent=True)
+    answers = [service.why(None, {"id": id}) for id in (1, failing, failing + 1)]
+    answers += [service.reasons(None, {}), service.gpus(None, {"again": True})]
+    assert answers[2]["reason"]["code"] == "impossible_count" and any(g["refusal"] for g in answers[-1]["gpus"])
+    assert words_in(answers) == []

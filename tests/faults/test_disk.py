@@ -18,7 +18,7 @@ from jostle.errors import Forbidden, Unwritten
 from jostle.store.private import check_way
 from jostle.store.store import Store
 from tests.compiled import library
-from tests.e2e.instance import Instance, alive, until
+from tests.e2e.instance import Instance, alive, said, until
 
 WAITING = "echo $$ > {0}; until [ -e {0}.go ]; do sleep 0.02; done; exit {1}"
 NEW_MOUNTS, PRIVATE, REMOUNT, READ_ONLY, BIND, DETACH = 0x20000, 1 << 18 | 1 << 14, 32, 1, 4096, 2
@@ -253,7 +253,7 @@ def test_a_log_that_cannot_be_written_does_not_end_its_job(instance: Instance) -
         {"commands": ["true"], "log": "/proc/none/log"},
     )
     assert instance.end(full, limited, gone) == ["succeeded", "succeeded", "failed"]
-    assert "/proc/none/log" in instance.job(gone)["reason"]["text"]
+    assert "/proc/none/log" in said(instance.job(gone)["reason"])
 
 
 # --- whose it is and who else may see it

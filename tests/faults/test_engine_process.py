@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from jostle import proc
-from tests.e2e.instance import SOURCE, Instance, alive, until
+from tests.e2e.instance import SOURCE, Instance, alive, said, until
 
 WAITING = "echo $$ > {0}; until [ -e {0}.go ]; do sleep 0.02; done; exit {1}"
 
@@ -262,7 +262,7 @@ def test_a_command_that_cannot_be_started_says_why_once_and_frees_its_card(
     (id,) = jostle.submit(job)
     assert jostle.end(id) == ["failed"]
     row = jostle.job(id)
-    assert (row["error_type"], row["attempt"], words in row["reason"]["text"]) == ("start_failed", 1, True), row["reason"]
+    assert (row["error_type"], row["attempt"], words in said(row["reason"])) == ("start_failed", 1, True), row["reason"]
     (wide,) = jostle.submit({"gpus": [4, 4]})
     assert jostle.end(wide) == ["succeeded"]
 

@@ -26,7 +26,7 @@ from jostle.engine.observe import Observer
 from jostle.engine.probing import LEAST_STARTING, SILENT_AFTER, ProbeProcess
 from jostle.probes import scenario
 from jostle.wording.reasons import refusal_text
-from tests.e2e.instance import Instance, alive, until
+from tests.e2e.instance import Instance, alive, said, until
 from tests.fakenvml import Driver, library_dir
 
 WAITING = "echo $$ > {0}; until [ -e {0}.go ]; do sleep 0.02; done; exit {1}"
@@ -173,7 +173,7 @@ def test_a_driver_that_starts_slowly_comes_up_and_meanwhile_all_say_so(instance:
     instance.up("nvml", env={**driver.env, "JOSTLE_LEASE_DIR": str(instance.root)})
     gpu, cpu = instance.submit({}, {"gpus": [0, 0]})
     assert instance.end(cpu) == ["succeeded"]
-    until(lambda: "the driver is starting" in (instance.call("why", id=gpu)["reason"] or {})["text"], "why says so")
+    until(lambda: "the driver is starting" in said(instance.call("why", id=gpu)["reason"]), "why says so")
     told = instance.call("gpus", lang="zh")["error"]
     assert told.startswith("驱动正在启动，已 ") and told.endswith(" 秒")
     found = {check["name"]: check["found"] for check in json.loads(instance.run("doctor", "--json")[1])["checks"]}
@@ -201,7 +201,7 @@ def test_without_a_driver_gpu_jobs_wait_with_a_reason_that_names_it_and_others_r
     instance.up("nvml", env={"LD_LIBRARY_PATH": "/nonexistent"})
     gpu, cpu = instance.submit({}, {"gpus": [0, 0]})
     assert instance.end(cpu) == ["succeeded"]
-    until(lambda: "no NVML on this host" in (instance.call("why", id=gpu)["reason"] or {})["text"], "it names what is missing")
+    until(lambda: "no NVML on this host" in said(instance.call("why", id=gpu)["reason"]), "it names what is missing")
     code, _, err = instance.run("gpus")
     assert (code, "NVML" in err) == (1, True)
     assert instance.states([gpu]) == {gpu: "queued"}

@@ -15,6 +15,7 @@ from collections.abc import Iterator
 import neighbours
 import pytest
 from neighbours import CARDS, SPEC, Town, until
+from tests.e2e.instance import said
 
 from jostle import proc
 from jostle.core import claims
@@ -118,7 +119,7 @@ def test_a_neighbour_who_holds_every_card_is_named_and_waited_for_quietly(town: 
     victim.start()
     (job,) = victim.submit(1, 0.0)
     reason = until(lambda: victim.call("why", id=job)["reason"], 5.0)
-    assert until(lambda: str(hostile.uid) in victim.call("why", id=job)["reason"]["text"], 5.0), reason
+    assert until(lambda: str(hostile.uid) in said(victim.call("why", id=job)["reason"]), 5.0), reason
     assert len(victim.call("why", id=job)["reason"]["gpus"]) == CARDS
     began, used = time.monotonic(), cpu_seconds(victim.engine)
     until(lambda: time.monotonic() - began > 2.0)
@@ -165,7 +166,7 @@ def test_a_claim_deleted_before_its_run_has_allocated_lets_nobody_in(town: Town,
     os.kill(first.engine, signal.SIGSTOP)
     clean_away(town, how)
     (other,) = second.submit(1, 0.0)
-    told = until(lambda: str(first.uid) in (second.call("why", id=other)["reason"] or {"text": ""})["text"], 10.0)
+    told = until(lambda: str(first.uid) in said(second.call("why", id=other)["reason"]), 10.0)
     assert told and len(town.journal()) == 1, second.call("why", id=other)
     os.kill(first.engine, signal.SIGCONT)
     assert until(lambda: len(first.claims()) == CARDS, 10.0), os.listdir(town.leases)
@@ -191,7 +192,7 @@ def test_a_deleted_claim_is_back_at_once(town: Town) -> None:
     assert until(lambda: len(first.events("republished")) >= 6)
     second.start(empty)
     (other,) = second.submit(1, 0.0)
-    assert until(lambda: str(first.uid) in (second.call("why", id=other)["reason"] or {"text": ""})["text"], 10.0)
+    assert until(lambda: str(first.uid) in said(second.call("why", id=other)["reason"]), 10.0)
 
 
 SIT = """import fcntl, sys, threading

@@ -167,10 +167,12 @@ class Screen:
 
 
 class Events(Screen):
-    """--json: each event as it is."""
+    """--json: each event as it is, and with words."""
 
     def event(self, event: dict[str, Any], line: str | None) -> None:
-        self.desk.put_json(event)
+        from jostle.wording import sentences
+
+        self.desk.put_json(sentences.event(event, self.desk.language))
         sys.stdout.flush()
 
 
@@ -324,8 +326,10 @@ def waits(desk: Desk, id: int) -> dict[str, Any] | None:
     """Why a job waits, as the engine says it."""
     try:
         client = desk.client(start=False)
-        reason: dict[str, Any] | None = client.call("why", id=id, lang=desk.language)["reason"]
+        reason: dict[str, Any] | None = client.call("why", id=id)["reason"]
         client.close()
     except (JostleError, OSError):
         return None
-    return reason
+    from jostle.wording.sentences import worded
+
+    return worded(reason, desk.language) if reason else None

@@ -85,7 +85,7 @@ def follow(engine: Any, reader: Any, batch: int, desk: Desk) -> None:
     while True:
         events = reader.events(after=seq)
         seq = events[-1]["seq"] if events else seq
-        seen = (engine.call("gpus")["gpus"], engine.call("reasons", lang=desk.language)) if desk.terminal else None
+        seen = (engine.call("gpus")["gpus"], engine.call("reasons")) if desk.terminal else None
         rows = reader.jobs()  # the last: a job that has started meanwhile does not wait
         if seen is not None:
             lines = screen(seen[0], rows, seen[1], desk)
@@ -111,6 +111,8 @@ def told(event: dict[str, Any], names: dict[int, str]) -> str | None:
 
 
 def screen(gpus: list[dict[str, Any]], rows: list[dict[str, Any]], reasons: dict[str, Any], desk: Desk) -> list[str]:
+    from jostle.wording.sentences import worded
+
     names = {row["id"]: row["name"] for row in rows}
     lines = [""]
     for g in gpus:
@@ -121,8 +123,8 @@ def screen(gpus: list[dict[str, Any]], rows: list[dict[str, Any]], reasons: dict
         lines.append(f"{queue or 'free':<6} {mine}")
     waiting = next((row for row in rows if row["state"] == "queued" and row["ready"] == 1), None)
     why = reasons["shapes"].get(str(waiting["shape"])) if waiting else None
-    lines += ["", render.cut(f"why {waiting['name']} waits: {why['text']}" if waiting and why else "", desk.width - 1)]
-    return lines
+    told = f"why {waiting['name']} waits: {worded(why, desk.language)['text']}" if waiting and why else ""
+    return [*lines, "", render.cut(told, desk.width - 1)]
 
 
 def card(g: dict[str, Any], names: dict[int, str], desk: Desk) -> str:

@@ -70,10 +70,18 @@ def asked(desk: Desk, devices: str | None) -> dict[str, Any]:
     if client is not None:
         try:
             if wanted is None or wanted == client.call("hello")["gpus_spec"]:
-                return {**client.call("gpus", lang=desk.language), "engine": True}
+                return {**worded(client.call("gpus"), desk.language), "engine": True}
         finally:
             client.close()
     return {**without_engine(wanted or spec_of(desk), desk.home), "engine": False}
+
+
+def worded(answer: dict[str, Any], language: str) -> dict[str, Any]:
+    """What the engine said of the cards, with words."""
+    from jostle.wording import reasons, sentences
+
+    cards = [sentences.card(gpu, language) for gpu in answer["gpus"]]
+    return {**answer, "gpus": cards, "error": reasons.hold_text(answer["error"], reasons.language(language))}
 
 
 def change(args: Namespace, desk: Desk) -> int:

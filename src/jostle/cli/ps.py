@@ -137,7 +137,7 @@ def engine_reasons(desk: Desk) -> dict[str, Any] | None:
     if client is None:
         return None
     try:
-        return client.call("reasons", lang=desk.language)
+        return client.call("reasons")
     except Silent:
         return {}  # which was said
     except JostleError:

@@ -33,6 +33,7 @@ def show(args: Namespace, desk: Desk) -> int:
     job, _told = explained(desk, id)
     runs, events, code = desk.reader.runs(id), desk.reader.events(job=id), code_of(job, desk)
     if args.json:
+        events = [sentences.event(event, desk.language) for event in events]
         desk.put_json({"schema": 1, "job": job, "runs": runs, "events": events, "needs": desk.reader.needs(id), "code": code})
         return 0
     if job["ended_at"] is None and not desk.engine_runs():
@@ -98,7 +99,7 @@ def explained(desk: Desk, id: int) -> tuple[dict[str, Any], dict[str, Any]]:
     client = desk.engine_if_any() if job["state"] in ("queued", "running") else None
     if client is not None:
         try:
-            told = client.call("why", id=id, lang=desk.language)
+            told = client.call("why", id=id)
         except NoEngine as e:
             desk.say(f"jostle: {e}; this is what is recorded")
         finally:

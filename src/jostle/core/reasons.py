@@ -34,6 +34,17 @@ GPU_HOLDS = ("driver", "gpu")
 """How holds begin that concern GPUs only: jobs without one start all the same."""
 
 
+def plain(reason: Reason) -> dict[str, Any]:
+    """As it is sent: code and numbers, and of each card that was refused."""
+    gpus = [{"index": r.index, "uuid": r.uuid, "code": r.code, "params": dict(r.params)} for r in reason.gpus]
+    return {**kept(reason), "gpus": gpus}
+
+
+def kept(reason: Reason) -> dict[str, Any]:
+    """As the store keeps it: code and numbers."""
+    return {"code": reason.code, "params": dict(reason.params)}
+
+
 def counted(refusals: Iterable[Refusal]) -> list[dict[str, Any]]:
     """The refusals by code, the most frequent first, with what their histogram tells: small, and can be kept as JSON."""
     groups: dict[str, list[Refusal]] = {}

@@ -19,9 +19,10 @@ from jostle.core.fields import SETTINGS
 from jostle.core.health import set_aside
 from jostle.core.model import Exit, Gpu, Policy, RunId, World
 from jostle.core.plan import Fail, Finish, Plan, Requeue, Start, Stop
+from jostle.core.reasons import kept
 from jostle.engine import checks, launch
 from jostle.engine.observe import promises
-from jostle.engine.open import Open, retry_of, stored
+from jostle.engine.open import Open, retry_of
 from jostle.engine.ports import Claimed, Reservation, Timer
 from jostle.engine.watch import SPARES_BUSY, Watch
 from jostle.errors import Unwritten
@@ -213,7 +214,7 @@ class Engine(Watch):
                 run = self.open_runs[d.run]
                 peak = self.observer.peaks.get(d.run, 0)
                 exit = run.exit or Exit()
-                reason = stored(d.reason)
+                reason = kept(d.reason) if d.reason else None
                 if isinstance(d, Finish):
                     runs.finish(
                         self.store, d.run, batch=run.batch, state=d.state, exit=exit, error_type=d.error_type, reason=reason,
@@ -241,7 +242,7 @@ class Engine(Watch):
                 self.last_end[run.batch] = now
             elif isinstance(d, Fail):
                 self.last_end[d.batch] = now
-                ends.end_queued(self.store, d.job, "failed", stored(d.reason), at=at, now=now, error_type=d.error_type)
+                ends.end_queued(self.store, d.job, "failed", kept(d.reason), at=at, now=now, error_type=d.error_type)
                 if d.closes_queue:
                     ends.close_queue(self.store, d.job, at=at, now=now)
         if ended:

@@ -7,8 +7,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from jostle.core.model import Exit, Retry, Run, RunId
-from jostle.core.reasons import Reason
-from jostle.wording.reasons import to_dict
 
 
 @dataclass(slots=True)
@@ -91,11 +89,3 @@ def of_row(row: dict[str, Any]) -> Open:
 
 def retry_of(text: str | None) -> Retry | None:
     return Retry(**json.loads(text)) if text else None
-
-
-def stored(reason: Reason | None) -> dict[str, Any] | None:
-    """As it is kept: code and numbers; the words are found when it is shown."""
-    if reason is None:
-        return None
-    whole = to_dict(reason, "en")
-    return {"code": whole["code"], "params": whole["params"], "text": whole["text"]}

@@ -7,13 +7,21 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from jostle.core.model import Gpu, Policy
-from jostle.core.reasons import Reason
+from jostle.core.reasons import Reason, kept
 from jostle.core.survey import Asked, never
 from jostle.engine.observe import Observer
 from jostle.errors import Invalid
-from jostle.wording.reasons import text, to_dict
 
 SHOWN = 8  # ids of jobs that are alike
+
+
+class Hopeless(Invalid):
+    """A job of a submit can never run here. Whoever asked words it."""
+
+    def __init__(self, number: int, name: str, reason: Reason) -> None:
+        super().__init__(f"job {number} ({name}): {reason.code}. Nothing was queued (--strict)")
+        told = reason._replace(params={**reason.params, "refused_at_once": True})
+        self.about = {"job": number, "name": name, "reason": kept(told)}
 
 
 def asked(job: Mapping[str, Any]) -> Asked:
@@ -42,8 +50,7 @@ def refuse(found: Mapping[Asked, Reason] | None, jobs: Sequence[Mapping[str, Any
     """For those who want to hear of it as an error."""
     for k, job in enumerate(jobs):
         if found and not job.get("done_by") and (reason := found.get(asked(job))) is not None:
-            told = text(reason._replace(params={**reason.params, "refused_at_once": True}))
-            raise Invalid(f"job {k + 1} ({job['name']}): {told} Nothing was queued (--strict)")
+            raise Hopeless(k + 1, job["name"], reason)
 
 
 def told(found: Mapping[Asked, Reason] | None, jobs: Sequence[Mapping[str, Any]], first: int = 1) -> list[dict[str, Any]]:
@@ -55,6 +62,6 @@ def told(found: Mapping[Asked, Reason] | None, jobs: Sequence[Mapping[str, Any]]
         if asked(job) in found and not job.get("done_by"):
             alike.setdefault(asked(job), []).append(first + k)
     return [
-        {"jobs": ids[:SHOWN], "count": len(ids), "reason": {k: v for k, v in to_dict(found[key]).items() if k != "gpus"}}
+        {"jobs": ids[:SHOWN], "count": len(ids), "reason": kept(found[key])}
         for key, ids in alike.items()
     ]

@@ -205,5 +205,6 @@ class Server:
             self.listener.close()
 
 
-def failure(code: str, text: str) -> dict[str, Any]:
-    return {"ok": False, "error": {"code": code, "text": text}}
+def failure(code: str, text: str, about: dict[str, Any] | None = None) -> dict[str, Any]:
+    """`about`: codes and numbers of what is wrong, where whoever asked has better words for it."""
+    return {"ok": False, "error": {"code": code, "text": text, **(about or {})}}

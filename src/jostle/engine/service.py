@@ -13,6 +13,7 @@ from jostle import __version__, config
 from jostle.core import kinds
 from jostle.core.explain import explain
 from jostle.core.model import RunId
+from jostle.core.reasons import plain
 from jostle.core.survey import survey
 from jostle.engine import checks, outlook, shown
 from jostle.engine.engine import Engine
@@ -26,7 +27,6 @@ from jostle.store import intents, jobs, readiness
 from jostle.store.amend import amend
 from jostle.store.reads import Reader
 from jostle.store.store import UNFIT
-from jostle.wording.reasons import to_dict
 
 Answer = dict[str, Any]
 IDLE_EXIT = 30.0
@@ -254,7 +254,7 @@ class Service:
             "uptime_s": round(e.clock.now() - self.began, 1),
             "sim_dir": config.sim_dir(e.home) if e.spec.startswith("sim:") else None,
             "counts": self.reader.counts(), "hold": e.hold(), "permanent": self.permanent,
-            "driver": e.observer.snapshot["driver"], "probe": e.trouble("en") or self._owed(),
+            "driver": e.observer.snapshot["driver"], "probe": e.trouble() or self._owed(),
             "seq": self.followers.seq, "kept_for": e.kept_for,
         }  # fmt: skip
 
@@ -270,18 +270,15 @@ class Service:
             row, shape_reason=self.engine.waits.get(row["shape"]), now=self.engine.clock.now(), wall=self.engine.clock.wall(),
             ahead=self.reader.ahead(row["id"]), needs=self.reader.needs(row["id"]),
         )  # fmt: skip
-        lang = request.get("lang") or "en"
         reason = reason or self.engine.beyond().get(row["id"])
-        told = to_dict(reason, lang) if reason else None
-        row["reason"] = told or row["reason"]
+        row["reason"] = plain(reason) if reason else row["reason"]
         behind = self.reader.alike(row["shape"], row["id"]) if row["ready"] == 1 else 0
         return {"job": row, "reason": row["reason"], "behind": behind}
 
     def reasons(self, peer: Peer, request: dict[str, Any]) -> Answer:
-        lang = request.get("lang") or "en"
         return {
-            "shapes": {shape: to_dict(reason, lang) for shape, reason in self.engine.waits.items()},
-            "running": {job: to_dict(reason, lang) for job, reason in self.engine.beyond().items()},
+            "shapes": {shape: plain(reason) for shape, reason in self.engine.waits.items()},
+            "running": {job: plain(reason) for job, reason in self.engine.beyond().items()},
             "hold": self.engine.hold(), "now": self.engine.clock.now(),
         }  # fmt: skip
 
@@ -296,10 +293,10 @@ class Service:
         gpus = self.engine.observer.gpus(now)
         found = survey(self.engine.world(now, gpus, self.engine.backend.claims({g.uuid for g in gpus})))
         return {
-            "gpus": [shown.gpu(g, *found[g.uuid], self.engine.open_runs.values(), request.get("lang") or "en") for g in gpus],
+            "gpus": [shown.gpu(g, *found[g.uuid], self.engine.open_runs.values()) for g in gpus],
             "spec": self.engine.spec,
             "age_s": round(now - self.engine.observer.read_at, 2),
-            "error": self.engine.trouble(request.get("lang") or "en") or ("" if self.engine.observer.fresh(now) else SILENT),
+            "error": self.engine.trouble() or ("" if self.engine.observer.fresh(now) else SILENT),
         }
 
     def _owed(self) -> str:
@@ -369,7 +366,7 @@ class Service:
 
 def refused(e: Exception) -> Answer:
     if isinstance(e, JostleError):
-        return failure(e.code, str(e))
+        return failure(e.code, str(e), getattr(e, "about", None))
     print(f"a request was not understood: {e!r}", file=sys.stderr, flush=True)
     return failure("invalid", f"the request cannot be understood: {e}")
 

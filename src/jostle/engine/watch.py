@@ -24,7 +24,6 @@ from jostle.errors import Unwritten
 from jostle.failpoint import failpoint
 from jostle.store import runs
 from jostle.store.store import Store
-from jostle.wording.reasons import hold_text, language
 
 SWEEP = 5.0  # all open runs are looked at this often, whatever was heard
 SPARES, SPARES_BUSY = 2, 6  # shims kept waiting for a run: at rest, and while runs follow fast on each other
@@ -284,10 +283,9 @@ class Watch:
         since, now = self.probe.opening_since, self.clock.now()
         return f"driver_starting {now - since:.0f}" if since is not None and now - since > STARTING_AFTER else ""
 
-    def trouble(self, lang: str) -> str:
-        """Why the cards cannot be read, if that is known."""
-        hold = self.starting()
-        return hold_text(hold, language(lang)) if hold else self.probe.trouble or self.observer.snapshot["error"] or ""
+    def trouble(self) -> str:
+        """Why the cards cannot be read, if that is known: a hold, or words of the driver."""
+        return self.starting() or self.probe.trouble or self.observer.snapshot["error"] or ""
 
     # --- between ticks
 

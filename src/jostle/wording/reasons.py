@@ -39,14 +39,6 @@ def histogram(refusals: Iterable[Refusal], lang: str = "en") -> str:
     return _counts_text(counted(refusals), language(lang))
 
 
-def to_dict(reason: Reason, lang: str = "en") -> dict[str, Any]:
-    gpus = [
-        {"index": r.index, "uuid": r.uuid, "code": r.code, "text": refusal_text(r, lang), "params": dict(r.params)}
-        for r in reason.gpus
-    ]
-    return {"code": reason.code, "text": text(reason, lang), "params": dict(reason.params), "gpus": gpus}
-
-
 def language(lang: str) -> int:
     return ZH if lang.lower().startswith("zh") else EN
 

@@ -36,6 +36,26 @@ def worded(reason: Mapping[str, Any], language: str) -> dict[str, Any]:
     return {**found, "gpus": [worded(refusal, language) for refusal in refusals]} if "gpus" in reason else found
 
 
+def card(gpu: Mapping[str, Any], language: str) -> dict[str, Any]:
+    """A card with the text of what is said against it, and of why it is set aside."""
+    found, refusal, faulty = dict(gpu), gpu.get("refusal"), gpu.get("faulty")
+    found.pop("faulty", None)
+    if faulty and not found.get("quarantine"):
+        found["quarantine"] = worded(faulty, language)["text"]
+    return {**found, "refusal": worded(refusal, language) if refusal else None}
+
+
+def event(told: Mapping[str, Any], language: str) -> dict[str, Any]:
+    """An event with the text of its reason, if it has one."""
+    reason = told["data"].get("reason")
+    return {**told, "data": {**told["data"], "reason": worded(reason, language)}} if reason else dict(told)
+
+
+def refused(error: Mapping[str, Any]) -> str:
+    """What is wrong with one job of a submit, none of which was taken."""
+    return f"job {error['job']} ({error['name']}): {worded(error['reason'], 'en')['text']} Nothing was queued (--strict)"
+
+
 def on_hold(hold: str, language: str) -> str:
     """Why nothing starts."""
     return text(Reason(code="on_hold", params={"hold": hold}), language)
