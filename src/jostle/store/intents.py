@@ -9,8 +9,8 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from jostle.core.fields import JOB
 from jostle.core.states import FINAL, SUCCEEDED
+from jostle.store import columns
 from jostle.store.ends import Row, cancel_queued
 from jostle.store.jobs import reshape
 from jostle.store.readiness import UNFINISHED, refresh, refresh_queue, state_of, states_of
@@ -88,11 +88,8 @@ def change(store: Store, id: int, values: Row, *, at: float, now: float) -> str 
     if values.get("share", share) and values.get("memory_mib", memory) is None:
         return f"job {id} cannot share a card without a memory: set memory=… too, or share=false"
     for key, value in values.items():
-        if key == "gpus":
-            store.db.execute("UPDATE job SET gpus_min = ?, gpus_max = ? WHERE id = ?", (*value, id))
-        else:
-            stored = json.dumps(value) if key == "tags" else int(value) if key == "share" else value
-            store.db.execute(f"UPDATE job SET {JOB[key].name} = ? WHERE id = ?", (stored, id))
+        new, stored = columns.changed(key, value)
+        store.db.execute(f"UPDATE job SET {new} WHERE id = ?", (*stored, id))
     reshape(store, id)
     store.event(at, "changed", job=id, batch=_batch_of(store, id), **dict(values))
     if old_queue is not None:
@@ -131,8 +128,8 @@ def prune_contexts(store: Store, before: float) -> int:
 
 PRUNED = {"events": prune_events, "contexts": prune_contexts}
 
-COPIED = """batch, context, shape, name, queue, place, sort, priority, gpus_min, gpus_max, memory_mib, share,
-    commands, env, workdir, log, time_limit, retry, leftovers, tags, params, fingerprint, inputs"""
+COPIED = ", ".join(("batch", "context", "shape", "queue", "place", "sort", "gpus_min", "gpus_max",
+                    *(column for column in columns.OWN if column != "retry_of")))  # fmt: skip
 
 
 def retry(store: Store, ids: Sequence[int], *, at: float, now: float) -> tuple[dict[int, int], list[tuple[int, str]]]:

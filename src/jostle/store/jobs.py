@@ -10,16 +10,14 @@ from typing import Any
 from jostle.core.order import sort
 from jostle.core.states import FINAL
 from jostle.errors import Invalid, NotFound
+from jostle.store import columns
 from jostle.store.ends import Row, settle_dependants, tell_if_over
 from jostle.store.readiness import UNFINISHED, refresh_queue
 from jostle.store.store import Store
 
-dumped = json.JSONEncoder(check_circular=False).encode
-
-INSERT = """INSERT INTO job (id, batch, context, shape, name, queue, place, sort, priority, gpus_min, gpus_max, memory_mib, share,
-    commands, env, workdir, log, time_limit, retry, leftovers, tags, retry_of, begin_at, submitted_at,
-    intent, ready, blocked, not_before, ready_at, params, fingerprint, inputs)
-    VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)"""
+COLUMNS = ("id", "batch", "context", "shape", "queue", "place", "sort", "gpus_min", "gpus_max", "begin_at", "submitted_at",
+           "intent", "ready", "blocked", "not_before", "ready_at", *columns.OWN)  # fmt: skip
+INSERT = f"INSERT INTO job ({', '.join(COLUMNS)}) VALUES ({', '.join('?' * len(COLUMNS))})"
 
 
 def submit(store: Store, request: Row, *, at: float, now: float, rank: Callable[[], float]) -> dict[str, Any]:
@@ -64,21 +62,15 @@ def insert(
         elif queue is not None and "/" in queue:
             _may_name(store, queue)
         intent = job.get("intent", "run")
-        low, high = job["gpus"]
         if queue is not None:
             queues.add(queue)
         ready = int(queue is None and not blocked and intent == "run" and id not in done) * (2 if not_before else 1)
-        shape = _shape(store, (batch, job["priority"], low, high, job["memory_mib"], bool(job["share"]), job["time_limit"]))
+        shape = _shape(store, (batch, *columns.shape(job)))
         place = job.get("place", id)
         sorted_at = place if order == "file" else sort(order, queue, place, rank())
         rows.append(
-            (id, batch, context, shape, job["name"], queue, place, sorted_at, job["priority"],
-             low, high, job["memory_mib"], int(job["share"]), dumped(job["commands"]), dumped(job["env"]) if job["env"] else "{}",
-             job["workdir"], job["log"], job["time_limit"], dumped(job["retry"]) if job["retry"] else None,
-             job["leftovers"], dumped(job["tags"]) if job["tags"] else "[]", job.get("retry_of"), begin, at,
-             intent, ready, blocked, not_before, max(now, not_before),
-             dumped(job["params"]) if job.get("params") else None, job.get("fingerprint"),
-             dumped(job["inputs"]) if job.get("inputs") else None)
+            (id, batch, context, shape, queue, place, sorted_at, *job["gpus"], begin, at, intent, ready, blocked, not_before,
+             max(now, not_before), *columns.own(job))
         )  # fmt: skip
     store.db.executemany(INSERT, rows)
     store.db.executemany("INSERT INTO dep (job, needs, any) VALUES (?, ?, ?)", deps)
@@ -150,7 +142,7 @@ def _context(store: Store, context: Row) -> int:
 def _shape(store: Store, parts: tuple[Any, ...], avoid: Sequence[str] = ()) -> int:
     known = (*parts, *avoid)
     if known not in store.shapes:
-        key = dumped([*parts, list(avoid)])
+        key = columns.dumped([*parts, list(avoid)])
         row = store.db.execute("SELECT id FROM shape WHERE key = ?", (key,)).fetchone()
         id = row[0] if row else store.db.execute("INSERT INTO shape (key) VALUES (?)", (key,)).lastrowid
         store.shapes[known] = int(id or 0)
@@ -185,8 +177,7 @@ def unfinished(store: Store, batch: int | None = None) -> list[int]:
 
 def reshape(store: Store, id: int) -> None:
     """What decides where it fits has changed."""
-    row = store.db.execute(
-        "SELECT batch, priority, gpus_min, gpus_max, memory_mib, share, time_limit, avoid FROM job WHERE id = ?", (id,)
-    ).fetchone()
-    shape = _shape(store, (*row[:5], bool(row[5]), row[6]), sorted(json.loads(row[7])))
+    asked = f"SELECT batch, avoid, {', '.join(columns.SHAPE)} FROM job WHERE id = ?"
+    batch, avoid, *row = store.db.execute(asked, (id,)).fetchone()
+    shape = _shape(store, (batch, *columns.shape_of_row(row)), sorted(json.loads(avoid)))
     store.db.execute("UPDATE job SET shape = ? WHERE id = ?", (shape, id))

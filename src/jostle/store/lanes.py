@@ -11,6 +11,7 @@ import sqlite3
 from typing import Any
 
 from jostle.core.model import Job, Lane
+from jostle.store.columns import SHAPE
 
 SEEN_OF_A_JOB = "id, queue, place, sort, ready_at"
 WATCH = """
@@ -58,13 +59,14 @@ class Lanes:
         return tuple(self._lanes[shape] for shape in sorted(self._lanes))
 
     def _lane(self, shape: int) -> Lane:
-        batch, priority, low, high, memory, share, limit, avoid = self._key(shape)
+        batch, *parts, avoid = self._key(shape)
+        alike = dict(zip(SHAPE, parts, strict=False))  # an older key has fewer
         rows = self._db.execute(
             f"SELECT {SEEN_OF_A_JOB} FROM job WHERE ready = 1 AND shape = ? ORDER BY sort LIMIT ?", (shape, self._depth)
         ).fetchall()
         jobs = tuple(
-            Job(id=id, batch=batch, shape=shape, queue=queue, priority=priority, rank=sort, place=place, gpus_min=low,
-                gpus_max=high, memory_mib=memory, share=share, time_limit=limit, ready_at=ready_at, avoid=frozenset(avoid))
+            Job(id=id, batch=batch, shape=shape, queue=queue, rank=sort, place=place, ready_at=ready_at,
+                avoid=frozenset(avoid), **alike)
             for id, queue, place, sort, ready_at in rows
         )  # fmt: skip
         return Lane(jobs=jobs, count=len(jobs))

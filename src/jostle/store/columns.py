@@ -1,0 +1,57 @@
+"""How the fields of a job (core.fields) lie in its row: most in a column of their name, lists and objects as JSON. A further
+field is a column of its name in schema.sql."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from operator import itemgetter
+from typing import Any
+
+from jostle.core import kinds
+from jostle.core.fields import JOB
+
+dumped = json.JSONEncoder(check_circular=False).encode
+
+OTHERWISE = {"gpus": ("gpus_min", "gpus_max"), "begin": ("begin_at",), "needs": (), "done_by": ()}
+WITH_THEIR_BATCH = ("gpus", "begin", "needs", "done_by", "queue", "intent")  # what store.jobs works out itself
+AS_JSON = frozenset({"commands", "env", "retry", "labels", "values", "inputs"})  # kinds
+
+KEPT = {field.name: OTHERWISE.get(field.name, (field.name,)) for field in JOB.values() if not field.into}
+_OWN = [JOB[name] for name in KEPT if name not in WITH_THEIR_BATCH]
+_PLAIN = [field.name for field in _OWN if field.kind.name not in AS_JSON]
+_JSON = [(field.name, None if field.default is None else dumped(field.default)) for field in _OWN if field.kind.name in AS_JSON]
+OWN = (*_PLAIN, *(name for name, _ in _JSON))
+"""Columns that are filled from a job as it was submitted."""
+
+_SHAPE = sorted((field for field in JOB.values() if field.shape), key=lambda field: field.shape)
+SHAPE = tuple(column for field in _SHAPE for column in KEPT[field.name])
+"""The parts of a shape's key, between the batch and the cards to avoid."""
+_AT = next(k for k, field in enumerate(_SHAPE) if field.name == "gpus")
+_TRUTHS = frozenset(column for field in _SHAPE if field.kind is kinds.TRUTH for column in KEPT[field.name])
+
+_plain = itemgetter(*_PLAIN)
+_shape = itemgetter(*(field.name for field in _SHAPE))
+
+
+def own(job: Mapping[str, Any]) -> tuple[Any, ...]:
+    """The values of OWN."""
+    return *_plain(job), *[dumped(value) if (value := job[name]) else empty for name, empty in _JSON]
+
+
+def shape(job: Mapping[str, Any]) -> tuple[Any, ...]:
+    """The values of SHAPE, of a job that is submitted."""
+    parts = _shape(job)
+    return *parts[:_AT], *parts[_AT], *parts[_AT + 1 :]
+
+
+def shape_of_row(row: Sequence[Any]) -> tuple[Any, ...]:
+    """The same, of what these columns hold."""
+    return tuple(bool(value) if column in _TRUTHS else value for column, value in zip(SHAPE, row, strict=True))
+
+
+def changed(name: str, value: Any) -> tuple[str, tuple[Any, ...]]:
+    """`column = ?, …` for a new value of a field, and what is put in."""
+    columns = KEPT[name]
+    values = (dumped(value),) if JOB[name].kind.name in AS_JSON else tuple(value) if len(columns) > 1 else (value,)
+    return ", ".join(f"{column} = ?" for column in columns), values
