@@ -1,6 +1,5 @@
 """`run` and `wait`: attached clients, against an engine that is a script."""
 
-import argparse
 import json
 import os
 import signal
@@ -11,10 +10,12 @@ import time
 
 import pytest
 
-from jostle.cli.attached import Followed, Screen
-from jostle.cli.feed import Feed
-from jostle.cli.progress import Progress
+from jostle.cli.watching import picture
 from jostle.client import Lost
+from jostle.follow.feed import Feed
+from jostle.follow.followed import Followed
+from jostle.follow.listener import Listener
+from jostle.follow.progress import Progress
 from tests.cli.conftest import event
 
 JOBS = "jobs:\n  - {name: a, run: x}\n  - {name: b, run: y}\n"
@@ -252,7 +253,7 @@ def test_events_of_other_batches_and_replays_change_nothing():
 
 def test_the_live_view_fits_its_screen():
     progress = Progress([row(k, "running", started_at=0.0) for k in range(30)] + [row(99)])
-    lines = progress.view(10.0, columns=40, rows=8, waiting="next: " + "x" * 100)
+    lines = picture(progress, 10.0, columns=40, rows=8, waiting="next: " + "x" * 100)
     assert len(lines) <= 8 and all(len(line) < 40 for line in lines) and "30 running, 1 queued" in lines[0]
 
 
@@ -303,9 +304,9 @@ class Deaf:
 
 def test_an_interrupt_that_a_dying_engine_did_not_take_is_told_to_the_next():
     desk = Deaf()
-    screen = Screen(desk)
-    screen.note = lambda text: None
-    followed = Followed(argparse.Namespace(gpus=None), desk, 1, Progress([]), None, screen)
+    listener = Listener(desk)
+    listener.note = lambda text: None
+    followed = Followed(desk, 1, Progress([]), None, listener)
     for item in (("signal", 2), ("lost", "gone"), ("back", None), ("back", None)):
         followed._take(*item)
     assert desk.calls == [("intent", False), ("intent", False)]

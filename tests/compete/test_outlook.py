@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from jostle.cli.attached import Lines, Live
 from jostle.cli.competing import TaskProgress
 from jostle.cli.desk import Desk
+from jostle.cli.watching import Lines, Live
 from jostle.compete.outlook import missing_cards, never, unwritable
 from jostle.compete.workspace import Workspace
 from jostle.formats.gpumanage import Settings

@@ -7,8 +7,8 @@ from typing import Any, cast
 
 import pytest
 
-from jostle.cli.progress import Progress
-from jostle.cli.watching import Watched, told
+from jostle.cli.watching import Watched, bar, picture, told
+from jostle.follow.progress import Progress
 
 
 def row(id: int, state: str = "queued", **more: Any) -> dict[str, Any]:
@@ -51,7 +51,7 @@ def test_what_is_left_comes_from_what_has_finished() -> None:
         progress.take(event(160.0, "starting", k + 2, gpus=[k]))
     assert progress.left(160.0) == pytest.approx(240.0), "8 of 60 s each, two at a time"
     assert progress.left(190.0) == pytest.approx(210.0)
-    assert progress.bar(190.0, 60).endswith(" 2/10  20%  about 3m30s left")
+    assert bar(progress, 190.0, 60).endswith(" 2/10  20%  about 3m30s left")
 
 
 def test_a_lasting_job_is_not_said_to_end_in_the_past() -> None:
@@ -73,16 +73,15 @@ def test_an_end_that_nobody_recorded_has_no_duration() -> None:
 @pytest.mark.parametrize("columns", [10, 25, 40, 200])
 def test_the_bar_fits_and_fills(columns: int) -> None:
     progress = Progress([row(k, "succeeded") for k in range(3)] + [row(9, "running", started_at=0.0)])
-    bar = progress.bar(5.0, columns)
-    assert bar.endswith("3/4  75%") and len(bar) <= max(columns, 9)
+    drawn = bar(progress, 5.0, columns)
+    assert drawn.endswith("3/4  75%") and len(drawn) <= max(columns, 9)
     if columns == 200:
-        assert (bar.count("█"), bar.count("░")) == (22, 8)
+        assert (drawn.count("█"), drawn.count("░")) == (22, 8)
 
 
 def test_the_view_has_counts_bar_cards_and_jobs() -> None:
     progress = Progress([row(1, "succeeded"), row(2, "running", started_at=0.0, gpus=[3]), row(3)])
-    progress.cards = "4 GPUs: 1 ours, 3 free"
-    lines = progress.view(12.0, 100, 12, "next: 3 n3: busy")
+    lines = picture(progress, 12.0, 100, 12, "next: 3 n3: busy", "4 GPUs: 1 ours, 3 free")
     assert lines[0] == "1 running, 1 queued, 1 succeeded  |  4 GPUs: 1 ours, 3 free"
     assert " 1/3  33%" in lines[1]
     assert lines[2:] == ["  2 n2  GPU 3  12s", "  next: 3 n3: busy"]
@@ -114,15 +113,15 @@ def test_the_cards_are_those_of_now_while_events_follow_each_other_and_at_the_en
     desk, progress = Desk(), Progress([row(k, "running", started_at=0.0) for k in range(1, 4)])
     desk.gpus = [ours, ours]
     screen = Watched(cast(Any, desk), progress)
-    assert progress.cards == "2 GPUs: 2 ours", "with the first picture"
+    assert screen.cards == "2 GPUs: 2 ours", "with the first picture"
     desk.gpus = [ours, free]
     screen.event(event(1.0, "succeeded", 1), progress.take(event(1.0, "succeeded", 1)))
-    assert (progress.cards, desk.asked) == ("2 GPUs: 2 ours", 1), "not with every event"
+    assert (screen.cards, desk.asked) == ("2 GPUs: 2 ours", 1), "not with every event"
     screen.looked_at -= 3.0
     screen.event(event(1.0, "succeeded", 2), progress.take(event(1.0, "succeeded", 2)))
-    assert progress.cards == "2 GPUs: 1 ours, 1 free"
+    assert screen.cards == "2 GPUs: 1 ours, 1 free"
     desk.gpus = [free, free]
     screen.event(event(1.0, "succeeded", 3), progress.take(event(1.0, "succeeded", 3)))
     screen.note("over")
-    assert (progress.cards, desk.asked) == ("2 GPUs: 2 free", 3)
+    assert (screen.cards, desk.asked) == ("2 GPUs: 2 free", 3)
     assert "3 succeeded  |  2 GPUs: 2 free" in capsys.readouterr().out

@@ -12,10 +12,13 @@ import signal
 import sys
 from typing import TYPE_CHECKING, Any
 
-from jostle.cli.attached import Followed
+from jostle.follow.followed import Followed
 
 if TYPE_CHECKING:
     from jostle.cli.desk import Desk
+    from jostle.follow.feed import Feed
+    from jostle.follow.listener import Listener
+    from jostle.follow.progress import Progress
 
 HINT = "Ctrl-C asks whether to cancel, to detach or to go on"
 LOOK = 0.05  # s between two looks at the keyboard, while a question is open
@@ -33,6 +36,12 @@ def can_ask(desk: Desk) -> bool:
 class Asking(Followed):
     """A batch that is followed by a person, and that others may add jobs to."""
 
+    def __init__(
+        self, desk: Desk, number: int, progress: Progress, feed: Feed, listener: Listener, *, gpus: str | None, json: bool
+    ) -> None:  # fmt: skip
+        super().__init__(desk, number, progress, feed, listener, gpus=gpus, in_order=not json)
+        self.desk, self.json = desk, json
+
     def _take(self, kind: str, value: Any) -> None:
         if kind == "event":
             self._join(value)
@@ -46,7 +55,7 @@ class Asking(Followed):
             self.progress.join(self.desk.reader.jobs(ids=new) if new else ())
 
     def _signal(self, number: int) -> None:
-        if number != signal.SIGINT or self.signals or self.args.json or not can_ask(self.desk):
+        if number != signal.SIGINT or self.signals or self.json or not can_ask(self.desk):
             self._interrupt()
             return
         answer = self._answered()
@@ -55,10 +64,10 @@ class Asking(Followed):
         elif answer == "detach":
             self.detached = self.leaving = True
         elif not self.progress.over:
-            self.screen.idle()  # draws the picture again
+            self.listener.idle()  # draws the picture again
 
     def _answered(self) -> str:
-        self.screen.close()
+        self.listener.close()
         self._ask()
         later: list[tuple[Any, str | None]] = []
         answer, typed = "", ""
@@ -79,7 +88,7 @@ class Asking(Followed):
                     if not answer:
                         self._ask()
         for event, line in later:
-            self.screen.event(event, line)
+            self.listener.event(event, line)
         return answer
 
     def _ask(self) -> None:

@@ -1,9 +1,9 @@
 """What a scheduler does beside following its batch: state file (SPEC A32), status text (A30), and files that are edited (A14).
 
-It is a screen among others: told of every event, and called when nothing happens. Rules: the state file is written when something
-has changed, but never more than a twentieth of the time, and each check_time while anything runs; a status is recorded after
-changes, at most each check_time, and once a minute while anything runs. Nothing here ends the scheduler: what fails is told and
-tried again.
+It is a listener among others: told of every event, and called when nothing happens. Rules: the state file is written when
+something has changed, but never more than a twentieth of the time, and each check_time while anything runs; a status is recorded
+after changes, at most each check_time, and once a minute while anything runs. Nothing here ends the scheduler: what fails is told
+and tried again.
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ import os
 import time
 from typing import TYPE_CHECKING, Any
 
-from jostle.cli.attached import Screen
 from jostle.cli.register import Register
 from jostle.compete import outlook, statefile, statustext
 from jostle.compete.reload import changes
 from jostle.compete.watched import Watched
 from jostle.core.states import OPEN
 from jostle.errors import JostleError
+from jostle.follow.listener import Listener
 from jostle.formats import gpumanage
 
 if TYPE_CHECKING:
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from jostle.compete.board import Board
     from jostle.compete.statefile import Scheduler, StateFile
     from jostle.compete.workspace import Workspace
+    from jostle.session import Session
 
 LOOK = 0.5  # s between looks at the files
 COALESCE = 0.2  # s that changes are gathered
@@ -37,7 +38,7 @@ MINUTE = 60.0
 FIRST = 0.3  # s until the first status: what can start at once has started then
 
 
-class Attendant(Screen):
+class Attendant(Listener):
     def __init__(
         self, desk: Desk, workspace: Workspace, scheduler: Scheduler, file: StateFile, board: Board, journal: Journal,
         policy: Callable[[gpumanage.Settings], dict[str, Any]], gpus: Sequence[dict[str, Any]] | None = None,
@@ -59,7 +60,7 @@ class Attendant(Screen):
         self.look_at = self.write_at = self.written_at = 0.0
         self.told_at = time.monotonic() + FIRST - self.settings.check_time
 
-    # --- as a screen
+    # --- as a listener
 
     def event(self, event: dict[str, Any], line: str | None) -> None:
         ids = (event["job"], event["data"].get("as_job"))
@@ -121,10 +122,10 @@ class Attendant(Screen):
         if not self.dirty:
             return
         try:
-            rows = self.desk.reader.jobs(ids=self.dirty)
+            rows = self.session.reader.jobs(ids=self.dirty)
             for row in rows:
                 if row["state"] in OPEN:
-                    row["uni_id"] = self.desk.reader.runs(row["id"])[-1]["uni_id"]
+                    row["uni_id"] = self.session.reader.runs(row["id"])[-1]["uni_id"]
         except (JostleError, IndexError):
             return  # they stay dirty
         self.board.take(row for row in rows if row["batch"] == self.scheduler.batch)
@@ -143,7 +144,7 @@ class Attendant(Screen):
     def status(self) -> None:
         """Recorded as it is now."""
         self._refresh()
-        gpus = asked(self.desk)
+        gpus = asked(self.session)
         self.gpus = gpus or self.gpus
         space = self.workspace
         lines = statustext.status(
@@ -156,7 +157,7 @@ class Attendant(Screen):
 
     def never(self) -> list[str]:
         """A line for each task that has not begun and never can, with the cards of now."""
-        return outlook.never(self.board.rows.values(), self.gpus, self.policy, self.desk.language)
+        return outlook.never(self.board.rows.values(), self.gpus, self.policy, self.session.language)
 
     def _status_due(self) -> float:
         if self.untold:
@@ -207,7 +208,7 @@ class Attendant(Screen):
 
     def _send(self) -> None:
         try:
-            client = self.desk.client()
+            client = self.session.client()
             client.call("amend", batch=self.scheduler.batch, policy=self.unsent)
             client.close()
         except JostleError as e:
@@ -216,10 +217,10 @@ class Attendant(Screen):
         self.unsent = None
 
 
-def asked(desk: Desk) -> list[dict[str, Any]] | None:
+def asked(session: Session) -> list[dict[str, Any]] | None:
     """The GPUs as the engine sees them; None if none answers."""
     try:
-        client = desk.client(start=False)
+        client = session.client(start=False)
         found: list[dict[str, Any]] = client.call("gpus")["gpus"]
         client.close()
     except (JostleError, OSError):

@@ -15,9 +15,9 @@ if TYPE_CHECKING:
     from argparse import Namespace
 
     from jostle.cli.desk import Desk
-    from jostle.cli.feed import Feed
     from jostle.cli.parse import Parser
     from jostle.client import Client
+    from jostle.follow.feed import Feed
 
 
 def compete_options(p: Parser) -> None:
@@ -84,7 +84,7 @@ def compete(args: Namespace, desk: Desk) -> int:
         raise Forbidden(f"cannot write {space.scheduler_log}: {e.strerror}; see log_dir in the settings") from e
     for text in warnings:
         journal.tell(text, "WARNING")
-    feed = attended(args, desk)
+    feed = heard(args, desk)
     start = Start(args, desk, space, journal, client, feed)
     start.warn()
     with locked(desk.home, space, feed):
@@ -104,11 +104,9 @@ def inherited(client: Client) -> str | None:
     return visible.indices(value, client.call("gpus")["gpus"]) if value is not None and "GPU-" in value else value
 
 
-def attended(args: Namespace, desk: Desk) -> Feed:
+def heard(args: Namespace, desk: Desk) -> Feed:
     """Signals are for the batch from now on; those that nohup or a script's background has us ignore stay ignored."""
-    from jostle.cli.feed import Feed
+    from jostle.follow.followed import attended
 
-    feed = Feed(lambda: desk.client(gpus=args.gpus), after=desk.reader.last_seq(), batch=None)
-    heard = [n for n in (signal.SIGINT, signal.SIGHUP) if signal.getsignal(n) is not signal.SIG_IGN]
-    feed.catch(signal.SIGTERM, signal.SIGUSR1, *heard)
-    return feed
+    asked = [n for n in (signal.SIGINT, signal.SIGHUP) if signal.getsignal(n) is not signal.SIG_IGN]
+    return attended(desk, gpus=args.gpus, after=desk.reader.last_seq(), signals=(signal.SIGTERM, signal.SIGUSR1, *asked))

@@ -6,23 +6,24 @@ import signal
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from jostle.cli.attached import Followed, Live, Screen, Screens
 from jostle.cli.attendant import Attendant
 from jostle.cli.journal import Journal, Logged
-from jostle.cli.progress import LIVE, Progress
 from jostle.cli.schedulers import scheduler
 from jostle.cli.starting import NOBODY
+from jostle.cli.watching import Live
 from jostle.compete import statefile
 from jostle.compete.amend import queue_of
 from jostle.compete.board import Board
+from jostle.core.states import OPEN
 from jostle.errors import JostleError
+from jostle.follow.followed import Followed
+from jostle.follow.listener import Listener, Listeners
+from jostle.follow.progress import Progress
 
 if TYPE_CHECKING:
-    from argparse import Namespace
-
     from jostle.cli.desk import Desk
-    from jostle.cli.feed import Feed
     from jostle.cli.starting import Start
+    from jostle.follow.feed import Feed
     from jostle.formats.gpumanage import Settings
 
 
@@ -55,7 +56,7 @@ def follow(
         attendant.now = "running"
         journal.live = Live(desk, progress) if desk.terminal else None
         screens = [Logged(desk, progress, journal), attendant, *([journal.live] if journal.live is not None else [])]
-        followed = Competing(args, desk, number, progress, feed, Screens(desk, screens), attendant)
+        followed = Competing(desk, number, progress, feed, Listeners(desk, screens), attendant, args.gpus)
         interrupted = followed.to_the_end()
         attendant.register.look()  # the last end, too
         journal.live = None
@@ -84,7 +85,7 @@ def ended(followed: Competing, journal: Journal, interrupted: bool) -> int:
 def told(followed: Competing) -> None:
     """The end of the batch has been told: the next scheduler begins anew. If no engine hears it, it is told once more."""
     try:
-        client = followed.desk.client()
+        client = followed.session.client()
         client.call("amend", batch=followed.number, owner=NOBODY)
         client.close()
     except JostleError:
@@ -95,9 +96,10 @@ class Competing(Followed):
     """A batch that is followed by a scheduler: it can be asked for its status, and be hung up on."""
 
     def __init__(
-        self, args: Namespace, desk: Desk, number: int, progress: Any, feed: Feed, screen: Screen, attendant: Attendant
+        self, desk: Desk, number: int, progress: Progress, feed: Feed, listener: Listener, attendant: Attendant,
+        gpus: str | None,
     ) -> None:  # fmt: skip
-        super().__init__(args, desk, number, progress, feed, screen)
+        super().__init__(desk, number, progress, feed, listener, gpus=gpus)
         self.attendant = attendant
         self.hung_up = False
 
@@ -129,7 +131,7 @@ class TaskProgress(Progress):
         return line
 
     def first_waiting(self, count: int) -> list[int]:
-        busy = {self.queues.get(id) for id, state in self.states.items() if state in LIVE}
+        busy = {self.queues.get(id) for id, state in self.states.items() if state in OPEN}
         found: list[int] = []
         for id, state in self.states.items():
             queue = self.queues.get(id)

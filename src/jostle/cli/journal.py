@@ -10,14 +10,14 @@ import sys
 from typing import TYPE_CHECKING
 
 from jostle.cli import render
-from jostle.cli.attached import Lines, Screen
+from jostle.follow.listener import Listener, Story
 
 if TYPE_CHECKING:
     from typing import Any
 
     from jostle.cli.desk import Desk
-    from jostle.cli.progress import Progress
     from jostle.compete.schedlog import SchedulerLog
+    from jostle.follow.progress import Progress
 
 LEVELS = {"requeued": "WARNING", "quarantined": "WARNING", "failed": "ERROR", "skipped": "WARNING", "cancelled": "WARNING"}
 """Of what an event says; everything else is INFO."""
@@ -28,7 +28,7 @@ class Journal:
         self.desk, self.log = desk, log
         self.echoes = not desk.terminal
         self.last_error: str | None = None
-        self.live: Screen | None = None  # the live view, while there is one
+        self.live: Listener | None = None  # the live view, while there is one
 
     def record(self, text: str, level: str = "INFO") -> None:
         lines = self.log.write(text, level)
@@ -54,7 +54,7 @@ class Journal:
             self.echoes = False
 
 
-class Logged(Lines):
+class Logged(Story):
     """The story of a batch as lines of the journal, and now and then why the next tasks wait."""
 
     def __init__(self, desk: Desk, progress: Progress, journal: Journal) -> None:

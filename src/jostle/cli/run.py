@@ -14,13 +14,13 @@ from jostle import units
 from jostle.cli import render
 from jostle.cli.add import warn_never
 from jostle.cli.asking import HINT, Asking, can_ask
-from jostle.cli.attached import Events, Lines, Screen, attended, owner
 from jostle.cli.joining import joined
 from jostle.cli.parse import checked
 from jostle.cli.running import Plan, finished, loaded, planned, said, shown
 from jostle.cli.validate import warn_directories
 from jostle.core.fields import RULES
 from jostle.errors import Usage
+from jostle.follow.followed import attended, owner
 from jostle.formats import spec
 
 if TYPE_CHECKING:
@@ -28,10 +28,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from jostle.cli.desk import Desk
-    from jostle.cli.feed import Feed
     from jostle.cli.parse import Parser
-    from jostle.cli.progress import Progress
     from jostle.client import Client
+    from jostle.follow.feed import Feed
+    from jostle.follow.progress import Progress
 
 INTERRUPTED = 130
 MAX_LINKS = 1_000_000  # between the jobs of suites that are submitted at once to run one after another
@@ -98,7 +98,7 @@ def run(args: Namespace, desk: Desk) -> int:
     worst, feed = 0, None
     for k, batch in enumerate(batches):
         client = desk.client(gpus=args.gpus)
-        last, feed = feed, attended(args, desk, desk.reader.last_seq())
+        last, feed = feed, attended(desk, gpus=args.gpus, after=desk.reader.last_seq())
         if last is not None and interrupted(last):
             desk.say(f"jostle: interrupted before {', '.join(render.plain(b['name'] or '') for b in batches[k:])}")
             return INTERRUPTED
@@ -244,12 +244,13 @@ def after(jobs: list[dict[str, Any]], before: list[int]) -> list[dict[str, Any]]
 
 
 def follow(args: Namespace, desk: Desk, number: int, rows: list[dict[str, Any]], feed: Feed) -> int:
-    from jostle.cli.progress import Progress
+    from jostle.cli.watching import Events, Lines, Watched
+    from jostle.follow.progress import Progress
 
     progress = Progress(rows, desk.language)
     feed.start()
-    screen: Screen = Events(desk) if args.json else live(desk, progress) if desk.terminal else Lines(desk, progress)
-    followed = Asking(args, desk, number, progress, feed, screen)
+    screen = Events(desk) if args.json else Watched(desk, progress) if desk.terminal else Lines(desk, progress)
+    followed = Asking(desk, number, progress, feed, screen, gpus=args.gpus, json=args.json)
     stopped = followed.to_the_end()
     if followed.detached:
         desk.say(f"batch {number} runs on ({progress.summary()}): the same command attaches to it again, `jostle ps` shows it")
@@ -260,12 +261,6 @@ def follow(args: Namespace, desk: Desk, number: int, rows: list[dict[str, Any]],
         desk.say(f"batch {number}: {progress.summary()}")
         tell_failures(desk, progress)
     return INTERRUPTED if stopped else 0 if progress.succeeded else 1
-
-
-def live(desk: Desk, progress: Progress) -> Screen:
-    from jostle.cli.watching import Watched
-
-    return Watched(desk, progress)
 
 
 def tell_failures(desk: Desk, progress: Progress) -> None:

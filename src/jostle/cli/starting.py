@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, Any
 
 from jostle import proc
 from jostle.cli import render
-from jostle.cli.attached import owner
 from jostle.cli.attendant import asked
 from jostle.client import submitted
 from jostle.compete import outlook
@@ -26,16 +25,17 @@ from jostle.compete.amend import Plan, plan
 from jostle.compete.board import Board
 from jostle.context import capture
 from jostle.errors import JostleError
+from jostle.follow.followed import owner
 
 if TYPE_CHECKING:
     from argparse import Namespace
     from collections.abc import Iterator, Mapping, Sequence
 
     from jostle.cli.desk import Desk
-    from jostle.cli.feed import Feed
     from jostle.cli.journal import Journal
     from jostle.client import Client
     from jostle.compete.workspace import Workspace
+    from jostle.follow.feed import Feed
 
 STEP = 0.05  # s between looks while we wait for something
 LOCK = "compete.lock"

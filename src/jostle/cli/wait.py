@@ -31,7 +31,7 @@ def wait_options(p: Parser) -> None:
 
 
 def wait(args: Namespace, desk: Desk) -> int:
-    from jostle.cli.feed import Feed
+    from jostle.follow.feed import Feed
 
     words = args.ids or ["all"]
     deadline = None if args.timeout is None else time.monotonic() + args.timeout
@@ -55,7 +55,7 @@ def wait(args: Namespace, desk: Desk) -> int:
 
 def follow(feed: object, desk: Desk, states: dict[int, str], open_ids: set[int], deadline: float | None) -> int:
     """0 when all have ended, 124 when time is up, 130 when interrupted."""
-    from jostle.cli.feed import Feed
+    from jostle.follow.feed import Feed
 
     assert isinstance(feed, Feed)
     while open_ids:

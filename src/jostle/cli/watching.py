@@ -1,22 +1,125 @@
-"""The live picture of a batch on a terminal, with how the GPUs stand."""
+"""A batch before a person's eyes: events as JSON, plain lines, or the live picture on a terminal with how the GPUs stand."""
 
 from __future__ import annotations
 
+import os
+import sys
 import time
-from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from jostle.cli.attached import Live
+from jostle import units
+from jostle.cli import render
+from jostle.core.states import FINAL, OPEN
 from jostle.errors import JostleError
+from jostle.follow.listener import Listener, Story, why
 
 if TYPE_CHECKING:
-    from jostle.cli.desk import Desk
-    from jostle.cli.progress import Progress
+    from collections.abc import Mapping, Sequence
 
+    from jostle.cli.desk import Desk
+    from jostle.follow.progress import Progress
+    from jostle.session import Session
+
+REDRAW = 1.0
 LOOK = 2.0  # s between two looks at the GPUs
+LEAST = 16  # columns of a job's name that are always shown
+
+
+class Events(Listener):
+    """--json: each event as it is, and with words."""
+
+    def __init__(self, desk: Desk) -> None:
+        super().__init__(desk)
+        self.desk = desk
+
+    def event(self, event: dict[str, Any], line: str | None) -> None:
+        from jostle.wording import sentences
+
+        self.desk.put_json(sentences.event(event, self.desk.language))
+        sys.stdout.flush()
+
+
+class Lines(Story):
+    """A file or pipe: plain lines."""
+
+    def __init__(self, desk: Desk, progress: Progress) -> None:
+        super().__init__(desk, progress)
+        self.desk = desk
+
+    def put(self, line: str) -> None:
+        self.desk.put(f"{time.strftime('%H:%M:%S')} {line}")
+        sys.stdout.flush()
+
+
+class Live(Listener):
+    """A terminal: what has ended scrolls by, below it the picture of now."""
+
+    cards = ""  # how the GPUs stand, in words
+
+    def __init__(self, desk: Desk, progress: Progress) -> None:
+        super().__init__(desk)
+        self.progress = progress
+        self.drawn = 0
+        self.next: int | None = None  # the job whose reason `waiting` is
+        self.waiting = ""
+        self.asked_at = 0.0
+        try:
+            self.draw()
+        except OSError:
+            pass  # a terminal that has gone; the next try tells
+
+    def event(self, event: dict[str, Any], line: str | None) -> None:
+        if line and event["kind"] != "starting":
+            self._above(fitted(line, self.progress.label(event["job"]), screen_size()[0] - 1))
+        self.draw()
+
+    def note(self, text: str) -> None:
+        self._above(text)
+        self.draw()
+
+    def patience(self) -> float:
+        return REDRAW
+
+    def idle(self) -> None:
+        if time.monotonic() - self.asked_at > 2.0:
+            self.asked_at = time.monotonic()
+            first = self.progress.first_waiting(1)
+            said = why(self.session, first[0]) if first else ""
+            self.next = first[0] if first else None
+            self.waiting = f"next: {self.progress.label(first[0])}: {said}" if said else ""
+        self.draw()
+
+    def draw(self) -> None:
+        columns, rows = screen_size()
+        waiting = self.waiting if self.next is not None and self.progress.states.get(self.next) == "queued" else ""
+        lines = picture(self.progress, time.time(), columns, min(12, rows - 2), waiting, self.cards)
+        self._write(self._erase() + "\n".join(lines) + "\n")
+        self.drawn = len(lines)
+
+    def _above(self, line: str) -> None:
+        columns, _ = screen_size()
+        self._write(self._erase() + render.cut(render.plain(line), columns - 1) + "\n")
+        self.drawn = 0
+
+    def _erase(self) -> str:
+        return f"\x1b[{self.drawn}F\x1b[J" if self.drawn else ""
+
+    def close(self) -> None:
+        self._write(self._erase())
+        self.drawn = 0
+
+    def _write(self, text: str) -> None:
+        """On a terminal of an older alphabet a character that it lacks is a `?`: as wide as the picture expects at most."""
+        try:
+            sys.stdout.write(text)
+        except UnicodeEncodeError:
+            sys.stdout.write(text.encode(sys.stdout.encoding, "replace").decode(sys.stdout.encoding))
+        sys.stdout.flush()
 
 
 class Watched(Live):
+    """… with how the GPUs stand."""
+
     def __init__(self, desk: Desk, progress: Progress) -> None:
         self.looked_at = float("-inf")
         self.last = False  # whether it was the last look
@@ -27,14 +130,14 @@ class Watched(Live):
         all is over, so that no card is said to be ours that is not."""
         if time.monotonic() - self.looked_at > LOOK or (self.progress.over and not self.last):
             self.looked_at, self.last = time.monotonic(), self.progress.over
-            self.progress.cards = occupancy(self.desk)
+            self.cards = occupancy(self.session)
         super().draw()
 
 
-def occupancy(desk: Desk) -> str:
+def occupancy(session: Session) -> str:
     """How the cards stand, in words; nothing when the engine cannot be asked."""
     try:
-        client = desk.client(start=False)
+        client = session.client(start=False)
         gpus = client.call("gpus")["gpus"]
         client.close()
     except (JostleError, OSError):
@@ -43,9 +146,56 @@ def occupancy(desk: Desk) -> str:
 
 
 def told(gpus: Sequence[Mapping[str, Any]]) -> str:
-    """`4 GPUs: 2 ours, 1 of others, 1 free`."""
+    """`4 GPUs: 2 ours, 1 not to be had, 1 free`."""
     ours = sum(bool(gpu["runs"]) for gpu in gpus)
     free = sum(not gpu["runs"] and gpu["refusal"] is None for gpu in gpus)
     parts = [(ours, "ours"), (len(gpus) - ours - free, "not to be had"), (free, "free")]
     said = ", ".join(f"{count} {words}" for count, words in parts if count)
     return f"{len(gpus)} GPU{'' if len(gpus) == 1 else 's'}: {said}" if gpus else ""
+
+
+def bar(progress: Progress, now: float, columns: int) -> str:
+    """`████████░░░░ 16/24  67%  about 12m left`."""
+    ended, total = sum(progress.counts[state] for state in FINAL), len(progress.states)
+    left = progress.left(now)
+    told = f" {ended:,}/{total:,} {100 * ended // max(1, total):3d}%"
+    if left is not None:
+        told += f"  about {units.show_duration(left) if left >= 60 else f'{max(1, round(left))}s'} left"
+    length = max(0, min(30, columns - len(told) - 1))
+    filled = length * ended // max(1, total)
+    return "█" * filled + "░" * (length - filled) + told
+
+
+def picture(progress: Progress, now: float, columns: int, rows: int, waiting: str, cards: str = "") -> list[str]:
+    """The live picture: how it stands in all, the running jobs, why the next one waits."""
+    live = [id for id, state in progress.states.items() if state in OPEN]
+    lines = [progress.summary() + (f"  |  {cards}" if cards else "")]
+    if len(progress.states) > 1:
+        lines.append(bar(progress, now, columns))
+    room = max(1, rows - len(lines) - 2)
+    for id in live[:room]:
+        where = f"GPU {render.gpus(progress.gpus.get(id, []))}"
+        lines.append(f"  {progress.label(id)}  {where}  {units.show_duration(now - progress.since.get(id, now))}")
+    if len(live) > room:
+        lines.append(f"  … and {len(live) - room} more")
+    if waiting:
+        lines.append(f"  {waiting}")
+    return [render.cut(line, columns - 1) for line in lines]
+
+
+def fitted(line: str, label: str, columns: int) -> str:
+    """The line in so many columns: what happened and what comes of it stand around the job's name, which gives way first."""
+    over = render.width(line) - columns
+    if over <= 0 or not label:
+        return line
+    short = render.cut(label, max(min(LEAST, render.width(label)), render.width(label) - over))
+    return line.replace(label, short, 1)
+
+
+def screen_size() -> tuple[int, int]:
+    """Columns and lines; a terminal that does not know its size says 0."""
+    try:
+        size = os.get_terminal_size(1)
+    except OSError:
+        return 80, 24
+    return size.columns or 80, size.lines or 24

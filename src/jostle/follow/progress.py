@@ -1,4 +1,4 @@
-"""How a batch stands, from its events; and the lines that tell it. Pure but for the clock that is handed in."""
+"""How a batch stands, from its events; and the lines that tell it. The clock is handed in."""
 
 from __future__ import annotations
 
@@ -7,11 +7,10 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from jostle import units
-from jostle.cli import render
+from jostle.core.states import ALL, FINAL, OPEN
+from jostle.wording.text import gpus, plain
 
-FINISHED = ("succeeded", "failed", "cancelled", "skipped")
-LIVE = ("starting", "running", "stopping")
-LEAST = 16  # columns of a job's name that are always shown
+SUMMED = ("running", "starting", "stopping", "queued", *(state for state in ALL if state in FINAL))  # in this order
 LAST = 200  # how many of the newest durations an estimate is made of
 
 
@@ -29,7 +28,6 @@ class Progress:
         self.never_ran: set[int] = set()  # … without a run, and so without a log
         self.took: deque[float] = deque(maxlen=LAST)
         self.at_once = 0  # jobs that ran when the last one started: between an end and the next start there are fewer
-        self.cards = ""  # how the GPUs stand, in words; whoever watches them says it
         self.join(rows)
 
     def join(self, rows: Iterable[Mapping[str, Any]]) -> None:
@@ -43,7 +41,7 @@ class Progress:
                 self._failed(row["id"], _why(row, self.language), ran=row["started_at"] is not None)
             if row["state"] in ("succeeded", "failed") and row.get("ran_s") is not None:
                 self.took.append(row["ran_s"])
-            if row["state"] in LIVE:
+            if row["state"] in OPEN:
                 self.gpus[row["id"]] = list(row["gpus"])
                 self.since[row["id"]] = row["started_at"] or 0.0
         self.counts = Counter(self.states.values())
@@ -51,14 +49,14 @@ class Progress:
 
     @property
     def over(self) -> bool:
-        return all(self.counts[state] == 0 for state in ("queued", *LIVE))
+        return all(self.counts[state] == 0 for state in ("queued", *OPEN))
 
     @property
     def succeeded(self) -> bool:
         return self.over and self.counts["succeeded"] + len(self.done_before) == len(self.states)
 
     def label(self, id: int) -> str:
-        return f"{id} {render.plain(self.names.get(id, ''))}".rstrip()
+        return f"{id} {plain(self.names.get(id, ''))}".rstrip()
 
     def take(self, event: Mapping[str, Any]) -> str | None:
         """What the event means to a person, or None if it is not worth a line."""
@@ -75,7 +73,7 @@ class Progress:
             self.gpus[id] = data.get("gpus") or []
             self.since[id] = event["at"]
             again = f" (try {event['run']})" if (event["run"] or 1) > 1 else ""
-            where = f" on GPU {render.gpus(self.gpus[id])}" if self.gpus[id] else ""
+            where = f" on GPU {gpus(self.gpus[id])}" if self.gpus[id] else ""
             return f"started    {self.label(id)}{where}{again}"
         if kind == "quarantined":
             return f"set aside  GPU {data.get('gpu')}: {_why(data, self.language)}"
@@ -87,13 +85,13 @@ class Progress:
         if kind == "requeued":
             self._set(id, "queued")
             return f"again      {self.label(id)}: {_why(data, self.language) or 'it is queued again'}"
-        if kind in FINISHED:
+        if kind in FINAL:
             if id in self.done_before:
                 return None  # told when it was submitted, all in one line
             ran, took = self.since.pop(id, None) is not None, data.get("ran_s")  # None: it was found dead, perhaps hours later
             after = f" after {units.show_duration(took)}" if took is not None else ""
             why = _why(data, self.language) if kind != "succeeded" else ""
-            if self.states[id] not in FINISHED:
+            if self.states[id] not in FINAL:
                 self._ended(id, kind, data, why, ran=ran)
             return f"{kind:<10} {self.label(id)}{after}{': ' + why if why else ''}"
         return None
@@ -114,7 +112,7 @@ class Progress:
 
     def _set(self, id: int, state: str) -> None:
         old = self.states.get(id)
-        if old in FINISHED:
+        if old in FINAL:
             return  # final states are final; a replayed event changes nothing
         if old is not None:
             self.counts[old] -= 1
@@ -122,7 +120,7 @@ class Progress:
         self.counts[state] += 1
 
     def _live(self) -> int:
-        return sum(self.counts[state] for state in LIVE)
+        return sum(self.counts[state] for state in OPEN)
 
     def first_waiting(self, count: int) -> list[int]:
         found = []
@@ -136,7 +134,7 @@ class Progress:
     def summary(self) -> str:
         counts = self.counts.copy()
         counts["skipped"] -= len(self.done_before)
-        parts = [f"{counts[s]:,} {s}" for s in ("running", "starting", "stopping", "queued", *FINISHED) if counts[s]]
+        parts = [f"{counts[s]:,} {s}" for s in SUMMED if counts[s]]
         parts += [f"{len(self.done_before):,} done before"] if self.done_before else []
         return ", ".join(parts) or "nothing to do"
 
@@ -146,45 +144,9 @@ class Progress:
         if not self.took or not self._live():
             return None
         mean = sum(self.took) / len(self.took)
-        live = [id for id, state in self.states.items() if state in LIVE]
+        live = [id for id, state in self.states.items() if state in OPEN]
         rest = [max(0.0, mean - (now - self.since.get(id, now))) for id in live]
         return max((sum(rest) + mean * self.counts["queued"]) / max(self.at_once, len(live)), *rest)
-
-    def bar(self, now: float, columns: int) -> str:
-        """`████████░░░░ 16/24  67%  about 12m left`."""
-        ended, total = sum(self.counts[state] for state in FINISHED), len(self.states)
-        left = self.left(now)
-        told = f" {ended:,}/{total:,} {100 * ended // max(1, total):3d}%"
-        if left is not None:
-            told += f"  about {units.show_duration(left) if left >= 60 else f'{max(1, round(left))}s'} left"
-        length = max(0, min(30, columns - len(told) - 1))
-        filled = length * ended // max(1, total)
-        return "█" * filled + "░" * (length - filled) + told
-
-    def view(self, now: float, columns: int, rows: int, waiting: str) -> list[str]:
-        """The live picture: how it stands in all, the running jobs, why the next one waits."""
-        live = [id for id, state in self.states.items() if state in LIVE]
-        lines = [self.summary() + (f"  |  {self.cards}" if self.cards else "")]
-        if len(self.states) > 1:
-            lines.append(self.bar(now, columns))
-        room = max(1, rows - len(lines) - 2)
-        for id in live[:room]:
-            where = f"GPU {render.gpus(self.gpus.get(id, []))}"
-            lines.append(f"  {self.label(id)}  {where}  {units.show_duration(now - self.since.get(id, now))}")
-        if len(live) > room:
-            lines.append(f"  … and {len(live) - room} more")
-        if waiting:
-            lines.append(f"  {waiting}")
-        return [render.cut(line, columns - 1) for line in lines]
-
-
-def fitted(line: str, label: str, columns: int) -> str:
-    """The line in so many columns: what happened and what comes of it stand around the job's name, which gives way first."""
-    over = render.width(line) - columns
-    if over <= 0 or not label:
-        return line
-    short = render.cut(label, max(min(LEAST, render.width(label)), render.width(label) - over))
-    return line.replace(label, short, 1)
 
 
 def _is_done_before(reason: Mapping[str, Any] | None) -> bool:
@@ -196,7 +158,7 @@ def _why(data: Mapping[str, Any], language: str) -> str:
     if reason:
         from jostle.wording.sentences import beside, worded
 
-        return render.plain(beside(worded(reason, language)))
+        return plain(beside(worded(reason, language)))
     if data.get("error_type"):
-        return render.plain(str(data["error_type"]))
+        return plain(str(data["error_type"]))
     return f"exit code {data['exit_code']}" if data.get("exit_code") else ""

@@ -1,0 +1,144 @@
+"""An attached client: it owns a batch by its pid, follows it to its end, and tells how it goes.
+
+Ctrl-C or SIGTERM cancels the batch (a second one at once); what the engine cannot take now (a full disk) it is told again until
+it does. When the engine vanishes, it is started again and the story goes on where it was. `run` and `compete` are such clients.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from typing import TYPE_CHECKING, Any
+
+from jostle.errors import Invalid, JostleError, NotFound, Usage
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from jostle.follow.feed import Feed
+    from jostle.follow.listener import Listener
+    from jostle.follow.progress import Progress
+    from jostle.session import Session
+
+REPEAT = 1.0  # s until an interrupt that was not taken is told again
+SETTLE = 0.05  # s without a further event, after which what was cancelled is told
+
+
+def owner() -> list[int] | None:
+    """This process, as a batch knows its owner."""
+    from jostle import proc
+
+    me = proc.stat(os.getpid())
+    return [me.pid, me.ticks] if me is not None else None
+
+
+def attended(
+    session: Session, *, gpus: str | None, after: int, signals: Iterable[int] = (signal.SIGINT, signal.SIGTERM)
+) -> Feed:  # fmt: skip
+    """From before the submit on, an interrupt is for the batch: there is no moment at which it would only end us."""
+    from jostle.follow.feed import Feed
+
+    feed = Feed(lambda: session.client(gpus=gpus), after=after, batch=None)
+    feed.catch(*signals)
+    return feed
+
+
+class Followed:
+    """A batch that is being followed. `gpus`: the devices of an engine that is started; `in_order`: what is cancelled is told
+    from the first to the last, not as it comes."""
+
+    def __init__(
+        self, session: Session, number: int, progress: Progress, feed: Feed, listener: Listener, *, gpus: str | None = None,
+        in_order: bool = True,
+    ) -> None:  # fmt: skip
+        self.session, self.number, self.gpus, self.in_order = session, number, gpus, in_order
+        self.progress, self.feed, self.listener = progress, feed, listener
+        self.signals = 0
+        self.leaving = False  # the batch is left to itself
+        self.detached = False  # because somebody wanted it so
+        self.unheard = ""  # why the last interrupt was not taken by the engine yet
+        self.taken = False  # whether one was
+        self.repeat_at = 0.0
+
+    def to_the_end(self) -> bool:
+        """Whether somebody interrupted it."""
+        while not self.progress.over and not self.leaving:
+            patience = self.listener.patience()
+            soon = max(0.0, self.repeat_at - time.monotonic()) if self.unheard else patience
+            item = self.feed.next(min(patience, soon))
+            if item is not None:
+                for one in self._in_order(item):
+                    self._take(*one)
+            elif patience <= soon:
+                self.listener.idle()
+            if self.unheard and not self.leaving and time.monotonic() >= self.repeat_at:
+                self._cancel(again=True)
+        self.listener.close()
+        return self.signals > 0
+
+    def _in_order(self, item: tuple[str, Any]) -> list[tuple[str, Any]]:
+        """The engine cancels a batch from its last job to its first; people are told from the first to the last."""
+        items = [item]
+        if self.signals and self.in_order:
+            while items[-1][0] == "event" and (more := self.feed.next(SETTLE)) is not None:
+                items.append(more)
+        return sorted(items, key=_told_at)
+
+    def _take(self, kind: str, value: Any) -> None:
+        if kind == "event":
+            self.listener.event(value, self.progress.take(value))
+        elif kind == "signal":
+            self._signal(value)
+        elif kind == "lost":
+            self.listener.note(f"jostle: {value}; connecting again")
+        elif kind == "back":
+            self.listener.note("jostle: the engine is back")
+            if self.unheard:
+                self._cancel()
+        elif kind == "error":
+            self.listener.close()
+            raise value
+
+    def _signal(self, number: int) -> None:
+        self._interrupt()
+
+    def _interrupt(self) -> None:
+        self.signals += 1
+        if self.signals > 2:
+            self.leaving = True
+            goes_on = "they are being cancelled" if self.taken else f"batch {self.number} runs on; `jostle cancel` stops its jobs"
+            self.listener.note(
+                f"jostle: leaving; the engine could not be told to kill the jobs ({self.unheard}): {goes_on}"
+                if self.unheard
+                else "jostle: leaving; the jobs are being killed"
+            )
+            return
+        self.listener.note("jostle: killing the jobs" if self.signals == 2 else "jostle: cancelling the batch (again: at once)")
+        self._cancel()
+
+    def _cancel(self, again: bool = False) -> None:
+        """What an engine that is just going did not take, the next one is told; what it cannot record now, it is told again."""
+        before = self.unheard
+        try:
+            client = self.session.client(start=not again, gpus=self.gpus)  # the feed starts one that is missing
+            client.call("intent", ids=None, batch=self.number, do="cancel", now=self.signals >= 2)
+            client.close()
+            self.unheard, self.taken = "", True
+        except (JostleError, OSError) as e:
+            final = isinstance(e, Usage | Invalid | NotFound)
+            self.unheard = str(e) or type(e).__name__
+            self.repeat_at = float("inf") if final else time.monotonic() + REPEAT
+            if final or not before:
+                self.listener.note(f"jostle: {e}" + ("" if final else "; told again until it is taken"))
+        else:
+            if before:
+                self.listener.note("jostle: the engine has taken it now: " + ("killing" if self.signals >= 2 else "cancelling"))
+
+
+def _told_at(item: tuple[str, Any]) -> tuple[int, int]:
+    """First what happened otherwise, then what was cancelled by id, then what is no event."""
+    kind, value = item
+    if kind != "event":
+        return 2, 0
+    return (1, value["job"]) if value["kind"] in ("cancelled", "skipped") else (0, 0)
