@@ -12,7 +12,7 @@ from jostle import errors
 from jostle.cli.parse import parser
 from jostle.cli.verbs import VERBS
 from jostle.core import states
-from jostle.core.fields import JOB, RETRY, RULES, SETTABLE, SETTINGS
+from jostle.core.fields import JOB, RETRY, RULES, SETTINGS
 from jostle.core.fit import CHOICES
 from jostle.core.model import Policy
 from jostle.engine import checks
@@ -201,7 +201,7 @@ def untrue_keys(table):
 
 def test_the_page_of_verbs_tells_which_keys_can_be_set():
     told = section("docs/cli.md", "set").partition("Keys: ")[2]
-    assert re.findall(r"`(\w+)`[,.]", told) == [JOB[name].key for name in SETTABLE]
+    assert re.findall(r"`(\w+)`[,.]", told) == [JOB[name].key for name in checks.SETTABLE]
 
 
 # --- what is shown is valid

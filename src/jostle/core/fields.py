@@ -146,7 +146,6 @@ JOB = _table(
     Field("inputs", kinds.INPUTS, None, "files that are part of what it is", "构成它的文件", key=""),
     Field("done_by", kinds.RUN, None, "the run that did its work before", "先前完成它的运行", key=""),
 )  # fmt: skip
-SETTABLE = tuple(name for name, field in JOB.items() if field.settable)
 
 SETTINGS = _table(
     Field("gpus", kinds.DEVICES, None, "devices, where no `--gpus` is given: `nvml`, `sim:8x24`, or `sim:FILE`",

@@ -8,12 +8,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from jostle.core.fields import JOB, RETRY, RULES, SETTABLE, SETTINGS
+from jostle.core.fields import JOB, RETRY, RULES, SETTINGS
 from jostle.core.kinds import MAX_ID, printable, variables, whole
 from jostle.core.model import Policy, Retry
 from jostle.errors import Invalid
 
 FIELDS = {name: field for name, field in JOB.items() if not field.into}
+SETTABLE = tuple(name for name, field in JOB.items() if field.settable)
 DEFAULTS = {name: field.default for name, field in FIELDS.items()}
 
 

@@ -20,8 +20,9 @@ AS_JSON = frozenset({"commands", "env", "retry", "labels", "values", "inputs"}) 
 KEPT = {field.name: OTHERWISE.get(field.name, (field.name,)) for field in JOB.values() if not field.into}
 _OWN = [JOB[name] for name in KEPT if name not in WITH_THEIR_BATCH]
 _PLAIN = [field.name for field in _OWN if field.kind.name not in AS_JSON]
-_JSON = [(field.name, None if field.default is None else dumped(field.default)) for field in _OWN if field.kind.name in AS_JSON]
-OWN = (*_PLAIN, *(name for name, _ in _JSON))
+_JSON = [field.name for field in _OWN if field.kind.name in AS_JSON]
+_EMPTY = [None if JOB[name].default is None else dumped(JOB[name].default) for name in _JSON]
+OWN = (*_PLAIN, *_JSON)
 """Columns that are filled from a job as it was submitted."""
 
 _SHAPE = sorted((field for field in JOB.values() if field.shape), key=lambda field: field.shape)
@@ -31,12 +32,13 @@ _AT = next(k for k, field in enumerate(_SHAPE) if field.name == "gpus")
 _TRUTHS = frozenset(column for field in _SHAPE if field.kind is kinds.TRUTH for column in KEPT[field.name])
 
 _plain = itemgetter(*_PLAIN)
+_json = itemgetter(*_JSON)
 _shape = itemgetter(*(field.name for field in _SHAPE))
 
 
 def own(job: Mapping[str, Any]) -> tuple[Any, ...]:
     """The values of OWN."""
-    return *_plain(job), *[dumped(value) if (value := job[name]) else empty for name, empty in _JSON]
+    return *_plain(job), *[dumped(value) if value else empty for value, empty in zip(_json(job), _EMPTY, strict=True)]
 
 
 def shape(job: Mapping[str, Any]) -> tuple[Any, ...]:
