@@ -18,12 +18,11 @@ from typing import Any
 
 from jostle.cli.competing import TaskProgress
 from jostle.cli.starting import Start
-from jostle.compete import jobs, workspace
 from jostle.compete.amend import plan
 from jostle.compete.board import Board
 from jostle.engine import checks
 from jostle.errors import NoEngine
-from jostle.formats import taskfile
+from jostle.formats import taskfile, taskjobs, workspace
 from jostle.store import jobs as stored
 from jostle.store.amend import amend
 from jostle.store.reads import Reader
@@ -163,7 +162,7 @@ class History:
         )
         space = workspace.find(str(self.root), mode="single")
         blocks, _ = taskfile.load(space.command_file, space.mode)
-        wanted = jobs.batch(space, blocks, None)
+        wanted = taskjobs.batch(space, blocks, None)
         start: Any = Start(Namespace(fresh=False, seed=None, gpus=None), Desk(self.host), space, Told(), Wire(self.host), None)  # type: ignore[arg-type]
         self.judge.read(self.file)
         self.batch, self.without = start.batch(wanted)

@@ -2,12 +2,11 @@
 
 import dataclasses
 
-from jostle.compete import jobs
-from jostle.compete.workspace import Workspace
 from jostle.engine import checks
-from jostle.formats import taskfile
+from jostle.formats import taskfile, taskjobs
 from jostle.formats.gpumanage import Settings
 from jostle.formats.taskfile import Block
+from jostle.formats.workspace import Workspace
 
 SPACE = Workspace(
     root="/p/compete",
@@ -34,7 +33,7 @@ python c.py
 
 def test_a5_a15_blocks_become_jobs_in_the_order_of_the_file():
     blocks, _ = taskfile.parse(TEXT, "single")
-    batch = jobs.batch(SPACE, blocks, None)
+    batch = taskjobs.batch(SPACE, blocks, None)
     first, second, third = batch["jobs"]
     assert (batch["name"], batch["queues"]) == ("compete single config 2", "own")
     assert first == {
@@ -50,7 +49,7 @@ def test_a5_a15_blocks_become_jobs_in_the_order_of_the_file():
 
 def test_the_engine_takes_the_batch():
     blocks, _ = taskfile.parse(TEXT, "single")
-    batch = jobs.batch(SPACE, blocks, "0,1")
+    batch = taskjobs.batch(SPACE, blocks, "0,1")
     head = {"key": SPACE.key, "name": batch["name"], "owner": None, "policy": batch["policy"], "queues": batch["queues"]}
     taken = checks.request({"batch": head, "context": {}, "jobs": batch["jobs"]})
     assert [job["queue"] for job in taken["jobs"]] == ["1", "2", "1"]
@@ -58,14 +57,14 @@ def test_the_engine_takes_the_batch():
 
 def test_a3_a_task_of_several_gpus_asks_for_exactly_those():
     multi = dataclasses.replace(SPACE, mode="multi")
-    [job] = jobs.jobs(multi, [Block(queue=7, commands=("a",), memory_gb=1.0001, gpus=4)])
+    [job] = taskjobs.jobs(multi, [Block(queue=7, commands=("a",), memory_gb=1.0001, gpus=4)])
     assert (job["gpus"], job["memory_mib"], job["log"]) == ([4, 4], 1025, "/p/compete/logs/tasks/multi_2_queue7_task1.log")
     assert job["env"] == {"JOSTLE_UNI_ID_FILE": "/p/compete/logs/uni_id_gpus.json"}
 
 
 def test_a_file_given_by_name_has_logs_and_a_name_of_its_own():
     spare = dataclasses.replace(SPACE, command_file="/p/my tasks.txt", numbered=False)
-    batch = jobs.batch(spare, [Block(queue=1, commands=("a\tb\x1b",), memory_gb=1)], None)
+    batch = taskjobs.batch(spare, [Block(queue=1, commands=("a\tb\x1b",), memory_gb=1)], None)
     assert batch["name"] == "compete single my tasks.txt"
     assert batch["jobs"][0]["log"] == "/p/compete/logs/tasks/single_my_tasks_queue1_task1.log"
     assert batch["jobs"][0]["name"] == "queue 1 task 1: a b "

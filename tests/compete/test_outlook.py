@@ -13,8 +13,8 @@ from jostle.cli.competing import TaskProgress
 from jostle.cli.desk import Desk
 from jostle.cli.watching import Lines, Live
 from jostle.compete.outlook import missing_cards, never, unwritable
-from jostle.compete.workspace import Workspace
 from jostle.formats.gpumanage import Settings
+from jostle.formats.workspace import Workspace
 from tests.cli.conftest import event
 from tests.compete.rows import row
 

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from jostle.compete import workdir, workspace
 from jostle.core.variables import filled
 from jostle.errors import NotFound
+from jostle.formats import workdir, workspace
 from jostle.formats.flaws import BadFiles
 from jostle.formats.taskfile import Block
 

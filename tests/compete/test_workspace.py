@@ -4,11 +4,11 @@ import os
 
 import pytest
 
-from jostle.compete import workspace
-from jostle.compete.workspace import configs, find
 from jostle.errors import NotFound, Usage
+from jostle.formats import workspace
 from jostle.formats.flaws import BadFiles
 from jostle.formats.gpumanage import Settings
+from jostle.formats.workspace import configs, find
 
 
 @pytest.fixture

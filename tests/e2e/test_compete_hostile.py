@@ -87,7 +87,7 @@ LOCKS = """
 import signal, sys
 from jostle.follow.feed import Feed
 from jostle.cli.starting import locked
-from jostle.compete import workspace
+from jostle.formats import workspace
 feed = Feed(None, after=0, batch=None)
 if sys.argv[3] == "impatient":
     feed.items.put(("signal", signal.SIGTERM))

@@ -10,14 +10,13 @@ from hypothesis import strategies as st
 from jostle.cli import importing
 from jostle.cli.desk import Desk
 from jostle.cli.parse import parser
-from jostle.compete import jobs
-from jostle.compete.workspace import Workspace
 from jostle.core.fit import CHOICES
 from jostle.errors import Invalid, JostleError
-from jostle.formats import jobfile, jobwriter, spec, taskfile
+from jostle.formats import jobfile, jobwriter, spec, taskfile, taskjobs
 from jostle.formats.flaws import BadFiles
 from jostle.formats.gpumanage import Settings
 from jostle.formats.taskfile import Block
+from jostle.formats.workspace import Workspace
 
 SPACE = Workspace(
     root="/p/compete", mode="single", index=0, command_file="/p/compete/command.txt", config_file=None, settings=Settings()
@@ -67,7 +66,7 @@ notes = st.lists(st.lists(st.text(max_size=20), max_size=2), max_size=4)
 @settings(deadline=None)
 def test_what_is_written_reads_back_as_the_same_jobs_and_policy(tmp_path_factory, tasks, chosen, mode, above):
     space = dataclasses.replace(SPACE, mode=mode, settings=chosen)
-    assert same(tmp_path_factory.getbasetemp(), jobs.batch(space, tasks, None), head=["from\nthere"], notes=above)
+    assert same(tmp_path_factory.getbasetemp(), taskjobs.batch(space, tasks, None), head=["from\nthere"], notes=above)
 
 
 def test_every_key_of_a_job_that_can_be_written_is(tmp_path):
@@ -107,7 +106,7 @@ broken
 
 def test_comments_come_along(tmp_path):
     good, _ = taskfile.parse(TASKS, "single")
-    text = jobwriter.text_of(jobs.batch(SPACE, good, None), notes=jobwriter.notes_of(TASKS, "single"))
+    text = jobwriter.text_of(taskjobs.batch(SPACE, good, None), notes=jobwriter.notes_of(TASKS, "single"))
     assert "  # car\n  - name: 'queue 1 task 1: python car.py'\n" in text
     assert "  # about birds\n  # bird\n  - name: 'queue 2 task 1: python bird.py'\n" in text
     assert text.endswith("\n# last\n")

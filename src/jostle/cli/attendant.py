@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from jostle.cli.journal import Journal
     from jostle.compete.board import Board
     from jostle.compete.statefile import Scheduler, StateFile
-    from jostle.compete.workspace import Workspace
+    from jostle.formats.workspace import Workspace
     from jostle.session import Session
 
 LOOK = 0.5  # s between looks at the files

@@ -63,9 +63,8 @@ def compete(args: Namespace, desk: Desk) -> int:
     from jostle.cli.competing import follow
     from jostle.cli.journal import Journal
     from jostle.cli.starting import Start, locked
-    from jostle.compete import jobs, workspace
     from jostle.compete.schedlog import SchedulerLog
-    from jostle.formats import gpumanage
+    from jostle.formats import gpumanage, taskjobs, workspace
 
     which = {
         "mode": args.mode, "command_file": args.command_file, "config_file": args.config_file, "index": args.config_index
@@ -77,7 +76,7 @@ def compete(args: Namespace, desk: Desk) -> int:
     space, blocks, warnings = workspace.tasks(args.directory, **which, lenient=args.lenient)
     client = desk.client(gpus=args.gpus)
     visible = inherited(client)
-    batch = jobs.batch(space, blocks, visible)
+    batch = taskjobs.batch(space, blocks, visible)
     try:
         journal = Journal(desk, SchedulerLog(space.scheduler_log))
     except OSError as e:

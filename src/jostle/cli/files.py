@@ -63,12 +63,12 @@ def _tasks(files: Sequence[str], mode: str | None) -> tuple[dict[str, Any], list
     """A task file or workspace."""
     if len(files) > 1:
         raise Usage("a workspace or task file has rules of its own: give it alone, or `jostle import` it into a job file")
-    from jostle.compete import jobs, workspace
+    from jostle.formats import taskjobs, workspace
 
     space, blocks, warnings = workspace.tasks(files[0], mode=mode)
     if not blocks:
         raise Usage(f"{space.command_file} holds no task: nothing to do")
-    return jobs.batch(space, blocks, visible=None), warnings  # what else restricts them is looked at when they run
+    return taskjobs.batch(space, blocks, visible=None), warnings  # what else restricts them is looked at when they run
 
 
 def is_tasks(file: str) -> bool:

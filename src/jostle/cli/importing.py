@@ -30,8 +30,7 @@ def import_options(p: Parser) -> None:
 
 
 def import_(args: Namespace, desk: Desk) -> int:
-    from jostle.compete import jobs, workspace
-    from jostle.formats import jobwriter, plaintext
+    from jostle.formats import jobwriter, plaintext, taskjobs, workspace
 
     found, blocks, warnings = workspace.tasks(
         args.source, mode=args.mode, index=args.config_index, config_file=args.config_file, lenient=args.lenient
@@ -44,7 +43,7 @@ def import_(args: Namespace, desk: Desk) -> int:
     head = [f"made by `jostle import` from {found.command_file}, {found.mode} mode"]
     if found.config_file is not None:
         head.append(f"and the settings {found.config_file}")
-    batch = jobs.batch(found, blocks, None)
+    batch = taskjobs.batch(found, blocks, None)
     text = jobwriter.text_of(batch, head=head, notes=jobwriter.notes_of(source, found.mode))
     if args.output is None or args.output == "-":
         desk.put(text.removesuffix("\n"))

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from argparse import Namespace
 
     from jostle.cli.desk import Desk
-    from jostle.compete.workspace import Workspace
+    from jostle.formats.workspace import Workspace
 
 
 def scheduler(space: Workspace, batch: int) -> Scheduler:

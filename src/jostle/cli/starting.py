@@ -34,8 +34,8 @@ if TYPE_CHECKING:
     from jostle.cli.desk import Desk
     from jostle.cli.journal import Journal
     from jostle.client import Client
-    from jostle.compete.workspace import Workspace
     from jostle.follow.feed import Feed
+    from jostle.formats.workspace import Workspace
 
 STEP = 0.05  # s between looks while we wait for something
 LOCK = "compete.lock"

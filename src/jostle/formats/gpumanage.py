@@ -2,7 +2,7 @@
 
 Rules: every key may be absent or null and has the default of the source system then. Unknown keys are warnings with the nearest
 known key; wrong types and keys that are there twice are errors with file, line and key, all at once. Nothing is guessed from a
-wrong value. Paths are kept as written; jostle.compete.workspace resolves them.
+wrong value. Paths are kept as written; jostle.formats.workspace resolves them.
 """
 
 from __future__ import annotations

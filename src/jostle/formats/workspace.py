@@ -13,9 +13,8 @@ import re
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from jostle.compete import workdir
 from jostle.errors import NotFound, Usage
-from jostle.formats import gpumanage, spec, taskfile
+from jostle.formats import gpumanage, spec, taskfile, workdir
 from jostle.formats.flaws import BadFiles
 from jostle.formats.gpumanage import Settings
 from jostle.formats.taskfile import Block

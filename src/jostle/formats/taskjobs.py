@@ -13,11 +13,11 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
-from jostle.compete.workspace import Workspace
 from jostle.core.kinds import MAX_NAME
 from jostle.core.variables import filled
 from jostle.formats import gpumanage, spec
 from jostle.formats.taskfile import Block
+from jostle.formats.workspace import Workspace
 
 NAMED = 48  # characters of a command in a job's name
 _BASE = re.compile(r"(?<!\$)\{work_dir\}/")
