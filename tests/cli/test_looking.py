@@ -113,7 +113,7 @@ def test_ps_why_and_show_say_the_same_with_the_numbers_that_are_documented(jostl
     from jostle.store.reads import Reader
 
     wall = time.time()
-    monkeypatch.setattr("jostle.cli.waits.time.time", lambda: wall)
+    monkeypatch.setattr("jostle.views.waits.time.time", lambda: wall)
     first = store(rows=2, queue="q", state="running")
     store.store.db.execute("UPDATE job SET state = 'queued' WHERE id > ?", (first,))
     blocked = store(queue="q", needs=[["job", first, False]])

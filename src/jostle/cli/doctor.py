@@ -144,7 +144,7 @@ def settings(desk: Desk) -> Finding:
 
 def devices_of(desk: Desk) -> str:
     """The devices, even if the settings have errors: those have a line of their own."""
-    from jostle.cli.gpus import spec_of
+    from jostle.views.cards import spec_of
 
     try:
         return spec_of(desk)
@@ -172,7 +172,7 @@ def engine(desk: Desk) -> Finding:
 
 
 def gpus(desk: Desk) -> Finding:
-    from jostle.cli.gpus import look
+    from jostle.views.cards import look
     from jostle.wording.sentences import set_aside
 
     spec = devices_of(desk)

@@ -121,6 +121,7 @@ def status(args: Namespace, desk: Desk) -> int:
 
 def report(desk: Desk, hello: dict[str, Any]) -> dict[str, Any]:
     from jostle import __version__
+    from jostle.wording.reasons import trouble
 
     home = desk.home
     paths = {
@@ -132,18 +133,9 @@ def report(desk: Desk, hello: dict[str, Any]) -> dict[str, Any]:
     return {
         "schema": 1, "running": bool(hello), "pid": hello.get("pid"), "version": hello.get("version") or __version__,
         "uptime_s": hello.get("uptime_s"), "gpus_spec": hello.get("gpus_spec"), "permanent": hello.get("permanent"),
-        "hold": hello.get("hold") or "", "probe": probe_text(hello.get("probe") or "", desk.language), "counts": counts,
+        "hold": hello.get("hold") or "", "probe": trouble(hello.get("probe") or "", desk.language), "counts": counts,
         "paths": paths,
     }  # fmt: skip
-
-
-def probe_text(trouble: str, language: str) -> str:
-    """Why the cards cannot be read: a hold, or words of the driver."""
-    if not trouble:
-        return ""
-    from jostle.wording import reasons
-
-    return reasons.hold_text(trouble, reasons.language(language))
 
 
 def lines(told: dict[str, Any], language: str) -> list[str]:

@@ -1,13 +1,15 @@
-"""`jostle gpus`: the cards, who uses them, and whether they may be taken. Without an engine, one look by a probe of its own."""
+"""`jostle gpus`: the cards, who uses them, and whether they may be taken."""
 
 from __future__ import annotations
 
-import os
 from typing import TYPE_CHECKING, Any
 
 from jostle import units
 from jostle.cli import render
 from jostle.cli.parse import checked
+from jostle.views import cards as views
+from jostle.wording import sentences
+from jostle.wording.reasons import trouble
 
 if TYPE_CHECKING:
     from argparse import Namespace
@@ -35,20 +37,21 @@ def gpus_options(p: Parser) -> None:
 def gpus(args: Namespace, desk: Desk) -> int:
     if args.exclude or args.include:
         return change(args, desk)
-    answer = asked(desk, args.devices)
-    engine = answer.pop("engine")
+    seen = views.cards(desk, args.devices)
+    shown = [sentences.card(gpu, desk.language) for gpu in seen.gpus]
+    error = trouble(seen.error, desk.language)
     if args.json:
-        desk.put_json({"schema": 1, "engine": engine, **answer})
-    elif answer["gpus"]:
-        desk.put(table(answer["gpus"], engine, desk))
-    if answer.get("error"):
-        desk.say(f"jostle: {answer['error']}")
+        desk.put_json({"schema": 1, **seen.plain(), "gpus": shown, "error": error})
+    elif shown:
+        desk.put(table(shown, seen.engine, desk))
+    if error:
+        desk.say(f"jostle: {error}")
         return 1
-    if not answer["gpus"]:
+    if not shown:
         desk.say("jostle: no GPU here; try --gpus sim:8x24")
-    elif not engine and not args.json:
+    elif not seen.engine and not args.json:
         why = "the engine has other GPUs" if desk.engine_runs() else "no engine runs (`jostle up` starts one)"
-        desk.say(f"a single look at {answer['spec']}: {why}, so nobody can say what may be taken")
+        desk.say(f"a single look at {seen.spec}: {why}, so nobody can say what may be taken")
     return 0
 
 
@@ -59,29 +62,6 @@ def table(gpus: list[dict[str, Any]], engine: bool, desk: Desk) -> str:
     rows = [[row[k] for k in columns] for row in (row_of(gpu, engine, zh=desk.language == "zh") for gpu in gpus)]
     right = [place for place, k in enumerate(columns) if 2 <= k <= 7]
     return render.table([head[k] for k in columns], rows, columns=desk.width, right=right, colours=desk.colours)
-
-
-def asked(desk: Desk, devices: str | None) -> dict[str, Any]:
-    """What the engine knows; a look of our own where none runs, or none with these devices."""
-    from jostle import config
-
-    wanted = config.devices(devices) if devices else None
-    client = desk.engine_if_any()
-    if client is not None:
-        try:
-            if wanted is None or wanted == client.call("hello")["gpus_spec"]:
-                return {**worded(client.call("gpus"), desk.language), "engine": True}
-        finally:
-            client.close()
-    return {**without_engine(wanted or spec_of(desk), desk.home), "engine": False}
-
-
-def worded(answer: dict[str, Any], language: str) -> dict[str, Any]:
-    """What the engine said of the cards, with words."""
-    from jostle.wording import reasons, sentences
-
-    cards = [sentences.card(gpu, language) for gpu in answer["gpus"]]
-    return {**answer, "gpus": cards, "error": reasons.hold_text(answer["error"], reasons.language(language))}
 
 
 def change(args: Namespace, desk: Desk) -> int:
@@ -95,65 +75,6 @@ def change(args: Namespace, desk: Desk) -> int:
                 desk.say(f"set aside as faulty: GPU {render.gpus(faulty)}")
     client.close()
     return 0
-
-
-def spec_of(desk: Desk) -> str:
-    """The devices of the engine, or those that one started now would have."""
-    from jostle import config
-
-    client = desk.engine_if_any()
-    if client is not None:
-        found = client.call("hello")["gpus_spec"]
-        client.close()
-        if found:
-            return str(found)
-    return str(config.load(desk.home).get("gpus") or desk.reader.meta("spec") or "nvml")
-
-
-def without_engine(spec: str, home: str) -> dict[str, Any]:
-    """A single look: what the driver shows, without the ledger that only an engine has."""
-    seen = look(spec, home)
-    return {
-        "gpus": [from_snapshot(gpu) for gpu in seen["gpus"]],
-        "spec": spec,
-        "age_s": 0.0,
-        "error": seen["error"] or "",
-    }
-
-
-def look(spec: str, home: str) -> dict[str, Any]:
-    """One snapshot; of simulated cards in the world that the engine of this home would show."""
-    from jostle import config
-    from jostle.probes.serve import one_shot
-
-    config.check_devices(spec)
-    if spec.startswith("sim:"):
-        os.environ["JOSTLE_SIM_DIR"], os.environ["JOSTLE_LEASE_DIR"] = config.sim_dir(home), config.lease_dir(home, spec)
-    return one_shot(spec)
-
-
-def from_snapshot(gpu: dict[str, Any]) -> dict[str, Any]:
-    keys = (
-        "index",
-        "uuid",
-        "name",
-        "total_mib",
-        "used_mib",
-        "free_mib",
-        "utilization",
-        "temperature",
-        "power_w",
-        "state",
-        "error",
-    )
-    holders = [
-        {"pid": p["pid"], "user": p["user"], "used_mib": p["used_mib"], "name": p["name"], "exe": p["exe"], "run": None}
-        for p in gpu["procs"]
-    ]
-    return {
-        **{key: gpu[key] for key in keys}, "available_mib": gpu["free_mib"] if gpu["state"] == "ok" else 0,
-        "reserved_mib": gpu.get("reserved_mib") or 0, "holders": holders, "refusal": None, "excluded": False, "runs": [],
-    }  # fmt: skip
 
 
 def row_of(gpu: dict[str, Any], engine: bool = True, *, zh: bool = False) -> tuple[str, ...]:

@@ -6,8 +6,9 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from jostle import units
-from jostle.cli import render, waits
-from jostle.errors import JostleError, NotFound, Usage
+from jostle.cli import render
+from jostle.errors import Usage
+from jostle.views.listing import listing
 from jostle.wording import sentences
 
 if TYPE_CHECKING:
@@ -15,15 +16,9 @@ if TYPE_CHECKING:
 
     from jostle.cli.desk import Desk
     from jostle.cli.parse import Parser
+    from jostle.views.listing import Listing
 
-LATELY = 3600.0
-AT_LEAST = 10  # of the finished are shown, however old
-FOLD = 100  # waiting rows; more of them say nothing in a table
-ENDED = 30  # rows of what ended lately, in a table
-FAILED = 20  # rows of what failed since FAILED_SINCE, in a table, whatever else ended since
-FAILED_SINCE = 86400.0
 HEAD = ("ID", "NAME", "QUEUE", "STATE", "GPUS", "TRY", "TIME", "WHY")
-FINISHED = ("succeeded", "failed", "cancelled", "skipped")
 
 
 def ps_options(p: Parser) -> None:
@@ -37,63 +32,49 @@ def ps_options(p: Parser) -> None:
 
 
 def ps(args: Namespace, desk: Desk) -> int:
-    batch = batch_of(args.batch)
-    if batch is not None and desk.reader.batch(batch) is None:
-        raise NotFound(f"there is no batch {batch}")
-    few = not (args.all or args.state or args.json)  # a table that need not list every waiting job
-    rows = listed(desk, batch=batch, everything=args.all, states=states_of(args.state), waiting=FOLD if few else None)
-    unfinished = any(row["ended_at"] is None for row in rows)
-    told = engine_reasons(desk) if unfinished else {}
-    count, last = desk.reader.waiting(batch) if few else (0, None)
-    folded = max(0, count - FOLD)
-    queues = desk.reader.places() if unfinished and (args.state or batch is not None) else rows  # a part tells no places
-    reasons = waits.Waits(queues, told, desk.language, desk.reader.needs, desk.reader.ahead if folded else None)
+    batch, states = batch_of(args.batch), states_of(args.state)
+    short = not (args.all or args.state or args.json)  # a table that need not list every waiting job
+    found = listing(desk, batch=batch, everything=args.all, states=states, short=short)
+    unfinished = any(row["ended_at"] is None for row in found.rows)
+    rows = sentences.jobs(found.rows, desk.language)
     if args.json:
-        reasons.fill(rows)
-        desk.put_json({"schema": 1, "engine": told is not None if unfinished else desk.engine_runs(), "jobs": rows})
-        return 0
-    if not rows:
+        desk.put_json({"schema": 1, "engine": found.engine if unfinished else desk.engine_runs(), "jobs": rows})
+    elif not rows:
         asked_for = args.state or batch is not None
         desk.say("no such jobs" if asked_for else "no jobs: `jostle add -- COMMAND` queues one")
-        return 0
-    failed = desk.reader.failures(time.time() - FAILED_SINCE, batch) if few else []
-    rows, ended = newest(rows, failed, desk) if few else (rows, 0)
-    reasons.fill(rows)
-    if told is None:
-        desk.say(desk.no_engine())
-    elif unwritten(told.get("hold")):  # an end cannot be recorded then, and the table shows it as running
-        desk.say(sentences.on_hold(told["hold"], desk.language))
-    for line in sentences.set_aside(desk.reader.meta("health"), desk.language):
-        desk.say(line)
-    now = time.time()
-    lines = [row_of(row, now) for row in rows]
-    desk.put(render.table(HEAD, lines, columns=desk.width, right=(0, 5, 6), paint_column=3, colours=desk.colours))
-    if folded:
-        first = max(row["id"] for row in rows if row["state"] == "queued") + 1
-        desk.put(f"… and {render.count(folded, 'more job')} waiting ({first}-{last}); `jostle ps --all` lists them")
-    if len(failed) > FAILED:
-        desk.put(f"… and {len(failed) - FAILED:,} more that failed in the last day; `jostle ps --state failed` lists them")
-    if ended:
-        desk.put(f"… and {ended:,} more that ended lately; `jostle ps --all` lists them")
+    else:
+        say_what_concerns_all(found, desk)
+        now = time.time()
+        lines = [row_of(row, now) for row in rows]
+        desk.put(render.table(HEAD, lines, columns=desk.width, right=(0, 5, 6), paint_column=3, colours=desk.colours))
+        put_what_is_left_out(found, desk)
     return 0
 
 
-def unwritten(hold: str | None) -> bool:
-    if not hold:
-        return False
+def say_what_concerns_all(found: Listing, desk: Desk) -> None:
+    if not found.engine:
+        desk.say(desk.no_engine())
+    elif unwritten(found.hold):  # an end cannot be recorded then, and the table shows it as running
+        desk.say(sentences.on_hold(found.hold, desk.language))
+    for line in sentences.set_aside(desk.reader.meta("health"), desk.language):
+        desk.say(line)
+
+
+def put_what_is_left_out(found: Listing, desk: Desk) -> None:
+    folded, last = found.waiting
+    if folded:
+        first = max(row["id"] for row in found.rows if row["state"] == "queued") + 1
+        desk.put(f"… and {render.count(folded, 'more job')} waiting ({first}-{last}); `jostle ps --all` lists them")
+    if found.failed:
+        desk.put(f"… and {found.failed:,} more that failed in the last day; `jostle ps --state failed` lists them")
+    if found.ended:
+        desk.put(f"… and {found.ended:,} more that ended lately; `jostle ps --all` lists them")
+
+
+def unwritten(hold: str) -> bool:
     from jostle.core.reasons import UNWRITTEN
 
     return hold in UNWRITTEN
-
-
-def newest(rows: list[dict[str, Any]], failed: list[int], desk: Desk) -> tuple[list[dict[str, Any]], int]:
-    """Of the finished only the newest, but with the newest of those that failed; how many others are left out."""
-    finished = sorted((row["ended_at"], row["id"]) for row in rows if row["ended_at"] is not None)
-    kept, untold = set(failed[:FAILED]), set(failed[FAILED:])
-    out = {id for _, id in finished[:-ENDED]} - kept - untold
-    missing = kept - {row["id"] for row in rows}
-    found = [*(row for row in rows if row["id"] not in out | untold), *(desk.reader.jobs(ids=missing) if missing else ())]
-    return sorted(found, key=lambda row: int(row["id"])), len(out)
 
 
 def batch_of(text: str | None) -> int | None:
@@ -109,41 +90,6 @@ def states_of(given: list[str] | None) -> list[str] | None:
         if state not in (*ALL, "held"):
             raise Usage(f"ps: there is no state {state!r}; expected one of {', '.join((*ALL, 'held'))}")
     return given
-
-
-def listed(
-    desk: Desk, *, batch: int | None, everything: bool, states: list[str] | None, waiting: int | None
-) -> list[dict[str, Any]]:
-    """Unfinished jobs and those that ended lately, in order of id."""
-    reader = desk.reader
-    if everything or states is not None:
-        if states is None or "held" not in states:
-            return reader.jobs(batch=batch, states=states)
-        rows = reader.jobs(batch=batch, states={"queued" if state == "held" else state for state in states})
-        return [row for row in rows if row["state"] in states or (row["intent"] == "hold" and row["state"] == "queued")]
-    rows = reader.jobs(batch=batch, finished_since=time.time() - LATELY, waiting=waiting)
-    if sum(row["ended_at"] is not None for row in rows) < AT_LEAST:
-        known = {row["id"] for row in rows}
-        rows += [row for row in reader.jobs(batch=batch, states=FINISHED, newest=AT_LEAST) if row["id"] not in known]
-        rows.sort(key=lambda row: int(row["id"]))
-    return rows
-
-
-def engine_reasons(desk: Desk) -> dict[str, Any] | None:
-    """None: no engine runs."""
-    from jostle.client import Silent
-
-    client = desk.engine_if_any()
-    if client is None:
-        return None
-    try:
-        return client.call("reasons")
-    except Silent:
-        return {}  # which was said
-    except JostleError:
-        return None  # it went away while we asked
-    finally:
-        client.close()
 
 
 def row_of(row: dict[str, Any], now: float) -> tuple[str, ...]:

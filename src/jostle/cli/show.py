@@ -6,15 +6,19 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from jostle import units
-from jostle.cli import ids, render, waits
-from jostle.errors import NoEngine, NotFound, Usage
+from jostle.cli import ids, render
+from jostle.errors import Usage
+from jostle.views.story import story
+from jostle.views.why import explained
 from jostle.wording import sentences
 
 if TYPE_CHECKING:
     from argparse import Namespace
+    from collections.abc import Sequence
 
     from jostle.cli.desk import Desk
     from jostle.cli.parse import Parser
+    from jostle.views.why import Explained
 
 UNFINISHED = ("queued", "starting", "running", "stopping")
 MOST = 100  # jobs that `why` explains at once
@@ -30,28 +34,24 @@ def show_options(p: Parser) -> None:
 
 def show(args: Namespace, desk: Desk) -> int:
     id = ids.one(args.id, lambda: desk.reader)
-    job, _told = explained(desk, id)
-    runs, events, code = desk.reader.runs(id), desk.reader.events(job=id), code_of(job, desk)
+    told = story(desk, id)
+    say_silence([told.why], desk)
+    (job,) = sentences.jobs([told.why.job], desk.language)
+    events = [sentences.event(event, desk.language) for event in told.events]
     if args.json:
-        events = [sentences.event(event, desk.language) for event in events]
-        desk.put_json({"schema": 1, "job": job, "runs": runs, "events": events, "needs": desk.reader.needs(id), "code": code})
+        desk.put_json({"schema": 1, **told.plain(), "job": job, "events": events})
         return 0
     if job["ended_at"] is None and not desk.engine_runs():
         desk.say(desk.no_engine())
-    known = {**job, "env": desk.reader.env(id), "code": code, "inputs": runs[-1]["inputs"] if runs else None}
-    desk.put("\n".join([*facts(known, desk, desk.reader.needs(id)), *run_lines(runs), *event_lines(events, desk.language)]))
+    known = {**job, "env": told.env, "code": told.code, "inputs": told.runs[-1]["inputs"] if told.runs else None}
+    desk.put("\n".join([*facts(known, desk, told.needs), *run_lines(told.runs), *event_lines(events)]))
     return 0
 
 
-def code_of(job: dict[str, Any], desk: Desk) -> dict[str, Any] | None:
-    """The code of its batch, or of the batch that did it before: commit, and whether there were changes."""
-    from jostle.experiments import code
-
-    reason = job["reason"] or {}
-    by = reason["params"]["job"] if job["state"] == "skipped" and reason.get("code") == "done_before" else None
-    did = desk.reader.job(by) if by else job
-    found = code.recorded((desk.reader.batch(did["batch"]) or {}).get("about")) if did else None
-    return {key: found[key] for key in ("commit", "dirty")} if found else None
+def say_silence(found: Sequence[Explained], desk: Desk) -> None:
+    for one in found:
+        if one.silent:
+            desk.say(f"jostle: {one.silent}; this is what is recorded")
 
 
 def why_options(p: Parser) -> None:
@@ -72,43 +72,20 @@ def why(args: Namespace, desk: Desk) -> int:
     if not chosen:
         desk.say("nothing to explain: no job is meant")
     found = [explained(desk, id) for id in chosen]
-    engine = desk.engine_runs() if args.json or any(job["ended_at"] is None for job, _ in found) else True
+    say_silence(found, desk)
+    jobs = sentences.jobs([one.job for one in found], desk.language)
+    found = [one._replace(job=job) for one, job in zip(found, jobs, strict=True)]
+    engine = desk.engine_runs() if args.json or any(one.job["ended_at"] is None for one in found) else True
     if not engine and not args.json:
         desk.say(desk.no_engine())
     if args.json:
-        told = [{**answer(job, more), "engine": engine} for job, more in found]
+        told = [{**one.plain(), "engine": engine} for one in found]
         # who names one job gets the object, who may have named several gets a list
         single = len(args.ids) == 1 and (args.ids[0] == "last" or args.ids[0].isdecimal())
         desk.put_json({"schema": 1, **told[0]} if single else {"schema": 1, "jobs": told})
-    for job, more in found if not args.json else ():
-        desk.put("\n".join(map(render.plain, why_lines(job, more.get("behind") or 0, desk.language))))
+    for one in found if not args.json else ():
+        desk.put("\n".join(map(render.plain, why_lines(one.job, one.behind, desk.language))))
     return 0
-
-
-def answer(job: dict[str, Any], told: dict[str, Any]) -> dict[str, Any]:
-    refusals = (job["reason"] or {}).get("gpus") or []
-    return {"id": job["id"], "state": job["state"], "reason": job["reason"], "gpus": refusals, "behind": told.get("behind", 0)}
-
-
-def explained(desk: Desk, id: int) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The job with its reason worded, and what else the engine said."""
-    job = desk.reader.job(id)
-    if job is None:
-        raise NotFound(f"there is no job {id}; `jostle ps --all` lists them")
-    told: dict[str, Any] = {}
-    client = desk.engine_if_any() if job["state"] in ("queued", "running") else None
-    if client is not None:
-        try:
-            told = client.call("why", id=id)
-        except NoEngine as e:
-            desk.say(f"jostle: {e}; this is what is recorded")
-        finally:
-            client.close()
-    if told.get("reason"):
-        job["reason"] = sentences.worded(told["reason"], desk.language)
-    else:
-        waits.Waits([job], {} if client is not None else None, desk.language, desk.reader.needs).fill([job])
-    return job, told
 
 
 def why_lines(job: dict[str, Any], behind: int, language: str = "en") -> list[str]:
@@ -225,14 +202,14 @@ def cards_of(data: dict[str, Any]) -> str:
     return f"GPU {', '.join(known)}" if known else ""
 
 
-def event_lines(events: list[dict[str, Any]], language: str) -> list[str]:
+def event_lines(events: list[dict[str, Any]]) -> list[str]:
     lines = [""] if events else []
     for event in events[-50:]:
         data, reason = event["data"], event["data"].get("reason")
         cards = cards_of(data)
         told = {key: value for key, value in data.items() if not isinstance(value, dict) and value not in (None, [])}
         shown = [f"{key} {value}" for key, value in told.items() if not (cards and key in CARD_KEYS)]
-        said = sentences.beside(sentences.worded(reason, language)) if reason else ""
+        said = sentences.beside(reason)
         said = ": ".join(part for part in (cards, said or ", ".join(shown)) if part)
         run = f" (run {event['run']})" if event["run"] else ""
         lines.append(render.plain(f"{units.show_instant(event['at'])}  {event['kind']}{run}{': ' + said if said else ''}"))

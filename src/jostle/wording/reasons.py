@@ -95,6 +95,11 @@ def hold_text(hold: str, at: int) -> str:
     return hold.removeprefix("gpus: ")
 
 
+def trouble(said: str, lang: str) -> str:
+    """Why the cards cannot be read: a hold, or words of the driver, or nothing."""
+    return hold_text(said, language(lang))
+
+
 def _if(value: Any, words: str) -> str:
     return words.format(value) if value else ""
 

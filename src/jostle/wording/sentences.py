@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from jostle.core.reasons import Reason, Refusal
@@ -34,6 +34,18 @@ def worded(reason: Mapping[str, Any], language: str) -> dict[str, Any]:
         said = text(Reason(code=code, params=params, gpus=against), language)
     found = {**reason, "text": said, "params": params}
     return {**found, "gpus": [worded(refusal, language) for refusal in refusals]} if "gpus" in reason else found
+
+
+def jobs(rows: Iterable[Mapping[str, Any]], language: str) -> list[dict[str, Any]]:
+    """The rows with the text of their reasons; one that several share is worded once."""
+    said: dict[int, dict[str, Any]] = {}
+    found = []
+    for row in rows:
+        reason = row["reason"]
+        if reason and id(reason) not in said:
+            said[id(reason)] = worded(reason, language)
+        found.append({**row, "reason": said[id(reason)] if reason else None})
+    return found
 
 
 def card(gpu: Mapping[str, Any], language: str) -> dict[str, Any]:

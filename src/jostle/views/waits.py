@@ -17,7 +17,6 @@ class Waits:
         self,
         rows: Sequence[Row],
         engine: Mapping[str, Any] | None,
-        language: str,
         needs: Callable[[int], list[Any]] | None = None,
         ahead: Ahead | None = None,
     ) -> None:
@@ -26,8 +25,6 @@ class Waits:
         self.engine = engine
         self.shapes = (engine or {}).get("shapes") or {}
         self.running = (engine or {}).get("running") or {}
-        self.language = language
-        self.said: dict[str, dict[str, Any] | None] = {}
         self.position: dict[int, int] = {}
         self.head: dict[str, int] = {}
         waiting = [row for row in rows if row["queue"] is not None and row["ended_at"] is None]
@@ -39,45 +36,32 @@ class Waits:
             counts[queue] = counts.get(queue, 0) + 1
 
     def fill(self, rows: Iterable[dict[str, Any]]) -> None:
-        """Sets `reason`, worded, on these rows."""
+        """Sets `reason` on these rows: code and numbers; what is alike shares one."""
         for row in rows:
             if row["state"] == "queued":
                 row["reason"] = self._of(row)
             elif row["state"] == "stopping":
-                row["reason"] = self.worded({"code": "cancelling", "params": {}})
-            elif row["reason"]:
-                row["reason"] = self.worded(row["reason"])
-            elif row["state"] == "running" and (beyond := self.running.get(str(row["id"]))):
-                row["reason"] = self.worded(beyond)
-
-    def worded(self, reason: Mapping[str, Any]) -> dict[str, Any]:
-        from jostle.wording.sentences import worded
-
-        return worded(reason, self.language)
+                row["reason"] = {"code": "cancelling", "params": {}}
+            elif row["state"] == "running" and not row["reason"]:
+                row["reason"] = self.running.get(str(row["id"]))
 
     def _of(self, row: Row) -> dict[str, Any] | None:
-        """In the words that the engine has for one job; only what it says of shapes it has to be asked for."""
+        """As the engine says it of one job; only what it says of shapes it has to be asked for."""
         from jostle.core.explain import explain
+        from jostle.core.reasons import kept
 
         if self.engine is None and row["intent"] != "hold":
-            return self.worded({"code": "no_engine", "params": {}})
+            return {"code": "no_engine", "params": {}}
         ahead: tuple[int, int | None] = (0, None)
         if row["queue"] is not None:
             ahead = self.ahead(row["id"]) if self.ahead else (self.position.get(row["id"], 0), self.head.get(row["queue"]))
         needs = self.needs(row["id"]) if self.needs is not None and not row["ready"] and not ahead[0] else ()
         now = float((self.engine or {}).get("now") or 0.0)
         reason = explain(row, now=now, wall=time.time(), ahead=ahead, needs=needs)
-        said = self._of_shape(str(row["shape"])) if row["ready"] == 1 else None
+        said: dict[str, Any] | None = self.shapes.get(str(row["shape"])) if row["ready"] == 1 else None
         if reason is None or (said is not None and reason.code == "starting_soon"):
             return said
-        return self.worded({"code": reason.code, "params": dict(reason.params)})
-
-    def _of_shape(self, shape: str) -> dict[str, Any] | None:
-        """Worded once for all that are alike."""
-        if shape not in self.said:
-            said = self.shapes.get(shape)
-            self.said[shape] = self.worded(said) if said else None
-        return self.said[shape]
+        return kept(reason)
 
 
 def _turn(row: Row) -> tuple[bool, bool, float, int]:

@@ -1,0 +1,90 @@
+"""The cards, who uses them, and whether they may be taken. Without an engine, one look by a probe of its own."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    from jostle.session import Session
+
+
+class Cards(NamedTuple):
+    gpus: list[dict[str, Any]]  # docs/json.md, without the words
+    spec: str
+    age_s: float
+    error: str  # why they cannot be read: a hold, or words of the driver
+    engine: bool  # whether an engine said it, who alone knows what may be taken
+
+    def plain(self) -> dict[str, Any]:
+        return {"engine": self.engine, "gpus": self.gpus, "spec": self.spec, "age_s": self.age_s, "error": self.error}
+
+
+def cards(session: Session, devices: str | None = None) -> Cards:
+    """What the engine knows; a look of our own where none runs, or none with these devices."""
+    from jostle import config
+
+    wanted = config.devices(devices) if devices else None
+    client = session.engine_if_any()
+    if client is not None:
+        try:
+            if wanted is None or wanted == client.call("hello")["gpus_spec"]:
+                told = client.call("gpus")
+                return Cards(told["gpus"], told["spec"], told["age_s"], told["error"], True)
+        finally:
+            client.close()
+    return without_engine(wanted or spec_of(session), session.home)
+
+
+def spec_of(session: Session) -> str:
+    """The devices of the engine, or those that one started now would have."""
+    from jostle import config
+
+    client = session.engine_if_any()
+    if client is not None:
+        found = client.call("hello")["gpus_spec"]
+        client.close()
+        if found:
+            return str(found)
+    return str(config.load(session.home).get("gpus") or session.reader.meta("spec") or "nvml")
+
+
+def without_engine(spec: str, home: str) -> Cards:
+    """A single look: what the driver shows, without the ledger that only an engine has."""
+    seen = look(spec, home)
+    return Cards([from_snapshot(gpu) for gpu in seen["gpus"]], spec, 0.0, seen["error"] or "", False)
+
+
+def look(spec: str, home: str) -> dict[str, Any]:
+    """One snapshot; of simulated cards in the world that the engine of this home would show."""
+    from jostle import config
+    from jostle.probes.serve import one_shot
+
+    config.check_devices(spec)
+    if spec.startswith("sim:"):
+        os.environ["JOSTLE_SIM_DIR"], os.environ["JOSTLE_LEASE_DIR"] = config.sim_dir(home), config.lease_dir(home, spec)
+    return one_shot(spec)
+
+
+def from_snapshot(gpu: dict[str, Any]) -> dict[str, Any]:
+    keys = (
+        "index",
+        "uuid",
+        "name",
+        "total_mib",
+        "used_mib",
+        "free_mib",
+        "utilization",
+        "temperature",
+        "power_w",
+        "state",
+        "error",
+    )
+    holders = [
+        {"pid": p["pid"], "user": p["user"], "used_mib": p["used_mib"], "name": p["name"], "exe": p["exe"], "run": None}
+        for p in gpu["procs"]
+    ]
+    return {
+        **{key: gpu[key] for key in keys}, "available_mib": gpu["free_mib"] if gpu["state"] == "ok" else 0,
+        "reserved_mib": gpu.get("reserved_mib") or 0, "holders": holders, "refusal": None, "excluded": False, "runs": [],
+    }  # fmt: skip

@@ -1,0 +1,43 @@
+"""Why a job waits, or why it ended as it did."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from jostle.errors import NoEngine, NotFound
+from jostle.views.waits import Waits
+
+if TYPE_CHECKING:
+    from jostle.session import Session
+
+
+class Explained(NamedTuple):
+    job: dict[str, Any]  # the row of `ps`, with the reason that holds now
+    behind: int = 0  # jobs like it that come before it
+    silent: str = ""  # an engine that is there gave no answer: why; then this is what is recorded
+
+    def plain(self) -> dict[str, Any]:
+        job, reason = self.job, self.job["reason"]
+        gpus = (reason or {}).get("gpus") or []
+        return {"id": job["id"], "state": job["state"], "reason": reason, "gpus": gpus, "behind": self.behind}
+
+
+def explained(session: Session, id: int) -> Explained:
+    job = session.reader.job(id)
+    if job is None:
+        raise NotFound(f"there is no job {id}; `jostle ps --all` lists them")
+    told: dict[str, Any] = {}
+    silent = ""
+    client = session.engine_if_any() if job["state"] in ("queued", "running") else None
+    if client is not None:
+        try:
+            told = client.call("why", id=id)
+        except NoEngine as e:
+            silent = str(e)
+        finally:
+            client.close()
+    if told.get("reason"):
+        job["reason"] = told["reason"]
+    else:
+        Waits([job], {} if client is not None else None, session.reader.needs).fill([job])
+    return Explained(job, told.get("behind") or 0, silent)
