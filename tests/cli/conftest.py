@@ -11,6 +11,7 @@ import time
 import pytest
 
 from jostle.cli.main import main
+from jostle.core.fields import JOB
 from jostle.formats import spec
 from jostle.store import jobs
 from jostle.store.store import Store
@@ -80,6 +81,8 @@ class Engine:
         return [request for request in self.requests if request["op"] == op]
 
 
+WHOLE = {name: field.fresh() for name, field in JOB.items() if not field.into}  # what the gate adds to a job of a file
+
 HELLO = {
     "version": "0.2.0",
     "pid": 4711,
@@ -141,7 +144,7 @@ def store(home):
             "batch": {"key": "k", "name": "n", "join": True, "policy": {}},
             "context": {},
             "once": None,
-            "jobs": [spec.job(**{"name": "job", "commands": ["true"], **fields}) for _ in range(rows)],
+            "jobs": [{**WHOLE, **spec.job(**{"name": "job", "commands": ["true"], **fields})} for _ in range(rows)],
         }
         with made.transaction() as db:
             first, last = jobs.submit(made, request, at=time.time(), now=0.0, rank=lambda: 0.0)["ids"]

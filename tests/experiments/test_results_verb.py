@@ -14,6 +14,7 @@ from jostle.experiments.tables import Look
 from jostle.formats import spec
 from jostle.store import jobs
 from jostle.store.store import Store
+from tests.cli.conftest import WHOLE
 
 SEEDS = (42, 114514, 350234)
 
@@ -42,7 +43,7 @@ def history(jostle):
 
     def batch(key, *rows, about=None, at=None, log=None, **fields):
         at = time.time() if at is None else at
-        specs = [{**spec.job(name=name, commands=["true"]), "params": params} for name, params, _, _ in rows]
+        specs = [{**WHOLE, **spec.job(name=name, commands=["true"]), "params": params} for name, params, _, _ in rows]
         request = {"batch": {"key": key, "name": "n", "policy": {}, "about": about}, "context": {}, "once": None, "jobs": specs}
         with store.transaction() as db:
             first = jobs.submit(store, request, at=at, now=0.0, rank=lambda: 0.0)["ids"][0]
