@@ -14,9 +14,10 @@ from typing import Any
 
 from jostle import client, config
 from jostle.context import capture
+from jostle.core.states import UNFINISHED
 from jostle.errors import JostleError
 from jostle.formats import jobfile
-from jostle.store.reads import UNFINISHED, Reader
+from jostle.store.reads import Reader
 from jostle.wording.sentences import worded
 
 Job = str | Mapping[str, Any] | Sequence[Any]

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from jostle.cli import ids, render
 from jostle.core import kinds
 from jostle.core.fields import JOB
+from jostle.core.states import UNFINISHED
 from jostle.errors import Usage
 from jostle.formats import spec
 
@@ -16,7 +17,6 @@ if TYPE_CHECKING:
     from jostle.cli.desk import Desk
     from jostle.cli.parse import Parser
 
-UNFINISHED = ("queued", "starting", "running", "stopping")
 SHOWN = 10  # ids, or refusals; nobody reads more
 
 

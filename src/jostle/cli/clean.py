@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 from jostle import units
 from jostle.cli import render
 from jostle.cli.parse import checked
+from jostle.core.states import UNFINISHED
 
 if TYPE_CHECKING:
     from argparse import Namespace
@@ -68,7 +69,7 @@ def frozen(desk: Desk, before: float, dry_run: bool) -> int:
     """How many snapshots of code that no unfinished job runs from were removed."""
     from jostle.experiments import snapshots
 
-    numbers = {row["batch"] for row in desk.reader.jobs(states=("queued", "starting", "running", "stopping"))}
+    numbers = {row["batch"] for row in desk.reader.jobs(states=UNFINISHED)}
     abouts = [(desk.reader.batch(number) or {}).get("about") or {} for number in sorted(numbers)]
     count = 0
     for path in snapshots.unused(desk.home, [about["frozen"]["path"] for about in abouts if about.get("frozen")], before):

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from jostle import units
 from jostle.cli import render
+from jostle.core.states import SUMMED
 from jostle.errors import Usage
 
 if TYPE_CHECKING:
@@ -15,7 +16,6 @@ if TYPE_CHECKING:
     from jostle.cli.desk import Desk
     from jostle.cli.parse import Parser
 
-STATES = ("running", "starting", "stopping", "queued", "succeeded", "failed", "cancelled", "skipped")
 
 
 def up_options(p: Parser) -> None:
@@ -151,5 +151,5 @@ def lines(told: dict[str, Any], language: str) -> list[str]:
         found.append(f"hold:   {on_hold(told['hold'], language)}")
     if told["probe"]:
         found.append(f"GPUs:   {told['probe']}")
-    counts = ", ".join(f"{told['counts'][s]:,} {s}" for s in STATES if told["counts"].get(s))
+    counts = ", ".join(f"{told['counts'][s]:,} {s}" for s in SUMMED if told["counts"].get(s))
     return [*found, f"jobs:   {counts or 'none'}", f"home:   {told['paths']['home']}"]

@@ -14,6 +14,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from jostle.cli import ids, screen
+from jostle.core.states import FINAL
 from jostle.errors import JostleError, NoEngine, NotFound, Usage
 
 if TYPE_CHECKING:
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
 CHUNK = 1 << 16
 POLL = 0.1  # s between looks at a growing file
 LOOK = 1.0  # s between looks whether an engine runs, while nothing is printed
-FINISHED = ("succeeded", "failed", "cancelled", "skipped")
 
 
 def logs_options(p: Parser) -> None:
@@ -98,9 +98,9 @@ def path_of(desk: Desk, id: int, number: int | None, wait: bool) -> str:
         run = run_of(desk, id, number)
         if run is not None and os.path.lexists(run["log"]):
             return str(run["log"])
-        if run is None and job["state"] in FINISHED:
+        if run is None and job["state"] in FINAL:
             raise NotFound(f"job {id} is {job['state']} without having run, so it printed nothing")
-        if run is not None and job["state"] in FINISHED:
+        if run is not None and job["state"] in FINAL:
             raise NotFound(f"the log of job {id} is gone: {run['log']}")
         if not wait:
             raise NotFound(f"job {id} is {job['state']} and has printed nothing yet: `jostle logs -f {id}` waits for it")
@@ -192,7 +192,7 @@ def follow(desk: Desk, id: int, fd: int, number: int | None, shown: Callable[[by
         job = desk.reader.job(id)
         runs = desk.reader.runs(id)
         # the end is looked at before the last reading: what was printed before it is then certainly seen
-        over = job is None or job["state"] in FINISHED or any(r["n"] == number and r["ended_at"] is not None for r in runs)
+        over = job is None or job["state"] in FINAL or any(r["n"] == number and r["ended_at"] is not None for r in runs)
         later = next((r for r in real(runs) if number is None and r["n"] > last and other(fd, r["log"])), None)
         following = opened(later["log"]) if later is not None else fd  # now: while we write, it may be put aside
         if os.lseek(fd, 0, os.SEEK_CUR) > os.fstat(fd).st_size:

@@ -19,6 +19,7 @@ from jostle.cli.parse import checked
 from jostle.cli.running import Plan, finished, loaded, planned, said, shown
 from jostle.cli.validate import warn_directories
 from jostle.core.fields import RULES
+from jostle.core.states import UNFINISHED
 from jostle.errors import Usage
 from jostle.follow.followed import attended, owner
 from jostle.formats import spec
@@ -226,7 +227,7 @@ def detached(batches: list[dict[str, Any]], args: Namespace, desk: Desk) -> int:
             number, rows = submitted(batch, plan, jobs, args, desk, owner=None)
         else:
             number, rows = found
-        before = [row["id"] for row in rows if row["state"] not in ("succeeded", "failed", "cancelled", "skipped")]
+        before = [row["id"] for row in rows if row["state"] in UNFINISHED]
         ids = [row["id"] for row in rows]
         if args.json:
             desk.put_json({"schema": 1, "batch": number, "ids": ids})

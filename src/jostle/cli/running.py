@@ -226,8 +226,8 @@ def _compare(
 
 def _needed(places: Mapping[str, str], desk: Desk) -> dict[str, int]:
     """The places of config copies that unfinished jobs use."""
+    from jostle.core.states import UNFINISHED
     from jostle.experiments.fresh import users
-    from jostle.store.reads import UNFINISHED
 
     return users(desk.reader.jobs(states=UNFINISHED), places) if places else {}
 

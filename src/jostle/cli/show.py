@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from jostle import units
 from jostle.cli import ids, render
+from jostle.core.states import UNFINISHED
 from jostle.errors import Usage
 from jostle.views.story import story
 from jostle.views.why import explained
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
     from jostle.cli.parse import Parser
     from jostle.views.why import Explained
 
-UNFINISHED = ("queued", "starting", "running", "stopping")
 MOST = 100  # jobs that `why` explains at once
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from jostle import units
 from jostle.cli import ids, render
 from jostle.cli.parse import checked
+from jostle.core.states import FINAL, UNFINISHED
 from jostle.errors import NotFound
 
 if TYPE_CHECKING:
@@ -17,8 +18,6 @@ if TYPE_CHECKING:
     from jostle.cli.desk import Desk
     from jostle.cli.parse import Parser
 
-UNFINISHED = ("queued", "starting", "running", "stopping")
-FINISHED = ("succeeded", "failed", "cancelled", "skipped")
 
 
 def wait_options(p: Parser) -> None:
@@ -43,7 +42,7 @@ def wait(args: Namespace, desk: Desk) -> int:
         raise NotFound(f"there is no job {missing[0]}; `jostle ps --all` lists them")
     if not chosen and not args.json:
         desk.say("nothing to wait for: every job has ended")
-    open_ids = {id for id, state in states.items() if state not in FINISHED}
+    open_ids = {id for id, state in states.items() if state not in FINAL}
     code = 0
     if open_ids:
         feed = Feed(desk.client, after=seq, batch=None)
@@ -69,19 +68,19 @@ def follow(feed: object, desk: Desk, states: dict[int, str], open_ids: set[int],
             raise value
         if kind == "lost":
             desk.say(f"jostle: {value}; trying again")
-        if kind == "event" and value["job"] in open_ids and value["kind"] in FINISHED:
+        if kind == "event" and value["job"] in open_ids and value["kind"] in FINAL:
             states[value["job"]] = value["kind"]
             open_ids.discard(value["job"])
     return 0
 
 
 def finish(json: bool, desk: Desk, states: dict[int, str], code: int) -> int:
-    failed = sorted(id for id, state in states.items() if state in FINISHED and state != "succeeded")
+    failed = sorted(id for id, state in states.items() if state in FINAL and state != "succeeded")
     code = code or int(bool(failed))
     if json:
         desk.put_json({"schema": 1, "ok": code == 0, "jobs": {str(id): state for id, state in states.items()}})
     elif code == 124:
-        waiting = sum(state not in FINISHED for state in states.values())
+        waiting = sum(state not in FINAL for state in states.values())
         desk.say(f"time is up: {render.count(waiting, 'job')} not finished")
     for id in failed if not json else ():
         desk.say(f"job {id} {states[id]}: `jostle why {id}`")

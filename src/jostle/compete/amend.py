@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from jostle.core.states import OPEN
+from jostle.core.states import OPEN, UNSUCCESSFUL
 from jostle.core.variables import filled
 
 Row = Mapping[str, Any]
@@ -78,7 +78,7 @@ def plan(specs: Sequence[Spec], rows: Iterable[Row], texts: Sequence[Sequence[st
     return Plan(
         tasks=tuple(tasks),
         drop=tuple(sorted(row["id"] for row in gone if row["state"] == "queued")),
-        replaced=frozenset(row["id"] for row in gone if row["state"] in ("failed", "cancelled", "skipped")),
+        replaced=frozenset(row["id"] for row in gone if row["state"] in UNSUCCESSFUL),
         order=tuple(order),
         moved=tuple(moved),
         unmoved=tuple(unmoved),

@@ -14,7 +14,7 @@ from typing import Any
 
 from jostle.compete.amend import current, queue_of
 from jostle.core.reasons import Reason
-from jostle.core.states import OPEN
+from jostle.core.states import OPEN, UNSUCCESSFUL
 from jostle.core.variables import filled
 from jostle.wording.reasons import text
 
@@ -141,7 +141,7 @@ def commands(row: Row) -> list[str]:
 
 def last_error(row: Row) -> str | None:
     """Why its last try failed, or why it was not tried."""
-    ended_badly = row["state"] in ("failed", "cancelled", "skipped") and not _done_before(row)
+    ended_badly = row["state"] in UNSUCCESSFUL and not _done_before(row)
     if row["state"] == "succeeded" or not (row["retries"] or ended_badly):
         return None
     if row["error_type"]:

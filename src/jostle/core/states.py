@@ -37,7 +37,10 @@ TRANSITIONS: dict[str, dict[str, str]] = {
 }
 
 ALL = tuple(TRANSITIONS)
-FINAL = frozenset(s for s, ways in TRANSITIONS.items() if not ways)
+UNFINISHED = tuple(s for s, ways in TRANSITIONS.items() if ways)
+FINAL = tuple(s for s, ways in TRANSITIONS.items() if not ways)
+UNSUCCESSFUL = tuple(s for s in FINAL if s != SUCCEEDED)
+SUMMED = (RUNNING, STARTING, STOPPING, QUEUED, *FINAL)  # the order of a summary
 OPEN = frozenset({STARTING, RUNNING, STOPPING})  # a run of it may be alive
 
 

@@ -14,6 +14,7 @@ from decimal import Decimal
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
+from jostle.core.states import FINAL
 from jostle.errors import JostleError, NotFound
 from jostle.experiments import code
 from jostle.experiments.grouping import Trial
@@ -26,7 +27,6 @@ NAMES = r"(?P<config>.+?)_(?P<algorithm>[A-Za-z0-9]+)_seed(?P<seed>\d+)"
 LOGS = (".log",)
 OTHER_LOGS = (".out", ".jsonl", ".txt")  # taken where there is no .log
 SPECS = (".yaml", ".yml", ".json", ".toml")
-ENDED = ("succeeded", "failed", "cancelled", "skipped")
 SLACK = 2.0  # s by which the clocks of a file system and ours may differ
 
 
@@ -283,7 +283,7 @@ def _with(trial: Trial, reading: Reading | str, metrics: Sequence[Metric]) -> Tr
     if isinstance(reading, str):
         return replace(trial, problems={metric.name: reading for metric in metrics})
     notes = list(trial.notes)
-    if trial.state not in ENDED:
+    if trial.state not in FINAL:
         doubt = "stands at the very end of the log, in a line without an end: perhaps not all of it is written"
         notes += [f"{trial.label}: {name} {doubt}" for name in sorted(reading.cut & set(reading.values))]
     return replace(trial, values=reading.values, problems=reading.problems, notes=tuple(notes))

@@ -7,10 +7,9 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from jostle import units
-from jostle.core.states import ALL, FINAL, OPEN
+from jostle.core.states import FINAL, OPEN, SUMMED
 from jostle.wording.text import gpus, plain
 
-SUMMED = ("running", "starting", "stopping", "queued", *(state for state in ALL if state in FINAL))  # in this order
 LAST = 200  # how many of the newest durations an estimate is made of
 
 

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from jostle.core.states import FINAL, SUCCEEDED
-from jostle.store import columns
+from jostle.store import jobrow
 from jostle.store.ends import Row, cancel_queued
 from jostle.store.jobs import reshape
 from jostle.store.readiness import UNFINISHED, refresh, refresh_queue, state_of, states_of
@@ -88,7 +88,7 @@ def change(store: Store, id: int, values: Row, *, at: float, now: float) -> str 
     if values.get("share", share) and values.get("memory_mib", memory) is None:
         return f"job {id} cannot share a card without a memory: set memory=… too, or share=false"
     for key, value in values.items():
-        new, stored = columns.changed(key, value)
+        new, stored = jobrow.changed(key, value)
         store.db.execute(f"UPDATE job SET {new} WHERE id = ?", (*stored, id))
     reshape(store, id)
     store.event(at, "changed", job=id, batch=_batch_of(store, id), **dict(values))
@@ -129,7 +129,7 @@ def prune_contexts(store: Store, before: float) -> int:
 PRUNED = {"events": prune_events, "contexts": prune_contexts}
 
 COPIED = ", ".join(("batch", "context", "shape", "queue", "place", "sort", "gpus_min", "gpus_max",
-                    *(column for column in columns.OWN if column != "retry_of")))  # fmt: skip
+                    *(column for column in jobrow.OWN if column != "retry_of")))  # fmt: skip
 
 
 def retry(store: Store, ids: Sequence[int], *, at: float, now: float) -> tuple[dict[int, int], list[tuple[int, str]]]:

@@ -10,13 +10,13 @@ from typing import Any
 from jostle.core.order import sort
 from jostle.core.states import FINAL
 from jostle.errors import Invalid, NotFound
-from jostle.store import columns
+from jostle.store import jobrow
 from jostle.store.ends import Row, settle_dependants, tell_if_over
 from jostle.store.readiness import UNFINISHED, refresh_queue
 from jostle.store.store import Store
 
 COLUMNS = ("id", "batch", "context", "shape", "queue", "place", "sort", "gpus_min", "gpus_max", "begin_at", "submitted_at",
-           "intent", "ready", "blocked", "not_before", "ready_at", *columns.OWN)  # fmt: skip
+           "intent", "ready", "blocked", "not_before", "ready_at", *jobrow.OWN)  # fmt: skip
 INSERT = f"INSERT INTO job ({', '.join(COLUMNS)}) VALUES ({', '.join('?' * len(COLUMNS))})"
 
 
@@ -65,12 +65,12 @@ def insert(
         if queue is not None:
             queues.add(queue)
         ready = int(queue is None and not blocked and intent == "run" and id not in done) * (2 if not_before else 1)
-        shape = _shape(store, (batch, *columns.shape(job)))
+        shape = _shape(store, (batch, *jobrow.shape(job)))
         place = job.get("place", id)
         sorted_at = place if order == "file" else sort(order, queue, place, rank())
         rows.append(
             (id, batch, context, shape, queue, place, sorted_at, *job["gpus"], begin, at, intent, ready, blocked, not_before,
-             max(now, not_before), *columns.own(job))
+             max(now, not_before), *jobrow.own(job))
         )  # fmt: skip
     store.db.executemany(INSERT, rows)
     store.db.executemany("INSERT INTO dep (job, needs, any) VALUES (?, ?, ?)", deps)
@@ -142,7 +142,7 @@ def _context(store: Store, context: Row) -> int:
 def _shape(store: Store, parts: tuple[Any, ...], avoid: Sequence[str] = ()) -> int:
     known = (*parts, *avoid)
     if known not in store.shapes:
-        key = columns.dumped([*parts, list(avoid)])
+        key = jobrow.dumped([*parts, list(avoid)])
         row = store.db.execute("SELECT id FROM shape WHERE key = ?", (key,)).fetchone()
         id = row[0] if row else store.db.execute("INSERT INTO shape (key) VALUES (?)", (key,)).lastrowid
         store.shapes[known] = int(id or 0)
@@ -177,7 +177,7 @@ def unfinished(store: Store, batch: int | None = None) -> list[int]:
 
 def reshape(store: Store, id: int) -> None:
     """What decides where it fits has changed."""
-    asked = f"SELECT batch, avoid, {', '.join(columns.SHAPE)} FROM job WHERE id = ?"
+    asked = f"SELECT batch, avoid, {', '.join(jobrow.SHAPE)} FROM job WHERE id = ?"
     batch, avoid, *row = store.db.execute(asked, (id,)).fetchone()
-    shape = _shape(store, (batch, *columns.shape_of_row(row)), sorted(json.loads(avoid)))
+    shape = _shape(store, (batch, *jobrow.shape_of_row(row)), sorted(json.loads(avoid)))
     store.db.execute("UPDATE job SET shape = ? WHERE id = ?", (shape, id))

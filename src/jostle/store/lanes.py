@@ -11,7 +11,7 @@ import sqlite3
 from typing import Any
 
 from jostle.core.model import Job, Lane
-from jostle.store.columns import SHAPE
+from jostle.store.jobrow import SHAPE
 
 SEEN_OF_A_JOB = "id, queue, place, sort, ready_at"
 WATCH = """

@@ -16,7 +16,6 @@ from jostle.errors import JostleError
 from jostle.store.logs import log_of
 
 NAME = "jostle.db"
-UNFINISHED = ("queued", "starting", "running", "stopping")
 UNFINISHED_SQL = "ended_at IS NULL"  # as the partial indexes are written
 UNUSED_CONTEXT = "id NOT IN (SELECT context FROM job WHERE ended_at IS NULL OR ended_at >= ?)"
 

@@ -31,14 +31,13 @@ SHAPE = tuple(column for field in _SHAPE for column in KEPT[field.name])
 _AT = next(k for k, field in enumerate(_SHAPE) if field.name == "gpus")
 _TRUTHS = frozenset(column for field in _SHAPE if field.kind is kinds.TRUTH for column in KEPT[field.name])
 
-_plain = itemgetter(*_PLAIN)
-_json = itemgetter(*_JSON)
 _shape = itemgetter(*(field.name for field in _SHAPE))
 
 
 def own(job: Mapping[str, Any]) -> tuple[Any, ...]:
     """The values of OWN."""
-    return *_plain(job), *[dumped(value) if value else empty for value, empty in zip(_json(job), _EMPTY, strict=True)]
+    said = job.get  # what only programs say need not be there
+    return *map(said, _PLAIN), *[dumped(value) if value else empty for value, empty in zip(map(said, _JSON), _EMPTY, strict=True)]
 
 
 def shape(job: Mapping[str, Any]) -> tuple[Any, ...]:
