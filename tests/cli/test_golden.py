@@ -17,7 +17,9 @@ import pytest
 from jostle import __version__
 from jostle.engine.loop import Loop
 from jostle.engine.service import Service
+from jostle.views import types
 from tests.engine.fakes import FakeClock, Host
+from tests.fits import misfits
 
 GOLDEN = pathlib.Path(__file__).parents[1] / "golden"
 OOM = "RuntimeError: CUDA out of memory"
@@ -176,6 +178,15 @@ def test_the_reading_verbs_print_what_they_printed(look, engine, monkeypatch, la
     json_wanted = ["--json"] * (form == "json")
     asked = [argv for argv in LOOKS if not (json_wanted and "--format" in argv)]
     held_by(f"engine.{language}.{form}", "".join(look([*argv, *json_wanted]) for argv in asked))
+
+
+def test_what_the_reading_verbs_give_as_json_is_of_the_types_of_the_views(look, engine):
+    kinds = {"ps": types.Jobs, "gpus": types.Cards, "why": types.Why, "show": types.Story, "status": types.Status}
+    for argv in LOOKS:
+        if argv[0] in kinds and argv != ["why", "all"]:
+            told = json.loads(look([*argv, "--json"]).partition("\n")[2].replace('"pid": PID', '"pid": 1'))
+            assert told.pop("schema") == 1
+            assert list(misfits(told, kinds[argv[0]], " ".join(argv))) == []
 
 
 @pytest.mark.parametrize("language", ["en", "zh"])

@@ -5,11 +5,13 @@ import threading
 import time
 
 from jostle.session import Session
+from jostle.views import types
 from jostle.views.cards import cards
 from jostle.views.listing import listing
 from jostle.views.story import story
 from jostle.views.why import explained
 from tests.engine.test_service import words_in
+from tests.fits import misfits
 
 GPUS = {"shapes": {}, "running": {}, "now": 0.0, "hold": ""}
 
@@ -41,7 +43,7 @@ def test_views_have_codes_and_numbers_and_json_is_their_plain_form_with_words(jo
     first, failed = scene(store, engine)
     session = Session()
     told = json.loads(jostle("why", first, "--json")[1])
-    assert without_words(told) == {"schema": 1, "engine": True, **explained(session, first).plain()}
+    assert without_words(told) == {"schema": 1, **explained(session, first).plain(True)}
     assert told["reason"]["text"] and told["gpus"][0]["text"]
     told = json.loads(jostle("show", failed, "--json")[1])
     assert without_words(told) == {"schema": 1, **story(session, failed).plain()}
@@ -73,6 +75,13 @@ def test_any_thread_may_look_and_several_at_once(store, engine):
     for thread in threads:
         thread.join()
     assert found == wanted
+    session.close()
+
+
+def test_cards_without_an_engine_are_of_the_same_type(home):
+    session = Session()
+    seen = cards(session, "sim:2x8").plain()
+    assert len(seen["gpus"]) == 2 and list(misfits(seen, types.Cards)) == []
     session.close()
 
 

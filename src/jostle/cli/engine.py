@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from typing import TYPE_CHECKING, Any
 
 from jostle import units
@@ -107,35 +106,16 @@ def status_options(p: Parser) -> None:
 
 
 def status(args: Namespace, desk: Desk) -> int:
-    client = desk.engine_if_any()
-    hello = client.call("hello") if client else {}  # one that does not answer is neither up nor down: that is the answer then
-    if client:
-        client.close()
-    told = report(desk, hello)
+    from jostle.views.status import status as look
+    from jostle.wording.reasons import trouble
+
+    found = look(desk)
+    told = {"schema": 1, **found, "probe": trouble(found["probe"], desk.language)}
     if args.json:
         desk.put_json(told)
     else:
         desk.put("\n".join(lines(told, desk.language)))
     return 0
-
-
-def report(desk: Desk, hello: dict[str, Any]) -> dict[str, Any]:
-    from jostle import __version__
-    from jostle.wording.reasons import trouble
-
-    home = desk.home
-    paths = {
-        "home": home, "database": os.path.join(home, "jostle.db"), "socket": os.path.join(home, "engine.sock"),
-        "log": os.path.join(home, "engine.log"), "runs": os.path.join(home, "runs"), "config": os.path.join(home, "config.yaml"),
-        "leases": hello.get("lease_dir"), "sim": hello.get("sim_dir"),
-    }  # fmt: skip
-    counts = hello.get("counts") or desk.reader.counts()
-    return {
-        "schema": 1, "running": bool(hello), "pid": hello.get("pid"), "version": hello.get("version") or __version__,
-        "uptime_s": hello.get("uptime_s"), "gpus_spec": hello.get("gpus_spec"), "permanent": hello.get("permanent"),
-        "hold": hello.get("hold") or "", "probe": trouble(hello.get("probe") or "", desk.language), "counts": counts,
-        "paths": paths,
-    }  # fmt: skip
 
 
 def lines(told: dict[str, Any], language: str) -> list[str]:

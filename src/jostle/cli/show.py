@@ -15,7 +15,7 @@ from jostle.wording import sentences
 
 if TYPE_CHECKING:
     from argparse import Namespace
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from jostle.cli.desk import Desk
     from jostle.cli.parse import Parser
@@ -73,18 +73,17 @@ def why(args: Namespace, desk: Desk) -> int:
         desk.say("nothing to explain: no job is meant")
     found = [explained(desk, id) for id in chosen]
     say_silence(found, desk)
-    jobs = sentences.jobs([one.job for one in found], desk.language)
-    found = [one._replace(job=job) for one, job in zip(found, jobs, strict=True)]
     engine = desk.engine_runs() if args.json or any(one.job["ended_at"] is None for one in found) else True
     if not engine and not args.json:
         desk.say(desk.no_engine())
     if args.json:
-        told = [{**one.plain(), "engine": engine} for one in found]
+        told = [sentences.explained(one.plain(engine), desk.language) for one in found]
         # who names one job gets the object, who may have named several gets a list
         single = len(args.ids) == 1 and (args.ids[0] == "last" or args.ids[0].isdecimal())
         desk.put_json({"schema": 1, **told[0]} if single else {"schema": 1, "jobs": told})
-    for one in found if not args.json else ():
-        desk.put("\n".join(map(render.plain, why_lines(one.job, one.behind, desk.language))))
+        return 0
+    for one, job in zip(found, sentences.jobs([one.job for one in found], desk.language), strict=True):
+        desk.put("\n".join(map(render.plain, why_lines(job, one.behind, desk.language))))
     return 0
 
 
@@ -101,7 +100,7 @@ def why_lines(job: dict[str, Any], behind: int, language: str = "en") -> list[st
     return lines
 
 
-def facts(job: dict[str, Any], desk: Desk, needs: list[dict[str, Any]]) -> list[str]:
+def facts(job: dict[str, Any], desk: Desk, needs: Sequence[Mapping[str, Any]]) -> list[str]:
     state = render.paint(job["state"], render.OF_STATE.get(job["state"], ""), desk.colours)
     now = time.time()
     pairs = [
@@ -148,7 +147,7 @@ def shown_code(code: dict[str, Any] | None) -> str:
     return shown(code) if code else "-"
 
 
-def need(row: dict[str, Any]) -> str:
+def need(row: Mapping[str, Any]) -> str:
     """`12 prepare (running)`, `13 train (queued, however it ends)`."""
     return f"{row['id']} {row['name']} ({row['state']}{', however it ends' if row['any'] else ''})"
 
@@ -176,7 +175,7 @@ def request(job: dict[str, Any]) -> str:
     return f"{cards} with {size}" + (", shared with other jobs" if job.get("share") else "")
 
 
-def run_lines(runs: list[dict[str, Any]]) -> list[str]:
+def run_lines(runs: Sequence[Mapping[str, Any]]) -> list[str]:
     if not runs:
         return []
     rows = [
@@ -188,7 +187,7 @@ def run_lines(runs: list[dict[str, Any]]) -> list[str]:
     return ["", render.table(head, rows, right=(0, 4, 5, 6), paint_column=1)]
 
 
-def took(run: dict[str, Any]) -> str:
+def took(run: Mapping[str, Any]) -> str:
     return units.show_duration(time.time() - run["started_at"] if run["ended_at"] is None else run["ran_s"])
 
 

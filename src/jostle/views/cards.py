@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 if TYPE_CHECKING:
     from jostle.session import Session
+    from jostle.views.types import Card
+    from jostle.views.types import Cards as Plain
 
 
 class Cards(NamedTuple):
-    gpus: list[dict[str, Any]]  # docs/json.md, without the words
+    gpus: list[Card]
     spec: str
     age_s: float
     error: str  # why they cannot be read: a hold, or words of the driver
     engine: bool  # whether an engine said it, who alone knows what may be taken
 
-    def plain(self) -> dict[str, Any]:
+    def plain(self) -> Plain:
         return {"engine": self.engine, "gpus": self.gpus, "spec": self.spec, "age_s": self.age_s, "error": self.error}
 
 
@@ -52,7 +54,7 @@ def spec_of(session: Session) -> str:
 def without_engine(spec: str, home: str) -> Cards:
     """A single look: what the driver shows, without the ledger that only an engine has."""
     seen = look(spec, home)
-    return Cards([from_snapshot(gpu) for gpu in seen["gpus"]], spec, 0.0, seen["error"] or "", False)
+    return Cards(cast("list[Card]", [from_snapshot(gpu) for gpu in seen["gpus"]]), spec, 0.0, seen["error"] or "", False)
 
 
 def look(spec: str, home: str) -> dict[str, Any]:

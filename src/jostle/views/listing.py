@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from jostle.core.states import FINAL
 from jostle.errors import JostleError, NotFound
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
     from jostle.session import Session
     from jostle.store.reads import Reader
+    from jostle.views.types import Job
 
 LATELY = 3600.0
 AT_LEAST = 10  # of the finished are shown, however old
@@ -26,7 +27,7 @@ Row = dict[str, Any]
 
 
 class Listing(NamedTuple):
-    rows: list[Row]
+    rows: list[Job]
     engine: bool  # whether one runs; taken for granted where nothing listed needs one
     hold: str = ""  # what keeps all from starting
     waiting: tuple[int, int | None] = (0, None)  # how many more wait than are listed, and the last of them
@@ -53,7 +54,7 @@ def listing(
     rows, ended = newest(rows, failed, reader) if short and rows else (rows, 0)
     reasons.fill(rows)
     hold = (told or {}).get("hold") or ""
-    return Listing(rows, told is not None, hold, (folded, last), max(0, len(failed) - FAILED), ended)
+    return Listing(cast("list[Job]", rows), told is not None, hold, (folded, last), max(0, len(failed) - FAILED), ended)
 
 
 def chosen(

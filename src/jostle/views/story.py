@@ -2,39 +2,42 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, cast
 
 from jostle.views.why import Explained, explained
 
 if TYPE_CHECKING:
     from jostle.session import Session
     from jostle.store.reads import Reader
+    from jostle.views.types import Code, Event, Job, Need, Run
+    from jostle.views.types import Story as Plain
 
 
 class Story(NamedTuple):
     why: Explained
-    runs: list[dict[str, Any]]
-    events: list[dict[str, Any]]
-    needs: list[dict[str, Any]]  # the jobs it comes after
-    code: dict[str, Any] | None  # commit, and whether there were changes
+    runs: list[Run]
+    events: list[Event]
+    needs: list[Need]  # the jobs it comes after
+    code: Code | None
     env: dict[str, str]  # given for this very job
 
-    def plain(self) -> dict[str, Any]:
+    def plain(self) -> Plain:
         """Without the environment: it may hold secrets, and scripts have not asked for it."""
         return {"job": self.why.job, "runs": self.runs, "events": self.events, "needs": self.needs, "code": self.code}
 
 
 def story(session: Session, id: int) -> Story:
     why, reader = explained(session, id), session.reader
-    return Story(why, reader.runs(id), reader.events(job=id), reader.needs(id), code_of(why.job, reader), reader.env(id))
+    runs, events = cast("list[Run]", reader.runs(id)), cast("list[Event]", reader.events(job=id))
+    return Story(why, runs, events, cast("list[Need]", reader.needs(id)), code_of(why.job, reader), reader.env(id))
 
 
-def code_of(job: dict[str, Any], reader: Reader) -> dict[str, Any] | None:
+def code_of(job: Job, reader: Reader) -> Code | None:
     """The code of its batch, or of the batch that did it before."""
     from jostle.experiments import code
 
-    reason = job["reason"] or {}
-    by = reason["params"]["job"] if job["state"] == "skipped" and reason.get("code") == "done_before" else None
+    reason = job["reason"]
+    by = reason["params"]["job"] if reason and job["state"] == "skipped" and reason["code"] == "done_before" else None
     did = reader.job(by) if by else job
     found = code.recorded((reader.batch(did["batch"]) or {}).get("about")) if did else None
-    return {key: found[key] for key in ("commit", "dirty")} if found else None
+    return {"commit": found["commit"], "dirty": found["dirty"]} if found else None

@@ -2,24 +2,28 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from jostle.errors import NoEngine, NotFound
 from jostle.views.waits import Waits
 
 if TYPE_CHECKING:
     from jostle.session import Session
+    from jostle.views.types import Job, Why
 
 
 class Explained(NamedTuple):
-    job: dict[str, Any]  # the row of `ps`, with the reason that holds now
+    job: Job  # with the reason that holds now
     behind: int = 0  # jobs like it that come before it
     silent: str = ""  # an engine that is there gave no answer: why; then this is what is recorded
 
-    def plain(self) -> dict[str, Any]:
+    def plain(self, engine: bool) -> Why:
+        """`engine`: whether one runs; else this is how the last one left it."""
         job, reason = self.job, self.job["reason"]
-        gpus = (reason or {}).get("gpus") or []
-        return {"id": job["id"], "state": job["state"], "reason": reason, "gpus": gpus, "behind": self.behind}
+        gpus = reason.get("gpus") or [] if reason else []
+        return {
+            "id": job["id"], "state": job["state"], "reason": reason, "gpus": gpus, "behind": self.behind, "engine": engine,
+        }  # fmt: skip
 
 
 def explained(session: Session, id: int) -> Explained:
@@ -40,4 +44,4 @@ def explained(session: Session, id: int) -> Explained:
         job["reason"] = told["reason"]
     else:
         Waits([job], {} if client is not None else None, session.reader.needs).fill([job])
-    return Explained(job, told.get("behind") or 0, silent)
+    return Explained(cast("Job", job), told.get("behind") or 0, silent)

@@ -48,6 +48,12 @@ def jobs(rows: Iterable[Mapping[str, Any]], language: str) -> list[dict[str, Any
     return found
 
 
+def explained(told: Mapping[str, Any], language: str) -> dict[str, Any]:
+    """The answer to `why`, whose refusals stand beside the reason, too."""
+    reason = worded(told["reason"], language) if told["reason"] else None
+    return {**told, "reason": reason, "gpus": (reason or {}).get("gpus") or []}
+
+
 def card(gpu: Mapping[str, Any], language: str) -> dict[str, Any]:
     """A card with the text of what is said against it, and of why it is set aside."""
     found, refusal, faulty = dict(gpu), gpu.get("refusal"), gpu.get("faulty")

@@ -1,0 +1,33 @@
+"""The engine itself: whether it runs, what keeps it from starting jobs, how many jobs there are, where things lie."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from jostle.session import Session
+    from jostle.views.types import Status
+
+
+def status(session: Session) -> Status:
+    """`hold` and `probe` are codes, or words of the driver. An engine that does not answer is neither up nor down: an error."""
+    from jostle import __version__
+    from jostle.store.reads import NAME
+
+    client = session.engine_if_any()
+    hello: dict[str, Any] = client.call("hello") if client else {}
+    if client:
+        client.close()
+    home = session.home
+    return {
+        "running": bool(hello), "pid": hello.get("pid"), "version": hello.get("version") or __version__,
+        "uptime_s": hello.get("uptime_s"), "gpus_spec": hello.get("gpus_spec"), "permanent": hello.get("permanent"),
+        "hold": hello.get("hold") or "", "probe": hello.get("probe") or "",
+        "counts": hello.get("counts") or session.reader.counts(),
+        "paths": {
+            "home": home, "database": os.path.join(home, NAME), "socket": os.path.join(home, "engine.sock"),
+            "log": os.path.join(home, "engine.log"), "runs": os.path.join(home, "runs"),
+            "config": os.path.join(home, "config.yaml"), "leases": hello.get("lease_dir"), "sim": hello.get("sim_dir"),
+        },
+    }  # fmt: skip

@@ -1,0 +1,212 @@
+"""The values of the views in their plain form, as --json gives them (docs/json.md) and a page will get them.
+
+`text` is there once whoever shows them has put words to codes and numbers. Sizes are MiB, durations seconds, instants seconds
+since 1970; None means unknown or not applicable.
+"""
+
+from __future__ import annotations
+
+from typing import Any, TypedDict
+
+
+class Words(TypedDict, total=False):
+    text: str
+
+
+class Against(Words):
+    """What is said against one card."""
+
+    code: str
+    params: dict[str, Any]
+
+
+class Refusal(Against):
+    index: int
+    uuid: str
+
+
+class Refusals(Words, total=False):
+    gpus: list[Refusal]  # where cards are the reason
+
+
+class Reason(Refusals):
+    code: str
+    params: dict[str, Any]
+
+
+class Job(TypedDict):
+    id: int
+    name: str
+    queue: str | None
+    batch: int
+    state: str
+    intent: str
+    attempt: int
+    retries: int
+    exit_code: int | None
+    error_type: str | None
+    submitted_at: float
+    started_at: float | None
+    ended_at: float | None
+    ran_s: float | None
+    reason: Reason | None
+    commands: list[str]
+    memory_mib: int | None
+    share: bool
+    gpu_request: list[int]
+    gpus: list[int]
+    gpu_uuids: list[str]
+    priority: int
+    tags: list[str]
+    time_limit: float | None
+    workdir: str
+    log: str | None
+    retry: dict[str, Any] | None
+    retry_of: int | None
+    begin_at: float | None
+    params: dict[str, str]
+    fingerprint: str | None
+    not_before: float
+    place: float
+    ready: int
+    shape: int
+
+
+class Jobs(TypedDict):
+    engine: bool
+    jobs: list[Job]
+
+
+class Why(TypedDict):
+    id: int
+    state: str
+    reason: Reason | None
+    gpus: list[Refusal]
+    behind: int
+    engine: bool
+
+
+class Run(TypedDict):
+    n: int
+    uni_id: str
+    state: str
+    outcome: str | None
+    shim_pid: int | None
+    started_at: float
+    ended_at: float | None
+    ran_s: float | None
+    exit_code: int | None
+    signal: int | None
+    error_type: str | None
+    log: str
+    peak_mib: int | None
+    rss_mib: int | None
+    memory_mib: int | None
+    leftovers: list[int]
+    inputs: str | None
+    gpus: list[int]
+    gpu_uuids: list[str]
+
+
+class Event(TypedDict):
+    seq: int
+    at: float
+    kind: str
+    batch: int | None
+    job: int | None
+    run: int | None
+    data: dict[str, Any]
+
+
+class Need(TypedDict):
+    id: int
+    any: int
+    state: str
+    name: str
+
+
+class Code(TypedDict):
+    commit: str
+    dirty: bool | None
+
+
+class Story(TypedDict):
+    job: Job
+    runs: list[Run]
+    events: list[Event]
+    needs: list[Need]
+    code: Code | None
+
+
+class Holder(TypedDict):
+    pid: int
+    user: str
+    used_mib: int | None
+    name: str
+    exe: str
+    run: str | None
+
+
+class Beyond(TypedDict):
+    run: str
+    used_mib: int
+    asked_mib: int
+
+
+class OfEngine(TypedDict, total=False):
+    """What only an engine says of a card."""
+
+    quarantine: str | None
+    beyond: list[Beyond]
+
+
+class Card(OfEngine):
+    index: int
+    uuid: str
+    name: str
+    total_mib: int
+    used_mib: int
+    free_mib: int
+    reserved_mib: int
+    available_mib: int
+    utilization: int | None
+    temperature: int | None
+    power_w: float | None
+    state: str
+    error: str
+    excluded: bool
+    refusal: Against | None
+    runs: list[str]
+    holders: list[Holder]
+
+
+class Cards(TypedDict):
+    engine: bool
+    gpus: list[Card]
+    spec: str
+    age_s: float
+    error: str
+
+
+class Paths(TypedDict):
+    home: str
+    database: str
+    socket: str
+    log: str
+    runs: str
+    config: str
+    leases: str | None
+    sim: str | None
+
+
+class Status(TypedDict):
+    running: bool
+    pid: int | None
+    version: str
+    uptime_s: float | None
+    gpus_spec: str | None
+    permanent: bool | None
+    hold: str
+    probe: str
+    counts: dict[str, int]
+    paths: Paths
