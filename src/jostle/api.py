@@ -12,11 +12,12 @@ import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from jostle import client, config
-from jostle.context import capture
+from jostle import client
 from jostle.core.states import UNFINISHED
 from jostle.errors import JostleError
 from jostle.formats import jobfile
+from jostle.intake.request import request, sent
+from jostle.session import Session
 from jostle.store.reads import Reader
 from jostle.wording.sentences import worded
 
@@ -48,16 +49,15 @@ def submit(
     batch = jobfile.of_values(said, os.getcwd())
     for job, said_of in zip(batch["jobs"], params or [{}] * len(batch["jobs"]), strict=True):
         job["params"] = dict(said_of)
-    head = {"key": None, "name": batch["name"] or "submit", "owner": None, "policy": batch["policy"], "queues": batch["queues"]}
-    request = {"batch": head, "context": capture(), "jobs": batch["jobs"], "once": once or os.urandom(16).hex()}
-    home = config.home()
-    again = f"The same submit with once={request['once']!r} takes it once only"
-    answer = client.submitted(lambda: client.connect(home, gpus=gpus), request, again)
+    head = {"key": None, "name": batch["name"] or "submit", "policy": batch["policy"], "queues": batch["queues"]}
+    asked = request(head, batch["jobs"], once=once)
+    session = Session()
+    answer = sent(session, asked, again=f"The same submit with once={asked['once']!r} takes it once only", devices=gpus)
     first, last = answer["ids"]
     for entry in answer.get("never") or ():
         told = worded(entry["reason"], "en")["text"]
         warnings.warn(f"{entry['count']} of these jobs (the first: {entry['jobs'][0]}): {told}", stacklevel=2)
-    return Batch(home, answer["batch"], list(range(first, last + 1)))
+    return Batch(session.home, answer["batch"], list(range(first, last + 1)))
 
 
 def _is_task(job: Any) -> bool:

@@ -7,10 +7,10 @@ from dataclasses import replace
 import pytest
 
 from jostle.cli.competing import TaskProgress
-from jostle.cli.visible import indices
 from jostle.compete.reload import AT_START, changes
 from jostle.compete.statefile import usable
 from jostle.formats.gpumanage import Settings
+from jostle.intake.visible import indices
 from tests.cli.conftest import event
 from tests.compete.rows import row
 

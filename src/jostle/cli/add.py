@@ -81,24 +81,19 @@ def _field(name: str, default: str = "") -> dict[str, Any]:
 
 
 def add(args: Namespace, desk: Desk) -> int:
-    from jostle.client import submitted
-    from jostle.context import capture
+    from jostle.intake.request import request, sent, warn_never
 
     if args.share and args.memory is None:
         raise Usage("add: --share needs -m: a job without it takes the whole card")
     if args.memory is not None and args.gpus[1] == 0:
         raise Usage("add: -m with -g 0: a job without GPUs needs no memory")
-    request: dict[str, Any] = {
-        "batch": {"key": BATCH, "name": BATCH, "join": True, "owner": None, "policy": rules(args, desk)},
-        "context": capture(),
-        "jobs": [job_of(args, desk)],
-        "once": args.once or os.urandom(16).hex(),
-    }
+    head = {"key": BATCH, "name": BATCH, "join": True, "policy": rules(args, desk)}
+    asked = {**request(head, [job_of(args, desk)], once=args.once), "strict": args.strict}
     advice = args.advice()
     if advice:
         desk.say(f"note: what looks like an option was taken as one of jostle's. {advice}")
-    again = f"`--once {request['once']}` with the same command asks again and takes it once only"
-    answer = submitted(desk.client, {**request, "strict": args.strict}, again)
+    again = f"`--once {asked['once']}` with the same command asks again and takes it once only"
+    answer = sent(desk, asked, again=again)
     desk.put(str(answer["ids"][0]))
     warn_never(answer, desk)
     return 0
@@ -108,19 +103,10 @@ def rules(args: Namespace, desk: Desk) -> dict[str, Any]:
     """Cards that this shell does not see are not used (SPEC A12)."""
     if "CUDA_VISIBLE_DEVICES" not in os.environ or args.gpus[1] == 0:
         return {}
-    from jostle.cli import visible
+    from jostle.intake import visible
 
     gpus = visible.restricted(desk)
     return {} if gpus is None else {"gpus": gpus}
-
-
-def warn_never(answer: dict[str, Any], desk: Desk) -> None:
-    """What can never run here is said at once."""
-    if answer.get("never"):
-        from jostle.wording.sentences import never
-
-        for line in never(answer, desk.language):
-            desk.say(line)
 
 
 def job_of(args: Namespace, desk: Desk) -> dict[str, Any]:

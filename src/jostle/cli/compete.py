@@ -97,7 +97,7 @@ def compete(args: Namespace, desk: Desk) -> int:
 
 def inherited(client: Client) -> str | None:
     """CUDA_VISIBLE_DEVICES restricts the range (SPEC A12), unless it is the one of a run that we are part of."""
-    from jostle.cli import visible
+    from jostle.intake import visible
 
     value = visible.inherited()
     return visible.indices(value, client.call("gpus")["gpus"]) if value is not None and "GPU-" in value else value

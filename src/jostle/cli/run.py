@@ -12,11 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from jostle import units
 from jostle.cli import render
-from jostle.cli.add import warn_never
 from jostle.cli.asking import HINT, Asking, can_ask
-from jostle.cli.joining import joined
 from jostle.cli.parse import checked
-from jostle.cli.running import Plan, finished, loaded, planned, said, shown
 from jostle.cli.validate import warn_directories
 from jostle.core.fields import RULES
 from jostle.core.states import UNFINISHED
@@ -33,11 +30,15 @@ if TYPE_CHECKING:
     from jostle.client import Client
     from jostle.follow.feed import Feed
     from jostle.follow.progress import Progress
+    from jostle.intake.options import Options
+    from jostle.intake.selection import Selection
 
 INTERRUPTED = 130
-MAX_LINKS = 1_000_000  # between the jobs of suites that are submitted at once to run one after another
-# options that say which jobs there are, and of what
-AT_SUBMIT = ("redo", "redo_changed", "skip_done", "only_failed", "trust_logs", "freeze")
+# option: field of a policy
+GATES = {
+    "min_memory": "min_free_mib", "max_util": "max_utilization", "max_concurrent": "max_concurrent", "max_wait": "max_wait",
+    "launch_delay": "start_interval", "policy": "choice",
+}  # fmt: skip
 TOLD = 10  # failed jobs that the summary names
 
 
@@ -90,20 +91,40 @@ def _megabytes(text: str) -> int:
     return 0 if text.strip() == "0" else units.size_mib(text + "MiB" if text.strip().isdecimal() else text)
 
 
+def options_of(args: Namespace) -> Options:
+    from jostle.experiments.skip import Rule
+    from jostle.intake.options import Options
+
+    if not args.files and not args.job_file:
+        raise Usage("run: no file is given. `jostle run --help` shows an example")
+    gates = {field: value for option, field in GATES.items() if (value := getattr(args, option)) is not None}
+    return Options(
+        files=(*args.files, *args.job_file), suites=tuple(args.suite), mode=args.mode, devices=args.gpus,
+        rules={**gates, "share": True} if args.share else gates, skip_done=args.skip_done, freeze=args.freeze, strict=args.strict,
+        skip=Rule(redo=args.redo, redo_changed=args.redo_changed, trust_logs=args.trust_logs, only_failed=args.only_failed),
+    )  # fmt: skip
+
+
 def run(args: Namespace, desk: Desk) -> int:
-    batches = loaded(args, desk)
+    from jostle.intake.batches import loaded, restrict
+
+    options = options_of(args)
+    batches = loaded(options, desk)
     if args.dry_run:
-        return shown(batches, args, desk)
+        from jostle.cli.dryrun import shown
+
+        return shown(batches, options, args.json, desk)
+    restrict(batches, options, desk)
     if args.detach:
-        return detached(batches, args, desk)
+        return detached(batches, options, args.json, desk)
     worst, feed = 0, None
     for k, batch in enumerate(batches):
-        client = desk.client(gpus=args.gpus)
-        last, feed = feed, attended(desk, gpus=args.gpus, after=desk.reader.last_seq())
+        client = desk.client(gpus=options.devices)
+        last, feed = feed, attended(desk, gpus=options.devices, after=desk.reader.last_seq())
         if last is not None and interrupted(last):
             desk.say(f"jostle: interrupted before {', '.join(render.plain(b['name'] or '') for b in batches[k:])}")
             return INTERRUPTED
-        code = one(batch, client, feed, args, desk)
+        code = one(batch, client, feed, options, args.json, desk)
         if code == INTERRUPTED:
             return code
         worst = max(worst, code)
@@ -118,118 +139,73 @@ def interrupted(feed: Feed) -> bool:
     return False
 
 
-def one(batch: dict[str, Any], client: Client, feed: Feed, args: Namespace, desk: Desk) -> int:
+def one(batch: dict[str, Any], client: Client, feed: Feed, options: Options, json: bool, desk: Desk) -> int:
     """A batch from its submit, or from where it stands, to its end."""
-    plan = planned(batch, args, desk)
-    found = standing(batch, plan, client, args, desk, before=[])
-    if found is None:
-        jobs = plan.taken()
-        if not plan.count("run"):
-            client.close()
-            return nothing(batch, plan, args, desk)
-        warn_directories(jobs, desk)
-        number, rows = submitted(batch, plan, jobs, args, desk, owner=owner())
-    else:
-        number, rows = found
+    found = taken(batch, client, options, json, desk, before=[], attached=True)
     client.close()
-    feed.batch = number
-    return follow(args, desk, number, rows, feed)
-
-
-def standing(
-    batch: dict[str, Any], plan: Plan, client: Client, args: Namespace, desk: Desk, before: list[int]
-) -> tuple[int, list[dict[str, Any]]] | None:  # fmt: skip
-    """The unfinished batch of the same file, if there is one, with what was added to the file since; from now on under the rules
-    that the command line says. What is new comes after the jobs `before`."""
-    number = desk.reader.unfinished_batch(batch["key"])
-    if number is None:
-        return None
-    rows = desk.reader.jobs(batch=number)
-    left = render.count(sum(row["ended_at"] is None for row in rows), "job")
-    hint = f". {HINT}" if not args.detach and not args.json and can_ask(desk) else ""
-    desk.say(f"batch {number} of the same file is not finished ({left} left): attached to it again{hint}")
-    jobs, first = joined(batch, plan, number, rows, client, args, desk, lambda new: after(new, before))
-    amended(number, client, args, desk)
-    return number, [*rows, *rows_of(jobs, first)]
-
-
-def amended(number: int, client: Client, args: Namespace, desk: Desk) -> None:
-    """What the command line says beside the file, for a batch that is under way: applied, or named as without effect."""
-    rules = said(args)
-    before = (desk.reader.batch(number) or {}).get("policy") or {}
-    new = {field: value for field, value in rules.items() if before.get(field) != value}
-    if new:
-        client.call("amend", batch=number, policy={**before, **new})
-        told = ", ".join(f"{field} {value if value is not True else 'true'}" for field, value in new.items())
-        desk.say(f"batch {number} goes on under other rules: {told}")
-    idle = [f"--{option.replace('_', '-')}" for option in AT_SUBMIT if getattr(args, option)]
-    if idle:
-        desk.say(f"no effect on a batch that is under way: {', '.join(idle)}; run it again when batch {number} has ended")
-
-
-def nothing(batch: dict[str, Any], plan: Plan, args: Namespace, desk: Desk) -> int:
-    if args.json:
-        desk.put_json({"schema": 1, "batch": None, "ok": True, "counts": {"skipped": len(plan.jobs)}})
+    if found is None:
         return 0
+    number, rows = found
+    feed.batch = number
+    return follow(options, json, desk, number, rows, feed)
+
+
+def taken(
+    batch: dict[str, Any], client: Client, options: Options, json: bool, desk: Desk, *, before: list[int], attached: bool
+) -> tuple[int, list[dict[str, Any]]] | None:  # fmt: skip
+    """The batch as a new one, or as the one that stands for it already, after the jobs `before`: its number and rows; None if
+    nothing of it is to run."""
+    from jostle.intake.selection import selected
+    from jostle.intake.submitting import after, continued, standing, submitted
+
+    selection = selected(batch, options, desk)
+    found = standing(batch, desk)
+    hint = f". {HINT}" if attached and can_ask(desk) else ""
+    if found is not None:
+        number, rows = found
+        left = render.count(sum(row["ended_at"] is None for row in rows), "job")
+        attaches = f"batch {number} of the same file is not finished ({left} left): attached to it again"
+        desk.say(attaches + ("" if json else hint))
+        return number, continued(batch, selection, number, rows, client, options, desk, before)
+    if not selection.count("run"):
+        nothing(batch, selection, options, json, desk)
+        return None
+    jobs = after(selection.taken(), before)
+    warn_directories(jobs, desk)
+    number, rows = submitted(batch, selection, jobs, options, desk, owner() if attached else None)
+    if not json:
+        rest = selection.told()
+        ids = span(rows[0]["id"], rows[-1]["id"])
+        desk.say(f"batch {number}: {render.count(len(jobs), 'job')} ({ids})" + (f"; {rest}" if rest else "") + hint)
+    return number, rows
+
+
+def nothing(batch: dict[str, Any], selection: Selection, options: Options, json: bool, desk: Desk) -> None:
+    if json:
+        desk.put_json({"schema": 1, "batch": None, "ok": True, "counts": {"skipped": len(selection.jobs)}})
+        return
     name = render.plain(batch["name"] or os.path.basename(batch["about"]["file"]))
-    hint = "" if args.only_failed else "; --redo runs all again"
-    hint += ", --redo-changed those with other code" if hint and plan.other_code() else ""
-    desk.say(f"{name}: nothing to run ({render.count(len(plan.jobs), 'job')}: {plan.told()}){hint}")
-    return 0
-
-
-def submitted(
-    batch: dict[str, Any], plan: Plan, jobs: list[dict[str, Any]], args: Namespace, desk: Desk, owner: list[int] | None
-) -> tuple[int, list[dict[str, Any]]]:
-    from jostle import client
-
-    request = finished(batch, jobs, args, desk)
-    request["batch"]["owner"] = owner
-    request["batch"]["about"]["whole"] = len(jobs) == len(plan.jobs)
-    anew = "The same command attaches to it again"
-    answer = client.submitted(lambda: desk.client(gpus=args.gpus), {**request, "strict": args.strict}, anew)
-    warn_never(answer, desk)
-    if not args.json:
-        rest = plan.told()
-        told = f"batch {answer['batch']}: {render.count(len(jobs), 'job')} ({span(*answer['ids'])})"
-        hint = f". {HINT}" if owner is not None and can_ask(desk) else ""
-        desk.say(told + (f"; {rest}" if rest else "") + hint)
-    return answer["batch"], rows_of(jobs, answer["ids"][0])
+    hint = "" if options.skip.only_failed else "; --redo runs all again"
+    hint += ", --redo-changed those with other code" if hint and selection.other_code() else ""
+    desk.say(f"{name}: nothing to run ({render.count(len(selection.jobs), 'job')}: {selection.told()}){hint}")
 
 
 def span(first: int, last: int) -> str:
     return str(first) if first == last else f"{first}-{last}"
 
 
-def rows_of(jobs: list[dict[str, Any]], first: int) -> list[dict[str, Any]]:
-    """The new jobs as the store will show them, without asking it."""
-    done = {"state": "skipped", "reason": {"code": "done_before"}}
-    return [
-        {"id": first + k, "name": job["name"], "state": "queued", "gpus": [], "started_at": None,
-         **(done if job.get("done_by") else {})}
-        for k, job in enumerate(jobs)
-    ]  # fmt: skip
-
-
-def detached(batches: list[dict[str, Any]], args: Namespace, desk: Desk) -> int:
+def detached(batches: list[dict[str, Any]], options: Options, json: bool, desk: Desk) -> int:
     """All batches are submitted at once; the jobs of each come after all of the one before it."""
-    client = desk.client(gpus=args.gpus)
+    client = desk.client(gpus=options.devices)
     before: list[int] = []
     for batch in batches:
-        plan = planned(batch, args, desk)
-        found = standing(batch, plan, client, args, desk, before)
-        if found is None and not plan.count("run"):
-            nothing(batch, plan, args, desk)
-            continue
+        found = taken(batch, client, options, json, desk, before=before, attached=False)
         if found is None:
-            jobs = after(plan.taken(), before)
-            warn_directories(jobs, desk)
-            number, rows = submitted(batch, plan, jobs, args, desk, owner=None)
-        else:
-            number, rows = found
+            continue
+        number, rows = found
         before = [row["id"] for row in rows if row["state"] in UNFINISHED]
         ids = [row["id"] for row in rows]
-        if args.json:
+        if json:
             desk.put_json({"schema": 1, "batch": number, "ids": ids})
         else:
             desk.put(span(ids[0], ids[-1]))
@@ -237,26 +213,19 @@ def detached(batches: list[dict[str, Any]], args: Namespace, desk: Desk) -> int:
     return 0
 
 
-def after(jobs: list[dict[str, Any]], before: list[int]) -> list[dict[str, Any]]:
-    if len(jobs) * len(before) > MAX_LINKS:
-        raise Usage("suites of so many jobs cannot be submitted at once to run one after another: leave out --detach")
-    links = [["job", id, True] for id in before]
-    return [job if job.get("done_by") else {**job, "needs": [*job["needs"], *links]} for job in jobs] if links else jobs
-
-
-def follow(args: Namespace, desk: Desk, number: int, rows: list[dict[str, Any]], feed: Feed) -> int:
+def follow(options: Options, json: bool, desk: Desk, number: int, rows: list[dict[str, Any]], feed: Feed) -> int:
     from jostle.cli.watching import Events, Lines, Watched
     from jostle.follow.progress import Progress
 
     progress = Progress(rows, desk.language)
     feed.start()
-    screen = Events(desk) if args.json else Watched(desk, progress) if desk.terminal else Lines(desk, progress)
-    followed = Asking(desk, number, progress, feed, screen, gpus=args.gpus, json=args.json)
+    screen = Events(desk) if json else Watched(desk, progress) if desk.terminal else Lines(desk, progress)
+    followed = Asking(desk, number, progress, feed, screen, gpus=options.devices, json=json)
     stopped = followed.to_the_end()
     if followed.detached:
         desk.say(f"batch {number} runs on ({progress.summary()}): the same command attaches to it again, `jostle ps` shows it")
         return INTERRUPTED
-    if args.json:
+    if json:
         desk.put_json({"schema": 1, "batch": number, "ok": progress.succeeded, "counts": +progress.counts})
     else:
         desk.say(f"batch {number}: {progress.summary()}")

@@ -32,8 +32,8 @@ def validate_options(p: Parser) -> None:
 
 
 def validate(args: Namespace, desk: Desk) -> int:
-    from jostle.cli.files import each
     from jostle.formats.flaws import BadFiles
+    from jostle.intake.files import each
 
     try:
         found, warnings = each(args.files, args.mode, args.suite)

@@ -12,15 +12,16 @@ from dataclasses import dataclass
 from shlex import join as shell_text
 from typing import TYPE_CHECKING, Any
 
-from jostle.cli import render
-from jostle.cli.running import Plan, finished
+from jostle.intake.preparing import prepared
+from jostle.intake.selection import Selection
+from jostle.wording.text import count
 
 if TYPE_CHECKING:
-    from argparse import Namespace
     from collections.abc import Callable, Mapping, Sequence
 
-    from jostle.cli.desk import Desk
     from jostle.client import Client
+    from jostle.intake.options import Options
+    from jostle.session import Session
 
 Job = dict[str, Any]
 
@@ -61,19 +62,19 @@ def _work(job: Mapping[str, Any]) -> Any:
 
 
 def joined(
-    batch: dict[str, Any], plan: Plan, number: int, rows: list[dict[str, Any]], client: Client, args: Namespace, desk: Desk,
-    linked: Callable[[list[Job]], list[Job]],
+    batch: dict[str, Any], selection: Selection, number: int, rows: list[dict[str, Any]], client: Client, options: Options,
+    session: Session, linked: Callable[[list[Job]], list[Job]],
 ) -> tuple[list[Job], int]:  # fmt: skip
     """The jobs that joined the batch, and the id of the first; `linked` adds what they wait for besides."""
     found = difference(batch["jobs"], rows)
-    wanted = [k for k in found.new if plan.verdicts[k].what in ("run", "done")]  # the others were left out by an option
-    why = _hindrance(number, found, args, desk)
+    wanted = [k for k in found.new if selection.verdicts[k].what in ("run", "done")]  # the others were left out by an option
+    why = _hindrance(number, found, options, session)
     if why and (wanted or found.gone):
-        desk.say(f"the file has changed since batch {number} was submitted: {why}")
+        session.say(f"the file has changed since batch {number} was submitted: {why}")
     if why or not wanted:
         return [], 0
-    jobs = linked(_needing(wanted, found, plan))
-    request = finished(batch, jobs, args, desk)
+    jobs = linked(_needing(wanted, found, selection))
+    request = prepared(batch, jobs, options, session)
     works = repr([number, len(rows), [_work(job) for job in jobs]])  # of two who add the same at once, one does
     answer = client.call(
         "amend", batch=number, jobs=request["jobs"], context=request["context"], queues=batch["queues"],
@@ -81,37 +82,37 @@ def joined(
     )  # fmt: skip
     first, last = answer["ids"]
     ids = str(first) if first == last else f"{first}-{last}"
-    desk.say(f"{render.count(len(jobs), 'job')} ({ids}) of the file joined batch {number}")
+    session.say(f"{count(len(jobs), 'job')} ({ids}) of the file joined batch {number}")
     return jobs, first
 
 
-def _hindrance(number: int, found: Difference, args: Namespace, desk: Desk) -> str:
+def _hindrance(number: int, found: Difference, options: Options, session: Session) -> str:
     """Why what is new cannot join; nothing if it can."""
-    about = (desk.reader.batch(number) or {}).get("about") or {}
+    about = (session.reader.batch(number) or {}).get("about") or {}
     later = "run it again when this batch has ended"
-    new = f"{render.count(len(found.new), 'job')} of it {'is' if len(found.new) == 1 else 'are'} not part of the batch"
+    new = f"{count(len(found.new), 'job')} of it {'is' if len(found.new) == 1 else 'are'} not part of the batch"
     if found.gone:
-        gone = f"{render.count(len(found.gone), 'job')} of the batch {'is' if len(found.gone) == 1 else 'are'} not in it any more"
+        gone = f"{count(len(found.gone), 'job')} of the batch {'is' if len(found.gone) == 1 else 'are'} not in it any more"
         return f"{gone} and {'goes' if len(found.gone) == 1 else 'go'} on" + (f", {new}: {later}" if found.new else "")
-    if about.get("frozen") or args.freeze:
+    if about.get("frozen") or options.freeze:
         return f"{new}, whose code is frozen: {later}" if about.get("frozen") else f"{new} (--freeze is for a new batch): {later}"
     return "" if about.get("whole") else f"{new}: {later}"  # of some of its jobs only, or by a jostle that did not say
 
 
-def _needing(wanted: list[int], found: Difference, plan: Plan) -> list[Job]:
+def _needing(wanted: list[int], found: Difference, selection: Selection) -> list[Job]:
     """The new jobs; what they come after is in the batch, or new too. What is done need not be waited for."""
     jobs = []
     for k in wanted:
         needs = []
-        for kind, at, any_end in plan.jobs[k]["needs"]:
+        for kind, at, any_end in selection.jobs[k]["needs"]:
             if kind != "index":
                 needs.append([kind, at, any_end])
             elif at in wanted:
                 needs.append(["index", wanted.index(at), any_end])
             elif at in found.same and not _done(found.same[at]):
                 needs.append(["job", found.same[at]["id"], any_end])
-        by = plan.verdicts[k].by
-        jobs.append({**plan.jobs[k], "needs": needs, **({"done_by": list(by)} if by is not None else {})})
+        by = selection.verdicts[k].by
+        jobs.append({**selection.jobs[k], "needs": needs, **({"done_by": list(by)} if by is not None else {})})
     return jobs
 
 

@@ -10,9 +10,10 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from jostle.units import MAX_GPUS
+from jostle.wording.text import gpus
 
 if TYPE_CHECKING:
-    from jostle.cli.desk import Desk
+    from jostle.session import Session
 
 NAME = "CUDA_VISIBLE_DEVICES"
 Cards = Sequence[Mapping[str, Any]]
@@ -38,7 +39,7 @@ def inherited() -> str | None:
     return None if "JOSTLE_UNI_ID" in os.environ else os.environ.get(NAME)
 
 
-def restricted(desk: Desk, allowed: Sequence[int] | None = None, *, devices: str | None = None) -> list[int] | None:
+def restricted(session: Session, allowed: Sequence[int] | None = None, *, devices: str | None = None) -> list[int] | None:
     """The indices that may be used, said to the person; None: it does not say. `allowed`: those of the file or the settings."""
     value = inherited()
     if value is None:
@@ -46,32 +47,30 @@ def restricted(desk: Desk, allowed: Sequence[int] | None = None, *, devices: str
     if allowed is None:
         from jostle import config
 
-        allowed = (config.load(desk.home).get("policy") or {}).get("gpus")
-    words = (indices(value, looked(desk, devices)) if "GPU-" in value else value).replace(" ", "").split(",")
+        allowed = (config.load(session.home).get("policy") or {}).get("gpus")
+    words = (indices(value, looked(session, devices)) if "GPU-" in value else value).replace(" ", "").split(",")
     found = sorted({int(word) for word in words if index(word)})
     if not value.strip() or words[0] == "-1":
-        _say(desk, HIDES_ALL, value)
+        _say(session, HIDES_ALL, value)
     elif not all(map(index, words)):
-        _say(desk, UNKNOWN, value)
+        _say(session, UNKNOWN, value)
     else:
-        from jostle.cli import render
-
         left = found if allowed is None else [card for card in found if card in allowed]
-        _say(desk, RESTRICTED if left else NONE_LEFT, value, render.gpus(left or list(allowed or ())))
+        _say(session, RESTRICTED if left else NONE_LEFT, value, gpus(left or list(allowed or ())))
         return left
     return None
 
 
-def looked(desk: Desk, devices: str | None) -> Cards:
-    client = desk.client(gpus=devices)
+def looked(session: Session, devices: str | None) -> Cards:
+    client = session.client(gpus=devices)
     try:
         return list(client.call("gpus")["gpus"])
     finally:
         client.close()
 
 
-def _say(desk: Desk, words: tuple[str, str], value: str, cards: str = "") -> None:
-    desk.say(words[desk.language == "zh"].format(name=NAME, value=value, cards=cards))
+def _say(session: Session, words: tuple[str, str], value: str, cards: str = "") -> None:
+    session.say(words[session.language == "zh"].format(name=NAME, value=value, cards=cards))
 
 
 def index(word: str) -> bool:

@@ -1,0 +1,58 @@
+"""`jostle run --dry-run`: what would run and what would not; without an engine."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from jostle.cli import render
+from jostle.intake.selection import selected
+
+if TYPE_CHECKING:
+    from jostle.cli.desk import Desk
+    from jostle.experiments.skip import Verdict
+    from jostle.intake.options import Options
+
+DOES = {"run": "run", "done": "done before", "log": "its log exists", "not_failed": "did not fail"}
+
+
+def shown(batches: list[dict[str, Any]], options: Options, json: bool, desk: Desk) -> int:
+    """What would run, and what would not; without an engine."""
+    told = []
+    for batch in batches:
+        selection = selected(batch, options, desk)
+        if json:
+            told += [_as_json(batch, job, verdict) for job, verdict in zip(selection.jobs, selection.verdicts, strict=True)]
+            continue
+        unfinished = desk.reader.unfinished_batch(batch["key"])
+        if unfinished is not None:
+            desk.say(f"batch {unfinished} of the same file is not finished: `jostle run` attaches to it")
+        rows = [_line(job, verdict) for job, verdict in zip(selection.jobs, selection.verdicts, strict=True)]
+        desk.put(render.table(("NAME", "WHAT", "COMMAND"), rows, columns=desk.width, colours=desk.colours))
+        rest = selection.told()
+        name = f"{render.plain(batch['name'])}: " if batch["name"] else ""
+        would = f"{name}{selection.count('run'):,} of {render.count(len(selection.jobs), 'job')} would run"
+        desk.say(would + (f" ({rest})" if rest else ""))
+    if json:
+        desk.put_json({"schema": 1, "jobs": told})
+    return 0
+
+
+def _line(job: dict[str, Any], verdict: Verdict) -> tuple[str, str, str]:
+    by = f" by job {verdict.by[0]}" if verdict.by else ""
+    by += f" with other code ({verdict.code[0]} → {verdict.code[1]})" if verdict.code else ""
+    return job["name"], DOES[verdict.what] + by, " && ".join(_texts(job))
+
+
+def _texts(job: dict[str, Any]) -> list[str]:
+    from shlex import join
+
+    return [c if isinstance(c, str) else join(c) for c in job["commands"]]
+
+
+def _as_json(batch: dict[str, Any], job: dict[str, Any], verdict: Verdict) -> dict[str, Any]:
+    return {
+        "batch": batch["name"], "suite": batch["about"].get("suite"), "name": job["name"], "do": verdict.what,
+        "by": list(verdict.by) if verdict.by else None, "other_code": list(verdict.code) if verdict.code else None,
+        "commands": _texts(job), "workdir": job["workdir"], "log": job["log"],
+        "params": job.get("params") or {},
+    }  # fmt: skip

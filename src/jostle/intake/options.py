@@ -1,0 +1,30 @@
+"""What is to be submitted, and how, as a value: every door (terminal, Python, page) makes one of what it reads."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from jostle.experiments.skip import Rule
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    files: tuple[str, ...]
+    suites: tuple[str, ...] = ()  # only these of the files; none: all
+    mode: str | None = None  # of a task file: single or multi; None: by its name
+    devices: str | None = None  # of an engine that has to be started: nvml, sim:8x24, sim:FILE
+    rules: Mapping[str, Any] = field(default_factory=dict)  # over what the files say; names of core.fields.RULES
+    skip: Rule = field(default_factory=Rule)
+    skip_done: bool = False  # for plain job files, too
+    freeze: bool = False
+    strict: bool = False  # what this host can never run is refused, instead of a warning
+
+    def for_new_batches(self) -> list[str]:
+        """Those that are set and say which jobs a batch has, and of what."""
+        said = {
+            "redo": self.skip.redo, "redo-changed": self.skip.redo_changed, "skip-done": self.skip_done,
+            "only-failed": self.skip.only_failed, "trust-logs": self.skip.trust_logs, "freeze": self.freeze,
+        }  # fmt: skip
+        return [f"--{name}" for name, on in said.items() if on]

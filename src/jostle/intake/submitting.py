@@ -1,0 +1,80 @@
+"""A batch on its way to the engine: as a new one, or into the unfinished one of the same file."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from jostle.errors import Usage
+from jostle.intake.joining import joined
+from jostle.intake.preparing import prepared
+from jostle.intake.request import sent, warn_never
+
+if TYPE_CHECKING:
+    from jostle.client import Client
+    from jostle.intake.options import Options
+    from jostle.intake.selection import Selection
+    from jostle.session import Session
+
+MAX_LINKS = 1_000_000  # between the jobs of suites that are submitted at once to run one after another
+
+
+def standing(batch: dict[str, Any], session: Session) -> tuple[int, list[dict[str, Any]]] | None:
+    """The unfinished batch of the same file, if there is one, and its rows."""
+    number = session.reader.unfinished_batch(batch["key"])
+    return None if number is None else (number, session.reader.jobs(batch=number))
+
+
+def continued(
+    batch: dict[str, Any], selection: Selection, number: int, rows: list[dict[str, Any]], client: Client, options: Options,
+    session: Session, before: list[int],
+) -> list[dict[str, Any]]:  # fmt: skip
+    """The rows of a standing batch with what was added to the file since; from now on it is under the rules of the options. What
+    is new comes after the jobs `before`."""
+    jobs, first = joined(batch, selection, number, rows, client, options, session, lambda new: after(new, before))
+    _amend(number, client, options, session)
+    return [*rows, *rows_of(jobs, first)]
+
+
+def _amend(number: int, client: Client, options: Options, session: Session) -> None:
+    """What is asked for beside the file, for a batch that is under way: applied, or named as without effect."""
+    before = (session.reader.batch(number) or {}).get("policy") or {}
+    new = {field: value for field, value in options.rules.items() if before.get(field) != value}
+    if new:
+        client.call("amend", batch=number, policy={**before, **new})
+        told = ", ".join(f"{field} {value if value is not True else 'true'}" for field, value in new.items())
+        session.say(f"batch {number} goes on under other rules: {told}")
+    idle = options.for_new_batches()
+    if idle:
+        session.say(f"no effect on a batch that is under way: {', '.join(idle)}; run it again when batch {number} has ended")
+
+
+def submitted(
+    batch: dict[str, Any], selection: Selection, jobs: list[dict[str, Any]], options: Options, session: Session,
+    owner: list[int] | None,
+) -> tuple[int, list[dict[str, Any]]]:  # fmt: skip
+    """As a new batch: its number and rows."""
+    request = prepared(batch, jobs, options, session)
+    request["batch"]["owner"] = owner
+    request["batch"]["about"]["whole"] = len(jobs) == len(selection.jobs)
+    anew = "The same command attaches to it again"
+    answer = sent(session, {**request, "strict": options.strict}, again=anew, devices=options.devices)
+    warn_never(answer, session)
+    return answer["batch"], rows_of(jobs, answer["ids"][0])
+
+
+def rows_of(jobs: list[dict[str, Any]], first: int) -> list[dict[str, Any]]:
+    """The new jobs as the store will show them, without asking it."""
+    done = {"state": "skipped", "reason": {"code": "done_before"}}
+    return [
+        {"id": first + k, "name": job["name"], "state": "queued", "gpus": [], "started_at": None,
+         **(done if job.get("done_by") else {})}
+        for k, job in enumerate(jobs)
+    ]  # fmt: skip
+
+
+def after(jobs: list[dict[str, Any]], before: list[int]) -> list[dict[str, Any]]:
+    """The jobs, each waiting for all of these."""
+    if len(jobs) * len(before) > MAX_LINKS:
+        raise Usage("suites of so many jobs cannot be submitted at once to run one after another: leave out --detach")
+    links = [["job", id, True] for id in before]
+    return [job if job.get("done_by") else {**job, "needs": [*job["needs"], *links]} for job in jobs] if links else jobs
