@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -183,6 +184,26 @@ def test_an_unsupervised_run_can_be_cancelled(jostle: Instance) -> None:
     jostle.ok("cancel", str(id))
     until(lambda: not alive(pid))
     assert jostle.end(id) == ["cancelled"]
+
+
+@pytest.mark.parametrize("shim", ["ends", "killed"])
+def test_a_run_whose_directory_was_removed_is_not_started_again(instance: Instance, shim: str) -> None:
+    instance.up("sim:1x24")
+    (id,) = instance.submit({"commands": ["echo >> begun; " + WAITING.format("bereft", 0)]})
+    pid = instance.pid_in("bereft")
+    instance.reach(id, "running")
+    instance.kill_engine()
+    shutil.rmtree(instance.home / "runs")
+    if shim == "killed":
+        os.kill(shim_of(instance, id), signal.SIGKILL)
+    instance.up()
+    if shim == "killed":
+        until(lambda: instance.events("unsupervised", id), "it is noticed")
+    assert alive(pid) and instance.job(id)["state"] == "running"
+    (instance.work / "bereft.go").touch()
+    assert instance.end(id) == ["failed"] and instance.job(id)["reason"]["code"] == "exit_unknown"
+    assert [row["outcome"] for row in instance.runs(id)] == ["lost"]
+    assert (instance.work / "begun").read_text() == "\n"
 
 
 def test_a_run_lost_with_its_shim_is_tried_again_if_its_retry_says_so(jostle: Instance) -> None:

@@ -163,10 +163,21 @@ class Watch:
             run.exit = Exit(lost="host_rebooted")  # the claim may have been lost with the page cache
         elif pid is None or ticks is None or not proc.alive(pid, ticks):
             failpoint("engine.before_void")
-            if self.backend.void(run.id):
+            if run.claimed or run.state == "running":
+                self._unrecorded(run)
+            elif self.backend.void(run.id):
                 run.voided = True
             else:
                 self.soon(LAZY)
+
+    def _unrecorded(self, run: Open) -> None:
+        """It has run, as we know ourselves: somebody removed its directory, and how it ends will not be known."""
+        run.unsupervised = tuple(pid for pid in proc.pids() if proc.uid(pid) == os.geteuid() and proc.mark(pid) == run.uni_id)
+        if not run.unsupervised:
+            run.exit = Exit(lost="exit_unknown")
+            return
+        self.sweep_at = min(self.sweep_at, self.clock.now() + 1.0)
+        self._once("unsupervised", run, pids=list(run.unsupervised))
 
     def _living(self, run: Open, report: Report) -> None:
         run.look = 0
