@@ -42,6 +42,13 @@ def test_tasks_that_can_never_start_are_told_with_the_reason_and_only_the_first_
     assert len(many) == 6 and many[-1] == "and 3 more tasks that can never start"
 
 
+@pytest.mark.parametrize("language, stays", [("en", "It stays queued"), ("zh", "保留在队列中")])
+def test_of_a_task_that_has_ended_it_is_not_said_that_it_stays_queued(language: str, stays: str) -> None:
+    alike = {"memory_mib": 100 * 1024, "attempt": 0}
+    queued, cancelled = never([row(1, **alike), row(2, state="cancelled", **alike)], GPUS, POLICY, language)
+    assert stays in queued and stays not in cancelled and cancelled.startswith("2 n2: "), (queued, cancelled)
+
+
 def test_a21_whether_the_uni_id_file_can_be_written(tmp_path: Path) -> None:
     assert unwritable(str(tmp_path / "logs" / "uni_id.json")) == "" and os.listdir(tmp_path / "logs") == []
     assert unwritable(str(tmp_path)) == "it is a directory"

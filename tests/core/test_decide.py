@@ -228,6 +228,11 @@ def test_a_job_that_wants_more_cards_than_there_are_says_so() -> None:
     assert decide(world(job(1, gpus_min=3, gpus_max=3), gpus=gpus(2))).waits[1].code == "impossible_count"
 
 
+def test_too_few_cards_are_told_as_that_where_each_of_them_has_the_memory() -> None:
+    small, large = (decide(world(job(1, gpus_min=3, gpus_max=3, memory_mib=mib), gpus=gpus(2))).waits[1] for mib in (2048, 1 << 20))
+    assert (small.code, small.params["cards"]) == ("impossible_count", 2) and large.code == "impossible"
+
+
 def test_nothing_is_impossible_while_a_card_is_out_of_sight() -> None:
     plan = decide(world(job(1, gpus_min=2, gpus_max=2), gpus=(gpu(0), gpu(1, total=0, state="lost"))))
     assert plan.waits[1].code == "gpus" and codes(plan, 1) == {1: "lost"}

@@ -126,6 +126,17 @@ def test_b11_a_batch_counts_what_succeeded_and_lists_the_rest(jostle, history):
     assert any("failed, and what it printed counts" in note for note in told["notes"])
 
 
+def test_where_nothing_matched_it_is_said_how_to_look_for_another_line(jostle, history):
+    history("run:/x.yaml", ("a1", {"seed": "1"}, "succeeded", "acc: 80\n"))
+    for words, begins in (((), "without -m"), (("-m", "acc"), "-m NAME alone"), (("-m", "acc=top1: (.*)"), "")):
+        code, _, err = jostle(*words)
+        note = err.splitlines()[1:]
+        assert code == 1 and [begins in line and "-m 'acc=acc: ([0-9.]+)'" in line for line in note] == [True] * bool(begins), err
+    assert jostle("-m", "acc=acc: ([0-9.]+)")[0] == 0
+    history("run:/y.yaml", ("b1", {"seed": "1"}, "failed", "acc: 80\n"))
+    assert "-m" not in jostle()[2], "what failed has no value whatever is looked for"
+
+
 def test_b11_work_that_was_done_before_has_the_value_of_the_run_that_did_it(jostle, history):
     first = history("run:/x", ("a", {"seed": "1"}, "succeeded", "Test Accuracy: 5\n"))
     reason = json.dumps({"code": "done_before", "params": {"job": first, "run": 1}})

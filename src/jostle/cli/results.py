@@ -76,6 +76,8 @@ def results(args: Namespace, desk: Desk) -> int:
     elif args.x:
         raise Usage("results: --x is the axis of a plot; expected --plot FILE with it")
     show(desk, found, look, "json" if args.json else args.format)
+    if not found.counted and any(one.why.startswith("no line") for one in found.missing):
+        advise(desk, args.metric)
     return 0 if found.counted else 1
 
 
@@ -217,6 +219,15 @@ def show(desk: Desk, found: Summary, look: Look, form: str) -> None:
         desk.say(f"{render.count(len(found.missing), 'run')} not counted; they are listed below the table")
     for note in found.notes:
         desk.say(render.plain(f"note: {note}"))
+
+
+def advise(desk: Desk, given: list[str]) -> None:
+    """Where no log has any line that was looked for: how to look for another."""
+    another = "`-m 'acc=acc: ([0-9.]+)'` looks for the number behind `acc: `"
+    if not given:
+        desk.say(f"note: without -m it is `Test Accuracy: 91.2` and the like that is looked for; {another}")
+    elif not any("=" in text for text in given):
+        desk.say(f"note: -m NAME alone is a key of JSON lines; {another}")
 
 
 def show_table(desk: Desk, found: Summary, look: Look) -> None:

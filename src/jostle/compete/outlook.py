@@ -9,6 +9,7 @@ from typing import Any
 from jostle import units
 from jostle.core import survey
 from jostle.core.model import Gpu, Policy
+from jostle.core.reasons import Reason
 from jostle.formats.gpumanage import Settings
 from jostle.uniid.entries import was_ours
 from jostle.uniid.file import look, made
@@ -46,10 +47,16 @@ def never(
         max_gpu=policy.get("max_gpu"),
     )  # fmt: skip
     asked = [(row, (row["gpu_request"][0], row["memory_mib"])) for row in rows]
-    said = {shape: text(reason, language) for shape, reason in survey.never(cards, rules, {shape for _, shape in asked}).items()}
-    lines = [f"{row['id']} {row['name']}: {said[shape]}" for row, shape in asked if shape in said]
+    found = survey.never(cards, rules, {shape for _, shape in asked})
+    lines = [f"{row['id']} {row['name']}: {_said(row, found[shape], language)}" for row, shape in asked if shape in found]
     more = len(lines) - SHOWN
     return [*lines[:SHOWN], f"and {more} more {'task' if more == 1 else 'tasks'} that can never start"] if more > 0 else lines
+
+
+def _said(row: Mapping[str, Any], reason: Reason, language: str) -> str:
+    """Of a task that has ended nobody hopes that the cards change."""
+    ended = row["state"] != "queued"
+    return text(reason._replace(params={**reason.params, "refused_at_once": True}) if ended else reason, language)
 
 
 def unwritable(path: str) -> str:

@@ -217,7 +217,7 @@ class Table:
         if able >= count:
             return None
         params = {"needed": count, "needed_mib": need, "able": able, "largest_mib": max(sizes, default=0)}
-        return Reason(code="impossible" if need else "impossible_count", params={**params, "cards": len(sizes)})
+        return Reason(code="impossible" if able < len(sizes) else "impossible_count", params={**params, "cards": len(sizes)})
 
     def _wake_for_time(self, refusals: Refusals) -> None:
         for refusal in refusals:
