@@ -229,7 +229,8 @@ def test_a_job_that_wants_more_cards_than_there_are_says_so() -> None:
 
 
 def test_too_few_cards_are_told_as_that_where_each_of_them_has_the_memory() -> None:
-    small, large = (decide(world(job(1, gpus_min=3, gpus_max=3, memory_mib=mib), gpus=gpus(2))).waits[1] for mib in (2048, 1 << 20))
+    asked = [job(1, gpus_min=3, gpus_max=3, memory_mib=mib) for mib in (2048, 1 << 20)]
+    small, large = (decide(world(one, gpus=gpus(2))).waits[1] for one in asked)
     assert (small.code, small.params["cards"]) == ("impossible_count", 2) and large.code == "impossible"
 
 
