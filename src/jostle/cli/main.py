@@ -87,10 +87,14 @@ def _verb(verb: str, argv: list[str]) -> int:
         desk.close()
 
 
+ELSEWHERE = {"list": "ps", "ls": "ps", "queue": "ps", "stop": "cancel", "kill": "cancel", "rm": "cancel", "submit": "add", "log": "logs"}
+"""What other programs call it; the nearest spelling would mislead."""
+
+
 def _unknown(verb: str) -> str:
     from difflib import get_close_matches
 
-    near = get_close_matches(verb, VERBS, 1, 0.5)
+    near = [ELSEWHERE[verb]] if verb in ELSEWHERE else get_close_matches(verb, VERBS, 1, 0.5)
     what = "option" if verb.startswith("-") else "verb"
     hint = f"did you mean `jostle {near[0]}`?" if near else "`jostle --help` lists them"
     return f"there is no {what} {verb!r}: {hint}"
