@@ -41,7 +41,10 @@ def test_the_version_is_told(jostle):
     assert jostle("--version") == (0, f"jostle {__version__}\n", "")
 
 
-@pytest.mark.parametrize(("typed", "meant"), [("pss", "ps"), ("cancle", "cancel"), ("statsu", "status"), ("list", "ps"), ("stop", "cancel"), ("kill", "cancel")])
+@pytest.mark.parametrize(
+    ("typed", "meant"),
+    [("pss", "ps"), ("cancle", "cancel"), ("statsu", "status"), ("list", "ps"), ("stop", "cancel"), ("kill", "cancel")],
+)
 def test_an_unknown_verb_gets_the_nearest_one(jostle, typed, meant):
     code, out, err = jostle(typed)
     assert (code, out) == (2, "") and f"did you mean `jostle {meant}`?" in err

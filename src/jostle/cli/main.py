@@ -87,7 +87,9 @@ def _verb(verb: str, argv: list[str]) -> int:
         desk.close()
 
 
-ELSEWHERE = {"list": "ps", "ls": "ps", "queue": "ps", "stop": "cancel", "kill": "cancel", "rm": "cancel", "submit": "add", "log": "logs"}
+ELSEWHERE = {
+    "list": "ps", "ls": "ps", "queue": "ps", "stop": "cancel", "kill": "cancel", "rm": "cancel", "submit": "add", "log": "logs",
+}  # fmt: skip
 """What other programs call it; the nearest spelling would mislead."""
 
 
