@@ -98,6 +98,7 @@ def test_a21_a31_a32_nothing_of_a_workspace_can_be_written_by_the_group_whatever
     until(lambda: [*states.glob("*.json")] and space.file("made").exists(), "a state file, and a task that runs")
     found = [space.root / "deep", *(space.root / "deep").rglob("*")]
     loose = [str(path.relative_to(space.root)) for path in found if path.lstat().st_mode & 0o022]
+    loose += [str(path) for path in (jostle.home / "runs").glob("*/*") if path.lstat().st_mode & 0o077]
     space.file("go").touch()
     assert ended(client)[0] == 0
     assert loose == [] and {"uni_id.json", "state", "tasks", "compete_gpu.log"} <= {path.name for path in found}

@@ -1,7 +1,9 @@
 """The database file: made whole, refused when damaged, newer or open to others, and never replaced by an empty one."""
 
 import contextlib
+import grp
 import os
+import pwd
 import random
 import shutil
 import sqlite3
@@ -16,7 +18,7 @@ from jostle import failpoint
 from jostle.core.model import Exit
 from jostle.engine import checks
 from jostle.errors import Damaged, DiskError, DiskFull, Forbidden, Invalid, JostleError
-from jostle.store import intents, jobs, runs, store
+from jostle.store import intents, jobs, private, runs, store
 from jostle.store.lanes import SHAPES, Lanes
 from jostle.store.reads import Reader
 from jostle.store.store import Store
@@ -528,3 +530,14 @@ def test_what_is_ready_is_known_after_any_history_as_if_it_were_read_for_the_fir
             compared += 1
     assert undone > 40 and compared > 200
     s.close()
+
+
+@pytest.mark.parametrize(("group", "listed", "others"), [("students", False, True), ("me", False, False), ("lab", True, False)])
+def test_a_group_whose_members_are_not_listed_is_taken_for_a_group_of_others(tmp_path, monkeypatch, group, listed, others):
+    """Directory services give accounts by name and number, and often no list of them."""
+    me = pwd.struct_passwd(("me", "x", os.getuid(), 4242, "", "/", "/bin/sh"))
+    monkeypatch.setattr(pwd, "getpwuid", lambda uid: me)
+    monkeypatch.setattr(pwd, "getpwall", lambda: [me] if listed else [])
+    monkeypatch.setattr(grp, "getgrgid", lambda gid: grp.struct_group((group, "x", gid, [])))
+    tmp_path.chmod(0o770)
+    assert bool(private.writers(str(tmp_path))[0]) is others

@@ -271,7 +271,7 @@ class Register:
         """For an engine that finds us dead: whom this run waits for, and where its word may be."""
         path = os.path.join(self._spec.get("dir", "/proc/self/nowhere"), "registered")
         try:
-            with open(f"{path}.new", "w", encoding="utf-8") as f:
+            with open(f"{path}.new", "w", encoding="utf-8", opener=_private) as f:
                 json.dump({"file": self._file.path, "pids": self._pids}, f)
             os.replace(f"{path}.new", path)
         except OSError:
@@ -315,3 +315,7 @@ class Register:
         if text not in self._noted and len(self._noted) < NOTES:
             self._noted.add(text)
             self._note(text)
+
+
+def _private(path: str, flags: int) -> int:
+    return os.open(path, flags, 0o600)

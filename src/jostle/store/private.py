@@ -76,18 +76,22 @@ def _is_root(uid: int) -> bool:
 
 
 def _own_group(path: str, gid: int) -> bool:
-    """Whether nobody but us and root is in that group. One without a name may have anybody, and an access list names others."""
+    """Whether nobody but us and root is in that group. One without a name may have anybody, and an access list names others.
+
+    Where accounts come from a directory service they are often not listed, ours neither: then anybody may have it as the first
+    group, unless it is named after us, as groups are that belong to one user.
+    """
     import grp
     import pwd
 
     if _has_access_list(path):
         return False
     try:
-        us = {"root", pwd.getpwuid(os.getuid()).pw_name}
-        members = set(grp.getgrgid(gid).gr_mem) | {user.pw_name for user in pwd.getpwall() if user.pw_gid == gid}
+        me, group, users = pwd.getpwuid(os.getuid()).pw_name, grp.getgrgid(gid), pwd.getpwall()
     except KeyError:
         return False
-    return members <= us
+    members = {*group.gr_mem, *(user.pw_name for user in users if user.pw_gid == gid)}
+    return members <= {"root", me} and (group.gr_name == me or any(user.pw_name == me for user in users))
 
 
 def _has_access_list(path: str) -> bool:
