@@ -14,6 +14,8 @@ import pytest
 
 from jostle import __version__
 from jostle.cli import burn, completion, doctor
+from jostle.core.fields import JOB
+from jostle.engine.checks import SETTABLE
 from jostle.store import salvage
 from jostle.store.reads import Reader
 from jostle.store.store import Store
@@ -217,6 +219,7 @@ def test_a34_burn_says_in_the_simulated_world_what_it_holds_and_takes_it_back(ho
 def test_completion_knows_every_verb_and_option(jostle, shell):
     code, out, _ = jostle("completion", shell)
     assert code == 0 and all(verb in out for verb in completion.VERBS)
+    assert all(f"{JOB[name].key}=" in out for name in SETTABLE)
     assert ("-l stop-jobs" if shell == "fish" else "--stop-jobs") in out
 
 
@@ -230,17 +233,22 @@ def test_completion_is_good_shell(jostle, tmp_path, shell):
     assert (done.returncode, done.stderr) == (0, "")
 
 
-def test_completion_offers_ids_in_bash(jostle, tmp_path, home, store):
+@pytest.mark.parametrize(
+    ("words", "offered"),
+    [("cancel ''", ["last", "all", "1", "2", "3"]), ("set 3 ti", ["time_limit="]), ("set 3", ["3"]), ("cancel ti", [])],
+)
+def test_completion_offers_ids_and_what_can_be_set_in_bash(jostle, tmp_path, home, store, words, offered):
     store(rows=3)
     script = tmp_path / "script"
     script.write_text(jostle("completion", "bash")[1])
     shim = tmp_path / "jostle"
     shim.write_text(f'#!/bin/sh\nexec {sys.executable} -m jostle "$@"\n')
     shim.chmod(0o755)
-    ask = f"source {script}; COMP_WORDS=(jostle cancel ''); COMP_CWORD=2; _jostle; echo ${{COMPREPLY[@]}}"
+    typed = f"COMP_WORDS=(jostle {words}); COMP_CWORD=$((${{#COMP_WORDS[@]}} - 1))"
+    ask = f"source {script}; {typed}; _jostle; echo ${{COMPREPLY[@]}}"
     env = {**os.environ, "JOSTLE_HOME": str(home), "PATH": f"{tmp_path}:{os.environ['PATH']}"}
     done = subprocess.run(["bash", "-c", ask], capture_output=True, text=True, env=env)
-    assert done.stdout.split() == ["last", "all", "1", "2", "3"], done.stderr
+    assert done.stdout.split() == offered, done.stderr
 
 
 def test_clean_removes_snapshots_that_no_unfinished_job_runs_from(jostle, home, store):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from jostle.cli.verbs import VERBS
+from jostle.core.fields import JOB
 
 if TYPE_CHECKING:
     from argparse import Namespace
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
 
 TAKE_IDS = ("show", "why", "logs", "cancel", "hold", "unhold", "retry", "move", "set", "wait")
 TAKE_FILES = ("run", "validate")
+KEYS = " ".join(f"{field.key}=" for field in JOB.values() if field.settable)
 IDS = "jostle ps --json 2>/dev/null | tr '{' '\\n' | sed -n 's/^\"id\":\\([0-9]*\\),.*/\\1/p'"
 
 
@@ -61,6 +63,8 @@ _jostle() {{
     -*) COMPREPLY=($(compgen -W "$options" -- "$word")); return ;;
   esac
   case "$verb" in
+    set) COMPREPLY=($(compgen -W "{KEYS} last all $({IDS})" -- "$word"))
+      [[ $COMPREPLY == *= ]] && compopt -o nospace 2>/dev/null ;;
     {"|".join(TAKE_IDS)}) COMPREPLY=($(compgen -W "last all $({IDS})" -- "$word")) ;;
     *) COMPREPLY=($(compgen -f -- "$word")) ;;
   esac
@@ -89,6 +93,7 @@ _jostle() {{
     compadd -- $options
     return
   fi
+  [[ "$words[2]" == set ]] && compadd -S '' -- {KEYS}
   case "$words[2]" in
     {"|".join(TAKE_IDS)}) ids=(last all ${{(f)"$({IDS})"}}); compadd -- $ids ;;
     *) _files ;;
@@ -107,6 +112,7 @@ def fish(known: dict[str, list[tuple[str, str]]]) -> str:
             kind = f"-l {option[2:]}" if option.startswith("--") else f"-s {option[1:]}"
             lines.append(f"complete -c jostle {seen} {kind} -d '{_quoted(text)}'")
     lines.append(f"complete -c jostle -n '__fish_seen_subcommand_from {' '.join(TAKE_IDS)}' -a \"last all ({_fish_ids()})\"")
+    lines.append(f"complete -c jostle -n '__fish_seen_subcommand_from set' -a '{KEYS}'")
     lines.append(f"complete -c jostle -n '__fish_seen_subcommand_from {' '.join(TAKE_FILES)} add' -F")
     return "\n".join(lines)
 
