@@ -196,6 +196,34 @@ def test_one_job_counts_once_and_only_when_it_does_better_elsewhere() -> None:
     assert without_doubt(plan_of(typing)) == []
 
 
+SENT = ["signal_9", "signal_15", "signal_2", "signal_1", "exit_code_137", "exit_code_143", "exit_code_130", "timeout", "unknown"]
+OF_ITS_OWN = ["signal_11", "signal_6", "exit_code_139", "exit_code_134", "exit_code_1", "exit_code_255", "runtime_error"]
+
+
+@pytest.mark.parametrize(("kind", "counts"), [*((k, False) for k in SENT), *((k, True) for k in OF_ITS_OWN)])
+def test_a_signal_that_was_sent_says_nothing_about_a_card_and_a_crash_may(kind: str, counts: bool) -> None:
+    told = without_doubt(plan_of(witness(6, 0, 1, tried=((u(0), 1.0, kind),))))
+    assert told == ([Doubt(uuid=u(0), jobs=(6,))] if counts else [])
+
+
+@pytest.mark.parametrize(
+    "end", [{"code": None, "signal": 9}, {"code": 137}, {"code": None, "signal": 2}, {"code": 1, "stopped": True}]
+)
+def test_whoever_was_killed_or_told_to_end_avoids_no_card(end: dict[str, Any]) -> None:
+    assert requeued(plan_of(ended(7, 2, **{"ran_for": 1.0, **end}, retry=Retry(max=3)))).avoid == ()
+
+
+def test_a_run_that_has_not_begun_does_no_better() -> None:
+    """A host without processes keeps it waiting for half a minute, and says nothing about the card it failed on."""
+    assert without_doubt(plan_of(witness(6, 0, 1, state="starting"))) == []
+    assert without_doubt(plan_of(witness(6, 0, 1, ended=Exit(unable=True, error="EAGAIN", ran_for=30.0)))) == []
+
+
+def test_a_time_that_cannot_be_is_no_quick_failure() -> None:
+    """The clock of the host was set back meanwhile."""
+    assert without_doubt(plan_of(witness(6, 0, 1, tried=((u(0), -3600.0, "exit_code_1"),)))) == []
+
+
 def test_a_job_that_does_better_is_looked_at_when_it_has_lasted() -> None:
     plan = plan_of(witness(6, 0, 1, started_at=995.0), lanes=world(job(9, gpus_min=9, gpus_max=9)).lanes)
     assert plan.wake_at == 1005.0
@@ -208,6 +236,47 @@ def test_a_run_that_lasts_on_a_card_clears_it() -> None:
     assert without_doubt(plan_of(alive, witness(7, 0, 1), doubts=held)) == [Doubt(uuid=u(0), jobs=())]
     assert without_doubt(plan_of(ended(8, 0, ran_for=20.0), doubts=held)) == [Doubt(uuid=u(0), jobs=())]
     assert without_doubt(plan_of(run(8, 0, started_at=999.0), doubts=held)) == []
+
+
+def test_a_run_that_goes_well_on_a_card_clears_it_however_short_it_is() -> None:
+    """Short jobs that fail now and then do so everywhere; a faulty card fails them all."""
+    held = {u(0): (5, 6)}
+    well = ended(8, 0, code=0, ran_for=0.2)
+    assert without_doubt(plan_of(well, witness(7, 0, 1), doubts=held)) == [Doubt(uuid=u(0), jobs=())]
+    assert without_doubt(plan_of(ended(8, 0, code=1, ran_for=0.2), doubts=held)) == []
+
+
+ACCUSED = Reason(code="faulty_jobs", params={"failed": "5, 6, 7"})
+
+
+def wide(cards: int, **more: Any) -> Any:
+    return job(9, gpus_min=cards, gpus_max=cards, **more)
+
+
+def test_what_only_jobs_speak_against_is_the_last_resort_of_a_job_that_could_never_start_without() -> None:
+    cards = (gpu(0, faulty=ACCUSED), gpu(1), gpu(2, faulty=ACCUSED), gpu(3))
+    assert starts(decide(world(wide(2), gpus=cards))) == {9: (1, 3)}
+    assert starts(decide(world(wide(3), gpus=cards))) == {9: (0, 1, 3)}
+    assert starts(decide(world(wide(4), gpus=cards))) == {9: (0, 1, 2, 3)}
+    assert starts(decide(world(job(9, gpus_min=1, gpus_max=4), gpus=cards))) == {9: (1, 3)}
+    plan = decide(world(wide(2), gpus=cards, **with_runs(running(3, 1))))  # it has only to wait
+    assert starts(plan) == {} and codes(plan, 9) == {0: "faulty_jobs", 1: "taken", 2: "faulty_jobs"}
+    large = (gpu(0, total=80 * GIB, faulty=ACCUSED), gpu(1))
+    assert starts(decide(world(job(9, memory_mib=60 * GIB), gpus=large))) == {9: (0,)}
+    assert starts(decide(world(job(9), gpus=cards, policy=Policy(gpus=(0, 2))))) == {9: (0,)}
+
+
+def test_what_the_driver_or_a_log_speaks_against_is_no_resort() -> None:
+    for reason in (SICK, Reason(code="faulty_said", params={"job": 1, "run": 1, "words": ECC})):
+        plan = decide(world(wide(3), gpus=(gpu(0, faulty=reason), gpu(1, faulty=ACCUSED), gpu(2), gpu(3, faulty=reason))))
+        assert starts(plan) == {} and codes(plan, 9) == {0: reason.code, 3: reason.code}
+
+
+def test_cards_are_kept_for_a_job_that_needs_what_jobs_speak_against() -> None:
+    cards = (gpu(0, faulty=ACCUSED), gpu(1), gpu(2))
+    first = wide(3, priority=10)
+    plan = decide(world(first, job(10, shape=10), gpus=cards, **with_runs(running(3, 1))))
+    assert starts(plan) == {} and plan.kept_for == 9 and codes(plan, 9) == {1: "taken"}
 
 
 def test_the_card_a_job_failed_on_is_used_again_if_others_are_not_to_be_had() -> None:

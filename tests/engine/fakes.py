@@ -63,6 +63,7 @@ class Disk:
     lag: float = 0.0  # how long memory goes on showing after an end
     errors: dict[str, int] = field(default_factory=dict)  # uuid -> uncorrected errors of its memory
     broken: dict[str, tuple[float, int, str]] = field(default_factory=dict)  # uuid -> how every run ends there
+    told_to_end: set[RunId] = field(default_factory=set)  # by somebody outside: their shims say so
     rows: set[str] = field(default_factory=set)  # cards with a row that could not be replaced
 
     def uuids(self) -> list[str]:
@@ -177,7 +178,8 @@ class FakeBackend:
                 else FakeReport("gone", why="host rebooted")
             )
         number = 15 if p.signalled else None
-        return FakeReport("ended", Exit(code=143 if number else p.code, signal=number, tail=p.tail, ran_for=p.ends - p.began))
+        code, told = 143 if number else p.code, run in self.disk.told_to_end
+        return FakeReport("ended", Exit(code=code, signal=number, tail=p.tail, ran_for=p.ends - p.began, stopped=told))
 
     def void(self, run: RunId) -> bool:
         if run in self.disk.processes:

@@ -212,6 +212,87 @@ def test_doubts_survive_the_engine(home):
     assert set(host.states().values()) == {"succeeded"} and aside(host) == ["GPU-0"]
 
 
+@pytest.mark.parametrize("restart", [False, True])
+def test_short_jobs_that_fail_now_and_then_speak_against_no_card_that_does_others_well(home, restart):
+    """Three fail on one card in a bad moment, another goes well there, and then the three go well elsewhere."""
+    host = Host(home, gpus=2)
+    for id in (1, 2, 3):
+        host.disk.durations[id] = (0.5, 1, "connection refused")
+    host.submit(*[{"retry": {"max": 2, "backoff_after": 1, "backoff": 20.0}}] * 3, policy={"gpus": [0]})
+    for _ in range(12):
+        host.step(0.5)
+    assert [p.uuids for p in host.disk.processes.values()] == [("GPU-0",)] * 3
+    host.disk.durations[4] = (0.5, 0, "")
+    host.submit({}, policy={"gpus": [0]})
+    for _ in range(4):
+        host.step(0.5)
+    assert host.job(4)["state"] == "succeeded" and on(host, "GPU-0")[-1] == (4, 1)
+    with host.store.transaction():
+        host.store.db.execute("UPDATE batch SET policy = '{\"gpus\": [1]}'")
+    host.engine.policies.clear()
+    for id in (1, 2, 3):
+        host.disk.durations[id] = (2.0, 0, "")
+    if restart:
+        host.crash()
+        host.boot()
+    host.settle()
+    assert set(host.states().values()) == {"succeeded"} and len(on(host, "GPU-1")) == 3
+    assert aside(host) == [] and not any(host.engine.observer.health.doubts.values())
+
+
+def test_what_goes_well_on_a_card_while_a_witness_runs_elsewhere_speaks_for_it(home):
+    host = Host(home, gpus=2)
+    host.disk.durations[1] = (0.5, 1, "connection refused")
+    host.submit({"retry": {"max": 2}}, policy={"choice": "first-fit"})
+    host.step()
+    host.step(1.0)
+    host.disk.durations[1] = (8.0, 0, "")
+    host.step(2.0)
+    assert [p.uuids for p in host.disk.processes.values()] == [("GPU-0",), ("GPU-1",)]
+    host.disk.durations[2] = (1.0, 0, "")
+    host.submit({})
+    for _ in range(4):
+        host.step(0.5)
+    assert host.job(2)["state"] == "succeeded" and (2, 1) in on(host, "GPU-0") and host.job(1)["state"] == "running"
+    host.settle()
+    assert host.job(1)["state"] == "succeeded" and not any(host.engine.observer.health.doubts.values())
+
+
+def test_a_job_that_needs_all_cards_starts_also_where_jobs_spoke_against_one(home):
+    host = Host(home, gpus=4, broken={"GPU-0": SILENT})
+    for id in range(1, 9):
+        host.disk.durations[id] = (60.0, 0, "")
+    host.submit(*[{"retry": {"max": 2}}] * 8)
+    host.settle()
+    assert aside(host) == ["GPU-0"]
+    host.disk.broken.clear()
+    three, four = host.submit({"gpus": [3, 3]}, {"gpus": [4, 4]})
+    host.settle()
+    assert [host.disk.processes[id, 1].uuids for id in (three, four)] == [
+        ("GPU-1", "GPU-2", "GPU-3"), ("GPU-0", "GPU-1", "GPU-2", "GPU-3"),
+    ]  # fmt: skip
+    assert host.job(four)["state"] == "succeeded" and aside(host) == ["GPU-0"]  # only a person takes it back for everybody
+
+
+def test_programs_that_somebody_told_to_end_and_that_then_failed_speak_against_no_card(home):
+    host = Host(home, gpus=2)
+    host.disk.told_to_end = {(id, 1) for id in (1, 2, 3)}
+    for id in (1, 2, 3):
+        host.disk.durations[id] = (1.0, 1, "interrupted")
+    host.submit(*[{"retry": {"max": 2, "backoff_after": 1, "backoff": 20.0}}] * 3, policy={"gpus": [0]})
+    for _ in range(10):
+        host.step(0.5)
+    assert len(on(host, "GPU-0")) == 3
+    with host.store.transaction():
+        host.store.db.execute("UPDATE batch SET policy = '{\"gpus\": [1]}'")
+    host.engine.policies.clear()
+    for id in (1, 2, 3):
+        host.disk.durations[id] = (20.0, 0, "")
+    host.settle()
+    assert set(host.states().values()) == {"succeeded"} and len(on(host, "GPU-1")) == 3
+    assert aside(host) == [] and not host.engine.observer.health.doubts
+
+
 def test_a_broken_command_says_nothing_about_cards(home):
     """It fails at once everywhere; a person mends it, and the next tries last."""
     host = Host(home, gpus=4)

@@ -13,7 +13,7 @@ from typing import Any
 
 from jostle.core import courtesy
 from jostle.core.ledger import Card, offer_mib, whole
-from jostle.core.model import Holder, Policy, Promise, RunId
+from jostle.core.model import Gpu, Holder, Policy, Promise, RunId
 from jostle.core.reasons import Refusal
 
 IN_TIME = frozenset({"idle", "newcomer"})  # refusals that time alone ends
@@ -31,6 +31,7 @@ class Terms:
     range: frozenset[str]
     left: frozenset[str]
     live: frozenset[RunId]
+    suspects: bool = False  # also those that only the failures of jobs speak against
 
 
 def no(card: Card, code: str, **params: Any) -> Refusal:
@@ -39,7 +40,7 @@ def no(card: Card, code: str, **params: Any) -> Refusal:
 
 def standing(card: Card, terms: Terms) -> Refusal | None:
     """Why this card is not given on these terms to anyone; None: it depends on the request."""
-    return _out(card, terms) or closed(card) or _ours(card, terms) or _others(card, terms.policy)
+    return _out(card, terms) or closed(card, terms.suspects) or _ours(card, terms) or _others(card, terms.policy)
 
 
 def refusal(card: Card, policy: Policy, memory_mib: int | None, avoid: frozenset[str]) -> Refusal | None:
@@ -68,7 +69,12 @@ def _out(card: Card, terms: Terms) -> Refusal | None:
     return no(card, "left", left=terms.policy.gpu_left) if uuid in terms.left else None
 
 
-def closed(card: Card) -> Refusal | None:
+def suspect(gpu: Gpu) -> bool:
+    """Set aside without a fact of the driver and without its words: by jobs that failed there and not elsewhere."""
+    return gpu.faulty is not None and gpu.faulty.code == "faulty_jobs"
+
+
+def closed(card: Card, suspects: bool = False) -> Refusal | None:
     """What keeps a card from everyone."""
     gpu = card.gpu
     if gpu.excluded:
@@ -78,7 +84,7 @@ def closed(card: Card) -> Refusal | None:
         return no(card, code, silent_s=gpu.silent_for, error=gpu.error)
     if gpu.state != "ok":
         return no(card, gpu.state if gpu.state in ("lost", "unreadable", "mig") else "unknown", error=gpu.error)
-    if gpu.faulty is not None:
+    if gpu.faulty is not None and not (suspects and suspect(gpu)):
         return no(card, gpu.faulty.code, **gpu.faulty.params)
     if gpu.compute_mode == "prohibited":
         return no(card, "prohibited")
@@ -263,9 +269,11 @@ CHOICES: dict[str, Callable[[Card], float]] = {
 
 
 def ranked(cards: list[Card], policy: Policy) -> list[Card]:
-    """Cards on which other people compute come last, whatever the choice."""
+    """Cards on which other people compute come last, whatever the choice, and those that may be faulty after them."""
     rank = CHOICES[policy.choice]
-    return sorted(cards, key=lambda c: (peopled(c, policy), rank(c), c.gpu.index)) if len(cards) > 1 else cards
+    if len(cards) < 2:
+        return cards
+    return sorted(cards, key=lambda c: (c.gpu.faulty is not None, peopled(c, policy), rank(c), c.gpu.index))
 
 
 def peopled(card: Card, policy: Policy) -> bool:

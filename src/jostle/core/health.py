@@ -2,7 +2,8 @@
 
 Rules: a card is set aside by a fact of the driver (errors of its memory that came while we watched, a row that could not be
 replaced), by words of a fixed list (failure.CARD_WORDS) at the end of a failed log, or by three jobs that failed on it within
-seconds and then ran longer on another, while no run has lasted on it. Never the last card that can be used. A failure on a
+seconds and then ran longer on another, while no run has lasted or gone well on it. Never the last card that can be used; and
+what only jobs speak against is still given to a job for which the other cards could never suffice (place.py). A failure on a
 faulty card is no try of its job, up to three times.
 """
 
@@ -23,6 +24,9 @@ WITNESSES = 3  # jobs that it takes where there are neither facts nor words
 OWN_FAULT = frozenset({"start_failed", "timeout", "oom", "signal_15", "exit_code_126", "exit_code_127", "unknown"})
 """Kinds of failure that say nothing about the card."""
 
+CRASHES = frozenset({4, 5, 6, 7, 8, 11, 31})
+"""Signals that a program brings upon itself; all others are sent, by a person or for want of memory."""
+
 
 def fact(gpu: Gpu) -> Reason | None:
     """What the driver says against a card."""
@@ -37,6 +41,15 @@ def usable(gpu: Gpu) -> bool:
     return good and not gpu.excluded and gpu.faulty is None
 
 
+def tells(kind: str) -> bool:
+    """Whether a failure of this kind may be the card's doing."""
+    name, _, number = kind.rpartition("_")
+    sent = int(number) if name in ("signal", "exit_code") and number.isdecimal() else 0
+    if name == "exit_code":
+        sent = sent - 128 if 128 < sent <= 192 else 0  # how a shell tells of a signal
+    return kind not in OWN_FAULT and (not sent or sent in CRASHES)
+
+
 def blamed(world: World, run: Run, end: Exit, kind: str) -> tuple[str, ...]:
     """The cards that a failure of this kind is laid to; none: it is the job's own."""
     cards = {g.uuid: g for g in world.gpus}
@@ -48,7 +61,7 @@ def blamed(world: World, run: Run, end: Exit, kind: str) -> tuple[str, ...]:
 
 def suspected(run: Run, end: Exit, kind: str) -> tuple[str, ...]:
     """The card on which the job is not tried again at once: it failed there within seconds, and of one card we know which."""
-    quick = end.ran_for is not None and end.ran_for < QUICK_S and kind not in OWN_FAULT
+    quick = end.ran_for is not None and end.ran_for < QUICK_S and tells(kind) and not end.stopped
     return run.uuids if quick and len(run.uuids) == 1 else ()
 
 
@@ -101,33 +114,37 @@ def _succeeded(end: Exit) -> bool:
     return failure.succeeded(end.code, end.said, end.stopped)
 
 
-def age(world: World, run: Run) -> float:
-    """How long it runs, or ran."""
-    return world.now - run.started_at if run.ended is None else run.ended.ran_for or 0.0
+def age(run: Run, now: float) -> float:
+    """How long it runs, or ran; one that waits for its first process has not begun."""
+    if run.ended is not None:
+        return 0.0 if run.ended.unable else run.ended.ran_for or 0.0
+    return 0.0 if run.state == "starting" else now - run.started_at
+
+
+def clears(run: Run, now: float) -> bool:
+    """Whether it shows that its cards can be used: it has lasted, or gone well."""
+    return not run.voided and (age(run, now) >= QUICK_S or (run.ended is not None and _succeeded(run.ended)))
 
 
 def _doubts(world: World) -> dict[str, tuple[int, ...]]:
-    """By card: the jobs that failed there within seconds and ran longer on another, since a run last lasted there."""
-    lasting = {u for r in world.runs if not r.voided and age(world, r) >= QUICK_S for u in r.uuids}
+    """By card: the jobs that failed there within seconds and ran longer on another, since a run last went well there."""
+    good = {u for r in world.runs if clears(r, world.now) for u in r.uuids}
     faulty = {g.uuid for g in world.gpus if g.faulty is not None}
-    doubts = {uuid: () if uuid in lasting else jobs for uuid, jobs in world.doubts.items()}
+    doubts = {uuid: () if uuid in good else jobs for uuid, jobs in world.doubts.items()}
     for run in world.runs:
         for uuid in _fled(world, run):
             jobs = doubts.get(uuid, ())
-            if uuid not in lasting and uuid not in faulty and run.id[0] not in jobs:
+            if uuid not in good and uuid not in faulty and run.id[0] not in jobs:
                 doubts[uuid] = (*jobs, run.id[0])
     return doubts
 
 
 def _fled(world: World, run: Run) -> Iterator[str]:
     """The cards on which this job's earlier tries failed at once, if this one does better elsewhere."""
-    if run.voided or not run.tried:
-        return
-    lasted = age(world, run)
-    if lasted < QUICK_S and not (run.ended is not None and _succeeded(run.ended)):
+    if not run.tried or not clears(run, world.now):
         return
     for uuid, seconds, kind in run.tried:
-        if uuid not in run.uuids and seconds < min(lasted, QUICK_S) and kind not in OWN_FAULT:
+        if uuid not in run.uuids and 0 <= seconds < min(age(run, world.now), QUICK_S) and tells(kind):
             yield uuid
 
 

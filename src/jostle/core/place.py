@@ -11,9 +11,9 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from typing import Any
 
-from jostle.core import courtesy, fit, reserve
+from jostle.core import courtesy, fit, health, reserve
 from jostle.core.ledger import Card, alive, cards_of, offer_mib, whole, without_ours
-from jostle.core.model import Job, Policy, Promise, World
+from jostle.core.model import Gpu, Job, Policy, Promise, World
 from jostle.core.order import ORDERS
 from jostle.core.plan import Start
 from jostle.core.reasons import GPU_HOLDS, Reason, Refusal
@@ -36,6 +36,7 @@ class Scope:
     readable: bool  # every card it may use
     sizes: list[int]  # of the cards it may use, the largest first
     unsliced: list[int]  # of those that are no slices
+    sound: list[Gpu] | None  # of those that could be given, the ones that nothing speaks against; None: all
 
 
 def _large_enough(offer: int, job: Job, policy: Policy) -> bool:
@@ -252,6 +253,7 @@ class Table:
             readable=all(g.state == "ok" for g in usable),
             sizes=sorted(map(offer_mib, usable), reverse=True),
             unsliced=sorted((offer_mib(g) for g in usable if not g.mig_slice), reverse=True),
+            sound=[g for g in usable if health.usable(g)] if any(map(fit.suspect, usable)) else None,
         )
 
     def view(self, job: Job, scope: Scope) -> View:
@@ -259,7 +261,7 @@ class Table:
         key = self._request(job, scope)
         view = self._views.get(key)
         if view is None:
-            standing = self._standing(scope, job.share or scope.policy.share)
+            standing = self._standing(job, scope)
             view = self._views[key] = standing if standing.hopeless else self._view(job, scope, standing)
         return view
 
@@ -267,7 +269,14 @@ class Table:
         """What jobs have in common that fit the same cards."""
         several = job.gpus_min > 1 and len(scope.unsliced) < len(scope.sizes)  # of slices one is all that a program sees
         avoids = (job.avoid, job.gpus_min, self._patient(job)) if job.avoid else ()
-        return id(scope), job.share or scope.policy.share, job.memory_mib, several, *avoids
+        return id(scope), job.share or scope.policy.share, job.memory_mib, several, self._desperate(job, scope), *avoids
+
+    def _desperate(self, job: Job, scope: Scope) -> bool:
+        """Whether the job could never start without cards that only the failures of other jobs speak against."""
+        if scope.sound is None:
+            return False
+        able = (g for g in scope.sound if job.gpus_min < 2 or not g.mig_slice)
+        return sum(_large_enough(offer_mib(g), job, scope.policy) for g in able) < job.gpus_min
 
     def _view(self, job: Job, scope: Scope, standing: View) -> View:
         known, cards = standing.refusals, self.cards
@@ -278,16 +287,19 @@ class Table:
 
         return View(len(cards), self._changed, answer, standing)
 
-    def _standing(self, scope: Scope, share: bool) -> View:
-        view = self._views.get((id(scope), share))
+    def _standing(self, job: Job, scope: Scope) -> View:
+        terms = self._terms(job, scope)
+        key = id(scope), terms.share, terms.suspects
+        view = self._views.get(key)
         if view is None:
-            terms = self._terms(scope, share)
-            view = View(len(self.cards), self._changed, lambda at: fit.standing(self.cards[at], terms))
-            self._views[id(scope), share] = view
+            view = self._views[key] = View(len(self.cards), self._changed, lambda at: fit.standing(self.cards[at], terms))
         return view
 
-    def _terms(self, scope: Scope, share: bool) -> fit.Terms:
-        return fit.Terms(policy=scope.policy, share=share, range=scope.range, left=scope.left, live=self._live)
+    def _terms(self, job: Job, scope: Scope) -> fit.Terms:
+        share, suspects = job.share or scope.policy.share, self._desperate(job, scope)
+        return fit.Terms(
+            policy=scope.policy, share=share, range=scope.range, left=scope.left, live=self._live, suspects=suspects
+        )
 
     def _avoid(self, job: Job, policy: Policy, known: Refusals) -> frozenset[str]:
         """The cards to avoid, as long as others are free; for a while also if our own runs will leave others."""
@@ -360,9 +372,9 @@ class Table:
         rest = without_ours(card)
         if rest is None:
             return False
-        policy, share = scope.policy, job.share or scope.policy.share
-        left = fit.standing(rest, self._terms(scope, share))
-        left = left or fit.refusal(rest, policy, job.memory_mib, self._avoid(job, policy, self._standing(scope, share).refusals))
+        policy = scope.policy
+        left = fit.standing(rest, self._terms(job, scope))
+        left = left or fit.refusal(rest, policy, job.memory_mib, self._avoid(job, policy, self._standing(job, scope).refusals))
         return left is None or left.code == "idle"
 
     def _allowed(self, scope: Scope) -> int | None:

@@ -16,7 +16,7 @@ from typing import Any
 
 from jostle.core.decide import decide
 from jostle.core.fields import SETTINGS
-from jostle.core.health import set_aside
+from jostle.core.health import clears, set_aside
 from jostle.core.model import Exit, Gpu, Policy, RunId, World
 from jostle.core.plan import Fail, Finish, Plan, Requeue, Start, Stop
 from jostle.core.reasons import kept
@@ -367,6 +367,8 @@ class Engine(Watch):
 
     def _forget(self, id: RunId, now: float) -> None:
         run = self.open_runs.pop(id)
+        if clears(run.value(0), now):
+            self.cleared([lease[0] for lease in run.leases])
         self.observer.run_ended(id, now)
         self.unconfirmed.append(id)
         self.told = {key for key in self.told if key[1] != run.id}

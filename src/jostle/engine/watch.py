@@ -84,8 +84,13 @@ class Watch:
     def pardoned(self, health: Health, uuids: Collection[str]) -> None:
         """A person has taken cards back."""
         self.observer.health = health
+        self.cleared(uuids)
+
+    def cleared(self, uuids: Collection[str]) -> None:
+        """Failures on these cards until now are not held against them."""
         for run in self.open_runs.values():
-            run.tried = tuple(t for t in run.tried if t[0] not in uuids)
+            if run.tried:
+                run.tried = tuple(t for t in run.tried if t[0] not in uuids)
 
     def close(self) -> None:
         self.backend.close()

@@ -192,13 +192,20 @@ def last_start(store: Store) -> float:
     return float(store.db.execute("SELECT coalesce(max(clock_at), 0) FROM run").fetchone()[0])
 
 
-TRIED = """SELECT l.uuid, r.ended_at - r.started_at, coalesce(r.error_type, ''), r.ended_at FROM run r JOIN lease l USING (job, n)
+TRIED = """SELECT l.uuid, r.ended_at - r.started_at, coalesce(r.error_type, ''), r.ended_at, j.avoid
+    FROM run r JOIN lease l USING (job, n) JOIN job j ON j.id = r.job
     WHERE r.job = ? AND r.outcome = 'failed' GROUP BY r.n HAVING count(*) = 1 ORDER BY r.n DESC LIMIT 8"""
+
+WELL = """SELECT EXISTS (SELECT 1 FROM job j CROSS JOIN run r ON r.job = j.id CROSS JOIN lease l USING (job, n)
+    WHERE j.state = 'succeeded' AND j.ended_at > ? AND r.outcome = 'succeeded' AND l.uuid = ?)"""
+"""In this very order: of all jobs few have ended since."""
 
 
 def tried(store: Store, job: int) -> list[tuple[str, float, str, float]]:
-    """The last failed runs of a job that had one card: the card, how long, what kind of failure, and when it ended."""
-    return store.db.execute(TRIED, (job,)).fetchall()
+    """The last failed runs of a job on one card that it avoids, and on which no run has gone well since: the card, how long, what
+    kind of failure, and when it ended."""
+    found = [row[:4] for row in store.db.execute(TRIED, (job,)).fetchall() if row[0] in json.loads(row[4])]
+    return [row for row in found if not store.db.execute(WELL, (row[3], row[0])).fetchone()[0]]
 
 
 def open_runs(store: Store) -> list[dict[str, Any]]:
