@@ -35,7 +35,9 @@ BUGS: dict[str, Hunt] = {
     "forget_leases": Hunt(
         points=("engine.after_spawn=kill@1",), kills=4, kinds=(0,), longer=0.6, neighbour_for=0.3, neighbour_gpus=4,
     ),
-    "ignore_neighbours": Hunt(points=("engine.ends_recorded=kill@3",), kills=8, kinds=(0, 3), neighbour_for=0.6),
+    "ignore_neighbours": Hunt(
+        points=("engine.ends_recorded=kill@3",), kills=4, kinds=(0,), longer=0.3, neighbour_for=3.0, neighbour_gpus=4,
+    ),
     "leases_die_with_engine": Hunt(
         points=("engine.after_spawn=kill@1",), kills=4, kinds=(0,), longer=0.6, neighbour_for=0.3, neighbour_gpus=4,
     ),
