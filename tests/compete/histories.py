@@ -1,6 +1,6 @@
 """Random histories of a workspace in virtual time: begun, killed, resumed, edited, with tasks that fail, in any order.
 
-The client is the real one as far as it decides anything (cli.starting, compete.amend); of it, only the socket is left out.
+The client is the real one as far as it decides anything (compete.resume, compete.amend); of it, only the socket is left out.
 By hand: `python -m tests.compete.histories 5000`.
 """
 
@@ -11,15 +11,14 @@ import random
 import sys
 import tempfile
 import time
-from argparse import Namespace
 from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from jostle.cli.competing import TaskProgress
-from jostle.cli.starting import Start
 from jostle.compete.amend import plan
 from jostle.compete.board import Board
+from jostle.compete.resume import Options, Resume
+from jostle.compete.scheduler import TaskProgress
 from jostle.engine import checks
 from jostle.errors import NoEngine
 from jostle.formats import taskfile, taskjobs, workspace
@@ -163,9 +162,9 @@ class History:
         space = workspace.find(str(self.root), mode="single")
         blocks, _ = taskfile.load(space.command_file, space.mode)
         wanted = taskjobs.batch(space, blocks, None)
-        start: Any = Start(Namespace(fresh=False, seed=None, gpus=None), Desk(self.host), space, Told(), Wire(self.host), None)  # type: ignore[arg-type]
+        resume: Any = Resume(Options(), Desk(self.host), space, Told(), Wire(self.host), None)  # type: ignore[arg-type]
         self.judge.read(self.file)
-        self.batch, self.without = start.batch(wanted)
+        self.batch, self.without = resume.batch(wanted)
         self.wanted = wanted
         self.attached = True
 

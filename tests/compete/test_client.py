@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from jostle.cli.competing import TaskProgress
 from jostle.compete.reload import AT_START, changes
+from jostle.compete.scheduler import TaskProgress
 from jostle.compete.statefile import usable
 from jostle.formats.gpumanage import Settings
 from jostle.intake.visible import indices

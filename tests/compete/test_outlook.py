@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from jostle.cli.competing import TaskProgress
 from jostle.cli.desk import Desk
 from jostle.cli.watching import Lines, Live
 from jostle.compete.outlook import missing_cards, never, unwritable
+from jostle.compete.scheduler import TaskProgress
 from jostle.formats.gpumanage import Settings
 from jostle.formats.workspace import Workspace
 from tests.cli.conftest import event

@@ -7,7 +7,7 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
-from jostle.cli.register import Register
+from jostle.compete.register import Register
 
 
 class Store:

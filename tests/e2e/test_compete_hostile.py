@@ -86,7 +86,7 @@ def test_a33_an_unedited_file_keeps_a_task_that_was_raised_to_the_whole_card(jos
 LOCKS = """
 import signal, sys
 from jostle.follow.feed import Feed
-from jostle.cli.starting import locked
+from jostle.compete.resume import locked
 from jostle.formats import workspace
 feed = Feed(None, after=0, batch=None)
 if sys.argv[3] == "impatient":

@@ -1,23 +1,29 @@
 """`jostle compete [DIR]`: runs the tasks of a workspace, as the source system's `main_gpu.py` and `main_gpus.py` did (SPEC A33).
 
 An attached client like `run`: Ctrl-C or SIGTERM stops its tasks and cleans up; kill -9 or a hang-up leaves them running, and the
-same command attaches to them again. cli.starting finds or makes the batch, cli.competing follows it.
+same command attaches to them again. compete.resume finds or makes the batch, compete.scheduler follows it.
 """
 
 from __future__ import annotations
 
+import os
 import signal
+import sys
 from typing import TYPE_CHECKING
 
+from jostle.cli import render
 from jostle.errors import Forbidden
 
 if TYPE_CHECKING:
     from argparse import Namespace
+    from collections.abc import Callable
 
     from jostle.cli.desk import Desk
     from jostle.cli.parse import Parser
-    from jostle.client import Client
     from jostle.follow.feed import Feed
+    from jostle.follow.listener import Listener
+    from jostle.follow.progress import Progress
+    from jostle.formats.workspace import Workspace
 
 
 def compete_options(p: Parser) -> None:
@@ -60,47 +66,72 @@ The exit status is 0 if all tasks succeeded. An edited config/gpu_manage.yaml ta
 
 
 def compete(args: Namespace, desk: Desk) -> int:
-    from jostle.cli.competing import follow
-    from jostle.cli.journal import Journal
-    from jostle.cli.starting import Start, locked
+    from jostle.compete.journal import Journal
+    from jostle.compete.resume import Options, Resume, locked
     from jostle.compete.schedlog import SchedulerLog
+    from jostle.compete.scheduler import follow
     from jostle.formats import gpumanage, taskjobs, workspace
+    from jostle.intake import visible
 
     which = {
         "mode": args.mode, "command_file": args.command_file, "config_file": args.config_file, "index": args.config_index
     }  # fmt: skip
     if args.status:
-        from jostle.cli.schedulers import show
-
-        return show(args, desk, workspace.find(args.directory, **which))
+        one = bool(args.mode or args.command_file or args.config_index is not None)
+        return show(desk, workspace.find(args.directory, **which), one)
     space, blocks, warnings = workspace.tasks(args.directory, **which, lenient=args.lenient)
     client = desk.client(gpus=args.gpus)
-    visible = inherited(client)
-    batch = taskjobs.batch(space, blocks, visible)
+    seen = visible.known(client)
+    batch = taskjobs.batch(space, blocks, seen)
     try:
-        journal = Journal(desk, SchedulerLog(space.scheduler_log))
+        log = SchedulerLog(space.scheduler_log)
     except OSError as e:
         raise Forbidden(f"cannot write {space.scheduler_log}: {e.strerror}; see log_dir in the settings") from e
+    journal = Journal(log, say=desk.say) if desk.terminal else Journal(log, echo=echo)
     for text in warnings:
         journal.tell(text, "WARNING")
     feed = heard(args, desk)
-    start = Start(args, desk, space, journal, client, feed)
-    start.warn()
+    resume = Resume(Options(fresh=args.fresh, seed=args.seed, devices=args.gpus), desk, space, journal, client, feed)
+    resume.warn()
     with locked(desk.home, space, feed):
-        number, without = start.batch(batch)
+        number, without = resume.batch(batch)
     client.close()
     if number is None:
-        return start.code
-    start.warn_of_impossible(number, without, batch["policy"])
-    return follow(start, number, without, lambda new: gpumanage.policy(new, space.mode, visible))
+        return resume.code
+    resume.warn_of_impossible(number, without, batch["policy"])
+    return follow(resume, number, without, lambda new: gpumanage.policy(new, space.mode, seen), picture(desk))
 
 
-def inherited(client: Client) -> str | None:
-    """CUDA_VISIBLE_DEVICES restricts the range (SPEC A12), unless it is the one of a run that we are part of."""
-    from jostle.intake import visible
+def picture(desk: Desk) -> Callable[[Progress], Listener] | None:
+    """What draws the live view, if there is a terminal."""
+    if not desk.terminal:
+        return None
+    from jostle.cli.watching import Live
 
-    value = visible.inherited()
-    return visible.indices(value, client.call("gpus")["gpus"]) if value is not None and "GPU-" in value else value
+    return lambda progress: Live(desk, progress)
+
+
+def echo(lines: list[str]) -> None:
+    data = ("\n".join(lines) + "\n").encode(sys.stdout.encoding or "utf-8", "backslashreplace")
+    while data:
+        data = data[os.write(1, data) :]
+
+
+def show(desk: Desk, space: Workspace, one: bool) -> int:
+    """The status of each scheduler of the workspace that runs here; of `one` config, if one was named."""
+    from jostle.compete.status import schedulers
+
+    told = 0
+    for told, lines in enumerate(schedulers(desk, space, one=one), 1):
+        if told > 1:
+            desk.put("")
+        for line in lines:
+            desk.put(render.plain(line))
+    if not told:
+        left = desk.reader.unfinished_batch(space.key)
+        runs_on = f", but batch {left} is not finished: `jostle compete` attaches to it" if left is not None else ""
+        desk.say(f"jostle: no scheduler of {space.root} runs{runs_on or '; `jostle compete` starts one'}")
+    return 0 if told else 1
 
 
 def heard(args: Namespace, desk: Desk) -> Feed:

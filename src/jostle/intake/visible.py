@@ -13,6 +13,7 @@ from jostle.units import MAX_GPUS
 from jostle.wording.text import gpus
 
 if TYPE_CHECKING:
+    from jostle.client import Client
     from jostle.session import Session
 
 NAME = "CUDA_VISIBLE_DEVICES"
@@ -37,6 +38,12 @@ UNKNOWN = (
 def inherited() -> str | None:
     """None: it is not set, or a run's own."""
     return None if "JOSTLE_UNI_ID" in os.environ else os.environ.get(NAME)
+
+
+def known(client: Client) -> str | None:
+    """The same with indices for the UUIDs of cards that are here."""
+    value = inherited()
+    return indices(value, client.call("gpus")["gpus"]) if value is not None and "GPU-" in value else value
 
 
 def restricted(session: Session, allowed: Sequence[int] | None = None, *, devices: str | None = None) -> list[int] | None:

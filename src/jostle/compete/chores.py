@@ -12,8 +12,8 @@ import os
 import time
 from typing import TYPE_CHECKING, Any
 
-from jostle.cli.register import Register
 from jostle.compete import outlook, statefile, statustext
+from jostle.compete.register import Register
 from jostle.compete.reload import changes
 from jostle.compete.watched import Watched
 from jostle.core.states import OPEN
@@ -24,9 +24,8 @@ from jostle.formats import gpumanage
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from jostle.cli.desk import Desk
-    from jostle.cli.journal import Journal
     from jostle.compete.board import Board
+    from jostle.compete.journal import Journal
     from jostle.compete.statefile import Scheduler, StateFile
     from jostle.formats.workspace import Workspace
     from jostle.session import Session
@@ -38,12 +37,12 @@ MINUTE = 60.0
 FIRST = 0.3  # s until the first status: what can start at once has started then
 
 
-class Attendant(Listener):
+class Chores(Listener):
     def __init__(
-        self, desk: Desk, workspace: Workspace, scheduler: Scheduler, file: StateFile, board: Board, journal: Journal,
+        self, session: Session, workspace: Workspace, scheduler: Scheduler, file: StateFile, board: Board, journal: Journal,
         policy: Callable[[gpumanage.Settings], dict[str, Any]], gpus: Sequence[dict[str, Any]] | None = None,
     ) -> None:  # fmt: skip
-        super().__init__(desk)
+        super().__init__(session)
         self.workspace, self.settings = workspace, workspace.settings
         self.scheduler, self.file, self.board, self.journal = scheduler, file, board, journal
         self.policy_of = policy
@@ -52,7 +51,7 @@ class Attendant(Listener):
         self.config = Watched(workspace.config_file or os.path.join(workspace.root, "config", "gpu_manage.yaml"))
         self.bereft = False  # the settings' file was there and is gone
         self.commands = Watched(workspace.command_file)
-        self.register = Register(workspace.uni_id_file, desk.reader, journal)
+        self.register = Register(workspace.uni_id_file, session.reader, journal)
         self.now = "starting"
         self.gpus = gpus or ()  # as they were last seen
         self.dirty = set(board.live)  # to learn their uni_ids
@@ -144,7 +143,7 @@ class Attendant(Listener):
     def status(self) -> None:
         """Recorded as it is now."""
         self._refresh()
-        gpus = asked(self.session)
+        gpus = cards(self.session)
         self.gpus = gpus or self.gpus
         space = self.workspace
         lines = statustext.status(
@@ -217,7 +216,7 @@ class Attendant(Listener):
         self.unsent = None
 
 
-def asked(session: Session) -> list[dict[str, Any]] | None:
+def cards(session: Session) -> list[dict[str, Any]] | None:
     """The GPUs as the engine sees them; None if none answers."""
     try:
         client = session.client(start=False)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-    from jostle.cli.journal import Journal
+    from jostle.compete.journal import Journal
     from jostle.store.reads import Reader
 
 DAMAGED = "{0} was damaged: it was replaced by {{}}, and kept as {1}"  # as the file itself says it

@@ -14,28 +14,28 @@ import hashlib
 import os
 import signal
 import time
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from jostle import proc
-from jostle.cli import render
-from jostle.cli.attendant import asked
-from jostle.client import submitted
 from jostle.compete import outlook
 from jostle.compete.amend import Plan, plan
 from jostle.compete.board import Board
+from jostle.compete.chores import cards
 from jostle.context import capture
 from jostle.errors import JostleError
 from jostle.follow.followed import owner
+from jostle.intake.request import request, sent
+from jostle.wording.text import count, plain
 
 if TYPE_CHECKING:
-    from argparse import Namespace
     from collections.abc import Iterator, Mapping, Sequence
 
-    from jostle.cli.desk import Desk
-    from jostle.cli.journal import Journal
     from jostle.client import Client
+    from jostle.compete.journal import Journal
     from jostle.follow.feed import Feed
     from jostle.formats.workspace import Workspace
+    from jostle.session import Session
 
 STEP = 0.05  # s between looks while we wait for something
 LOCK = "compete.lock"
@@ -79,15 +79,23 @@ def left_meanwhile(feed: Feed) -> bool:
     return item is not None and item[0] == "signal" and item[1] != signal.SIGUSR1
 
 
-class Start:
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    fresh: bool = False  # an unfinished batch is cancelled first
+    seed: int | None = None  # of the random order of a new batch
+    devices: str | None = None  # of an engine that has to be started
+
+
+class Resume:
     """The batch of this config: a new one, or the one that was left unfinished."""
 
     def __init__(
-        self, args: Namespace, desk: Desk, space: Workspace, journal: Journal, client: Client, feed: Feed
+        self, options: Options, session: Session, space: Workspace, journal: Journal, client: Client, feed: Feed
     ) -> None:  # fmt: skip
-        self.args, self.desk, self.space, self.journal, self.client, self.feed = args, desk, space, journal, client, feed
+        self.options, self.session, self.space = options, session, space
+        self.journal, self.client, self.feed = journal, client, feed
         self.code = 0  # with which we leave, if there is nothing to follow
-        self.gpus = asked(desk)  # before anything starts; None: not known
+        self.gpus = cards(session)  # before anything starts; None: not known
 
     def warn(self) -> None:
         """What the settings ask for and this host does not give."""
@@ -116,17 +124,17 @@ class Start:
                 self.journal.tell(f"{path} can be changed by {who}, who could say how tasks ended: run `{way}`", "WARNING")
 
     def warn_of_impossible(self, number: int, without: frozenset[int], policy: Mapping[str, Any]) -> None:
-        rows = [row for row in self.desk.reader.jobs(batch=number) if row["state"] == "queued" and row["id"] not in without]
-        lines = outlook.never(rows, self.gpus or (), policy, self.desk.language)
+        rows = [row for row in self.session.reader.jobs(batch=number) if row["state"] == "queued" and row["id"] not in without]
+        lines = outlook.never(rows, self.gpus or (), policy, self.session.language)
         if lines:
-            self.journal.tell("\n".join(map(render.plain, lines)), "WARNING")
+            self.journal.tell("\n".join(map(plain, lines)), "WARNING")
 
     def batch(self, batch: dict[str, Any]) -> tuple[int | None, frozenset[int]]:
         """Its number, and the jobs that are no tasks of it any more; None if there is nothing to follow."""
         left = self._left()
         if left is not None:
             self._nobody_else(left)
-        if left is not None and self.args.fresh:
+        if left is not None and self.options.fresh:
             if not self._cancelled(left):
                 self.code = 130
                 return None, frozenset()
@@ -140,7 +148,7 @@ class Start:
 
     def _left(self) -> int | None:
         """The batch to go on with: one that is not finished, or whose end nobody has told."""
-        reader, key = self.desk.reader, self.space.key
+        reader, key = self.session.reader, self.space.key
         unfinished = reader.unfinished_batch(key)
         if unfinished is not None:
             return unfinished
@@ -148,7 +156,7 @@ class Start:
         return newest if newest is not None and self._owner(newest) != NOBODY else None
 
     def _owner(self, number: int) -> list[int]:
-        found = self.desk.reader.batch(number)
+        found = self.session.reader.batch(number)
         return list(found["owner"] or NOBODY) if found is not None else NOBODY
 
     def _nobody_else(self, number: int) -> None:
@@ -161,28 +169,26 @@ class Start:
 
     def _cancelled(self, number: int) -> bool:
         """Until the old batch has ended; False if somebody lost patience."""
-        count = sum(row["ended_at"] is None for row in self.desk.reader.jobs(batch=number))
-        if not count:
+        open_tasks = sum(row["ended_at"] is None for row in self.session.reader.jobs(batch=number))
+        if not open_tasks:
             return True
-        left = render.count(count, "task")
+        left = count(open_tasks, "task")
         self.journal.tell(f"batch {number} of {self.space.command_file} is not finished: cancelling {left}, then starting over")
         self.client.call("intent", ids=None, batch=number, do="cancel", now=False)
-        while self.desk.reader.unfinished_batch(self.space.key) == number:
+        while self.session.reader.unfinished_batch(self.space.key) == number:
             if left_meanwhile(self.feed):
                 return False
         return True
 
     def _submitted(self, batch: dict[str, Any]) -> int:
         head = {key: batch[key] for key in ("name", "policy", "queues")}
-        if self.args.seed is not None:
-            head["seed"] = self.args.seed
-        request = {
-            "batch": {"key": self.space.key, "owner": owner(), **head}, "context": capture(), "jobs": batch["jobs"],
-            "once": os.urandom(16).hex(),
-        }  # fmt: skip
-        answer = submitted(lambda: self.desk.client(gpus=self.args.gpus), request, "`jostle compete` again goes on with it")
-        queues = render.count(len({job["queue"] for job in batch["jobs"]}), "queue")
-        tasks = render.count(len(batch["jobs"]), "task")
+        if self.options.seed is not None:
+            head["seed"] = self.options.seed
+        asked = request({"key": self.space.key, "owner": owner(), **head}, batch["jobs"])
+        again = "`jostle compete` again goes on with it"
+        answer = sent(self.session, asked, again=again, devices=self.options.devices)
+        queues = count(len({job["queue"] for job in batch["jobs"]}), "queue")
+        tasks = count(len(batch["jobs"]), "task")
         number = int(answer["batch"])
         self.journal.tell(f"batch {number}: {tasks} in {queues} of {self.space.command_file} ({self.space.mode})")
         if not os.path.isdir(self.space.work_dir):
@@ -190,10 +196,10 @@ class Start:
         return number
 
     def _planned(self, number: int, batch: dict[str, Any]) -> tuple[list[dict[str, Any]], Plan]:
-        rows = self.desk.reader.jobs(batch=number)
+        rows = self.session.reader.jobs(batch=number)
         for row in rows:
             if row["state"] == "queued":
-                row["env"] = self.desk.reader.env(row["id"])
+                row["env"] = self.session.reader.env(row["id"])
         return rows, plan(batch["jobs"], rows, batch["texts"])
 
     def _resumed(self, number: int, batch: dict[str, Any]) -> frozenset[int]:
@@ -216,14 +222,14 @@ class Start:
                 f"batch {number} of {self.space.command_file} ended while no scheduler was there: {told}. "
                 "The next `jostle compete` runs everything again"
             )
-        request: dict[str, Any] = {"batch": number, "owner": owner(), "policy": batch["policy"]}
+        change: dict[str, Any] = {"batch": number, "owner": owner(), "policy": batch["policy"]}
         if found.drop or found.new:
-            request |= {
+            change |= {
                 "drop": list(found.drop), "jobs": [batch["jobs"][k] for k in found.new], "queues": batch["queues"],
                 "context": capture(), "once": os.urandom(16).hex(),
             }  # fmt: skip
-        request |= {"order": [list(one) for one in found.order], "into": [list(one) for one in found.into]}
-        answer = self.client.call("amend", **request)
+        change |= {"order": [list(one) for one in found.order], "into": [list(one) for one in found.into]}
+        answer = self.client.call("amend", **change)
         self._tell_edits(added, found.drop, batch["jobs"], {row["id"]: row for row in rows})
         self._tell_moves(len(moved), found.unmoved)
         for _, why in answer["refused"]:  # started meanwhile
@@ -241,11 +247,11 @@ class Start:
     def _tell_moves(self, moved: int, unmoved: Sequence[int]) -> None:
         which = "work_dir, log_dir or process_json_path"
         if moved:
-            self.journal.tell(f"{which} has changed: what it says now holds for {render.count(moved, 'task')} not started yet")
+            self.journal.tell(f"{which} has changed: what it says now holds for {count(moved, 'task')} not started yet")
         if unmoved:
             ids = ", ".join(map(str, unmoved[:20])) + (", …" if len(unmoved) > 20 else "")
             self.journal.tell(
-                f"{which} has changed, but not for {render.count(len(unmoved), 'task')} waiting for another try: job {ids}",
+                f"{which} has changed, but not for {count(len(unmoved), 'task')} waiting for another try: job {ids}",
                 "WARNING",
             )
 
@@ -255,7 +261,7 @@ class Start:
         if not new and not drop:
             return
         file = self.space.shown(self.space.command_file)
-        self.journal.tell(f"{file} was edited meanwhile: {len(new)} new, {render.count(len(drop), 'task')} dropped")
+        self.journal.tell(f"{file} was edited meanwhile: {len(new)} new, {count(len(drop), 'task')} dropped")
         told = [*(f"  new: {specs[k]['name']}" for k in new), *(f"  dropped: {id} {rows[id]['name']}" for id in drop)]
         for line in told[:20]:
             self.journal.tell(line)

@@ -1,32 +1,34 @@
-"""Where a scheduler tells what happens: its log (SPEC A31), and stdout if that is no terminal.
+"""Where a scheduler tells what happens: its log (SPEC A31), whoever is there to hear it, and those who read along.
 
-A stdout that has gone away (a closed pipe, a hang-up under nohup) is not written to any more; the scheduler goes on.
+Who reads along and has gone away (a closed pipe, a hang-up under nohup) is not told any more; the scheduler goes on.
 """
 
 from __future__ import annotations
 
-import os
-import sys
 from typing import TYPE_CHECKING
 
-from jostle.cli import render
 from jostle.follow.listener import Listener, Story
+from jostle.wording.text import plain
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Any
 
-    from jostle.cli.desk import Desk
     from jostle.compete.schedlog import SchedulerLog
     from jostle.follow.progress import Progress
+    from jostle.session import Session
 
 LEVELS = {"requeued": "WARNING", "quarantined": "WARNING", "failed": "ERROR", "skipped": "WARNING", "cancelled": "WARNING"}
 """Of what an event says; everything else is INFO."""
 
 
 class Journal:
-    def __init__(self, desk: Desk, log: SchedulerLog) -> None:
-        self.desk, self.log = desk, log
-        self.echoes = not desk.terminal
+    def __init__(
+        self, log: SchedulerLog, *, say: Callable[[str], None] | None = None, echo: Callable[[list[str]], None] | None = None
+    ) -> None:  # fmt: skip
+        self.log = log
+        self.say = say  # to the person, if one is there
+        self.echo = echo  # who reads along gets each line of the log
         self.last_error: str | None = None
         self.live: Listener | None = None  # the live view, while there is one
 
@@ -34,31 +36,26 @@ class Journal:
         lines = self.log.write(text, level)
         if level == "ERROR":
             self.last_error = text.split("\n")[0]
-        if self.echoes:
-            self._echo(lines)
+        if self.echo is not None:
+            try:
+                self.echo(lines)
+            except OSError:
+                self.echo = None
 
     def tell(self, text: str, level: str = "INFO") -> None:
-        """Recorded, and said to the person before the terminal."""
+        """Recorded, and said to the person who is there."""
         self.record(text, level)
-        if self.desk.terminal:
-            say = self.live.note if self.live is not None else self.desk.say
-            for line in map(render.plain, text.split("\n")):
+        if self.say is not None:
+            say = self.live.note if self.live is not None else self.say
+            for line in map(plain, text.split("\n")):
                 say(line if level == "INFO" else f"{level.lower()}: {line}")
-
-    def _echo(self, lines: list[str]) -> None:
-        data = ("\n".join(lines) + "\n").encode(sys.stdout.encoding or "utf-8", "backslashreplace")
-        try:
-            while data:
-                data = data[os.write(1, data) :]
-        except OSError:
-            self.echoes = False
 
 
 class Logged(Story):
     """The story of a batch as lines of the journal, and now and then why the next tasks wait."""
 
-    def __init__(self, desk: Desk, progress: Progress, journal: Journal) -> None:
-        super().__init__(desk, progress)
+    def __init__(self, session: Session, progress: Progress, journal: Journal) -> None:
+        super().__init__(session, progress)
         self.journal = journal
 
     def event(self, event: dict[str, Any], line: str | None) -> None:

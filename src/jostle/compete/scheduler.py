@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import os
 import signal
+import socket
+import time
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from jostle.cli.attendant import Attendant
-from jostle.cli.journal import Journal, Logged
-from jostle.cli.schedulers import scheduler
-from jostle.cli.starting import NOBODY
-from jostle.cli.watching import Live
+from jostle import proc
 from jostle.compete import statefile
 from jostle.compete.amend import queue_of
 from jostle.compete.board import Board
+from jostle.compete.chores import Chores
+from jostle.compete.journal import Journal, Logged
+from jostle.compete.resume import NOBODY
+from jostle.compete.statefile import Scheduler
 from jostle.core.states import OPEN
 from jostle.errors import JostleError
 from jostle.follow.followed import Followed
@@ -21,20 +24,32 @@ from jostle.follow.listener import Listener, Listeners
 from jostle.follow.progress import Progress
 
 if TYPE_CHECKING:
-    from jostle.cli.desk import Desk
-    from jostle.cli.starting import Start
+    from jostle.compete.resume import Resume
     from jostle.follow.feed import Feed
     from jostle.formats.gpumanage import Settings
+    from jostle.formats.workspace import Workspace
+    from jostle.session import Session
+
+
+def scheduler(space: Workspace, batch: int) -> Scheduler:
+    """This process."""
+    me = proc.stat(os.getpid())
+    return Scheduler(
+        pid=os.getpid(), mode=space.mode, config_index=space.index, config_file=space.command_file, host=socket.gethostname(),
+        boot_id=proc.boot_id(), start_ticks=me.ticks if me is not None else 0, batch=batch, started_at=time.time(),
+    )  # fmt: skip
 
 
 def follow(
-    start: Start, number: int, without: Iterable[int], policy: Callable[[Settings], dict[str, Any]]
+    resume: Resume, number: int, without: Iterable[int], policy: Callable[[Settings], dict[str, Any]],
+    picture: Callable[[Progress], Listener] | None = None,
 ) -> int:  # fmt: skip
-    """To the end of the batch, whose rows are read after the feed's first event: nothing is missed."""
-    args, desk, space, journal, feed = start.args, start.desk, start.space, start.journal, start.feed
+    """To the end of the batch, whose rows are read after the feed's first event: nothing is missed. `picture`: a live view of it,
+    where a person looks on. The exit code."""
+    session, space, journal, feed = resume.session, resume.space, resume.journal, resume.feed
     feed.batch = number
-    board = Board(desk.reader.jobs(batch=number), without)
-    progress = TaskProgress(board.rows.values(), desk.language)
+    board = Board(session.reader.jobs(batch=number), without)
+    progress = TaskProgress(board.rows.values(), session.language)
     me = scheduler(space, number)
     for pid in statefile.clean(space.state_dirs, me.host, me.boot_id):
         journal.record(f"removed the state file of scheduler {pid}, which is gone")
@@ -44,21 +59,21 @@ def follow(
             "WARNING",
         )
     file = statefile.StateFile(me.pid, *space.state_dirs)
-    attendant = Attendant(desk, space, me, file, board, journal, policy, start.gpus)
+    chores = Chores(session, space, me, file, board, journal, policy, resume.gpus)
     try:
-        attendant.write()
-        attendant.register.begin()
+        chores.write()
+        chores.register.begin()
         journal.tell(
             f"scheduler {me.pid} (Ctrl-C or `kill {me.pid}` stops it and its tasks): "
             f"log {space.scheduler_log}, output of the tasks in {space.log_dir}/tasks"
         )
         feed.start()
-        attendant.now = "running"
-        journal.live = Live(desk, progress) if desk.terminal else None
-        screens = [Logged(desk, progress, journal), attendant, *([journal.live] if journal.live is not None else [])]
-        followed = Competing(desk, number, progress, feed, Listeners(desk, screens), attendant, args.gpus)
+        chores.now = "running"
+        journal.live = picture(progress) if picture is not None else None
+        told = [Logged(session, progress, journal), chores, *([journal.live] if journal.live is not None else [])]
+        followed = Competing(session, number, progress, feed, Listeners(session, told), chores, resume.options.devices)
         interrupted = followed.to_the_end()
-        attendant.register.look()  # the last end, too
+        chores.register.look()  # the last end, too
         journal.live = None
         return ended(followed, journal, interrupted)
     except JostleError as e:
@@ -72,12 +87,12 @@ def ended(followed: Competing, journal: Journal, interrupted: bool) -> int:
     if followed.hung_up:
         journal.record("the terminal has gone: the tasks run on, and `jostle compete` attaches to them again", "WARNING")
         return 129
-    followed.attendant.becomes("completed" if followed.progress.succeeded else "failed")
+    followed.chores.becomes("completed" if followed.progress.succeeded else "failed")
     if followed.progress.over:
-        followed.attendant.status()
+        followed.chores.status()
         told(followed)
     journal.tell(f"batch {followed.number}: {followed.progress.summary()}")
-    for line in followed.attendant.never():
+    for line in followed.chores.never():
         journal.tell(line, "WARNING")
     return 130 if interrupted else 0 if followed.progress.succeeded else 1
 
@@ -96,20 +111,20 @@ class Competing(Followed):
     """A batch that is followed by a scheduler: it can be asked for its status, and be hung up on."""
 
     def __init__(
-        self, desk: Desk, number: int, progress: Progress, feed: Feed, listener: Listener, attendant: Attendant,
+        self, session: Session, number: int, progress: Progress, feed: Feed, listener: Listener, chores: Chores,
         gpus: str | None,
     ) -> None:  # fmt: skip
-        super().__init__(desk, number, progress, feed, listener, gpus=gpus)
-        self.attendant = attendant
+        super().__init__(session, number, progress, feed, listener, gpus=gpus)
+        self.chores = chores
         self.hung_up = False
 
     def _signal(self, number: int) -> None:
         if number == signal.SIGUSR1:
-            self.attendant.status()
+            self.chores.status()
         elif number == signal.SIGHUP:
             self.hung_up = self.leaving = True
         else:
-            self.attendant.becomes("stopping")
+            self.chores.becomes("stopping")
             self._interrupt()
 
 
