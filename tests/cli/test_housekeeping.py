@@ -4,6 +4,8 @@ import argparse
 import fcntl
 import json
 import os
+import pathlib
+import re
 import shutil
 import sqlite3
 import subprocess
@@ -13,12 +15,15 @@ import time
 import pytest
 
 from jostle import __version__
-from jostle.cli import burn, completion, doctor
+from jostle.cli import burn, completion
 from jostle.core.fields import JOB
 from jostle.engine.checks import SETTABLE
 from jostle.store import salvage
 from jostle.store.reads import Reader
 from jostle.store.store import Store
+from jostle.views import health
+from jostle.views.health import CHECKS, looked
+from jostle.wording.health import FOUND, said
 
 
 def checks(jostle):
@@ -34,7 +39,7 @@ def simulated(home):
 def test_a_healthy_home_has_nothing_bad(jostle, store):
     store()
     code, found = checks(jostle)
-    assert code == 0 and set(found) == set(doctor.CHECKS)
+    assert code == 0 and set(found) == set(CHECKS)
     assert found["database"]["verdict"] == "ok" and found["gpus"]["found"].startswith("2 GPUs by sim:2x8")
 
 
@@ -74,7 +79,7 @@ def test_a_hold_is_worded_and_one_of_the_gpus_is_rated_with_them_alone(jostle, e
 
 @pytest.mark.parametrize(("hold", "verdict"), [(None, "warn"), ("driver_mismatch", "bad")])
 def test_a_host_without_a_driver_is_no_fault_and_a_broken_driver_is(jostle, monkeypatch, hold, verdict):
-    monkeypatch.setattr("jostle.cli.gpus.look", lambda spec, home: {"gpus": [], "error": "it says why", "hold": hold})
+    monkeypatch.setattr("jostle.views.cards.look", lambda spec, home: {"gpus": [], "error": "it says why", "hold": hold})
     assert checks(jostle)[1]["gpus"]["verdict"] == verdict
 
 
@@ -147,11 +152,19 @@ def test_a_file_that_is_no_database_is_bad_and_no_crash(jostle, home):
     assert code == 1 and found["database"]["verdict"] == "bad"
 
 
+def test_each_finding_has_words_and_no_words_are_left_over():
+    """A finding without words would be the doctor's own end."""
+    source = pathlib.Path(health.__file__).read_text("utf-8")
+    codes = set(re.findall(r'"(?:ok|warn|bad)"(?: if [^,]+)?(?: else "warn")?, "(\w+)", [{\w]', source))
+    assert len(codes) > 35 and codes == set(FOUND)
+
+
 def test_a_check_that_fails_is_a_finding():
     def broken(desk):
         raise RuntimeError("boom")
 
-    assert doctor.looked(broken, None)[:2] == ("bad", "the check itself failed: RuntimeError: boom")
+    verdict, code, params = looked(broken, None)
+    assert verdict == "bad" and said(code, params, "en")[0] == "the check itself failed: RuntimeError: boom"
 
 
 @pytest.fixture

@@ -1,21 +1,19 @@
 """`jostle logs ID`: what a job has printed, and with -f what it prints until it has ended.
 
-Rules: only regular files are opened, never through a link, so that no name can make us read something else or hang. Bytes are
-passed on as they are; to a terminal without the control sequences that could do more than colour.
+Bytes are passed on as they are; to a terminal without the control sequences that could do more than colour.
 """
 
 from __future__ import annotations
 
-import errno
 import os
-import stat
 import sys
 import time
 from typing import TYPE_CHECKING, Any
 
 from jostle.cli import ids, screen
 from jostle.core.states import FINAL
-from jostle.errors import JostleError, NoEngine, NotFound, Usage
+from jostle.errors import NoEngine, NotFound, Usage
+from jostle.views.logs import chunks, is_over, opened, other, read_on, real, run_of, start_of
 
 if TYPE_CHECKING:
     from argparse import Namespace
@@ -24,7 +22,6 @@ if TYPE_CHECKING:
     from jostle.cli.desk import Desk
     from jostle.cli.parse import Parser
 
-CHUNK = 1 << 16
 POLL = 0.1  # s between looks at a growing file
 LOOK = 1.0  # s between looks whether an engine runs, while nothing is printed
 
@@ -73,21 +70,6 @@ def count_of(text: str, option: str) -> int:
     return int(text)
 
 
-def run_of(desk: Desk, id: int, number: int | None) -> dict[str, Any] | None:
-    runs = desk.reader.runs(id)
-    if number is None:
-        return next(reversed(real(runs)), None)
-    found = [run for run in runs if run["n"] == number]
-    if not found and runs:
-        raise NotFound(f"job {id} has no run {number}: it has had {len(runs)}")
-    return found[0] if found else None
-
-
-def real(runs: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Those that were not voided: such a one printed nothing, and may name the log of another."""
-    return [run for run in runs if run["outcome"] != "voided"]
-
-
 def path_of(desk: Desk, id: int, number: int | None, wait: bool) -> str:
     """The log of the run; with `wait`, of the run that is yet to come."""
     told, look_at = False, 0.0
@@ -95,7 +77,7 @@ def path_of(desk: Desk, id: int, number: int | None, wait: bool) -> str:
         job = desk.reader.job(id)
         if job is None:
             raise NotFound(f"there is no job {id}; `jostle ps --all` lists them")
-        run = run_of(desk, id, number)
+        run = run_of(desk.reader, id, number)
         if run is not None and os.path.lexists(run["log"]):
             return str(run["log"])
         if run is None and job["state"] in FINAL:
@@ -112,74 +94,6 @@ def path_of(desk: Desk, id: int, number: int | None, wait: bool) -> str:
             desk.say(f"job {id} is {job['state']}; waiting for its output (`jostle why {id}`)")
             told = True
         time.sleep(POLL)
-
-
-def opened(path: str) -> int:
-    try:
-        fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-    except OSError as e:
-        raise JostleError(f"the log {path} cannot be opened: {e.strerror}") from e
-    if not stat.S_ISREG(os.fstat(fd).st_mode):
-        os.close(fd)
-        raise JostleError(f"the log {path} is not a regular file")
-    return fd
-
-
-def start_of(fd: int, lines: int | None) -> int:
-    """Where the last so many lines begin; read from the end, for logs grow large."""
-    if lines is None:
-        return 0
-    size = os.fstat(fd).st_size
-    if lines == 0:
-        return size
-    seen, last = 0, True
-    for start, end in reversed(parts(fd, size)):
-        at = end
-        while at > start:
-            step = min(CHUNK, at - start)
-            block = os.pread(fd, step, at - step)
-            # the last line end closes a line, it does not begin another one
-            found = len(block) - (last and block.endswith(b"\n"))
-            last = False
-            while (found := block.rfind(b"\n", 0, found)) >= 0:
-                seen += 1
-                if seen == lines:
-                    return at - step + found + 1
-            at -= step
-    return 0
-
-
-def parts(fd: int, size: int) -> list[tuple[int, int]]:
-    """Where there is something, from the first byte on: all of it, but for a log of which something was dropped."""
-    found, reached = [printed(fd, 0)], -1
-    while reached < found[-1][1] < size:  # a file that shrinks meanwhile gets no further
-        reached = found[-1][1]
-        found.append(printed(fd, reached))
-    return [(start, end) for start, end in found if end > start]
-
-
-def chunks(fd: int, start: int) -> Any:
-    os.lseek(fd, start, os.SEEK_SET)
-    while data := read_on(fd):
-        yield data
-
-
-def read_on(fd: int) -> bytes:
-    """The next bytes that were printed. What was dropped of a log is a hole, and the line before it says how large."""
-    here = os.lseek(fd, 0, os.SEEK_CUR)
-    start, end = printed(fd, here)
-    os.lseek(fd, start, os.SEEK_SET)
-    return os.read(fd, min(CHUNK, end - start)) if end > start else b""
-
-
-def printed(fd: int, at: int) -> tuple[int, int]:
-    """From where to where there is something, from this place on."""
-    try:
-        start = os.lseek(fd, at, os.SEEK_DATA)
-        return start, os.lseek(fd, start, os.SEEK_HOLE)
-    except OSError as e:
-        size = os.fstat(fd).st_size
-        return (max(at, size), size) if e.errno == errno.ENXIO else (at, size)  # other file systems have no holes to tell of
 
 
 def follow(desk: Desk, id: int, fd: int, number: int | None, shown: Callable[[bytes], bytes]) -> None:
@@ -228,28 +142,10 @@ class Alone:
         if self.desk.engine_runs():
             self.told = False
             return False
-        self.over = not runs or _is_over(self.desk.home, self.id, runs[-1])
+        self.over = not runs or is_over(self.desk.home, self.id, runs[-1])
         if self.over:
             self.desk.say(f"the run of job {self.id} is over, and no engine runs to say how it ended: `jostle up` goes on")
         elif not self.told:
             self.desk.say(f"no engine runs: job {self.id} is followed until its run is over; `jostle up` starts one")
         self.told = True
         return self.over
-
-
-def _is_over(home: str, id: int, run: dict[str, Any]) -> bool:
-    """As far as can be seen from outside: it left its record, or its shim is gone."""
-    from jostle import proc
-
-    gone = run["shim_pid"] is not None and proc.stat(run["shim_pid"]) is None
-    return run["ended_at"] is not None or gone or os.path.exists(os.path.join(home, "runs", f"{id}.{run['n']}", "exit"))
-
-
-def other(fd: int, path: str) -> bool:
-    """Whether another file lies there now."""
-    try:
-        there = os.lstat(path)
-    except OSError:
-        return False
-    here = os.fstat(fd)
-    return (there.st_dev, there.st_ino) != (here.st_dev, here.st_ino)

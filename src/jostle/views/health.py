@@ -1,0 +1,254 @@
+"""What is wrong with this host or installation, and what to do about it.
+
+Each check answers with (ok | warn | bad, code, numbers); wording.health says it and gives the advice. A check that fails itself
+is a finding, not a crash.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from jostle.errors import Forbidden, Invalid, JostleError
+
+if TYPE_CHECKING:
+    from jostle.session import Session
+
+Finding = tuple[str, str, dict[str, Any]]
+
+
+def health(session: Session) -> list[tuple[str, str, str, dict[str, Any]]]:
+    """(check, verdict, code, numbers)"""
+    return [(name, *looked(check, session)) for name, check in CHECKS.items()]
+
+
+def looked(check: Callable[[Session], Finding], session: Session) -> Finding:
+    try:
+        return check(session)
+    except JostleError as e:
+        return "bad", "error", {"error": str(e)}
+    except Exception as e:  # a doctor who falls ill must still see the other patients
+        return "bad", "check_failed", {"error": f"{type(e).__name__}: {e}"}
+
+
+def python(session: Session) -> Finding:
+    v = sys.version_info
+    found = {"version": f"{v.major}.{v.minor}.{v.micro}", "path": sys.executable}
+    return ("ok", "python", found) if v >= (3, 10) else ("bad", "python_old", found)
+
+
+def pidfd(session: Session) -> Finding:
+    try:
+        os.close(os.pidfd_open(os.getpid()))
+    except (OSError, AttributeError) as e:
+        return "warn", "no_pidfd", {"error": str(e)}
+    return "ok", "pidfd", {}
+
+
+def home(session: Session) -> Finding:
+    from jostle.config import NETWORK, file_system
+    from jostle.store.private import check_way
+
+    kind = file_system(session.home)
+    mode = os.stat(session.home).st_mode & 0o777
+    found = {"path": session.home, "kind": kind, "mode": mode}
+    if mode & 0o077:
+        return "bad", "home_open", found
+    try:
+        check_way(session.home)
+    except Forbidden as e:
+        return "bad", "home_way", {**found, "error": str(e)}
+    if kind in NETWORK:
+        return "bad", "home_network", found
+    if kind in ("tmpfs", "ramfs"):
+        return "warn", "home_volatile", found
+    return "ok", "home", found
+
+
+def disk(session: Session) -> Finding:
+    s = os.statvfs(session.home)
+    free = s.f_bavail * s.f_frsize // (1 << 20)
+    found = {"free_mib": free, "files": s.f_favail}
+    if free < 100 or (s.f_files and s.f_favail < 1000):
+        return "bad", "disk_full", found
+    return ("warn", "disk_low", found) if free < 1024 else ("ok", "disk", found)
+
+
+def database(session: Session) -> Finding:
+    from jostle.store import seen
+    from jostle.store.salvage import complaints
+
+    path = os.path.join(session.home, "jostle.db")
+    if not os.path.lexists(path):
+        if seen.noted(path):
+            return "bad", "database_missing", {}
+        return "ok", "no_database", {}
+    if not os.path.isfile(path):
+        return "bad", "database_no_file", {"path": path}
+    mode = os.lstat(path).st_mode & 0o777
+    if mode & 0o077:
+        return "bad", "database_open", {"mode": mode, "path": path}
+    expected = seen.noted(path)  # before the database, which may go on meanwhile
+    found = complaints(path)
+    if found:
+        return "bad", "database_damaged", {"error": " ".join(found[0].split())}
+    if (last := session.reader.last_seq()) < expected:
+        return "bad", "error", {"error": str(seen.older(path, last, expected))}
+    return "ok", "database", {"size_mib": os.path.getsize(path) / (1 << 20)}
+
+
+def settings(session: Session) -> Finding:
+    from jostle import config
+
+    if not os.path.exists(config.config_file(session.home)):
+        return "ok", "no_settings", {}
+    try:
+        found = config.load(session.home)
+    except Invalid as e:
+        first, *more = str(e).split("\n")
+        return "bad", "settings_wrong", {"error": first, "more": len(more)}
+    return "ok", "settings", {"keys": list(found)}
+
+
+def devices_of(session: Session) -> str:
+    """The devices, even if the settings have errors: those have a line of their own."""
+    from jostle.views.cards import spec_of
+
+    try:
+        return spec_of(session)
+    except Invalid:
+        return str(session.reader.meta("spec") or "nvml")
+
+
+def engine(session: Session) -> Finding:
+    from jostle import __version__
+    from jostle.core.reasons import GPU_HOLDS
+
+    client = session.engine_if_any()
+    if client is None:
+        return "ok", "no_engine", {}
+    hello = client.call("hello")
+    client.close()
+    found = {"pid": hello["pid"], "version": hello["version"], "own": __version__}
+    if hello["version"] != __version__:
+        return "warn", "engine_other", found
+    hold = hello.get("hold") or ""
+    if hold and not hold.startswith(GPU_HOLDS):  # those are a finding of the GPUs
+        return "bad", "engine_holds", {**found, "hold": hold}
+    return "ok", "engine", found
+
+
+def gpus(session: Session) -> Finding:
+    from jostle.views.cards import look
+
+    spec = devices_of(session)
+    starting = driver_starting(session)
+    if starting:
+        return "warn", "driver_starting", {"hold": starting}
+    seen = look(spec, session.home)
+    if seen["error"]:
+        return "bad" if seen["gpus"] or seen.get("hold") else "warn", "error", {"error": seen["error"]}
+    sick = [gpu for gpu in seen["gpus"] if gpu["state"] in ("lost", "unreadable")]
+    aside = session.reader.meta("health") or {}
+    if sick or aside.get("faulty"):
+        unread = [{key: gpu[key] for key in ("index", "state", "error")} for gpu in sick]
+        return "bad", "gpus_out", {"unread": unread, "faulty": aside.get("faulty") or {}}
+    return "ok", "gpus", {"count": len(seen["gpus"]), "spec": spec, "took_ms": seen["took_ms"]}
+
+
+def driver_starting(session: Session) -> str:
+    """What the engine says of a driver that has not answered yet: a look of our own would only wait with it."""
+    client = session.engine_if_any()
+    if client is None:
+        return ""
+    hold = client.call("hello").get("hold") or ""
+    client.close()
+    return hold if hold.startswith("driver_starting") else ""
+
+
+def leases(session: Session) -> Finding:
+    from jostle.config import lease_dir
+
+    path = lease_dir(session.home, devices_of(session))
+    s = os.stat(path)
+    found = {"path": path, "uid": s.st_uid, "mode": s.st_mode & 0o7777}
+    if not os.access(path, os.W_OK | os.X_OK):
+        return "bad", "leases_closed", found
+    if s.st_uid not in (0, os.getuid()):
+        return "bad", "leases_of_another", found
+    if s.st_mode & 0o002 and not s.st_mode & 0o1000:
+        return "bad", "leases_open", found
+    return claims_removed(session, path) or ("ok", "leases", found)
+
+
+def claims_removed(session: Session, path: str) -> Finding | None:
+    """Whether somebody removed claims while they were held, ours or a neighbour's."""
+    from jostle.store.reads import Reader
+
+    if not os.path.exists(os.path.join(session.home, "jostle.db")):
+        return None
+    try:
+        seen = Reader(session.home).newest_event(("republished", "vanished"), time.time() - 7 * 86400)
+    except JostleError:
+        return None  # a finding of the database
+    if seen is None:
+        return None
+    uid = None if seen["kind"] == "republished" else seen["data"].get("uid")
+    return "warn", "claims_removed", {"path": path, "at": seen["at"], "ours": seen["kind"] == "republished", "uid": uid}
+
+
+def bash(session: Session) -> Finding:
+    for folder in os.environ.get("PATH", "/usr/bin:/bin").split(":"):
+        path = os.path.join(folder, "bash")
+        if os.access(path, os.X_OK) and os.path.isfile(path):
+            return "ok", "bash", {"path": path}
+    return "bad", "no_bash", {}
+
+
+def logout(session: Session) -> Finding:
+    """Whether the engine and jobs survive the end of the login."""
+    import pwd
+
+    if not os.path.isdir("/run/systemd/system"):
+        return "ok", "no_systemd", {}
+    user = pwd.getpwuid(os.getuid()).pw_name
+    if os.path.exists(f"/var/lib/systemd/linger/{user}"):
+        return "ok", "lingering", {}
+    if kills_user_processes():
+        return "bad", "logout_ends_all", {}
+    return "ok", "logout", {}
+
+
+def kills_user_processes() -> bool:
+    from glob import glob
+
+    said = False
+    for path in ["/usr/lib/systemd/logind.conf", "/etc/systemd/logind.conf", *sorted(glob("/etc/systemd/logind.conf.d/*.conf"))]:
+        try:
+            with open(path, encoding="utf-8", errors="replace") as f:
+                for line in f:
+                    key, _, value = line.strip().partition("=")
+                    if key.strip() == "KillUserProcesses":
+                        said = value.strip().lower() in ("1", "yes", "true", "on")
+        except OSError:
+            continue
+    return said
+
+
+def clock(session: Session) -> Finding:
+    now = time.time()
+    path = os.path.join(session.home, "jostle.db")
+    if now < 1_700_000_000:
+        return "warn", "clock_behind", {"at": now}
+    if os.path.exists(path) and os.path.getmtime(path) > now + 120:
+        return "warn", "clock_set_back", {"at": now}
+    return "ok", "clock", {"at": now}
+
+
+CHECKS: dict[str, Callable[[Session], Finding]] = {
+    "python": python, "home": home, "disk": disk, "settings": settings, "database": database, "engine": engine, "gpus": gpus,
+    "leases": leases, "bash": bash, "pidfd": pidfd, "logout": logout, "clock": clock,
+}  # fmt: skip

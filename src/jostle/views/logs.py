@@ -1,0 +1,122 @@
+"""What a job has printed: its log, and where in it what was printed lies.
+
+Rules: only regular files are opened, never through a link, so that no name can make us read something else or hang. What was
+dropped of a log is a hole in its file and is passed over.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from typing import TYPE_CHECKING, Any
+
+from jostle.errors import JostleError, NotFound
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from jostle.store.reads import Reader
+
+CHUNK = 1 << 16
+
+
+def run_of(reader: Reader, id: int, number: int | None) -> dict[str, Any] | None:
+    runs = reader.runs(id)
+    if number is None:
+        return next(reversed(real(runs)), None)
+    found = [run for run in runs if run["n"] == number]
+    if not found and runs:
+        raise NotFound(f"job {id} has no run {number}: it has had {len(runs)}")
+    return found[0] if found else None
+
+
+def real(runs: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Those that were not voided: such a one printed nothing, and may name the log of another."""
+    return [run for run in runs if run["outcome"] != "voided"]
+
+
+def opened(path: str) -> int:
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError as e:
+        raise JostleError(f"the log {path} cannot be opened: {e.strerror}") from e
+    if not stat.S_ISREG(os.fstat(fd).st_mode):
+        os.close(fd)
+        raise JostleError(f"the log {path} is not a regular file")
+    return fd
+
+
+def start_of(fd: int, lines: int | None) -> int:
+    """Where the last so many lines begin; read from the end, for logs grow large."""
+    if lines is None:
+        return 0
+    size = os.fstat(fd).st_size
+    if lines == 0:
+        return size
+    seen, last = 0, True
+    for start, end in reversed(parts(fd, size)):
+        at = end
+        while at > start:
+            step = min(CHUNK, at - start)
+            block = os.pread(fd, step, at - step)
+            # the last line end closes a line, it does not begin another one
+            found = len(block) - (last and block.endswith(b"\n"))
+            last = False
+            while (found := block.rfind(b"\n", 0, found)) >= 0:
+                seen += 1
+                if seen == lines:
+                    return at - step + found + 1
+            at -= step
+    return 0
+
+
+def parts(fd: int, size: int) -> list[tuple[int, int]]:
+    """Where there is something, from the first byte on: all of it, but for a log of which something was dropped."""
+    found, reached = [printed(fd, 0)], -1
+    while reached < found[-1][1] < size:  # a file that shrinks meanwhile gets no further
+        reached = found[-1][1]
+        found.append(printed(fd, reached))
+    return [(start, end) for start, end in found if end > start]
+
+
+def chunks(fd: int, start: int) -> Iterator[bytes]:
+    os.lseek(fd, start, os.SEEK_SET)
+    while data := read_on(fd):
+        yield data
+
+
+def read_on(fd: int) -> bytes:
+    """The next bytes that were printed. What was dropped of a log is a hole, and the line before it says how large."""
+    here = os.lseek(fd, 0, os.SEEK_CUR)
+    start, end = printed(fd, here)
+    os.lseek(fd, start, os.SEEK_SET)
+    return os.read(fd, min(CHUNK, end - start)) if end > start else b""
+
+
+def printed(fd: int, at: int) -> tuple[int, int]:
+    """From where to where there is something, from this place on."""
+    try:
+        start = os.lseek(fd, at, os.SEEK_DATA)
+        return start, os.lseek(fd, start, os.SEEK_HOLE)
+    except OSError as e:
+        size = os.fstat(fd).st_size
+        return (max(at, size), size) if e.errno == errno.ENXIO else (at, size)  # other file systems have no holes to tell of
+
+
+def is_over(home: str, id: int, run: dict[str, Any]) -> bool:
+    """As far as can be seen from outside: it left its record, or its shim is gone."""
+    from jostle import proc
+
+    gone = run["shim_pid"] is not None and proc.stat(run["shim_pid"]) is None
+    return run["ended_at"] is not None or gone or os.path.exists(os.path.join(home, "runs", f"{id}.{run['n']}", "exit"))
+
+
+def other(fd: int, path: str) -> bool:
+    """Whether another file lies there now."""
+    try:
+        there = os.lstat(path)
+    except OSError:
+        return False
+    here = os.fstat(fd)
+    return (there.st_dev, there.st_ino) != (here.st_dev, here.st_ino)
