@@ -183,6 +183,17 @@ def test_a_driver_that_starts_slowly_comes_up_and_meanwhile_all_say_so(instance:
     assert instance.call("gpus")["error"] == ""
 
 
+def test_doctor_says_that_the_driver_is_starting_while_one_card_has_not_answered_yet(instance: Instance) -> None:
+    driver, two = Driver(str(instance.root)), scenario.of_shape("2x24")
+    driver.show(two, extra=["hang * GPU-sim-0001"])
+    instance.up("nvml", env={**driver.env, "JOSTLE_LEASE_DIR": str(instance.root)})
+    until(lambda: [g["state"] for g in instance.call("gpus")["gpus"]] == ["ok", "starting"])
+    _, out, _ = instance.run("doctor", "--json", env=driver.env)
+    (check,) = (c for c in json.loads(out)["checks"] if c["name"] == "gpus")
+    assert check["verdict"] == "warn"
+    assert check["found"].startswith("the driver is starting, ")
+
+
 def test_while_a_card_has_no_handle_jobs_get_uuids_and_while_one_cannot_be_read_indices(instance: Instance) -> None:
     driver, two = Driver(str(instance.root)), scenario.of_shape("2x24")
     driver.show(two, extra=["fail nvmlDeviceGetHandleByIndex 999 GPU-sim-0000"])

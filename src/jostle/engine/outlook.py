@@ -40,7 +40,14 @@ def hopeless(observer: Observer, policy: Policy, jobs: Sequence[Mapping[str, Any
     if not any(g["state"] == "ok" for g in seen):
         return None
     cards = tuple(
-        Gpu(uuid=g["uuid"], index=g["index"], state=g["state"], total_mib=g["total_mib"], reserved_mib=g.get("reserved_mib") or 0)
+        Gpu(
+            uuid=g["uuid"],
+            index=g["index"],
+            state=g["state"],
+            total_mib=g["total_mib"],
+            reserved_mib=g.get("reserved_mib") or 0,
+            mig_slice=bool(g.get("mig_slice")),
+        )
         for g in seen
     )
     return never(cards, policy, {asked(job) for job in jobs if not job.get("done_by")})
@@ -61,7 +68,4 @@ def told(found: Mapping[Asked, Reason] | None, jobs: Sequence[Mapping[str, Any]]
     for k, job in enumerate(jobs):
         if asked(job) in found and not job.get("done_by"):
             alike.setdefault(asked(job), []).append(first + k)
-    return [
-        {"jobs": ids[:SHOWN], "count": len(ids), "reason": kept(found[key])}
-        for key, ids in alike.items()
-    ]
+    return [{"jobs": ids[:SHOWN], "count": len(ids), "reason": kept(found[key])} for key, ids in alike.items()]

@@ -156,6 +156,9 @@ def gpus(session: Session) -> Finding:
     if sick or aside.get("faulty"):
         unread = [{key: gpu[key] for key in ("index", "state", "error")} for gpu in sick]
         return "bad", "gpus_out", {"unread": unread, "faulty": aside.get("faulty") or {}}
+    late = [gpu["silent_since"] for gpu in seen["gpus"] if gpu["state"] == "starting"]
+    if late:
+        return "warn", "driver_starting", {"hold": f"driver_starting {seen['at'] - min(late):.0f}"}
     return "ok", "gpus", {"count": len(seen["gpus"]), "spec": spec, "took_ms": seen["took_ms"]}
 
 
