@@ -213,7 +213,8 @@ def test_a7_a33_several_at_once_each_with_its_own_pid_and_files(jostle: Instance
     clients = [space.start(*words) for words in kinds]
     for name in ("first", "second", "wide"):
         space.made(name)
-    until(lambda: [s["running_tasks"] for s in space.states()] == [1, 1, 1], "three state files")
+    running = ("running", 1)
+    until(lambda: [(s["state"], s["running_tasks"]) for s in space.states()] == [running] * 3, "three state files")
     found = {s["pid"]: (s["mode"], s["config_index"]) for s in space.states()}
     assert found == dict(zip((c.pid for c in clients), (("single", 0), ("single", 1), ("multi", 0)), strict=True))
     told = space.run("--status")[1]

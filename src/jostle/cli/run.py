@@ -14,7 +14,6 @@ from jostle import units
 from jostle.cli import render
 from jostle.cli.asking import HINT, Asking, can_ask
 from jostle.cli.parse import checked
-from jostle.cli.validate import warn_directories
 from jostle.core.fields import RULES
 from jostle.core.states import UNFINISHED
 from jostle.errors import Usage
@@ -155,6 +154,7 @@ def taken(
 ) -> tuple[int, list[dict[str, Any]]] | None:  # fmt: skip
     """The batch as a new one, or as the one that stands for it already, after the jobs `before`: its number and rows; None if
     nothing of it is to run."""
+    from jostle.intake.checking import warn_directories
     from jostle.intake.selection import selected
     from jostle.intake.submitting import after, continued, standing, submitted
 

@@ -5,18 +5,15 @@ With `--expand` also what would run: each job of a sweep or of suites, with its 
 
 from __future__ import annotations
 
-import os
 from typing import TYPE_CHECKING, Any
 
 from jostle.cli import render
-from jostle.errors import JostleError
 
 if TYPE_CHECKING:
     from argparse import Namespace
 
     from jostle.cli.desk import Desk
     from jostle.cli.parse import Parser
-    from jostle.client import Client
 
 
 def validate_options(p: Parser) -> None:
@@ -33,6 +30,7 @@ def validate_options(p: Parser) -> None:
 
 def validate(args: Namespace, desk: Desk) -> int:
     from jostle.formats.flaws import BadFiles
+    from jostle.intake.checking import can_run, warn_directories
     from jostle.intake.files import each
 
     try:
@@ -49,7 +47,7 @@ def validate(args: Namespace, desk: Desk) -> int:
         desk.say(f"warning: {warning}")
     jobs = [job for batch in found for job in batch["jobs"]]
     warn_directories(jobs, desk)
-    checked = check_host(found, desk)
+    checked = can_run(found, desk)
     queues = len({
         (k if batch["queues"] == "own" else None, job["queue"])
         for k, batch in enumerate(found) for job in batch["jobs"] if job["queue"] is not None
@@ -67,33 +65,6 @@ def validate(args: Namespace, desk: Desk) -> int:
     if not checked:
         desk.say("not checked: whether this host's GPUs can ever run them; no engine that has read them runs (`jostle up`)")
     return 0
-
-
-def check_host(batches: list[dict[str, Any]], desk: Desk) -> bool:
-    """Asks an engine, if one runs, what can never run here; whether it could tell."""
-    client = desk.engine_if_any()
-    if client is None:
-        return False
-    try:
-        told = [_could_run(batch, client, desk) for batch in batches]
-        return all(told)
-    except JostleError:
-        return False  # an older engine
-    finally:
-        client.close()
-
-
-def _could_run(batch: dict[str, Any], client: Client, desk: Desk) -> bool:
-    from jostle.wording.sentences import never
-
-    keys = ("commands", "name", "workdir", "gpus", "memory_mib", "share")
-    jobs = [{key: job[key] for key in keys} for job in batch["jobs"]]
-    if not jobs:
-        return True
-    answer = client.call("check", batch={"policy": batch["policy"]}, jobs=jobs)
-    for line in never(answer, desk.language):
-        desk.say(line.replace("warning: ", f"warning: {render.plain(batch['name'] or '')}: ", 1))
-    return bool(answer["checked"])
 
 
 def as_data(batch: dict[str, Any]) -> dict[str, Any]:
@@ -120,10 +91,3 @@ def asked(job: dict[str, Any]) -> str:
         return "no GPU"
     memory = "whole" if job["memory_mib"] is None else f"{job['memory_mib']} MiB"
     return f"{low if low == high else f'{low}-{high}'} × {memory}" + (" shared" if job["share"] else "")
-
-
-def warn_directories(jobs: list[dict[str, Any]], desk: Desk) -> None:
-    """A directory that is not there is no error: an earlier job may make it."""
-    for path in sorted({job["workdir"] for job in jobs}):
-        if not os.path.isdir(path):
-            desk.say(f"warning: workdir {render.plain(path)} does not exist; a job fails if it is not there when the job starts")

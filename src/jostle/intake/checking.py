@@ -1,0 +1,47 @@
+"""What can be said of jobs before they are submitted: directories that are not there, and what this host can never run."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any
+
+from jostle.errors import JostleError
+from jostle.wording.text import plain
+
+if TYPE_CHECKING:
+    from jostle.client import Client
+    from jostle.session import Session
+
+
+def can_run(batches: list[dict[str, Any]], session: Session) -> bool:
+    """Asks an engine, if one runs, what can never run here; whether it could tell."""
+    client = session.engine_if_any()
+    if client is None:
+        return False
+    try:
+        told = [_could_run(batch, client, session) for batch in batches]
+        return all(told)
+    except JostleError:
+        return False  # an older engine
+    finally:
+        client.close()
+
+
+def _could_run(batch: dict[str, Any], client: Client, session: Session) -> bool:
+    from jostle.wording.sentences import never
+
+    keys = ("commands", "name", "workdir", "gpus", "memory_mib", "share")
+    jobs = [{key: job[key] for key in keys} for job in batch["jobs"]]
+    if not jobs:
+        return True
+    answer = client.call("check", batch={"policy": batch["policy"]}, jobs=jobs)
+    for line in never(answer, session.language):
+        session.say(line.replace("warning: ", f"warning: {plain(batch['name'] or '')}: ", 1))
+    return bool(answer["checked"])
+
+
+def warn_directories(jobs: list[dict[str, Any]], session: Session) -> None:
+    """A directory that is not there is no error: an earlier job may make it."""
+    for path in sorted({job["workdir"] for job in jobs}):
+        if not os.path.isdir(path):
+            session.say(f"warning: workdir {plain(path)} does not exist; a job fails if it is not there when the job starts")
