@@ -36,6 +36,8 @@ class Session:
             from jostle.store.reads import Reader
 
             self._reader = Reader(self.home)
+            if (lost := self._reader.lost()) is not None:
+                self.say(lost)
         return self._reader
 
     def close(self) -> None:
@@ -59,6 +61,23 @@ class Session:
         if client is not None:
             client.close()
         return client is not None
+
+    def engine_answers(self) -> bool:
+        """The same; one that is there and does not answer is told of."""
+        from jostle.client import Lost, Silent
+
+        client = self.engine_if_any()
+        if client is None:
+            return False
+        try:
+            client.call("hello")
+        except Silent:
+            pass  # it has been said, and it may go on
+        except Lost:
+            return False
+        finally:
+            client.close()
+        return True
 
     @property
     def language(self) -> str:

@@ -145,6 +145,9 @@ def test_a_database_whose_journal_was_lost_is_refused_until_a_person_accepts_it(
     for words in (("up",), ("add", "--", "true")):
         code, _, err = instance.run(*words)
         assert (code, "older than what was recorded" in err, "Traceback" in err) == (1, True, False)
+    for words in (("ps",), ("show", "1"), ("status",)):
+        code, out, err = instance.run(*words)
+        assert out and "older than what was recorded" in err, "who only looks is told, too"
     code, out, _ = instance.run("doctor")
     (line,) = [line for line in out.splitlines() if line.startswith("database ")]
     assert code == 1 and " bad " in line and "jostle doctor --accept" in line

@@ -174,8 +174,10 @@ def test_a_driver_that_starts_slowly_comes_up_and_meanwhile_all_say_so(instance:
     gpu, cpu = instance.submit({}, {"gpus": [0, 0]})
     assert instance.end(cpu) == ["succeeded"]
     until(lambda: "the driver is starting" in said(instance.call("why", id=gpu)["reason"]), "why says so")
-    told = instance.call("gpus", lang="zh")["error"]
-    assert told.startswith("驱动正在启动，已 ") and told.endswith(" 秒")
+    told = json.loads(instance.run("gpus", "--json", env={"JOSTLE_LANG": "zh"})[1])
+    assert told["error"].startswith("驱动正在启动，已 ") and told["error"].endswith(" 秒")
+    assert told["age_s"] is None, "there was none yet"
+    assert "the driver is starting, " in "".join(instance.run("gpus", env={"JOSTLE_LANG": "en"})[1:])
     found = {check["name"]: check["found"] for check in json.loads(instance.run("doctor", "--json")[1])["checks"]}
     assert found["gpus"].startswith("the driver is starting, ")
     driver.show(scenario.of_shape("2x24"))

@@ -88,7 +88,7 @@ def path_of(desk: Desk, id: int, number: int | None, wait: bool) -> str:
             raise NotFound(f"job {id} is {job['state']} and has printed nothing yet: `jostle logs -f {id}` waits for it")
         if time.monotonic() >= look_at:
             look_at = time.monotonic() + LOOK
-            if not desk.engine_runs():
+            if not desk.engine_answers():
                 raise NoEngine(f"job {id} is {job['state']} and has printed nothing, and no engine runs: `jostle up` goes on")
         if not told:
             desk.say(f"job {id} is {job['state']}; waiting for its output (`jostle why {id}`)")
@@ -139,7 +139,7 @@ class Alone:
         if time.monotonic() < self.look_at:
             return False
         self.look_at = time.monotonic() + LOOK
-        if self.desk.engine_runs():
+        if self.desk.engine_answers():
             self.told = False
             return False
         self.over = not runs or is_over(self.desk.home, self.id, runs[-1])

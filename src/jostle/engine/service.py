@@ -295,7 +295,7 @@ class Service:
         return {
             "gpus": [shown.gpu(g, *found[g.uuid], self.engine.open_runs.values()) for g in gpus],
             "spec": self.engine.spec,
-            "age_s": round(now - self.engine.observer.read_at, 2),
+            "age_s": round(now - self.engine.observer.read_at, 2) if self.engine.observer.looked_once else None,
             "error": self.engine.trouble() or ("" if self.engine.observer.fresh(now) else SILENT),
         }
 

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
 from jostle.errors import JostleError
+from jostle.store import seen
 from jostle.store.logs import log_of
 
 NAME = "jostle.db"
@@ -93,6 +94,12 @@ class Reader:
             db.row_factory = sqlite3.Row
             self.db = db
         return self.db
+
+    def lost(self) -> str | None:
+        """What is missing of the database, if that is known."""
+        expected = seen.noted(self.path)
+        found = self.last_seq() if expected else 0
+        return None if found >= expected else str(seen.older(self.path, found, expected))
 
     def close(self) -> None:
         with self._one_at_a_time:

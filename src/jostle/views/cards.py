@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 class Cards(NamedTuple):
     gpus: list[Card]
     spec: str
-    age_s: float
+    age_s: float | None
     error: str  # why they cannot be read: a hold, or words of the driver
     engine: bool  # whether an engine said it, who alone knows what may be taken
 

@@ -184,7 +184,7 @@ class Cards(TypedDict):
     engine: bool
     gpus: list[Card]
     spec: str
-    age_s: float
+    age_s: float | None  # None: there was no reading yet
     error: str
 
 
