@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import json
 import os
@@ -17,6 +18,7 @@ from pathlib import Path
 import pytest
 from local_bench import Bench, MakeBench
 
+from jostle import failpoint
 from jostle.backends import leases
 from jostle.backends.claimlock import is_free
 from jostle.backends.filewatch import DirWatch
@@ -449,6 +451,22 @@ def test_a_name_that_somebody_sits_on_is_no_trouble_for_anything_else(directory:
     other = directory.publish([name("GPU-1")])
     assert other is not None
     leases.withdraw(str(place), other)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs a second user")
+@pytest.mark.parametrize("error", ["ENOSPC", "EDQUOT", "EPERM"])
+def test_a_directory_in_which_nothing_can_be_claimed_is_told_with_its_owner(
+    directory: Directory, place: Path, error: str
+) -> None:
+    """EPERM also where files can be made and not renamed (append-only): no name is taken there, and none would do."""
+    os.chown(place, 65534, 65534)
+    failpoint.arm(f"leases.published={error}")
+    try:
+        assert directory.publish([name()]) is None
+    finally:
+        failpoint.arm("")
+    assert "belongs to uid 65534" in directory.trouble and os.strerror(getattr(errno, error)) in directory.trouble
+    assert os.listdir(place) == []
 
 
 def test_one_file_that_comes_and_goes_under_many_names_is_kept_once_for_each_card(place: Path) -> None:

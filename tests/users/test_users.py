@@ -130,6 +130,48 @@ def test_a_neighbour_who_holds_every_card_is_named_and_waited_for_quietly(town: 
     assert until(victim.all_succeeded, 15.0), victim.call("why", id=job)
 
 
+SQUAT = """import os, sys
+for path in sys.stdin.read().split("\\0"):
+    os.mkdir(path)
+    os.mkdir(path + "/full")
+print("taken", flush=True)
+"""
+
+
+def test_a_neighbour_who_takes_every_name_he_can_guess_delays_no_start(town: Town) -> None:
+    """He knows cards, home, job numbers and the pids of the shims that wait; of what is drawn by chance, he can only try some."""
+    victim, hostile = town.tenants[0], town.tenants[1]
+    victim.start()
+    (job,) = victim.submit(1, 30.0)
+    (claim,) = until(lambda: [c for c in map(claims.parse, os.listdir(town.leases)) if c is not None], 15.0)
+    victim.call("intent", ids=[job], do="cancel", now=True)
+    assert until(lambda: not victim.claims(), 15.0)
+    near = proc.tree(victim.engine)  # among them the shims that wait
+    sids = [*near, *range(max(near) + 1, max(near) + 20)]
+    guesses = [
+        f"{town.leases}/{dot}{claims.name_of(Claim(uuid=u, mib=None, sid=s, home=claim.home, run=(job + k, 1), tag=tag))}"
+        for u in uuids() for s in sids for k in (1, 2) for tag in (0, 1) for dot in ("", ".")
+    ]  # fmt: skip
+    squatter = hostile.run([town.python, "-I", "-S", "-c", SQUAT], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    assert squatter.communicate("\0".join(guesses), timeout=60.0)[0] == "taken\n"
+    victim.submit(2, 0.0)
+    assert until(lambda: list(victim.states().values()).count("succeeded") == 2, 20.0), victim.call("why", id=job + 1)
+    begun = [line["job"] for line in town.journal() if line["kind"] == "start" and line["job"] != job]
+    assert sorted(begun) == [job + 1, job + 2]
+
+
+def test_a_lease_directory_that_became_anothers_is_told_with_his_uid(town: Town) -> None:
+    victim, hostile = town.tenants[0], town.tenants[1]
+    victim.start()
+    os.chown(town.leases, hostile.uid, hostile.uid)
+    os.chmod(town.leases, 0o755)
+    (job,) = victim.submit(1, 0.0)
+    told = until(lambda: f"belongs to uid {hostile.uid}" in said(victim.call("why", id=job)["reason"]), 15.0)
+    assert told, victim.call("why", id=job)
+    os.chmod(town.leases, 0o1777)
+    assert until(victim.all_succeeded, 20.0), victim.call("why", id=job)
+
+
 def kept(engine: int, place: str) -> int:
     """How many files of a directory, removed or not, a process has open."""
     found = 0

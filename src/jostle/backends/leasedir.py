@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from jostle.backends.claimlock import give_back, given_back, is_free
@@ -198,16 +198,20 @@ class Directory:
 
     # ------------------------------------------------------------------ claim
 
-    def publish(self, names: Iterable[str]) -> list[Held] | None:
+    def publish(self, names: Sequence[str]) -> list[Held] | None:
         try:
             return publish_all(self.path, names)
         except OSError as e:
-            taken = isinstance(e, FileExistsError | IsADirectoryError | PermissionError) and os.access(self.path, os.W_OK)
-            if taken:  # somebody sits on this very name: that is between them and this claim, and no reason to stop all others
-                self.trouble = ""
-                return None
-            self.trouble = f"GPUs cannot be claimed in {self.path}: {e.strerror}"
+            taken = any(os.path.lexists(f"{self.path}/{name}") for name in names)
+            # somebody sits on this very name: the next is drawn anew, and that is no reason to stop all others
+            self.trouble = "" if taken else f"GPUs cannot be claimed in {self.path}{self._whose()}: {e.strerror}"
             return None
+
+    def _whose(self) -> str:
+        try:
+            return f", which belongs to uid {os.stat(self.path).st_uid}"
+        except OSError:
+            return ""
 
     def contested(self, uuids: Collection[str], allowed: Collection[str]) -> bool:
         """Whether another's live claim, not an allowed one, is on one of these GPUs."""
