@@ -31,10 +31,13 @@ class Engine:
         self.listener = socket.socket(socket.AF_UNIX)
         self.listener.bind(os.path.join(self.home, "engine.sock"))
         self.listener.listen(16)
-        threading.Thread(target=self._accept, args=(self.listener,), daemon=True).start()
+        self.accepting = threading.Thread(target=self._accept, args=(self.listener,), daemon=True)
+        self.accepting.start()
 
     def stop(self):
         if self.listener is not None:
+            self.listener.shutdown(socket.SHUT_RDWR)
+            self.accepting.join()  # else it might accept on the number of the closed socket, which the next engine has
             self.listener.close()
             os.unlink(os.path.join(self.home, "engine.sock"))
             self.listener = None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import signal
 import time
 from typing import TYPE_CHECKING
 
@@ -30,7 +29,8 @@ def wait_options(p: Parser) -> None:
 
 
 def wait(args: Namespace, desk: Desk) -> int:
-    from jostle.follow.feed import Feed
+    from jostle.follow.ends import until_ended
+    from jostle.follow.followed import attended
 
     words = args.ids or ["all"]
     deadline = None if args.timeout is None else time.monotonic() + args.timeout
@@ -42,36 +42,12 @@ def wait(args: Namespace, desk: Desk) -> int:
         raise NotFound(f"there is no job {missing[0]}; `jostle ps --all` lists them")
     if not chosen and not args.json:
         desk.say("nothing to wait for: every job has ended")
-    open_ids = {id for id, state in states.items() if state not in FINAL}
     code = 0
-    if open_ids:
-        feed = Feed(desk.client, after=seq, batch=None)
-        feed.catch(signal.SIGINT, signal.SIGTERM)
+    if any(state not in FINAL for state in states.values()):
+        feed = attended(desk, gpus=None, after=seq)
         feed.start()
-        code = follow(feed, desk, states, open_ids, deadline)
+        code = until_ended(feed, desk, states, deadline)
     return finish(args.json, desk, states, code)
-
-
-def follow(feed: object, desk: Desk, states: dict[int, str], open_ids: set[int], deadline: float | None) -> int:
-    """0 when all have ended, 124 when time is up, 130 when interrupted."""
-    from jostle.follow.feed import Feed
-
-    assert isinstance(feed, Feed)
-    while open_ids:
-        item = feed.next(None if deadline is None else deadline - time.monotonic())
-        if item is None:
-            return 124
-        kind, value = item
-        if kind == "signal":
-            return 130
-        if kind == "error":
-            raise value
-        if kind == "lost":
-            desk.say(f"jostle: {value}; trying again")
-        if kind == "event" and value["job"] in open_ids and value["kind"] in FINAL:
-            states[value["job"]] = value["kind"]
-            open_ids.discard(value["job"])
-    return 0
 
 
 def finish(json: bool, desk: Desk, states: dict[int, str], code: int) -> int:

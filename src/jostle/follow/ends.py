@@ -1,0 +1,34 @@
+"""Jobs, whosesoever, until they have ended."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+from jostle.core.states import FINAL
+
+if TYPE_CHECKING:
+    from jostle.follow.feed import Feed
+    from jostle.session import Session
+
+TIME_IS_UP, INTERRUPTED = 124, 130
+
+
+def until_ended(feed: Feed, session: Session, states: dict[int, str], deadline: float | None) -> int:
+    """Takes the ends of these jobs into `states`: 0 when all have ended, else the exit code that says why not."""
+    left = {id for id, state in states.items() if state not in FINAL}
+    while left:
+        item = feed.next(None if deadline is None else deadline - time.monotonic())
+        if item is None:
+            return TIME_IS_UP
+        kind, value = item
+        if kind == "signal":
+            return INTERRUPTED
+        if kind == "error":
+            raise value
+        if kind == "lost":
+            session.say(f"jostle: {value}; trying again")
+        if kind == "event" and value["job"] in left and value["kind"] in FINAL:
+            states[value["job"]] = value["kind"]
+            left.discard(value["job"])
+    return 0
