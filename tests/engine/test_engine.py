@@ -307,7 +307,7 @@ def test_a_card_that_is_hardly_as_large_as_the_request_is_claimed_and_recorded_a
     first, second = host.submit(*[{"memory_mib": 25000, "share": True}] * 2, policy={"share": True, "gpus": [0]})
     host.step()
     assert host.disk.processes[(first, 1)].mib is None, "what neighbours see is the claim"
-    assert [lease[2] for lease in host.engine.open_runs[(first, 1)].leases] == [None]
+    assert [lease.mib for lease in host.engine.open_runs[(first, 1)].leases] == [None]
     host.settle()
     assert host.disk.overlaps == [] and host.states() == {first: "succeeded", second: "succeeded"}
 

@@ -9,6 +9,7 @@ import pytest
 
 from jostle import failpoint
 from jostle.core.claims import Claim, name_of
+from jostle.core.model import Lease
 from jostle.engine.followers import PAGE
 from jostle.engine.loop import Loop
 from jostle.engine.observe import Observer, promises
@@ -55,7 +56,7 @@ def test_a_claim_of_another_life_of_this_home_is_a_promise_of_its_own():
     """Both lives have a run 1.1; only the session tells them apart."""
     observer = Observer(os.getuid())
     observer.run_opened((1, 1), "mark", 77, ["GPU-0"])
-    leases = {(1, 1): [("GPU-0", 0, None, 0)]}
+    leases = {(1, 1): [Lease(uuid="GPU-0", index=0, mib=None)]}
 
     def held(uuid, sid):
         claim = Claim(uuid=uuid, mib=None, sid=sid, home="00000000", run=(1, 1))

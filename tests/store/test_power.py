@@ -8,7 +8,7 @@ import sqlite3
 
 import pytest
 
-from jostle.core.model import Exit
+from jostle.core.model import Exit, Lease
 from jostle.engine import checks
 from jostle.store import jobs, runs
 from jostle.store.store import NAME, Store
@@ -58,7 +58,7 @@ class Film:
             if ended:
                 how = {"state": "succeeded", "exit": Exit(code=0, ended_at=2.0), "error_type": None, "reason": None}
                 runs.finish(self.store, (ended, 1), batch=1, peak_mib=0, at=2.0, now=2.0, **how)
-            card = [("GPU-0", 0, None, 0)]
+            card = [Lease(uuid="GPU-0", index=0, mib=None)]
             about = {"batch": 1, "uni_id": f"u{started}", "boot": "b", "shim": (1, 1), "memory_mib": None, "share": False}
             runs.begin(self.store, (started, 1), log="l", leases=card, at=2.0, now=2.0, **about)
 

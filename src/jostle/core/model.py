@@ -66,6 +66,16 @@ class Gpu:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class Lease:
+    """What a run of ours was given of one GPU, as it is recorded."""
+
+    uuid: str
+    index: int
+    mib: int | None  # None: the whole card
+    used_at_start_mib: int = 0  # of the whole card, when the run was decided
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Promise:
     """One run's hold on one GPU: ours, or that of another jostle (another user's, or another home's of this user)."""
 

@@ -17,7 +17,7 @@ from typing import Any
 from jostle.core.decide import decide
 from jostle.core.fields import SETTINGS
 from jostle.core.health import clears, set_aside
-from jostle.core.model import Exit, Gpu, Policy, RunId, World
+from jostle.core.model import Exit, Gpu, Lease, Policy, RunId, World
 from jostle.core.plan import Fail, Finish, Plan, Requeue, Start, Stop
 from jostle.core.reasons import kept
 from jostle.engine import checks, launch
@@ -284,7 +284,7 @@ class Engine(Watch):
             return True
         failpoint("engine.after_reserve")
         uni_id = secrets.token_hex(8)
-        leases = [(g.uuid, g.index, start.mib_on(g.uuid), g.used_mib) for g in cards]
+        leases = [Lease(uuid=g.uuid, index=g.index, mib=start.mib_on(g.uuid), used_at_start_mib=g.used_mib) for g in cards]
         run = Open(
             id=id,
             batch=job["batch"],
@@ -337,7 +337,7 @@ class Engine(Watch):
             self.backend.start(reservation, spec)
             failpoint("engine.after_spawn")
             self._adopt(run)
-            self.observer.given_at.update((lease[0], now) for lease in run.leases)
+            self.observer.given_at.update((lease.uuid, now) for lease in run.leases)
             self.last_start[run.batch] = now
             self.turn = run.batch
             self.lively_until = now + 3.0
@@ -368,7 +368,7 @@ class Engine(Watch):
     def _forget(self, id: RunId, now: float) -> None:
         run = self.open_runs.pop(id)
         if clears(run.value(0), now):
-            self.cleared([lease[0] for lease in run.leases])
+            self.cleared([lease.uuid for lease in run.leases])
         self.observer.run_ended(id, now)
         self.unconfirmed.append(id)
         self.told = {key for key in self.told if key[1] != run.id}

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from jostle.core.ledger import ORDINARY_UID
-from jostle.core.model import Gpu, Holder, Promise, RunId
+from jostle.core.model import Gpu, Holder, Lease, Promise, RunId
 from jostle.engine.health import Health
 
 WINDOW, APART = 3.0, 0.09
@@ -311,14 +311,15 @@ def fits(value: Any, shape: Mapping[str, tuple[type, ...]]) -> bool:
 
 
 def promises(
-    observer: Observer, claims: Iterable[Any], leases: Mapping[RunId, Iterable[tuple[str, int, int | None, int]]]
+    observer: Observer, claims: Iterable[Any], leases: Mapping[RunId, Iterable[Lease]]
 ) -> tuple[Promise, ...]:
     """Holds on GPUs: of our open runs from the record, of all others (and of what ended runs left behind) from live claims."""
     found = [
-        Promise(uuid=uuid, mib=mib, uid=observer.uid, run=run, used_mib=observer.used_by_run(uuid, run), used_at_start_mib=before)
+        Promise(uuid=lease.uuid, mib=lease.mib, uid=observer.uid, run=run, used_mib=observer.used_by_run(lease.uuid, run),
+                used_at_start_mib=lease.used_at_start_mib)
         for run, held in leases.items()
-        for uuid, _, mib, before in held
-    ]
+        for lease in held
+    ]  # fmt: skip
     for c in claims:
         if c.ours and c.claim.run in leases and observer.sessions.get(c.claim.sid) == c.claim.run:
             continue  # else it is of another life of this home

@@ -6,7 +6,7 @@ import json
 from dataclasses import dataclass, field
 from typing import Any
 
-from jostle.core.model import Exit, Retry, Run, RunId
+from jostle.core.model import Exit, Lease, Retry, Run, RunId
 
 
 @dataclass(slots=True)
@@ -25,7 +25,7 @@ class Open:
     time_limit: float | None
     failures: int
     retry: Retry | None
-    leases: list[tuple[str, int, int | None, int]]
+    leases: list[Lease]
     excused: int = 0
     tried: tuple[tuple[str, float, str], ...] = ()
     intent: str = "run"
@@ -46,7 +46,7 @@ class Open:
             state=state,
             cancel=self.intent in ("cancel", "kill"),
             kill=self.intent == "kill",
-            uuids=tuple(lease[0] for lease in self.leases),
+            uuids=tuple(lease.uuid for lease in self.leases),
             memory_mib=self.memory_mib,
             share=self.share,
             started_at=self.clock_at,
@@ -82,7 +82,7 @@ def of_row(row: dict[str, Any]) -> Open:
         failures=row["retries"],
         excused=row["excused"],
         retry=retry_of(row["retry"]),
-        leases=[tuple(lease) for lease in row["leases"]],
+        leases=row["leases"],
         intent=row["intent"],
     )
 

@@ -11,7 +11,7 @@ from jostle.engine.open import Open
 
 
 def gpu(g: Gpu, available_mib: int, refusal: Refusal | None, runs: Iterable[Open]) -> dict[str, Any]:
-    ours = [r for r in runs if any(lease[0] == g.uuid for lease in r.leases)]
+    ours = [r for r in runs if any(lease.uuid == g.uuid for lease in r.leases)]
     beyond = [{"run": f"{r.id[0]}.{r.id[1]}", **r.beyond[g.uuid]} for r in ours if g.uuid in r.beyond]
     return {
         "index": g.index, "uuid": g.uuid, "name": g.name, "total_mib": g.total_mib, "used_mib": g.used_mib,

@@ -76,7 +76,7 @@ class Watch:
 
     def _adopt(self, run: Open) -> None:
         self.open_runs[run.id] = run
-        self.observer.run_opened(run.id, run.uni_id, run.shim[0], [lease[0] for lease in run.leases])
+        self.observer.run_opened(run.id, run.uni_id, run.shim[0], [lease.uuid for lease in run.leases])
 
     def _tried(self, job: int) -> Tried:
         return self.observer.health.held(runs.tried(self.store, job))
@@ -207,11 +207,11 @@ class Watch:
 
     def _ended(self, run: Open) -> None:
         now = self.clock.now()
-        cards = [lease[0] for lease in run.leases]
+        cards = [lease.uuid for lease in run.leases]
         self.lively_until = now + 3.0
         if cards:
             self.observer.distrust(cards, run.look or self.probe.look(now), now)
-            self.vacated.update({lease[0]: lease[3] for lease in run.leases})
+            self.vacated.update({lease.uuid: lease.used_at_start_mib for lease in run.leases})
             self.relook = 0.002
             self.relook_at = now + self.relook
         self.soon(AWAIT_LOOK if cards and self.observer.fresh(now) else 0.0)
@@ -251,11 +251,12 @@ class Watch:
         """Which runs use more of a card than their jobs asked for: told once, and shown for as long as it lasts."""
         for run in self.open_runs.values():
             run.beyond = {}
-            for uuid, index, asked, _ in run.leases:
+            for lease in run.leases:
+                uuid, asked = lease.uuid, lease.mib
                 used = self.observer.used_by_run(uuid, run.id) if asked is not None else 0
                 if asked is not None and used > asked:
                     run.beyond[uuid] = {"used_mib": used, "asked_mib": asked}
-                    self._once("beyond", run, (uuid,), gpu=index, uuid=uuid, used_mib=used, asked_mib=asked)
+                    self._once("beyond", run, (uuid,), gpu=lease.index, uuid=uuid, used_mib=used, asked_mib=asked)
 
     def beyond(self) -> dict[int, Reason]:
         """By job, why a run is remarkable: it uses more than was asked for."""
@@ -269,7 +270,7 @@ class Watch:
         """Forgets the cards that show no more of an ended run, or are in use again."""
         if self.vacated:
             used = self.observer.used_mib()
-            taken = {lease[0] for r in self.open_runs.values() if r.exit is None for lease in r.leases}
+            taken = {lease.uuid for r in self.open_runs.values() if r.exit is None for lease in r.leases}
             self.vacated = {
                 uuid: before for uuid, before in self.vacated.items() if uuid not in taken and used.get(uuid, 0) > before + 64
             }

@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from jostle.core.model import Exit, RunId
+from jostle.core.model import Exit, Lease, RunId
 from jostle.store.ends import after_end, close_queue
 from jostle.store.jobs import reshape
 from jostle.store.readiness import refresh
@@ -44,7 +44,7 @@ def begin(
     memory_mib: int | None,
     share: bool,
     log: str,
-    leases: Sequence[tuple[str, int, int | None, int]],
+    leases: Sequence[Lease],
     at: float,
     now: float,
 ) -> None:
@@ -60,10 +60,10 @@ def begin(
     )
     store.db.executemany(
         "INSERT INTO lease (job, n, uuid, idx, mib, used_at_start) VALUES (?, ?, ?, ?, ?, ?)",
-        [(job, n, *lease) for lease in leases],
+        [(job, n, lease.uuid, lease.index, lease.mib, lease.used_at_start_mib) for lease in leases],
     )
-    uuids = [lease[0] for lease in leases]
-    store.event(at, "starting", batch=batch, job=job, run=n, gpus=[lease[1] for lease in leases], uuids=uuids)
+    uuids = [lease.uuid for lease in leases]
+    store.event(at, "starting", batch=batch, job=job, run=n, gpus=[lease.index for lease in leases], uuids=uuids)
 
 
 def running(store: Store, run: RunId, batch: int, at: float) -> None:
@@ -214,7 +214,9 @@ def open_runs(store: Store) -> list[dict[str, Any]]:
     names = [d[0] for d in cursor.description]
     rows = [dict(zip(names, values, strict=True)) for values in cursor.fetchall()]
     for row in rows:
-        row["leases"] = store.db.execute(
-            "SELECT uuid, idx, mib, used_at_start FROM lease WHERE job = ? AND n = ? ORDER BY idx", (row["job"], row["n"])
-        ).fetchall()
+        held = "SELECT uuid, idx, mib, used_at_start FROM lease WHERE job = ? AND n = ? ORDER BY idx"
+        row["leases"] = [
+            Lease(uuid=uuid, index=index, mib=mib, used_at_start_mib=used)
+            for uuid, index, mib, used in store.db.execute(held, (row["job"], row["n"]))
+        ]
     return rows
