@@ -107,3 +107,10 @@ def test_retry_all_means_failed_and_skipped_jobs_that_were_not_retried(intent, s
     store(state="cancelled", ended_at=ended)
     again = store(state="failed", ended_at=ended, retry_of=failed)
     assert intent("retry", "all")[3]["ids"] == [skipped, again]
+
+
+def test_all_means_those_that_are_not_finished_and_complains_of_none_that_has_ended_since(jostle, store, engine):
+    id = store()
+    engine.answers["intent"] = {"done": [], "refused": [[id, f"job {id} is succeeded already"]], "new": {}}
+    assert jostle("cancel", "all") == (0, "", "")
+    assert jostle("cancel", id)[0] == 1

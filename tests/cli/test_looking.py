@@ -292,7 +292,7 @@ def test_status_words_a_hold_and_says_nothing_twice(jostle, engine, hold, probe,
 def test_gpus_shows_who_holds_what(jostle, engine):
     engine.answers["gpus"] = {"gpus": [GPU], "spec": "sim", "age_s": 0.1, "error": ""}
     _, out, _ = jostle("gpus")
-    assert "bob (4 GiB), job 7" in out and out.rstrip().endswith("yes")
+    assert "job 7, bob (4 GiB)" in out and out.rstrip().endswith("yes")
     assert json.loads(jostle("gpus", "--json")[1])["gpus"] == [GPU]
 
 

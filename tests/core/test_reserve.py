@@ -101,7 +101,7 @@ def test_nothing_is_kept_for_a_job_that_waits_for_a_stranger(how: dict[str, Any]
     assert starts(plan) == {2: (1,), 3: (2,)} and plan.kept_for is None
     assert text(plan.waits[1]) == (
         "6 of 8 GPUs fit (8 needed): 1 is used by others (alice 1), 1 is taken by your jobs (9). "
-        "No cards are kept for it: those that are free and those your own jobs will leave are 7."
+        "No cards are kept for it: what is free and what your own jobs will leave is 7 of them."
     )
     assert text(plan.waits[1], "zh").endswith("没有为它保留卡：空闲的加上您自己的任务将让出的只有 7 张。")
 

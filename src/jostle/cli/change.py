@@ -29,7 +29,7 @@ def cancel_options(p: Parser) -> None:
 
 
 def cancel(args: Namespace, desk: Desk) -> int:
-    return intend(desk, wanted(args.ids, desk, UNFINISHED), "cancel", "cancelled", now=args.now)
+    return intend(desk, wanted(args.ids, desk, UNFINISHED), "cancel", "cancelled", every=args.ids == ["all"], now=args.now)
 
 
 def hold_options(p: Parser) -> None:
@@ -138,11 +138,13 @@ def wanted(words: list[str], desk: Desk, states: tuple[str, ...], intent: str | 
     return ids.jobs(words, lambda: desk.reader, lambda: desk.reader.ids(states, intent))
 
 
-def intend(desk: Desk, chosen: list[int], do: str, done: str, **fields: Any) -> int:
+def intend(desk: Desk, chosen: list[int], do: str, done: str, *, every: bool = False, **fields: Any) -> int:
     if not chosen:
         desk.say("nothing to do: no job is meant")
         return 0
     answer = told(desk, chosen, do=do, **fields)
+    if every:  # `all` meant those that could be meant: one that has ended since is no mistake
+        answer["refused"] = []
     if answer["done"]:
         ids = sorted(answer["done"])
         more = f" and {len(ids) - SHOWN:,} more" if len(ids) > SHOWN else ""

@@ -104,4 +104,5 @@ def holders(gpu: dict[str, Any], zh: bool = False) -> str:
         sums.setdefault(f"job {run.split('.')[0]}", 0)  # it holds the card but uses nothing yet
     asked = {f"job {b['run'].split('.')[0]}": units.show_size(b["asked_mib"]) for b in gpu.get("beyond") or ()}
     mark = {who: f"，只要求了 {size}" if zh else f", asked for {size}" for who, size in asked.items()}
-    return ", ".join(f"{who} ({units.show_size(mib)}{mark.get(who, '')})" if mib else who for who, mib in sums.items()) or "-"
+    order = sorted(sums, key=lambda who: (not who.startswith("job "), int(who[4:]) if who.startswith("job ") else 0))
+    return ", ".join(f"{who} ({units.show_size(sums[who])}{mark.get(who, '')})" if sums[who] else who for who in order) or "-"

@@ -79,7 +79,7 @@ def _derived(reason: Reason, at: int) -> dict[str, Any]:
 def _unkept(params: Mapping[str, Any], at: int) -> str:
     """Of a job that cards would be kept for: why none are."""
     if "coming" in params:
-        en = " No cards are kept for it: those that are free and those your own jobs will leave are {}."
+        en = " No cards are kept for it: what is free and what your own jobs will leave is {} of them."
         return ("没有为它保留卡：空闲的加上您自己的任务将让出的只有 {} 张。" if at else en).format(params["coming"])
     if "allowed" in params:
         en = " No cards are kept for it: you may use no more than {}."
