@@ -28,7 +28,7 @@ BUGS: dict[str, Hunt] = {
     "adopts_nothing": Hunt(kills=4),
     "cancel_forgotten": Hunt(points=tuple(f"cancel:store.before_commit=kill@{k}" for k in (2, 3, 4)), kills=3),
     "double_spawn": Hunt(kills=8, harmless=True),
-    "exit_before_lock": Hunt(kills=16),
+    "exit_before_lock": Hunt(kills=8, kinds=(11,), longer=0.3),  # many runs are open at each restart, and some end while it looks
     "exit_code_always_zero": Hunt(kills=3, kinds=(7,)),
     "exit_not_written": Hunt(kills=3),
     "final_not_final": Hunt(kills=4),
