@@ -1,6 +1,6 @@
 """Random histories of a workspace in virtual time: begun, killed, resumed, edited, with tasks that fail, in any order.
 
-The client is the real one as far as it decides anything (compete.resume, compete.amend); of it, only the socket is left out.
+The client is the real one as far as it decides anything (compete.resume, compete.edits); of it, only the socket is left out.
 By hand: `python -m tests.compete.histories 5000`.
 """
 
@@ -15,8 +15,8 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from jostle.compete.amend import plan
 from jostle.compete.board import Board
+from jostle.compete.edits import edits
 from jostle.compete.resume import Options, Resume
 from jostle.compete.scheduler import TaskProgress
 from jostle.engine import checks
@@ -218,7 +218,7 @@ class History:
         assert not self.host.disk.doubled and not self.host.disk.overlaps
         assert self.won == Counter({label: 1 for label, task in judge.tasks.items() if task.state == "done"}), judge.told("won")
         rows = {row["id"]: row for row in Reader(self.host.home).jobs(batch=self.batch)}
-        found = plan(self.wanted["jobs"], rows.values(), self.wanted["texts"])
+        found = edits(self.wanted["jobs"], rows.values(), self.wanted["texts"])
         freed = tuple(k for k, (_, label) in enumerate(judge.file) if judge.freed(label))
         assert (found.new, found.drop, found.into) == (freed, (), ()), judge.told(f"another resume would change more: {found}")
         for (queue, label), id in zip(judge.file, found.tasks, strict=True):

@@ -7,7 +7,7 @@ from typing import Any, cast
 
 import pytest
 
-from jostle.cli.watching import Watched, bar, picture, told
+from jostle.cli.watching import LiveCards, bar, picture, told
 from jostle.follow.progress import Progress
 
 
@@ -112,7 +112,7 @@ def test_the_cards_are_those_of_now_while_events_follow_each_other_and_at_the_en
     free: dict[str, Any] = {"runs": [], "refusal": None}
     desk, progress = Desk(), Progress([row(k, "running", started_at=0.0) for k in range(1, 4)])
     desk.gpus = [ours, ours]
-    screen = Watched(cast(Any, desk), progress)
+    screen = LiveCards(cast(Any, desk), progress)
     assert screen.cards == "2 GPUs: 2 ours", "with the first picture"
     desk.gpus = [ours, free]
     screen.event(event(1.0, "succeeded", 1), progress.take(event(1.0, "succeeded", 1)))

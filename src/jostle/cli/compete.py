@@ -90,7 +90,7 @@ def compete(args: Namespace, desk: Desk) -> int:
     journal = Journal(log, say=desk.say) if desk.terminal else Journal(log, echo=echo)
     for text in warnings:
         journal.tell(text, "WARNING")
-    feed = heard(args, desk)
+    feed = heard(desk, args.gpus)
     resume = Resume(Options(fresh=args.fresh, seed=args.seed, devices=args.gpus), desk, space, journal, client, feed)
     resume.warn()
     with locked(desk.home, space, feed):
@@ -134,9 +134,9 @@ def show(desk: Desk, space: Workspace, one: bool) -> int:
     return 0 if told else 1
 
 
-def heard(args: Namespace, desk: Desk) -> Feed:
+def heard(desk: Desk, devices: str | None) -> Feed:
     """Signals are for the batch from now on; those that nohup or a script's background has us ignore stay ignored."""
     from jostle.follow.followed import attended
 
     asked = [n for n in (signal.SIGINT, signal.SIGHUP) if signal.getsignal(n) is not signal.SIG_IGN]
-    return attended(desk, gpus=args.gpus, after=desk.reader.last_seq(), signals=(signal.SIGTERM, signal.SIGUSR1, *asked))
+    return attended(desk, gpus=devices, after=desk.reader.last_seq(), signals=(signal.SIGTERM, signal.SIGUSR1, *asked))

@@ -214,12 +214,12 @@ def detached(batches: list[dict[str, Any]], options: Options, json: bool, desk: 
 
 
 def follow(options: Options, json: bool, desk: Desk, number: int, rows: list[dict[str, Any]], feed: Feed) -> int:
-    from jostle.cli.watching import Events, Lines, Watched
+    from jostle.cli.watching import Events, Lines, LiveCards
     from jostle.follow.progress import Progress
 
     progress = Progress(rows, desk.language)
     feed.start()
-    screen = Events(desk) if json else Watched(desk, progress) if desk.terminal else Lines(desk, progress)
+    screen = Events(desk) if json else LiveCards(desk, progress) if desk.terminal else Lines(desk, progress)
     followed = Asking(desk, number, progress, feed, screen, gpus=options.devices, json=json)
     stopped = followed.to_the_end()
     if followed.detached:

@@ -117,7 +117,7 @@ class Live(Listener):
         sys.stdout.flush()
 
 
-class Watched(Live):
+class LiveCards(Live):
     """… with how the GPUs stand."""
 
     def __init__(self, desk: Desk, progress: Progress) -> None:

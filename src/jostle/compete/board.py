@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Any
 
-from jostle.compete.amend import current, queue_of
+from jostle.compete.edits import current, queue_of
 from jostle.core.reasons import Reason
 from jostle.core.states import OPEN, UNSUCCESSFUL
 from jostle.core.variables import filled

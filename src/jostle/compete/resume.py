@@ -19,9 +19,9 @@ from typing import TYPE_CHECKING, Any
 
 from jostle import proc
 from jostle.compete import outlook
-from jostle.compete.amend import Plan, plan
 from jostle.compete.board import Board
 from jostle.compete.chores import cards
+from jostle.compete.edits import Edits, edits
 from jostle.context import capture
 from jostle.errors import JostleError
 from jostle.follow.followed import owner
@@ -195,19 +195,19 @@ class Resume:
             self.journal.tell(f"work_dir {self.space.work_dir} does not exist; tasks fail until it does", "WARNING")
         return number
 
-    def _planned(self, number: int, batch: dict[str, Any]) -> tuple[list[dict[str, Any]], Plan]:
+    def _edits(self, number: int, batch: dict[str, Any]) -> tuple[list[dict[str, Any]], Edits]:
         rows = self.session.reader.jobs(batch=number)
         for row in rows:
             if row["state"] == "queued":
                 row["env"] = self.session.reader.env(row["id"])
-        return rows, plan(batch["jobs"], rows, batch["texts"])
+        return rows, edits(batch["jobs"], rows, batch["texts"])
 
     def _resumed(self, number: int, batch: dict[str, Any]) -> frozenset[int]:
-        rows, found = self._planned(number, batch)
+        rows, found = self._edits(number, batch)
         moved: frozenset[int] = frozenset()
         if found.moved:
             moved = self._moved(number, found)
-            rows, found = self._planned(number, batch)
+            rows, found = self._edits(number, batch)
         added = [k for k in found.new if k not in moved]
         without = frozenset(found.drop) | found.replaced
         counts = Board(rows, without).counts()
@@ -236,7 +236,7 @@ class Resume:
             self.journal.tell(f"{why}; it goes on", "WARNING")
         return without - {id for id, _ in answer["refused"]}
 
-    def _moved(self, number: int, found: Plan) -> frozenset[int]:
+    def _moved(self, number: int, found: Edits) -> frozenset[int]:
         """Takes tasks out that begin anew with other directories: which blocks. First, for one that has started meanwhile is not
         to run beside itself."""
         drop = [id for _, id in found.moved]

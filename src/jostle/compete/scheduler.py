@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 from jostle import proc
 from jostle.compete import statefile
-from jostle.compete.amend import queue_of
 from jostle.compete.board import Board
 from jostle.compete.chores import Chores
+from jostle.compete.edits import queue_of
 from jostle.compete.journal import Journal, Logged
 from jostle.compete.resume import NOBODY
 from jostle.compete.statefile import Scheduler

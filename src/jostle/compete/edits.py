@@ -1,4 +1,4 @@
-"""What an edited command file means to a batch that is not finished (SPEC A33): pure, rows and specs in, a plan out.
+"""What an edited command file means to a batch that is not finished (SPEC A33): pure, rows and specs in, edits out.
 
 Rules: a block that equals a task of the batch is that task, whatever has become of it; equal blocks take the finished ones first,
 in the order of the file. Other blocks are new tasks. Tasks that wait and whose block is gone are dropped; what runs goes on.
@@ -28,7 +28,7 @@ DROPPED = "dropped"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Plan:
+class Edits:
     tasks: tuple[int | None, ...]  # per block: the job that it is, None if it is new
     drop: tuple[int, ...]  # jobs that wait and whose block is gone
     replaced: frozenset[int]  # jobs that have ended and whose block is gone: they are told no more, unless they succeeded
@@ -55,7 +55,7 @@ def current(rows: Iterable[Row]) -> list[Row]:
     return [row for row in found if row["id"] not in copied and not _dropped(row)]
 
 
-def plan(specs: Sequence[Spec], rows: Iterable[Row], texts: Sequence[Sequence[str]] | None = None) -> Plan:
+def edits(specs: Sequence[Spec], rows: Iterable[Row], texts: Sequence[Sequence[str]] | None = None) -> Edits:
     """`texts` are the commands of the blocks as the file has them, if they are not those of the specs."""
     present = sorted(current(rows), key=_turn)
     found = _Match(specs, texts or [spec["commands"] for spec in specs])
@@ -75,7 +75,7 @@ def plan(specs: Sequence[Spec], rows: Iterable[Row], texts: Sequence[Sequence[st
     order = [("job", row["id"]) for row in gone if row["state"] in OPEN or row["state"] == "succeeded"]
     order += [("index", next(news)) if id is None else ("job", id) for id in tasks]
     queues = {row["id"]: queue_of(row) for row in present}
-    return Plan(
+    return Edits(
         tasks=tuple(tasks),
         drop=tuple(sorted(row["id"] for row in gone if row["state"] == "queued")),
         replaced=frozenset(row["id"] for row in gone if row["state"] in UNSUCCESSFUL),
