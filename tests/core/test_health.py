@@ -272,6 +272,12 @@ def test_what_the_driver_or_a_log_speaks_against_is_no_resort() -> None:
         assert starts(plan) == {} and codes(plan, 9) == {0: reason.code, 3: reason.code}
 
 
+def test_what_the_driver_says_later_counts_more_than_what_jobs_said() -> None:
+    plan = decide(world(wide(2), gpus=(gpu(0, faulty=ACCUSED, new_errors=1), gpu(1))))
+    assert [d.reason.code for d in plan.decisions if isinstance(d, Quarantine)] == ["faulty_memory"] and starts(plan) == {}
+    assert aside(plan_of(gpus=(gpu(0, faulty=SICK, new_errors=1), gpu(1)))) == []
+
+
 def test_cards_are_kept_for_a_job_that_needs_what_jobs_speak_against() -> None:
     cards = (gpu(0, faulty=ACCUSED), gpu(1), gpu(2))
     first = wide(3, priority=10)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from jostle.core import courtesy
 from jostle.core.decide import decide
 from jostle.core.fit import CHOICES
-from jostle.core.health import usable
+from jostle.core.health import suspect, usable
 from jostle.core.ledger import alive, alone, cards_of
 from jostle.core.model import Exit, Gpu, Holder, Job, Lane, Policy, Promise, Retry, Run, World
 from jostle.core.plan import Fail, Finish, Plan, Quarantine, Requeue, Start, Stop
@@ -45,7 +45,8 @@ def cards(draw: st.DrawFn, index: int) -> Gpu:
         holders=tuple(draw(st.lists(holders(), max_size=2))), mean_used_mib=used, mean_free_mib=max(0, total - used),
         mean_utilization=load, reserved_mib=draw(st.sampled_from([0, 300])),
         idle_for=draw(PATIENCE), excluded=draw(st.integers(0, 9)) == 0,
-        quarantine=draw(st.sampled_from([""] * 9 + ["held"])), faulty=draw(st.sampled_from([None] * 9 + [Reason("faulty_row")])),
+        quarantine=draw(st.sampled_from([""] * 9 + ["held"])),
+        faulty=draw(st.sampled_from([None] * 8 + [Reason("faulty_row"), Reason("faulty_jobs")])),
         new_errors=draw(st.sampled_from([0] * 9 + [1])), remap_failed=draw(st.integers(0, 19)) == 0,
         compute_mode=draw(st.sampled_from(["default"] * 8 + ["prohibited", "exclusive_process"])),
     )  # fmt: skip
@@ -180,7 +181,9 @@ def check_kept(world: World, plan: Plan) -> None:
 
 
 def could_fall_free(world: World, job: Job, rule: Policy, gpu: Gpu) -> bool:
-    if gpu.state not in ("ok", "unknown") or gpu.excluded or gpu.faulty is not None or gpu.compute_mode == "prohibited":
+    if gpu.state not in ("ok", "unknown") or gpu.excluded or gpu.compute_mode == "prohibited":
+        return False
+    if gpu.faulty is not None and not suspect(gpu):
         return False
     if rule.gpus is not None and gpu.index not in rule.gpus:
         return False
@@ -208,7 +211,7 @@ def check_cards(world: World, plan: Plan) -> None:
         for uuid in start.uuids:
             gpu = state[uuid].gpu
             assert gpu.state == "ok" and not gpu.excluded and not gpu.quarantine and gpu.compute_mode != "prohibited"
-            assert gpu.faulty is None and uuid not in aside
+            assert (gpu.faulty is None or suspect(gpu)) and uuid not in aside
             computing = state[uuid].promises or any(h.kind == "compute" for h in gpu.holders)
             assert gpu.compute_mode == "default" or (not computing and len(given_to[uuid]) == 0)
             assert rule.gpus is None or gpu.index in rule.gpus

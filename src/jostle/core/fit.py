@@ -11,9 +11,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from jostle.core import courtesy
+from jostle.core import courtesy, health
 from jostle.core.ledger import Card, offer_mib, whole
-from jostle.core.model import Gpu, Holder, Policy, Promise, RunId
+from jostle.core.model import Holder, Policy, Promise, RunId
 from jostle.core.reasons import Refusal
 
 IN_TIME = frozenset({"idle", "newcomer"})  # refusals that time alone ends
@@ -69,11 +69,6 @@ def _out(card: Card, terms: Terms) -> Refusal | None:
     return no(card, "left", left=terms.policy.gpu_left) if uuid in terms.left else None
 
 
-def suspect(gpu: Gpu) -> bool:
-    """Set aside without a fact of the driver and without its words: by jobs that failed there and not elsewhere."""
-    return gpu.faulty is not None and gpu.faulty.code == "faulty_jobs"
-
-
 def closed(card: Card, suspects: bool = False) -> Refusal | None:
     """What keeps a card from everyone."""
     gpu = card.gpu
@@ -84,7 +79,7 @@ def closed(card: Card, suspects: bool = False) -> Refusal | None:
         return no(card, code, silent_s=gpu.silent_for, error=gpu.error)
     if gpu.state != "ok":
         return no(card, gpu.state if gpu.state in ("lost", "unreadable", "mig") else "unknown", error=gpu.error)
-    if gpu.faulty is not None and not (suspects and suspect(gpu)):
+    if gpu.faulty is not None and not (suspects and health.suspect(gpu)):
         return no(card, gpu.faulty.code, **gpu.faulty.params)
     if gpu.compute_mode == "prohibited":
         return no(card, "prohibited")

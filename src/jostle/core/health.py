@@ -41,6 +41,11 @@ def usable(gpu: Gpu) -> bool:
     return good and not gpu.excluded and gpu.faulty is None
 
 
+def suspect(gpu: Gpu) -> bool:
+    """Set aside without a fact of the driver and without its words: by jobs that failed there and not elsewhere."""
+    return gpu.faulty is not None and gpu.faulty.code == "faulty_jobs"
+
+
 def tells(kind: str) -> bool:
     """Whether a failure of this kind may be the card's doing."""
     name, _, number = kind.rpartition("_")
@@ -94,9 +99,10 @@ def _without_the_last(gpus: Sequence[Gpu], found: Mapping[str, tuple[Reason, Run
     decisions: list[Decision] = []
     left = {g.uuid for g in gpus if usable(g)}
     for gpu in gpus:
-        if gpu.uuid in found and gpu.faulty is None and left - {gpu.uuid}:
+        reason, run = found.get(gpu.uuid, (None, None))
+        new = gpu.faulty is None or (suspect(gpu) and reason is not None and reason.code != gpu.faulty.code)
+        if reason is not None and new and left - {gpu.uuid}:
             left.discard(gpu.uuid)
-            reason, run = found[gpu.uuid]
             by, batch = (run.id, run.batch) if run is not None else (None, None)
             decisions.append(Quarantine(uuid=gpu.uuid, index=gpu.index, reason=reason, run=by, batch=batch))
     return decisions

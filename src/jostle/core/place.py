@@ -253,7 +253,7 @@ class Table:
             readable=all(g.state == "ok" for g in usable),
             sizes=sorted(map(offer_mib, usable), reverse=True),
             unsliced=sorted((offer_mib(g) for g in usable if not g.mig_slice), reverse=True),
-            sound=[g for g in usable if health.usable(g)] if any(map(fit.suspect, usable)) else None,
+            sound=[g for g in usable if health.usable(g)] if any(map(health.suspect, usable)) else None,
         )
 
     def view(self, job: Job, scope: Scope) -> View:
