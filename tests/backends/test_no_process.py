@@ -7,6 +7,7 @@ import json
 import os
 import pwd
 import resource
+import select
 import signal
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ from typing import Any
 import pytest
 
 from jostle import proc
-from jostle.backends import commands
+from jostle.backends import commands, shim
 from jostle.backends.records import exit_of
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="another user needs root to become it")
@@ -89,3 +90,27 @@ def test_a_later_command_waits_for_a_process_for_as_long_as_it_takes(tmp_path: P
 def test_a_program_that_is_not_there_is_a_failure_at_once_and_not_a_want_of_processes(tmp_path: Path) -> None:
     end = exit_of(carried(tmp_path, [["/nowhere/tool"]], most=100))
     assert end is not None and not end.unable and end.code == 127
+
+
+def test_a_spare_that_is_made_while_there_are_no_processes_is_ready_at_once() -> None:
+    """What it rehearses waits for nothing: else a run that it gets holds its card for that time, too."""
+    done, told = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        try:
+            os.setgid(65534)
+            os.setuid(lonely_uid())
+            resource.setrlimit(resource.RLIMIT_NPROC, (1, 1))
+            signal.pthread_sigmask(signal.SIG_BLOCK, commands.WAITED_FOR)
+            shim.rehearse(None)
+            os.write(told, b"rehearsed")
+        finally:
+            os._exit(0)
+    os.close(told)
+    try:
+        assert select.select([done], [], [], commands.FORK_TRIES_FOR / 2)[0], "it waits"
+        assert os.read(done, 100) == b"rehearsed"
+    finally:
+        os.close(done)
+        os.kill(pid, signal.SIGKILL)
+        os.waitpid(pid, 0)

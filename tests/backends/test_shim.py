@@ -295,7 +295,8 @@ def test_a_run_inherits_its_leases_and_nothing_else(bench: Bench) -> None:
     bench.carry(RUN, ["sh", "-c", "ls -l /proc/$$/fd | awk '{print $NF}'"], wants=[("GPU-1", None), ("GPU-2", 100)])
     shown = [line for line in bench.log(RUN).splitlines() if line.startswith("/") and "/fd" not in line]
     log, leases = str(bench.dir(RUN) / "log"), str(bench.lease_dir)
-    assert sorted(set(shown) - {"/dev/null", log}) == sorted(n for n in shown if n.startswith(leases))
+    life = str(bench.dir(RUN) / "claim")  # its lock is the proof that somebody of the run lives
+    assert sorted(set(shown) - {"/dev/null", log}) == sorted([life, *(n for n in shown if n.startswith(leases))])
     assert len([n for n in shown if n.startswith(leases)]) == 2
 
 

@@ -139,6 +139,8 @@ def test_an_engine_that_goes_away_in_the_middle_is_3(instance: Instance) -> None
 
 
 def test_every_kind_of_wait_has_a_sentence_with_numbers(instance: Instance) -> None:
+    instance.home.mkdir(mode=0o700)
+    (instance.home / "config.yaml").write_text("grace: 600\n")  # one that is told to end is looked at before it has
     instance.up("sim:4x24")
     forever = {"commands": ["sleep 60"]}
     cpu = {"gpus": [0, 0]}

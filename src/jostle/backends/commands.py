@@ -141,7 +141,7 @@ class Run:
             except OSError as e:
                 first, waited = self._started_at is None, time.monotonic() - began
                 self._unable = first and e.errno in NO_PROCESS
-                if e.errno not in NO_PROCESS or (first and waited > FORK_TRIES_FOR):
+                if e.errno not in NO_PROCESS or (first and waited > self.spec.get("patience", FORK_TRIES_FOR)):
                     self._refuse(e.filename or argv[0], e)
                     return
                 if pause == 0.05:
