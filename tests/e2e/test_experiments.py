@@ -610,6 +610,19 @@ def test_edits_after_the_submit_do_not_change_frozen_jobs_that_wait(jostle: Inst
     assert len(p.ran()) == 3, "what is ignored is the original: there they have written"
 
 
+def test_b7_what_frozen_jobs_print_is_no_code_of_theirs(jostle: Instance) -> None:
+    """Their logs lie in a git tree that does not ignore them."""
+    p = Project(jostle, "frozen-logs")
+    p.put("ran", "")
+    p.put(".gitignore", "ran\n")
+    p.put("sweep.yaml", SWEEP)
+    subprocess.run(["git", "init", "-q"], cwd=p.at, check=True)
+    p.ok("sweep.yaml", "--freeze")
+    assert "6 done before" in p.ok("sweep.yaml", "--freeze")
+    p.ok("sweep.yaml", "--freeze", "--redo")  # the logs of before are put aside, beside these
+    assert "6 done before" in p.ok("sweep.yaml", "--freeze")
+
+
 def test_b7_frozen_jobs_are_known_again(jostle: Instance) -> None:
     p = Project(jostle, "frozen-again")
     p.put("ran", "")

@@ -26,10 +26,12 @@ def of_batch(batch: Mapping[str, Any]) -> dict[str, Any] | None:
 
 
 def apart(batch: Mapping[str, Any]) -> list[str]:
-    """Files that are part of what its jobs are, and so not of its code."""
+    """Files that are part of what its jobs are, or that they write, and so not of its code."""
     files = {batch["about"][key] for key in ("file", "source") if batch["about"].get(key)}
     for job in batch["jobs"]:
         files.update(job.get("inputs") or ())
+        if job.get("log"):
+            files.add(job["log"])
         if job.get("copy"):
             files.update((job["copy"]["of"], job["copy"]["to"]))
     return sorted(files)

@@ -58,6 +58,8 @@ class Frozen:
         at = self.inside(path)
         return os.path.join(self.tree, at) if at and at in self.copied else path
 
+_PUT_ASIDE = re.compile(r"\.[0-9]+\Z")  # a log of an earlier try
+
 
 @dataclass(kw_only=True)
 class _Found:
@@ -118,7 +120,7 @@ def code(workdir: str, home: str, *, base: str | None = None, apart: Iterable[st
 def _code(told: Mapping[str, str], root: str, apart: Iterable[str]) -> str:
     """The digest of all that was copied but these; links are to data."""
     left_out = {_inside(root, path) for path in apart}
-    said = sorted((path, what) for path, what in told.items() if path not in left_out)
+    said = sorted((path, what) for path, what in told.items() if not {path, _PUT_ASIDE.sub("", path)} & left_out)
     return hashlib.sha256(json.dumps(said).encode()).hexdigest()
 
 
