@@ -37,3 +37,10 @@ def test_every_fault_has_a_line_with_a_test_or_the_reason_why_none() -> None:
 
 def test_the_ten_promises_are_there() -> None:
     assert re.findall(r"^(\d+)\. ", TEXT, re.MULTILINE) == [str(n) for n in range(1, 11)]
+
+
+def test_every_item_that_was_found_from_outside_has_a_test() -> None:
+    rows = re.findall(r"^\| (\d+) \|(.*)\|(.*)\|$", TEXT, re.MULTILINE)
+    assert [row[0] for row in rows] == [str(n) for n in range(1, 42)]
+    for number, holds, covered in rows:
+        assert holds.strip() and "::" in covered, number
