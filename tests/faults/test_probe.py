@@ -167,6 +167,24 @@ def test_one_hung_card_is_not_used_the_others_are_and_the_probe_is_not_killed(
     assert jostle.end(both) == ["succeeded"]
 
 
+def test_a_lease_directory_that_cannot_be_used_holds_up_nobody_who_needs_no_gpu(
+    make_instance: Callable[..., Instance], tmp_path: Path
+) -> None:
+    leases = tmp_path / "leases"
+    leases.mkdir(mode=0o700)
+    instance = make_instance(JOSTLE_LEASE_DIR=str(leases))
+    instance.up("sim:1x24")
+    leases.rmdir()
+    leases.touch()  # nothing can be claimed in a file
+    (gpu,) = instance.submit({})
+    assert str(leases) in said(instance.reason(gpu, "on_hold"))
+    (cpu,) = instance.submit({"gpus": [0, 0]})
+    assert instance.end(cpu) == ["succeeded"]
+    leases.unlink()
+    leases.mkdir(mode=0o700)
+    assert instance.end(gpu) == ["succeeded"], "and goes on by itself"
+
+
 def test_a_driver_that_starts_slowly_comes_up_and_meanwhile_all_say_so(instance: Instance) -> None:
     driver = Driver(str(instance.root))
     driver.show(scenario.of_shape("2x24"), extra=["hang nvmlInit"])

@@ -91,8 +91,8 @@ class Local:
 
     @property
     def trouble(self) -> str:
-        """Why nothing can be started now, in a sentence; empty if nothing is in the way."""
-        return self._directory.trouble or self._pool.nursery.trouble
+        """Why nothing can be started now, in a sentence; empty if nothing is. What concerns GPUs alone begins with that word."""
+        return f"gpus: {self._directory.trouble}" if self._directory.trouble else self._pool.nursery.trouble
 
     def want(self, n: int) -> None:
         self._pool.want(n)
