@@ -1,7 +1,7 @@
 """A person's way to their jobs: their home, a reader of its store, a client of its engine, their language, and their ear.
 
-Everything is fetched when it is first used, so that nobody pays for more than they need. The session of a terminal is cli.desk;
-a program hears what is said as warnings.
+Everything is fetched when it is first used, so that nobody pays for more than they need. The session of the command line is
+cli.terminal; a program hears what is said as warnings.
 """
 
 from __future__ import annotations

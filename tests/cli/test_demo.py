@@ -18,11 +18,11 @@ def test_a_job_that_starts_while_the_picture_is_taken_is_not_said_to_wait(capsys
             state = "running" if self.started else "queued"
             return [{"id": 1, "name": "a", "queue": None, "shape": 1, "ready": 1, "state": state}]
 
-    class Desk:
-        terminal, language, colours, width = True, "en", False, 80
+    class Terminal:
+        interactive, language, colours, width = True, "en", False, 80
 
-    demo.follow(World(), World(), 1, Desk())
+    demo.follow(World(), World(), 1, Terminal())
     first = capsys.readouterr().out
     world = World()
-    demo.follow(world, world, 1, Desk())
+    demo.follow(world, world, 1, Terminal())
     assert "why a waits" in first and "why a waits" not in capsys.readouterr().out

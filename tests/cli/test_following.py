@@ -285,7 +285,7 @@ def test_a_terminal_gets_a_live_view_that_ends_clean(home, engine, file, columns
 
 
 class Deaf:
-    """A desk whose engine goes away in the middle of the first call."""
+    """A terminal whose engine goes away in the middle of the first call."""
 
     def __init__(self):
         self.calls = []
@@ -303,13 +303,13 @@ class Deaf:
 
 
 def test_an_interrupt_that_a_dying_engine_did_not_take_is_told_to_the_next():
-    desk = Deaf()
-    listener = Listener(desk)
+    terminal = Deaf()
+    listener = Listener(terminal)
     listener.note = lambda text: None
-    followed = Followed(desk, 1, Progress([]), None, listener)
+    followed = Followed(terminal, 1, Progress([]), None, listener)
     for item in (("signal", 2), ("lost", "gone"), ("back", None), ("back", None)):
         followed._take(*item)
-    assert desk.calls == [("intent", False), ("intent", False)]
+    assert terminal.calls == [("intent", False), ("intent", False)]
 
 
 def test_an_engine_that_is_back_is_told_at_once_and_not_at_its_next_event():
@@ -342,11 +342,11 @@ def test_an_interrupt_during_the_submit_cancels_what_was_submitted(home, engine,
 
 
 def test_of_a_job_that_failed_without_a_run_no_log_is_named(capsys):
-    from jostle.cli.desk import Desk
     from jostle.cli.run import tell_failures
+    from jostle.cli.terminal import Terminal
 
     row = {"name": "a", "state": "failed", "reason": None, "ended_at": 9.0, "gpus": [], "error_type": "x", "exit_code": None}
     progress = Progress([{**row, "id": 1, "started_at": None}, {**row, "id": 2, "started_at": 1.0}])
-    tell_failures(Desk(), progress)
+    tell_failures(Terminal(), progress)
     told = capsys.readouterr().err.splitlines()
     assert told[0].endswith("(jostle show 1)") and told[1].endswith("(jostle logs 2)")

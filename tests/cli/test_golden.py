@@ -199,5 +199,5 @@ def test_the_reading_verbs_print_what_they_printed_where_no_engine_runs(look, mo
 @pytest.mark.parametrize("columns", [60, 100, 140])
 def test_tables_on_a_screen_are_what_they_were(look, engine, monkeypatch, columns):
     monkeypatch.setenv("JOSTLE_LANG", "en")
-    monkeypatch.setattr("jostle.cli.desk.Desk.width", columns)
+    monkeypatch.setattr("jostle.cli.terminal.Terminal.width", columns)
     held_by(f"screen.{columns}.text", "".join(map(look, [["ps"], ["gpus"]])))

@@ -160,7 +160,7 @@ def test_each_finding_has_words_and_no_words_are_left_over():
 
 
 def test_a_check_that_fails_is_a_finding():
-    def broken(desk):
+    def broken(terminal):
         raise RuntimeError("boom")
 
     verdict, code, params = looked(broken, None)

@@ -420,7 +420,7 @@ def test_a_reason_beside_its_state_does_not_say_the_state_again(jostle, store):
 
 
 def test_a_narrow_screen_shows_the_columns_that_decide(jostle, engine, monkeypatch):
-    monkeypatch.setattr("jostle.cli.desk.Desk.width", 80)
+    monkeypatch.setattr("jostle.cli.terminal.Terminal.width", 80)
     refusal = {"code": "stranger", "params": {"user": "bob", "pid": 9, "used_mib": 4096}}
     engine.answers["gpus"] = {"gpus": [{**GPU, "refusal": refusal}], "spec": "sim", "age_s": 0.1, "error": ""}
     head, row = jostle("gpus")[1].splitlines()

@@ -57,8 +57,8 @@ def test_a_bad_option_is_a_usage_error_in_one_line(jostle):
 
 def test_no_engine_where_none_may_be_started_is_exit_code_3(home):
     env = {**os.environ, "JOSTLE_HOME": str(home)}
-    code = "import jostle.client as c, sys\nfrom jostle.cli import main\nfrom jostle.cli.desk import Desk\n"
-    code += "Desk.client = lambda self, **k: c.connect(self.home, start=False)\nsys.exit(main.main(['add', '--', 'true']))"
+    code = "import jostle.client as c, sys\nfrom jostle.cli import main\nfrom jostle.cli.terminal import Terminal\n"
+    code += "Terminal.client = lambda self, **k: c.connect(self.home, start=False)\nsys.exit(main.main(['add', '--', 'true']))"
     done = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True)
     assert done.returncode == 3 and "`jostle up` starts one" in done.stderr
 

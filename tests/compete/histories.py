@@ -53,8 +53,8 @@ class Wire:
         return answer
 
 
-class Desk:
-    terminal, language = False, "en"
+class Session:
+    language = "en"
 
     def __init__(self, host: Host) -> None:
         self.host, self.home, self.reader = host, host.home, Reader(host.home)
@@ -162,7 +162,7 @@ class History:
         space = workspace.find(str(self.root), mode="single")
         blocks, _ = taskfile.load(space.command_file, space.mode)
         wanted = taskjobs.batch(space, blocks, None)
-        resume: Any = Resume(Options(), Desk(self.host), space, Told(), Wire(self.host), None)  # type: ignore[arg-type]
+        resume: Any = Resume(Options(), Session(self.host), space, Told(), Wire(self.host), None)  # type: ignore[arg-type]
         self.judge.read(self.file)
         self.batch, self.without = resume.batch(wanted)
         self.wanted = wanted

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from jostle.cli.desk import Desk
+from jostle.cli.terminal import Terminal
 from jostle.cli.watching import Lines, Live
 from jostle.compete.outlook import missing_cards, never, unwritable
 from jostle.compete.scheduler import TaskProgress
@@ -61,8 +61,8 @@ def test_a_path_is_relative_inside_the_workspace_and_absolute_elsewhere() -> Non
     assert [space.shown(path) for path in ("/w/sx/u.json", "/proc/x")] == ["/w/sx/u.json", "/proc/x"]
 
 
-class Asked(Desk):
-    """A desk whose engine says these reasons."""
+class Asked(Terminal):
+    """A terminal whose engine says these reasons."""
 
     def __init__(self, reasons: dict[int, dict[str, Any]]) -> None:
         super().__init__()
@@ -102,7 +102,7 @@ def test_on_a_terminal_the_name_gives_way_to_what_comes_next(
     monkeypatch.setattr(os, "get_terminal_size", lambda fd=1: size(100, 24))
     name = "queue 1 task 2: bash scripts/train.sh car --lr 0.001 --epochs 300"
     progress = TaskProgress([row(12, name=name, state="running")])
-    live = Live(Desk(), progress)
+    live = Live(Terminal(), progress)
     params = {"failures": 3, "error_type": "exit_code_1", "left_s": 600.0}
     requeued = event(1, "requeued", 12, reason={"code": "backoff", "params": params})
     live.event(requeued, progress.take(requeued))

@@ -95,8 +95,8 @@ def test_cards_are_ours_free_or_not_to_be_had() -> None:
     assert (told([free]), told([])) == ("1 GPU: 1 free", "")
 
 
-class Desk:
-    """Of a terminal, with an engine whose cards are what the test says."""
+class Terminal:
+    """With an engine whose cards are what the test says."""
 
     def __init__(self) -> None:
         self.gpus: list[dict[str, Any]] = []
@@ -110,18 +110,18 @@ class Desk:
 def test_the_cards_are_those_of_now_while_events_follow_each_other_and_at_the_end(capsys: pytest.CaptureFixture[str]) -> None:
     ours: dict[str, Any] = {"runs": ["1.1"], "refusal": {}}
     free: dict[str, Any] = {"runs": [], "refusal": None}
-    desk, progress = Desk(), Progress([row(k, "running", started_at=0.0) for k in range(1, 4)])
-    desk.gpus = [ours, ours]
-    screen = LiveCards(cast(Any, desk), progress)
+    terminal, progress = Terminal(), Progress([row(k, "running", started_at=0.0) for k in range(1, 4)])
+    terminal.gpus = [ours, ours]
+    screen = LiveCards(cast(Any, terminal), progress)
     assert screen.cards == "2 GPUs: 2 ours", "with the first picture"
-    desk.gpus = [ours, free]
+    terminal.gpus = [ours, free]
     screen.event(event(1.0, "succeeded", 1), progress.take(event(1.0, "succeeded", 1)))
-    assert (screen.cards, desk.asked) == ("2 GPUs: 2 ours", 1), "not with every event"
+    assert (screen.cards, terminal.asked) == ("2 GPUs: 2 ours", 1), "not with every event"
     screen.looked_at -= 3.0
     screen.event(event(1.0, "succeeded", 2), progress.take(event(1.0, "succeeded", 2)))
     assert screen.cards == "2 GPUs: 1 ours, 1 free"
-    desk.gpus = [free, free]
+    terminal.gpus = [free, free]
     screen.event(event(1.0, "succeeded", 3), progress.take(event(1.0, "succeeded", 3)))
     screen.note("over")
-    assert (screen.cards, desk.asked) == ("2 GPUs: 2 free", 3)
+    assert (screen.cards, terminal.asked) == ("2 GPUs: 2 free", 3)
     assert "3 succeeded  |  2 GPUs: 2 free" in capsys.readouterr().out

@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jostle.cli import importing
-from jostle.cli.desk import Desk
 from jostle.cli.parse import parser
+from jostle.cli.terminal import Terminal
 from jostle.core.fit import CHOICES
 from jostle.errors import Invalid, JostleError
 from jostle.formats import jobfile, jobwriter, spec, taskfile, taskjobs
@@ -128,7 +128,7 @@ def workspace(tmp_path):
 
 
 def run(*words):
-    return importing.import_(parser("import").parse_args([str(word) for word in words]), Desk())
+    return importing.import_(parser("import").parse_args([str(word) for word in words]), Terminal())
 
 
 def test_import_prints_a_job_file_that_validates(workspace, tmp_path, capsys):

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Any
 
-    from jostle.cli.desk import Desk
     from jostle.cli.parse import Parser
+    from jostle.cli.terminal import Terminal
 
 SHELL = frozenset(" \t\n;&|<>()$`\\\"'*?[]{}~#!")
 BATCH = "add"
@@ -80,40 +80,40 @@ def _field(name: str, default: str = "") -> dict[str, Any]:
     return {"dest": name.removesuffix("_mib"), "type": read, "default": field.fresh(), "help": field.what + default}
 
 
-def add(args: Namespace, desk: Desk) -> int:
+def add(args: Namespace, terminal: Terminal) -> int:
     from jostle.intake.request import request, sent, warn_never
 
     if args.share and args.memory is None:
         raise Usage("add: --share needs -m: a job without it takes the whole card")
     if args.memory is not None and args.gpus[1] == 0:
         raise Usage("add: -m with -g 0: a job without GPUs needs no memory")
-    head = {"key": BATCH, "name": BATCH, "join": True, "policy": rules(args, desk)}
-    asked = {**request(head, [job_of(args, desk)], once=args.once), "strict": args.strict}
+    head = {"key": BATCH, "name": BATCH, "join": True, "policy": rules(args, terminal)}
+    asked = {**request(head, [job_of(args, terminal)], once=args.once), "strict": args.strict}
     advice = args.advice()
     if advice:
-        desk.say(f"note: what looks like an option was taken as one of jostle's. {advice}")
+        terminal.say(f"note: what looks like an option was taken as one of jostle's. {advice}")
     again = f"`--once {asked['once']}` with the same command asks again and takes it once only"
-    answer = sent(desk, asked, again=again)
-    desk.put(str(answer["ids"][0]))
-    warn_never(answer, desk)
+    answer = sent(terminal, asked, again=again)
+    terminal.put(str(answer["ids"][0]))
+    warn_never(answer, terminal)
     return 0
 
 
-def rules(args: Namespace, desk: Desk) -> dict[str, Any]:
+def rules(args: Namespace, terminal: Terminal) -> dict[str, Any]:
     """Cards that this shell does not see are not used (SPEC A12)."""
     if "CUDA_VISIBLE_DEVICES" not in os.environ or args.gpus[1] == 0:
         return {}
     from jostle.intake import visible
 
-    gpus = visible.restricted(desk)
+    gpus = visible.restricted(terminal)
     return {} if gpus is None else {"gpus": gpus}
 
 
-def job_of(args: Namespace, desk: Desk) -> dict[str, Any]:
+def job_of(args: Namespace, terminal: Terminal) -> dict[str, Any]:
     commands = [command_of(args.command)]
     retry = {**{name: field.default for name, field in RETRY.items()}, "max": args.retry} if args.retry != 0 else None
     needs = [["job", id, any_end] for word, any_end in ((args.after, False), (args.after_any, True)) if word
-             for id in ids.jobs([word], lambda: desk.reader)]  # fmt: skip
+             for id in ids.jobs([word], lambda: terminal.reader)]  # fmt: skip
     here = os.getcwd()
     values = spec.job(
         name=args.name or spec.name_of(commands), queue=args.queue, commands=commands, gpus=args.gpus,

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from jostle.follow.followed import Followed
 
 if TYPE_CHECKING:
-    from jostle.cli.desk import Desk
+    from jostle.cli.terminal import Terminal
     from jostle.follow.feed import Feed
     from jostle.follow.listener import Listener
     from jostle.follow.progress import Progress
@@ -25,10 +25,10 @@ LOOK = 0.05  # s between two looks at the keyboard, while a question is open
 WORDS = {"c": "cancel", "d": "detach", "g": "go on", "": "go on"}
 
 
-def can_ask(desk: Desk) -> bool:
+def can_ask(terminal: Terminal) -> bool:
     """Whether there is a person at the screen and at the keyboard, and both are ours now."""
     try:
-        return desk.terminal and os.isatty(0) and os.tcgetpgrp(0) == os.getpgrp()
+        return terminal.interactive and os.isatty(0) and os.tcgetpgrp(0) == os.getpgrp()
     except OSError:
         return False
 
@@ -37,10 +37,10 @@ class Asking(Followed):
     """A batch that is followed by a person, and that others may add jobs to."""
 
     def __init__(
-        self, desk: Desk, number: int, progress: Progress, feed: Feed, listener: Listener, *, gpus: str | None, json: bool
+        self, terminal: Terminal, number: int, progress: Progress, feed: Feed, listener: Listener, *, gpus: str | None, json: bool
     ) -> None:  # fmt: skip
-        super().__init__(desk, number, progress, feed, listener, gpus=gpus, in_order=not json)
-        self.desk, self.json = desk, json
+        super().__init__(terminal, number, progress, feed, listener, gpus=gpus, in_order=not json)
+        self.terminal, self.json = terminal, json
 
     def _take(self, kind: str, value: Any) -> None:
         if kind == "event":
@@ -52,10 +52,10 @@ class Asking(Followed):
         if event["kind"] == "submitted":
             first, count = event["data"]["first"], event["data"]["count"]
             new = [id for id in range(first, first + count) if id not in self.progress.states]
-            self.progress.join(self.desk.reader.jobs(ids=new) if new else ())
+            self.progress.join(self.terminal.reader.jobs(ids=new) if new else ())
 
     def _signal(self, number: int) -> None:
-        if number != signal.SIGINT or self.signals or self.json or not can_ask(self.desk):
+        if number != signal.SIGINT or self.signals or self.json or not can_ask(self.terminal):
             self._interrupt()
             return
         answer = self._answered()
@@ -92,7 +92,7 @@ class Asking(Followed):
         return answer
 
     def _ask(self) -> None:
-        self.desk.put(
+        self.terminal.put(
             f"Ctrl-C: [c] cancel batch {self.number}, [d] detach (it runs on; the same command attaches again), "
             "[g] go on, then Enter; or Ctrl-C again to cancel"
         )

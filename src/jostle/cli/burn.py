@@ -16,8 +16,8 @@ from jostle.formats import spec
 if TYPE_CHECKING:
     from argparse import Namespace
 
-    from jostle.cli.desk import Desk
     from jostle.cli.parse import Parser
+    from jostle.cli.terminal import Terminal
 
 
 def burn_options(p: Parser) -> None:
@@ -31,27 +31,27 @@ def burn_options(p: Parser) -> None:
     p.add_argument("--load", metavar="%", default=50, type=checked(lambda t: spec.whole(t, 0, 100)), help="of a simulated card")
 
 
-def burn(args: Namespace, desk: Desk) -> int:
+def burn(args: Namespace, terminal: Terminal) -> int:
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that what is held is given back
     cards = [card for card in os.environ.get("CUDA_VISIBLE_DEVICES", "0").split(",") if card]
-    world = sim_dir(desk)
+    world = sim_dir(terminal)
     if world is not None:
         where = f"simulated GPU {','.join(cards) or 'none'}"
-        desk.say(f"holding {args.memory_mb} MiB of {where} for {units.show_duration(args.seconds)}")
+        terminal.say(f"holding {args.memory_mb} MiB of {where} for {units.show_duration(args.seconds)}")
         return in_world(world, cards, args)
     held = on_card(args.memory_mb)
-    desk.say(f"holding {args.memory_mb} MiB for {units.show_duration(args.seconds)}")
+    terminal.say(f"holding {args.memory_mb} MiB for {units.show_duration(args.seconds)}")
     time.sleep(args.seconds)
     del held
     return 0
 
 
-def sim_dir(desk: Desk) -> str | None:
+def sim_dir(terminal: Terminal) -> str | None:
     """The simulated world this process lives in, if it does."""
     given = os.environ.get("JOSTLE_SIM_DIR")
     if given:
         return given
-    client = desk.engine_if_any()
+    client = terminal.engine_if_any()
     if client is None:
         return None
     found = client.call("hello").get("sim_dir")

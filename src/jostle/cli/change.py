@@ -14,8 +14,8 @@ from jostle.formats import spec
 if TYPE_CHECKING:
     from argparse import Namespace
 
-    from jostle.cli.desk import Desk
     from jostle.cli.parse import Parser
+    from jostle.cli.terminal import Terminal
 
 SHOWN = 10  # ids, or refusals; nobody reads more
 
@@ -28,8 +28,9 @@ def cancel_options(p: Parser) -> None:
     p.add_argument("--now", action="store_true", help="kill at once, without time to end by itself")
 
 
-def cancel(args: Namespace, desk: Desk) -> int:
-    return intend(desk, wanted(args.ids, desk, UNFINISHED), "cancel", "cancelled", every=args.ids == ["all"], now=args.now)
+def cancel(args: Namespace, terminal: Terminal) -> int:
+    chosen = wanted(args.ids, terminal, UNFINISHED)
+    return intend(terminal, chosen, "cancel", "cancelled", every=args.ids == ["all"], now=args.now)
 
 
 def hold_options(p: Parser) -> None:
@@ -37,8 +38,8 @@ def hold_options(p: Parser) -> None:
     p.add_argument("ids", nargs="+", metavar="ID", help=ids.WRITTEN)
 
 
-def hold(args: Namespace, desk: Desk) -> int:
-    return intend(desk, wanted(args.ids, desk, ("queued",)), "hold", "held")
+def hold(args: Namespace, terminal: Terminal) -> int:
+    return intend(terminal, wanted(args.ids, terminal, ("queued",)), "hold", "held")
 
 
 def unhold_options(p: Parser) -> None:
@@ -46,9 +47,9 @@ def unhold_options(p: Parser) -> None:
     p.add_argument("ids", nargs="+", metavar="ID", help=ids.WRITTEN)
 
 
-def unhold(args: Namespace, desk: Desk) -> int:
-    held = wanted(args.ids, desk, ("queued",), "hold")
-    return intend(desk, held, "unhold", "released")
+def unhold(args: Namespace, terminal: Terminal) -> int:
+    held = wanted(args.ids, terminal, ("queued",), "hold")
+    return intend(terminal, held, "unhold", "released")
 
 
 def retry_options(p: Parser) -> None:
@@ -58,19 +59,19 @@ def retry_options(p: Parser) -> None:
     p.add_argument("ids", nargs="+", metavar="ID", help=ids.WRITTEN)
 
 
-def retry(args: Namespace, desk: Desk) -> int:
+def retry(args: Namespace, terminal: Terminal) -> int:
     """Final states are final, so a retry is a new job; its id is printed."""
-    chosen = ids.jobs(args.ids, lambda: desk.reader, lambda: not_retried(desk))
-    answer = told(desk, chosen, do="retry")
+    chosen = ids.jobs(args.ids, lambda: terminal.reader, lambda: not_retried(terminal))
+    answer = told(terminal, chosen, do="retry")
     for new in answer["new"].values():
-        desk.put(str(new))
-    return refusals(desk, answer)
+        terminal.put(str(new))
+    return refusals(terminal, answer)
 
 
-def not_retried(desk: Desk) -> list[int]:
+def not_retried(terminal: Terminal) -> list[int]:
     """Failed and skipped jobs of which there is no newer copy."""
-    found = [row["id"] for row in desk.reader.jobs(states=("failed", "skipped"))]
-    copied = {row["retry_of"] for row in desk.reader.jobs()} if found else frozenset()
+    found = [row["id"] for row in terminal.reader.jobs(states=("failed", "skipped"))]
+    copied = {row["retry_of"] for row in terminal.reader.jobs()} if found else frozenset()
     return [id for id in found if id not in copied]
 
 
@@ -84,12 +85,12 @@ def move_options(p: Parser) -> None:
     p.add_argument("other", nargs="?", metavar="OTHER", help="the job it goes before or after")
 
 
-def move(args: Namespace, desk: Desk) -> int:
+def move(args: Namespace, terminal: Terminal) -> int:
     beside = args.where in ("before", "after")
     if beside != (args.other is not None):
         raise Usage("move: expected `first`, `last`, `before ID` or `after ID`")
-    to = {args.where: ids.one(args.other, lambda: desk.reader)} if beside else args.where
-    return intend(desk, [ids.one(args.id, lambda: desk.reader)], "move", "moved", to=to)
+    to = {args.where: ids.one(args.other, lambda: terminal.reader)} if beside else args.where
+    return intend(terminal, [ids.one(args.id, lambda: terminal.reader)], "move", "moved", to=to)
 
 
 def set_options(p: Parser) -> None:
@@ -102,12 +103,12 @@ def set_options(p: Parser) -> None:
     )
 
 
-def set(args: Namespace, desk: Desk) -> int:
+def set(args: Namespace, terminal: Terminal) -> int:
     chosen = [word for word in args.words if "=" not in word]
     values = dict(setting(word) for word in args.words if "=" in word)
     if not chosen or not values:
         raise Usage("set: expected ids and key=value pairs, such as `jostle set 12 priority=5`")
-    return intend(desk, wanted(chosen, desk, ("queued",)), "set", "changed", values=values)
+    return intend(terminal, wanted(chosen, terminal, ("queued",)), "set", "changed", values=values)
 
 
 def _truth(text: str) -> bool:
@@ -133,38 +134,38 @@ def setting(word: str) -> tuple[str, Any]:
         raise Usage(f"set: {key}={text!r} is not understood; expected {e}") from None
 
 
-def wanted(words: list[str], desk: Desk, states: tuple[str, ...], intent: str | None = None) -> list[int]:
+def wanted(words: list[str], terminal: Terminal, states: tuple[str, ...], intent: str | None = None) -> list[int]:
     """The ids; `all` = every job in these states."""
-    return ids.jobs(words, lambda: desk.reader, lambda: desk.reader.ids(states, intent))
+    return ids.jobs(words, lambda: terminal.reader, lambda: terminal.reader.ids(states, intent))
 
 
-def intend(desk: Desk, chosen: list[int], do: str, done: str, *, every: bool = False, **fields: Any) -> int:
+def intend(terminal: Terminal, chosen: list[int], do: str, done: str, *, every: bool = False, **fields: Any) -> int:
     if not chosen:
-        desk.say("nothing to do: no job is meant")
+        terminal.say("nothing to do: no job is meant")
         return 0
-    answer = told(desk, chosen, do=do, **fields)
+    answer = told(terminal, chosen, do=do, **fields)
     if every:  # `all` meant those that could be meant: one that has ended since is no mistake
         answer["refused"] = []
     if answer["done"]:
         ids = sorted(answer["done"])
         more = f" and {len(ids) - SHOWN:,} more" if len(ids) > SHOWN else ""
-        desk.say(f"{done}: {render.count(len(ids), 'job')} ({', '.join(map(str, ids[:SHOWN]))}{more})")
-    return refusals(desk, answer)
+        terminal.say(f"{done}: {render.count(len(ids), 'job')} ({', '.join(map(str, ids[:SHOWN]))}{more})")
+    return refusals(terminal, answer)
 
 
-def told(desk: Desk, chosen: list[int], **fields: Any) -> dict[str, Any]:
+def told(terminal: Terminal, chosen: list[int], **fields: Any) -> dict[str, Any]:
     if not chosen:
         return {"done": [], "refused": [], "new": {}}
-    client = desk.client()
+    client = terminal.client()
     try:
         return client.call("intent", ids=chosen, batch=None, **fields)
     finally:
         client.close()
 
 
-def refusals(desk: Desk, answer: dict[str, Any]) -> int:
+def refusals(terminal: Terminal, answer: dict[str, Any]) -> int:
     for _, text in answer["refused"][:SHOWN]:
-        desk.say(f"jostle: {text}")
+        terminal.say(f"jostle: {text}")
     if len(answer["refused"]) > SHOWN:
-        desk.say(f"jostle: … and {len(answer['refused']) - SHOWN:,} more")
+        terminal.say(f"jostle: … and {len(answer['refused']) - SHOWN:,} more")
     return 1 if answer["refused"] else 0

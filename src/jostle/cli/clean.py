@@ -24,8 +24,8 @@ from jostle.core.states import UNFINISHED
 if TYPE_CHECKING:
     from argparse import Namespace
 
-    from jostle.cli.desk import Desk
     from jostle.cli.parse import Parser
+    from jostle.cli.terminal import Terminal
 
 _RUN = re.compile(r"(\d{1,15})\.(\d{1,9})\Z", re.ASCII)
 AT_ONCE = 500
@@ -40,41 +40,41 @@ def clean_options(p: Parser) -> None:
     p.add_argument("--dry-run", action="store_true", help="only say what would be removed")
 
 
-def clean(args: Namespace, desk: Desk) -> int:
-    runs = os.path.join(desk.home, "runs")
+def clean(args: Namespace, terminal: Terminal) -> int:
+    runs = os.path.join(terminal.home, "runs")
     before = time.time() - args.older_than
     removed = size = 0
-    for path in old_runs(desk, runs, before):
+    for path in old_runs(terminal, runs, before):
         if held(path):
-            desk.say(f"{path} is still held by a process: left alone")
+            terminal.say(f"{path} is still held by a process: left alone")
             continue
         size += size_of(path)
         removed += 1
         if not args.dry_run:
             shutil.rmtree(path, ignore_errors=True)
-    snapshots = frozen(desk, before, args.dry_run)
-    events, contexts = desk.reader.events_before(before), desk.reader.contexts_before(before)
+    snapshots = frozen(terminal, before, args.dry_run)
+    events, contexts = terminal.reader.events_before(before), terminal.reader.contexts_before(before)
     if (events or contexts) and not args.dry_run:
-        events, contexts = pruned(desk, before)
-    copies = old_copies(desk.home, before, args.dry_run)
+        events, contexts = pruned(terminal, before)
+    copies = old_copies(terminal.home, before, args.dry_run)
     verb = "would be removed" if args.dry_run else "removed"
     directories = f"{render.count(removed, 'run directory', 'run directories')} ({units.show_size(size / (1 << 20))})"
     extra = "".join(f", {render.count(n, name)}" for n, name in (
         (snapshots, "snapshot"), (contexts, "captured environment"), (copies, "copy of an older database")) if n)  # fmt: skip
-    desk.say(f"{directories}{extra} and {render.count(events, 'event')} {verb}")
+    terminal.say(f"{directories}{extra} and {render.count(events, 'event')} {verb}")
     return 0
 
 
-def frozen(desk: Desk, before: float, dry_run: bool) -> int:
+def frozen(terminal: Terminal, before: float, dry_run: bool) -> int:
     """How many snapshots of code that no unfinished job runs from were removed."""
     from jostle.experiments import snapshots
 
-    numbers = {row["batch"] for row in desk.reader.jobs(states=UNFINISHED)}
-    abouts = [(desk.reader.batch(number) or {}).get("about") or {} for number in sorted(numbers)]
+    numbers = {row["batch"] for row in terminal.reader.jobs(states=UNFINISHED)}
+    abouts = [(terminal.reader.batch(number) or {}).get("about") or {} for number in sorted(numbers)]
     count = 0
-    for path in snapshots.unused(desk.home, [about["frozen"]["path"] for about in abouts if about.get("frozen")], before):
+    for path in snapshots.unused(terminal.home, [about["frozen"]["path"] for about in abouts if about.get("frozen")], before):
         if snapshots.strays(path):
-            desk.say(f"{path} holds files that jobs wrote into it: left alone")
+            terminal.say(f"{path} holds files that jobs wrote into it: left alone")
             continue
         count += 1
         if not dry_run:
@@ -82,8 +82,8 @@ def frozen(desk: Desk, before: float, dry_run: bool) -> int:
     return count
 
 
-def pruned(desk: Desk, before: float) -> tuple[int, int]:
-    client = desk.client()
+def pruned(terminal: Terminal, before: float) -> tuple[int, int]:
+    client = terminal.client()
     try:
         answer = client.call("prune", before=before)
         return int(answer["events"]), int(answer.get("contexts") or 0)
@@ -99,7 +99,7 @@ def old_copies(home: str, before: float, dry_run: bool) -> int:
     return len(found)
 
 
-def old_runs(desk: Desk, runs: str, before: float) -> Iterator[str]:
+def old_runs(terminal: Terminal, runs: str, before: float) -> Iterator[str]:
     """Directories of runs whose job ended before that."""
     try:
         names = sorted(name for name in os.listdir(runs) if _RUN.match(name))
@@ -107,7 +107,7 @@ def old_runs(desk: Desk, runs: str, before: float) -> Iterator[str]:
         return
     for start in range(0, len(names), AT_ONCE):
         part = names[start : start + AT_ONCE]
-        rows = desk.reader.jobs(ids={int(name.partition(".")[0]) for name in part})
+        rows = terminal.reader.jobs(ids={int(name.partition(".")[0]) for name in part})
         old = {row["id"] for row in rows if row["ended_at"] is not None and row["ended_at"] < before}
         yield from (os.path.join(runs, name) for name in part if int(name.partition(".")[0]) in old)
 

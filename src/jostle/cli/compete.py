@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from argparse import Namespace
     from collections.abc import Callable
 
-    from jostle.cli.desk import Desk
     from jostle.cli.parse import Parser
+    from jostle.cli.terminal import Terminal
     from jostle.follow.feed import Feed
     from jostle.follow.listener import Listener
     from jostle.follow.progress import Progress
@@ -65,7 +65,7 @@ logs/uni_id.json.
 The exit status is 0 if all tasks succeeded. An edited config/gpu_manage.yaml takes effect at once."""
 
 
-def compete(args: Namespace, desk: Desk) -> int:
+def compete(args: Namespace, terminal: Terminal) -> int:
     from jostle.compete.journal import Journal
     from jostle.compete.resume import Options, Resume, locked
     from jostle.compete.schedlog import SchedulerLog
@@ -78,37 +78,37 @@ def compete(args: Namespace, desk: Desk) -> int:
     }  # fmt: skip
     if args.status:
         one = bool(args.mode or args.command_file or args.config_index is not None)
-        return show(desk, workspace.find(args.directory, **which), one)
+        return show(terminal, workspace.find(args.directory, **which), one)
     space, blocks, warnings = workspace.tasks(args.directory, **which, lenient=args.lenient)
-    client = desk.client(gpus=args.gpus)
+    client = terminal.client(gpus=args.gpus)
     seen = visible.known(client)
     batch = taskjobs.batch(space, blocks, seen)
     try:
         log = SchedulerLog(space.scheduler_log)
     except OSError as e:
         raise Forbidden(f"cannot write {space.scheduler_log}: {e.strerror}; see log_dir in the settings") from e
-    journal = Journal(log, say=desk.say) if desk.terminal else Journal(log, echo=echo)
+    journal = Journal(log, say=terminal.say) if terminal.interactive else Journal(log, echo=echo)
     for text in warnings:
         journal.tell(text, "WARNING")
-    feed = heard(desk, args.gpus)
-    resume = Resume(Options(fresh=args.fresh, seed=args.seed, devices=args.gpus), desk, space, journal, client, feed)
+    feed = heard(terminal, args.gpus)
+    resume = Resume(Options(fresh=args.fresh, seed=args.seed, devices=args.gpus), terminal, space, journal, client, feed)
     resume.warn()
-    with locked(desk.home, space, feed):
+    with locked(terminal.home, space, feed):
         number, without = resume.batch(batch)
     client.close()
     if number is None:
         return resume.code
     resume.warn_of_impossible(number, without, batch["policy"])
-    return follow(resume, number, without, lambda new: gpumanage.policy(new, space.mode, seen), picture(desk))
+    return follow(resume, number, without, lambda new: gpumanage.policy(new, space.mode, seen), picture(terminal))
 
 
-def picture(desk: Desk) -> Callable[[Progress], Listener] | None:
+def picture(terminal: Terminal) -> Callable[[Progress], Listener] | None:
     """What draws the live view, if there is a terminal."""
-    if not desk.terminal:
+    if not terminal.interactive:
         return None
     from jostle.cli.watching import Live
 
-    return lambda progress: Live(desk, progress)
+    return lambda progress: Live(terminal, progress)
 
 
 def echo(lines: list[str]) -> None:
@@ -117,26 +117,26 @@ def echo(lines: list[str]) -> None:
         data = data[os.write(1, data) :]
 
 
-def show(desk: Desk, space: Workspace, one: bool) -> int:
+def show(terminal: Terminal, space: Workspace, one: bool) -> int:
     """The status of each scheduler of the workspace that runs here; of `one` config, if one was named."""
     from jostle.compete.status import schedulers
 
     told = 0
-    for told, lines in enumerate(schedulers(desk, space, one=one), 1):
+    for told, lines in enumerate(schedulers(terminal, space, one=one), 1):
         if told > 1:
-            desk.put("")
+            terminal.put("")
         for line in lines:
-            desk.put(render.plain(line))
+            terminal.put(render.plain(line))
     if not told:
-        left = desk.reader.unfinished_batch(space.key)
+        left = terminal.reader.unfinished_batch(space.key)
         runs_on = f", but batch {left} is not finished: `jostle compete` attaches to it" if left is not None else ""
-        desk.say(f"jostle: no scheduler of {space.root} runs{runs_on or '; `jostle compete` starts one'}")
+        terminal.say(f"jostle: no scheduler of {space.root} runs{runs_on or '; `jostle compete` starts one'}")
     return 0 if told else 1
 
 
-def heard(desk: Desk, devices: str | None) -> Feed:
+def heard(terminal: Terminal, devices: str | None) -> Feed:
     """Signals are for the batch from now on; those that nohup or a script's background has us ignore stay ignored."""
     from jostle.follow.followed import attended
 
     asked = [n for n in (signal.SIGINT, signal.SIGHUP) if signal.getsignal(n) is not signal.SIG_IGN]
-    return attended(desk, gpus=devices, after=desk.reader.last_seq(), signals=(signal.SIGTERM, signal.SIGUSR1, *asked))
+    return attended(terminal, gpus=devices, after=terminal.reader.last_seq(), signals=(signal.SIGTERM, signal.SIGUSR1, *asked))

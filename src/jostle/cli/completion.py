@@ -10,8 +10,8 @@ from jostle.core.fields import JOB
 if TYPE_CHECKING:
     from argparse import Namespace
 
-    from jostle.cli.desk import Desk
     from jostle.cli.parse import Parser
+    from jostle.cli.terminal import Terminal
 
 TAKE_IDS = ("show", "why", "logs", "cancel", "hold", "unhold", "retry", "move", "set", "wait")
 TAKE_FILES = ("run", "validate")
@@ -27,8 +27,8 @@ def completion_options(p: Parser) -> None:
     p.add_argument("shell", choices=("bash", "zsh", "fish"))
 
 
-def completion(args: Namespace, desk: Desk) -> int:
-    desk.put({"bash": bash, "zsh": zsh, "fish": fish}[args.shell](known_options()))
+def completion(args: Namespace, terminal: Terminal) -> int:
+    terminal.put({"bash": bash, "zsh": zsh, "fish": fish}[args.shell](known_options()))
     return 0
 
 

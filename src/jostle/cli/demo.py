@@ -18,8 +18,8 @@ from jostle.cli import render
 if TYPE_CHECKING:
     from argparse import Namespace
 
-    from jostle.cli.desk import Desk
     from jostle.cli.parse import Parser
+    from jostle.cli.terminal import Terminal
 
 WORLD = {
     "gpus": {"count": 4, "total": "24GiB", "name": "RTX 4090"},
@@ -54,7 +54,7 @@ def demo_options(p: Parser) -> None:
     p.example("jostle demo")
 
 
-def demo(args: Namespace, desk: Desk) -> int:
+def demo(args: Namespace, terminal: Terminal) -> int:
     from jostle import client
     from jostle.store.reads import Reader
 
@@ -66,12 +66,12 @@ def demo(args: Namespace, desk: Desk) -> int:
         os.environ.pop(name, None)  # this world is nobody else's
     engine = client.connect(home, gpus=f"sim:{scenario}")
     try:
-        desk.put(STORY)
+        terminal.put(STORY)
         env = {"PATH": os.environ.get("PATH", os.defpath)}
         answer = engine.call("submit", batch={"name": "demo"}, context={"env": env}, jobs=jobs())
-        follow(engine, Reader(home), answer["batch"], desk)
+        follow(engine, Reader(home), answer["batch"], terminal)
         rows = Reader(home).jobs()
-        desk.put(summary(rows, Reader(home)))
+        terminal.put(summary(rows, Reader(home)))
         return 0 if all(row["state"] == "succeeded" for row in rows) else 1
     finally:
         engine.call("down", stop_jobs=True, now=True)
@@ -79,23 +79,23 @@ def demo(args: Namespace, desk: Desk) -> int:
         shutil.rmtree(home, ignore_errors=True)
 
 
-def follow(engine: Any, reader: Any, batch: int, desk: Desk) -> None:
+def follow(engine: Any, reader: Any, batch: int, terminal: Terminal) -> None:
     """Draws the screen again and again on a terminal; elsewhere prints a line for each thing that happens."""
     seq, drawn, began = 0, 0, time.monotonic()
     while True:
         events = reader.events(after=seq)
         seq = events[-1]["seq"] if events else seq
-        seen = (engine.call("gpus")["gpus"], engine.call("reasons")) if desk.terminal else None
+        seen = (engine.call("gpus")["gpus"], engine.call("reasons")) if terminal.interactive else None
         rows = reader.jobs()  # the last: a job that has started meanwhile does not wait
         if seen is not None:
-            lines = screen(seen[0], rows, seen[1], desk)
+            lines = screen(seen[0], rows, seen[1], terminal)
             sys.stdout.write(f"\x1b[{drawn}F\x1b[J" * bool(drawn) + "\n".join(lines) + "\n")
             sys.stdout.flush()
             drawn = len(lines)
         else:
             names = {row["id"]: row["name"] for row in rows}
             for text in filter(None, (told(e, names) for e in events)):
-                desk.put(f"{time.monotonic() - began:5.1f}s  {text}")
+                terminal.put(f"{time.monotonic() - began:5.1f}s  {text}")
         if any(e["kind"] == "batch_ended" for e in events) or time.monotonic() - began > 120:
             return
         time.sleep(0.2)
@@ -110,29 +110,29 @@ def told(event: dict[str, Any], names: dict[int, str]) -> str | None:
     return f"{name} {event['kind']}" if event["kind"] in ("succeeded", "failed", "skipped") else None
 
 
-def screen(gpus: list[dict[str, Any]], rows: list[dict[str, Any]], reasons: dict[str, Any], desk: Desk) -> list[str]:
+def screen(gpus: list[dict[str, Any]], rows: list[dict[str, Any]], reasons: dict[str, Any], terminal: Terminal) -> list[str]:
     from jostle.wording.sentences import worded
 
     names = {row["id"]: row["name"] for row in rows}
     lines = [""]
     for g in gpus:
-        lines.append(card(g, names, desk))
+        lines.append(card(g, names, terminal))
     lines.append("")
     for queue in ("cifar", "svhn", None):
-        mine = "  ".join(piece(row, desk) for row in rows if row["queue"] == queue)
+        mine = "  ".join(piece(row, terminal) for row in rows if row["queue"] == queue)
         lines.append(f"{queue or 'free':<6} {mine}")
     waiting = next((row for row in rows if row["state"] == "queued" and row["ready"] == 1), None)
     why = reasons["shapes"].get(str(waiting["shape"])) if waiting else None
-    told = f"why {waiting['name']} waits: {worded(why, desk.language)['text']}" if waiting and why else ""
-    return [*lines, "", render.cut(told, desk.width - 1)]
+    told = f"why {waiting['name']} waits: {worded(why, terminal.language)['text']}" if waiting and why else ""
+    return [*lines, "", render.cut(told, terminal.width - 1)]
 
 
-def card(g: dict[str, Any], names: dict[int, str], desk: Desk) -> str:
+def card(g: dict[str, Any], names: dict[int, str], terminal: Terminal) -> str:
     full = round(20 * g["used_mib"] / max(1, g["total_mib"]))
-    bar = render.paint("█" * full, "blue" if g["runs"] else "magenta", desk.colours) + "░" * (20 - full)
+    bar = render.paint("█" * full, "blue" if g["runs"] else "magenta", terminal.colours) + "░" * (20 - full)
     mine = ", ".join(names.get(int(run.partition(".")[0]), run) for run in g["runs"])
     others = ", ".join(f"{h['user']} {(h['used_mib'] or 0) / 1024:.1f}G" for h in g["holders"] if h["run"] is None)
-    who = render.paint(mine, "green", desk.colours) + f"  ({others})" * bool(others) if mine else others
+    who = render.paint(mine, "green", terminal.colours) + f"  ({others})" * bool(others) if mine else others
     return f"GPU {g['index']}  {bar}  {g['used_mib'] / 1024:4.1f}/{g['total_mib'] / 1024:.0f} GiB  {who or 'free'}"
 
 
@@ -140,9 +140,9 @@ MARKS = {"queued": ("·", "dim"), "starting": ("▸", "yellow"), "running": ("�
          "succeeded": ("✓", "dim"), "failed": ("✗", "red"), "cancelled": ("✗", "dim"), "skipped": ("✗", "dim")}  # fmt: skip
 
 
-def piece(row: dict[str, Any], desk: Desk) -> str:
+def piece(row: dict[str, Any], terminal: Terminal) -> str:
     mark, colour = MARKS[row["state"]]
-    return render.paint(f"{mark} {row['name']}", colour, desk.colours)
+    return render.paint(f"{mark} {row['name']}", colour, terminal.colours)
 
 
 def summary(rows: list[dict[str, Any]], reader: Any) -> str:

@@ -15,8 +15,8 @@ from jostle.wording.health import said
 if TYPE_CHECKING:
     from argparse import Namespace
 
-    from jostle.cli.desk import Desk
     from jostle.cli.parse import Parser
+    from jostle.cli.terminal import Terminal
 
 
 def doctor_options(p: Parser) -> None:
@@ -29,51 +29,52 @@ def doctor_options(p: Parser) -> None:
     p.json_option()
 
 
-def doctor(args: Namespace, desk: Desk) -> int:
+def doctor(args: Namespace, terminal: Terminal) -> int:
     if args.salvage:
-        return salvage(desk)
+        return salvage(terminal)
     if args.accept:
-        return accept(desk)
-    found = [(name, verdict, *said(code, params, desk.language)) for name, verdict, code, params in health(desk)]
+        return accept(terminal)
+    found = [(name, verdict, *said(code, params, terminal.language)) for name, verdict, code, params in health(terminal)]
     if args.json:
-        desk.put_json({"schema": 1, "checks": [dict(zip(("name", "verdict", "found", "advice"), f, strict=True)) for f in found]})
+        checks = [dict(zip(("name", "verdict", "found", "advice"), one, strict=True)) for one in found]
+        terminal.put_json({"schema": 1, "checks": checks})
     else:
         rows = [(name, verdict, text + (f"; {advice}" if advice else "")) for name, verdict, text, advice in found]
-        desk.put(render.table(("CHECK", "VERDICT", "FOUND"), rows, paint_column=1, colours=desk.colours))
+        terminal.put(render.table(("CHECK", "VERDICT", "FOUND"), rows, paint_column=1, colours=terminal.colours))
     return 1 if any(verdict == "bad" for _, verdict, _, _ in found) else 0
 
 
-def salvage(desk: Desk) -> int:
+def salvage(terminal: Terminal) -> int:
     from jostle.store import salvage as rescue
 
-    path = os.path.join(desk.home, "jostle.db")
+    path = os.path.join(terminal.home, "jostle.db")
     if not os.path.exists(path):
-        desk.say(f"there is no database at {path}")
+        terminal.say(f"there is no database at {path}")
         return 4
     stamp = time.strftime("%Y%m%d-%H%M%S")
-    to = os.path.join(desk.home, f"salvaged-{stamp}.db")
+    to = os.path.join(terminal.home, f"salvaged-{stamp}.db")
     counts = rescue.salvage(path, to)
     for table, (saved, gaps) in counts.items():
-        desk.put(f"{table:<8} {saved:>8} rows" + (f", {render.count(gaps, 'gap')}" if gaps else ""))
+        terminal.put(f"{table:<8} {saved:>8} rows" + (f", {render.count(gaps, 'gap')}" if gaps else ""))
     if not any(saved for saved, _ in counts.values()):
         os.unlink(to)
         raise Damaged(f"nothing can be read of {path}; it is as it was. Put a copy in its place, if there is one")
-    desk.say(f"written to {to}; the damaged file is as it was. To go on with the new one:")
-    desk.say("\n".join(going_on(path, to, stamp)))
+    terminal.say(f"written to {to}; the damaged file is as it was. To go on with the new one:")
+    terminal.say("\n".join(going_on(path, to, stamp)))
     return 0
 
 
-def accept(desk: Desk) -> int:
+def accept(terminal: Terminal) -> int:
     """What was recorded after this database was, is given up by a person's word."""
     from jostle.store import seen
 
-    path = os.path.join(desk.home, "jostle.db")
+    path = os.path.join(terminal.home, "jostle.db")
     expected = seen.noted(path)
-    if desk.engine_runs() or desk.reader.last_seq() >= expected:
-        desk.say(f"there is nothing to accept: {path} has all that was recorded")
+    if terminal.engine_runs() or terminal.reader.last_seq() >= expected:
+        terminal.say(f"there is nothing to accept: {path} has all that was recorded")
         return 0
     seen.accept(path)
-    desk.say(f"{path} is taken as it is: events {desk.reader.last_seq() + 1} to {expected} are given up")
+    terminal.say(f"{path} is taken as it is: events {terminal.reader.last_seq() + 1} to {expected} are given up")
     return 0
 
 

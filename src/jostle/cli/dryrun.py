@@ -8,32 +8,32 @@ from jostle.cli import render
 from jostle.intake.selection import selected
 
 if TYPE_CHECKING:
-    from jostle.cli.desk import Desk
+    from jostle.cli.terminal import Terminal
     from jostle.experiments.skip import Verdict
     from jostle.intake.options import Options
 
 DOES = {"run": "run", "done": "done before", "log": "its log exists", "not_failed": "did not fail"}
 
 
-def shown(batches: list[dict[str, Any]], options: Options, json: bool, desk: Desk) -> int:
+def shown(batches: list[dict[str, Any]], options: Options, json: bool, terminal: Terminal) -> int:
     """What would run, and what would not; without an engine."""
     told = []
     for batch in batches:
-        selection = selected(batch, options, desk)
+        selection = selected(batch, options, terminal)
         if json:
             told += [_as_json(batch, job, verdict) for job, verdict in zip(selection.jobs, selection.verdicts, strict=True)]
             continue
-        unfinished = desk.reader.unfinished_batch(batch["key"])
+        unfinished = terminal.reader.unfinished_batch(batch["key"])
         if unfinished is not None:
-            desk.say(f"batch {unfinished} of the same file is not finished: `jostle run` attaches to it")
+            terminal.say(f"batch {unfinished} of the same file is not finished: `jostle run` attaches to it")
         rows = [_line(job, verdict) for job, verdict in zip(selection.jobs, selection.verdicts, strict=True)]
-        desk.put(render.table(("NAME", "WHAT", "COMMAND"), rows, columns=desk.width, colours=desk.colours))
+        terminal.put(render.table(("NAME", "WHAT", "COMMAND"), rows, columns=terminal.width, colours=terminal.colours))
         rest = selection.told()
         name = f"{render.plain(batch['name'])}: " if batch["name"] else ""
         would = f"{name}{selection.count('run'):,} of {render.count(len(selection.jobs), 'job')} would run"
-        desk.say(would + (f" ({rest})" if rest else ""))
+        terminal.say(would + (f" ({rest})" if rest else ""))
     if json:
-        desk.put_json({"schema": 1, "jobs": told})
+        terminal.put_json({"schema": 1, "jobs": told})
     return 0
 
 

@@ -12,8 +12,8 @@ from jostle.errors import Usage
 if TYPE_CHECKING:
     from argparse import Namespace
 
-    from jostle.cli.desk import Desk
     from jostle.cli.parse import Parser
+    from jostle.cli.terminal import Terminal
 
 
 
@@ -24,17 +24,17 @@ def up_options(p: Parser) -> None:
     p.add_argument("--gpus", metavar="SPEC", help="the set of devices: nvml, sim:8x24 or sim:FILE")
 
 
-def up(args: Namespace, desk: Desk) -> int:
+def up(args: Namespace, terminal: Terminal) -> int:
     """Returns when the engine answers. An engine of another version makes way, one that runs reads the settings again."""
     from jostle import __version__, config
     from jostle.client import attempt, connect, start_engine
 
-    settings = config.load(desk.home)
+    settings = config.load(terminal.home)
     gpus = config.devices(args.gpus) if args.gpus else None
     before: dict[str, Any] = {}
-    client = attempt(desk.home)
+    client = attempt(terminal.home)
     if client is None:
-        start_engine(desk.home, gpus=gpus, permanent=True)
+        start_engine(terminal.home, gpus=gpus, permanent=True)
     else:
         before = client.call("hello")
         if before["version"] == __version__:
@@ -42,16 +42,16 @@ def up(args: Namespace, desk: Desk) -> int:
         else:
             leave(client)
             # its jobs run on its devices; whether others may take their place is for the new one to say
-            start_engine(desk.home, gpus=before["gpus_spec"] or None, permanent=True)
-    client = connect(desk.home, gpus=gpus)
+            start_engine(terminal.home, gpus=before["gpus_spec"] or None, permanent=True)
+    client = connect(terminal.home, gpus=gpus)
     hello = client.call("up")
     same = before.get("pid") == hello["pid"]
     if same:
         client.call("reload", config=settings)
     client.close()
-    desk.say(arrival(before, hello, same))
+    terminal.say(arrival(before, hello, same))
     if not gpus and settings.get("gpus", hello["gpus_spec"]) != hello["gpus_spec"]:
-        desk.say(f"config.yaml names other GPUs ({settings['gpus']}): `jostle up --gpus {settings['gpus']}` changes to them")
+        terminal.say(f"config.yaml names other GPUs ({settings['gpus']}): `jostle up --gpus {settings['gpus']}` changes to them")
     return 0
 
 
@@ -75,19 +75,19 @@ def down_options(p: Parser) -> None:
     p.add_argument("--now", action="store_true", help="with --stop-jobs: kill them at once")
 
 
-def down(args: Namespace, desk: Desk) -> int:
+def down(args: Namespace, terminal: Terminal) -> int:
     from jostle.client import attempt
 
     if args.now and not args.stop_jobs:
         raise Usage("down: --now is for --stop-jobs; without it running jobs go on")
-    client = attempt(desk.home)
+    client = attempt(terminal.home)
     if client is None:
-        desk.say("no engine runs")
+        terminal.say("no engine runs")
         return 0
     runs = leave(client, stop_jobs=args.stop_jobs, now=args.now)
     went_on = render.count(runs, "running job goes", "running jobs go") + " on"
     ended = render.count(runs, "running job was", "running jobs were") + " stopped"
-    desk.say("the engine is down" + (f"; {ended if args.stop_jobs else went_on}" if runs else ""))
+    terminal.say("the engine is down" + (f"; {ended if args.stop_jobs else went_on}" if runs else ""))
     return 0
 
 
@@ -105,16 +105,16 @@ def status_options(p: Parser) -> None:
     p.json_option()
 
 
-def status(args: Namespace, desk: Desk) -> int:
+def status(args: Namespace, terminal: Terminal) -> int:
     from jostle.views.status import status as look
     from jostle.wording.reasons import trouble
 
-    found = look(desk)
-    told = {"schema": 1, **found, "probe": trouble(found["probe"], desk.language)}
+    found = look(terminal)
+    told = {"schema": 1, **found, "probe": trouble(found["probe"], terminal.language)}
     if args.json:
-        desk.put_json(told)
+        terminal.put_json(told)
     else:
-        desk.put("\n".join(lines(told, desk.language)))
+        terminal.put("\n".join(lines(told, terminal.language)))
     return 0
 
 

@@ -14,8 +14,8 @@ from jostle.wording.reasons import trouble
 if TYPE_CHECKING:
     from argparse import Namespace
 
-    from jostle.cli.desk import Desk
     from jostle.cli.parse import Parser
+    from jostle.cli.terminal import Terminal
 
 WIDE = 110  # columns of a terminal
 NARROW = (0, 2, 3, 4, 5, 8, 9)
@@ -34,45 +34,45 @@ def gpus_options(p: Parser) -> None:
     p.json_option()
 
 
-def gpus(args: Namespace, desk: Desk) -> int:
+def gpus(args: Namespace, terminal: Terminal) -> int:
     if args.exclude or args.include:
-        return change(args, desk)
-    seen = views.cards(desk, args.devices)
-    shown = [sentences.card(gpu, desk.language) for gpu in seen.gpus]
-    error = trouble(seen.error, desk.language)
+        return change(args, terminal)
+    seen = views.cards(terminal, args.devices)
+    shown = [sentences.card(gpu, terminal.language) for gpu in seen.gpus]
+    error = trouble(seen.error, terminal.language)
     if args.json:
-        desk.put_json({"schema": 1, **seen.plain(), "gpus": shown, "error": error})
+        terminal.put_json({"schema": 1, **seen.plain(), "gpus": shown, "error": error})
     elif shown:
-        desk.put(table(shown, seen.engine, desk))
+        terminal.put(table(shown, seen.engine, terminal))
     if error:
-        desk.say(f"jostle: {error}")
+        terminal.say(f"jostle: {error}")
         return 1
     if not shown:
-        desk.say("jostle: no GPU here; try --gpus sim:8x24")
+        terminal.say("jostle: no GPU here; try --gpus sim:8x24")
     elif not seen.engine and not args.json:
-        why = "the engine has other GPUs" if desk.engine_runs() else "no engine runs (`jostle up` starts one)"
-        desk.say(f"a single look at {seen.spec}: {why}, so nobody can say what may be taken")
+        why = "the engine has other GPUs" if terminal.engine_runs() else "no engine runs (`jostle up` starts one)"
+        terminal.say(f"a single look at {seen.spec}: {why}, so nobody can say what may be taken")
     return 0
 
 
-def table(gpus: list[dict[str, Any]], engine: bool, desk: Desk) -> str:
+def table(gpus: list[dict[str, Any]], engine: bool, terminal: Terminal) -> str:
     """All columns where there is room; on a narrow screen those that decide."""
     head = HEAD if engine else HEAD_WITHOUT_ENGINE
-    columns = range(len(head)) if desk.width >= WIDE else NARROW
-    rows = [[row[k] for k in columns] for row in (row_of(gpu, engine, zh=desk.language == "zh") for gpu in gpus)]
+    columns = range(len(head)) if terminal.width >= WIDE else NARROW
+    rows = [[row[k] for k in columns] for row in (row_of(gpu, engine, zh=terminal.language == "zh") for gpu in gpus)]
     right = [place for place, k in enumerate(columns) if 2 <= k <= 7]
-    return render.table([head[k] for k in columns], rows, columns=desk.width, right=right, colours=desk.colours)
+    return render.table([head[k] for k in columns], rows, columns=terminal.width, right=right, colours=terminal.colours)
 
 
-def change(args: Namespace, desk: Desk) -> int:
-    client = desk.client()
+def change(args: Namespace, terminal: Terminal) -> int:
+    client = terminal.client()
     for numbers, on in ((args.exclude, True), (args.include, False)):
         if numbers:
             answer = client.call("exclude", gpus=numbers, on=on)
             excluded, faulty = answer["excluded"], answer.get("faulty")
-            desk.say(f"excluded: GPU {render.gpus(excluded)}" if excluded else "no GPU is excluded")
+            terminal.say(f"excluded: GPU {render.gpus(excluded)}" if excluded else "no GPU is excluded")
             if faulty:
-                desk.say(f"set aside as faulty: GPU {render.gpus(faulty)}")
+                terminal.say(f"set aside as faulty: GPU {render.gpus(faulty)}")
     client.close()
     return 0
 

@@ -11,8 +11,8 @@ from jostle.errors import Invalid, JostleError
 if TYPE_CHECKING:
     from argparse import Namespace
 
-    from jostle.cli.desk import Desk
     from jostle.cli.parse import Parser
+    from jostle.cli.terminal import Terminal
 
 
 def import_options(p: Parser) -> None:
@@ -29,14 +29,14 @@ def import_options(p: Parser) -> None:
     p.add_argument("--force", action="store_true", help="write over a file that exists")
 
 
-def import_(args: Namespace, desk: Desk) -> int:
+def import_(args: Namespace, terminal: Terminal) -> int:
     from jostle.formats import jobwriter, plaintext, taskjobs, workspace
 
     found, blocks, warnings = workspace.tasks(
         args.source, mode=args.mode, index=args.config_index, config_file=args.config_file, lenient=args.lenient
     )
     for warning in warnings:
-        desk.say(f"warning: {warning}")
+        terminal.say(f"warning: {warning}")
     if not blocks:
         raise Invalid(f"{found.command_file} holds no tasks; nothing is written")
     source, _ = plaintext.read(found.command_file, "a task file")
@@ -46,11 +46,11 @@ def import_(args: Namespace, desk: Desk) -> int:
     batch = taskjobs.batch(found, blocks, None)
     text = jobwriter.text_of(batch, head=head, notes=jobwriter.notes_of(source, found.mode))
     if args.output is None or args.output == "-":
-        desk.put(text.removesuffix("\n"))
+        terminal.put(text.removesuffix("\n"))
         return 0
     write(args.output, text, force=args.force)
     what = f"{render.count(len(blocks), 'job')}, {render.count(len({block.queue for block in blocks}), 'queue')}"
-    desk.say(f"wrote {render.plain(args.output)}: {what}. Run it: jostle run {render.plain(args.output)}")
+    terminal.say(f"wrote {render.plain(args.output)}: {what}. Run it: jostle run {render.plain(args.output)}")
     return 0
 
 

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from argparse import Namespace
     from collections.abc import Callable
 
-    from jostle.cli.desk import Desk
     from jostle.cli.parse import Parser
+    from jostle.cli.terminal import Terminal
 
 POLL = 0.1  # s between looks at a growing file
 LOOK = 1.0  # s between looks whether an engine runs, while nothing is printed
@@ -40,13 +40,13 @@ def logs_options(p: Parser) -> None:
     p.json_option()
 
 
-def logs(args: Namespace, desk: Desk) -> int:
-    id = ids.one(args.id, lambda: desk.reader)
+def logs(args: Namespace, terminal: Terminal) -> int:
+    id = ids.one(args.id, lambda: terminal.reader)
     number = count_of(args.run, "--run") if args.run else None
     last = count_of(args.lines, "-n") if args.lines else None
-    path = path_of(desk, id, number, wait=args.follow)
+    path = path_of(terminal, id, number, wait=args.follow)
     if args.path:
-        desk.put(path)
+        terminal.put(path)
         return 0
     fd = opened(path)
     sys.stdout.flush()
@@ -54,13 +54,13 @@ def logs(args: Namespace, desk: Desk) -> int:
     shown = screen.LogFilter().feed if sys.stdout.isatty() and not args.raw else bytes
     if args.json:
         text = b"".join(chunks(fd, start_of(fd, last))).decode("utf-8", "replace")
-        desk.put_json({"schema": 1, "id": id, "path": path, "text": text})
+        terminal.put_json({"schema": 1, "id": id, "path": path, "text": text})
         return 0
     for data in chunks(fd, start_of(fd, last)):
         out.write(shown(data))
     out.flush()
     if args.follow:
-        follow(desk, id, fd, number, shown)
+        follow(terminal, id, fd, number, shown)
     return 0
 
 
@@ -70,14 +70,14 @@ def count_of(text: str, option: str) -> int:
     return int(text)
 
 
-def path_of(desk: Desk, id: int, number: int | None, wait: bool) -> str:
+def path_of(terminal: Terminal, id: int, number: int | None, wait: bool) -> str:
     """The log of the run; with `wait`, of the run that is yet to come."""
     told, look_at = False, 0.0
     while True:
-        job = desk.reader.job(id)
+        job = terminal.reader.job(id)
         if job is None:
             raise NotFound(f"there is no job {id}; `jostle ps --all` lists them")
-        run = run_of(desk.reader, id, number)
+        run = run_of(terminal.reader, id, number)
         if run is not None and os.path.lexists(run["log"]):
             return str(run["log"])
         if run is None and job["state"] in FINAL:
@@ -88,23 +88,23 @@ def path_of(desk: Desk, id: int, number: int | None, wait: bool) -> str:
             raise NotFound(f"job {id} is {job['state']} and has printed nothing yet: `jostle logs -f {id}` waits for it")
         if time.monotonic() >= look_at:
             look_at = time.monotonic() + LOOK
-            if not desk.engine_answers():
+            if not terminal.engine_answers():
                 raise NoEngine(f"job {id} is {job['state']} and has printed nothing, and no engine runs: `jostle up` goes on")
         if not told:
-            desk.say(f"job {id} is {job['state']}; waiting for its output (`jostle why {id}`)")
+            terminal.say(f"job {id} is {job['state']}; waiting for its output (`jostle why {id}`)")
             told = True
         time.sleep(POLL)
 
 
-def follow(desk: Desk, id: int, fd: int, number: int | None, shown: Callable[[bytes], bytes]) -> None:
+def follow(terminal: Terminal, id: int, fd: int, number: int | None, shown: Callable[[bytes], bytes]) -> None:
     """Until the run has ended and its file is read to the end; the files of later tries are taken up in their order."""
     out = sys.stdout.buffer
     # where all tries write to one path, a run that has not begun names the file of the one before: the first of them wrote it
-    last = min((run["n"] for run in real(desk.reader.runs(id)) if not other(fd, run["log"])), default=0)
-    alone = Alone(desk, id)
+    last = min((run["n"] for run in real(terminal.reader.runs(id)) if not other(fd, run["log"])), default=0)
+    alone = Alone(terminal, id)
     while True:
-        job = desk.reader.job(id)
-        runs = desk.reader.runs(id)
+        job = terminal.reader.job(id)
+        runs = terminal.reader.runs(id)
         # the end is looked at before the last reading: what was printed before it is then certainly seen
         over = job is None or job["state"] in FINAL or any(r["n"] == number and r["ended_at"] is not None for r in runs)
         later = next((r for r in real(runs) if number is None and r["n"] > last and other(fd, r["log"])), None)
@@ -119,7 +119,7 @@ def follow(desk: Desk, id: int, fd: int, number: int | None, shown: Callable[[by
         if later is not None:
             os.close(fd)
             fd, last = following, later["n"]
-            desk.say(f"job {id} is tried again (run {last})")
+            terminal.say(f"job {id} is tried again (run {last})")
         elif over or alone.over:
             return
         elif not grown and not alone.ended(runs):
@@ -129,8 +129,8 @@ def follow(desk: Desk, id: int, fd: int, number: int | None, shown: Callable[[by
 class Alone:
     """Following without an engine: nobody records the end then, so it is looked for, and what is waited for is said."""
 
-    def __init__(self, desk: Desk, id: int) -> None:
-        self.desk, self.id = desk, id
+    def __init__(self, terminal: Terminal, id: int) -> None:
+        self.terminal, self.id = terminal, id
         self.look_at, self.told = 0.0, False
         self.over = False  # nothing more will be printed
 
@@ -139,13 +139,13 @@ class Alone:
         if time.monotonic() < self.look_at:
             return False
         self.look_at = time.monotonic() + LOOK
-        if self.desk.engine_answers():
+        if self.terminal.engine_answers():
             self.told = False
             return False
-        self.over = not runs or is_over(self.desk.home, self.id, runs[-1])
+        self.over = not runs or is_over(self.terminal.home, self.id, runs[-1])
         if self.over:
-            self.desk.say(f"the run of job {self.id} is over, and no engine runs to say how it ended: `jostle up` goes on")
+            self.terminal.say(f"the run of job {self.id} is over, and no engine runs to say how it ended: `jostle up` goes on")
         elif not self.told:
-            self.desk.say(f"no engine runs: job {self.id} is followed until its run is over; `jostle up` starts one")
+            self.terminal.say(f"no engine runs: job {self.id} is followed until its run is over; `jostle up` starts one")
         self.told = True
         return self.over

@@ -75,16 +75,16 @@ def _run(argv: list[str]) -> int:
 
 
 def _verb(verb: str, argv: list[str]) -> int:
-    from jostle.cli.desk import Desk
     from jostle.cli.parse import options, parser
+    from jostle.cli.terminal import Terminal
 
-    desk = Desk(only_warn=verb in HARMLESS)
+    terminal = Terminal(only_warn=verb in HARMLESS)
     try:
         made = parser(verb)
         made.typed = argv
-        return int(options(verb)[1](made.parse_args(argv), desk))
+        return int(options(verb)[1](made.parse_args(argv), terminal))
     finally:
-        desk.close()
+        terminal.close()
 
 
 ELSEWHERE = {

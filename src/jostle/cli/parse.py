@@ -18,9 +18,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, NoReturn
 
-    from jostle.cli.desk import Desk
+    from jostle.cli.terminal import Terminal
 
-    Command = Callable[[argparse.Namespace, Desk], int]
+    Command = Callable[[argparse.Namespace, Terminal], int]
 
 
 class _Help(argparse.RawDescriptionHelpFormatter):

@@ -14,8 +14,8 @@ from jostle.wording import sentences
 if TYPE_CHECKING:
     from argparse import Namespace
 
-    from jostle.cli.desk import Desk
     from jostle.cli.parse import Parser
+    from jostle.cli.terminal import Terminal
     from jostle.views.listing import Listing
 
 HEAD = ("ID", "NAME", "QUEUE", "STATE", "GPUS", "TRY", "TIME", "WHY")
@@ -31,44 +31,44 @@ def ps_options(p: Parser) -> None:
     p.json_option()
 
 
-def ps(args: Namespace, desk: Desk) -> int:
+def ps(args: Namespace, terminal: Terminal) -> int:
     batch, states = batch_of(args.batch), states_of(args.state)
     short = not (args.all or args.state or args.json)  # a table that need not list every waiting job
-    found = listing(desk, batch=batch, everything=args.all, states=states, short=short)
+    found = listing(terminal, batch=batch, everything=args.all, states=states, short=short)
     unfinished = any(row["ended_at"] is None for row in found.rows)
-    rows = sentences.jobs(found.rows, desk.language)
+    rows = sentences.jobs(found.rows, terminal.language)
     if args.json:
-        desk.put_json({"schema": 1, "engine": found.engine if unfinished else desk.engine_runs(), "jobs": rows})
+        terminal.put_json({"schema": 1, "engine": found.engine if unfinished else terminal.engine_runs(), "jobs": rows})
     elif not rows:
         asked_for = args.state or batch is not None
-        desk.say("no such jobs" if asked_for else "no jobs: `jostle add -- COMMAND` queues one")
+        terminal.say("no such jobs" if asked_for else "no jobs: `jostle add -- COMMAND` queues one")
     else:
-        say_what_concerns_all(found, desk)
+        say_what_concerns_all(found, terminal)
         now = time.time()
         lines = [row_of(row, now) for row in rows]
-        desk.put(render.table(HEAD, lines, columns=desk.width, right=(0, 5, 6), paint_column=3, colours=desk.colours))
-        put_what_is_left_out(found, desk)
+        terminal.put(render.table(HEAD, lines, columns=terminal.width, right=(0, 5, 6), paint_column=3, colours=terminal.colours))
+        put_what_is_left_out(found, terminal)
     return 0
 
 
-def say_what_concerns_all(found: Listing, desk: Desk) -> None:
+def say_what_concerns_all(found: Listing, terminal: Terminal) -> None:
     if not found.engine:
-        desk.say(desk.no_engine())
+        terminal.say(terminal.no_engine())
     elif unwritten(found.hold):  # an end cannot be recorded then, and the table shows it as running
-        desk.say(sentences.on_hold(found.hold, desk.language))
-    for line in sentences.set_aside(desk.reader.meta("health"), desk.language):
-        desk.say(line)
+        terminal.say(sentences.on_hold(found.hold, terminal.language))
+    for line in sentences.set_aside(terminal.reader.meta("health"), terminal.language):
+        terminal.say(line)
 
 
-def put_what_is_left_out(found: Listing, desk: Desk) -> None:
+def put_what_is_left_out(found: Listing, terminal: Terminal) -> None:
     folded, last = found.waiting
     if folded:
         first = max(row["id"] for row in found.rows if row["state"] == "queued") + 1
-        desk.put(f"… and {render.count(folded, 'more job')} waiting ({first}-{last}); `jostle ps --all` lists them")
+        terminal.put(f"… and {render.count(folded, 'more job')} waiting ({first}-{last}); `jostle ps --all` lists them")
     if found.failed:
-        desk.put(f"… and {found.failed:,} more that failed in the last day; `jostle ps --state failed` lists them")
+        terminal.put(f"… and {found.failed:,} more that failed in the last day; `jostle ps --state failed` lists them")
     if found.ended:
-        desk.put(f"… and {found.ended:,} more that ended lately; `jostle ps --all` lists them")
+        terminal.put(f"… and {found.ended:,} more that ended lately; `jostle ps --all` lists them")
 
 
 def unwritten(hold: str) -> bool:

@@ -16,8 +16,8 @@ from jostle.errors import NotFound, Usage
 if TYPE_CHECKING:
     from argparse import Namespace
 
-    from jostle.cli.desk import Desk
     from jostle.cli.parse import Parser
+    from jostle.cli.terminal import Terminal
     from jostle.experiments.grouping import Summary, Trial
     from jostle.experiments.tables import Look
 
@@ -54,7 +54,7 @@ def results_options(p: Parser) -> None:
     p.json_option()
 
 
-def results(args: Namespace, desk: Desk) -> int:
+def results(args: Namespace, terminal: Terminal) -> int:
     from jostle.experiments import collect, grouping, metrics, tables
 
     wanted = metrics.parsed(args.metric)
@@ -62,7 +62,7 @@ def results(args: Namespace, desk: Desk) -> int:
     look = tables.Look(decimals=number(args.decimals, "--decimals", 0, 15), rename=renames(args.rename))
     best, tail = directions(args.best, names), size(args.tail)
     factors = scales(args.scale, names)
-    trials, _ = collect.measured(chosen(args, desk), wanted, tail, factors)
+    trials, _ = collect.measured(chosen(args, terminal), wanted, tail, factors)
     seeds = listed(args.seed_key)
     found = grouping.summary(
         trials, names, seed_keys=seeds, by=listed(args.by) if args.by is not None else None, best=best, across=args.across
@@ -72,19 +72,19 @@ def results(args: Namespace, desk: Desk) -> int:
 
         notes = plot.save(args.plot, found, look, args.x)
         for note in notes:
-            desk.say(f"warning: {note}")
+            terminal.say(f"warning: {note}")
     elif args.x:
         raise Usage("results: --x is the axis of a plot; expected --plot FILE with it")
-    show(desk, found, look, "json" if args.json else args.format)
+    show(terminal, found, look, "json" if args.json else args.format)
     if not found.counted and any(one.why.startswith("no line") for one in found.missing):
-        advise(desk, args.metric)
+        advise(terminal, args.metric)
     return 0 if found.counted else 1
 
 
 # --- what is meant
 
 
-def chosen(args: Namespace, desk: Desk) -> list[Trial]:
+def chosen(args: Namespace, terminal: Terminal) -> list[Trial]:
     from jostle.experiments import collect
 
     names = pattern(args.names or collect.NAMES)
@@ -93,7 +93,7 @@ def chosen(args: Namespace, desk: Desk) -> list[Trial]:
     others: list[tuple[str | None, list[Trial]]] = []
     last = number(args.last or "1", "--last", 1, 10**9)
     if not args.targets:
-        numbers = collect.newest_batches(desk.reader, last)
+        numbers = collect.newest_batches(terminal.reader, last)
         if not numbers:
             raise NotFound("there is no batch yet: `jostle run FILE` makes one, and `jostle results DIR` reads logs")
     for target in args.targets:
@@ -101,10 +101,10 @@ def chosen(args: Namespace, desk: Desk) -> list[Trial]:
             numbers.append(int(target))
         elif os.path.isdir(target):
             trials += collect.of_logs(target, names)
-        elif of_file(target, last, names, numbers, others, desk):
-            if left := collect.left_behind(desk.reader, target, last):
+        elif of_file(target, last, names, numbers, others, terminal):
+            if left := collect.left_behind(terminal.reader, target, last):
                 lacking = f"an older batch of {target} has {render.count(left, 'job')} that this one has not"
-                desk.say(f"note: {lacking}; --last {last + 1} takes both")
+                terminal.say(f"note: {lacking}; --last {last + 1} takes both")
         elif not os.path.exists(target):
             raise NotFound(f"there is no batch, file or folder {target!r}")
         elif target.lower().endswith(collect.SPECS):
@@ -112,29 +112,30 @@ def chosen(args: Namespace, desk: Desk) -> list[Trial]:
         else:
             trials += collect.of_logs(target, names)
     for one in numbers if not (args.targets and args.json) else ():
-        desk.say(render.plain(collect.headline(desk.reader, one)))
-    return trials + collect.of_batches(desk.reader, numbers, names, args.any_state, others)
+        terminal.say(render.plain(collect.headline(terminal.reader, one)))
+    return trials + collect.of_batches(terminal.reader, numbers, names, args.any_state, others)
 
 
 def of_file(
-    target: str, last: int, names: re.Pattern[str], numbers: list[int], others: list[tuple[str | None, list[Trial]]], desk: Desk
+    target: str, last: int, names: re.Pattern[str], numbers: list[int], others: list[tuple[str | None, list[Trial]]],
+    terminal: Terminal,
 ) -> bool:  # fmt: skip
     """Puts the batches of a file to the numbers, and what other batches have done for it to the others; False: nothing."""
     from jostle.experiments import collect
 
-    made = collect.batches_of_file(desk.reader, target, last)
+    made = collect.batches_of_file(terminal.reader, target, last)
     if not os.path.isfile(target) or not target.lower().endswith(collect.SPECS):
         numbers += made
         return bool(made)
     from jostle.experiments.elsewhere import done_elsewhere
 
-    found = done_elsewhere(desk.reader, target, made, names, instead=last == 1)
+    found = done_elsewhere(terminal.reader, target, made, names, instead=last == 1)
     numbers += [number for number in made if number not in found.old]
     others += found.done
     for number in found.old:
-        desk.say(f"note: batch {number} is of an older {target}; what it says now was done by other batches, which count")
+        terminal.say(f"note: batch {number} is of an older {target}; what it says now was done by other batches, which count")
     if found.never and (made or found.done):
-        desk.say(f"note: nothing of {render.plain(', '.join(found.never))} in {target} has run")
+        terminal.say(f"note: nothing of {render.plain(', '.join(found.never))} in {target} has run")
     return bool(made or found.done)
 
 
@@ -202,44 +203,44 @@ def directions(texts: list[str], names: list[str]) -> dict[str, str]:
 # --- showing
 
 
-def show(desk: Desk, found: Summary, look: Look, form: str) -> None:
+def show(terminal: Terminal, found: Summary, look: Look, form: str) -> None:
     from jostle.experiments import tables
 
     if form == "json":
-        desk.put_json(tables.as_json(found, look))
+        terminal.put_json(tables.as_json(found, look))
         return
     if form == "table":
-        show_table(desk, found, look)
+        show_table(terminal, found, look)
     else:
-        desk.put(tables.FORMATS[form](found, look))
+        terminal.put(tables.FORMATS[form](found, look))
     if form == "csv":
         for one in found.missing:
-            desk.say(render.plain(f"not counted: {tables.why(one)}"))
+            terminal.say(render.plain(f"not counted: {tables.why(one)}"))
     elif found.missing and form != "table":
-        desk.say(f"{render.count(len(found.missing), 'run')} not counted; they are listed below the table")
+        terminal.say(f"{render.count(len(found.missing), 'run')} not counted; they are listed below the table")
     for note in found.notes:
-        desk.say(render.plain(f"note: {note}"))
+        terminal.say(render.plain(f"note: {note}"))
 
 
-def advise(desk: Desk, given: list[str]) -> None:
+def advise(terminal: Terminal, given: list[str]) -> None:
     """Where no log has any line that was looked for: how to look for another."""
     another = "`-m 'acc=acc: ([0-9.]+)'` looks for the number behind `acc: `"
     if not given:
-        desk.say(f"note: without -m it is `Test Accuracy: 91.2` and the like that is looked for; {another}")
+        terminal.say(f"note: without -m it is `Test Accuracy: 91.2` and the like that is looked for; {another}")
     elif not any("=" in text for text in given):
-        desk.say(f"note: -m NAME alone is a key of JSON lines; {another}")
+        terminal.say(f"note: -m NAME alone is a key of JSON lines; {another}")
 
 
-def show_table(desk: Desk, found: Summary, look: Look) -> None:
+def show_table(terminal: Terminal, found: Summary, look: Look) -> None:
     from jostle.experiments import tables
 
     head, rows = tables.text_cells(found, look)
     first = len(head) - len(tables.layout(found).columns) - 2
-    desk.put(render.table(head, rows, columns=desk.width, right=range(first, len(head) - 1)))
+    terminal.put(render.table(head, rows, columns=terminal.width, right=range(first, len(head) - 1)))
     if found.missing:
-        desk.put(f"\nnot counted: {len(found.missing)}")
-        short = desk.terminal and len(found.missing) > TOLD
+        terminal.put(f"\nnot counted: {len(found.missing)}")
+        short = terminal.interactive and len(found.missing) > TOLD
         for one in found.missing[: TOLD if short else None]:
-            desk.put(render.plain(f"  {tables.why(one)}"))
+            terminal.put(render.plain(f"  {tables.why(one)}"))
         if short:
-            desk.put(f"  … and {len(found.missing) - TOLD:,} more; `--json` lists them")
+            terminal.put(f"  … and {len(found.missing) - TOLD:,} more; `--json` lists them")

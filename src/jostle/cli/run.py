@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from argparse import Namespace
     from collections.abc import Callable
 
-    from jostle.cli.desk import Desk
     from jostle.cli.parse import Parser
+    from jostle.cli.terminal import Terminal
     from jostle.client import Client
     from jostle.follow.feed import Feed
     from jostle.follow.progress import Progress
@@ -104,26 +104,26 @@ def options_of(args: Namespace) -> Options:
     )  # fmt: skip
 
 
-def run(args: Namespace, desk: Desk) -> int:
+def run(args: Namespace, terminal: Terminal) -> int:
     from jostle.intake.batches import loaded, restrict
 
     options = options_of(args)
-    batches = loaded(options, desk)
+    batches = loaded(options, terminal)
     if args.dry_run:
         from jostle.cli.dryrun import shown
 
-        return shown(batches, options, args.json, desk)
-    restrict(batches, options, desk)
+        return shown(batches, options, args.json, terminal)
+    restrict(batches, options, terminal)
     if args.detach:
-        return detached(batches, options, args.json, desk)
+        return detached(batches, options, args.json, terminal)
     worst, feed = 0, None
     for k, batch in enumerate(batches):
-        client = desk.client(gpus=options.devices)
-        last, feed = feed, attended(desk, gpus=options.devices, after=desk.reader.last_seq())
+        client = terminal.client(gpus=options.devices)
+        last, feed = feed, attended(terminal, gpus=options.devices, after=terminal.reader.last_seq())
         if last is not None and interrupted(last):
-            desk.say(f"jostle: interrupted before {', '.join(render.plain(b['name'] or '') for b in batches[k:])}")
+            terminal.say(f"jostle: interrupted before {', '.join(render.plain(b['name'] or '') for b in batches[k:])}")
             return INTERRUPTED
-        code = one(batch, client, feed, options, args.json, desk)
+        code = one(batch, client, feed, options, args.json, terminal)
         if code == INTERRUPTED:
             return code
         worst = max(worst, code)
@@ -138,19 +138,19 @@ def interrupted(feed: Feed) -> bool:
     return False
 
 
-def one(batch: dict[str, Any], client: Client, feed: Feed, options: Options, json: bool, desk: Desk) -> int:
+def one(batch: dict[str, Any], client: Client, feed: Feed, options: Options, json: bool, terminal: Terminal) -> int:
     """A batch from its submit, or from where it stands, to its end."""
-    found = taken(batch, client, options, json, desk, before=[], attached=True)
+    found = taken(batch, client, options, json, terminal, before=[], attached=True)
     client.close()
     if found is None:
         return 0
     number, rows = found
     feed.batch = number
-    return follow(options, json, desk, number, rows, feed)
+    return follow(options, json, terminal, number, rows, feed)
 
 
 def taken(
-    batch: dict[str, Any], client: Client, options: Options, json: bool, desk: Desk, *, before: list[int], attached: bool
+    batch: dict[str, Any], client: Client, options: Options, json: bool, terminal: Terminal, *, before: list[int], attached: bool
 ) -> tuple[int, list[dict[str, Any]]] | None:  # fmt: skip
     """The batch as a new one, or as the one that stands for it already, after the jobs `before`: its number and rows; None if
     nothing of it is to run."""
@@ -158,86 +158,87 @@ def taken(
     from jostle.intake.selection import selected
     from jostle.intake.submitting import after, continued, standing, submitted
 
-    selection = selected(batch, options, desk)
-    found = standing(batch, desk)
-    hint = f". {HINT}" if attached and can_ask(desk) else ""
+    selection = selected(batch, options, terminal)
+    found = standing(batch, terminal)
+    hint = f". {HINT}" if attached and can_ask(terminal) else ""
     if found is not None:
         number, rows = found
         left = render.count(sum(row["ended_at"] is None for row in rows), "job")
         attaches = f"batch {number} of the same file is not finished ({left} left): attached to it again"
-        desk.say(attaches + ("" if json else hint))
-        return number, continued(batch, selection, number, rows, client, options, desk, before)
+        terminal.say(attaches + ("" if json else hint))
+        return number, continued(batch, selection, number, rows, client, options, terminal, before)
     if not selection.count("run"):
-        nothing(batch, selection, options, json, desk)
+        nothing(batch, selection, options, json, terminal)
         return None
     jobs = after(selection.taken(), before)
-    warn_directories(jobs, desk)
-    number, rows = submitted(batch, selection, jobs, options, desk, owner() if attached else None)
+    warn_directories(jobs, terminal)
+    number, rows = submitted(batch, selection, jobs, options, terminal, owner() if attached else None)
     if not json:
         rest = selection.told()
         ids = span(rows[0]["id"], rows[-1]["id"])
-        desk.say(f"batch {number}: {render.count(len(jobs), 'job')} ({ids})" + (f"; {rest}" if rest else "") + hint)
+        terminal.say(f"batch {number}: {render.count(len(jobs), 'job')} ({ids})" + (f"; {rest}" if rest else "") + hint)
     return number, rows
 
 
-def nothing(batch: dict[str, Any], selection: Selection, options: Options, json: bool, desk: Desk) -> None:
+def nothing(batch: dict[str, Any], selection: Selection, options: Options, json: bool, terminal: Terminal) -> None:
     if json:
-        desk.put_json({"schema": 1, "batch": None, "ok": True, "counts": {"skipped": len(selection.jobs)}})
+        terminal.put_json({"schema": 1, "batch": None, "ok": True, "counts": {"skipped": len(selection.jobs)}})
         return
     name = render.plain(batch["name"] or os.path.basename(batch["about"]["file"]))
     hint = "" if options.skip.only_failed else "; --redo runs all again"
     hint += ", --redo-changed those with other code" if hint and selection.other_code() else ""
-    desk.say(f"{name}: nothing to run ({render.count(len(selection.jobs), 'job')}: {selection.told()}){hint}")
+    terminal.say(f"{name}: nothing to run ({render.count(len(selection.jobs), 'job')}: {selection.told()}){hint}")
 
 
 def span(first: int, last: int) -> str:
     return str(first) if first == last else f"{first}-{last}"
 
 
-def detached(batches: list[dict[str, Any]], options: Options, json: bool, desk: Desk) -> int:
+def detached(batches: list[dict[str, Any]], options: Options, json: bool, terminal: Terminal) -> int:
     """All batches are submitted at once; the jobs of each come after all of the one before it."""
-    client = desk.client(gpus=options.devices)
+    client = terminal.client(gpus=options.devices)
     before: list[int] = []
     for batch in batches:
-        found = taken(batch, client, options, json, desk, before=before, attached=False)
+        found = taken(batch, client, options, json, terminal, before=before, attached=False)
         if found is None:
             continue
         number, rows = found
         before = [row["id"] for row in rows if row["state"] in UNFINISHED]
         ids = [row["id"] for row in rows]
         if json:
-            desk.put_json({"schema": 1, "batch": number, "ids": ids})
+            terminal.put_json({"schema": 1, "batch": number, "ids": ids})
         else:
-            desk.put(span(ids[0], ids[-1]))
+            terminal.put(span(ids[0], ids[-1]))
     client.close()
     return 0
 
 
-def follow(options: Options, json: bool, desk: Desk, number: int, rows: list[dict[str, Any]], feed: Feed) -> int:
+def follow(options: Options, json: bool, terminal: Terminal, number: int, rows: list[dict[str, Any]], feed: Feed) -> int:
     from jostle.cli.watching import Events, Lines, LiveCards
     from jostle.follow.progress import Progress
 
-    progress = Progress(rows, desk.language)
+    progress = Progress(rows, terminal.language)
     feed.start()
-    screen = Events(desk) if json else LiveCards(desk, progress) if desk.terminal else Lines(desk, progress)
-    followed = Asking(desk, number, progress, feed, screen, gpus=options.devices, json=json)
+    screen = Events(terminal) if json else LiveCards(terminal, progress) if terminal.interactive else Lines(terminal, progress)
+    followed = Asking(terminal, number, progress, feed, screen, gpus=options.devices, json=json)
     stopped = followed.to_the_end()
     if followed.detached:
-        desk.say(f"batch {number} runs on ({progress.summary()}): the same command attaches to it again, `jostle ps` shows it")
+        goes_on = "the same command attaches to it again, `jostle ps` shows it"
+        terminal.say(f"batch {number} runs on ({progress.summary()}): {goes_on}")
         return INTERRUPTED
     if json:
-        desk.put_json({"schema": 1, "batch": number, "ok": progress.succeeded, "counts": +progress.counts})
+        terminal.put_json({"schema": 1, "batch": number, "ok": progress.succeeded, "counts": +progress.counts})
     else:
-        desk.say(f"batch {number}: {progress.summary()}")
-        tell_failures(desk, progress)
+        terminal.say(f"batch {number}: {progress.summary()}")
+        tell_failures(terminal, progress)
     return INTERRUPTED if stopped else 0 if progress.succeeded else 1
 
 
-def tell_failures(desk: Desk, progress: Progress) -> None:
+def tell_failures(terminal: Terminal, progress: Progress) -> None:
     """What failed, once more at the end: on the way it has scrolled by."""
     failed = sorted(progress.why)
     for id in failed[:TOLD]:
         why, more = progress.why[id], "show" if id in progress.never_ran else "logs"
-        desk.say(f"  failed {progress.label(id)}{': ' + why if why else ''} (jostle {more} {id})")
+        terminal.say(f"  failed {progress.label(id)}{': ' + why if why else ''} (jostle {more} {id})")
     if len(failed) > TOLD:
-        desk.say(f"  … and {len(failed) - TOLD:,} more (jostle ps --state failed)")
+        terminal.say(f"  … and {len(failed) - TOLD:,} more (jostle ps --state failed)")

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from argparse import Namespace
     from collections.abc import Mapping, Sequence
 
-    from jostle.cli.desk import Desk
     from jostle.cli.parse import Parser
+    from jostle.cli.terminal import Terminal
     from jostle.views.why import Explained
 
 MOST = 100  # jobs that `why` explains at once
@@ -32,26 +32,26 @@ def show_options(p: Parser) -> None:
     p.json_option()
 
 
-def show(args: Namespace, desk: Desk) -> int:
-    id = ids.one(args.id, lambda: desk.reader)
-    told = story(desk, id)
-    say_silence([told.why], desk)
-    (job,) = sentences.jobs([told.why.job], desk.language)
-    events = [sentences.event(event, desk.language) for event in told.events]
+def show(args: Namespace, terminal: Terminal) -> int:
+    id = ids.one(args.id, lambda: terminal.reader)
+    told = story(terminal, id)
+    say_silence([told.why], terminal)
+    (job,) = sentences.jobs([told.why.job], terminal.language)
+    events = [sentences.event(event, terminal.language) for event in told.events]
     if args.json:
-        desk.put_json({"schema": 1, **told.plain(), "job": job, "events": events})
+        terminal.put_json({"schema": 1, **told.plain(), "job": job, "events": events})
         return 0
-    if job["ended_at"] is None and not desk.engine_runs():
-        desk.say(desk.no_engine())
+    if job["ended_at"] is None and not terminal.engine_runs():
+        terminal.say(terminal.no_engine())
     known = {**job, "env": told.env, "code": told.code, "inputs": told.runs[-1]["inputs"] if told.runs else None}
-    desk.put("\n".join([*facts(known, desk, told.needs), *run_lines(told.runs), *event_lines(events)]))
+    terminal.put("\n".join([*facts(known, terminal, told.needs), *run_lines(told.runs), *event_lines(events)]))
     return 0
 
 
-def say_silence(found: Sequence[Explained], desk: Desk) -> None:
+def say_silence(found: Sequence[Explained], terminal: Terminal) -> None:
     for one in found:
         if one.silent:
-            desk.say(f"jostle: {one.silent}; this is what is recorded")
+            terminal.say(f"jostle: {one.silent}; this is what is recorded")
 
 
 def why_options(p: Parser) -> None:
@@ -63,27 +63,27 @@ def why_options(p: Parser) -> None:
     p.json_option()
 
 
-def why(args: Namespace, desk: Desk) -> int:
-    chosen = ids.jobs(args.ids, lambda: desk.reader, lambda: [row["id"] for row in desk.reader.jobs(states=UNFINISHED)])
+def why(args: Namespace, terminal: Terminal) -> int:
+    chosen = ids.jobs(args.ids, lambda: terminal.reader, lambda: [row["id"] for row in terminal.reader.jobs(states=UNFINISHED)])
     if len(chosen) > MOST:
         raise Usage(
             f"why: that is {len(chosen):,} jobs, and {MOST} at once are enough to read; `jostle ps --all` has a line for each"
         )
     if not chosen:
-        desk.say("nothing to explain: no job is meant")
-    found = [explained(desk, id) for id in chosen]
-    say_silence(found, desk)
-    engine = desk.engine_runs() if args.json or any(one.job["ended_at"] is None for one in found) else True
+        terminal.say("nothing to explain: no job is meant")
+    found = [explained(terminal, id) for id in chosen]
+    say_silence(found, terminal)
+    engine = terminal.engine_runs() if args.json or any(one.job["ended_at"] is None for one in found) else True
     if not engine and not args.json:
-        desk.say(desk.no_engine())
+        terminal.say(terminal.no_engine())
     if args.json:
-        told = [sentences.explained(one.plain(engine), desk.language) for one in found]
+        told = [sentences.explained(one.plain(engine), terminal.language) for one in found]
         # who names one job gets the object, who may have named several gets a list
         single = len(args.ids) == 1 and (args.ids[0] == "last" or args.ids[0].isdecimal())
-        desk.put_json({"schema": 1, **told[0]} if single else {"schema": 1, "jobs": told})
+        terminal.put_json({"schema": 1, **told[0]} if single else {"schema": 1, "jobs": told})
         return 0
-    for one, job in zip(found, sentences.jobs([one.job for one in found], desk.language), strict=True):
-        desk.put("\n".join(map(render.plain, why_lines(job, one.behind, desk.language))))
+    for one, job in zip(found, sentences.jobs([one.job for one in found], terminal.language), strict=True):
+        terminal.put("\n".join(map(render.plain, why_lines(job, one.behind, terminal.language))))
     return 0
 
 
@@ -100,8 +100,8 @@ def why_lines(job: dict[str, Any], behind: int, language: str = "en") -> list[st
     return lines
 
 
-def facts(job: dict[str, Any], desk: Desk, needs: Sequence[Mapping[str, Any]]) -> list[str]:
-    state = render.paint(job["state"], render.OF_STATE.get(job["state"], ""), desk.colours)
+def facts(job: dict[str, Any], terminal: Terminal, needs: Sequence[Mapping[str, Any]]) -> list[str]:
+    state = render.paint(job["state"], render.OF_STATE.get(job["state"], ""), terminal.colours)
     now = time.time()
     pairs = [
         ("job", f"{job['id']}  {render.plain(job['name'])}"),

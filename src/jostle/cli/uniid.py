@@ -18,8 +18,8 @@ from jostle.uniid import NORMAL, PLACES, RUNNING, STATES, VARIABLE, WORDS, Entry
 if TYPE_CHECKING:
     from argparse import Namespace
 
-    from jostle.cli.desk import Desk
     from jostle.cli.parse import Parser
+    from jostle.cli.terminal import Terminal
 
 LOOK = 0.1
 LAST_WORD = 2.0  # a script says its word a moment after its program has ended
@@ -50,14 +50,14 @@ def _number(text: str) -> int:
     return int(text)
 
 
-def uni_id(args: Namespace, desk: Desk) -> int:
+def uni_id(args: Namespace, terminal: Terminal) -> int:
     _refuse_what_does_not_belong(args)
     path = args.file or default_path()
     if not path:
         raise Usage(f"uni-id: which file? Name it with --file or ${VARIABLE}; there is no {' and no '.join(PLACES)} here")
-    file = UniIdFile(path, warn=lambda text: desk.say(f"warning: {text}"))
+    file = UniIdFile(path, warn=lambda text: terminal.say(f"warning: {text}"))
     try:
-        return int(ACTIONS[args.action](args, desk, file))
+        return int(ACTIONS[args.action](args, terminal, file))
     except OSError as e:
         raise JostleError(f"{path}: {e.strerror or e}") from None
 
@@ -84,34 +84,34 @@ def _id(args: Namespace) -> str:
     return str(found)
 
 
-def _set(args: Namespace, desk: Desk, file: UniIdFile) -> int:
+def _set(args: Namespace, terminal: Terminal, file: UniIdFile) -> int:
     file.put(_id(args), whole=True, **{name: getattr(args, name) for name in FOR_SET if getattr(args, name) is not None})
     return 0
 
 
-def _get(args: Namespace, desk: Desk, file: UniIdFile) -> int:
+def _get(args: Namespace, terminal: Terminal, file: UniIdFile) -> int:
     name = _id(args)
     entry = file.get(name)
     if entry is None:
         raise _unknown(name, file)
     if args.json:
-        desk.put_json({"schema": 1, "file": file.path, **_shown(name, entry, file)})
+        terminal.put_json({"schema": 1, "file": file.path, **_shown(name, entry, file)})
     else:
-        desk.put(_line(name, entry, file))
+        terminal.put(_line(name, entry, file))
     return 0
 
 
-def _list(args: Namespace, desk: Desk, file: UniIdFile) -> int:
+def _list(args: Namespace, terminal: Terminal, file: UniIdFile) -> int:
     entries = [_shown(name, entry, file) for name, entry in file.read().items()]
     if args.json:
-        desk.put_json({"schema": 1, "file": file.path, "entries": entries})
+        terminal.put_json({"schema": 1, "file": file.path, "entries": entries})
     elif not entries:
-        desk.say(f"{render.plain(file.path)} has no entries")
+        terminal.say(f"{render.plain(file.path)} has no entries")
     else:
         cells = ("uni_id", "state", "pid", "alive", "retry_count", "error_type")
         rows = [[_cell(e[name]) for name in cells] for e in entries]
         head = ("UNI_ID", "STATE", "PID", "ALIVE", "RETRIES", "ERROR")
-        desk.put(render.table(head, rows, columns=desk.width, right=(2, 4), colours=desk.colours))
+        terminal.put(render.table(head, rows, columns=terminal.width, right=(2, 4), colours=terminal.colours))
     return 0
 
 
@@ -119,7 +119,7 @@ def _cell(value: Any) -> str:
     return "-" if value is None or value == "" else ("no", "yes")[value] if isinstance(value, bool) else str(value)
 
 
-def _wait(args: Namespace, desk: Desk, file: UniIdFile) -> int:
+def _wait(args: Namespace, terminal: Terminal, file: UniIdFile) -> int:
     """Until there is a word, or the entry is cleaned away after success, or the process has ended without a word."""
     name = _id(args)
     entry = file.get(name)
@@ -135,31 +135,31 @@ def _wait(args: Namespace, desk: Desk, file: UniIdFile) -> int:
             break
         if deadline is not None and now >= deadline:
             if not args.json:
-                desk.say(f"time is up: {render.plain(name)} is still {entry.state or 'there'}")
-            return _waited(args, desk, name, entry, 124)
+                terminal.say(f"time is up: {render.plain(name)} is still {entry.state or 'there'}")
+            return _waited(args, terminal, name, entry, 124)
         time.sleep(LOOK if deadline is None else max(0.0, min(LOOK, deadline - now)))
         entry = file.get(name)
     if entry is not None and entry.state not in WORDS and not args.json:
-        desk.say(f"process {entry.pid} has ended without a word about how")
-    return _waited(args, desk, name, entry, 0 if entry is None or entry.state == NORMAL else 1)
+        terminal.say(f"process {entry.pid} has ended without a word about how")
+    return _waited(args, terminal, name, entry, 0 if entry is None or entry.state == NORMAL else 1)
 
 
-def _waited(args: Namespace, desk: Desk, name: str, entry: Entry | None, code: int) -> int:
+def _waited(args: Namespace, terminal: Terminal, name: str, entry: Entry | None, code: int) -> int:
     if args.json:
         kind = entry.error_type if entry is not None else ""
         state = entry.state if entry is not None else NORMAL  # only a success is cleaned away
-        desk.put_json({"schema": 1, "ok": code == 0, "uni_id": name, "state": state, "error_type": kind or None})
+        terminal.put_json({"schema": 1, "ok": code == 0, "uni_id": name, "state": state, "error_type": kind or None})
     elif code == 1 and entry is not None and entry.state in WORDS:
-        desk.say(f"{render.plain(name)} failed" + (f": {render.plain(entry.error_type)}" if entry.error_type else ""))
+        terminal.say(f"{render.plain(name)} failed" + (f": {render.plain(entry.error_type)}" if entry.error_type else ""))
     return code
 
 
-def _clean(args: Namespace, desk: Desk, file: UniIdFile) -> int:
+def _clean(args: Namespace, terminal: Terminal, file: UniIdFile) -> int:
     gone = file.clean(everything=args.all) if os.path.exists(file.path) else []
     if args.json:
-        desk.put_json({"schema": 1, "file": file.path, "removed": gone})
+        terminal.put_json({"schema": 1, "file": file.path, "removed": gone})
     else:
-        desk.say(f"removed {render.count(len(gone), 'record')}" + "".join(f"\n  {render.plain(name)}" for name in gone))
+        terminal.say(f"removed {render.count(len(gone), 'record')}" + "".join(f"\n  {render.plain(name)}" for name in gone))
     return 0
 
 

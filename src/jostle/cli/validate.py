@@ -12,8 +12,8 @@ from jostle.cli import render
 if TYPE_CHECKING:
     from argparse import Namespace
 
-    from jostle.cli.desk import Desk
     from jostle.cli.parse import Parser
+    from jostle.cli.terminal import Terminal
 
 
 def validate_options(p: Parser) -> None:
@@ -28,7 +28,7 @@ def validate_options(p: Parser) -> None:
     p.json_option()
 
 
-def validate(args: Namespace, desk: Desk) -> int:
+def validate(args: Namespace, terminal: Terminal) -> int:
     from jostle.formats.flaws import BadFiles
     from jostle.intake.checking import can_run, warn_directories
     from jostle.intake.files import each
@@ -39,15 +39,15 @@ def validate(args: Namespace, desk: Desk) -> int:
         if not args.json:
             raise
         for warning in e.warnings:
-            desk.say(f"warning: {warning}")
+            terminal.say(f"warning: {warning}")
         flaws = [{"file": file, "line": line or None, "text": text} for file, line, text in e.flaws]
-        desk.put_json({"schema": 1, "ok": False, "errors": flaws})
+        terminal.put_json({"schema": 1, "ok": False, "errors": flaws})
         return e.exit_code
     for warning in warnings:
-        desk.say(f"warning: {warning}")
+        terminal.say(f"warning: {warning}")
     jobs = [job for batch in found for job in batch["jobs"]]
-    warn_directories(jobs, desk)
-    checked = can_run(found, desk)
+    warn_directories(jobs, terminal)
+    checked = can_run(found, terminal)
     queues = len({
         (k if batch["queues"] == "own" else None, job["queue"])
         for k, batch in enumerate(found) for job in batch["jobs"] if job["queue"] is not None
@@ -55,15 +55,15 @@ def validate(args: Namespace, desk: Desk) -> int:
     if args.json:
         shown = {"batches": [as_data(batch) for batch in found]} if args.expand else {}
         told = {"jobs": len(jobs), "queues": queues, "host_checked": checked, **shown}
-        desk.put_json({"schema": 1, "ok": True, "errors": [], **told})
+        terminal.put_json({"schema": 1, "ok": True, "errors": [], **told})
         return 0
     if args.expand:
         for batch in found:
-            desk.put(expanded(batch, desk.width, desk.colours))
+            terminal.put(expanded(batch, terminal.width, terminal.colours))
     many = f", {len(found)} batches" if len(found) > 1 else ""
-    desk.put(f"good: {render.count(len(jobs), 'job')}, {render.count(queues, 'queue')}{many}")
+    terminal.put(f"good: {render.count(len(jobs), 'job')}, {render.count(queues, 'queue')}{many}")
     if not checked:
-        desk.say("not checked: whether this host's GPUs can ever run them; no engine that has read them runs (`jostle up`)")
+        terminal.say("not checked: whether this host's GPUs can ever run them; no engine that has read them runs (`jostle up`)")
     return 0
 
 

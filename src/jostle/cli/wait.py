@@ -14,8 +14,8 @@ from jostle.errors import NotFound
 if TYPE_CHECKING:
     from argparse import Namespace
 
-    from jostle.cli.desk import Desk
     from jostle.cli.parse import Parser
+    from jostle.cli.terminal import Terminal
 
 
 
@@ -28,36 +28,36 @@ def wait_options(p: Parser) -> None:
     p.json_option()
 
 
-def wait(args: Namespace, desk: Desk) -> int:
+def wait(args: Namespace, terminal: Terminal) -> int:
     from jostle.follow.ends import until_ended
     from jostle.follow.followed import attended
 
     words = args.ids or ["all"]
     deadline = None if args.timeout is None else time.monotonic() + args.timeout
-    seq = desk.reader.last_seq()
-    chosen = ids.jobs(words, lambda: desk.reader, lambda: [r["id"] for r in desk.reader.jobs(states=UNFINISHED)])
-    states = {row["id"]: row["state"] for row in desk.reader.jobs(ids=chosen)}
+    seq = terminal.reader.last_seq()
+    chosen = ids.jobs(words, lambda: terminal.reader, lambda: [r["id"] for r in terminal.reader.jobs(states=UNFINISHED)])
+    states = {row["id"]: row["state"] for row in terminal.reader.jobs(ids=chosen)}
     missing = [id for id in chosen if id not in states]
     if missing:
         raise NotFound(f"there is no job {missing[0]}; `jostle ps --all` lists them")
     if not chosen and not args.json:
-        desk.say("nothing to wait for: every job has ended")
+        terminal.say("nothing to wait for: every job has ended")
     code = 0
     if any(state not in FINAL for state in states.values()):
-        feed = attended(desk, gpus=None, after=seq)
+        feed = attended(terminal, gpus=None, after=seq)
         feed.start()
-        code = until_ended(feed, desk, states, deadline)
-    return finish(args.json, desk, states, code)
+        code = until_ended(feed, terminal, states, deadline)
+    return finish(args.json, terminal, states, code)
 
 
-def finish(json: bool, desk: Desk, states: dict[int, str], code: int) -> int:
+def finish(json: bool, terminal: Terminal, states: dict[int, str], code: int) -> int:
     failed = sorted(id for id, state in states.items() if state in FINAL and state != "succeeded")
     code = code or int(bool(failed))
     if json:
-        desk.put_json({"schema": 1, "ok": code == 0, "jobs": {str(id): state for id, state in states.items()}})
+        terminal.put_json({"schema": 1, "ok": code == 0, "jobs": {str(id): state for id, state in states.items()}})
     elif code == 124:
         waiting = sum(state not in FINAL for state in states.values())
-        desk.say(f"time is up: {render.count(waiting, 'job')} not finished")
+        terminal.say(f"time is up: {render.count(waiting, 'job')} not finished")
     for id in failed if not json else ():
-        desk.say(f"job {id} {states[id]}: `jostle why {id}`")
+        terminal.say(f"job {id} {states[id]}: `jostle why {id}`")
     return code

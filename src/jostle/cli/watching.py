@@ -16,7 +16,7 @@ from jostle.follow.listener import Listener, Story, why
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from jostle.cli.desk import Desk
+    from jostle.cli.terminal import Terminal
     from jostle.follow.progress import Progress
     from jostle.session import Session
 
@@ -28,26 +28,26 @@ LEAST = 16  # columns of a job's name that are always shown
 class Events(Listener):
     """--json: each event as it is, and with words."""
 
-    def __init__(self, desk: Desk) -> None:
-        super().__init__(desk)
-        self.desk = desk
+    def __init__(self, terminal: Terminal) -> None:
+        super().__init__(terminal)
+        self.terminal = terminal
 
     def event(self, event: dict[str, Any], line: str | None) -> None:
         from jostle.wording import sentences
 
-        self.desk.put_json(sentences.event(event, self.desk.language))
+        self.terminal.put_json(sentences.event(event, self.terminal.language))
         sys.stdout.flush()
 
 
 class Lines(Story):
     """A file or pipe: plain lines."""
 
-    def __init__(self, desk: Desk, progress: Progress) -> None:
-        super().__init__(desk, progress)
-        self.desk = desk
+    def __init__(self, terminal: Terminal, progress: Progress) -> None:
+        super().__init__(terminal, progress)
+        self.terminal = terminal
 
     def put(self, line: str) -> None:
-        self.desk.put(f"{time.strftime('%H:%M:%S')} {line}")
+        self.terminal.put(f"{time.strftime('%H:%M:%S')} {line}")
         sys.stdout.flush()
 
 
@@ -56,8 +56,8 @@ class Live(Listener):
 
     cards = ""  # how the GPUs stand, in words
 
-    def __init__(self, desk: Desk, progress: Progress) -> None:
-        super().__init__(desk)
+    def __init__(self, terminal: Terminal, progress: Progress) -> None:
+        super().__init__(terminal)
         self.progress = progress
         self.drawn = 0
         self.next: int | None = None  # the job whose reason `waiting` is
@@ -120,10 +120,10 @@ class Live(Listener):
 class LiveCards(Live):
     """… with how the GPUs stand."""
 
-    def __init__(self, desk: Desk, progress: Progress) -> None:
+    def __init__(self, terminal: Terminal, progress: Progress) -> None:
         self.looked_at = float("-inf")
         self.last = False  # whether it was the last look
-        super().__init__(desk, progress)
+        super().__init__(terminal, progress)
 
     def draw(self) -> None:
         """Looks with every picture, not only when nothing happens: where much happens the cards change most. And once more when

@@ -1,4 +1,4 @@
-"""What a verb has at hand: a session, and the person's terminal. Tests hand in another desk."""
+"""What a verb has at hand: a session, and the place where a person types and reads; that may also be a file or a pipe."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 
-class Desk(Session):
+class Terminal(Session):
     def no_engine(self) -> str:
         """What to think of unfinished jobs that nobody looks after."""
         if self.language == "zh":
@@ -20,18 +20,18 @@ class Desk(Session):
         return "no engine runs: this is how it was when the last one ended; `jostle up` goes on"
 
     @property
-    def terminal(self) -> bool:
+    def interactive(self) -> bool:
         return sys.stdout.isatty() and os.environ.get("TERM") != "dumb"
 
     @property
     def colours(self) -> bool:
-        return self.terminal and not os.environ.get("NO_COLOR")
+        return self.interactive and not os.environ.get("NO_COLOR")
 
     @property
     def width(self) -> int:
         """Columns to fill; a file or pipe takes lines of any length."""
         try:
-            return os.get_terminal_size(1).columns or 80 if self.terminal else 10_000
+            return os.get_terminal_size(1).columns or 80 if self.interactive else 10_000
         except OSError:
             return 10_000
 
