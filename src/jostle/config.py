@@ -94,7 +94,7 @@ def lease_dir(home: str, spec: str) -> str:
         path = os.path.join(home, "leases")
         os.makedirs(path, mode=0o700, exist_ok=True)
         return path
-    from jostle.backends.leases import find_dir
+    from jostle.backends.local.leases import find_dir
 
     return find_dir()
 

@@ -123,7 +123,7 @@ def holder(home: str) -> str:
 
 def serve(home: str, spec: str, settings: dict[str, Any], ready: int, permanent: bool) -> None:
     from jostle import config
-    from jostle.backends.local import Local
+    from jostle.backends.local.backend import Local
     from jostle.engine.clock import Clock
     from jostle.engine.engine import Engine
     from jostle.engine.loop import Loop

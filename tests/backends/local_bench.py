@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from jostle import proc
-from jostle.backends.local import Local, Report, Reservation
+from jostle.backends.local.backend import Local, Report, Reservation
 from jostle.core.model import Exit, RunId
 
 PATIENCE = 30.0

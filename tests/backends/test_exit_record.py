@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from jostle.backends import shim
+from jostle.backends.local import shim
 
 
 @pytest.fixture

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from local_bench import Bench
 
-from jostle.backends import inputs
-from jostle.backends.inputs import OTHER, SAME, UNKNOWN, compared
+from jostle.backends.local import inputs
+from jostle.backends.local.inputs import OTHER, SAME, UNKNOWN, compared
 
 RUN = (7, 1)
 

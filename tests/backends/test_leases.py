@@ -19,10 +19,10 @@ import pytest
 from local_bench import Bench, MakeBench
 
 from jostle import failpoint
-from jostle.backends import leases
-from jostle.backends.claimlock import is_free
-from jostle.backends.filewatch import DirWatch
-from jostle.backends.leasedir import MOST, Directory
+from jostle.backends.local import leases
+from jostle.backends.local.claimlock import is_free
+from jostle.backends.local.filewatch import DirWatch
+from jostle.backends.local.leasedir import MOST, Directory
 from jostle.core import claims
 from jostle.errors import JostleError
 

@@ -18,8 +18,8 @@ import pytest
 from local_bench import PATIENCE, Bench, MakeBench
 
 from jostle import proc
-from jostle.backends import process
-from jostle.backends.nursery import Nursery
+from jostle.backends.local import process
+from jostle.backends.local.nursery import Nursery
 from jostle.core.model import RunId
 
 RUN = (7, 1)

@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 
 from jostle import proc
-from jostle.backends import commands, shim
-from jostle.backends.records import exit_of
+from jostle.backends.local import commands, shim
+from jostle.backends.local.records import exit_of
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="another user needs root to become it")
 

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from jostle import proc
-from jostle.backends import leases, process
+from jostle.backends.local import leases, process
 
 
 @pytest.fixture

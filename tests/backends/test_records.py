@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from jostle.backends.records import RunClaim, exit_of
+from jostle.backends.local.records import RunClaim, exit_of
 
 HONEST = {"pid": 5, "ticks": 7, "boot": "b", "uni_id": "u", "leases": ["jostle-GPU-0~x~5~00000000~1.1"]}
 

@@ -17,7 +17,7 @@ import pytest
 from local_bench import Bench, MakeBench, mark
 
 from jostle import proc
-from jostle.backends.registered import Register
+from jostle.backends.local.registered import Register
 from jostle.core.model import Exit
 from jostle.uniid import Entry, UniIdFile, entry_of
 
@@ -484,7 +484,7 @@ def test_a20_the_hook_changes_nothing_else_about_a_command(bench: Bench, conda: 
 
 @pytest.mark.parametrize("command", ["miniconda activate", "conda activated", "conda-activate x", "my.conda activate"])
 def test_a20_only_commands_that_activate_are_hooked(bench: Bench, conda: Path, command: str) -> None:
-    from jostle.backends.conda import hooked
+    from jostle.backends.local.conda import hooked
 
     assert hooked(command, {"CONDA_EXE": f"{conda}/bin/conda"}) == command
     assert hooked("conda activate x", {"PATH": "/nowhere", "CONDA_EXE": "conda"}) == "conda activate x"

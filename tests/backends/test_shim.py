@@ -16,7 +16,7 @@ import pytest
 from local_bench import Bench, MakeBench, mark
 
 from jostle import proc
-from jostle.backends import joblog, process
+from jostle.backends.local import joblog, process
 
 RUN = (7, 1)
 

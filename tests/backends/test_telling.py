@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from jostle.backends import joblog
+from jostle.backends.local import joblog
 from jostle.core import failure
 
 HEAD = "Traceback (most recent call last):\n"

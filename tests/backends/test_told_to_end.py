@@ -12,8 +12,8 @@ import pytest
 from local_bench import Bench
 
 from jostle import proc
-from jostle.backends import commands
-from jostle.backends.commands import WAITED_FOR, Run
+from jostle.backends.local import commands
+from jostle.backends.local.commands import WAITED_FOR, Run
 
 RUN = (7, 1)
 TRIES = 25

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from jostle.backends import inputs
+from jostle.backends.local import inputs
 from jostle.experiments import skip
 from jostle.experiments.fingerprint import Contents, compared, fingerprint, named_files
 from jostle.experiments.skip import DONE, LOGGED, NOT_FAILED, RUN, Rule, Verdict

@@ -35,24 +35,24 @@ FAULTS: dict[str, Fault] = {
     ),
     "a_run_that_was_taken_is_started_again": Fault(
         promise="2",
-        file="backends/berth.py",
+        file="backends/local/sparedir.py",
         right="            return False\n        self.path = directory\n",
         wrong="            pass\n        self.path = directory\n",
         seen_by=(
-            "tests/backends/test_berth.py::test_of_many_processes_exactly_one_gets_the_run",
-            "tests/backends/test_berth.py::test_void_and_start_exclude_each_other",
+            "tests/backends/test_sparedir.py::test_of_many_processes_exactly_one_gets_the_run",
+            "tests/backends/test_sparedir.py::test_void_and_start_exclude_each_other",
         ),
     ),
     "an_exit_record_that_is_not_forced": Fault(
         promise="3",
-        file="backends/shim.py",
+        file="backends/local/shim.py",
         right="            os.fsync(fd)\n            _sync_directory(directory)\n",
         wrong="            pass\n",
         seen_by=("tests/backends/test_exit_record.py::test_an_end_that_no_engine_confirms_is_forced_to_the_disk",),
     ),
     "a_shim_known_by_its_pid_alone": Fault(
         promise="4",
-        file="backends/process.py",
+        file="backends/local/process.py",
         right="        return proc.uid(pid) == os.geteuid() and proc.alive(pid, ticks)\n\n    done",
         wrong="        return proc.uid(pid) == os.geteuid()\n\n    done",
         seen_by=(
@@ -61,7 +61,7 @@ FAULTS: dict[str, Fault] = {
     ),
     "a_claim_that_shows_before_its_lock": Fault(
         promise="5",
-        file="backends/leases.py",
+        file="backends/local/leases.py",
         right="""        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
         os.fchmod(fd, 0o444)
         inode = os.fstat(fd).st_ino
@@ -111,7 +111,7 @@ FAULTS: dict[str, Fault] = {
     ),
     "a_claim_that_vanished_is_forgotten": Fault(
         promise="F14",
-        file="backends/leasedir.py",
+        file="backends/local/leasedir.py",
         right="        return found + self._vanished(before.values(), found, known) + list(beyond.values())\n",
         wrong="        return found + list(beyond.values())\n",
         seen_by=(
@@ -128,7 +128,7 @@ FAULTS: dict[str, Fault] = {
     ),
     "out_of_processes_is_the_jobs_fault": Fault(
         promise="F19",
-        file="backends/commands.py",
+        file="backends/local/commands.py",
         right="                self._unable = first and e.errno in NO_PROCESS\n",
         wrong="                self._unable = False\n",
         seen_by=("tests/backends/test_no_process.py::test_a_run_whose_first_command_gets_no_process_has_not_begun",),

@@ -190,7 +190,7 @@ def adopts_nothing() -> None:
 @bug(ENGINE)
 def exit_before_lock() -> None:
     """Looks for the exit record first and tests the lock afterwards (the gap made wide enough to be met)."""
-    from jostle.backends.records import RunDir
+    from jostle.backends.local.records import RunDir
 
     right_exit, right_locked = RunDir.exit, RunDir.locked
     early: dict[str, Any] = {}
@@ -211,7 +211,7 @@ def exit_before_lock() -> None:
 @bug(ENGINE)
 def forget_leases() -> None:
     """Claims on cards are not published."""
-    from jostle.backends.leasedir import Directory
+    from jostle.backends.local.leasedir import Directory
 
     swap(Directory, "publish", lambda self, names: [])
 
@@ -219,7 +219,7 @@ def forget_leases() -> None:
 @bug(ENGINE)
 def leases_die_with_engine() -> None:
     """The engine alone holds the claims, so they end with it and not with the run."""
-    from jostle.backends import local
+    from jostle.backends.local import backend as local
 
     kept: list[int] = []
 
@@ -233,8 +233,8 @@ def leases_die_with_engine() -> None:
 @bug(ENGINE)
 def ignore_neighbours() -> None:
     """Cards that another jostle has claimed are taken all the same, whatever they show."""
-    from jostle.backends.leasedir import Directory
-    from jostle.backends.local import Local
+    from jostle.backends.local.backend import Local
+    from jostle.backends.local.leasedir import Directory
     from jostle.engine.observe import Observer
 
     claims = Local.claims
@@ -318,8 +318,8 @@ def queue_not_serial() -> None:
 def double_spawn() -> None:
     """Every run is handed to two shims. The claim makes this harmless: it must find nothing."""
     if IS_ENGINE:
-        from jostle.backends.contact import send_spec
-        from jostle.backends.local import Local
+        from jostle.backends.local.backend import Local
+        from jostle.backends.local.contact import send_spec
 
         start = Local.start
 
@@ -342,20 +342,20 @@ def double_spawn() -> None:
 def no_claim() -> None:
     """Every run is handed to two shims, and a claim that exists does not stop the second."""
     double_spawn()
-    from jostle.backends.berth import Berth
+    from jostle.backends.local.sparedir import SpareDir
 
-    right = Berth.take
+    right = SpareDir.take
 
-    def careless(self: Berth, directory: str, claim: bytes) -> bool:
+    def careless(self: SpareDir, directory: str, claim: bytes) -> bool:
         return right(self, directory, claim) or True
 
-    swap(Berth, "take", careless)
+    swap(SpareDir, "take", careless)
 
 
 @bug(SHIM)
 def exit_code_always_zero() -> None:
     """The end of a run is inferred, not measured."""
-    from jostle.backends.commands import Run
+    from jostle.backends.local.commands import Run
 
     record = Run.record
     swap(Run, "record", lambda self: {**record(self), "code": 0, "signal": None})
@@ -364,7 +364,7 @@ def exit_code_always_zero() -> None:
 @bug(SHIM)
 def no_subreaper() -> None:
     """Who leaves his parents is not the shim's any more."""
-    from jostle.backends import shim
+    from jostle.backends.local import shim
 
     swap(shim, "_prctl", lambda *_: 0)
 
@@ -372,7 +372,7 @@ def no_subreaper() -> None:
 @bug(SHIM)
 def no_sweep() -> None:
     """What the commands left behind is not ended."""
-    from jostle.backends.commands import Run
+    from jostle.backends.local.commands import Run
 
     swap(Run, "sweep", lambda self: setattr(self, "empty", True))
 
@@ -380,7 +380,7 @@ def no_sweep() -> None:
 @bug(SHIM)
 def shim_dies_with_nursery() -> None:
     """The shim does not outlive those who made it."""
-    from jostle.backends import shim
+    from jostle.backends.local import shim
 
     prctl = shim._prctl
 
@@ -394,8 +394,8 @@ def shim_dies_with_nursery() -> None:
 @bug(SHIM)
 def stop_with_engine() -> None:
     """A shim that does not hear its engine any more stops its run."""
-    from jostle.backends import shim
-    from jostle.backends.commands import Run
+    from jostle.backends.local import shim
+    from jostle.backends.local.commands import Run
 
     step, carry = Run._step, shim.carry
     heard: list[Any] = []
@@ -410,9 +410,9 @@ def stop_with_engine() -> None:
             if gone:
                 self.stop(kill=False)
 
-    def carried(spec: Any, leases: Any, sock: Any, berth: Any) -> Any:
+    def carried(spec: Any, leases: Any, sock: Any, sparedir: Any) -> Any:
         heard[:] = [sock]
-        return carry(spec, leases, sock, berth)
+        return carry(spec, leases, sock, sparedir)
 
     swap(Run, "_step", listening)
     swap(shim, "carry", carried)
@@ -421,7 +421,7 @@ def stop_with_engine() -> None:
 @bug(SHIM)
 def exit_not_written() -> None:
     """The end is told to a living engine only."""
-    from jostle.backends import shim
+    from jostle.backends.local import shim
 
     swap(shim, "write_exit", lambda *_: b"")
 
@@ -429,13 +429,13 @@ def exit_not_written() -> None:
 def main() -> int:
     if IS_ENGINE:
         from jostle import daemon
-        from jostle.backends import nursery
+        from jostle.backends.local import nursery
 
         nursery.__file__ = os.path.abspath(__file__)
         swap(nursery, "KEPT", (*nursery.KEPT, "JOSTLE_BUG"))
         ENGINE.get(BUG, lambda: None)()
         return daemon.main(sys.argv[1:])
-    from jostle.backends import nursery
+    from jostle.backends.local import nursery
 
     SHIM.get(BUG, lambda: None)()
     try:

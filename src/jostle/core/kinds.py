@@ -127,7 +127,7 @@ def run_id(value: Any) -> bool:
 
 
 def one_input(value: Any) -> bool:
-    """A file that a job is made of: backends/inputs.py."""
+    """A file that a job is made of: backends/local/inputs.py."""
     if not (isinstance(value, list) and len(value) == 3 and path(value[0])):
         return False
     digest, known = value[1:]

@@ -34,8 +34,8 @@ class Contents:
         return self._look(path)[0]
 
     def entry(self, path: str, read: str | None = None) -> list[Any]:
-        """What a run compares before its first command (backends/inputs.py): the file whose content is part of the fingerprint,
-        or the copy of it that the job will `read`."""
+        """What a run compares before its first command (backends/local/inputs.py): the file whose content is part of the
+        fingerprint, or the copy of it that the job will `read`."""
         digest = self.digest(path)
         found, known = self._look(read or path)
         return [read or path, digest, known if found == digest else None]
@@ -63,7 +63,7 @@ def _look(path: str) -> tuple[str | None, list[int] | None]:
 
 
 def identity(found: os.stat_result) -> list[int]:
-    """As backends/inputs.py has it."""
+    """As backends/local/inputs.py has it."""
     return [found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns]
 
 

@@ -1,6 +1,6 @@
 -- Version 4. A run says whether the files that its job is made of were still those of the fingerprint when it began; and a job
 -- how many of its tries are not its own fault.
-ALTER TABLE job ADD COLUMN inputs TEXT;  -- JSON [[path, sha256, [inode, size, mtime, ctime]] …]; see backends/inputs.py
+ALTER TABLE job ADD COLUMN inputs TEXT;  -- JSON [[path, sha256, [inode, size, mtime, ctime]] …]; see backends/local/inputs.py
 ALTER TABLE run ADD COLUMN inputs TEXT;  -- same | other | unknown; NULL: nobody looked
 ALTER TABLE job ADD COLUMN excused INTEGER NOT NULL DEFAULT 0;  -- tries that a faulty card failed
 

@@ -11,10 +11,10 @@ import stat
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from jostle.backends.claimlock import give_back, given_back, is_free
-from jostle.backends.filewatch import DirWatch
-from jostle.backends.leases import LOOK, NO_CLAIM, Claimed, Held, hidden, is_ours, look, names_in, publish_all, unlink
-from jostle.backends.nursery import Watcher
+from jostle.backends.local.claimlock import give_back, given_back, is_free
+from jostle.backends.local.filewatch import DirWatch
+from jostle.backends.local.leases import LOOK, NO_CLAIM, Claimed, Held, hidden, is_ours, look, names_in, publish_all, unlink
+from jostle.backends.local.nursery import Watcher
 from jostle.core import claims
 
 MOST = 256

@@ -15,8 +15,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from jostle import proc
-from jostle.backends import process
-from jostle.backends.berth import Berth
+from jostle.backends.local import process
+from jostle.backends.local.sparedir import SpareDir
 from jostle.core.model import Exit, RunId
 from jostle.uniid.entries import WORDS, entry_of, said
 from jostle.uniid.file import look
@@ -89,17 +89,17 @@ class RunDir:
     def void(self) -> bool:
         """Claims the run for nobody; True: it will never start; False: it has, or the disk does not let us say so."""
         try:
-            berth = Berth(self.runs)
+            sparedir = SpareDir(self.runs)
         except OSError:
             return False
         try:
-            if berth.take(self.path, VOID):
-                berth.close()
+            if sparedir.take(self.path, VOID):
+                sparedir.close()
                 return True
-            os.link(f"{berth.path}/claim", f"{self.path}/claim")  # if it has none: made by an older version, then left
+            os.link(f"{sparedir.path}/claim", f"{self.path}/claim")  # if it has none: made by an older version, then left
         except OSError:
             pass
-        berth.discard()
+        sparedir.discard()
         claim = self.claim()
         return claim is not None and claim.void
 

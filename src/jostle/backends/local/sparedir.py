@@ -19,7 +19,7 @@ import time
 _NEW = os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW
 
 
-class Berth:
+class SpareDir:
     def __init__(self, runs: str) -> None:
         """Raises OSError if it cannot be made; then nothing is left of it."""
         self.path = f"{runs}/.{os.getpid()}-{time.monotonic_ns()}"

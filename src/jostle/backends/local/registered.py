@@ -19,8 +19,8 @@ from functools import partial
 from typing import Any
 
 from jostle import proc
-from jostle.backends import elsewhere, process
-from jostle.backends.filewatch import FileWatch
+from jostle.backends.local import process, scriptfiles
+from jostle.backends.local.filewatch import FileWatch
 from jostle.core import failure
 from jostle.uniid.entries import ABNORMAL, RUNNING, WORDS, Data, Entry, entry_of, parsed, with_fields
 from jostle.uniid.file import DAMAGED_AFTER, UniIdFile, content, look, waited_look
@@ -61,7 +61,7 @@ class Register:
         self._back_at: float | None = None
         self._settle_at: float | None = None
         self._put_back_at = -BACK_EVERY
-        self._elsewhere = ""  # another file that our script wrote
+        self._script_file = ""  # another file that our script wrote
         self.said, self.said_type = "", ""
 
     # ------------------------------------------------------------------ during the run
@@ -150,17 +150,17 @@ class Register:
             os.close(seen.fd)
         self._look(time.monotonic())
         if not self.said:
-            self._look_elsewhere()
+            self._look_beside_scripts()
 
-    def _look_elsewhere(self) -> None:
+    def _look_beside_scripts(self) -> None:
         """What older scripts wrote where their functions write, though our file is another."""
-        for path in elsewhere.files(self._spec, self._file.path):
+        for path in scriptfiles.files(self._spec, self._file.path):
             seen = waited_look(path)
             if seen.fd >= 0:
                 os.close(seen.fd)
             value = (seen.data or {}).get(self._uni_id)
             if entry_of(value) is not None:
-                self._elsewhere = path
+                self._script_file = path
                 self._is_wrong(value, time.monotonic())
 
     def conclude(self, record: dict[str, Any]) -> None:
@@ -169,8 +169,8 @@ class Register:
             facts = {name: record[name] for name in failure.FACTS}
             good = failure.succeeded(record["code"], self.said, record["stopped"])
             self._change(self._remove if good else partial(self._fail, facts))
-            if good and self._elsewhere:
-                self._try(partial(UniIdFile(self._elsewhere, warn=self._tell).change, self._remove))
+            if good and self._script_file:
+                self._try(partial(UniIdFile(self._script_file, warn=self._tell).change, self._remove))
 
     def close(self) -> None:
         """Apart from the verdict, which nobody is to wait for: closing a file that was just replaced takes its disk's time."""

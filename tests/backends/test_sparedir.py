@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from jostle.backends import berth
-from jostle.backends.berth import Berth
-from jostle.backends.records import RunDir
+from jostle.backends.local import sparedir
+from jostle.backends.local.records import RunDir
+from jostle.backends.local.sparedir import SpareDir
 
 
 @pytest.fixture
@@ -23,7 +23,7 @@ def runs(tmp_path: Path) -> Path:
 
 
 def test_the_name_is_taken_once_and_what_appears_is_whole(runs: Path) -> None:
-    first, second = Berth(str(runs)), Berth(str(runs))
+    first, second = SpareDir(str(runs)), SpareDir(str(runs))
     assert first.take(f"{runs}/1.1", b'{"first": 1}') and not second.take(f"{runs}/1.1", b'{"second": 2, "longer": true}')
     assert (runs / "1.1" / "claim").read_bytes() == b'{"first": 1}'
     assert {p.name for p in (runs / "1.1").iterdir()} == {"claim", "lock", "log", "exit.new"}
@@ -37,7 +37,7 @@ def test_the_name_is_taken_once_and_what_appears_is_whole(runs: Path) -> None:
 def test_a_shorter_claim_leaves_nothing_of_a_longer_one(runs: Path) -> None:
     (runs / "1.1").mkdir()
     (runs / "1.1" / "claim").touch()
-    one = Berth(str(runs))
+    one = SpareDir(str(runs))
     assert not one.take(f"{runs}/1.1", b"a very long claim")
     assert one.take(f"{runs}/2.1", b"short")
     assert (runs / "2.1" / "claim").read_bytes() == b"short"
@@ -45,7 +45,7 @@ def test_a_shorter_claim_leaves_nothing_of_a_longer_one(runs: Path) -> None:
 
 
 def test_void_and_start_exclude_each_other(runs: Path) -> None:
-    one = Berth(str(runs))
+    one = SpareDir(str(runs))
     assert RunDir(str(runs), (1, 1)).void() and RunDir(str(runs), (1, 1)).void()
     assert not one.take(f"{runs}/1.1", b"{}")
     assert one.take(f"{runs}/2.1", b'{"pid": 1, "ticks": 1, "boot": "b", "uni_id": "u"}')
@@ -74,7 +74,7 @@ def test_of_many_processes_exactly_one_gets_the_run(runs: Path) -> None:
                 code = 2
                 try:
                     os.close(gate_w)
-                    mine = Berth(str(runs))
+                    mine = SpareDir(str(runs))
                     os.read(gate, 1)  # end of file: all at once
                     code = 0 if mine.take(f"{runs}/{n}.1", str(os.getpid()).encode()) else 1
                 finally:
@@ -91,20 +91,20 @@ def test_of_many_processes_exactly_one_gets_the_run(runs: Path) -> None:
 def test_what_killed_spares_left_is_swept_and_what_the_living_have_is_not(runs: Path) -> None:
     child = os.fork()
     if child == 0:
-        Berth(str(runs))
+        SpareDir(str(runs))
         os._exit(0)
     os.waitpid(child, 0)
     (runs / f".{child}-1").mkdir()  # killed before it had a lock
     (runs / f".{os.getpid()}-1").mkdir()  # about to get one
-    far = Berth(str(runs))
+    far = SpareDir(str(runs))
     os.rename(far.path, runs / f".{child}-2")  # of a living one whose pid means nothing here
     (runs / "5.1").mkdir()
-    berth.sweep(str(runs))
+    sparedir.sweep(str(runs))
     assert {p.name for p in runs.iterdir()} == {"5.1", f".{os.getpid()}-1", f".{child}-2"}
 
 
 def test_one_whose_files_a_cleaner_removed_says_so(runs: Path) -> None:
-    one = Berth(str(runs))
+    one = SpareDir(str(runs))
     assert one.whole()
     os.unlink(f"{one.path}/log")
     assert not one.whole()
@@ -115,7 +115,7 @@ def test_one_whose_files_a_cleaner_removed_says_so(runs: Path) -> None:
 def test_a_disk_that_takes_no_claim_is_an_error_and_not_another_who_was_quicker(
     runs: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    one = Berth(str(runs))
+    one = SpareDir(str(runs))
     monkeypatch.setattr(os, "pwrite", lambda fd, data, at: len(data) - 1)
     with pytest.raises(OSError) as caught:
         one.take(f"{runs}/1.1", b"claim")
@@ -135,13 +135,13 @@ def test_one_that_cannot_be_made_leaves_nothing(runs: Path, monkeypatch: pytest.
 
     monkeypatch.setattr(os, "open", full)
     with pytest.raises(OSError):
-        Berth(str(runs))
+        SpareDir(str(runs))
     assert list(runs.iterdir()) == []
 
 
 def test_the_directory_of_all_runs_is_made_again_if_somebody_removed_it(runs: Path) -> None:
     runs.rmdir()
-    one, two = Berth(str(runs)), Berth(str(runs))
+    one, two = SpareDir(str(runs)), SpareDir(str(runs))
     assert stat.S_IMODE(runs.stat().st_mode) == 0o700
     assert one.take(f"{runs}/1.1", b"{}")
     one.close()
@@ -152,4 +152,4 @@ def test_a_home_that_is_gone_is_not_made_again(runs: Path) -> None:
     runs.rmdir()
     runs.parent.rename(runs.parent.with_name("elsewhere"))
     with pytest.raises(FileNotFoundError):
-        Berth(str(runs))
+        SpareDir(str(runs))

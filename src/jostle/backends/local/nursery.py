@@ -190,7 +190,7 @@ def _end_child(pid: int) -> None:
 
 def main(runs: str = "", fd: int = 0) -> None:
     """The nursery process: one fork for each byte heard, until the engine is gone."""
-    from jostle.backends import shim
+    from jostle.backends.local import shim
     from jostle.failpoint import failpoint
 
     os.setsid()
@@ -240,8 +240,8 @@ def _fork(engine: socket.socket, spare: Callable[[socket.socket], None]) -> None
 
 
 if __name__ == "__main__":
-    here = os.path.dirname(os.path.abspath(__file__))
-    sys.path.insert(0, os.path.dirname(os.path.dirname(here)))
+    package = os.path.abspath(__file__)[: -len("/backends/local/nursery.py")]
+    sys.path.insert(0, os.path.dirname(package))
     try:
         main(sys.argv[1] if len(sys.argv) > 1 else "")
     except (BrokenPipeError, ConnectionResetError):

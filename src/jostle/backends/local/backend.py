@@ -16,13 +16,13 @@ from functools import partial
 from typing import Any
 
 from jostle import proc
-from jostle.backends import berth, leases, process, shim
-from jostle.backends.contact import Known, Report, Reservation, Spare, send_spec
-from jostle.backends.leasedir import Directory
-from jostle.backends.leases import Claimed
-from jostle.backends.nursery import Watcher
-from jostle.backends.pool import Pool
-from jostle.backends.records import RunClaim, RunDir, exit_of, pids_of, record
+from jostle.backends.local import leases, process, shim, sparedir
+from jostle.backends.local.contact import Known, Report, Reservation, Spare, send_spec
+from jostle.backends.local.leasedir import Directory
+from jostle.backends.local.leases import Claimed
+from jostle.backends.local.nursery import Watcher
+from jostle.backends.local.pool import Pool
+from jostle.backends.local.records import RunClaim, RunDir, exit_of, pids_of, record
 from jostle.core.claims import Claim, parse
 from jostle.core.model import RunId
 
@@ -60,7 +60,7 @@ class Local:
     def open(self) -> None:
         os.makedirs(self._runs_dir, mode=0o700, exist_ok=True)
         os.makedirs(self._lease_dir, mode=0o700, exist_ok=True)
-        berth.sweep(self._runs_dir)
+        sparedir.sweep(self._runs_dir)
         self._directory.open(self._watcher, self._heard_of_claims)
         self._pool.open()
 

@@ -17,8 +17,8 @@ from collections.abc import Callable
 from typing import Any
 
 from jostle import proc
-from jostle.backends import conda, inputs, joblog, process
-from jostle.backends.registered import Register
+from jostle.backends.local import conda, inputs, joblog, process
+from jostle.backends.local.registered import Register
 from jostle.core import failure
 
 WAITED_FOR = (signal.SIGCHLD, signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR1, signal.SIGIO)

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from jostle.backends import leases, shim
+from jostle.backends.local import leases, shim
 from jostle.core.model import Exit, RunId
 
 

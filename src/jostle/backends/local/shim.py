@@ -1,11 +1,11 @@
 """The shim: the small parent of one run, in a session of its own. It outlives the engine and needs nobody.
 
-Rules. A run starts at most once: whoever gives its directory the run's name owns it (berth.py). The lock in there is held for
-life: it is the proof of life; what proves that of the commands, they inherit (see berth.py). Every descendant is ours until it is
-reaped (child subreaper), so "no child left" proves that nobody is left; only then are leases unlocked. The end is told so: leases
-free, message to the engine, `exit` in the directory, lock. A shim is used again only when the engine says that
-the run is final in its store, and nobody was left of it: so a living shim has one run or none, and only a living engine
-gives it another. Nothing is imported after the fork: the package may have been replaced on disk since.
+Rules. A run starts at most once: whoever gives its directory the run's name owns it (sparedir.py). The lock in there is held
+for life: it is the proof of life; what proves that of the commands, they inherit (see sparedir.py). Every descendant is ours
+until it is reaped (child subreaper), so "no child left" proves that nobody is left; only then are leases unlocked. The end is
+told so: leases free, message to the engine, `exit` in the directory, lock. A shim is used again only when the engine says that
+the run is final in its store, and nobody was left of it: so a living shim has one run or none, and only a living engine gives
+it another. Nothing is imported after the fork: the package may have been replaced on disk since.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ import time
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
-from jostle.backends.berth import Berth
-from jostle.backends.claimlock import give_back
-from jostle.backends.commands import WAITED_FOR, Run
-from jostle.backends.joblog import identity
+from jostle.backends.local.claimlock import give_back
+from jostle.backends.local.commands import WAITED_FOR, Run
+from jostle.backends.local.joblog import identity
+from jostle.backends.local.sparedir import SpareDir
 from jostle.failpoint import failpoint
 
 HEADER = 5  # length of the spec (4 bytes), and whether it comes in a file, as the last descriptor (1 byte)
@@ -50,34 +50,34 @@ def spare(sock: socket.socket, runs: str) -> NoReturn:
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # the nursery ignores it, and ignored children leave no exit code
     os.umask(0o077)
     _subreaper = _prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) == 0
-    berth = prepared(runs)
-    rehearse(berth)
+    sparedir = prepared(runs)
+    rehearse(sparedir)
     while (received := receive(sock)) is not None:
-        if berth is not None and not berth.whole():
-            berth.discard()
-            berth = None
-        if berth is None:
-            berth = prepared(os.path.dirname(received[0]["dir"]))
-        if not carry(*received, sock, berth):
+        if sparedir is not None and not sparedir.whole():
+            sparedir.discard()
+            sparedir = None
+        if sparedir is None:
+            sparedir = prepared(os.path.dirname(received[0]["dir"]))
+        if not carry(*received, sock, sparedir):
             os._exit(0)
         select.select([sock], [], [], AT_LEISURE)
-        berth = prepared(runs)
-    if berth is not None:
-        berth.discard()
+        sparedir = prepared(runs)
+    if sparedir is not None:
+        sparedir.discard()
     os._exit(0)
 
 
-def prepared(runs: str) -> Berth | None:
+def prepared(runs: str) -> SpareDir | None:
     try:
-        berth = Berth(runs) if runs else None  # an engine of an older version does not say where
+        sparedir = SpareDir(runs) if runs else None  # an engine of an older version does not say where
     except OSError:
         return None  # a full disk: it is tried again when there is a run
-    if berth is not None:
-        berth.life = _inherited(berth.life)
-    return berth
+    if sparedir is not None:
+        sparedir.life = _inherited(sparedir.life)
+    return sparedir
 
 
-def rehearse(berth: Berth | None) -> None:
+def rehearse(sparedir: SpareDir | None) -> None:
     """Goes the way of a start once, in vain: the pages it writes to are copied now, and not while a GPU waits."""
     if os.environ.get("JOSTLE_FAILPOINTS"):
         return  # they are meant for the real thing
@@ -95,8 +95,8 @@ def rehearse(berth: Berth | None) -> None:
         "patience": 0.0,  # a host out of processes is waited for by those who have something to run
     }
     spec = json.loads(json.dumps(spec))
-    if berth is not None:
-        take(spec, berth)
+    if sparedir is not None:
+        take(spec, sparedir)
     run = Run(spec)
     run.execute(started=lambda: None)
     if run.log is not None:
@@ -138,18 +138,18 @@ def _inherited(fd: int) -> int:
     return high
 
 
-def carry(spec: dict[str, Any], leases: Sequence[int], sock: socket.socket, berth: Berth | None) -> bool:
+def carry(spec: dict[str, Any], leases: Sequence[int], sock: socket.socket, sparedir: SpareDir | None) -> bool:
     """From the claim to the exit record; True: the engine has it all and wants this shim for another run."""
-    if berth is None or _pending_stop() or not take(spec, berth):
-        if berth is not None:
-            berth.discard()
+    if sparedir is None or _pending_stop() or not take(spec, sparedir):
+        if sparedir is not None:
+            sparedir.discard()
         return False
     own_log = f"{spec['dir']}/log"
-    run = Run(spec, berth.log if spec["log"] == own_log else None)
+    run = Run(spec, sparedir.log if spec["log"] == own_log else None)
 
     def started() -> None:
         _tell(sock, {"claimed": os.getpid()})
-        drop_unless(own_log, run.log, berth)
+        drop_unless(own_log, run.log, sparedir)
 
     def waits_for(pids: list[int]) -> None:
         _note_background(spec["dir"], pids)
@@ -170,13 +170,13 @@ def carry(spec: dict[str, Any], leases: Sequence[int], sock: socket.socket, bert
     run.conclude(record)
     _tell(sock, {"ended": record})
     run.close()
-    drop_unless(own_log, run.log, berth)  # of a run that ended at once
-    wanted = write_exit(spec["dir"], record, berth.lock, sock) == AGAIN
+    drop_unless(own_log, run.log, sparedir)  # of a run that ended at once
+    wanted = write_exit(spec["dir"], record, sparedir.lock, sock) == AGAIN
     if not wanted or not run.empty or not _subreaper:
         return False
-    if run.log is not None and run.log != berth.log:
+    if run.log is not None and run.log != sparedir.log:
         os.close(run.log)
-    berth.close()
+    sparedir.close()
     for fd in leases:
         os.close(fd)
     while signal.sigtimedwait(WAITED_FOR, 0) is not None:
@@ -199,13 +199,13 @@ def _pending_stop() -> bool:
     return signal.SIGTERM in pending or signal.SIGUSR1 in pending
 
 
-def take(spec: dict[str, Any], berth: Berth) -> bool:
+def take(spec: dict[str, Any], sparedir: SpareDir) -> bool:
     """Whether the run is ours; it may be another's or void, or the disk full."""
     names = [os.path.basename(path) for path in spec["claims"]]
     me = {k: spec[k] for k in ("ticks", "boot", "uni_id")} | {"pid": os.getpid(), "leases": names, "life": True}
     try:
         failpoint("shim.before_claim")
-        return berth.take(spec["dir"], json.dumps(me).encode())
+        return sparedir.take(spec["dir"], json.dumps(me).encode())
     except OSError:
         return False
 
@@ -218,9 +218,9 @@ def release(leases: Sequence[int], claims: Sequence[str]) -> None:
         drop(path)  # unlocked it is dead; if it stays, the engine removes it
 
 
-def drop_unless(own_log: str, log: int | None, berth: Berth) -> None:
+def drop_unless(own_log: str, log: int | None, sparedir: SpareDir) -> None:
     """Removes the log that was made ahead if the run has another (which may be the same by another name)."""
-    if log is not None and identity(log) != identity(berth.log):
+    if log is not None and identity(log) != identity(sparedir.log):
         drop(own_log)
 
 

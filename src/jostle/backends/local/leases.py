@@ -18,7 +18,7 @@ import stat
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from jostle.backends.claimlock import give_back, given_back, is_free
+from jostle.backends.local.claimlock import give_back, given_back, is_free
 from jostle.core import claims
 from jostle.errors import JostleError
 from jostle.failpoint import failpoint
