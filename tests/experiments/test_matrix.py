@@ -15,7 +15,7 @@ from jostle.engine import checks
 from jostle.experiments import matrix
 from jostle.experiments.load import PRIVATE, load
 from jostle.experiments.matrix import Axis
-from jostle.experiments.template import Missing, Template
+from jostle.experiments.template import NoValue, Template
 from jostle.formats.flaws import BadFiles
 from jostle.formats.nodes import Scalar
 
@@ -130,7 +130,7 @@ def test_b10_other_braces_are_left_alone():
 def test_a_template_tells_parts_of_paths_and_what_is_missing():
     template = Template("{config.stem} {config.name} {config.dir} {model.lr}", {"config", "model.lr"})
     assert template.filled({"config": "a/b.c.yaml", "model.lr": "1e-5"}) == "b.c b.c.yaml a 1e-5"
-    with pytest.raises(Missing):
+    with pytest.raises(NoValue):
         template.filled({"config": "x"})
 
 

@@ -127,9 +127,9 @@ def of_file(
     if not os.path.isfile(target) or not target.lower().endswith(collect.SPECS):
         numbers += made
         return bool(made)
-    from jostle.experiments.elsewhere import done_elsewhere
+    from jostle.experiments.otherbatches import done_by_other_batches
 
-    found = done_elsewhere(terminal.reader, target, made, names, instead=last == 1)
+    found = done_by_other_batches(terminal.reader, target, made, names, instead=last == 1)
     numbers += [number for number in made if number not in found.old]
     others += found.done
     for number in found.old:

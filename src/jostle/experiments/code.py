@@ -21,8 +21,8 @@ def of_batch(batch: Mapping[str, Any]) -> dict[str, Any] | None:
     """The code that a batch, as it was loaded, would run now; looked at once."""
     if "code" not in batch:
         batch["code"] = _look(batch["jobs"][0]["workdir"], apart(batch))  # type: ignore[index]
-    found: dict[str, Any] | None = batch["code"]
-    return found
+    code: dict[str, Any] | None = batch["code"]
+    return code
 
 
 def apart(batch: Mapping[str, Any]) -> list[str]:
@@ -52,8 +52,8 @@ def _look(workdir: str, apart: Iterable[str]) -> dict[str, Any] | None:
 
 def recorded(about: Mapping[str, Any] | None) -> dict[str, Any] | None:
     """Of a batch in the store."""
-    found: dict[str, Any] | None = (about or {}).get("code") or (about or {}).get("frozen")
-    return found
+    code: dict[str, Any] | None = (about or {}).get("code") or (about or {}).get("frozen")
+    return code
 
 
 def shown(code: Mapping[str, Any]) -> str:

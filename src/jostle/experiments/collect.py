@@ -18,7 +18,7 @@ from jostle.core.states import FINAL
 from jostle.errors import JostleError, NotFound
 from jostle.experiments import code
 from jostle.experiments.grouping import Trial
-from jostle.experiments.metrics import Metric, Reading, read
+from jostle.experiments.metrics import LogReading, Metric, read
 
 if TYPE_CHECKING:
     from jostle.store.reads import Reader
@@ -36,17 +36,17 @@ SLACK = 2.0  # s by which the clocks of a file system and ours may differ
 def batches_of_file(reader: Reader, path: str, count: int = 1) -> list[int]:
     """The newest batches that were made of this file, so many of each of its suites."""
     real = os.path.realpath(path)
-    found: dict[str | None, list[int]] = {}
+    by_suite: dict[str | None, list[int]] = {}
     for batch in reversed(reader.batches()):
         lines = (batch["key"] or "").partition(":")[2].split("\n")
         about = (reader.batch(batch["id"]) or {}).get("about") or {}
         if real not in lines and os.path.realpath(about.get("file") or "/") != real:
             continue
         suite = about.get("suite")
-        if found and (suite is None) != (None in found):
+        if by_suite and (suite is None) != (None in by_suite):
             break  # the file had suites, or had none, in another time
-        found.setdefault(suite, []).append(batch["id"])
-    return sorted(id for ids in found.values() for id in ids[:count])
+        by_suite.setdefault(suite, []).append(batch["id"])
+    return sorted(id for ids in by_suite.values() for id in ids[:count])
 
 
 def left_behind(reader: Reader, path: str, count: int) -> int:
@@ -59,13 +59,13 @@ def left_behind(reader: Reader, path: str, count: int) -> int:
 
 def newest_batches(reader: Reader, count: int) -> list[int]:
     """The newest that have logs, but for the standing one of `add` (which is taken if there is no other); or else the newest."""
-    known = list(reversed(reader.batches()))
-    made = [batch["id"] for batch in known if batch["key"] != "add"]
-    for numbers in (made, [batch["id"] for batch in known]):
+    newest_first = list(reversed(reader.batches()))
+    submitted = [batch["id"] for batch in newest_first if batch["key"] != "add"]
+    for numbers in (submitted, [batch["id"] for batch in newest_first]):
         logged = list(islice((number for number in numbers if _has_logs(reader, number)), count))
         if logged:
             return sorted(logged)
-    return sorted((made or [batch["id"] for batch in known])[:count])
+    return sorted((submitted or [batch["id"] for batch in newest_first])[:count])
 
 
 def _has_logs(reader: Reader, number: int) -> bool:
@@ -77,13 +77,13 @@ class Codes:
 
     def __init__(self, reader: Reader) -> None:
         self._reader = reader
-        self._known: dict[int, str] = {}
+        self._shown: dict[int, str] = {}
 
     def of_batch(self, number: int) -> str:
-        if number not in self._known:
-            found = code.recorded((self._reader.batch(number) or {}).get("about"))
-            self._known[number] = code.shown(found) if found else ""
-        return self._known[number]
+        if number not in self._shown:
+            recorded = code.recorded((self._reader.batch(number) or {}).get("about"))
+            self._shown[number] = code.shown(recorded) if recorded else ""
+        return self._shown[number]
 
     def of_job(self, id: int) -> str:
         row = self._reader.job(id)
@@ -106,12 +106,12 @@ def headline(reader: Reader, number: int) -> str:
 
 def of_batches(
     reader: Reader, numbers: Iterable[int], names: re.Pattern[str], anyhow: bool = False,
-    others: Sequence[tuple[str | None, Sequence[Trial]]] = (),
+    unsubmitted: Sequence[tuple[str | None, Sequence[Trial]]] = (),
 ) -> list[Trial]:  # fmt: skip
-    """The suite is a parameter where there are several; `others` are those that have no batch."""
-    found = {number: of_batch(reader, number, names, anyhow) for number in dict.fromkeys(numbers)}
-    suites = {number: ((reader.batch(number) or {}).get("about") or {}).get("suite") for number in found}
-    all_of = [*((suites[number], trials) for number, trials in found.items()), *others]
+    """The suite is a parameter where there are several; `unsubmitted` are those that have no batch."""
+    by_batch = {number: of_batch(reader, number, names, anyhow) for number in dict.fromkeys(numbers)}
+    suites = {number: ((reader.batch(number) or {}).get("about") or {}).get("suite") for number in by_batch}
+    all_of = [*((suites[number], trials) for number, trials in by_batch.items()), *unsubmitted]
     several = len({suite for suite, _ in all_of}) > 1
     return [
         replace(trial, params={**({"suite": suite} if several and suite else {}), **trial.params})
@@ -144,9 +144,9 @@ def of_job(
 ) -> Trial:  # fmt: skip
     done = (row["reason"] or {}) if row["state"] == "skipped" else {}
     by = done.get("params") or {} if done.get("code") == "done_before" else {}
-    job, wanted = (int(by["job"]), by["run"]) if by else (int(row["id"]), None)
+    job, number = (int(by["job"]), by["run"]) if by else (int(row["id"]), None)
     runs = reader.runs(job) if by or row["attempt"] else []
-    run = next((r for r in reversed(runs) if wanted is None or r["n"] == wanted), None)
+    run = next((r for r in reversed(runs) if number is None or r["n"] == number), None)
     counts = row["state"] == "succeeded" or bool(by)
     why_not = "" if counts or (anyhow and run) else _state(row)
     log = (_log(run) if run else None) or (row["log"] if by else None)
@@ -255,19 +255,19 @@ def measured(
     trials: Iterable[Trial], metrics: Sequence[Metric], tail: int | None = None, scale: Mapping[str, float] | None = None
 ) -> tuple[list[Trial], int]:  # fmt: skip
     """The trials with what their logs say (times the scale of each metric), and how many bytes were read for it."""
-    known: dict[str, Reading | str] = {}
+    readings: dict[str, LogReading | str] = {}
     filled = []
     for trial in trials:
         if trial.log is None or trial.why_not:
             filled.append(trial)
             continue
-        if trial.log not in known:
+        if trial.log not in readings:
             try:
-                known[trial.log] = read(trial.log, metrics, tail)
+                readings[trial.log] = read(trial.log, metrics, tail)
             except OSError as e:
-                known[trial.log] = f"its log {trial.log} cannot be read: {e.strerror}"
-        filled.append(_scaled(_with(trial, known[trial.log], metrics), scale or {}))
-    return filled, sum(reading.bytes_read for reading in known.values() if isinstance(reading, Reading))
+                readings[trial.log] = f"its log {trial.log} cannot be read: {e.strerror}"
+        filled.append(_scaled(_with(trial, readings[trial.log], metrics), scale or {}))
+    return filled, sum(reading.bytes_read for reading in readings.values() if isinstance(reading, LogReading))
 
 
 def _scaled(trial: Trial, scale: Mapping[str, float]) -> Trial:
@@ -279,7 +279,7 @@ def _scaled(trial: Trial, scale: Mapping[str, float]) -> Trial:
     return replace(trial, values=values) if scale else trial
 
 
-def _with(trial: Trial, reading: Reading | str, metrics: Sequence[Metric]) -> Trial:
+def _with(trial: Trial, reading: LogReading | str, metrics: Sequence[Metric]) -> Trial:
     if isinstance(reading, str):
         return replace(trial, problems={metric.name: reading for metric in metrics})
     notes = list(trial.notes)

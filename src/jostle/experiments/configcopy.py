@@ -48,14 +48,14 @@ class Original:
     def _cut_at(self, keys: tuple[str, ...]) -> list[str]:
         """The places are found with words that stand nowhere else, and what was made is read back: checked once, not per job."""
         word = "Jostle" + hashlib.sha256(self.text.encode("utf-8", "replace")).hexdigest()[:16]
-        wanted = processyaml.values(self.text, self.path)
+        expected = processyaml.values(self.text, self.path)
         text = self.text
         try:
             for k, key in enumerate(keys):
                 words = processyaml.parts(self.values, key)
-                processyaml.put(wanted, words, f"{word}x{k}x")
+                processyaml.put(expected, words, f"{word}x{k}x")
                 text = yamledit.updated(text, words, f"{word}x{k}x")
-            same = processyaml.values(text, self.path) == wanted
+            same = processyaml.values(text, self.path) == expected
         except (BadFiles, ValueError):
             same = False
         pieces = re.split(rf"[\"']?{word}x(\d+)x[\"']?", text)
@@ -73,11 +73,11 @@ class Original:
 
     def copy(self, values: Mapping[str, str]) -> str:
         """The text with these values, as spelled() spells them."""
-        said = [self._number(key, value) for key, value in values.items()]
-        text = "".join(piece if k % 2 == 0 else said[int(piece)] for k, piece in enumerate(self.cut(tuple(values))))
+        spellings = [self._number(key, value) for key, value in values.items()]
+        text = "".join(piece if k % 2 == 0 else spellings[int(piece)] for k, piece in enumerate(self.cut(tuple(values))))
         if self.path.endswith(".json"):
             return text
-        why = ", ".join(f"{key}: {value}" for key, value in zip(values, said, strict=True))
+        why = ", ".join(f"{key}: {value}" for key, value in zip(values, spellings, strict=True))
         return f"{MARK} of {_line(os.path.basename(self.path))} with {_line(why)}\n{text}"
 
 
@@ -86,13 +86,13 @@ class Original:
         match = None if self.path.endswith(".json") else _POWER.match(value)
         if match is None:
             return value
-        here = self._as_pyyaml
+        value_now = self._as_pyyaml
         for word in processyaml.parts(self.values, key):
-            here = here.get(word) if isinstance(here, dict) else None
-        if isinstance(here, bool) or not isinstance(here, int | float):
+            value_now = value_now.get(word) if isinstance(value_now, dict) else None
+        if isinstance(value_now, bool) or not isinstance(value_now, int | float):
             return value
-        sign, whole, fraction, up, power = match.groups()
-        return f"{sign}{whole or 0}.{fraction or 0}e{up or '+'}{power}"
+        sign, digits, fraction, up, power = match.groups()
+        return f"{sign}{digits or 0}.{fraction or 0}e{up or '+'}{power}"
 
     @functools.cached_property
     def _as_pyyaml(self) -> Any:
@@ -108,13 +108,13 @@ class Originals:
     """Config files by their paths, each read once."""
 
     def __init__(self) -> None:
-        self.known: dict[str, Original] = {}
+        self.by_path: dict[str, Original] = {}
 
     def text(self, copy: Mapping[str, Any]) -> str:
         """What this copy (`job["copy"]`) is to hold. Flaw, or BadFiles."""
-        if copy["of"] not in self.known:
-            self.known[copy["of"]] = Original(copy["of"])
-        return self.known[copy["of"]].copy(copy["values"])
+        if copy["of"] not in self.by_path:
+            self.by_path[copy["of"]] = Original(copy["of"])
+        return self.by_path[copy["of"]].copy(copy["values"])
 
     def copy(self, copy: Mapping[str, Any]) -> str | None:
         """The same; None if it cannot be made any more."""
@@ -201,19 +201,19 @@ def write(
     """
     originals = Originals()
     todo: dict[str, str] = {}
-    wanted: dict[str, str] = {}
+    workdirs: dict[str, str] = {}
     flaws: list[tuple[str, int, str]] = []
     for job in (job for batch in batches for job in batch["jobs"] if job.get("copy")):
         place = moved(job["copy"]["to"])
         try:
             todo[place] = originals.text(job["copy"])
-            wanted[place] = job["workdir"]
+            workdirs[place] = job["workdir"]
         except Flaw as e:
             flaws.append((job["copy"]["of"], e.line, e.text))
         except BadFiles as e:
             flaws += e.flaws
     new = {}
-    own = {os.path.realpath(path) for path in originals.known}
+    own = {os.path.realpath(path) for path in originals.by_path}
     for place, text in todo.items():
         original = os.path.realpath(place) in own
         why = "is a config file that copies are made of; choose another place" if original else taken(place, text)
@@ -221,7 +221,7 @@ def write(
             new[place] = text
         elif why:
             flaws.append((place, 0, why))
-    for place, id in needed({place: wanted[place] for place in new}).items():
+    for place, id in needed({place: workdirs[place] for place in new}).items():
         if not _same(place, new[place]):
             hint = "run this when it has ended, or choose another place with `config_copy:`"
             flaws.append((place, 0, f"is the config copy of job {id}, which has not ended, and would say something else; {hint}"))

@@ -27,7 +27,7 @@ class Contents:
     """Digests of files, each read once however many jobs use it."""
 
     def __init__(self) -> None:
-        self._known: dict[str, tuple[str | None, list[int] | None]] = {}
+        self._looks: dict[str, tuple[str | None, list[int] | None]] = {}
 
     def digest(self, path: str) -> str | None:
         """None for what cannot be read: it may not be there yet."""
@@ -37,34 +37,34 @@ class Contents:
         """What a run compares before its first command (backends/local/inputs.py): the file whose content is part of the
         fingerprint, or the copy of it that the job will `read`."""
         digest = self.digest(path)
-        found, known = self._look(read or path)
-        return [read or path, digest, known if found == digest else None]
+        content, identity = self._look(read or path)
+        return [read or path, digest, identity if content == digest else None]
 
     def _look(self, path: str) -> tuple[str | None, list[int] | None]:
-        if path not in self._known:
-            self._known[path] = _look(path)
-        return self._known[path]
+        if path not in self._looks:
+            self._looks[path] = _look(path)
+        return self._looks[path]
 
 
 def _look(path: str) -> tuple[str | None, list[int] | None]:
     """The digest, and by what the file can be known to be the same. A file that was written just now could be written again
     without a trace of it in its times."""
-    found = hashlib.sha256()
+    digest = hashlib.sha256()
     try:
         with open(path, "rb", opener=_opened) as f:
             before = os.fstat(f.fileno())
             while block := f.read(BLOCK):
-                found.update(block)
+                digest.update(block)
             same = identity(os.fstat(f.fileno())) == identity(before)
     except OSError:
         return None, None
     settled = time.time() - max(before.st_mtime, before.st_ctime) > SETTLED
-    return found.hexdigest(), identity(before) if same and settled else None
+    return digest.hexdigest(), identity(before) if same and settled else None
 
 
-def identity(found: os.stat_result) -> list[int]:
+def identity(status: os.stat_result) -> list[int]:
     """As backends/local/inputs.py has it."""
-    return [found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns]
+    return [status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns]
 
 
 def _opened(path: str, flags: int) -> int:
@@ -98,15 +98,15 @@ def compared(
     counts, as it stands `now`, if it was made of what has the fingerprint. `place` says where a file lies for a frozen job."""
     copy = job.get("copy")
     files = [path for path in job.get("inputs") or () if not copy or path != copy["of"]]
-    found = [contents.entry(path, place(path)) for path in files]
+    entries = [contents.entry(path, place(path)) for path in files]
     if copy:
         entry = now.entry(place(copy["to"]))
-        found.append(entry if now.digest(copy["of"]) == contents.digest(copy["of"]) else [entry[0], NOBODYS, None])
-    return found
+        entries.append(entry if now.digest(copy["of"]) == contents.digest(copy["of"]) else [entry[0], NOBODYS, None])
+    return entries
 
 
 def _canonical(job: Mapping[str, Any], contents: Contents) -> str:
-    said = {
+    canonical = {
         "version": VERSION,
         "commands": job["commands"],
         "params": job.get("params") or {},
@@ -114,18 +114,18 @@ def _canonical(job: Mapping[str, Any], contents: Contents) -> str:
         "env": job.get("env") or {},
         "workdir": os.path.realpath(job["workdir"]),
     }
-    return json.dumps(said, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    return json.dumps(canonical, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
 
 
 def named_files(commands: Sequence[str | Sequence[str]], workdir: str) -> list[str]:
     """The files that the words of commands name, also as `--config=a.yaml`: for jobs that do not say what they are made of."""
-    found: dict[str, None] = {}
+    files: dict[str, None] = {}
     for command in commands:
         for word in words_of(command):
             path = os.path.join(workdir, word.rpartition("=")[2])
-            if path not in found and _is_setting(path):
-                found[path] = None
-    return list(found)
+            if path not in files and _is_setting(path):
+                files[path] = None
+    return list(files)
 
 
 def words_of(command: str | Sequence[str]) -> Sequence[str]:
@@ -139,7 +139,7 @@ def words_of(command: str | Sequence[str]) -> Sequence[str]:
 
 def _is_setting(path: str) -> bool:
     try:
-        found = os.stat(path)
+        status = os.stat(path)
     except (OSError, ValueError):
         return False
-    return stat.S_ISREG(found.st_mode) and found.st_size <= LARGEST
+    return stat.S_ISREG(status.st_mode) and status.st_size <= LARGEST

@@ -62,7 +62,7 @@ _PUT_ASIDE = re.compile(r"\.[0-9]+\Z")  # a log of an earlier try
 
 
 @dataclass(kw_only=True)
-class _Found:
+class _Selection:
     """What to copy and what to link, relative to the root."""
 
     files: list[str] = field(default_factory=list)
@@ -82,46 +82,46 @@ def snapshot(
     if not os.path.isdir(workdir):
         raise Invalid(f"--freeze: the directory {workdir} does not exist; a job that makes its own directory cannot be frozen")
     root, git = _tree(workdir, base)
-    wanted = {rel for path in inputs if (rel := _inside(root, path))}
-    found = _Found()
+    named_inputs = {rel for path in inputs if (rel := _inside(root, path))}
+    selection = _Selection()
     try:
-        _walk(root, "", _chosen(root, git), _parents(wanted) | wanted, os.path.realpath(home), found)
-        _small_enough(root, found, max_bytes)
-        path, told = _kept(root, home, found, git)
+        _walk(root, "", _chosen(root, git), _parents(named_inputs) | named_inputs, os.path.realpath(home), selection)
+        _small_enough(root, selection, max_bytes)
+        path, contents = _kept(root, home, selection, git)
     except OSError as e:
         kind = DiskFull if e.errno in (errno.ENOSPC, errno.EDQUOT) else JostleError
         at = f" ({e.filename})" if e.filename else ""
         raise kind(f"--freeze: no snapshot of {root} could be made in {home}: {e.strerror or e}{at}") from None
     diff = git.diff if git is not None else ""
     about = {
-        "root": root, "path": os.path.join(path, "tree"), "digest": os.path.basename(path), "files": len(found.files),
-        "code": _code(told, root, [*inputs, *apart]),
+        "root": root, "path": os.path.join(path, "tree"), "digest": os.path.basename(path), "files": len(selection.files),
+        "code": _code(contents, root, [*inputs, *apart]),
         "commit": git.commit if git is not None else None, "dirty": git.dirty if git is not None else None,
         "untracked": list(git.untracked[:1000]) if git is not None else [],
         "diff": diff if len(diff) <= SHORT else diff[:SHORT] + f"\n… all of it: {os.path.join(path, 'changes.diff')}\n",
     }  # fmt: skip
-    copied = frozenset(found.files)
+    copied = frozenset(selection.files)
     copied |= _parents(copied) | {""}
     return Frozen(root=root, tree=os.path.join(path, "tree"), about=about, copied=copied)
 
 
 def code(workdir: str, home: str, *, base: str | None = None, apart: Iterable[str] = ()) -> str | None:
     """What `about["code"]` of a snapshot would be now; nothing is written. None: nothing can be said."""
-    found = _Found()
+    selection = _Selection()
     try:
         root, git = _tree(workdir, base)
-        _walk(root, "", _chosen(root, git), set(), os.path.realpath(home), found)
-        told = {path: _copy(root, os.path.join(root, path), None, path) for path in found.files}
+        _walk(root, "", _chosen(root, git), set(), os.path.realpath(home), selection)
+        contents = {path: _copy(root, os.path.join(root, path), None, path) for path in selection.files}
     except (OSError, JostleError):
         return None  # the snapshot itself will say why
-    return _code(told, root, apart)
+    return _code(contents, root, apart)
 
 
-def _code(told: Mapping[str, str], root: str, apart: Iterable[str]) -> str:
+def _code(contents: Mapping[str, str], root: str, apart: Iterable[str]) -> str:
     """The digest of all that was copied but these; links are to data."""
     left_out = {_inside(root, path) for path in apart}
-    said = sorted((path, what) for path, what in told.items() if not {path, _PUT_ASIDE.sub("", path)} & left_out)
-    return hashlib.sha256(json.dumps(said).encode()).hexdigest()
+    counted = sorted((path, what) for path, what in contents.items() if not {path, _PUT_ASIDE.sub("", path)} & left_out)
+    return hashlib.sha256(json.dumps(counted).encode()).hexdigest()
 
 
 def _tree(workdir: str, base: str | None) -> tuple[str, gittree.Tree | None]:
@@ -138,11 +138,11 @@ def _inside(root: str, path: str) -> str:
 
 
 def _parents(paths: Iterable[str]) -> set[str]:
-    found: set[str] = set()
+    parents: set[str] = set()
     for path in paths:
-        while (path := os.path.dirname(path)) and path not in found:
-            found.add(path)
-    return found
+        while (path := os.path.dirname(path)) and path not in parents:
+            parents.add(path)
+    return parents
 
 
 def _chosen(root: str, git: gittree.Tree | None) -> Callable[[str, bool], bool]:
@@ -165,9 +165,9 @@ def _rules(root: str, name: str) -> Ignore:
     return Ignore(lines, path)
 
 
-def _walk(root: str, at: str, chosen: Callable[[str, bool], bool], wanted: set[str], home: str, found: _Found) -> bool:
+def _walk(root: str, at: str, chosen: Callable[[str, bool], bool], inputs: set[str], home: str, selection: _Selection) -> bool:
     """Whether anything below was taken; a folder of which nothing was is one link."""
-    links_before = len(found.links)
+    links_before = len(selection.links)
     some = False
     for entry in entries(os.path.join(root, at)):
         path = f"{at}/{entry.name}" if at else entry.name
@@ -176,19 +176,19 @@ def _walk(root: str, at: str, chosen: Callable[[str, bool], bool], wanted: set[s
         is_folder = entry.is_dir(follow_symlinks=False)
         if not is_folder and not entry.is_symlink() and not entry.is_file(follow_symlinks=False):
             continue  # a pipe or socket
-        if not secrets.named(entry.name) and (path in wanted or chosen(path, is_folder)):
+        if not secrets.named(entry.name) and (path in inputs or chosen(path, is_folder)):
             if not is_folder:
-                found.files.append(path)
-                found.sizes[path] = 0 if entry.is_symlink() else entry.stat(follow_symlinks=False).st_size
+                selection.files.append(path)
+                selection.sizes[path] = 0 if entry.is_symlink() else entry.stat(follow_symlinks=False).st_size
                 some = True
             else:
-                below = chosen if path not in wanted or chosen(path, True) else _nothing
-                some = _walk(root, path, below, wanted, home, found) or some
+                below = chosen if path not in inputs or chosen(path, True) else _nothing
+                some = _walk(root, path, below, inputs, home, selection) or some
         else:
-            found.links.append(path)
+            selection.links.append(path)
     if at and not some:
-        del found.links[links_before:]
-        found.links.append(at)
+        del selection.links[links_before:]
+        selection.links.append(at)
     return some
 
 
@@ -196,20 +196,20 @@ def _nothing(path: str, is_folder: bool) -> bool:
     return False
 
 
-def _small_enough(root: str, found: _Found, max_bytes: int) -> None:
-    size = sum(found.sizes.values())
-    if size <= max_bytes and len(found.files) <= MAX_FILES:
+def _small_enough(root: str, selection: _Selection, max_bytes: int) -> None:
+    size = sum(selection.sizes.values())
+    if size <= max_bytes and len(selection.files) <= MAX_FILES:
         return
-    largest = sorted(found.sizes, key=lambda path: -found.sizes[path])[:3]
-    named = ", ".join(f"{path} ({units.show_size(found.sizes[path] / (1 << 20))})" for path in largest)
+    largest = sorted(selection.sizes, key=lambda path: -selection.sizes[path])[:3]
+    names = ", ".join(f"{path} ({units.show_size(selection.sizes[path] / (1 << 20))})" for path in largest)
     raise Invalid(
-        f"--freeze: {root} holds {units.show_size(size / (1 << 20))} in {len(found.files):,} files that would be copied; at most "
-        f"{units.show_size(max_bytes / (1 << 20))} and {MAX_FILES:,} files are. Name what is not code in "
-        f"{os.path.join(root, RULES_FILE)} (it is linked instead); the largest are {named}"
+        f"--freeze: {root} holds {units.show_size(size / (1 << 20))} in {len(selection.files):,} files that would be copied; "
+        f"at most {units.show_size(max_bytes / (1 << 20))} and {MAX_FILES:,} files are. Name what is not code in "
+        f"{os.path.join(root, RULES_FILE)} (it is linked instead); the largest are {names}"
     )
 
 
-def _kept(root: str, home: str, found: _Found, git: gittree.Tree | None) -> tuple[str, dict[str, str]]:
+def _kept(root: str, home: str, selection: _Selection, git: gittree.Tree | None) -> tuple[str, dict[str, str]]:
     """The snapshot's directory (one that holds the same is used again), and what was copied."""
     folder = os.path.join(home, FOLDER)
     os.makedirs(folder, mode=0o700, exist_ok=True)
@@ -218,12 +218,12 @@ def _kept(root: str, home: str, found: _Found, git: gittree.Tree | None) -> tupl
     mask = os.umask(0o077)  # whatever a person's is: jobs run from this
     try:
         os.makedirs(tree)
-        digest, told = _copied(root, tree, found)
+        digest, contents = _copied(root, tree, selection)
         path = _free_or_same(tree, os.path.join(folder, digest))
         if os.path.isdir(path):
             os.utime(path)  # it is wanted again: see `unused`
         else:
-            _records(fresh, root, found, git)
+            _records(fresh, root, selection, git)
             _read_only(tree)
             try:
                 os.rename(fresh, path)
@@ -234,15 +234,15 @@ def _kept(root: str, home: str, found: _Found, git: gittree.Tree | None) -> tupl
         os.umask(mask)
         if os.path.isdir(fresh):
             remove(fresh)
-    return path, told
+    return path, contents
 
 
-def _free_or_same(tree: str, wanted: str) -> str:
+def _free_or_same(tree: str, place: str) -> str:
     """Where this is kept already, or the first place that is free: root may have written into a snapshot that jobs run from."""
-    path, number = wanted, 1
+    path, number = place, 1
     while os.path.isdir(path) and not _same(tree, os.path.join(path, "tree")):
         number += 1
-        path = f"{wanted}-{number}"
+        path = f"{place}-{number}"
     return path
 
 
@@ -252,41 +252,42 @@ def _same(fresh: str, kept: str) -> bool:
     old = {entry.name: entry for entry in entries(kept) if entry.name not in NEVER}
     if new.keys() != old.keys():
         return False
-    for name, one in new.items():
-        other = old[name]
-        if one.is_symlink() or other.is_symlink():
-            good = one.is_symlink() and other.is_symlink() and os.readlink(one.path) == os.readlink(other.path)
-        elif one.is_dir() or other.is_dir():
-            good = one.is_dir() and other.is_dir() and _same(one.path, other.path)
+    for name, new_entry in new.items():
+        old_entry = old[name]
+        if new_entry.is_symlink() or old_entry.is_symlink():
+            both = new_entry.is_symlink() and old_entry.is_symlink()
+            good = both and os.readlink(new_entry.path) == os.readlink(old_entry.path)
+        elif new_entry.is_dir() or old_entry.is_dir():
+            good = new_entry.is_dir() and old_entry.is_dir() and _same(new_entry.path, old_entry.path)
         else:
-            modes = {stat.S_IMODE(entry.stat().st_mode) for entry in (one, other)}
-            good = len(modes) == 1 and filecmp.cmp(one.path, other.path, shallow=False)
+            modes = {stat.S_IMODE(entry.stat().st_mode) for entry in (new_entry, old_entry)}
+            good = len(modes) == 1 and filecmp.cmp(new_entry.path, old_entry.path, shallow=False)
         if not good:
             return False
     return True
 
 
-def _copied(root: str, tree: str, found: _Found) -> tuple[str, dict[str, str]]:
+def _copied(root: str, tree: str, selection: _Selection) -> tuple[str, dict[str, str]]:
     """Copies and links; the digest, and what it is of, is of what was copied, whatever is edited meanwhile."""
     digest = hashlib.sha256()
-    told: dict[str, str] = {}
-    for path in found.files:
+    contents: dict[str, str] = {}
+    for path in selection.files:
         source, target = os.path.join(root, path), os.path.join(tree, path)
         os.makedirs(os.path.dirname(target), exist_ok=True)
         try:
-            told[path] = _copy(root, source, target, path)
+            contents[path] = _copy(root, source, target, path)
         except FileNotFoundError:
             continue  # gone meanwhile
         except PermissionError as e:
             hint = f"name it in {os.path.join(root, RULES_FILE)} (it is linked instead)"
             raise Invalid(f"--freeze: {e.filename or source} cannot be copied ({e.strerror}); {hint}") from None
-        digest.update(f"{path}\0{told[path]}\0".encode("utf-8", "surrogateescape"))
-    for path in found.links:
+        digest.update(f"{path}\0{contents[path]}\0".encode("utf-8", "surrogateescape"))
+    for path in selection.links:
         source, target = os.path.join(root, path), os.path.join(tree, path)
         os.makedirs(os.path.dirname(target), exist_ok=True)
         os.symlink(source, target)
         digest.update(f"{path}\0link {source}\0".encode("utf-8", "surrogateescape"))
-    return digest.hexdigest()[:32], told
+    return digest.hexdigest()[:32], contents
 
 
 def _copy(root: str, source: str, target: str | None, path: str) -> str:
@@ -296,18 +297,18 @@ def _copy(root: str, source: str, target: str | None, path: str) -> str:
         if target is not None:
             os.symlink(at, target)
         return f"link {at}"
-    found = hashlib.sha256()
+    digest = hashlib.sha256()
     with open(source, "rb") as old, open(os.devnull if target is None else target, "wb") as new:
         mode = 0o555 if os.fstat(old.fileno()).st_mode & stat.S_IXUSR else 0o444
         while block := old.read(1 << 20):
-            found.update(block)
+            digest.update(block)
             new.write(block)
         at_ns = os.fstat(old.fileno()).st_mtime_ns
         if target is not None:
             os.fchmod(new.fileno(), mode)
     if target is not None:
         os.utime(target, ns=(at_ns, at_ns))
-    return f"{mode:o} {found.hexdigest()}"
+    return f"{mode:o} {digest.hexdigest()}"
 
 
 def _leads(root: str, source: str, path: str) -> str:
@@ -318,14 +319,14 @@ def _leads(root: str, source: str, path: str) -> str:
     return at
 
 
-def _records(fresh: str, root: str, found: _Found, git: gittree.Tree | None) -> None:
-    told: dict[str, Any] = {"root": root, "made_at": time.time(), "files": found.files, "links": found.links}
+def _records(fresh: str, root: str, selection: _Selection, git: gittree.Tree | None) -> None:
+    about: dict[str, Any] = {"root": root, "made_at": time.time(), "files": selection.files, "links": selection.links}
     if git is not None:
-        told |= {"commit": git.commit, "dirty": git.dirty, "untracked": git.untracked}
+        about |= {"commit": git.commit, "dirty": git.dirty, "untracked": git.untracked}
         with open(os.path.join(fresh, "changes.diff"), "w", encoding="utf-8", errors="surrogateescape") as f:
             f.write(git.diff)
     with open(os.path.join(fresh, "about.json"), "w", encoding="utf-8", errors="surrogateescape") as f:
-        json.dump(told, f)
+        json.dump(about, f)
 
 
 def _read_only(tree: str) -> None:
@@ -341,7 +342,7 @@ def moved(job: Mapping[str, Any], frozen: Frozen) -> dict[str, Any]:
     at = frozen.inside(job["workdir"])
     if at is None or at not in frozen.copied:
         return dict(job)
-    for path in leaving.found(job, at) if not job.get("done_by") else ():
+    for path in leaving.paths(job, at) if not job.get("done_by") else ():
         full = os.path.normpath(os.path.join(job["workdir"], path))
         raise Invalid(
             f"--freeze: {path} (job {job['name'] or job['commands'][0]!r}) leads out of {frozen.root} by a relative path, which "

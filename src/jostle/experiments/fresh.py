@@ -69,10 +69,10 @@ class Unchanged:
 
 def _time(path: str, *, follow: bool) -> float:
     try:
-        found = os.stat(path, follow_symlinks=follow)
+        status = os.stat(path, follow_symlinks=follow)
     except (OSError, ValueError):
         return NEVER
-    return max(found.st_mtime, found.st_ctime)
+    return max(status.st_mtime, status.st_ctime)
 
 
 def users(rows: Iterable[Mapping[str, Any]], places: Mapping[str, str]) -> dict[str, int]:
@@ -92,10 +92,10 @@ def users(rows: Iterable[Mapping[str, Any]], places: Mapping[str, str]) -> dict[
                 for part in (token, *re.split("[=,]", token)):
                     names.setdefault((row["workdir"], part), row["id"])
                     names.setdefault((row["workdir"], os.path.splitext(part)[0]), row["id"])
-    found = {}
+    users_of = {}
     for place, workdir in places.items():
         stem = os.path.splitext(os.path.basename(place))[0]
         id = paths.get(os.path.realpath(place)) or paths.get(os.path.normpath(place)) or names.get((workdir, stem))
         if id is not None:
-            found[place] = id
-    return found
+            users_of[place] = id
+    return users_of

@@ -30,16 +30,16 @@ class Tree:
 def top(directory: str) -> str | None:
     """The top of the work tree that a directory is part of; None without git, outside of one, or where it is ignored."""
     try:
-        found = _git(directory, "rev-parse", "--show-toplevel")
+        answer = _git(directory, "rev-parse", "--show-toplevel")
     except FileNotFoundError:
         return None
     except JostleError as e:
         if "not a git repository" in str(e):
             return None
         raise  # such as a tree that belongs to somebody else: git says what to do
-    root = os.path.realpath(os.fsdecode(found).rstrip("\n"))
-    here = os.path.realpath(directory)
-    return None if here != root and _ignored(root, here) else root
+    root = os.path.realpath(os.fsdecode(answer).rstrip("\n"))
+    place = os.path.realpath(directory)
+    return None if place != root and _ignored(root, place) else root
 
 
 def _ignored(root: str, path: str) -> bool:
@@ -64,7 +64,7 @@ def look(root: str) -> Tree:
 def tracked(root: str, apart: Iterable[str] = ()) -> dict[str, Any]:
     """{"commit", "dirty", "tree"}: the commit, whether what is tracked differs from it, and git's name for the content of all
     that is tracked but these files. Found with an index and objects of our own."""
-    commit = _found(root, "HEAD")
+    commit = _revision(root, "HEAD")
     places = _text(root, "rev-parse", "--git-path", "index", "--git-path", "objects")
     index, objects = (os.path.join(root, path) for path in places)
     with tempfile.TemporaryDirectory(prefix="jostle-") as scratch:
@@ -72,16 +72,16 @@ def tracked(root: str, apart: Iterable[str] = ()) -> dict[str, Any]:
         if os.path.exists(index):
             shutil.copy2(index, env["GIT_INDEX_FILE"])  # with its time, by which git knows what may have been edited since
         _git(root, "add", "-u", env=env, within=QUICKLY)
-        (whole,) = _text(root, "write-tree", "--missing-ok", env=env)
+        (full_tree,) = _text(root, "write-tree", "--missing-ok", env=env)
         left_out = "".join(f"{path}\0" for path in apart)
-        _git(root, "update-index", "--force-remove", "-z", "--stdin", env=env, said=os.fsencode(left_out))
+        _git(root, "update-index", "--force-remove", "-z", "--stdin", env=env, stdin=os.fsencode(left_out))
         (tree,) = _text(root, "write-tree", "--missing-ok", env=env)
-    return {"commit": commit, "dirty": commit is None or whole != _found(root, "HEAD^{tree}"), "tree": tree}
+    return {"commit": commit, "dirty": commit is None or full_tree != _revision(root, "HEAD^{tree}"), "tree": tree}
 
 
-def _found(root: str, name: str) -> str | None:
-    done = _run(root, "rev-parse", "--verify", "--quiet", name)
-    return None if done.returncode else os.fsdecode(done.stdout).strip()
+def _revision(root: str, name: str) -> str | None:
+    process = _run(root, "rev-parse", "--verify", "--quiet", name)
+    return None if process.returncode else os.fsdecode(process.stdout).strip()
 
 
 def _text(root: str, *words: str, env: Mapping[str, str] | None = None) -> list[str]:
@@ -95,15 +95,15 @@ def _listed(root: str, which: str) -> list[str]:
 
 def _with_nested(root: str, listed: list[str]) -> list[str]:
     """Submodules, and work trees inside of this one, are listed as one entry."""
-    found = []
+    files = []
     for name in listed:
         path = os.path.join(root, name)
         if os.path.isdir(path) and not os.path.islink(path):
             inner = _listed(path, "--cached") + _listed(path, "--others") if os.path.exists(os.path.join(path, ".git")) else []
-            found += [os.path.join(name.rstrip("/"), below) for below in _with_nested(path, inner)]
+            files += [os.path.join(name.rstrip("/"), below) for below in _with_nested(path, inner)]
         else:
-            found.append(name)
-    return found
+            files.append(name)
+    return files
 
 
 def is_text(path: str) -> bool:
@@ -116,23 +116,23 @@ def is_text(path: str) -> bool:
 
 
 def _run(
-    directory: str, *words: str, env: Mapping[str, str] | None = None, said: bytes = b"", within: float = WITHIN
+    directory: str, *words: str, env: Mapping[str, str] | None = None, stdin: bytes = b"", within: float = WITHIN
 ) -> subprocess.CompletedProcess[bytes]:  # fmt: skip
-    """`env` goes over ours; `said` is what git reads."""
-    kept = {k: v for k, v in os.environ.items() if k not in ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_PREFIX")}
-    full = {**kept, "GIT_OPTIONAL_LOCKS": "0", "LC_ALL": "C", **(env or {})}
+    """`env` goes over ours; `stdin` is what git reads."""
+    inherited = {k: v for k, v in os.environ.items() if k not in ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_PREFIX")}
+    full = {**inherited, "GIT_OPTIONAL_LOCKS": "0", "LC_ALL": "C", **(env or {})}
     command = ["git", "-C", directory, *OPTIONS, *words]
     try:
-        return subprocess.run(command, env=full, input=said, capture_output=True, timeout=within, check=False)
+        return subprocess.run(command, env=full, input=stdin, capture_output=True, timeout=within, check=False)
     except subprocess.TimeoutExpired:
         raise JostleError(f"`git {words[0]}` in {directory} does not end within {within:.0f} s") from None
 
 
 def _git(
-    directory: str, *words: str, env: Mapping[str, str] | None = None, said: bytes = b"", within: float = WITHIN
+    directory: str, *words: str, env: Mapping[str, str] | None = None, stdin: bytes = b"", within: float = WITHIN
 ) -> bytes:  # fmt: skip
-    done = _run(directory, *words, env=env, said=said, within=within)
-    if done.returncode:
-        why = done.stderr.decode("utf-8", "replace").strip()
-        raise JostleError(f"`git {' '.join(words)}` in {directory} failed: {why or f'exit code {done.returncode}'}")
-    return done.stdout
+    process = _run(directory, *words, env=env, stdin=stdin, within=within)
+    if process.returncode:
+        why = process.stderr.decode("utf-8", "replace").strip()
+        raise JostleError(f"`git {' '.join(words)}` in {directory} failed: {why or f'exit code {process.returncode}'}")
+    return process.stdout

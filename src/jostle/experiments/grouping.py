@@ -89,11 +89,11 @@ def summary(
     across: str | None = None,
 ) -> Summary:
     """`by`: the keys to group by, instead of all but the seed; `across`: the best is sought for each value of this key."""
-    known = tuple(dict.fromkeys(key for trial in trials for key in trial.params))
+    params = tuple(dict.fromkeys(key for trial in trials for key in trial.params))
     for key in (*(by or ()), *([across] if across else ())):
-        if key not in known:
-            raise Usage(f"no run has a parameter {key!r}; they have {', '.join(known) or 'none'}")
-    keys = tuple(by) if by is not None else tuple(key for key in known if key not in seed_keys)
+        if key not in params:
+            raise Usage(f"no run has a parameter {key!r}; they have {', '.join(params) or 'none'}")
+    keys = tuple(by) if by is not None else tuple(key for key in params if key not in seed_keys)
     if across and across not in keys:
         raise Usage(f"--across {across}: the runs are not grouped by it, but by {', '.join(keys) or 'nothing'}")
     kept, replaced = newest(trials, seed_keys)
@@ -106,7 +106,7 @@ def summary(
     groups = [_group(members, keys, metrics) for members in gathered.values()]
     notes = (*(note for trial in kept for note in trial.notes), *codes(groups))
     return Summary(
-        keys=keys, seed_keys=tuple(key for key in seed_keys if key in known), metrics=directions,
+        keys=keys, seed_keys=tuple(key for key in seed_keys if key in params), metrics=directions,
         groups=tuple(marked(groups, directions, rivals(keys, across))), missing=tuple(missing), notes=notes, across=across,
     )  # fmt: skip
 
@@ -170,9 +170,9 @@ def _group(members: Sequence[Trial], keys: Sequence[str], metrics: Sequence[str]
 def codes(groups: Iterable[Group]) -> list[str]:
     """A note, if what counts was not all done by the same code."""
     trials = {id(trial): trial for group in groups for cell in group.cells.values() for trial in cell.trials}
-    found = Counter(trial.code for trial in trials.values() if trial.code)
-    listed = ", ".join(f"{code} ({n})" for code, n in found.most_common())
-    return [f"the runs that count are not all of the same code: {listed}"] if len(found) > 1 else []
+    runs_of = Counter(trial.code for trial in trials.values() if trial.code)
+    listed = ", ".join(f"{code} ({n})" for code, n in runs_of.most_common())
+    return [f"the runs that count are not all of the same code: {listed}"] if len(runs_of) > 1 else []
 
 
 def rivals(keys: Sequence[str], across: str | None) -> tuple[str, ...]:
@@ -215,10 +215,10 @@ def std(values: Sequence[float]) -> float:
     if len(values) < 2:
         return 0.0
     centre = mean(values)
-    off = [value - centre for value in values]
+    deviations = [value - centre for value in values]
     try:
         # the second part is what rounding the mean has added: equal values deviate by nothing
-        squares = math.fsum(one * one for one in off) - math.fsum(off) ** 2 / len(values)
+        squares = math.fsum(deviation * deviation for deviation in deviations) - math.fsum(deviations) ** 2 / len(values)
     except OverflowError:
         return math.inf
     return math.sqrt(max(0.0, squares) / (len(values) - 1))

@@ -120,8 +120,8 @@ def _segment(name: str) -> re.Pattern[str]:
         elif c == "?":
             pieces[-1] += "."
         elif c == "[":
-            found, at = _bracket(name, at)
-            pieces[-1] += found
+            bracket, at = _bracket(name, at)
+            pieces[-1] += bracket
         elif c == "\\":
             at += 1
             if at == len(name):

@@ -16,15 +16,15 @@ def as_written(workdir: str, text: str) -> str:
     return path if text.startswith("../") else os.path.normpath(path)
 
 
-def found(job: Mapping[str, Any], at: str) -> list[str]:
+def paths(job: Mapping[str, Any], at: str) -> list[str]:
     """Relative paths that a job names, in a directory `at` of its tree, and that lead out of the tree; where not even the folder
     is there it is no path."""
     texts = [text for command in job["commands"] for text in ([command] if isinstance(command, str) else command)]
     words = [*texts, *job["env"].values(), *(word for text in (*texts, *job["env"].values()) for word in _WORD.findall(text))]
-    known = {path[len(job["workdir"]) + 1 :] for path in job.get("inputs") or () if path.startswith(job["workdir"] + "/")}
+    inputs = {path[len(job["workdir"]) + 1 :] for path in job.get("inputs") or () if path.startswith(job["workdir"] + "/")}
     return [
         word
-        for word in dict.fromkeys((*words, *sorted(known)))
+        for word in dict.fromkeys((*words, *sorted(inputs)))
         if not word.startswith(("/", "~")) and os.path.normpath(os.path.join(at, word)).split("/")[0] == ".."
-        and (word in known or os.path.isdir(os.path.dirname(os.path.join(job["workdir"], word))))
+        and (word in inputs or os.path.isdir(os.path.dirname(os.path.join(job["workdir"], word))))
     ]  # fmt: skip

@@ -64,7 +64,7 @@ class _Entry:
 
     def __init__(self, file: str, kind: str, node: Node | None, text: str) -> None:
         self.file, self.kind, self.node, self.text = file, kind, node, text
-        self.given = file  # the file that the person named
+        self.named_file = file  # the file that the person gave
         self.suite: str | None = None
         self.logs: Scalar | None = None
         self.shared = False
@@ -81,10 +81,10 @@ class _Files:
         self.flaws: list[tuple[str, int, str]] = []
         self.places: dict[str, tuple[str, dict[str, str]]] = {}  # of copies, of all suites
 
-    def load(self, files: Sequence[str], wanted: Sequence[str]) -> list[dict[str, Any]]:
+    def load(self, files: Sequence[str], suite_names: Sequence[str]) -> list[dict[str, Any]]:
         entries = [entry for file in files for entry in self._entries(file)]
-        if wanted and not self.flaws:
-            entries = _chosen(entries, wanted)
+        if suite_names and not self.flaws:
+            entries = _chosen(entries, suite_names)
         batches: list[dict[str, Any]] = []
         together: list[_Entry] = []
         for entry in entries:
@@ -117,7 +117,7 @@ class _Files:
 
     def _suites(self, file: str, root: Map) -> list[_Entry]:
         findings = Findings()
-        found: list[_Entry] = []
+        entries: list[_Entry] = []
         for suite in suites.read(findings, root):
             if suite.node is not None:
                 kind = kind_of(suite.node)
@@ -125,15 +125,15 @@ class _Files:
                     expected = f"expected `matrix:`, or the path of a file: `{suite.name}: jobs.yaml`"
                     findings.wrong(suite.line, f"suites: {suite.name} is no sweep; {expected}")
                     continue
-                made = [_Entry(file, kind, suite.node, "")]
+                of_suite = [_Entry(file, kind, suite.node, "")]
             else:
                 folder = self.base if self.base is not None else os.path.dirname(file)
-                made = self._entries(os.path.join(folder, os.path.expanduser(suite.path)), nested=True)
-            for entry in made:
-                entry.given, entry.suite, entry.logs, entry.shared = file, suite.name, suite.logs, suite.shared
-            found += made
+                of_suite = self._entries(os.path.join(folder, os.path.expanduser(suite.path)), nested=True)
+            for entry in of_suite:
+                entry.named_file, entry.suite, entry.logs, entry.shared = file, suite.name, suite.logs, suite.shared
+            entries += of_suite
         self.flaws += [(file, line, text) for line, text in sorted(findings.flaws)]
-        return found
+        return entries
 
     def _folder(self, file: str) -> str:
         if self.base is None and file.startswith(("/dev/fd/", "/dev/stdin", "/proc/")):  # of the person's shell
@@ -141,8 +141,8 @@ class _Files:
         return os.path.abspath(self.base) if self.base is not None else os.path.dirname(os.path.abspath(file))
 
     def _about(self, entry: _Entry) -> dict[str, Any]:
-        about = {"file": os.path.realpath(entry.given), "suite": entry.suite}
-        return about if entry.file == entry.given else {**about, "source": os.path.realpath(entry.file)}
+        about = {"file": os.path.realpath(entry.named_file), "suite": entry.suite}
+        return about if entry.file == entry.named_file else {**about, "source": os.path.realpath(entry.file)}
 
     def _sheet(self, entry: _Entry) -> dict[str, Any]:
         sheet = Sheet(self._folder(entry.file), now=self.now, places=self.places)
@@ -150,7 +150,7 @@ class _Files:
         sheet.suite = entry.suite or os.path.splitext(os.path.basename(entry.file))[0][: MAX_NAME]
         assert isinstance(entry.node, Map)
         if entry.logs is not None:
-            sheet.logs = sheet.checked("logs", entry.logs, lambda text: spec.path(text, self._folder(entry.given)))
+            sheet.logs = sheet.checked("logs", entry.logs, lambda text: spec.path(text, self._folder(entry.named_file)))
         if entry.kind == "old":
             oldjobs.read(sheet, entry.node, self.min_memory)
         else:
@@ -187,8 +187,8 @@ def _logs_fit(sheet: Sheet, line: int) -> None:
             return
 
 
-def _chosen(entries: list[_Entry], wanted: Sequence[str]) -> list[_Entry]:
+def _chosen(entries: list[_Entry], suite_names: Sequence[str]) -> list[_Entry]:
     names = [min(entry.names, key=len) for entry in entries]
     full = {name: min(entry.names, key=len) for entry in entries for name in entry.names}
-    picked = suites.chosen(names, [full.get(name, name) for name in wanted])
+    picked = suites.chosen(names, [full.get(name, name) for name in suite_names])
     return [entry for name in picked for entry, own in zip(entries, names, strict=True) if own == name]

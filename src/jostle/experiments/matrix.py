@@ -37,19 +37,21 @@ def expanded(
 ) -> list[Combination]:
     """The combinations in order. An exclusion names for some keys the texts (any of them) that do not go together."""
     keys = tuple(key for axis in axes for key in axis.keys)
-    found: list[Combination] = []
+    combinations: list[Combination] = []
     if axes:
         if all(len(axis.keys) == 1 for axis in axes):
             rows: Iterable[tuple[Scalar, ...]] = product(*([v for (v,) in axis.values] for axis in axes))
         else:
             rows = (sum(row, ()) for row in product(*(axis.values for axis in axes)))
-        found = [dict(zip(keys, row, strict=True)) for row in rows]
-    for names, gone in _excluded(exclude).items():
-        if isinstance(gone, set):
-            found = [row for row in found if tuple(row[name].text for name in names) not in gone]
+        combinations = [dict(zip(keys, row, strict=True)) for row in rows]
+    for names, exclusions in _excluded(exclude).items():
+        if isinstance(exclusions, set):
+            combinations = [row for row in combinations if tuple(row[name].text for name in names) not in exclusions]
         else:
-            found = [row for row in found if not any(all(row[n].text in one[n] for n in names) for one in gone)]
-    return found + _include(found, frozenset(keys), include)
+            combinations = [
+                row for row in combinations if not any(all(row[n].text in texts[n] for n in names) for texts in exclusions)
+            ]
+    return combinations + _include(combinations, frozenset(keys), include)
 
 
 def _excluded(
@@ -58,32 +60,32 @@ def _excluded(
     """Exclusions by the keys they name, so that each combination is looked up and not compared with all of them; only those
     that would be too many combinations themselves are compared, one by one."""
     by_keys: dict[tuple[str, ...], list[dict[str, frozenset[str]]]] = {}
-    for one in exclude:
-        by_keys.setdefault(tuple(sorted(one)), []).append({name: frozenset(texts) for name, texts in one.items()})
+    for exclusion in exclude:
+        by_keys.setdefault(tuple(sorted(exclusion)), []).append({name: frozenset(texts) for name, texts in exclusion.items()})
     return {
-        names: {texts for one in listed for texts in product(*(one[name] for name in names))}
-        if sum(math.prod(map(len, one.values())) for one in listed) <= MANY
-        else list({tuple(one[name] for name in names): one for one in listed}.values())
+        names: {texts for exclusion in listed for texts in product(*(exclusion[name] for name in names))}
+        if sum(math.prod(map(len, exclusion.values())) for exclusion in listed) <= MANY
+        else list({tuple(exclusion[name] for name in names): exclusion for exclusion in listed}.values())
         for names, listed in by_keys.items()
     }
 
 
-def _include(found: list[Combination], keys: frozenset[str], include: Iterable[Combination]) -> list[Combination]:
+def _include(combinations: list[Combination], keys: frozenset[str], include: Iterable[Combination]) -> list[Combination]:
     """Adds to the combinations that were found; answers with the new ones."""
     new: list[Combination] = []
     indices: dict[tuple[str, ...], dict[tuple[str, ...], list[Combination]]] = {}
-    for one in include:
-        names = tuple(sorted(keys & one.keys()))
+    for inclusion in include:
+        names = tuple(sorted(keys & inclusion.keys()))
         if names not in indices:
             index = indices[names] = {}
-            for row in found:
+            for row in combinations:
                 index.setdefault(tuple(row[name].text for name in names), []).append(row)
-        matching = indices[names].get(tuple(one[name].text for name in names), [])
-        extra = {key: value for key, value in one.items() if key not in keys}
+        matching = indices[names].get(tuple(inclusion[name].text for name in names), [])
+        extra = {key: value for key, value in inclusion.items() if key not in keys}
         for row in matching:
             row.update(extra)
         if not matching:
-            new.append(dict(one))
+            new.append(dict(inclusion))
     return new
 
 

@@ -62,7 +62,7 @@ class Metric:
 
 
 @dataclass(slots=True)
-class Reading:
+class LogReading:
     """What one log says."""
 
     values: dict[str, float] = field(default_factory=dict)
@@ -77,24 +77,24 @@ def default() -> list[Metric]:
 
 def parsed(texts: Sequence[str]) -> list[Metric]:
     """Metrics as people write them: `name=regex` or `name` (a key of JSON lines); the same name again is a further source."""
-    found: dict[str, list[re.Pattern[str] | Key]] = {}
+    sources: dict[str, list[re.Pattern[str] | Key]] = {}
     for text in texts:
-        name, given, regex = text.partition("=")
+        name, equals, regex = text.partition("=")
         name = name.strip()
-        if not name or (given and not regex):
+        if not name or (equals and not regex):
             raise Usage(f"--metric {text!r} is not understood; expected name=regex, or the name of a key in JSON lines")
         try:
-            source = re.compile(regex, re.MULTILINE) if given else Key(name)
+            source = re.compile(regex, re.MULTILINE) if equals else Key(name)
         except (re.error, OverflowError, RecursionError) as e:
             raise Usage(f"--metric {text!r}: {regex!r} is no regular expression: {e}") from None
-        found.setdefault(name, []).append(source)
-    return [Metric(name, tuple(sources)) for name, sources in found.items()] or default()
+        sources.setdefault(name, []).append(source)
+    return [Metric(name, tuple(of_metric)) for name, of_metric in sources.items()] or default()
 
 
 # --- one log
 
 
-def read(path: str, metrics: Sequence[Metric], tail: int | None = None) -> Reading:
+def read(path: str, metrics: Sequence[Metric], tail: int | None = None) -> LogReading:
     """The values of a log; `tail`: only its last so many bytes are looked at. OSError where it cannot be read."""
     fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)  # a pipe would have us wait
     try:
@@ -105,8 +105,8 @@ def read(path: str, metrics: Sequence[Metric], tail: int | None = None) -> Readi
         os.close(fd)
 
 
-def _read(fd: int, metrics: Sequence[Metric], tail: int | None) -> Reading:
-    reading = Reading()
+def _read(fd: int, metrics: Sequence[Metric], tail: int | None) -> LogReading:
+    reading = LogReading()
     open_sources = {metric.name: list(metric.sources) for metric in metrics}  # those that would still overrule what was found
     texts: dict[str, str] = {}
     at_end = True
@@ -130,12 +130,12 @@ def _read(fd: int, metrics: Sequence[Metric], tail: int | None) -> Reading:
     return reading
 
 
-def _settle(reading: Reading, metric: Metric, text: str | None, tail: int | None) -> None:
+def _settle(reading: LogReading, metric: Metric, text: str | None, tail: int | None) -> None:
     if text is None:
         where = "" if tail is None else f" in its last {tail:,} bytes"
         keys = [source.name for source in metric.sources if isinstance(source, Key)]
-        wanted = f"no line with a JSON key {keys[0]!r}" if len(keys) == len(metric.sources) else "no line that matches"
-        reading.problems[metric.name] = wanted + where
+        lack = f"no line with a JSON key {keys[0]!r}" if len(keys) == len(metric.sources) else "no line that matches"
+        reading.problems[metric.name] = lack + where
         return
     value = number(text)
     if value is None and _UNCERTAIN.fullmatch(text):
@@ -184,7 +184,7 @@ def _with_rest(match: re.Match[str], group: str | int) -> str:
 
 def last_match(pattern: re.Pattern[str], text: str) -> re.Match[str] | None:
     """The last match that lies in one line."""
-    found, at = None, 0
+    last, at = None, 0
     while (match := pattern.search(text, at)) is not None:
         line_end = text.find("\n", match.start())
         if 0 <= line_end < match.end():  # `\s` and the like reach into the next line: once more, within this one
@@ -192,11 +192,11 @@ def last_match(pattern: re.Pattern[str], text: str) -> re.Match[str] | None:
             if match is None:
                 at = line_end + 1
                 continue
-        found = match
+        last = match
         at = match.end() + (match.end() == match.start())
         if at > len(text):
             break
-    return found
+    return last
 
 
 def _last_of_key(key: Key, text: str) -> tuple[str, int] | None:
@@ -218,10 +218,10 @@ def _in_line(line: str, name: str) -> str | None:
     if start < 0:
         return None
     try:
-        found, _ = json.JSONDecoder().raw_decode(line, start)
+        value_of_line, _ = json.JSONDecoder().raw_decode(line, start)
     except (ValueError, RecursionError):
-        found = _as_python(line[start : line.rfind("}") + 1])
-    value = _under(found, name)
+        value_of_line = _as_python(line[start : line.rfind("}") + 1])
+    value = _under(value_of_line, name)
     return None if value is None or isinstance(value, (bool, dict, list)) else str(value)
 
 
@@ -234,13 +234,13 @@ def _as_python(text: str) -> Any:
         return None
 
 
-def _under(found: Any, name: str) -> Any:
-    if not isinstance(found, dict):
+def _under(mapping: Any, name: str) -> Any:
+    if not isinstance(mapping, dict):
         return None
-    if name in found:
-        return found[name]
+    if name in mapping:
+        return mapping[name]
     for k, c in enumerate(name):
-        if c == "." and name[:k] in found and (value := _under(found[name[:k]], name[k + 1 :])) is not None:
+        if c == "." and name[:k] in mapping and (value := _under(mapping[name[:k]], name[k + 1 :])) is not None:
             return value
     return None
 
@@ -248,7 +248,7 @@ def _under(found: Any, name: str) -> Any:
 # --- bytes from the end
 
 
-def pieces(fd: int, reading: Reading, tail: int | None = None) -> Iterator[bytes]:
+def pieces(fd: int, reading: LogReading, tail: int | None = None) -> Iterator[bytes]:
     """Whole lines of the file, from its end to its beginning, with `\n` as the only line end."""
     size = os.fstat(fd).st_size
     floor = 0 if tail is None else max(0, size - tail)
@@ -257,7 +257,7 @@ def pieces(fd: int, reading: Reading, tail: int | None = None) -> Iterator[bytes
             yield from _backwards(fd, max(start, floor), end, reading, broken=start < floor)
 
 
-def _backwards(fd: int, start: int, end: int, reading: Reading, *, broken: bool) -> Iterator[bytes]:
+def _backwards(fd: int, start: int, end: int, reading: LogReading, *, broken: bool) -> Iterator[bytes]:
     """`broken`: the first line may have begun before `start`, and does not count."""
     at, step, carry = end, FIRST, b""
     while at > start:
@@ -284,17 +284,17 @@ def _extents(fd: int, size: int) -> list[tuple[int, int]]:
     """The parts of the file that hold data: a hole may be larger than any disk."""
     if os.fstat(fd).st_blocks * 512 >= size:
         return [(0, size)]
-    found: list[tuple[int, int]] = []
+    extents: list[tuple[int, int]] = []
     at = 0
     try:
-        while at < size and len(found) < EXTENTS:
+        while at < size and len(extents) < EXTENTS:
             start = os.lseek(fd, at, os.SEEK_DATA)
             at = os.lseek(fd, start, os.SEEK_HOLE)
-            found.append((start, min(at, size)))
+            extents.append((start, min(at, size)))
     except OSError as e:
         import errno
 
         if e.errno != errno.ENXIO:  # no more data; anything else: a file system that knows no holes
             return [(0, size)]
-        return found
-    return found if at >= size else [(0, size)]
+        return extents
+    return extents if at >= size else [(0, size)]

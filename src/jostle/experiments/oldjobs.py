@@ -39,7 +39,7 @@ def read(sheet: Sheet, node: Map, min_memory: int | None = None) -> None:
     both = [key.line for key, _ in node.items if key.text in AXES]
     if both:
         sheet.wrong(both[0], "a matrix beside `jobs:`; expected one of them")
-        node = Map(node.line, [(key, said) for key, said in node.items if key.text not in AXES])
+        node = Map(node.line, [(key, part) for key, part in node.items if key.text not in AXES])
     parts = sheet.keys(node, TOP)
     # a card qualifies if its gates hold (B3), whoever else is on it: memory and load say what room there is
     sheet.policy = {"min_free_mib": MIN_FREE_MIB, "max_utilization": MAX_UTILIZATION, "strangers": "share"}
@@ -72,11 +72,11 @@ def _row(sheet: Sheet, node: Node) -> Row | None:
     parts = sheet.keys(node, (*OWN, *OF_JOB))
     values: Combination = {}
     for key in ("config", "algorithm"):
-        said = value(sheet, key, parts[key]) if key in parts and not null(parts[key]) else None
-        if said is not None:
-            values[key] = said
+        part = value(sheet, key, parts[key]) if key in parts and not null(parts[key]) else None
+        if part is not None:
+            values[key] = part
     extra = _extra(sheet, parts.get("extra_args"))
-    own = [(Scalar(node.line, key, True), said) for key, said in parts.items() if key in OF_JOB]
+    own = [(Scalar(node.line, key, True), part) for key, part in parts.items() if key in OF_JOB]
     if "log_path" in parts and not null(parts["log_path"]):
         if "log" in parts:
             sheet.wrong(parts["log"].line, "both log and log_path; expected one of them")
@@ -93,11 +93,11 @@ def _extra(sheet: Sheet, node: Node | None) -> Combination:
     if not isinstance(node, Map):
         sheet.wrong(node.line, f"extra_args: {node.shape}; expected `key: value` lines")
         return {}
-    found: Combination = {}
-    for key, said in node.items:
-        if key.text in found:
+    extra: Combination = {}
+    for key, part in node.items:
+        if key.text in extra:
             sheet.wrong(key.line, f"extra_args: {key.text} is there twice; expected it once")
-        read = value(sheet, f"extra_args: {key.text}", said) if key_good(sheet, "extra_args", key) else None
+        read = value(sheet, f"extra_args: {key.text}", part) if key_good(sheet, "extra_args", key) else None
         if read is not None:
-            found[key.text] = read
-    return found
+            extra[key.text] = read
+    return extra

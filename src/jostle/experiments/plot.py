@@ -52,22 +52,22 @@ class Drawing:
     series: Sequence[Series]
 
 
-def drawings(found: Summary, look: Look, x: str | None = None) -> list[Drawing]:
+def drawings(summary: Summary, look: Look, x: str | None = None) -> list[Drawing]:
     """`x`: the key along the axis; numbers make a line. Without it: the only key with numbers that differs, else bars over the
     first key that differs."""
-    if x is not None and x not in found.keys:
-        raise Usage(f"--x {x}: the runs are not grouped by it, but by {', '.join(found.keys) or 'nothing'}")
-    if not any(group.cells for group in found.groups):
+    if x is not None and x not in summary.keys:
+        raise Usage(f"--x {x}: the runs are not grouped by it, but by {', '.join(summary.keys) or 'nothing'}")
+    if not any(group.cells for group in summary.groups):
         raise JostleError("there is nothing to plot: no run has a value")
-    varying = [key for key in found.keys if len({group.params.get(key) for group in found.groups}) > 1]
+    varying = [key for key in summary.keys if len({group.params.get(key) for group in summary.groups}) > 1]
     if x is None:
-        numeric = [key for key in varying if _numbers(list({_at(group, key) for group in found.groups})) is not None]
+        numeric = [key for key in varying if _numbers(list({_at(group, key) for group in summary.groups})) is not None]
         x = numeric[0] if len(numeric) == 1 else None
-    along = x or (varying[0] if varying else found.keys[0] if found.keys else None)
+    along = x or (varying[0] if varying else summary.keys[0] if summary.keys else None)
     rest = [key for key in varying if key != along]
-    places = list(dict.fromkeys(_at(group, along) for group in found.groups))
-    if len(found.groups) > MOST:
-        raise Usage(f"--plot: {len(found.groups):,} groups are too many for a picture (at most {MOST}); --by KEYS makes fewer")
+    places = list(dict.fromkeys(_at(group, along) for group in summary.groups))
+    if len(summary.groups) > MOST:
+        raise Usage(f"--plot: {len(summary.groups):,} groups are too many for a picture (at most {MOST}); --by KEYS makes fewer")
     numbers = _numbers(places) if x is not None else None
     if numbers is not None:
         places = sorted(places, key=float)
@@ -76,18 +76,18 @@ def drawings(found: Summary, look: Look, x: str | None = None) -> list[Drawing]:
     return [
         Drawing(
             metric=metric, y=f"{look.name(metric)} {ARROWS[way]}", x=look.name(along or ""), numbers=numbers, scale=scale,
-            places=[look.name(place) for place in places], series=_series(found, look, metric, along, rest, places),
+            places=[look.name(place) for place in places], series=_series(summary, look, metric, along, rest, places),
         )
-        for metric, way in found.metrics.items()
+        for metric, way in summary.metrics.items()
     ]  # fmt: skip
 
 
 def _series(
-    found: Summary, look: Look, metric: str, along: str | None, rest: Sequence[str], places: Sequence[str]
+    summary: Summary, look: Look, metric: str, along: str | None, rest: Sequence[str], places: Sequence[str]
 ) -> list[Series]:  # fmt: skip
-    partly = {key for key in rest if any(key not in group.params for group in found.groups)}  # say which key: suites differ in it
+    partly = {key for key in rest if any(key not in group.params for group in summary.groups)}  # named: suites differ in it
     gathered: dict[tuple[tuple[str, str], ...], dict[str, Cell | None]] = {}
-    for group in found.groups:
+    for group in summary.groups:
         others = tuple((key, group.params[key]) for key in rest if key in group.params)
         gathered.setdefault(others, {})[_at(group, along)] = group.cells.get(metric)
 
@@ -95,7 +95,7 @@ def _series(
         return f"{look.name(key)}={look.name(value)}" if key in partly else look.name(value)
 
     return [
-        Series(name=", ".join(named(*one) for one in others) or "-", cells=[cells.get(place) for place in places])
+        Series(name=", ".join(named(*pair) for pair in others) or "-", cells=[cells.get(place) for place in places])
         for others, cells in gathered.items()
     ]
 
@@ -106,10 +106,10 @@ def _at(group: Group, key: str | None) -> str:
 
 def _numbers(places: Sequence[str]) -> list[float] | None:
     try:
-        found = [float(place) for place in places]
+        numbers = [float(place) for place in places]
     except ValueError:
         return None
-    return found if all(map(math.isfinite, found)) and len(set(found)) == len(found) else None
+    return numbers if all(map(math.isfinite, numbers)) and len(set(numbers)) == len(numbers) else None
 
 
 def scale_of(numbers: Sequence[float]) -> str:
@@ -123,12 +123,12 @@ def scale_of(numbers: Sequence[float]) -> str:
 # --- the picture
 
 
-def save(path: str, found: Summary, look: Look, x: str | None = None) -> list[str]:
+def save(path: str, summary: Summary, look: Look, x: str | None = None) -> list[str]:
     """Writes the picture; what the reader should know about it."""
     kind = os.path.splitext(path)[1].lower()
     if kind not in KINDS:
         raise Usage(f"--plot {path!r}: a plot is {', '.join(KINDS)}")
-    planned = drawings(found, look, x)
+    planned = drawings(summary, look, x)
     try:
         import matplotlib
         from matplotlib import font_manager
@@ -138,8 +138,8 @@ def save(path: str, found: Summary, look: Look, x: str | None = None) -> list[st
     import io
     import warnings
 
-    known = {font.name for font in font_manager.fontManager.ttflist}
-    fonts = ["DejaVu Sans", *(name for name in FONTS if name in known)]
+    installed = {font.name for font in font_manager.fontManager.ttflist}
+    fonts = ["DejaVu Sans", *(name for name in FONTS if name in installed)]
     settings = {"font.family": fonts, "svg.hashsalt": "jostle", "svg.fonttype": "path", "font.size": 10}
     picture = io.BytesIO()
     with matplotlib.rc_context(settings), warnings.catch_warnings(record=True) as caught:  # type: ignore[arg-type]
@@ -217,11 +217,11 @@ def literal(text: str) -> str:
 def _lines(ax: Axes, drawing: Drawing, numbers: Sequence[float]) -> list[tuple[str, Any]]:
     drawn: list[tuple[str, Any]] = []
     for k, series in enumerate(drawing.series):
-        there = [(number, cell) for number, cell in zip(numbers, series.cells, strict=True) if cell is not None]
-        if not there:
+        points = [(number, cell) for number, cell in zip(numbers, series.cells, strict=True) if cell is not None]
+        if not points:
             continue
         line = ax.errorbar(
-            [number for number, _ in there], [cell.mean for _, cell in there], yerr=[_spread(cell) for _, cell in there],
+            [number for number, _ in points], [cell.mean for _, cell in points], yerr=[_spread(cell) for _, cell in points],
             color=COLOURS[k % len(COLOURS)], marker=MARKERS[k % len(MARKERS)], markersize=5, linewidth=1.4, capsize=3,
             linestyle=DASHES[k // len(COLOURS) % len(DASHES)],
         )  # fmt: skip
@@ -240,19 +240,19 @@ def _lines(ax: Axes, drawing: Drawing, numbers: Sequence[float]) -> list[tuple[s
 def _bars(ax: Axes, drawing: Drawing, look: Look) -> list[tuple[str, Any]]:
     drawn: list[tuple[str, Any]] = []
     width = 0.8 / max(1, _widest(drawing))
-    shifts = [offsets([one.cells[place] is not None for one in drawing.series]) for place in range(len(drawing.places))]
+    shifts = [offsets([line.cells[place] is not None for line in drawing.series]) for place in range(len(drawing.places))]
     for k, series in enumerate(drawing.series):
-        there = [(place, cell) for place, cell in enumerate(series.cells) if cell is not None]
-        if not there:
+        bars_at = [(place, cell) for place, cell in enumerate(series.cells) if cell is not None]
+        if not bars_at:
             continue
         bars = ax.bar(
-            [place + shifts[place][k] * width for place, _ in there], [cell.mean for _, cell in there], width * 0.92,
-            yerr=[_spread(cell) for _, cell in there], color=COLOURS[k % len(COLOURS)],
+            [place + shifts[place][k] * width for place, _ in bars_at], [cell.mean for _, cell in bars_at], width * 0.92,
+            yerr=[_spread(cell) for _, cell in bars_at], color=COLOURS[k % len(COLOURS)],
             hatch=HATCHES[k // len(COLOURS) % len(HATCHES)], capsize=3, error_kw={"linewidth": 1.0},
         )  # fmt: skip
         drawn.append((series.name, bars))
         if len(drawing.places) * _widest(drawing) <= LABELLED:
-            ax.bar_label(bars, [look.value(cell.mean) for _, cell in there], fontsize=7, padding=2)
+            ax.bar_label(bars, [look.value(cell.mean) for _, cell in bars_at], fontsize=7, padding=2)
     long = sum(map(len, drawing.places)) > 60
     ax.set_xticks(range(len(drawing.places)), [literal(place) for place in drawing.places], rotation=30 if long else 0,
                   ha="right" if long else "center")  # fmt: skip
@@ -260,11 +260,11 @@ def _bars(ax: Axes, drawing: Drawing, look: Look) -> list[tuple[str, Any]]:
     return drawn
 
 
-def offsets(there: Sequence[bool]) -> list[float]:
+def offsets(present: Sequence[bool]) -> list[float]:
     """For each series where its bar stands around a tick, in widths of a bar: those that are there side by side, the tick in
     their middle."""
-    middle = (sum(there) - 1) / 2
-    return [sum(there[:k]) - middle for k in range(len(there))]
+    middle = (sum(present) - 1) / 2
+    return [sum(present[:k]) - middle for k in range(len(present))]
 
 
 def _spread(cell: Cell) -> float:

@@ -17,7 +17,7 @@ from typing import Any
 
 from jostle.experiments import configcopy, leaving
 from jostle.experiments.matrix import Combination
-from jostle.experiments.template import Missing, Template, unknown
+from jostle.experiments.template import NoValue, Template, unknown
 from jostle.formats import policyfile, shelltext, spec
 from jostle.formats.fields import FIELDS
 from jostle.formats.flaws import BadFiles, Findings
@@ -63,7 +63,7 @@ class Sheet(Findings):
         self._ways_said: dict[str, int] = {}
         self._originals: dict[str, configcopy.Original | None] = {}
         self._places = places  # of the copies of all suites that are read together
-        self._told: set[tuple[int, str]] = set()
+        self._reported: set[tuple[int, str]] = set()
 
     def head(self, parts: Mapping[str, Node]) -> None:
         """What the file says of the batch and of all its jobs."""
@@ -79,16 +79,16 @@ class Sheet(Findings):
             self._into_config(parts["into_config"])
 
     def _into_config(self, node: Node) -> None:
-        said: list[tuple[Node, str]] = []
+        ways: list[tuple[Node, str]] = []
         if isinstance(node, Map):
             for key, value in node.items:
                 way = self.checked(f"into_config: {key.text}", value, lambda text: spec.one_of(text, WAYS))
-                said.append((key, way or "both"))
+                ways.append((key, way or "both"))
         elif not null(node):
-            said = [(item, "config") for item in (node.items if isinstance(node, Seq) else [node])]
+            ways = [(item, "config") for item in (node.items if isinstance(node, Seq) else [node])]
         else:
             self.ways = {}
-        for item, way in said:
+        for item, way in ways:
             text = self.checked("into_config", item, lambda text: spec.label(text, "a key"))
             if text is not None:
                 self.ways[text] = way
@@ -96,8 +96,8 @@ class Sheet(Findings):
 
     def wrong(self, line: int, text: str) -> None:
         """The same thing is told once, whatever number of jobs it is true of."""
-        if (line, text) not in self._told:
-            self._told.add((line, text))
+        if (line, text) not in self._reported:
+            self._reported.add((line, text))
             super().wrong(line, text)
 
     def build(self, parts: Mapping[str, Node], rows: Sequence[Row], command: Node) -> None:
@@ -117,9 +117,9 @@ class Sheet(Findings):
                 break
             try:
                 self.jobs.append(self._job(number, row, lines, fields, config))
-            except Missing as e:
-                told = ", ".join(f"{key} is {value.text}" for key, value in row.values.items())
-                self.wrong(row.line, f"{{{e.word}}} has no value where {shown(told)}; expected one for every job")
+            except NoValue as e:
+                values = ", ".join(f"{key} is {value.text}" for key, value in row.values.items())
+                self.wrong(row.line, f"{{{e.word}}} has no value where {shown(values)}; expected one for every job")
         self._collisions(rows, fields)
 
     def _job(self, number: int, row: Row, lines: _Command, fields: _Fields, config: _Config) -> dict[str, Any]:
@@ -189,8 +189,8 @@ def _list(keys: set[str]) -> str:
     return "one of " + ", ".join(sorted(keys)[:20]) if keys else "a key of `matrix:`"
 
 
-def _differ(one: dict[str, Any], other: dict[str, Any]) -> str:
-    keys = [key for key in {**one["params"], **other["params"]} if one["params"].get(key) != other["params"].get(key)]
+def _differ(first: dict[str, Any], second: dict[str, Any]) -> str:
+    keys = [key for key in {**first["params"], **second["params"]} if first["params"].get(key) != second["params"].get(key)]
     return f", e.g. with {{{keys[0]}}} in it" if keys else ""
 
 
@@ -253,11 +253,11 @@ class _Command:
             if text and self.open_end:
                 self._unclear(self.open_end)
             return self.shell.filled(values) + (" " + text if text else "")
-        found: list[str] = []
+        arguments: list[str] = []
         for template in self.arguments:
             alone = template.text == "{args}" and "args" not in values
-            found += extra if alone else [template.filled({"args": shlex.join(extra), **values})]
-        return found if named else found + extra
+            arguments += extra if alone else [template.filled({"args": shlex.join(extra), **values})]
+        return arguments if named else arguments + extra
 
 
 class _Fields:
@@ -270,7 +270,7 @@ class _Fields:
         self.lines: dict[str, int] = {}
         self.each: list[tuple[str, Node]] = []
         self._templates: dict[int, Template] = {}
-        self._known = words
+        self._keys = words
         if node is None or null(node):
             return
         if not isinstance(node, Map):
@@ -286,15 +286,15 @@ class _Fields:
     def _prepare(self, key: str, node: Node) -> bool:
         """Compiles the templates below a key; whether there are any."""
         if isinstance(node, Scalar):
-            _words(self.sheet, key, node, self._known, strict=key in ("name", "log", "workdir", "memory", "gpus"))
-            template = Template(node.text, self._known)
+            _words(self.sheet, key, node, self._keys, strict=key in ("name", "log", "workdir", "memory", "gpus"))
+            template = Template(node.text, self._keys)
             self._templates[id(node)] = template
             if self.sheet.named or key != "name":
                 self.words |= template.words
             return bool(template.words)
         items = node.items if isinstance(node, Seq) else [value for _, value in node.items]
-        found = [self._prepare(key, item) for item in items]  # all of them, not up to the first
-        return any(found)
+        templated = [self._prepare(key, item) for item in items]  # all of them, not up to the first
+        return any(templated)
 
     def line(self, key: str, row: Row) -> int:
         return row.line if row.own is not None else self.lines.get(key, row.line)
@@ -331,11 +331,11 @@ class _Config:
         self.inputs: list[Template] = []
         node = parts.get("inputs")
         for item in [] if node is None or null(node) else node.items if isinstance(node, Seq) else [node]:
-            one = self._template({"inputs": item}, "inputs", words) if isinstance(item, Scalar) else None
-            if one is None:
+            template = self._template({"inputs": item}, "inputs", words) if isinstance(item, Scalar) else None
+            if template is None:
                 sheet.wrong(item.line, "inputs: expected paths of files")
             else:
-                self.inputs.append(one)
+                self.inputs.append(template)
         written = any(way != "argument" for way in sheet.ways.values())
         if self.file is None and written and "into_config" in parts and not sheet.shared:
             sheet.wrong(

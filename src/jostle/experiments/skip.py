@@ -55,41 +55,41 @@ def judged(
     if rule.redo:
         return [Verdict(what=RUN)] * len(jobs)
     place = Places()
-    found = []
+    verdicts = []
     for job in jobs:
         good = [run for run in _own(job, ran, place) if run.outcome == SUCCEEDED and exists(run.log) and unchanged(job, run)]
         other = code(good[0]) if good else None
         if good and not (other and rule.redo_changed):
-            found.append(Verdict(what=DONE, by=good[0].id, code=other))
+            verdicts.append(Verdict(what=DONE, by=good[0].id, code=other))
         elif rule.trust_logs and job["log"] and exists(job["log"]):
-            found.append(Verdict(what=LOGGED))
+            verdicts.append(Verdict(what=LOGGED))
         else:
-            found.append(Verdict(what=RUN))
-    _after_those_that_run(jobs, found)
-    return found
+            verdicts.append(Verdict(what=RUN))
+    _after_those_that_run(jobs, verdicts)
+    return verdicts
 
 
 def _own(job: Mapping[str, Any], ran: LastRuns, place: Places) -> Sequence[LastRun]:
     """The runs that can stand for this job: what wrote the log that it names; of one that names none, what has a log of its own,
     else whatever computed the same."""
-    known = ran.get(job.get("fingerprint") or "", ())
+    runs = ran.get(job.get("fingerprint") or "", ())
     if job["log"]:
-        return [run for run in known if run.named and place(run.named) == place(job["log"])]
-    return [run for run in known if not run.named] or known
+        return [run for run in runs if run.named and place(run.named) == place(job["log"])]
+    return [run for run in runs if not run.named] or runs
 
 
-def _after_those_that_run(jobs: Sequence[Mapping[str, Any]], found: list[Verdict]) -> None:
+def _after_those_that_run(jobs: Sequence[Mapping[str, Any]], verdicts: list[Verdict]) -> None:
     """What a job before it makes anew, a job must see anew; as `make` does."""
     followers: dict[int, list[int]] = {}
     for place, job in enumerate(jobs):
         for kind, at, _ in job["needs"]:
             if kind == "index":
                 followers.setdefault(at, []).append(place)
-    todo = [place for place, verdict in enumerate(found) if verdict.what == RUN]
+    todo = [place for place, verdict in enumerate(verdicts) if verdict.what == RUN]
     while todo:
         for place in followers.get(todo.pop(), ()):
-            if found[place].what != RUN:
-                found[place] = Verdict(what=RUN)
+            if verdicts[place].what != RUN:
+                verdicts[place] = Verdict(what=RUN)
                 todo.append(place)
 
 
@@ -98,7 +98,7 @@ def taken(jobs: Sequence[Mapping[str, Any]], verdicts: Sequence[Verdict]) -> lis
     wait for it."""
     kept = [place for place, verdict in enumerate(verdicts) if verdict.what in (RUN, DONE)]
     new = {old: place for place, old in enumerate(kept)}
-    found = []
+    jobs_taken = []
     for old in kept:
         job = dict(jobs[old])
         if job["needs"] and len(kept) < len(jobs):
@@ -110,13 +110,13 @@ def taken(jobs: Sequence[Mapping[str, Any]], verdicts: Sequence[Verdict]) -> lis
         by = verdicts[old].by
         if by is not None:
             job["done_by"] = list(by)
-        found.append(job)
-    return found
+        jobs_taken.append(job)
+    return jobs_taken
 
 
-def failed_names(batches: Iterable[Iterable[Mapping[str, Any]]], wanted: Iterable[str]) -> frozenset[str]:
+def failed_names(batches: Iterable[Iterable[Mapping[str, Any]]], names: Iterable[str]) -> frozenset[str]:
     """The names of those that failed when they last ran; batches of rows come newest first, and only as far as needed."""
-    open_names = set(wanted)
+    open_names = set(names)
     failed = set()
     for rows in batches:
         newest = {row["name"]: row for row in rows if row["name"] in open_names and _tells(row)}

@@ -15,8 +15,8 @@ NEVER = frozenset((".git", ".hg", ".svn", "__pycache__", ".mypy_cache", ".pytest
 
 def entries(path: str) -> list[os.DirEntry[str]]:
     try:
-        with os.scandir(path) as found:
-            return sorted(found, key=lambda entry: entry.name)
+        with os.scandir(path) as listing:
+            return sorted(listing, key=lambda entry: entry.name)
     except PermissionError:
         return []
 
@@ -31,28 +31,28 @@ def unused(home: str, in_use: Iterable[str], before: float) -> list[str]:
     (about.frozen.path) of batches with unfinished jobs. What was half made by a process that died is among them."""
     folder = os.path.join(home, FOLDER)
     used = {os.path.basename(os.path.dirname(path)) for path in in_use}
-    found = []
+    paths = []
     for entry in entries(folder) if os.path.isdir(folder) else ():
         old = entry.stat(follow_symlinks=False).st_mtime < min(before, time.time() - KEEP_NEW)
         if entry.is_dir(follow_symlinks=False) and entry.name not in used and old:
-            found.append(entry.path)
-    return found
+            paths.append(entry.path)
+    return paths
 
 
 def strays(path: str) -> list[str]:
     """What somebody who may write anywhere has put into a snapshot; it would be lost with it."""
     try:
         with open(os.path.join(path, "about.json"), encoding="utf-8", errors="surrogateescape") as f:
-            told = json.load(f)
+            about = json.load(f)
     except (OSError, ValueError):
         return []
-    known = {*told["files"], *told["links"]}
+    recorded = {*about["files"], *about["links"]}
     tree = os.path.join(path, "tree")
-    found = []
+    strangers = []
     for folder, folders, files in os.walk(tree):
         folders[:] = [name for name in folders if name not in NEVER]
-        found += [rel for name in files if (rel := os.path.relpath(os.path.join(folder, name), tree)) not in known]
-    return sorted(found)
+        strangers += [rel for name in files if (rel := os.path.relpath(os.path.join(folder, name), tree)) not in recorded]
+    return sorted(strangers)
 
 
 def remove(path: str) -> None:

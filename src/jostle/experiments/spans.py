@@ -24,19 +24,19 @@ _LONGEST = 30  # characters of a number: 1e999999999 would be computed with all 
 
 def values(sheet: Findings, what: str, node: Map) -> tuple[Scalar, ...]:
     """What such a mapping stands for; flaws go to the sheet."""
-    kind, said = (node.items[0][0].text, node.items[0][1]) if len(node.items) == 1 else ("", node)
+    kind, arguments = (node.items[0][0].text, node.items[0][1]) if len(node.items) == 1 else ("", node)
     if kind not in EXAMPLES:
         sheet.wrong(node.line, f"{what}: {node.shape}{EXPECTED}")
         return ()
-    numbers = _numbers(said)
+    numbers = _numbers(arguments)
     try:
-        if kind == "logspace" and numbers and any("e" in text.lower() for text in _texts(said)):
+        if kind == "logspace" and numbers and any("e" in text.lower() for text in _texts(arguments)):
             raise ValueError("takes exponents of ten: from 1e-5 to 1e-1 is [-5, -1, 5]")
         texts = {"range": _range, "linspace": _linspace, "logspace": _logspace}[kind](numbers)
     except ValueError as e:
-        sheet.wrong(said.line, f"{what}: {kind} {e}; expected numbers such as {{{kind}: {EXAMPLES[kind]}}}")
+        sheet.wrong(arguments.line, f"{what}: {kind} {e}; expected numbers such as {{{kind}: {EXAMPLES[kind]}}}")
         return ()
-    return tuple(Scalar(said.line, text, True) for text in texts)
+    return tuple(Scalar(arguments.line, text, True) for text in texts)
 
 
 def refuse_dashed(sheet: Findings, what: str, node: Scalar) -> bool:
@@ -55,16 +55,16 @@ def _texts(node: Node) -> list[str]:
 
 def _numbers(node: Node) -> list[Fraction]:
     items = node.items if isinstance(node, Seq) else []
-    found = []
+    numbers = []
     for item in items:
         try:
             if isinstance(item, Scalar) and item.plain and len(item.text) <= _LONGEST:
                 number = Decimal(item.text.replace("_", ""))
                 if number.is_finite() and abs(number.adjusted()) <= 300:
-                    found.append(Fraction(number))
+                    numbers.append(Fraction(number))
         except InvalidOperation:
             pass
-    return found if len(found) == len(items) else []
+    return numbers if len(numbers) == len(items) else []
 
 
 def _counted(n: Fraction | int) -> int:

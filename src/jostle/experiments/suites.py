@@ -37,19 +37,19 @@ def read(findings: Findings, root: Map) -> list[Suite]:
     if not isinstance(node, Map) or not node.items:
         findings.wrong(node.line, "suites: expected names, each with a sweep or the path of a file")
         return []
-    found: dict[str, Suite] = {}
+    suites: dict[str, Suite] = {}
     for key, value in node.items:
         name = findings.checked("suites", key, lambda text: spec.label(text, "the name of a suite"))
-        if key.text in found:
+        if key.text in suites:
             findings.wrong(key.line, f"suites: {shown(key.text)} is there twice; expected it once")
         elif name is not None:
-            suite = _one(findings, key, value, parts)
+            suite = _suite(findings, key, value, parts)
             if suite is not None:
-                found[name] = suite
-    return list(found.values())
+                suites[name] = suite
+    return list(suites.values())
 
 
-def _one(findings: Findings, key: Scalar, value: Node, shared: Mapping[str, Node]) -> Suite | None:
+def _suite(findings: Findings, key: Scalar, value: Node, shared: Mapping[str, Node]) -> Suite | None:
     if isinstance(value, Scalar) and not value.null:
         return Suite(key.text, key.line, path=value.text)
     if not isinstance(value, Map):
@@ -72,7 +72,7 @@ def _one(findings: Findings, key: Scalar, value: Node, shared: Mapping[str, Node
 
 def joined(suite: Map, shared: Mapping[str, Node]) -> Map:
     """The suite with what holds for all."""
-    said = {key.text: value for key, value in suite.items}
+    own_keys = {key.text: value for key, value in suite.items}
     items = []
     for key, value in suite.items:
         outer = shared.get(key.text)
@@ -80,19 +80,19 @@ def joined(suite: Map, shared: Mapping[str, Node]) -> Map:
             own = {name.text for name, _ in value.items}
             value = Map(value.line, [*(pair for pair in outer.items if pair[0].text not in own), *value.items])
         items.append((key, value))
-    items += [(Scalar(value.line, key, True), value) for key, value in shared.items() if key not in said and key != "name"]
+    items += [(Scalar(value.line, key, True), value) for key, value in shared.items() if key not in own_keys and key != "name"]
     return Map(suite.line, items)
 
 
-def chosen(names: Sequence[str], wanted: Sequence[str]) -> list[str]:
+def chosen(names: Sequence[str], asked_for: Sequence[str]) -> list[str]:
     """The suites that are wanted, as they were asked for; none said, or `all`: all of them. Usage if there is no such."""
-    found: dict[str, None] = {}
-    for name in wanted or ("all",):
+    picked: dict[str, None] = {}
+    for name in asked_for or ("all",):
         if name in names:
-            found[name] = None
+            picked[name] = None
         elif name == "all":
-            found.update(dict.fromkeys(names))
+            picked.update(dict.fromkeys(names))
         else:
-            there = ", ".join(dict.fromkeys(names)) or "none: the files have no suites"
-            raise Usage(f"there is no suite {name!r}; there are {there}" + (" (or all)" if names else ""))
-    return list(found)
+            existing = ", ".join(dict.fromkeys(names)) or "none: the files have no suites"
+            raise Usage(f"there is no suite {name!r}; there are {existing}" + (" (or all)" if names else ""))
+    return list(picked)

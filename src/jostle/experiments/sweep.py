@@ -23,7 +23,7 @@ def read(sheet: Sheet, node: Map) -> None:
     axes = [*_matrix(sheet, parts.get("matrix")), *_zips(sheet, parts.get("zip"))]
     _once(sheet, axes, node.line)
     exclude = _exclude(sheet, parts.get("exclude"), axes)
-    include = [one for one in _maps(sheet, "include", parts.get("include")) if one]
+    include = [combination for combination in _maps(sheet, "include", parts.get("include")) if combination]
     if not axes and not include and not sheet.flaws:
         sheet.wrong(node.line, "nothing to combine; expected `matrix:` with keys and lists of values")
     command = parts.get("command")
@@ -79,14 +79,14 @@ def _matrix(sheet: Sheet, node: Node | None) -> list[Axis]:
         return []
     axes = []
     for key, node_of in node.items:
-        found = axis_values(sheet, f"matrix: {key.text}", node_of) if key_good(sheet, "matrix", key) else ()
-        seen: set[str] = set()
-        for one in found:
-            if one.text in seen:
-                sheet.wrong(one.line, f"matrix: {key.text}: {shown(one.text)} is there twice; expected each value once")
-            seen.add(one.text)
-        if found:
-            axes.append(Axis(keys=(key.text,), values=tuple((one,) for one in found)))
+        scalars = axis_values(sheet, f"matrix: {key.text}", node_of) if key_good(sheet, "matrix", key) else ()
+        texts: set[str] = set()
+        for scalar in scalars:
+            if scalar.text in texts:
+                sheet.wrong(scalar.line, f"matrix: {key.text}: {shown(scalar.text)} is there twice; expected each value once")
+            texts.add(scalar.text)
+        if scalars:
+            axes.append(Axis(keys=(key.text,), values=tuple((scalar,) for scalar in scalars)))
     return axes
 
 
@@ -105,64 +105,64 @@ def _zips(sheet: Sheet, node: Node | None) -> list[Axis]:
         if len(columns) != len(item.items):
             sheet.wrong(item.line, "zip: a key is there twice; expected each key once")
         elif len(set(lengths.values())) > 1:
-            told = ", ".join(f"{key} has {n}" for key, n in lengths.items())
-            sheet.wrong(item.line, f"zip: lists of different lengths ({told}); expected equally long ones")
+            counts = ", ".join(f"{key} has {n}" for key, n in lengths.items())
+            sheet.wrong(item.line, f"zip: lists of different lengths ({counts}); expected equally long ones")
         elif all(lengths.values()):
             axes.append(Axis(keys=tuple(columns), values=tuple(zip(*columns.values(), strict=True))))
     return axes
 
 
 def _once(sheet: Sheet, axes: Sequence[Axis], line: int) -> None:
-    seen: set[str] = set()
+    keys: set[str] = set()
     for axis in axes:
-        for key, one in zip(axis.keys, axis.values[0], strict=True):
-            if key in seen:
-                sheet.wrong(one.line or line, f"the key {shown(key)} is there twice; expected it once, in matrix or in zip")
-            seen.add(key)
+        for key, scalar in zip(axis.keys, axis.values[0], strict=True):
+            if key in keys:
+                sheet.wrong(scalar.line or line, f"the key {shown(key)} is there twice; expected it once, in matrix or in zip")
+            keys.add(key)
 
 
 def _maps(sheet: Sheet, where: str, node: Node | None) -> list[Combination]:
     """`include:`: mappings of keys and values."""
-    found: list[Combination] = []
+    maps: list[Combination] = []
     if node is None or null(node):
-        return found
+        return maps
     for item in node.items if isinstance(node, Seq) else [node]:
         if not isinstance(item, Map) or not item.items:
             sheet.wrong(item.line, f"{where}: {item.shape}; expected mappings such as `- {{seed: 7, lr: 0.1}}`")
             continue
-        one: Combination = {}
-        for key, said in item.items:
-            if key.text in one:
+        combination: Combination = {}
+        for key, part in item.items:
+            if key.text in combination:
                 sheet.wrong(key.line, f"{where}: the key {shown(key.text)} is there twice; expected it once")
-            read = value(sheet, f"{where}: {key.text}", said) if key_good(sheet, where, key) else None
+            read = value(sheet, f"{where}: {key.text}", part) if key_good(sheet, where, key) else None
             if read is not None:
-                one[key.text] = read
-        found.append(one)
-    return found
+                combination[key.text] = read
+        maps.append(combination)
+    return maps
 
 
 def _exclude(sheet: Sheet, node: Node | None, axes: Sequence[Axis]) -> list[dict[str, list[str]]]:
     """Mappings of keys to a value or to several; each must be one of the sweep's, or the exclusion would do nothing."""
-    known = {key: {row[k].text for row in axis.values} for axis in axes for k, key in enumerate(axis.keys)}
-    found: list[dict[str, list[str]]] = []
+    axis_texts = {key: {row[k].text for row in axis.values} for axis in axes for k, key in enumerate(axis.keys)}
+    exclusions: list[dict[str, list[str]]] = []
     if node is None or null(node):
-        return found
+        return exclusions
     for item in node.items if isinstance(node, Seq) else [node]:
         if not isinstance(item, Map) or not item.items:
             sheet.wrong(item.line, f"exclude: {item.shape}; expected mappings such as `- {{algorithm: FedAvg, seed: 42}}`")
             continue
-        one: dict[str, list[str]] = {}
-        for key, said in item.items:
-            one[key.text] = texts = [read.text for read in values(sheet, f"exclude: {key.text}", said)]
-            if key.text not in known:
-                near = closest(key.text, tuple(known))
+        exclusion: dict[str, list[str]] = {}
+        for key, part in item.items:
+            exclusion[key.text] = texts = [read.text for read in values(sheet, f"exclude: {key.text}", part)]
+            if key.text not in axis_texts:
+                near = closest(key.text, tuple(axis_texts))
                 hint = f"perhaps {near}" if near else "a key of matrix or zip"
                 sheet.wrong(key.line, f"exclude: {shown(key.text)} is no key of this sweep; expected {hint}")
                 continue
             for text in texts:
-                if text not in known[key.text]:
-                    there = ", ".join(sorted(known[key.text])[:10])
-                    sheet.wrong(said.line, f"exclude: {key.text} has no value {shown(text)}; expected one of {there}")
-        if all(key in known for key in one):
-            found.append(one)
-    return found
+                if text not in axis_texts[key.text]:
+                    existing = ", ".join(sorted(axis_texts[key.text])[:10])
+                    sheet.wrong(part.line, f"exclude: {key.text} has no value {shown(text)}; expected one of {existing}")
+        if all(key in axis_texts for key in exclusion):
+            exclusions.append(exclusion)
+    return exclusions

@@ -53,21 +53,21 @@ class Layout:
     lines: Sequence[Line]
 
 
-def layout(found: Summary) -> Layout:
+def layout(summary: Summary) -> Layout:
     """One line for each group; with `across`, one for all groups that differ in that key only."""
-    key = found.across
+    key = summary.across
     if key is None:
-        columns = [Column(metric=name) for name in found.metrics]
-        rows = [[group] for group in found.groups]
+        columns = [Column(metric=name) for name in summary.metrics]
+        rows = [[group] for group in summary.groups]
     else:
-        values = dict.fromkeys(group.params.get(key, "") for group in found.groups)
-        columns = [Column(metric=name, value=value) for value in values for name in found.metrics]
+        values = dict.fromkeys(group.params.get(key, "") for group in summary.groups)
+        columns = [Column(metric=name, value=value) for value in values for name in summary.metrics]
         gathered: dict[tuple[tuple[str, str], ...], list[Group]] = {}
-        for group in found.groups:
+        for group in summary.groups:
             rest = tuple((name, value) for name, value in group.params.items() if name != key)
             gathered.setdefault(rest, []).append(group)
         rows = list(gathered.values())
-    keys = [name for name in found.keys if name != key]
+    keys = [name for name in summary.keys if name != key]
     lines = [
         Line(params={k: v for k, v in row[0].params.items() if k != key}, groups=row, cells=[_cell(row, c, key) for c in columns])
         for row in rows
@@ -82,11 +82,11 @@ def _cell(row: Sequence[Group], column: Column, key: str | None) -> Cell | None:
     return None
 
 
-def _title(column: Column, found: Summary, look: Look) -> str:
-    metric = f"{look.name(column.metric)} {ARROWS[found.metrics[column.metric]]}"
+def _title(column: Column, summary: Summary, look: Look) -> str:
+    metric = f"{look.name(column.metric)} {ARROWS[summary.metrics[column.metric]]}"
     if column.value is None:
         return metric
-    return look.name(column.value) + (f" {metric}" if len(found.metrics) > 1 else "")
+    return look.name(column.value) + (f" {metric}" if len(summary.metrics) > 1 else "")
 
 
 def count(group: Group, metrics: Sequence[str]) -> str:
@@ -99,13 +99,13 @@ def counts(line: Line, metrics: Sequence[str]) -> str:
     return " ".join(dict.fromkeys(count(group, metrics) for group in line.groups))
 
 
-def values(line: Line, found: Summary, look: Look) -> str:
+def values(line: Line, summary: Summary, look: Look) -> str:
     """The individual values, in the order of the runs."""
     parts = []
     for group in line.groups:
         for name, cell in group.cells.items():
-            before = [look.name(group.params.get(found.across, ""))] if found.across else []
-            before += [look.name(name)] if len(found.metrics) > 1 else []
+            before = [look.name(group.params.get(summary.across, ""))] if summary.across else []
+            before += [look.name(name)] if len(summary.metrics) > 1 else []
             parts.append("".join(f"{word}: " for word in [" ".join(before)] if word) + " ".join(map(look.value, cell.values)))
     return "; ".join(parts)
 
@@ -118,15 +118,15 @@ def why(missing: Missing) -> str:
 # --- formats
 
 
-def text_cells(found: Summary, look: Look) -> tuple[list[str], list[list[str]]]:
+def text_cells(summary: Summary, look: Look) -> tuple[list[str], list[list[str]]]:
     """Head and rows for the terminal; the best has a star."""
-    plan = layout(found)
-    head = [*map(look.name, plan.keys), *(_title(column, found, look) for column in plan.columns), "n", "values"]
+    plan = layout(summary)
+    head = [*map(look.name, plan.keys), *(_title(column, summary, look) for column in plan.columns), "n", "values"]
     rows = []
     for line in plan.lines:
         shown = ["-" if cell is None else _plain(cell, look) + (" *" if cell.best else "  ") for cell in line.cells]
         names = [look.name(line.params[key]) if key in line.params else "-" for key in plan.keys]
-        rows.append([*names, *shown, counts(line, list(found.metrics)), values(line, found, look)])
+        rows.append([*names, *shown, counts(line, list(summary.metrics)), values(line, summary, look)])
     return head, rows
 
 
@@ -134,19 +134,19 @@ def _plain(cell: Cell, look: Look) -> str:
     return f"{look.value(cell.mean)} ± {look.value(cell.std)}"
 
 
-def markdown(found: Summary, look: Look) -> str:
-    plan = layout(found)
+def markdown(summary: Summary, look: Look) -> str:
+    plan = layout(summary)
     say = markdown_escaped
-    head = [*(say(look.name(key)) for key in plan.keys), *(say(_title(c, found, look)) for c in plan.columns), "n", "values"]
+    head = [*(say(look.name(key)) for key in plan.keys), *(say(_title(c, summary, look)) for c in plan.columns), "n", "values"]
     rules = [*("---" for _ in plan.keys), *("---:" for _ in plan.columns), "---:", "---"]
     lines = [head, rules]
     for line in plan.lines:
         shown = ["–" if cell is None else f"**{_plain(cell, look)}**" if cell.best else _plain(cell, look) for cell in line.cells]
         names = [say(look.name(line.params[key])) if key in line.params else "–" for key in plan.keys]
-        lines.append([*names, *shown, counts(line, list(found.metrics)), say(values(line, found, look))])
+        lines.append([*names, *shown, counts(line, list(summary.metrics)), say(values(line, summary, look))])
     text = "\n".join("| " + " | ".join(cells) + " |" for cells in lines)
-    told = [f"- {say(why(one))}" for one in found.missing]
-    return text + ("\n\nNot counted:\n\n" + "\n".join(told) if told else "")
+    lines_missing = [f"- {say(why(missing))}" for missing in summary.missing]
+    return text + ("\n\nNot counted:\n\n" + "\n".join(lines_missing) if lines_missing else "")
 
 
 def markdown_escaped(text: str) -> str:
@@ -155,19 +155,19 @@ def markdown_escaped(text: str) -> str:
     return re.sub(r"(?<![A-Za-z0-9])_|_(?![A-Za-z0-9])", r"\\_", text)  # those inside of words mean nothing
 
 
-def latex(found: Summary, look: Look) -> str:
-    plan = layout(found)
+def latex(summary: Summary, look: Look) -> str:
+    plan = layout(summary)
     say = latex_escaped
-    head = [*(say(look.name(key)) for key in plan.keys), *(say(_title(c, found, look)) for c in plan.columns), "$n$"]
+    head = [*(say(look.name(key)) for key in plan.keys), *(say(_title(c, summary, look)) for c in plan.columns), "$n$"]
     lines = ["% \\usepackage{booktabs}", f"\\begin{{tabular}}{{{'l' * len(plan.keys)}{'r' * len(plan.columns)}r}}", "\\toprule"]
     lines += [" & ".join(head) + r" \\", "\\midrule"]
     for line in plan.lines:
         names = [say(look.name(line.params[key])) if key in line.params else "--" for key in plan.keys]
-        cells = [*names, *(_latex(cell, look) for cell in line.cells), say(counts(line, list(found.metrics)))]
+        cells = [*names, *(_latex(cell, look) for cell in line.cells), say(counts(line, list(summary.metrics)))]
         lines.append(" & ".join(cells) + r" \\")
     lines += ["\\bottomrule", "\\end{tabular}"]
     # one line each, whatever a name holds: the rest of a comment would be text
-    lines += [f"% not counted: {' '.join(_printable(why(one)).split())}" for one in found.missing]
+    lines += [f"% not counted: {' '.join(_printable(why(missing)).split())}" for missing in summary.missing]
     return "\n".join(lines)
 
 
@@ -218,22 +218,22 @@ def _printable(text: str) -> str:
     return "".join(c if c.isprintable() else " " for c in text)
 
 
-def csv(found: Summary, look: Look) -> str:
+def csv(summary: Summary, look: Look) -> str:
     """A row for each group and metric, always in this long form: programs read it."""
     import csv as module
     import io
 
     out = io.StringIO()
     writer = module.writer(out, lineterminator="\n")
-    writer.writerow([*(guarded(look.name(key)) for key in found.keys), "metric", "n", "runs", "mean", "std", "best", "values"])
-    for group in found.groups:
-        names = [guarded(look.name(group.params.get(key, ""))) for key in found.keys]
-        for name in found.metrics:
+    writer.writerow([*(guarded(look.name(key)) for key in summary.keys), "metric", "n", "runs", "mean", "std", "best", "values"])
+    for group in summary.groups:
+        names = [guarded(look.name(group.params.get(key, ""))) for key in summary.keys]
+        for name in summary.metrics:
             cell = group.cells.get(name)
-            told = [0, group.runs, "", "", "", ""] if cell is None else [
+            columns = [0, group.runs, "", "", "", ""] if cell is None else [
                 len(cell.values), group.runs, repr(cell.mean), repr(cell.std), int(cell.best), " ".join(map(repr, cell.values))
             ]  # fmt: skip
-            writer.writerow([*names, guarded(look.name(name)), *told])
+            writer.writerow([*names, guarded(look.name(name)), *columns])
     return out.getvalue().rstrip("\n")
 
 
@@ -248,31 +248,32 @@ def guarded(text: str) -> str:
     return text
 
 
-def as_json(found: Summary, look: Look) -> dict[str, Any]:
+def as_json(summary: Summary, look: Look) -> dict[str, Any]:
     return {
         "schema": 1,
-        "keys": list(found.keys),
-        "seed_keys": list(found.seed_keys),
-        "metrics": [{"name": name, "best": way} for name, way in found.metrics.items()],
+        "keys": list(summary.keys),
+        "seed_keys": list(summary.seed_keys),
+        "metrics": [{"name": name, "best": way} for name, way in summary.metrics.items()],
         "groups": [
             {
                 "params": dict(group.params),
                 "shown": {key: look.name(value) for key, value in group.params.items()},
                 "runs": group.runs,
-                "metrics": {name: _json_cell(name, cell, found) for name, cell in group.cells.items()},
+                "metrics": {name: _json_cell(name, cell, summary) for name, cell in group.cells.items()},
             }
-            for group in found.groups
+            for group in summary.groups
         ],
         "missing": [
-            {"label": one.trial.label, "params": dict(one.trial.params), "job": one.trial.job, "run": one.trial.run,
-             "state": one.trial.state, "log": one.trial.log, "metric": one.metric, "why": one.why}
-            for one in found.missing
+            {"label": missing.trial.label, "params": dict(missing.trial.params), "job": missing.trial.job,
+             "run": missing.trial.run, "state": missing.trial.state, "log": missing.trial.log, "metric": missing.metric,
+             "why": missing.why}
+            for missing in summary.missing
         ],
-        "notes": list(found.notes),
+        "notes": list(summary.notes),
     }  # fmt: skip
 
 
-def _json_cell(name: str, cell: Cell, found: Summary) -> dict[str, Any]:
+def _json_cell(name: str, cell: Cell, summary: Summary) -> dict[str, Any]:
     import math
 
     runs = [

@@ -27,7 +27,7 @@ _NO_WORD = re.compile(
 )
 
 
-class Missing(Exception):
+class NoValue(Exception):
     """A word of the template for which this job has no value."""
 
     def __init__(self, word: str) -> None:
@@ -45,13 +45,13 @@ class Template:
         self.text = text
         self.parts: list[str | tuple[str, str, str]] = []  # text, or (key, part of a path, how it is quoted)
         self.words: set[str] = set()
-        found = [(m, place) for m in _BRACES.finditer(text) if (place := _place(m[1], keys))]
+        places = [(m, place) for m in _BRACES.finditer(text) if (place := _place(m[1], keys))]
         if shell:
-            around = shelltext.quotes(text, [(m.start(), m.end(), place[0] in raw) for m, place in found])
+            around = shelltext.quotes(text, [(m.start(), m.end(), place[0] in raw) for m, place in places])
         else:
-            around = ["raw"] * len(found)
+            around = ["raw"] * len(places)
         end = 0
-        for (m, (key, part)), quote in zip(found, around, strict=True):
+        for (m, (key, part)), quote in zip(places, around, strict=True):
             self.parts += [text[end : m.start()], (key, part, quote)]
             self.words.add(key)
             end = m.end()
@@ -60,7 +60,7 @@ class Template:
         self.parts.append(text[end:])
 
     def filled(self, values: Mapping[str, str]) -> str:
-        """The text of one job; Missing if a value is not there."""
+        """The text of one job; NoValue if a value is not there."""
         if not self.words:
             return self.text
         out = []
@@ -70,7 +70,7 @@ class Template:
                 continue
             key, of_path, quote = part
             if key not in values:
-                raise Missing(key)
+                raise NoValue(key)
             value = PARTS[of_path](values[key]) if of_path else values[key]
             out.append(value if quote == "raw" else quoted(value, quote))
         return "".join(out)

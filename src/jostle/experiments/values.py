@@ -36,12 +36,12 @@ def values(sheet: Findings, what: str, node: Node) -> tuple[Scalar, ...]:
     if not items:
         sheet.wrong(node.line, f"{what}: an empty list; expected a list of values")
         return ()
-    return tuple(one for one in (value(sheet, what, item) for item in items) if one is not None)
+    return tuple(scalar for scalar in (value(sheet, what, item) for item in items) if scalar is not None)
 
 
 def axis_values(sheet: Findings, what: str, node: Node) -> tuple[Scalar, ...]:
     """The values of a key of a sweep, where `0-9` would be one of them."""
-    return tuple(one for one in values(sheet, what, node) if not spans.refuse_dashed(sheet, what, one))
+    return tuple(scalar for scalar in values(sheet, what, node) if not spans.refuse_dashed(sheet, what, scalar))
 
 
 def key_good(sheet: Findings, where: str, key: Scalar) -> bool:

@@ -21,35 +21,35 @@ if TYPE_CHECKING:
 
 
 @dataclass(kw_only=True, slots=True)
-class Elsewhere:
+class OtherBatches:
     done: list[tuple[str | None, list[Trial]]] = field(default_factory=list)  # by suite (None: the file is one)
     never: list[str] = field(default_factory=list)  # suites of which nothing was done
     old: list[int] = field(default_factory=list)  # batches of this file that are of another content than it has now
 
 
-def done_elsewhere(
+def done_by_other_batches(
     reader: Reader, path: str, numbers: Iterable[int], names: re.Pattern[str], *, instead: bool = True
-) -> Elsewhere:  # fmt: skip
+) -> OtherBatches:  # fmt: skip
     """Of the suites of a file that have no batch among these, or one of other content (`instead` of which it counts), since other
     batches had done all they say: what these did."""
-    found = Elsewhere()
-    there = {((reader.batch(number) or {}).get("about") or {}).get("suite"): number for number in numbers}
+    others = OtherBatches()
+    by_suite = {((reader.batch(number) or {}).get("about") or {}).get("suite"): number for number in numbers}
     try:
         batches = load([path])
     except JostleError:
-        return found  # it is no such file, or no longer one
-    if None in there and (len(batches) > 1 or batches[0]["about"]["suite"] is not None):
-        return found  # it had no suites then
+        return others  # it is no such file, or no longer one
+    if None in by_suite and (len(batches) > 1 or batches[0]["about"]["suite"] is not None):
+        return others  # it had no suites then
     for batch in batches:
         suite = batch["about"]["suite"]
         verdicts = _verdicts(reader, batch)
-        number = there.get(suite)
+        number = by_suite.get(suite)
         if number is None and not any(verdict.by for verdict in verdicts):
-            found.never.append(suite or batch["name"] or path)
+            others.never.append(suite or batch["name"] or path)
         elif number is None or (instead and _old(reader, number, batch, verdicts)):
-            found.done.append((suite, _trials(reader, batch, verdicts, names)))
-            found.old += [number] if number is not None else []
-    return found
+            others.done.append((suite, _trials(reader, batch, verdicts, names)))
+            others.old += [number] if number is not None else []
+    return others
 
 
 def _verdicts(reader: Reader, batch: Mapping[str, Any]) -> list[Verdict]:
@@ -70,14 +70,14 @@ def _trials(
     reader: Reader, batch: Mapping[str, Any], verdicts: Iterable[Verdict], names: re.Pattern[str]
 ) -> list[Trial]:  # fmt: skip
     """The jobs of a batch that was never submitted, as what they would be now."""
-    found, codes = [], Codes(reader)
+    trials, codes = [], Codes(reader)
     for job, verdict in zip(batch["jobs"], verdicts, strict=True):
         row = reader.job(verdict.by[0]) if verdict.by else None
         if row is None or verdict.by is None:
             params = job["params"] or named(job["name"], names)
-            found.append(Trial(label=job["name"], params=params, why_not="has not run as the file says it now"))
+            trials.append(Trial(label=job["name"], params=params, why_not="has not run as the file says it now"))
             continue
         by = {"code": "done_before", "params": {"job": verdict.by[0], "run": verdict.by[1]}}
         row = {**row, "name": job["name"], "params": job["params"], "state": "skipped", "reason": by}
-        found.append(of_job(reader, row, None, names, False, codes))
-    return found
+        trials.append(of_job(reader, row, None, names, False, codes))
+    return trials
