@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import ctypes
 import json
 import os
 import signal
 import time
+from collections.abc import Callable
 from typing import Any
 
 import pytest
-from local_bench import Bench
+from local_bench import PATIENCE, Bench
 
 from jostle import proc
 from jostle.backends.local import commands
@@ -17,6 +19,7 @@ from jostle.backends.local.commands import WAITED_FOR, Run
 
 RUN = (7, 1)
 TRIES = 25
+PR_SET_CHILD_SUBREAPER = 36
 
 
 def polite(bench: Bench, n: int) -> list[str]:
@@ -44,15 +47,16 @@ def test_a_shutdown_that_comes_to_the_shim_first_leaves_no_success(bench: Bench)
     assert {(end.code, end.stopped) for end in ends} == {(0, True)}
 
 
-def forked(spec: dict[str, Any], kind: type[Run] = Run) -> tuple[int, int]:
+def forked(spec: dict[str, Any], kind: type[Run] = Run, started: Callable[[], None] = lambda: None) -> tuple[int, int]:
     """A child that carries the run as a shim does, and where its record can be read."""
     r, w = os.pipe()
     pid = os.fork()
     if pid == 0:
         try:
             signal.pthread_sigmask(signal.SIG_BLOCK, WAITED_FOR)
+            ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
             run = kind(spec)
-            run.execute(started=lambda: None)
+            run.execute(started=started)
             run.sweep()
             run.last_word()
             os.write(w, json.dumps(run.record()).encode())
@@ -109,6 +113,34 @@ def test_a_run_whose_time_is_up_while_its_leftovers_are_waited_for_has_not_succe
     end = bench.carry(RUN, "sleep 1000 & true", leftovers="wait", time_limit=limit)
     assert (end.code in (0, 143), end.stopped, end.timed_out) == (True, True, True)
     assert end.ran_for is not None and end.ran_for >= limit
+
+
+def test_a_run_whose_time_was_up_before_its_leftovers_were_looked_at_has_not_succeeded(bench: Bench) -> None:
+    """The shim does not get the processor until its command has ended and the time is up, nor then until the leftover is dead."""
+    limit = 1.0
+
+    def waiting(condition: Callable[[], bool]) -> None:
+        until = time.monotonic() + PATIENCE
+        while not condition() and time.monotonic() < until:
+            time.sleep(0.001)
+
+    def states() -> list[str]:
+        return [stat.state for pid in proc.tree(os.getpid()) if (stat := proc.stat(pid)) is not None]
+
+    def time_is_up() -> None:
+        (bench.home / "go").touch()
+        began = time.monotonic()
+        waiting(lambda: len(states()) == 2 and "Z" in states() and time.monotonic() - began > limit)
+
+    class Late(Run):
+        def sweep(self) -> None:
+            waiting(lambda: set(states()) == {"Z"})
+            super().sweep()
+
+    command = "sleep 1000 & until [ -e go ]; do :; done"
+    spec = bench.spec(RUN, [command], log=os.devnull, leftovers="wait", time_limit=limit)
+    record = record_of(forked(spec, Late, started=time_is_up))
+    assert (record["stopped"], record["timed_out"]) == (True, True)
 
 
 def test_the_time_in_which_leftovers_are_waited_for_is_time_of_the_run(bench: Bench) -> None:

@@ -220,13 +220,20 @@ class Run:
         """TERM to the tree, KILL after the grace; or KILL at once. Said again it changes nothing, unless to hurry."""
         now = time.monotonic()
         self._reap()  # what ended before it was told to, ended by itself
-        self._stopped = self._stopped or (self._main != 0 and self._status is None)
+        self._stopped = self._stopped or self._goes_on()
         if kill:
             self._stopping = True
             self._kill_at = now
         elif not self._stopping:
             self._stopping = True
             self._term(float(self.spec.get("grace", 5.0)))
+
+    def _goes_on(self) -> bool:
+        """A command runs, or what the run waits for beyond its commands."""
+        if self._main != 0 and self._status is None:
+            return True
+        registered = self._register is not None and self._register.waits()
+        return registered or (not self.empty and self.spec.get("leftovers", "kill") == "wait")
 
     def _term(self, grace: float) -> None:
         at = time.monotonic() + grace
