@@ -62,7 +62,7 @@ def kept():
         intents.change(store, 1, {"cores": 8}, at=0.0, now=0.0)
         intents.cancel(store, [3], at=0.0, now=0.0, kill=False)
         intents.retry(store, [3], at=0.0, now=0.0)
-        return {job.id: job.cores for lane in store.lanes.read(8) for job in lane.jobs}
+        return {job.id: job.cores for lane in store.lanes.read(8) for job in lane}
 """
 
 

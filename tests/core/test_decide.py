@@ -43,11 +43,6 @@ def test_two_starts_of_one_plan_never_share_an_exclusive_card() -> None:
     assert codes(plan, 1) == {0: "taken", 1: "taken"}
 
 
-def test_the_rest_of_a_lane_that_is_not_shown_starts_soon() -> None:
-    plan = decide(world(lane(job(1, shape=1), count=5), gpus=gpus(2)))
-    assert plan.waits == {1: Reason(code="starting_soon", params={"jobs": 4})} and plan.wake_at == 1000.0
-
-
 @pytest.mark.parametrize(
     ("state", "kill", "stop"),
     [

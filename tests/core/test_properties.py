@@ -106,7 +106,7 @@ def lanes(draw: st.DrawFn, shape: int) -> Lane:
     count = draw(st.integers(1, 3))
     fields = {f: getattr(alike, f) for f in alike.__dataclass_fields__}
     places = sorted(draw(st.lists(st.integers(0, 50), min_size=count, max_size=count)))
-    jobs = tuple(
+    return tuple(
         Job(
             **{
                 **fields,
@@ -118,7 +118,6 @@ def lanes(draw: st.DrawFn, shape: int) -> Lane:
         )
         for n, p in enumerate(places)
     )
-    return Lane(jobs=jobs, count=count + draw(st.integers(0, 2)))
 
 
 @st.composite
@@ -149,7 +148,7 @@ def policy(world: World, batch: int) -> Policy:
 
 
 def jobs_of(world: World) -> dict[int, Job]:
-    return {j.id: j for lane in world.lanes for j in lane.jobs}
+    return {j.id: j for lane in world.lanes for j in lane}
 
 
 @settings(max_examples=150)
@@ -176,7 +175,7 @@ def check_kept(world: World, plan: Plan) -> None:
     able = {g.uuid for g in world.gpus if could_fall_free(world, big, rule, g)} - courtesy.left_for_others(rule, world.gpus)
     assert len(able) >= big.gpus_min
     assert rule.max_gpu is None or big.gpus_min <= rule.max_gpu
-    low = [lane for lane in world.lanes if lane.jobs[0].priority < big.priority and lane.jobs[0].gpus_max]
+    low = [lane for lane in world.lanes if lane[0].priority < big.priority and lane[0].gpus_max]
     assert low or world.now > big.ready_at + rule.reserve_after
 
 
@@ -257,11 +256,11 @@ def check_answers(world: World, plan: Plan) -> None:
     given_up = [d.job for d in plan.decisions if isinstance(d, Fail)]
     assert len(set(begun + given_up)) == len(begun + given_up)
     for lane in world.lanes:
-        ids = [j.id for j in lane.jobs]
+        ids = [j.id for j in lane]
         mine = [i for i in begun if i in ids]
         assert mine == ids[: len(mine)]
-        open_ = lane.count - len(mine) - sum(i in ids for i in given_up)
-        assert (lane.jobs[0].shape in plan.waits) == (open_ > 0)
+        open_ = len(lane) - len(mine) - sum(i in ids for i in given_up)
+        assert (lane[0].shape in plan.waits) == (open_ > 0)
     for reason in plan.waits.values():
         assert text(reason) and text(reason, "zh") and "?" not in text(reason)
         assert plain(reason)["code"] == reason.code

@@ -75,7 +75,7 @@ EXAMPLES: dict[str, dict[str, Any]] = {
     "impossible_limit": {"needed": 4, "limit": 3},
     "max_concurrent": {"running": 2, "most": 2},
     "start_interval": {"left_s": 12.2, "interval_s": 30.0},
-    "starting_soon": {"jobs": 3},
+    "starting_soon": {},
     "behind": {"queue": "3", "n": 4, "job": 12},
     "after": {"jobs": [12, 13]},
     "held": {},

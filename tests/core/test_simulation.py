@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 import pytest
 
 from jostle.core.decide import decide
-from jostle.core.model import Exit, Gpu, Holder, Job, Lane, Policy, Promise, Retry, Run, World
+from jostle.core.model import Exit, Gpu, Holder, Job, Policy, Promise, Retry, Run, World
 from jostle.core.plan import Fail, Finish, Plan, Requeue, Start
 from jostle.wording.reasons import text
 from tests.core.worlds import ALICE, GIB, ME, u
@@ -139,7 +139,7 @@ class Host:
             lanes.setdefault(job.shape + 100 * job.priority, []).append(job)
         return World(
             now=self.now, uid=ME, gpus=gpus, promises=promises, runs=(*runs, *self.ended), policy=self.policy, turn=self.turn,
-            lanes=tuple(Lane(jobs=tuple(jobs[:4]), count=len(jobs)) for jobs in lanes.values()),
+            lanes=tuple(map(tuple, lanes.values())),
         )  # fmt: skip
 
     def _begin(self, start: Start) -> None:

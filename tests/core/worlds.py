@@ -35,8 +35,8 @@ def job(id: int, **more: Any) -> Job:
     return Job(**{"id": id, "shape": id, "place": id, **more})
 
 
-def lane(*jobs: Job, count: int = 0) -> Lane:
-    return Lane(jobs=jobs, count=count or len(jobs))
+def lane(*jobs: Job) -> Lane:
+    return jobs
 
 
 def run(id: int, *cards: int, **more: Any) -> Run:
@@ -52,7 +52,7 @@ def foreign(uid: int, card: int, mib: int | None = None, **more: Any) -> Promise
 
 
 def world(*lanes: Lane | Job, **more: Any) -> World:
-    made = tuple(x if isinstance(x, Lane) else lane(x) for x in lanes)
+    made = tuple(lane(x) if isinstance(x, Job) else x for x in lanes)
     return World(**{"now": 1000.0, "uid": ME, "lanes": made, **more})
 
 

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from jostle.core import health
-from jostle.core.model import Job, Lane, World
+from jostle.core.model import Job, World
 from jostle.core.order import Turns
 from jostle.core.place import Table
 from jostle.core.plan import Fail, Plan, Start, Stop
@@ -43,7 +43,6 @@ def decide(world: World) -> Plan:
         if isinstance(answer, Start):
             turns.started()
             decisions.append(answer)
-            remember_rest(table, waits, job, at, lane)
         else:
             turns.blocked()
             if (due_at := reserve_at(world, job)) > world.now and big(job, table.easiest_mib):
@@ -51,7 +50,7 @@ def decide(world: World) -> Plan:
             given_up = expired(table, answer, job) if job.batch not in judged else []
             judged.add(job.batch)
             decisions += given_up
-            if len(given_up) < max(lane.count, len(lane.jobs)) - at:
+            if len(given_up) < len(lane) - at:
                 waits[job.shape] = answer
     kept_for = table.kept.job.id if table.kept is not None else None
     return Plan(decisions=tuple(decisions), waits=waits, wake_at=table.wake_at, kept_for=kept_for)
@@ -63,14 +62,6 @@ def stops(world: World) -> Iterator[Stop]:
         open_ = run.ended is None and not run.voided
         if open_ and run.cancel and (run.state != "stopping" or run.kill):
             yield Stop(run=run.id, kill=run.kill)
-
-
-def remember_rest(table: Table, waits: dict[int, Reason], job: Job, at: int, lane: Lane) -> None:
-    """The jobs of a lane that this World does not show are decided at the next tick, which should come at once."""
-    rest = lane.count - len(lane.jobs)
-    if at + 1 == len(lane.jobs) and rest > 0:
-        waits[job.shape] = Reason(code="starting_soon", params={"jobs": rest})
-        table.wake(table.world.now)
 
 
 def expired(table: Table, reason: Reason, job: Job) -> list[Fail]:

@@ -117,12 +117,8 @@ class Job:
     avoid: frozenset[str] = frozenset()  # cards it was squeezed on, or failed on within seconds
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Lane:
-    """The first few ready jobs of one shape, in order, and how many there are in all."""
-
-    jobs: tuple[Job, ...]
-    count: int = 0
+Lane = tuple[Job, ...]
+"""The first few ready jobs of one shape, in order; never empty. How many more there are a decision need not know."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -61,10 +61,9 @@ class Turns:
         self._batches: deque[int] = deque()  # of the level in hand, next in turn first
         levels: dict[int, dict[int, list[Entry]]] = {}
         for number, lane in enumerate(world.lanes):
-            if lane.jobs:
-                job = lane.jobs[0]
-                heaps = levels.setdefault(job.priority, {})
-                heaps.setdefault(job.batch, []).append((self._key(job), number, 0, lane))
+            job = lane[0]
+            heaps = levels.setdefault(job.priority, {})
+            heaps.setdefault(job.batch, []).append((self._key(job), number, 0, lane))
         self._levels = [levels[p] for p in sorted(levels)]
         self._open()
 
@@ -87,15 +86,15 @@ class Turns:
         if not self._batches:
             return None
         _, _, at, lane = self._levels[-1][self._batches[0]][0]
-        return lane.jobs[at], at, lane
+        return lane[at], at, lane
 
     def started(self) -> None:
         batch = self._batches[0]
         heap = self._levels[-1][batch]
         _, number, at, lane = heap[0]
         self._turn = batch
-        if at + 1 < len(lane.jobs):
-            heapreplace(heap, (self._key(lane.jobs[at + 1]), number, at + 1, lane))
+        if at + 1 < len(lane):
+            heapreplace(heap, (self._key(lane[at + 1]), number, at + 1, lane))
             self._batches.rotate(-1)
         else:
             self._leave(heap, served=True)

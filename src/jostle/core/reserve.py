@@ -56,7 +56,7 @@ class Kept:
 
 def waiting(world: World, easiest_mib: float) -> list[tuple[Job, bool]]:
     """The jobs that may keep cards, the first in line first, and whether they have waited long."""
-    heads = [lane.jobs[0] for lane in world.lanes if lane.jobs]
+    heads = [lane[0] for lane in world.lanes]
     lowest = min((j.priority for j in heads if j.gpus_max), default=0)
     found = [(j, world.now > reserve_at(world, j)) for j in heads if big(j, easiest_mib)]
     found = [(j, late) for j, late in found if late or j.priority > lowest]
@@ -70,7 +70,7 @@ def reserve_at(world: World, job: Job) -> float:
 
 def easiest_mib(world: World) -> float:
     """The least memory that any other one-card job asks for: whoever wants more can be passed over by it."""
-    asked = [lane.jobs[0].memory_mib for lane in world.lanes if lane.jobs and lane.jobs[0].gpus_min == 1]
+    asked = [lane[0].memory_mib for lane in world.lanes if lane[0].gpus_min == 1]
     asked += [run.memory_mib for run in world.runs if run.share]
     return min((mib for mib in asked if mib is not None), default=math.inf)
 

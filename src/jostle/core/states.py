@@ -1,4 +1,5 @@
-"""The states of a job, and every way from one to another. Depends on nothing; the diagram in the docs is drawn from it."""
+"""The states of a job, and every way from one to another. Depends on nothing; the diagram in the docs is drawn from it, and the
+store takes no other way (store.ways)."""
 
 QUEUED, STARTING, RUNNING, STOPPING = "queued", "starting", "running", "stopping"
 SUCCEEDED, FAILED, CANCELLED, SKIPPED = "succeeded", "failed", "cancelled", "skipped"
@@ -7,8 +8,8 @@ SUCCEEDED, FAILED, CANCELLED, SKIPPED = "succeeded", "failed", "cancelled", "ski
 TRANSITIONS: dict[str, dict[str, str]] = {
     QUEUED: {
         STARTING: "its GPUs are reserved and the run is recorded",
-        CANCELLED: "a person cancels it",
-        SKIPPED: "a job it comes after did not succeed",
+        CANCELLED: "a person cancels it, or takes it out of its batch",
+        SKIPPED: "a job it comes after did not succeed, its queue was closed, or its work is done already",
         FAILED: "it waited longer than its limit",
     },
     STARTING: {

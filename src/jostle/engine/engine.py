@@ -105,7 +105,7 @@ class Engine(Watch):
         self.lanes_at = -1
 
     def _learn_policies(self) -> None:
-        missing = {lane.jobs[0].batch for lane in self.lanes} | {r.batch for r in self.open_runs.values()}
+        missing = {lane[0].batch for lane in self.lanes} | {r.batch for r in self.open_runs.values()}
         missing -= self.policies.keys()
         if missing:
             given = self.settings.get("policy") or {}

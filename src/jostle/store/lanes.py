@@ -52,7 +52,7 @@ class Lanes:
         self._db.execute("DELETE FROM touched")
         for (shape,) in shapes:
             lane = self._lane(shape)
-            if lane.jobs:
+            if lane:
                 self._lanes[shape] = lane
             else:
                 self._lanes.pop(shape, None)
@@ -64,12 +64,11 @@ class Lanes:
         rows = self._db.execute(
             f"SELECT {SEEN_OF_A_JOB} FROM job WHERE ready = 1 AND shape = ? ORDER BY sort LIMIT ?", (shape, self._depth)
         ).fetchall()
-        jobs = tuple(
+        return tuple(
             Job(id=id, batch=batch, shape=shape, queue=queue, rank=sort, place=place, ready_at=ready_at,
                 avoid=frozenset(avoid), **alike)
             for id, queue, place, sort, ready_at in rows
         )  # fmt: skip
-        return Lane(jobs=jobs, count=len(jobs))
 
     def _key(self, shape: int) -> list[Any]:
         if shape not in self._keys:

@@ -20,7 +20,7 @@ from typing import Any
 
 from jostle.errors import Damaged, DiskError, DiskFull, Forbidden, JostleError, Unwritten
 from jostle.failpoint import failpoint
-from jostle.store import seen, texts
+from jostle.store import seen, texts, ways
 from jostle.store.file import File
 from jostle.store.lanes import Lanes
 from jostle.store.private import check_private
@@ -109,6 +109,7 @@ class Store:
         self._begin_journal()
         self.shapes: dict[tuple[Any, ...], int] = {}
         self.lanes = Lanes(self.db)
+        self.db.executescript(ways.HELD)
         self.seen = seen.Seen(self.path)
         self.seen.note(found)
 
