@@ -42,11 +42,11 @@ def submit(
     """Queues jobs as one batch, starting an engine if need be; relative paths start at the present directory. `params`: what each
     job stands for in a sweep; `jostle results` groups by it. `once`: a key; what it has brought before is not taken again."""
     listed = [jobs] if isinstance(jobs, str | Mapping) or _is_task(jobs) else list(jobs)
-    said: dict[str, Any] = {"jobs": [_said(job) for job in listed], "own_queues": own_queues}
-    said |= {key: dict(value) for key, value in (("policy", policy), ("defaults", defaults)) if value}
+    document: dict[str, Any] = {"jobs": [_mapping(job) for job in listed], "own_queues": own_queues}
+    document |= {key: dict(value) for key, value in (("policy", policy), ("defaults", defaults)) if value}
     if name is not None:
-        said["name"] = name
-    batch = jobfile.of_values(said, os.getcwd())
+        document["name"] = name
+    batch = jobfile.of_values(document, os.getcwd())
     for job, said_of in zip(batch["jobs"], params or [{}] * len(batch["jobs"]), strict=True):
         job["params"] = dict(said_of)
     head = {"key": None, "name": batch["name"] or "submit", "policy": batch["policy"], "queues": batch["queues"]}
@@ -55,8 +55,8 @@ def submit(
     answer = sent(session, asked, again=f"The same submit with once={asked['once']!r} takes it once only", devices=gpus)
     first, last = answer["ids"]
     for entry in answer.get("never") or ():
-        told = worded(entry["reason"], "en")["text"]
-        warnings.warn(f"{entry['count']} of these jobs (the first: {entry['jobs'][0]}): {told}", stacklevel=2)
+        text = worded(entry["reason"], "en")["text"]
+        warnings.warn(f"{entry['count']} of these jobs (the first: {entry['jobs'][0]}): {text}", stacklevel=2)
     return Batch(session.home, answer["batch"], list(range(first, last + 1)))
 
 
@@ -65,7 +65,7 @@ def _is_task(job: Any) -> bool:
     return isinstance(job, tuple) and len(job) in (3, 4) and isinstance(job[0], list) and not isinstance(job[1], str | list)
 
 
-def _said(job: Any) -> Any:
+def _mapping(job: Any) -> Any:
     if isinstance(job, str):
         return {"run": job}
     if _is_task(job):

@@ -21,9 +21,9 @@ SHAPE = frozenset("0123456789x+.")
 
 def home(*, only_warn: bool = False) -> str:
     """The directory of this instance, made if need be. `only_warn`: an existing one is used though others could replace it."""
-    given = os.environ.get("JOSTLE_HOME")
+    setting = os.environ.get("JOSTLE_HOME")
     state = os.environ.get("XDG_STATE_HOME") or os.path.expanduser("~/.local/state")
-    path = os.path.abspath(given or os.path.join(state, "jostle"))
+    path = os.path.abspath(setting or os.path.join(state, "jostle"))
     if on_network(path):
         local = f"/var/tmp/jostle-{os.getuid()}"
         print(f"jostle: {path} is on a network file system; its state lies in {local}", file=sys.stderr)
@@ -87,9 +87,9 @@ def file_system(path: str) -> str:
 
 def lease_dir(home: str, spec: str) -> str:
     """Where claims on GPUs lie: seen by all users for real cards, private for simulated ones."""
-    given = os.environ.get("JOSTLE_LEASE_DIR")
-    if given:
-        return os.path.abspath(given)
+    setting = os.environ.get("JOSTLE_LEASE_DIR")
+    if setting:
+        return os.path.abspath(setting)
     if spec.startswith("sim:"):
         path = os.path.join(home, "leases")
         os.makedirs(path, mode=0o700, exist_ok=True)

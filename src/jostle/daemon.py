@@ -43,10 +43,10 @@ def main(argv: list[str]) -> int:
             return 1
         serve(home, spec, settings, ready, "--permanent" in argv)
     except (JostleError, sqlite3.DatabaseError, json.JSONDecodeError) as e:
-        told = e if isinstance(e, JostleError) else translated(e, os.path.join(home, NAME))
-        log(str(told))
-        tell(ready, f"error {told.code} {told}")
-        return told.exit_code
+        error = e if isinstance(e, JostleError) else translated(e, os.path.join(home, NAME))
+        log(str(error))
+        tell(ready, f"error {error.code} {error}")
+        return error.exit_code
     except BaseException:
         log(traceback.format_exc())
         tell(ready, f"error failed the engine failed: see {home}/engine.log")
@@ -57,9 +57,9 @@ def main(argv: list[str]) -> int:
 def many_files() -> None:
     """Clients and runs take descriptors; what programs get by default is meant for programs that use select()."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = min(hard, 65536) if hard != resource.RLIM_INFINITY else 65536
-    if 0 <= soft < wanted:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+    limit = min(hard, 65536) if hard != resource.RLIM_INFINITY else 65536
+    if 0 <= soft < limit:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (limit, hard))
 
 
 class Log:

@@ -102,8 +102,8 @@ def tree(root: int) -> list[int]:
         s = stat(pid)
         if s is not None:
             children.setdefault(s.ppid, []).append(pid)
-    found, todo = [], [root]
+    members, todo = [], [root]
     while todo:
         todo = [kid for pid in todo for kid in children.get(pid, ())]
-        found += todo
-    return found
+        members += todo
+    return members

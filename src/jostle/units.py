@@ -38,10 +38,10 @@ _RANGE = re.compile(r"(\d{1,9})(?:\s*-\s*(\d{1,9}))?\Z", re.ASCII)
 
 def size_mib(text: str) -> int:
     """`20GiB`, `500MiB`, `1.5GB`, or a bare number of GB, in whole MiB, rounded up."""
-    found = _SIZE.match(text.strip())
-    if not found:
+    match = _SIZE.match(text.strip())
+    if not match:
         raise ValueError(SIZE)
-    mib = float(found[1]) * _IN_MIB[(found[2] or "G")[0].upper()]
+    mib = float(match[1]) * _IN_MIB[(match[2] or "G")[0].upper()]
     if not 0 < mib <= MAX_MIB:
         raise ValueError(SIZE + ", more than 0 and at most 1024 TiB")
     return math.ceil(mib)
@@ -55,10 +55,10 @@ def seconds(text: str) -> float:
     elif clock := _CLOCK.match(text):
         value = int(clock[1]) * 3600.0 + int(clock[2]) * 60 + int(clock[3])
     else:
-        found = _DURATION.match(text) if text else None
-        if not found:
+        match = _DURATION.match(text) if text else None
+        if not match:
             raise ValueError(DURATION)
-        value = sum(float(n or 0) * s for n, s in zip(found.groups(), (86400, 3600, 60, 1), strict=True))
+        value = sum(float(n or 0) * s for n, s in zip(match.groups(), (86400, 3600, 60, 1), strict=True))
     if value > MAX_SECONDS:
         raise ValueError(DURATION + ", at most 100 years")
     return value
@@ -88,10 +88,10 @@ def instant(text: str, now: float | None = None) -> float:
 
 def gpu_range(text: str) -> tuple[int, int]:
     """`2` or `1-4` as (min, max); 0 means no GPU."""
-    found = _RANGE.match(text.strip())
-    if not found:
+    match = _RANGE.match(text.strip())
+    if not match:
         raise ValueError(COUNT)
-    low, high = int(found[1]), int(found[2] or found[1])
+    low, high = int(match[1]), int(match[2] or match[1])
     if low > high or high > MAX_GPUS or (low == 0 and high > 0):
         raise ValueError(COUNT + f", the smaller number first, at most {MAX_GPUS}")
     return low, high
@@ -99,20 +99,20 @@ def gpu_range(text: str) -> tuple[int, int]:
 
 def numbers(text: str) -> list[int]:
     """`0,2-4` as [0, 2, 3, 4]."""
-    wanted: dict[int, None] = {}
+    numbers_named: dict[int, None] = {}
     spanned = 0
     for part in text.replace(" ", ",").split(","):
         if not part:
             continue
-        found = _RANGE.match(part)
-        if not found or int(found[2] or found[1]) < int(found[1]):
+        match = _RANGE.match(part)
+        if not match or int(match[2] or match[1]) < int(match[1]):
             raise ValueError("numbers such as 3, 0,2 or 4-7")
-        span = range(int(found[1]), int(found[2] or found[1]) + 1)
+        span = range(int(match[1]), int(match[2] or match[1]) + 1)
         spanned += len(span)
         if spanned > MAX_NUMBERS:
             raise ValueError(f"at most {MAX_NUMBERS:,} numbers, such as 3, 0,2 or 4-7")
-        wanted.update(dict.fromkeys(span))
-    return list(wanted)
+        numbers_named.update(dict.fromkeys(span))
+    return list(numbers_named)
 
 
 def ranges(indices: Iterable[int]) -> str:
@@ -144,11 +144,11 @@ def show_duration(value: float | None) -> str:
     value = max(0.0, value)
     if value < 9.95:
         return f"{value:.1f}s"
-    whole = round(value)
+    seconds_left = round(value)
     for unit, below, size in (("d", "h", 86400), ("h", "m", 3600), ("m", "s", 60)):
-        if whole >= size:
-            return f"{whole // size}{unit}{whole % size * (24 if unit == 'd' else 60) // size:02d}{below}"
-    return f"{whole}s"
+        if seconds_left >= size:
+            return f"{seconds_left // size}{unit}{seconds_left % size * (24 if unit == 'd' else 60) // size:02d}{below}"
+    return f"{seconds_left}s"
 
 
 def show_instant(at: float | None, now: float | None = None) -> str:

@@ -13,7 +13,7 @@ import pytest
 from jostle import proc
 from jostle.compete import statefile
 from jostle.compete.board import Board
-from jostle.compete.statefile import Scheduler, StateFile, clean, found, state
+from jostle.compete.statefile import Scheduler, StateFile, clean, read_all, state
 from tests.compete.rows import row
 
 ME = Scheduler(
@@ -106,7 +106,7 @@ def test_a32_the_file_is_replaced_whole_and_removed(tmp_path: Path) -> None:
     both = [str(tmp_path / "logs" / name) for name in ("state", "status")]
     file = StateFile(4711, *both)
     assert file.write({"pid": 4711}) and file.write({"pid": 4711, "mode": "单"})
-    assert [[f["mode"] for f in found(directory)] for directory in both] == [["单"], ["单"]]
+    assert [[f["mode"] for f in read_all(directory)] for directory in both] == [["单"], ["单"]]
     assert [os.listdir(directory) for directory in both] == [["4711.json"], ["4711.json"]]
     file.remove()
     file.remove()
@@ -124,7 +124,7 @@ def test_a_scheduler_of_another_host_with_the_same_tasks_is_noticed(tmp_path: Pa
         ({"host": "other"}, {"host": "other", "config_index": 1}, {"host": "other", "state": "failed"}, {})
     ):
         StateFile(pid + 1, str(tmp_path)).write({**base, "pid": pid + 1, **change})
-    assert [content["pid"] for content in statefile.elsewhere(str(tmp_path), ME)] == [1]
+    assert [content["pid"] for content in statefile.on_other_hosts(str(tmp_path), ME)] == [1]
 
 
 @pytest.fixture
@@ -150,4 +150,4 @@ def test_a33_files_of_dead_schedulers_of_this_host_are_removed_and_no_others(tmp
     kept = {f"{me.pid}.json", f"{1 << 23}.json", f"{(1 << 23) + 1}.json", "12.json", "notes.txt"}
     assert set(os.listdir(tmp_path)) == kept
     assert clean([str(tmp_path)], "h", "after a reboot") == [me.pid]
-    assert statefile.found(str(tmp_path / "nowhere")) == []
+    assert statefile.read_all(str(tmp_path / "nowhere")) == []

@@ -24,7 +24,7 @@ def put(directory: Path, pid: int, **change: Any) -> None:
 
 
 def pids(directory: Path) -> list[int]:
-    return [content["pid"] for content in statefile.found(str(directory))]
+    return [content["pid"] for content in statefile.read_all(str(directory))]
 
 
 def test_what_is_no_regular_file_is_passed_over_and_holds_nobody_up(tmp_path: Path) -> None:
@@ -50,7 +50,7 @@ def test_one_that_is_too_large_is_passed_over(tmp_path: Path, monkeypatch: pytes
 
 def test_one_that_is_nested_too_deeply_is_passed_over(tmp_path: Path) -> None:
     (tmp_path / "5.json").write_text('{"pid": 5, "x": ' + "[" * 100_000 + "]" * 100_000 + "}")
-    assert pids(tmp_path) == [] and statefile.elsewhere(str(tmp_path), ME) == []
+    assert pids(tmp_path) == [] and statefile.on_other_hosts(str(tmp_path), ME) == []
 
 
 @pytest.mark.parametrize(

@@ -122,8 +122,8 @@ FAULTS: dict[str, Fault] = {
     "a_lost_journal_is_not_missed": Fault(
         promise="F25",
         file="store/store.py",
-        right="            if (found := seen.last_seq(self.db)) < expected:\n",
-        wrong="            if (found := seen.last_seq(self.db)) < 0:\n",
+        right="            if (newest := seen.last_seq(self.db)) < expected:\n",
+        wrong="            if (newest := seen.last_seq(self.db)) < 0:\n",
         seen_by=("tests/store/test_seen.py::test_side_files_missing_after_a_kill_lose_nothing_in_silence",),
     ),
     "out_of_processes_is_the_jobs_fault": Fault(

@@ -13,7 +13,7 @@ from probing import Place, Process, World
 
 from fakenvml import Driver
 from jostle.probes import relay, scenario
-from jostle.probes.relay import Relay, Seen, late
+from jostle.probes.relay import LastReading, Relay, late
 from jostle.probes.snapshot import Gpu, Relieved, blind
 
 TEXT = "gpus: {count: 8, total: 24GiB}\n"
@@ -182,7 +182,7 @@ def card(state: str = "ok") -> Gpu:
     ("waited", "state"), [(0.1, "ok"), (5.0, "ok"), (relay.SILENT - 0.1, "ok"), (relay.SILENT, "unreadable"), (9e5, "unreadable")]
 )
 def test_a_busy_driver_may_take_seconds_and_then_the_card_cannot_be_read(waited: float, state: str) -> None:
-    (gpu,) = late(3, Seen([card()], 100.0, 7), 200.0, 200.0, 200.0 + waited, 8)
+    (gpu,) = late(3, LastReading([card()], 100.0, 7), 200.0, 200.0, 200.0 + waited, 8)
     assert (gpu["uuid"], gpu["state"]) == (THIRD, state)
     if state == "ok":
         assert (gpu["read_at"], gpu["asked"]) == (100.0, 7)
@@ -198,7 +198,7 @@ def test_a_card_that_never_answered_is_starting_for_fifteen_seconds_a_card(count
 
 
 def test_a_card_that_fails_after_each_long_wait_says_since_when() -> None:
-    seen = Seen([card("unreadable")], 245.0, 7)
+    seen = LastReading([card("unreadable")], 245.0, 7)
     for waited in (1.0, 50.0):
         (gpu,) = late(3, seen, 245.0, 200.0, 245.0 + waited, 8)
         assert (gpu["state"], gpu["silent_since"]) == ("unreadable", 200.0)

@@ -24,6 +24,7 @@ from omegaconf import DictConfig, OmegaConf, open_dict
 import jostle
 from hydra_plugins.jostle_launcher import config as _config  # noqa: F401  registers hydra/launcher=jostle
 from jostle.errors import JostleError
+from jostle.printable import one_line
 
 OURS = ("hydra/launcher", "hydra.launcher", "hydra/sweeper", "hydra.sweeper", "hydra.sweep.", "hydra.mode", "hydra.run.dir")
 RESULT = "return_value.pickle"
@@ -161,5 +162,5 @@ def _quoted(path: str) -> str:
 
 
 def _name(overrides: Sequence[str]) -> str:
-    text = "".join(c if c.isprintable() else " " for c in ",".join(overrides)).strip()
+    text = one_line(",".join(overrides)).strip()
     return text[:200] or "hydra"

@@ -81,7 +81,7 @@ def compete(args: Namespace, terminal: Terminal) -> int:
         return show(terminal, workspace.find(args.directory, **which), one)
     space, blocks, warnings = workspace.tasks(args.directory, **which, lenient=args.lenient)
     client = terminal.client(gpus=args.gpus)
-    seen = visible.known(client)
+    seen = visible.with_indices(client)
     batch = taskjobs.batch(space, blocks, seen)
     try:
         log = SchedulerLog(space.scheduler_log)
@@ -122,7 +122,7 @@ def show(terminal: Terminal, space: Workspace, one: bool) -> int:
     from jostle.compete.status import schedulers
 
     told = 0
-    for told, lines in enumerate(schedulers(terminal, space, one=one), 1):
+    for told, lines in enumerate(schedulers(terminal, space, this_config=one), 1):
         if told > 1:
             terminal.put("")
         for line in lines:

@@ -28,7 +28,7 @@ def shown(batches: list[dict[str, Any]], options: Options, json: bool, terminal:
             terminal.say(f"batch {unfinished} of the same file is not finished: `jostle run` attaches to it")
         rows = [_line(job, verdict) for job, verdict in zip(selection.jobs, selection.verdicts, strict=True)]
         terminal.put(render.table(("NAME", "WHAT", "COMMAND"), rows, columns=terminal.width, colours=terminal.colours))
-        rest = selection.told()
+        rest = selection.left_out()
         name = f"{render.plain(batch['name'])}: " if batch["name"] else ""
         would = f"{name}{selection.count('run'):,} of {render.count(len(selection.jobs), 'job')} would run"
         terminal.say(would + (f" ({rest})" if rest else ""))

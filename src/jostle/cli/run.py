@@ -174,7 +174,7 @@ def taken(
     warn_directories(jobs, terminal)
     number, rows = submitted(batch, selection, jobs, options, terminal, owner() if attached else None)
     if not json:
-        rest = selection.told()
+        rest = selection.left_out()
         ids = span(rows[0]["id"], rows[-1]["id"])
         terminal.say(f"batch {number}: {render.count(len(jobs), 'job')} ({ids})" + (f"; {rest}" if rest else "") + hint)
     return number, rows
@@ -187,7 +187,7 @@ def nothing(batch: dict[str, Any], selection: Selection, options: Options, json:
     name = render.plain(batch["name"] or os.path.basename(batch["about"]["file"]))
     hint = "" if options.skip.only_failed else "; --redo runs all again"
     hint += ", --redo-changed those with other code" if hint and selection.other_code() else ""
-    terminal.say(f"{name}: nothing to run ({render.count(len(selection.jobs), 'job')}: {selection.told()}){hint}")
+    terminal.say(f"{name}: nothing to run ({render.count(len(selection.jobs), 'job')}: {selection.left_out()}){hint}")
 
 
 def span(first: int, last: int) -> str:

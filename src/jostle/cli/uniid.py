@@ -85,7 +85,7 @@ def _id(args: Namespace) -> str:
 
 
 def _set(args: Namespace, terminal: Terminal, file: UniIdFile) -> int:
-    file.put(_id(args), whole=True, **{name: getattr(args, name) for name in FOR_SET if getattr(args, name) is not None})
+    file.put(_id(args), complete=True, **{name: getattr(args, name) for name in FOR_SET if getattr(args, name) is not None})
     return 0
 
 

@@ -36,7 +36,7 @@ class Board:
         self.without = frozenset(without)  # told no more: another task took their place
         self.ids: dict[str, set[int]] = {}
         self.live: set[int] = set()
-        self.known: dict[str, Queue] = {}
+        self.shown: dict[str, Queue] = {}
         self.take(rows)
 
     def take(self, rows: Iterable[Row]) -> None:
@@ -56,15 +56,15 @@ class Board:
                 self.rows.pop(row["id"], None)
                 members.discard(row["id"])
             (self.live.add if row["id"] in kept and row["state"] in OPEN else self.live.discard)(row["id"])
-            self.known.pop(queue, None)
+            self.shown.pop(queue, None)
 
     def queues(self) -> dict[str, Queue]:
         """By the queue's number, in its order."""
         for name, ids in self.ids.items():
-            if name not in self.known and ids:
+            if name not in self.shown and ids:
                 members = sorted((self.rows[id] for id in ids), key=lambda row: (row.get("place") or 0.0, row["id"]))
-                self.known[name] = queue_view(number(name), members)
-        return {name: self.known[name] for name in sorted((n for n, ids in self.ids.items() if ids), key=_by_number)}
+                self.shown[name] = queue_view(number(name), members)
+        return {name: self.shown[name] for name in sorted((n for n, ids in self.ids.items() if ids), key=_by_number)}
 
     def counts(self) -> dict[str, int]:
         queues = self.queues().values()
@@ -75,10 +75,10 @@ def queue_view(id: int | str, rows: Iterable[Row]) -> Queue:
     """One queue as A32 shows it."""
     processes = [process(k, row) for k, row in enumerate(rows)]
     tally = dict.fromkeys(("pending", "running", "completed", "failed", "retrying"), 0)
-    for one in processes:
-        tally[one["status"]] += 1
-    now = next((one for one in processes if one["status"] == "running"), None)
-    errors = [(one["finished_at"] or one["started_at"] or "", one["last_error"]) for one in processes if one["last_error"]]
+    for task in processes:
+        tally[task["status"]] += 1
+    now = next((task for task in processes if task["status"] == "running"), None)
+    errors = [(task["finished_at"] or task["started_at"] or "", task["last_error"]) for task in processes if task["last_error"]]
     return {
         "id": id,
         "status": _status(tally),

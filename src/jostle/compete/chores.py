@@ -177,8 +177,8 @@ class Chores(Listener):
             file = self.workspace.shown(self.config.path)
             self.journal.tell(f"{file} is gone: the settings stay as they are; it is read when it is back", "WARNING")
         if self.commands.changed():
-            told = self.workspace.shown(self.commands.path)
-            self.journal.tell(f"{told} has changed: it is read at the next `jostle compete`")
+            file_shown = self.workspace.shown(self.commands.path)
+            self.journal.tell(f"{file_shown} has changed: it is read at the next `jostle compete`")
         if self.unsent is not None:
             self._send()
 
@@ -220,11 +220,11 @@ def cards(session: Session) -> list[dict[str, Any]] | None:
     """The GPUs as the engine sees them; None if none answers."""
     try:
         client = session.client(start=False)
-        found: list[dict[str, Any]] = client.call("gpus")["gpus"]
+        gpus: list[dict[str, Any]] = client.call("gpus")["gpus"]
         client.close()
     except (JostleError, OSError):
         return None
-    return found
+    return gpus
 
 
 def user() -> str:

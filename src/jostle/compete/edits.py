@@ -50,22 +50,22 @@ def queue_of(row: Row) -> str:
 
 def current(rows: Iterable[Row]) -> list[Row]:
     """The tasks of a batch without those that were dropped or tried again, by hand, as another job."""
-    found = list(rows)
-    copied = {row["retry_of"] for row in found}
-    return [row for row in found if row["id"] not in copied and not _dropped(row)]
+    all_rows = list(rows)
+    copied = {row["retry_of"] for row in all_rows}
+    return [row for row in all_rows if row["id"] not in copied and not _dropped(row)]
 
 
 def edits(specs: Sequence[Spec], rows: Iterable[Row], texts: Sequence[Sequence[str]] | None = None) -> Edits:
     """`texts` are the commands of the blocks as the file has them, if they are not those of the specs."""
     present = sorted(current(rows), key=_turn)
-    found = _Match(specs, texts or [spec["commands"] for spec in specs])
-    found.take([row for row in present if row["state"] != "skipped"])
-    found.take([row for row in present if _begun(row)], any_queue=True)
-    tasks = found.tasks
+    match = _Match(specs, texts or [spec["commands"] for spec in specs])
+    match.take([row for row in present if row["state"] != "skipped"])
+    match.take([row for row in present if _begun(row)], any_queue=True)
+    tasks = match.tasks
     taken = {id for id in tasks if id is not None}
     stuck = {queue_of(row) for row in present if row["state"] == "failed" and row["id"] in taken}
     skipped = [row for row in present if row["state"] == "skipped" and queue_of(row) in stuck]
-    found.take(skipped)
+    match.take(skipped)
     moved, unmoved = _moved(specs, tasks, {row["id"]: row for row in present})
     for k, _ in moved:
         tasks[k] = None
@@ -117,9 +117,9 @@ class _Match:
         for place in places:
             commands = tuple(self.texts[k] if place is None else (filled(c, {"work_dir": place}) for c in self.texts[k]))
             alike = free.get(("" if any_queue else str(spec["queue"]), place, commands, spec["gpus"][0]), [])
-            one = next((one for one in alike if fits(spec, one[1])), None)
-            if one is not None and (best is None or one[0] < best[0]):
-                best, whose = one, alike
+            candidate = next((candidate for candidate in alike if fits(spec, candidate[1])), None)
+            if candidate is not None and (best is None or candidate[0] < best[0]):
+                best, whose = candidate, alike
         if best is None:
             return None
         whose.remove(best)

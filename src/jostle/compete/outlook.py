@@ -20,11 +20,11 @@ SHOWN = 5  # tasks
 
 def missing_cards(settings: Settings, gpus: Sequence[Mapping[str, Any]]) -> str:
     """compete_gpus that this host does not have; nothing if there are none, or no card is known."""
-    known = {gpu["index"] for gpu in gpus}
-    missing = sorted(set(settings.compete_gpus) - known)
-    if settings.use_all_gpus or not known or not missing:
+    present = {gpu["index"] for gpu in gpus}
+    missing = sorted(set(settings.compete_gpus) - present)
+    if settings.use_all_gpus or not present or not missing:
         return ""
-    return f"compete_gpus names {', '.join(map(str, missing))}; this host has {units.ranges(known)}"
+    return f"compete_gpus names {', '.join(map(str, missing))}; this host has {units.ranges(present)}"
 
 
 def never(
@@ -41,19 +41,19 @@ def never(
             reserved_mib=gpu.get("reserved_mib") or 0)
         for gpu in gpus
     )  # fmt: skip
-    wanted = policy.get("gpus")
+    indices = policy.get("gpus")
     rules = Policy(
-        gpus=None if wanted is None else tuple(wanted), gpu_left=policy.get("gpu_left") or 0, min_gpu=policy.get("min_gpu"),
+        gpus=None if indices is None else tuple(indices), gpu_left=policy.get("gpu_left") or 0, min_gpu=policy.get("min_gpu"),
         max_gpu=policy.get("max_gpu"),
     )  # fmt: skip
     asked = [(row, (row["gpu_request"][0], row["memory_mib"])) for row in rows]
-    found = survey.never(cards, rules, {shape for _, shape in asked})
-    lines = [f"{row['id']} {row['name']}: {_said(row, found[shape], language)}" for row, shape in asked if shape in found]
+    reasons = survey.never(cards, rules, {shape for _, shape in asked})
+    lines = [f"{row['id']} {row['name']}: {_sentence(row, reasons[shape], language)}" for row, shape in asked if shape in reasons]
     more = len(lines) - SHOWN
     return [*lines[:SHOWN], f"and {more} more {'task' if more == 1 else 'tasks'} that can never start"] if more > 0 else lines
 
 
-def _said(row: Mapping[str, Any], reason: Reason, language: str) -> str:
+def _sentence(row: Mapping[str, Any], reason: Reason, language: str) -> str:
     """Of a task that has ended nobody hopes that the cards change."""
     ended = row["state"] != "queued"
     return text(reason._replace(params={**reason.params, "refused_at_once": True}) if ended else reason, language)
@@ -79,9 +79,9 @@ def unwritable(path: str) -> str:
 def _foreign(path: str) -> bool:
     """Whether there is a file that is not ours to replace."""
     try:
-        seen = look(path)
+        content = look(path)
     except OSError:
         return False  # whoever tries to write it tells why
-    if seen.fd >= 0:
-        os.close(seen.fd)
-    return seen.data is None and not was_ours(seen.text)
+    if content.fd >= 0:
+        os.close(content.fd)
+    return content.data is None and not was_ours(content.text)

@@ -32,7 +32,7 @@ class Register:
         self.file = UniIdFile(path, warn=self._tell)
         self.ended: set[int] | None = None  # jobs of which a run has ended since the last look; None: whatever the file names
         self.orphans: dict[str, str] = {}  # entries whose run is lost, and its kind of error
-        self.told: set[str] = set()
+        self.reported: set[str] = set()
         self.stamp: int | None = None
         self.aside = self._aside()
 
@@ -63,8 +63,8 @@ class Register:
 
     def _conclude(self, data: dict[str, Any]) -> bool:
         """Under the file's lock: a script may have said its word at this very moment."""
-        found = {uni_id: entry_of(data.get(uni_id)) for uni_id in self.orphans}
-        left = {uni_id: entry for uni_id, entry in found.items() if entry is not None and entry.state == RUNNING}
+        entries = {uni_id: entry_of(data.get(uni_id)) for uni_id in self.orphans}
+        left = {uni_id: entry for uni_id, entry in entries.items() if entry is not None and entry.state == RUNNING}
         living = {uni_id for uni_id, entry in left.items() if lives(uni_id, entry, self.file.written_at)}
         for uni_id in left.keys() - living:
             data[uni_id] = with_fields(data[uni_id], {"state": ABNORMAL, "error_type": self.orphans[uni_id]})
@@ -75,9 +75,9 @@ class Register:
     def _damage(self) -> None:
         stamp = os.stat(self.folder).st_mtime_ns
         if stamp != self.stamp:
-            found, before = self._aside(), self.aside
-            self.stamp, self.aside = stamp, found
-            for name in sorted(found - before):
+            aside, before = self._aside(), self.aside
+            self.stamp, self.aside = stamp, aside
+            for name in sorted(aside - before):
                 self._tell(DAMAGED.format(self.path, os.path.join(self.folder, name)))
 
     def _aside(self) -> set[str]:
@@ -94,6 +94,6 @@ class Register:
             pass
 
     def _tell(self, text: str) -> None:
-        if text not in self.told:
-            self.told.add(text)
+        if text not in self.reported:
+            self.reported.add(text)
             self.journal.tell(text, "WARNING")

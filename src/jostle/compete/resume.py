@@ -156,8 +156,8 @@ class Resume:
         return newest if newest is not None and self._owner(newest) != NOBODY else None
 
     def _owner(self, number: int) -> list[int]:
-        found = self.session.reader.batch(number)
-        return list(found["owner"] or NOBODY) if found is not None else NOBODY
+        batch = self.session.reader.batch(number)
+        return list(batch["owner"] or NOBODY) if batch is not None else NOBODY
 
     def _nobody_else(self, number: int) -> None:
         pid, ticks = self._owner(number)
@@ -203,46 +203,46 @@ class Resume:
         return rows, edits(batch["jobs"], rows, batch["texts"])
 
     def _resumed(self, number: int, batch: dict[str, Any]) -> frozenset[int]:
-        rows, found = self._edits(number, batch)
+        rows, changes = self._edits(number, batch)
         moved: frozenset[int] = frozenset()
-        if found.moved:
-            moved = self._moved(number, found)
-            rows, found = self._edits(number, batch)
-        added = [k for k in found.new if k not in moved]
-        without = frozenset(found.drop) | found.replaced
+        if changes.moved:
+            moved = self._moved(number, changes)
+            rows, changes = self._edits(number, batch)
+        added = [k for k in changes.new if k not in moved]
+        without = frozenset(changes.drop) | changes.replaced
         counts = Board(rows, without).counts()
         counts["pending_tasks"] += len(moved)
-        told = ", ".join(f"{n} {name.removesuffix('_tasks')}" for name, n in counts.items() if n and name != "total_tasks")
-        if counts["pending_tasks"] or counts["running_tasks"] or found.new:
+        summary = ", ".join(f"{n} {name.removesuffix('_tasks')}" for name, n in counts.items() if n and name != "total_tasks")
+        if counts["pending_tasks"] or counts["running_tasks"] or changes.new:
             self.journal.tell(
-                f"batch {number} of {self.space.command_file} is not finished: resumed ({told}); --fresh starts over"
+                f"batch {number} of {self.space.command_file} is not finished: resumed ({summary}); --fresh starts over"
             )
         else:
             self.journal.tell(
-                f"batch {number} of {self.space.command_file} ended while no scheduler was there: {told}. "
+                f"batch {number} of {self.space.command_file} ended while no scheduler was there: {summary}. "
                 "The next `jostle compete` runs everything again"
             )
         change: dict[str, Any] = {"batch": number, "owner": owner(), "policy": batch["policy"]}
-        if found.drop or found.new:
+        if changes.drop or changes.new:
             change |= {
-                "drop": list(found.drop), "jobs": [batch["jobs"][k] for k in found.new], "queues": batch["queues"],
+                "drop": list(changes.drop), "jobs": [batch["jobs"][k] for k in changes.new], "queues": batch["queues"],
                 "context": capture(), "once": os.urandom(16).hex(),
             }  # fmt: skip
-        change |= {"order": [list(one) for one in found.order], "into": [list(one) for one in found.into]}
+        change |= {"order": [list(pair) for pair in changes.order], "into": [list(pair) for pair in changes.into]}
         answer = self.client.call("amend", **change)
-        self._tell_edits(added, found.drop, batch["jobs"], {row["id"]: row for row in rows})
-        self._tell_moves(len(moved), found.unmoved)
+        self._tell_edits(added, changes.drop, batch["jobs"], {row["id"]: row for row in rows})
+        self._tell_moves(len(moved), changes.unmoved)
         for _, why in answer["refused"]:  # started meanwhile
             self.journal.tell(f"{why}; it goes on", "WARNING")
         return without - {id for id, _ in answer["refused"]}
 
-    def _moved(self, number: int, found: Edits) -> frozenset[int]:
+    def _moved(self, number: int, changes: Edits) -> frozenset[int]:
         """Takes tasks out that begin anew with other directories: which blocks. First, for one that has started meanwhile is not
         to run beside itself."""
-        drop = [id for _, id in found.moved]
+        drop = [id for _, id in changes.moved]
         answer = self.client.call("amend", batch=number, owner=owner(), drop=drop)
         started = {id for id, _ in answer["refused"]}
-        return frozenset(k for k, id in found.moved if id not in started)
+        return frozenset(k for k, id in changes.moved if id not in started)
 
     def _tell_moves(self, moved: int, unmoved: Sequence[int]) -> None:
         which = "work_dir, log_dir or process_json_path"
@@ -262,8 +262,8 @@ class Resume:
             return
         file = self.space.shown(self.space.command_file)
         self.journal.tell(f"{file} was edited meanwhile: {len(new)} new, {count(len(drop), 'task')} dropped")
-        told = [*(f"  new: {specs[k]['name']}" for k in new), *(f"  dropped: {id} {rows[id]['name']}" for id in drop)]
-        for line in told[:20]:
+        lines = [*(f"  new: {specs[k]['name']}" for k in new), *(f"  dropped: {id} {rows[id]['name']}" for id in drop)]
+        for line in lines[:20]:
             self.journal.tell(line)
-        if len(told) > 20:
-            self.journal.tell(f"  … and {len(told) - 20} more")
+        if len(lines) > 20:
+            self.journal.tell(f"  … and {len(lines) - 20} more")

@@ -14,6 +14,7 @@ import time
 from collections import deque
 
 from jostle.uniid.file import made
+from jostle.wording.text import plain
 
 LIMIT = 10_000_000
 BACKUPS = 5
@@ -31,7 +32,7 @@ class SchedulerLog:
     def write(self, text: str, level: str = "INFO", at: float | None = None) -> list[str]:
         """The lines as they were written."""
         stamp = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(at))
-        lines = [f"{stamp} {level} {_plain(line)}" for line in text.split("\n")]
+        lines = [f"{stamp} {level} {plain(line)}" for line in text.split("\n")]
         self.last.extend(lines)
         data = ("\n".join(lines) + "\n").encode("utf-8", "backslashreplace")
         try:
@@ -87,8 +88,3 @@ class SchedulerLog:
         fresh = self._open()
         os.close(self.fd)
         self.fd = fresh
-
-
-def _plain(line: str) -> str:
-    """Names and commands come from anybody: nothing that a terminal would obey when the log is shown."""
-    return line if line.isprintable() else "".join(c if c.isprintable() else " " if c == "\t" else "�" for c in line)

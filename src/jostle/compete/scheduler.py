@@ -53,7 +53,7 @@ def follow(
     me = scheduler(space, number)
     for pid in statefile.clean(space.state_dirs, me.host, me.boot_id):
         journal.record(f"removed the state file of scheduler {pid}, which is gone")
-    for other in statefile.elsewhere(space.state_dir, me):
+    for other in statefile.on_other_hosts(space.state_dir, me):
         journal.tell(
             f"{other['host']} runs these tasks too, says {space.state_dir}/{other['pid']}.json; remove that file if it does not",
             "WARNING",
@@ -70,8 +70,8 @@ def follow(
         feed.start()
         chores.now = "running"
         journal.live = picture(progress) if picture is not None else None
-        told = [Logged(session, progress, journal), chores, *([journal.live] if journal.live is not None else [])]
-        followed = Competing(session, number, progress, feed, Listeners(session, told), chores, resume.options.devices)
+        listeners = [Logged(session, progress, journal), chores, *([journal.live] if journal.live is not None else [])]
+        followed = Competing(session, number, progress, feed, Listeners(session, listeners), chores, resume.options.devices)
         interrupted = followed.to_the_end()
         chores.register.look()  # the last end, too
         journal.live = None
@@ -90,14 +90,14 @@ def ended(followed: Competing, journal: Journal, interrupted: bool) -> int:
     followed.chores.becomes("completed" if followed.progress.succeeded else "failed")
     if followed.progress.over:
         followed.chores.status()
-        told(followed)
+        mark_told(followed)
     journal.tell(f"batch {followed.number}: {followed.progress.summary()}")
     for line in followed.chores.never():
         journal.tell(line, "WARNING")
     return 130 if interrupted else 0 if followed.progress.succeeded else 1
 
 
-def told(followed: Competing) -> None:
+def mark_told(followed: Competing) -> None:
     """The end of the batch has been told: the next scheduler begins anew. If no engine hears it, it is told once more."""
     try:
         client = followed.session.client()
@@ -147,12 +147,12 @@ class TaskProgress(Progress):
 
     def first_waiting(self, count: int) -> list[int]:
         busy = {self.queues.get(id) for id, state in self.states.items() if state in OPEN}
-        found: list[int] = []
+        waiting: list[int] = []
         for id, state in self.states.items():
             queue = self.queues.get(id)
             if state == "queued" and queue not in busy:
                 busy.add(queue)
-                found.append(id)
-                if len(found) == count:
+                waiting.append(id)
+                if len(waiting) == count:
                     break
-        return found
+        return waiting

@@ -57,7 +57,11 @@ def state(
     """The file's content: the fields of A32, and what names this very process and its batch."""
     busy = [queue for queue in queues.values() if queue["running_tasks"]]
     assigned = {
-        str(gpu): queue["id"] for queue in busy for one in queue["processes"] if one["status"] == "running" for gpu in one["gpus"]
+        str(gpu): queue["id"]
+        for queue in busy
+        for task in queue["processes"]
+        if task["status"] == "running"
+        for gpu in task["gpus"]
     }
     return {
         "pid": scheduler.pid,
@@ -138,7 +142,7 @@ def _anew(path: str, flags: int) -> int:
     return os.open(path, flags | os.O_EXCL | os.O_CLOEXEC, 0o644)
 
 
-def found(directory: str) -> list[dict[str, Any]]:
+def read_all(directory: str) -> list[dict[str, Any]]:
     """The state files of this directory that can be read, by pid."""
     files = []
     try:
@@ -183,8 +187,8 @@ def _typed(content: Mapping[str, Any]) -> bool:
 
 def complete(content: Mapping[str, Any]) -> bool:
     """Whether it says all that is needed to tell how its scheduler stands."""
-    known = all(content.get(key) is not None for key in TYPES)
-    return known and content["mode"] in ("single", "multi") and content["state"] in STATES
+    filled = all(content.get(key) is not None for key in TYPES)
+    return filled and content["mode"] in ("single", "multi") and content["state"] in STATES
 
 
 def here(content: Mapping[str, Any], host: str, boot_id: str) -> bool:
@@ -194,12 +198,12 @@ def here(content: Mapping[str, Any], host: str, boot_id: str) -> bool:
     return same and isinstance(ticks, int) and proc.alive(int(content["pid"]), ticks)
 
 
-def elsewhere(directory: str, scheduler: Scheduler) -> list[dict[str, Any]]:
+def on_other_hosts(directory: str, scheduler: Scheduler) -> list[dict[str, Any]]:
     """Files of schedulers of other hosts that run the same tasks: two engines do not know of each other."""
     same = ("mode", "config_index", "config_file")
     return [
         content
-        for content in found(directory)
+        for content in read_all(directory)
         if content.get("host") not in (None, scheduler.host)
         and all(content.get(key) == getattr(scheduler, key) for key in same)
         and content.get("state") in ("starting", "running")
@@ -210,7 +214,7 @@ def clean(directories: Sequence[str], host: str, boot_id: str) -> list[int]:
     """Removes the files of schedulers of this host that are gone; their pids."""
     gone = set()
     for directory in directories:
-        for content in found(directory):
+        for content in read_all(directory):
             if content.get("host") == host and not here(content, host, boot_id):
                 StateFile(int(content["pid"]), directory).remove()
                 gone.add(int(content["pid"]))

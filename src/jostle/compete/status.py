@@ -19,15 +19,15 @@ if TYPE_CHECKING:
     from jostle.session import Session
 
 
-def schedulers(session: Session, space: Workspace, *, one: bool) -> Iterator[list[str]]:
-    """The status of each scheduler of the workspace, in lines; `one`: of this config only."""
+def schedulers(session: Session, space: Workspace, *, this_config: bool) -> Iterator[list[str]]:
+    """The status of each scheduler of the workspace, in lines; `this_config`: of this one only."""
     host, boot = socket.gethostname(), proc.boot_id()
-    for content in statefile.found(space.state_dir):
+    for content in statefile.read_all(space.state_dir):
         if not statefile.complete(content) or not statefile.here(content, host, boot):
             continue
         batch = session.reader.batch(content["batch"])
         prefix = f"compete:{os.path.realpath(space.root)}:"
-        if batch is None or not (batch["key"] == space.key if one else str(batch["key"]).startswith(prefix)):
+        if batch is None or not (batch["key"] == space.key if this_config else str(batch["key"]).startswith(prefix)):
             continue
         yield _status(session, space, content, batch)
 

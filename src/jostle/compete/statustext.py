@@ -7,6 +7,7 @@ from typing import Any
 
 from jostle.compete.board import Queue
 from jostle.core.courtesy import is_python
+from jostle.wording.text import plain
 
 BUSY, IDLE = "🔴 BUSY", "🟢 IDLE"
 SHOWN = 50  # queues; those that have work to do come first
@@ -30,7 +31,7 @@ def status(
         *_gpus(queues, gpus, user, used),
         *_processes(processes, uni_id_file),
     ]
-    return list(map(_one_line, lines))
+    return list(map(plain, lines))
 
 
 def head(pid: int, mode: str, label: str, now: str) -> str:
@@ -71,11 +72,11 @@ def _gpus(
         return ["GPUs: not known, the engine does not answer"]
     tasks: dict[int, list[str]] = {}
     for queue in queues.values():
-        for one in queue["processes"] if queue["running_tasks"] else ():
-            for gpu in one["gpus"] if one["status"] == "running" else ():
-                left = ", ".join(map(str, one.get("background", ())[:SHOWN]))
+        for task in queue["processes"] if queue["running_tasks"] else ():
+            for gpu in task["gpus"] if task["status"] == "running" else ():
+                left = ", ".join(map(str, task.get("background", ())[:SHOWN]))
                 waits = f" (its commands have ended; waiting for process {left})" if left else ""
-                tasks.setdefault(gpu, []).append(f"  Running Task (Queue {queue['id']}): {cut(one['commands'][-1])}{waits}")
+                tasks.setdefault(gpu, []).append(f"  Running Task (Queue {queue['id']}): {cut(task['commands'][-1])}{waits}")
     lines = []
     for gpu in gpus:
         index = gpu["index"]
@@ -98,11 +99,6 @@ def _processes(processes: Mapping[str, tuple[int, int]], file: str) -> list[str]
     if len(processes) > SHOWN:
         lines.append(f"  … and {len(processes) - SHOWN} more")
     return lines
-
-
-def _one_line(text: str) -> str:
-    """uni_ids and names come from anybody: none of them begins a line of its own."""
-    return text if text.isprintable() else "".join(c if c.isprintable() else " " if c in "\n\t\r" else "�" for c in text)
 
 
 def cut(command: str) -> str:

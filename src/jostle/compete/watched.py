@@ -15,19 +15,19 @@ Mark = tuple[int, int, int, int]
 class Watched:
     def __init__(self, path: str) -> None:
         self.path = path
-        self.read = self.seen = self.before = mark(path)
+        self.read = self.newest = self.before = mark(path)
 
     def changed(self) -> bool:
         """True once per change."""
-        self.before, self.seen = self.seen, mark(self.path)
-        if self.seen is None or self.seen == self.read or self.seen != self.before:
+        self.before, self.newest = self.newest, mark(self.path)
+        if self.newest is None or self.newest == self.read or self.newest != self.before:
             return False
-        self.read = self.seen
+        self.read = self.newest
         return True
 
     def gone(self) -> bool:
         """True once, after the look that found it missing for the second time."""
-        if self.read is None or self.seen is not None or self.before is not None:
+        if self.read is None or self.newest is not None or self.before is not None:
             return False
         self.read = None
         return True

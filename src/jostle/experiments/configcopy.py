@@ -21,6 +21,7 @@ from typing import Any
 from jostle.formats import plaintext, processyaml, yamledit, yamlfile
 from jostle.formats.flaws import BadFiles
 from jostle.formats.nodes import TRUTHS, Flaw, Scalar
+from jostle.printable import one_line
 
 MARK = "# a copy made by jostle"
 LONGEST = 240  # bytes of a file's name, of the 255 that there are: `.1` is put behind that of an older log
@@ -78,7 +79,7 @@ class Original:
         if self.path.endswith(".json"):
             return text
         why = ", ".join(f"{key}: {value}" for key, value in zip(values, spellings, strict=True))
-        return f"{MARK} of {_line(os.path.basename(self.path))} with {_line(why)}\n{text}"
+        return f"{MARK} of {one_line(os.path.basename(self.path))} with {one_line(why)}\n{text}"
 
 
     def _number(self, key: str, value: str) -> str:
@@ -122,10 +123,6 @@ class Originals:
             return self.text(copy)
         except (Flaw, BadFiles):
             return None
-
-
-def _line(text: str) -> str:
-    return "".join(c if c.isprintable() else " " for c in text)
 
 
 def spelled(value: Scalar, path: str = "") -> str:

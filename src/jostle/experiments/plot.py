@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from jostle.errors import JostleError, Usage
 from jostle.experiments.grouping import Cell, Group, Summary
 from jostle.experiments.tables import ARROWS, Look
+from jostle.printable import one_line
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -211,7 +212,7 @@ def legend(named: Sequence[tuple[str, Any]]) -> tuple[list[Any], list[str]]:
 
 def literal(text: str) -> str:
     """No formula, whatever it holds, and one line."""
-    return "".join(c if c.isprintable() else " " for c in text).replace("$", r"\$")
+    return one_line(text).replace("$", r"\$")
 
 
 def _lines(ax: Axes, drawing: Drawing, numbers: Sequence[float]) -> list[tuple[str, Any]]:

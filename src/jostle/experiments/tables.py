@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from jostle.experiments.grouping import Cell, Group, Missing, Summary
+from jostle.printable import one_line
 
 ARROWS = {"max": "↑", "min": "↓"}
 
@@ -150,7 +151,7 @@ def markdown(summary: Summary, look: Look) -> str:
 
 
 def markdown_escaped(text: str) -> str:
-    text = re.sub(r"\s+", " ", _printable(text))
+    text = re.sub(r"\s+", " ", one_line(text))
     text = re.sub(r"([\\|*`<\[\]])", r"\\\1", text)
     return re.sub(r"(?<![A-Za-z0-9])_|_(?![A-Za-z0-9])", r"\\_", text)  # those inside of words mean nothing
 
@@ -167,7 +168,7 @@ def latex(summary: Summary, look: Look) -> str:
         lines.append(" & ".join(cells) + r" \\")
     lines += ["\\bottomrule", "\\end{tabular}"]
     # one line each, whatever a name holds: the rest of a comment would be text
-    lines += [f"% not counted: {' '.join(_printable(why(missing)).split())}" for missing in summary.missing]
+    lines += [f"% not counted: {' '.join(one_line(why(missing)).split())}" for missing in summary.missing]
     return "\n".join(lines)
 
 
@@ -197,7 +198,7 @@ ROMAN = {"ALPHA": "A", "BETA": "B", "EPSILON": "E", "ZETA": "Z", "ETA": "H", "IO
 
 def latex_escaped(text: str) -> str:
     """As text of any LaTeX; Greek letters as mathematics, for the older engines know no others."""
-    escaped = "".join(LATEX.get(c) or (c if c.isascii() else _greek(c)) for c in _printable(text))
+    escaped = "".join(LATEX.get(c) or (c if c.isascii() else _greek(c)) for c in one_line(text))
     return re.sub(r"^\[", "{[}", escaped)  # after \\ a bracket would be an argument
 
 
@@ -212,10 +213,6 @@ def _greek(c: str) -> str:
     if match[1] == "CAPITAL":
         return ROMAN.get(match[2]) or rf"$\{letter.capitalize()}$"
     return "o" if letter == "OMICRON" else rf"$\{letter.lower()}$"
-
-
-def _printable(text: str) -> str:
-    return "".join(c if c.isprintable() else " " for c in text)
 
 
 def csv(summary: Summary, look: Look) -> str:

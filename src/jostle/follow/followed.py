@@ -68,8 +68,8 @@ class Followed:
             soon = max(0.0, self.repeat_at - time.monotonic()) if self.unheard else patience
             item = self.feed.next(min(patience, soon))
             if item is not None:
-                for one in self._in_order(item):
-                    self._take(*one)
+                for next_item in self._in_order(item):
+                    self._take(*next_item)
             elif patience <= soon:
                 self.listener.idle()
             if self.unheard and not self.leaving and time.monotonic() >= self.repeat_at:

@@ -87,17 +87,17 @@ class Story(Listener):
 
     def idle(self) -> None:
         self.tell_at = time.monotonic() + TELL_WAITS
-        told = 0
+        count = 0
         for id in self.progress.first_waiting(TOLD + min(len(self.hopeless), MOST_ASKED)):
             reason = waits(self.session, id)
-            said = plain(str(reason["text"])) if reason else ""
-            if not reason or not said or self.hopeless.get(id) == said:
+            text = plain(str(reason["text"])) if reason else ""
+            if not reason or not text or self.hopeless.get(id) == text:
                 continue
             if reason["code"].startswith("impossible"):
-                self.hopeless[id] = said
-            self.put(f"waiting    {self.progress.label(id)}: {said}")
-            told += 1
-            if told == TOLD:
+                self.hopeless[id] = text
+            self.put(f"waiting    {self.progress.label(id)}: {text}")
+            count += 1
+            if count == TOLD:
                 break
 
     def put(self, line: str) -> None:

@@ -122,13 +122,13 @@ class Progress:
         return sum(self.counts[state] for state in OPEN)
 
     def first_waiting(self, count: int) -> list[int]:
-        found = []
+        waiting = []
         for id, state in self.states.items():
             if state == "queued":
-                found.append(id)
-                if len(found) == count:
+                waiting.append(id)
+                if len(waiting) == count:
                     break
-        return found
+        return waiting
 
     def summary(self) -> str:
         counts = self.counts.copy()

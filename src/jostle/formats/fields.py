@@ -76,9 +76,9 @@ def _env(file: File, job: dict[str, Any], key: str, node: Node) -> None:
     if not isinstance(node, Map):
         file.wrong(node.line, f"env: {node.shape}; expected `NAME: value` lines")
         return
-    said: dict[str, str] = {}
+    variables: dict[str, str] = {}
     for name, value in node.items:
-        if name.text in said:
+        if name.text in variables:
             file.wrong(name.line, f"env: {shown(name.text)} is there twice; expected it once")
         elif not isinstance(value, Scalar):
             file.wrong(value.line, f"env: {shown(name.text)} is {value.shape}; expected a text")
@@ -87,8 +87,8 @@ def _env(file: File, job: dict[str, Any], key: str, node: Node) -> None:
                 spec.variable(name.text, value.text)
             except ValueError as e:
                 file.wrong(name.line, f"env: {shown(name.text)} is not understood; expected {e}")
-            said[name.text] = "" if value.null else value.text
-    job["env"] = {**job["env"], **said}
+            variables[name.text] = "" if value.null else value.text
+    job["env"] = {**job["env"], **variables}
 
 
 def _path(field: Field) -> Read:
@@ -121,15 +121,15 @@ def _after(field: Field) -> Read:
         if not isinstance(node, Scalar | Seq):
             file.wrong(node.line, f"{key}: {node.shape}; expected names of jobs in this file, or ids")
             return
-        wanted = []
+        predecessors = []
         for item in [node] if isinstance(node, Scalar) else node.items:
             if isinstance(item, Scalar) and not item.null:
-                wanted.append((item, any_end))
+                predecessors.append((item, any_end))
             else:
                 what = "nothing" if null(item) else item.shape
                 file.wrong(item.line, f"{key}: {what}; expected the name of a job, or an id")
         job["needs"] = list(job["needs"])  # the default's list is shared
-        file.after.append((len(file.jobs), wanted))
+        file.after.append((len(file.jobs), predecessors))
 
     return read
 
@@ -163,8 +163,8 @@ def _tags(file: File, job: dict[str, Any], key: str, node: Node) -> None:
         job["tags"] = []
         return
     items = node.items if isinstance(node, Seq) else [node]
-    found = [file.checked(key, item, lambda text: spec.label(text, "a tag")) for item in items]
-    job["tags"] = [tag for tag in found if tag is not None]
+    tags = [file.checked(key, item, lambda text: spec.label(text, "a tag")) for item in items]
+    job["tags"] = [tag for tag in tags if tag is not None]
 
 
 # kind of a field: how its key is read; all others are one value, read by formats.spec

@@ -32,17 +32,17 @@ class Findings:
     def wrong(self, line: int, text: str) -> None:
         self.flaws.append((line, text))
 
-    def keys(self, node: Map, known: Sequence[str], where: str = "") -> dict[str, Node]:
+    def keys(self, node: Map, expected: Sequence[str], where: str = "") -> dict[str, Node]:
         """The mapping's entries; unknown and repeated keys are told."""
-        found: dict[str, Node] = {}
+        parts: dict[str, Node] = {}
         for key, value in node.items:
-            if key.text in found:
+            if key.text in parts:
                 self.wrong(key.line, f"the key {shown(key.text)} is there twice{where}; expected it once")
-            elif key.text not in known:
-                self.wrong(key.line, unknown(key.text, known, where))
+            elif key.text not in expected:
+                self.wrong(key.line, unknown(key.text, expected, where))
             else:
-                found[key.text] = value
-        return found
+                parts[key.text] = value
+        return parts
 
     def checked(self, key: str, node: Node, check: Callable[[str], Any]) -> Any:
         """The value of a scalar, or None after telling what is wrong with it."""

@@ -7,7 +7,7 @@ wrong value. Paths are kept as written; jostle.formats.workspace resolves them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -75,12 +75,12 @@ def _limit(text: str) -> float | None:
 
 def _indices(text: str) -> list[int]:
     try:
-        found = units.numbers(text)
+        indices = units.numbers(text)
     except ValueError:
-        found = []
-    if not found or max(found) > units.MAX_GPUS:
+        indices = []
+    if not indices or max(indices) > units.MAX_GPUS:
         raise ValueError("indices of GPUs such as [0, 1, 2] or 0-3")
-    return found
+    return indices
 
 
 def _path(text: str) -> str | None:
@@ -131,7 +131,7 @@ def read(path: str) -> tuple[Settings, list[str], list[tuple[str, int, str]]]:
     """The settings as far as they are understood, warnings, and what is wrong."""
     file = _File()
     try:
-        text, said = plaintext.read(path, "a file of settings")
+        text, warning = plaintext.read(path, "a file of settings")
         root = yamlfile.parse(text.replace("\r\n", "\n"))
     except Flaw as e:
         return Settings(), [], [(path, e.line, e.text)]
@@ -139,7 +139,7 @@ def read(path: str) -> tuple[Settings, list[str], list[tuple[str, int, str]]]:
         file.read(root)
     elif root is not None:
         file.wrong(root.line, f"{root.shape}; expected `key: value` lines")
-    warnings = [f"{path}: {said}"] if said else []
+    warnings = [f"{path}: {warning}"] if warning else []
     warnings += (f"{path}:{line}: {text}" for line, text in sorted(file.warnings))
     return Settings(**file.values), warnings, [(path, line, text) for line, text in sorted(file.flaws)]
 
@@ -166,21 +166,21 @@ class _File(Findings):
         self._map(root, "")
         delay = self.values.pop("launch_delay", None)
         if delay is not None and self.values.setdefault("start_interval", delay) != delay:
-            told = "launch_delay is the same as start_interval, which is there too; start_interval is taken"
-            self.warnings.append((self.lines["launch_delay"], told))
+            text = "launch_delay is the same as start_interval, which is there too; start_interval is taken"
+            self.warnings.append((self.lines["launch_delay"], text))
         if self.values.get("use_all_gpus") is False and self.values.get("compete_gpus") == ():
-            told = "compete_gpus: an empty list, and use_all_gpus is false; expected at least one index such as [0]"
-            self.wrong(self.lines["compete_gpus"], told)
+            text = "compete_gpus: an empty list, and use_all_gpus is false; expected at least one index such as [0]"
+            self.wrong(self.lines["compete_gpus"], text)
         low, high = self.values.get("min_gpu"), self.values.get("max_gpu")
         if low is not None and high is not None and low > high:
             self.warnings.append((self.lines["min_gpu"], f"min_gpu {low} is more than max_gpu {high}; max_gpu decides"))
 
     def _map(self, node: Map, prefix: str) -> None:
         """The entries of the file, or of retry_config with its name as prefix."""
-        seen: set[str] = set()
+        names: set[str] = set()
         for key, value in node.items:
             name = prefix + key.text
-            if name in seen:
+            if name in names:
                 self.wrong(key.line, f"the key {shown(name)} is there twice; expected it once")
             elif name == RETRY:
                 self._retry(value)
@@ -190,7 +190,7 @@ class _File(Findings):
                 near = closest(name, [n for n in (*KEYS, RETRY) if n != name])
                 what = f"did you mean {near}?" if near else f"known keys are {', '.join(sorted(TOP))}"
                 self.warnings.append((key.line, f"unknown key {shown(name)} is not used; {what}"))
-            seen.add(name)
+            names.add(name)
 
     def _retry(self, node: Node) -> None:
         if isinstance(node, Map):
@@ -214,10 +214,10 @@ class _File(Findings):
         if len(items) > units.MAX_GPUS:
             self.wrong(node.line, f"{name}: {len(items):,} entries; expected at most {units.MAX_GPUS:,}")
             return None
-        found: dict[int, None] = {}
+        indices: dict[int, None] = {}
         for item in items:
-            found.update(dict.fromkeys(self.checked(name, item, _indices) or ()))
-        return tuple(found)
+            indices.update(dict.fromkeys(self.checked(name, item, _indices) or ()))
+        return tuple(indices)
 
 
 def policy(settings: Settings, mode: str, visible: str | None) -> dict[str, Any]:
@@ -262,8 +262,3 @@ def inherited(visible: str | None) -> list[int] | None:
 
 def _index(word: str) -> bool:
     return word.isascii() and word.isdigit() and len(word) < 5 and int(word) <= units.MAX_GPUS
-
-
-def known() -> Sequence[str]:
-    """Every key, dotted; for documentation and forms."""
-    return tuple(KEYS)

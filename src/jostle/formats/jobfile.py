@@ -125,8 +125,8 @@ class _File(Findings):
             return plain
         for key in [k for k, _ in node.items if k.text in ("name", "after", "after_any")]:
             self.wrong(key.line, f"{key.text} in defaults; expected it in the jobs it is meant for")
-        known = Map(node.line, [(k, v) for k, v in node.items if k.text not in ("name", "after", "after_any")])
-        return self.fields(known, plain, " in defaults")
+        allowed = Map(node.line, [(k, v) for k, v in node.items if k.text not in ("name", "after", "after_any")])
+        return self.fields(allowed, plain, " in defaults")
 
     def all_jobs(self, node: Node | None, line: int, defaults: dict[str, Any]) -> None:
         if node is None or null(node):
@@ -159,17 +159,17 @@ class _File(Findings):
     def fields(self, node: Map, start: dict[str, Any], where: str) -> dict[str, Any]:
         """A copy of `start` with what the mapping says."""
         job = dict(start)
-        seen: set[str] = set()
+        keys: set[str] = set()
         for key, value in node.items:
             text = key.text
             read = FIELDS.get(text)
-            if text in seen:
+            if text in keys:
                 self.wrong(key.line, f"the key {shown(text)} is there twice{where}; expected it once")
             elif read is None:
                 self.wrong(key.line, unknown(text, tuple(FIELDS), where))
             else:
                 read(self, job, text, value)
-            seen.add(text)
+            keys.add(text)
         return job
 
     def resolve(self) -> None:
@@ -180,15 +180,15 @@ class _File(Findings):
         for place, job in enumerate(self.jobs):
             places.setdefault(job["name"], []).append(place)
         edges: dict[int, list[int]] = {}
-        for place, wanted in self.after:
-            for node, any_end in wanted:
-                found = places.get(node.text, [])
-                if len(found) == 1:
-                    edges.setdefault(place, []).append(found[0])
-                    self.jobs[place]["needs"].append(["index", self.first + found[0], any_end])
-                elif found:
-                    lines = ", ".join(str(self.lines[k]) for k in found[:5])
-                    self.wrong(node.line, f"after: {shown(node.text)} names {len(found)} jobs (lines {lines}); expected one")
+        for place, predecessors in self.after:
+            for node, any_end in predecessors:
+                candidates = places.get(node.text, [])
+                if len(candidates) == 1:
+                    edges.setdefault(place, []).append(candidates[0])
+                    self.jobs[place]["needs"].append(["index", self.first + candidates[0], any_end])
+                elif candidates:
+                    lines = ", ".join(str(self.lines[k]) for k in candidates[:5])
+                    self.wrong(node.line, f"after: {shown(node.text)} names {len(candidates)} jobs (lines {lines}); expected one")
                 elif node.text.isascii() and node.text.isdigit() and len(node.text) < 16 and int(node.text) > 0:
                     self.jobs[place]["needs"].append(["job", int(node.text), any_end])
                 else:
@@ -199,12 +199,12 @@ class _File(Findings):
         self.no_circle(edges)
 
     def no_circle(self, edges: dict[int, list[int]]) -> None:
-        found = circle(edges, [job["queue"] for job in self.jobs])
-        if found:
-            queues = {self.jobs[k]["queue"] or k for k in found}
-            story = " → ".join(f"{shown(self.jobs[k]['name'])} (line {self.lines[k]})" for k in [*found, found[0]])
+        places = circle(edges, [job["queue"] for job in self.jobs])
+        if places:
+            queues = {self.jobs[k]["queue"] or k for k in places}
+            story = " → ".join(f"{shown(self.jobs[k]['name'])} (line {self.lines[k]})" for k in [*places, places[0]])
             self.wrong(
-                self.lines[found[0]],
+                self.lines[places[0]],
                 f"after: these jobs wait for each other: {story}; expected an order in which they can run"
-                + (" (jobs of one queue run in the order of the file)" if len(queues) < len(found) else ""),
+                + (" (jobs of one queue run in the order of the file)" if len(queues) < len(places) else ""),
             )

@@ -17,6 +17,7 @@ from jostle.errors import Invalid
 from jostle.formats import spec
 from jostle.formats.taskblocks import bare, comment, groups, lines_of
 from jostle.formats.yamledit import quoted, shown
+from jostle.printable import one_line
 
 UNI_ID_FILE = "JOSTLE_UNI_ID_FILE"
 SHARED = ("workdir", "leftovers", "uni_id_file")
@@ -35,8 +36,8 @@ def text_of(batch: Mapping[str, Any], *, head: Sequence[str] = (), notes: Sequen
     lines += ["", "jobs:"]
     for k, job in enumerate(jobs):
         lines += [f"  {_note(text)}" for text in (notes[k] if k < len(notes) else ())]
-        said = [_entry(key, value) for key, value in job.items() if key not in shared]
-        lines += [f"  - {said[0]}", *(f"    {line}" for line in said[1:])]
+        entries = [_entry(key, value) for key, value in job.items() if key not in shared]
+        lines += [f"  - {entries[0]}", *(f"    {line}" for line in entries[1:])]
         lines.append("")
     lines += [_note(text) for extra in notes[len(jobs) :] for text in extra]
     return "\n".join(lines).rstrip("\n") + "\n"
@@ -55,7 +56,7 @@ def _entries(job: Mapping[str, Any]) -> dict[str, str]:
     if unknown or not all(isinstance(command, str) for command in job["commands"]):
         raise Invalid(f"job {job['name']}: {', '.join(unknown) or 'a command of words'} cannot be written into a job file yet")
     low, high = job["gpus"]
-    said: dict[str, str | None] = {
+    entries: dict[str, str | None] = {
         "name": _text(job["name"]) if job["name"] else None,
         "queue": quoted(job["queue"]) if job["queue"] is not None else None,
         "run": _run(job["commands"]),
@@ -71,7 +72,7 @@ def _entries(job: Mapping[str, Any]) -> dict[str, str]:
         "tags": shown(job["tags"]) if job["tags"] else None,
         "leftovers": job["leftovers"] if job["leftovers"] != plain["leftovers"] else None,
     }
-    return {key: value for key, value in said.items() if value is not None}
+    return {key: value for key, value in entries.items() if value is not None}
 
 
 def _run(commands: Sequence[str]) -> str:
@@ -98,7 +99,7 @@ def _policy(policy: Mapping[str, Any]) -> list[str]:
     for name, value in policy.items():
         rule = RULES[name]
         if rule.kind is kinds.RETRY and value is not None:
-            parts = (f"{part}: {'unlimited' if given is None else number(given)}" for part, given in value.items())
+            parts = (f"{part}: {'unlimited' if limit is None else number(limit)}" for part, limit in value.items())
             lines.append(f"{rule.key}: {{{', '.join(parts)}}}")
         elif isinstance(value, float) or (isinstance(value, int) and not isinstance(value, bool)):
             lines.append(f"{rule.key}: {number(value)}" + ("MiB" if rule.kind.unit == "MiB" and value else ""))
@@ -108,7 +109,7 @@ def _policy(policy: Mapping[str, Any]) -> list[str]:
 
 
 def _note(text: str) -> str:
-    return ("# " + "".join(c if c.isprintable() else " " for c in text)).rstrip()
+    return ("# " + one_line(text)).rstrip()
 
 
 def notes_of(text: str, mode: str) -> list[list[str]]:

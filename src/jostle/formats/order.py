@@ -8,11 +8,11 @@ from collections.abc import Mapping, Sequence
 def circle(after: Mapping[int, Sequence[int]], queues: Sequence[str | None]) -> list[int]:
     """Jobs (by place) of which each waits for the next and the last for the first; empty if all can run."""
     before = _in_queue(queues)
-    done: set[int] = set()
+    visited: set[int] = set()
     for start in after:
-        found = _from(start, after, before, done)
-        if found:
-            return found
+        places = _from(start, after, before, visited)
+        if places:
+            return places
     return []
 
 

@@ -12,9 +12,9 @@ from jostle.formats import yamlfile
 from jostle.formats.nodes import Flaw
 
 
-def read(path: str, wanted: str) -> tuple[str, str]:
+def read(path: str, expected: str) -> tuple[str, str]:
     """The text without its BOM, and a warning about its encoding or nothing."""
-    text, encoding = decoded(yamlfile.bytes_of(path, wanted))
+    text, encoding = decoded(yamlfile.bytes_of(path, expected))
     warning = f"is not UTF-8 and was read as {encoding}; save it as UTF-8 if its texts look wrong" if encoding != "UTF-8" else ""
     return text, warning
 

@@ -40,7 +40,7 @@ def read(node: Node, file: Findings) -> dict[str, Any]:
 def _gpus(node: Node, file: Findings) -> list[int]:
     """Indices, as a list or as `0-3,6`."""
     items = node.items if isinstance(node, Seq) else [node]
-    found: set[int] = set()
+    indices: set[int] = set()
     for item in items:
-        found.update(file.checked("policy.gpus", item, spec.indices) or ())
-    return sorted(found)
+        indices.update(file.checked("policy.gpus", item, spec.indices) or ())
+    return sorted(indices)

@@ -77,12 +77,12 @@ class ProcessYAML:
 
         old, encoding, bom = self._read()
         text = old
-        wanted = values(old, self.path)
+        expected = values(old, self.path)
         for words, value in self._updates.items():
-            put(wanted, words, copy.deepcopy(value))
+            put(expected, words, copy.deepcopy(value))
             text = yamledit.updated(text, words, value)
         try:
-            same = values(text, self.path) == wanted
+            same = values(text, self.path) == expected
         except BadFiles:
             same = False
         if not same:
@@ -91,7 +91,7 @@ class ProcessYAML:
         if text != old:
             replace(self.path, (_BOMS.get(encoding, b"") if bom else b"") + text.encode(encoding))
         self._updates.clear()
-        self.data = wanted
+        self.data = expected
 
     def _read(self) -> tuple[str, str, bool]:
         try:
@@ -127,11 +127,11 @@ def values(text: str, file: str) -> dict[str, Any]:
         root = yamlfile.parse(text.replace("\r\n", "\n"))
         if root is not None and not isinstance(root, Map):
             raise Flaw(root.line, f"{root.shape}; expected `key: value` lines")
-        found = _value(root) if root is not None else {}
+        mapping = _value(root) if root is not None else {}
     except Flaw as e:
         raise BadFiles([(file, e.line, e.text)]) from None
-    assert isinstance(found, dict)
-    return found
+    assert isinstance(mapping, dict)
+    return mapping
 
 
 def _value(node: Node) -> Any:
@@ -140,12 +140,12 @@ def _value(node: Node) -> Any:
         return [_value(item) for item in node.items]
     if isinstance(node, Scalar):
         return _OLD_TRUTHS[node.text] if node.plain and node.text in _OLD_TRUTHS else yamlfile.value_of(node)
-    found: dict[str, Any] = {}
+    mapping: dict[str, Any] = {}
     for key, value in node.items:
-        if key.text in found:
+        if key.text in mapping:
             raise Flaw(key.line, f"the key {key.text} is there twice; expected it once")
-        found[key.text] = _value(value)
-    return found
+        mapping[key.text] = _value(value)
+    return mapping
 
 
 def replace(path: str, raw: bytes) -> None:

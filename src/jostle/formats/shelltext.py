@@ -30,9 +30,9 @@ def quotes(text: str, places: Sequence[Place]) -> list[str]:
     """For each place (ascending): `'` or `"`, the quotes it stands in; outside of them `word` (it begins a word), `inner`, or
     `always` (only quotes keep bash from reading more into it). `raw`: words, outside of quotes."""
     reader = _Reader(text, places)
-    while len(reader.found) < len(places):
+    while len(reader.quotes) < len(places):
         reader.step()
-    return reader.found
+    return reader.quotes
 
 
 def open_end(text: str) -> str:
@@ -47,7 +47,7 @@ def open_end(text: str) -> str:
 class _Reader:
     def __init__(self, text: str, places: Sequence[Place]) -> None:
         self.text, self.places = text, places
-        self.found: list[str] = []
+        self.quotes: list[str] = []
         self.inside = [""]  # "", '"' or "$(", the innermost last
         self.k = 0
         self.fresh = True  # a word would begin here
@@ -57,7 +57,7 @@ class _Reader:
 
     def at(self) -> int:
         """Where the next place is; beyond the text if there is none."""
-        return self.places[len(self.found)][0] if len(self.found) < len(self.places) else len(self.text) + 1
+        return self.places[len(self.quotes)][0] if len(self.quotes) < len(self.places) else len(self.text) + 1
 
     def step(self) -> None:
         text, k, top = self.text, self.k, self.inside[-1]
@@ -88,7 +88,7 @@ class _Reader:
             self._bare(text[k], top)
 
     def _place(self, top: str) -> None:
-        _, end, words = self.places[len(self.found)]
+        _, end, words = self.places[len(self.quotes)]
         if top == '"':
             quote = '"'
         elif words:
@@ -97,7 +97,7 @@ class _Reader:
             quote = "always"
         else:
             quote = "word" if self.fresh else "inner"
-        self.found.append(quote)
+        self.quotes.append(quote)
         self.fresh = False
         self.k = end
 
@@ -174,8 +174,8 @@ class _Reader:
         """From one `'` to the next."""
         end = self.text.find("'", self.k + 1)
         end = end if end >= 0 else len(self.text)
-        while self.at() <= end and self.at() > self.k and len(self.found) < len(self.places):
-            self.found.append("'")
+        while self.at() <= end and self.at() > self.k and len(self.quotes) < len(self.places):
+            self.quotes.append("'")
         self.fresh = False
         self.k = end + 1
 

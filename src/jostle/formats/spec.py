@@ -13,6 +13,7 @@ from jostle import units
 from jostle.core.fields import JOB
 from jostle.core.kinds import MAX_NAME, Kind
 from jostle.formats.nodes import TRUTHS
+from jostle.printable import one_line
 
 TYPE_CHECKING = False  # not from typing, which costs more to import than all the rest
 if TYPE_CHECKING:
@@ -49,7 +50,7 @@ def name_of(commands: list[Any]) -> str:
     first = commands[0]
     text = " ".join(first) if isinstance(first, list) else first
     line = next((line.strip() for line in text.split("\n") if line.strip()), "job")
-    shown = "".join(c if c.isprintable() else " " for c in line[:41])
+    shown = one_line(line[:41])
     return shown if len(shown) <= 40 else shown[:39] + "…"
 
 
@@ -118,10 +119,10 @@ def truth(text: str) -> bool:
 
 
 def indices(text: str) -> list[int]:
-    found = units.numbers(text)
-    if not found or max(found) > units.MAX_GPUS:
+    numbers = units.numbers(text)
+    if not numbers or max(numbers) > units.MAX_GPUS:
         raise ValueError("indices of GPUs such as 0-3,6")
-    return found
+    return numbers
 
 
 def devices(text: str) -> str:

@@ -113,23 +113,23 @@ def groups(lines: list[str], mode: str) -> Iterator[Group]:
 
 
 def _entries(lines: list[str], first: int, last: int) -> list[Entry]:
-    said = [(k, text) for k in range(first, last + 1) if not comment(text := bare(lines[k]))]
+    texts = [(k, text) for k in range(first, last + 1) if not comment(text := bare(lines[k]))]
     entries: list[Entry] = []
     at = 0
-    while at < len(said):
+    while at < len(texts):
         start = at
         parts = []
-        while _continues(said[at][1]):
-            parts.append(said[at][1][:-1])
-            if at + 1 >= len(said) or (at + 2 == len(said) and (numbers(said[at + 1][1]) or labelled(said[at + 1][1]))):
+        while _continues(texts[at][1]):
+            parts.append(texts[at][1][:-1])
+            if at + 1 >= len(texts) or (at + 2 == len(texts) and (numbers(texts[at + 1][1]) or labelled(texts[at + 1][1]))):
                 break
             at += 1
-            if lines[said[at][0]][:1].isspace() and not parts[-1][-1:].isspace():
+            if lines[texts[at][0]][:1].isspace() and not parts[-1][-1:].isspace():
                 parts.append(" ")
         else:
-            parts.append(said[at][1])
+            parts.append(texts[at][1])
         text = "".join(parts).strip()
-        entries.append(Entry(said[start][0], said[at][0], text, numbers(text) if start == at else ()))
+        entries.append(Entry(texts[start][0], texts[at][0], text, numbers(text) if start == at else ()))
         at += 1
     return entries
 
@@ -140,15 +140,15 @@ def _continues(text: str) -> bool:
 
 def numbers(text: str) -> tuple[Number, ...]:
     """The numbers of a number line; none if it is another line."""
-    found: list[Number] = []
+    numbers_of_line: list[Number] = []
     at = 0
     while number := _NUMBER.match(text, at):
         unit = _UNIT.match(text, number.end())
         at = unit.end() if unit else number.end()
-        found.append(Number(number[0], unit[1].upper() if unit else "", number.start(), at))
+        numbers_of_line.append(Number(number[0], unit[1].upper() if unit else "", number.start(), at))
         comma = _COMMA.match(text, at)
         if comma is None:
-            return tuple(found) if _ends(text[at : at + 200]) else ()
+            return tuple(numbers_of_line) if _ends(text[at : at + 200]) else ()
         at = comma.end()
     return ()
 
@@ -156,10 +156,10 @@ def numbers(text: str) -> tuple[Number, ...]:
 def labelled(text: str) -> Number | None:
     """The number of a line such as `显存 5 GB`, where a number line must stand; None if it is another line."""
     label = _LABEL.match(text)
-    found = numbers(text[label.end() :]) if label else ()
-    if label is None or len(found) != 1:
+    after = numbers(text[label.end() :]) if label else ()
+    if label is None or len(after) != 1:
         return None
-    number = Number(found[0].text, found[0].unit, found[0].start + label.end(), found[0].end + label.end())
+    number = Number(after[0].text, after[0].unit, after[0].start + label.end(), after[0].end + label.end())
     rest = text[number.end :].lstrip()
     return None if rest[:1].isascii() and rest[:1].isalpha() else number  # `mem 20 x` is a command
 
@@ -174,10 +174,10 @@ def _stands(entry: Entry) -> tuple[Number, ...]:
 
 def _ends(rest: str) -> bool:
     """Whether what follows a number is nothing or a comment."""
-    told = rest.lstrip()
-    if not told or comment(told) or told.startswith(("//", "(", "（")):
+    after = rest.lstrip()
+    if not after or comment(after) or after.startswith(("//", "(", "（")):
         return True
-    return told[0].isalpha() and (rest[0].isspace() or not told[0].isascii())
+    return after[0].isalpha() and (rest[0].isspace() or not after[0].isascii())
 
 
 def command(text: str) -> str:
@@ -282,16 +282,16 @@ def _read(
 ) -> None:
     """The values of a block whose lines are known for what they are."""
     flaws = group.flaws
-    told = list(_commands(commands, flaws))
-    if not commands or (not told and not flaws):
+    texts = list(_commands(commands, flaws))
+    if not commands or (not texts and not flaws):
         flaws.append((group.entries[0].first + 1, "a block without a command; expected at least one command line"))
-    wanted = 1
+    gpus = 1
     if count is not None:
-        wanted = _whole(count.numbers[0], count, f"a count of GPUs from 1 to {units.MAX_GPUS}", 1, units.MAX_GPUS, flaws)
-    id = _whole(queue, queue_at, "the number of a queue, a whole number of at least 0", 0, MAX_QUEUE, flaws)
+        gpus = _integer(count.numbers[0], count, f"a count of GPUs from 1 to {units.MAX_GPUS}", 1, units.MAX_GPUS, flaws)
+    id = _integer(queue, queue_at, "the number of a queue, a whole number of at least 0", 0, MAX_QUEUE, flaws)
     size = _size(memory, memory_at, flaws)
     if not flaws:
-        group.block = Block(queue=id, commands=tuple(told), memory_gb=size, gpus=wanted, line=group.entries[0].first + 1)
+        group.block = Block(queue=id, commands=tuple(texts), memory_gb=size, gpus=gpus, line=group.entries[0].first + 1)
 
 
 def _commands(entries: list[Entry], flaws: list[tuple[int, str]]) -> Iterator[str]:
@@ -306,7 +306,7 @@ def _commands(entries: list[Entry], flaws: list[tuple[int, str]]) -> Iterator[st
             flaws.append((entry.first + 1, f"{shown(entry.text)} cannot be run; expected {e}"))
 
 
-def _whole(number: Number, at: Entry, expected: str, low: int, high: int, flaws: list[tuple[int, str]]) -> int:
+def _integer(number: Number, at: Entry, expected: str, low: int, high: int, flaws: list[tuple[int, str]]) -> int:
     value = _value(number)
     if number.unit or value != value or not low <= value <= high or value != int(value):
         flaws.append((at.first + 1, f"{shown(at.text)} is not understood; expected {expected}"))

@@ -35,8 +35,8 @@ def written(block: Block, mode: str, *, pair: bool = False, quoted: bool = False
 
 
 def read_back(lines: Sequence[str], mode: str) -> Block | None:
-    found = list(groups(lines_of("\n".join(lines)), mode))
-    return found[0].block if len(found) == 1 else None
+    groups_of = list(groups(lines_of("\n".join(lines)), mode))
+    return groups_of[0].block if len(groups_of) == 1 else None
 
 
 def _line(text: str, quoted: bool) -> str:
@@ -50,11 +50,11 @@ def _line(text: str, quoted: bool) -> str:
 
 
 def _means(line: str, text: str) -> bool:
-    seen = bare(line)
-    if not seen or comment(seen) or numbers(seen) or seen.endswith("\\") or len(lines_of(line)) > 1:
+    content = bare(line)
+    if not content or comment(content) or numbers(content) or content.endswith("\\") or len(lines_of(line)) > 1:
         return False
     try:
-        return spec.command(command(seen)) == text
+        return spec.command(command(content)) == text
     except ValueError:
         return False
 
@@ -156,11 +156,11 @@ class Edit:
         """The group's lines with this block's values; comments stay where they are."""
         lines = [self.lines[k] for k in range(group.first, group.last + 1)]
         try:
-            found = _Lines(group, lines, self.mode).with_values(block)
+            new_lines = _Lines(group, lines, self.mode).with_values(block)
         except Invalid:
-            found = []
-        if found and read_back(found, self.mode) == block:
-            return found
+            new_lines = []
+        if new_lines and read_back(new_lines, self.mode) == block:
+            return new_lines
         pair = len(group.entries[-1].numbers) == 2
         return [*(line for line in lines if comment(bare(line))), *written(block, self.mode, pair=pair, quoted=self.quoted)]
 

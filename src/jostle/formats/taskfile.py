@@ -43,11 +43,11 @@ def load(path: str, mode: str, *, lenient: bool = False) -> tuple[list[Block], l
 def read(path: str, mode: str, *, lenient: bool = False) -> tuple[list[Block], list[str], list[tuple[str, int, str]]]:
     """The good blocks, warnings, and what is wrong; with `lenient`, bad blocks are warnings."""
     try:
-        text, said = plaintext.read(path, "a task file")
+        text, warning = plaintext.read(path, "a task file")
     except Flaw as e:
         return [], [], [(path, e.line, e.text)]
     blocks, flaws = parse(text, mode, path)
-    warnings = [f"{path}: {said}"] if said else []
+    warnings = [f"{path}: {warning}"] if warning else []
     if lenient:
         return blocks, [*warnings, *(f"{path}:{line}: {what}; the block is skipped" for line, what in flaws)], []
     return blocks, warnings, [(path, line, what) for line, what in flaws]

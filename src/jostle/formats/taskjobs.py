@@ -18,6 +18,7 @@ from jostle.core.variables import filled
 from jostle.formats import gpumanage, spec
 from jostle.formats.taskfile import Block
 from jostle.formats.workspace import Workspace
+from jostle.printable import one_line
 
 NAMED = 48  # characters of a command in a job's name
 _BASE = re.compile(r"(?<!\$)\{work_dir\}/")
@@ -27,7 +28,7 @@ def batch(workspace: Workspace, blocks: Sequence[Block], visible: str | None) ->
     """The submit request of a config, `visible` being the inherited CUDA_VISIBLE_DEVICES."""
     name = f"{os.path.basename(workspace.root) or '/'} {workspace.mode} {workspace.label}"
     return {
-        "name": _printable(name[-MAX_NAME :]),
+        "name": one_line(name[-MAX_NAME :]),
         "policy": gpumanage.policy(workspace.settings, workspace.mode, visible),
         "queues": "own",
         "jobs": jobs(workspace, blocks),
@@ -63,12 +64,8 @@ def _job(workspace: Workspace, block: Block, task: int, work_dir: str, logs: str
 def name_of(block: Block, task: int) -> str:
     """`queue 1 task 2: bash scripts/train.sh car`: the last command is the one that trains."""
     words = " ".join(_BASE.sub("", block.commands[-1].replace("--uni_id {uni_id}", "")).split()) or "job"
-    shown = _printable(words[: NAMED + 1])
+    shown = one_line(words[: NAMED + 1])
     return f"queue {block.queue} task {task}: " + (shown if len(shown) <= NAMED else shown[: NAMED - 1] + "…")
-
-
-def _printable(text: str) -> str:
-    return "".join(c if c.isprintable() else " " for c in text)
 
 
 def log_name(workspace: Workspace, queue: int, task: int) -> str:

@@ -17,16 +17,16 @@ def shown(text: str) -> str:
     return '"' + cut.encode("unicode_escape").decode().replace('"', '\\"') + '"' if not cut.isprintable() else f'"{cut}"'
 
 
-def unknown(key: str, known: Sequence[str], where: str) -> str:
-    near = closest(key, known)
-    return f"unknown key {shown(key)}{where}; expected " + (f"{near}?" if near else "one of " + ", ".join(sorted(known)))
+def unknown(key: str, expected: Sequence[str], where: str) -> str:
+    near = closest(key, expected)
+    return f"unknown key {shown(key)}{where}; expected " + (f"{near}?" if near else "one of " + ", ".join(sorted(expected)))
 
 
-def closest(word: str, known: Sequence[str]) -> str:
+def closest(word: str, words: Sequence[str]) -> str:
     """The known word that was perhaps meant, or nothing."""
     from difflib import get_close_matches
 
-    near = get_close_matches(word[:100], [k for k in known if len(k) <= 100][:2000], 1, 0.6)
+    near = get_close_matches(word[:100], [k for k in words if len(k) <= 100][:2000], 1, 0.6)
     return near[0] if near else ""
 
 

@@ -24,17 +24,17 @@ def flaws(work_dir: str, blocks: Sequence[Block], file: str) -> list[tuple[str, 
     unquoted = {c for c in work_dir if c in SPLITTING or c.isspace()}
     if not always and not unquoted:
         return []
-    found = []
+    listed = []
     for block in blocks:
         acting = next((used for command in block.commands if (used := _acting(command, always, unquoted))), None)
         if acting:
             hint = "" if always else ', or quotes around it as in "{work_dir}/data"'
-            found.append((
+            listed.append((
                 file, block.line,
                 f"a command uses {{work_dir}}, and in {shown(work_dir)} the shell would act on {_listed(acting)}; expected a "
                 f"work_dir of plain characters{hint} (commands start in work_dir: relative paths do without it)",
             ))  # fmt: skip
-    return found
+    return listed
 
 
 def _acting(command: str, always: set[str], unquoted: set[str]) -> set[str]:

@@ -62,9 +62,9 @@ class Workspace:
     def uni_id_file(self) -> str:
         """Multi mode has a file of its own, unless the settings name one that is not the usual one of single mode."""
         usual = os.path.join(self.log_dir, "uni_id.json")
-        said = self.settings.process_json_path
-        named = spec.path(said, self.root) if said is not None else usual
-        return os.path.join(self.log_dir, "uni_id_gpus.json") if self.mode == "multi" and named == usual else named
+        path = self.settings.process_json_path
+        chosen = spec.path(path, self.root) if path is not None else usual
+        return os.path.join(self.log_dir, "uni_id_gpus.json") if self.mode == "multi" and chosen == usual else chosen
 
     @property
     def state_dir(self) -> str:
@@ -105,21 +105,21 @@ def find(
     index: int | None = None,
 ) -> Workspace:  # fmt: skip
     """The workspace of a directory (or of a task file), with the config that is asked for."""
-    found, flaws = _read(directory, mode, command_file, config_file, index)
+    workspace, flaws = _read(directory, mode, command_file, config_file, index)
     if flaws:
-        raise BadFiles(flaws, found.warnings)
-    return found
+        raise BadFiles(flaws, workspace.warnings)
+    return workspace
 
 
 def tasks(directory: str, *, lenient: bool = False, **which: Any) -> tuple[Workspace, list[Block], list[str]]:
     """The workspace, its tasks, and the warnings about both; `which` as for `find`."""
-    found, flaws = _read(directory, **{"mode": None, "command_file": None, "config_file": None, "index": None, **which})
-    blocks, said, bad = taskfile.read(found.command_file, found.mode, lenient=lenient)
-    bad += workdir.flaws(found.work_dir, blocks, found.command_file)
-    warnings = [*found.warnings, *said]
+    workspace, flaws = _read(directory, **{"mode": None, "command_file": None, "config_file": None, "index": None, **which})
+    blocks, about_tasks, bad = taskfile.read(workspace.command_file, workspace.mode, lenient=lenient)
+    bad += workdir.flaws(workspace.work_dir, blocks, workspace.command_file)
+    warnings = [*workspace.warnings, *about_tasks]
     if flaws or bad:
         raise BadFiles([*flaws, *sorted(bad, key=lambda flaw: flaw[1])], warnings)
-    return found, blocks, warnings
+    return workspace, blocks, warnings
 
 
 def _read(
@@ -146,21 +146,21 @@ def _read(
         if not flaws:
             raise
         raise BadFiles([*flaws, (root, 0, str(e))], warnings) from None
-    found = Workspace(
+    workspace = Workspace(
         root=root, mode=mode, index=at or 0, command_file=file, config_file=path, settings=settings, numbered=at is not None
     )
-    return replace(found, warnings=(*warnings, *_outside(found))), flaws
+    return replace(workspace, warnings=(*warnings, *_outside(workspace))), flaws
 
 
-def _outside(found: Workspace) -> list[str]:
+def _outside(workspace: Workspace) -> list[str]:
     """The places that are written to by the word of the settings alone: somebody's copied file may name any."""
-    written = {"log_dir": found.log_dir, "process_json_path": found.uni_id_file}
+    written = {"log_dir": workspace.log_dir, "process_json_path": workspace.uni_id_file}
     return [
-        f"{found.config_file}:{gpumanage.line_of(found.config_file, key)}: {key} lies outside of the workspace and of work_dir: "
-        f"{path} will be written"
+        f"{workspace.config_file}:{gpumanage.line_of(workspace.config_file, key)}: {key} lies outside of the workspace and of "
+        f"work_dir: {path} will be written"
         for key, path in written.items()
-        if found.config_file is not None and getattr(found.settings, key) != getattr(Settings(), key)
-        and not any(os.path.commonpath([place, path]) == place for place in (found.root, found.work_dir))
+        if workspace.config_file is not None and getattr(workspace.settings, key) != getattr(Settings(), key)
+        and not any(os.path.commonpath([place, path]) == place for place in (workspace.root, workspace.work_dir))
     ]  # fmt: skip
 
 
@@ -169,7 +169,7 @@ def _chosen(
 ) -> tuple[str, int | None, str]:
     """The mode, the index (None: a file that is no config of the workspace) and the task file."""
     if command_file is not None:
-        file = _given(root, command_file)
+        file = _file_named(root, command_file)
         mode = mode or mode_of(file)
         at = _place(root, mode, file, settings)
         if index is not None and index != at:
@@ -201,9 +201,9 @@ def _around(file: str) -> str:
     return os.path.dirname(here) if os.path.basename(here) == "command" else here
 
 
-def _settings_file(root: str, given: str | None) -> str | None:
-    if given is not None:
-        return _given(root, given)
+def _settings_file(root: str, named_file: str | None) -> str | None:
+    if named_file is not None:
+        return _file_named(root, named_file)
     return next((path for name in SETTINGS if os.path.exists(path := os.path.join(root, name))), None)
 
 
@@ -211,14 +211,14 @@ def _without_settings(root: str) -> list[str]:
     return [f"{root} has no {SETTINGS[0]}: the defaults hold, and no GPU is left for others"]
 
 
-def _given(root: str, file: str) -> str:
+def _file_named(root: str, file: str) -> str:
     """A file that a person named: as the shell would find it, else in the workspace."""
-    here, there = os.path.abspath(os.path.expanduser(file)), spec.path(file, root)
-    if os.path.exists(here) or not os.path.exists(there):
-        if not os.path.exists(here):
+    from_shell, in_workspace = os.path.abspath(os.path.expanduser(file)), spec.path(file, root)
+    if os.path.exists(from_shell) or not os.path.exists(in_workspace):
+        if not os.path.exists(from_shell):
             raise NotFound(f"there is no file {file}, neither here nor in {root}")
-        return here
-    return there
+        return from_shell
+    return in_workspace
 
 
 def _named(mode: str, settings: Settings) -> tuple[str, str | None]:
@@ -229,24 +229,24 @@ def _named(mode: str, settings: Settings) -> tuple[str, str | None]:
 
 def _first(root: str, mode: str, settings: Settings) -> str:
     """The file of config 1."""
-    _, said = _named(mode, settings)
-    if said is not None:
-        here, usual = spec.path(said, root), os.path.join(root, "command", said)
-        return usual if not os.path.dirname(said) and not os.path.isfile(here) and os.path.isfile(usual) else here
+    _, name = _named(mode, settings)
+    if name is not None:
+        path, usual = spec.path(name, root), os.path.join(root, "command", name)
+        return usual if not os.path.dirname(name) and not os.path.isfile(path) and os.path.isfile(usual) else path
     usual, old = os.path.join(root, "command", STEMS[mode] + ".txt"), os.path.join(root, OLD_FILE)
     return old if mode == "single" and not os.path.exists(usual) and os.path.exists(old) else usual
 
 
 def _configs(root: str, mode: str, settings: Settings) -> list[Config]:
-    found = {0: _first(root, mode, settings)}
+    by_index = {0: _first(root, mode, settings)}
     pattern = re.compile(re.escape(STEMS[mode]) + r"_([1-9]\d{0,8})\.txt", re.ASCII)
     directory = os.path.join(root, "command")
     for name in _listed(directory):
         if match := pattern.fullmatch(name):
-            found[int(match[1])] = os.path.join(directory, name)
+            by_index[int(match[1])] = os.path.join(directory, name)
     return [
         Config(index=k, name=f"config {k + 1}", file_path=path, file_name=os.path.basename(path), exists=os.path.isfile(path))
-        for k, path in sorted(found.items())
+        for k, path in sorted(by_index.items())
     ]
 
 
@@ -263,32 +263,32 @@ def _usual_mode(root: str, index: int, settings: Settings) -> str:
 
 
 def _missing(root: str, mode: str, index: int, settings: Settings, settings_file: str | None) -> str:
-    key, said = _named(mode, settings)
-    if index == 0 and said is not None and settings_file is not None:
-        return _misnamed(root, key, said, settings_file)
+    key, name = _named(mode, settings)
+    if index == 0 and name is not None and settings_file is not None:
+        return _misnamed(root, key, name, settings_file)
     usual = _first(root, mode, settings) if index == 0 else os.path.join(root, "command", f"{STEMS[mode]}_{index}.txt")
     others = [
         f"--mode {m} --config-index {c.index} ({c.file_name})" for m in STEMS for c in _configs(root, m, settings) if c.exists
     ]
-    told = f"there is no {usual}, which would be config {index + 1} of {mode} mode"
+    missing = f"there is no {usual}, which would be config {index + 1} of {mode} mode"
     if others:
-        return f"{told}; there is {', '.join(others[:5])}" + (" …" if len(others) > 5 else "")
+        return f"{missing}; there is {', '.join(others[:5])}" + (" …" if len(others) > 5 else "")
     named = "`jostle compete --command-file F`, `jostle run F`"
-    return f"{told}; go to a workspace (a directory with command/{STEMS[mode]}.txt), or name a task file ({named})"
+    return f"{missing}; go to a workspace (a directory with command/{STEMS[mode]}.txt), or name a task file ({named})"
 
 
-def _misnamed(root: str, key: str, said: str, settings_file: str) -> str:
+def _misnamed(root: str, key: str, named: str, settings_file: str) -> str:
     """What is wrong with a key that names a task file which is not there."""
-    tried = [spec.path(said, root), *([os.path.join(root, "command", said)] if not os.path.dirname(said) else [])]
-    there = [
+    tried = [spec.path(named, root), *([os.path.join(root, "command", named)] if not os.path.dirname(named) else [])]
+    files = [
         name
         for name in (OLD_FILE, *(os.path.join("command", file) for file in sorted(_listed(os.path.join(root, "command")))))
         if name.endswith(".txt") and os.path.isfile(os.path.join(root, name))
     ]
-    told = f"there is {', '.join(there[:5])}" + (" …" if len(there) > 5 else "") if there else "there is no task file at all"
-    what = "name that, or remove the key" if there else "write one, or name a task file with --command-file"
+    listing = f"there is {', '.join(files[:5])}" + (" …" if len(files) > 5 else "") if files else "there is no task file at all"
+    what = "name that, or remove the key" if files else "write one, or name a task file with --command-file"
     line = gpumanage.line_of(settings_file, key)
-    return f"{settings_file}:{line}: {key}: there is no {' and no '.join(tried)}; {told}: {what}"
+    return f"{settings_file}:{line}: {key}: there is no {' and no '.join(tried)}; {listing}: {what}"
 
 
 def _listed(directory: str) -> list[str]:

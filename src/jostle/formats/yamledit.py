@@ -34,11 +34,11 @@ def updated(text: str, words: tuple[str, ...], value: Any) -> str:
 
 
 def _in_map(text: str, node: yaml.MappingNode, words: tuple[str, ...], value: Any, eol: str) -> str:
-    for key, found in reversed(node.value):
+    for key, item in reversed(node.value):
         if isinstance(key, yaml.ScalarNode) and key.value == words[0]:
-            if len(words) > 1 and isinstance(found, yaml.MappingNode) and not _aliased(key, found):
-                return _in_map(text, found, words[1:], value, eol)
-            return _set(text, key, found, nested(words[1:], value), eol)
+            if len(words) > 1 and isinstance(item, yaml.MappingNode) and not _aliased(key, item):
+                return _in_map(text, item, words[1:], value, eol)
+            return _set(text, key, item, nested(words[1:], value), eol)
     return _added(text, node, words, value, eol)
 
 
@@ -48,23 +48,23 @@ def nested(words: tuple[str, ...], value: Any) -> Any:
     return value
 
 
-def _aliased(key: yaml.Node, found: yaml.Node) -> bool:
+def _aliased(key: yaml.Node, item: yaml.Node) -> bool:
     """The value stands elsewhere: here is only `*name`."""
-    return bool(found.start_mark.index < key.end_mark.index)
+    return bool(item.start_mark.index < key.end_mark.index)
 
 
-def _set(text: str, key: yaml.Node, found: yaml.Node, value: Any, eol: str) -> str:
-    if _aliased(key, found):
+def _set(text: str, key: yaml.Node, node: yaml.Node, value: Any, eol: str) -> str:
+    if _aliased(key, node):
         alias = _ALIAS.match(text, key.end_mark.index)
         return text[: alias.start(1)] + shown(value) + text[alias.end(1) :] if alias else text
-    if isinstance(found, yaml.SequenceNode) and isinstance(value, list | tuple) and found.value:
-        return _list(text, found, list(value), eol)
-    if isinstance(found, yaml.MappingNode) and isinstance(value, dict) and _names(found) <= set(value):
+    if isinstance(node, yaml.SequenceNode) and isinstance(value, list | tuple) and node.value:
+        return _list(text, node, list(value), eol)
+    if isinstance(node, yaml.MappingNode) and isinstance(value, dict) and _names(node) <= set(value):
         for name, item in value.items():  # each time anew: the places have moved
-            here = yaml.compose(text, Loader=yaml.SafeLoader)
-            text = _in_map(text, _at(here, found.start_mark.index), (name,), item, eol)
+            root = yaml.compose(text, Loader=yaml.SafeLoader)
+            text = _in_map(text, _at(root, node.start_mark.index), (name,), item, eol)
         return text
-    return _over(text, found, value, eol)
+    return _over(text, node, value, eol)
 
 
 def _names(node: yaml.MappingNode) -> set[str]:
@@ -87,8 +87,8 @@ def _at(node: Any, start: int) -> Any:
 
 def _list(text: str, node: yaml.SequenceNode, value: list[Any], eol: str) -> str:
     if len(value) == len(node.value):
-        for item, one in reversed(list(zip(node.value, value, strict=True))):
-            text = _over(text, item, one, eol)
+        for item, new in reversed(list(zip(node.value, value, strict=True))):
+            text = _over(text, item, new, eol)
         return text
     if node.flow_style or not value:
         return _over(text, node, value, eol)

@@ -22,12 +22,12 @@ _INT = re.compile(r"[-+]?\d{1,18}\Z", re.ASCII)
 _FLOAT = re.compile(r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d{1,2})?\Z", re.ASCII)
 
 
-def text_of(path: str, wanted: str = "a job file") -> str:
+def text_of(path: str, expected: str = "a job file") -> str:
     """The file's text with `\\n` line ends and no BOM. Flaw if it is too big, not a file or not UTF-8."""
-    return decoded(bytes_of(path, wanted))
+    return decoded(bytes_of(path, expected))
 
 
-def bytes_of(path: str, wanted: str) -> bytes:
+def bytes_of(path: str, expected: str) -> bytes:
     """What is in the file. Flaw if it is too big or not a file."""
     try:
         fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)  # a FIFO must not hold us up
@@ -36,7 +36,7 @@ def bytes_of(path: str, wanted: str) -> bytes:
     kind = os.fstat(fd).st_mode
     if not stat.S_ISREG(kind) and not (stat.S_ISFIFO(kind) and path.startswith("/dev/")):
         os.close(fd)
-        raise Flaw(0, f"is {'a directory' if stat.S_ISDIR(kind) else 'not a regular file'}; expected {wanted}")
+        raise Flaw(0, f"is {'a directory' if stat.S_ISDIR(kind) else 'not a regular file'}; expected {expected}")
     os.set_blocking(fd, True)  # /dev/stdin and <(…) are FIFOs of the person's own
     with os.fdopen(fd, "rb") as f:
         raw = f.read(MAX_BYTES + 1)
@@ -77,9 +77,9 @@ def parse(text: str) -> Node | None:
 def _words(e: Any, line: str) -> str:
     if "\t" in line[: len(line) - len(line.lstrip())]:
         return "a tab where YAML wants spaces; indent with spaces"
-    said = str(e.problem or e.context or e).strip()
-    hint = "; put quotes around a text that contains `: `" if said.startswith("mapping values are not allowed") else ""
-    return f"not YAML: {said}{hint}"
+    problem = str(e.problem or e.context or e).strip()
+    hint = "; put quotes around a text that contains `: `" if problem.startswith("mapping values are not allowed") else ""
+    return f"not YAML: {problem}{hint}"
 
 
 class _Build:
@@ -184,10 +184,10 @@ def _pairs(children: list[Node]) -> list[tuple[Scalar, Node]]:
             merged += _merge(value)
         else:
             pairs.append((key, value))
-    said = {key.text for key, _ in pairs}
+    keys = {key.text for key, _ in pairs}
     for key, value in merged:
-        if key.text not in said:
-            said.add(key.text)
+        if key.text not in keys:
+            keys.add(key.text)
             pairs.append((key, value))
     return pairs
 
@@ -201,12 +201,12 @@ def _merge(value: Node) -> list[tuple[Scalar, Node]]:
 
 
 def _values_of(node: Map) -> dict[str, object]:
-    seen: dict[str, object] = {}
+    values: dict[str, object] = {}
     for key, value in node.items:
-        if key.text in seen:
+        if key.text in values:
             raise Flaw(key.line, f"the key {key.text} is there twice; expected it once")
-        seen[key.text] = value_of(value)
-    return seen
+        values[key.text] = value_of(value)
+    return values
 
 
 def value_of(node: Node) -> object:

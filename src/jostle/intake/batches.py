@@ -38,15 +38,15 @@ def restrict(batches: list[dict[str, Any]], options: Options, session: Session) 
         return
     from jostle.intake import visible
 
-    told: dict[Any, list[int] | None] = {}
+    restrictions: dict[Any, list[int] | None] = {}
     for batch in batches:
         own = batch["policy"].get("gpus")
         if any(job["gpus"][1] for job in batch["jobs"]) and not (batch["kind"] == "tasks" and own is not None):
             key = None if own is None else tuple(own)
-            if key not in told:
-                told[key] = visible.restricted(session, own, devices=options.devices)
-            if told[key] is not None:
-                batch["policy"]["gpus"] = told[key]
+            if key not in restrictions:
+                restrictions[key] = visible.restricted(session, own, devices=options.devices)
+            if restrictions[key] is not None:
+                batch["policy"]["gpus"] = restrictions[key]
 
 
 def batch_key(files: Sequence[str]) -> str:

@@ -19,8 +19,8 @@ def can_run(batches: list[dict[str, Any]], session: Session) -> bool:
     if client is None:
         return False
     try:
-        told = [_could_run(batch, client, session) for batch in batches]
-        return all(told)
+        answers = [_could_run(batch, client, session) for batch in batches]
+        return all(answers)
     except JostleError:
         return False  # an older engine
     finally:

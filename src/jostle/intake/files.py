@@ -40,23 +40,23 @@ def each(
     groups = [[file] for file in files if is_tasks(file)] + ([rest] if rest else [])
     if len(groups) == 1:
         return batches(groups[0], mode, suites)
-    found: list[dict[str, Any]] = []
+    loaded: list[dict[str, Any]] = []
     warnings: list[str] = []
     flaws: list[Flawed] = []
     for group in groups:
         try:
-            made, said = batches(group, mode, suites)
+            of_group, of_file = batches(group, mode, suites)
         except BadFiles as e:
             flaws += e.flaws
             warnings += e.warnings
         except JostleError as e:
             flaws.append((group[0], 0, str(e)))
         else:
-            found += made
-            warnings += said
+            loaded += of_group
+            warnings += of_file
     if flaws:
         raise BadFiles(list(dict.fromkeys(flaws)), list(dict.fromkeys(warnings)))  # task files of a workspace share its settings
-    return found, list(dict.fromkeys(warnings))
+    return loaded, list(dict.fromkeys(warnings))
 
 
 def _tasks(files: Sequence[str], mode: str | None) -> tuple[dict[str, Any], list[str]]:

@@ -45,11 +45,11 @@ def difference(jobs: Sequence[Mapping[str, Any]], rows: Sequence[Mapping[str, An
     same: dict[int, Mapping[str, Any]] = {}
     new = []
     for k, job in enumerate(jobs):
-        found = there.get(_work(job))
-        if not found:
+        same_work = there.get(_work(job))
+        if not same_work:
             new.append(k)
             continue
-        row = found.pop(0)
+        row = same_work.pop(0)
         while row["id"] in newest:
             row = newest[row["id"]]
         same[k] = row
@@ -66,19 +66,19 @@ def joined(
     session: Session, linked: Callable[[list[Job]], list[Job]],
 ) -> tuple[list[Job], int]:  # fmt: skip
     """The jobs that joined the batch, and the id of the first; `linked` adds what they wait for besides."""
-    found = difference(batch["jobs"], rows)
-    wanted = [k for k in found.new if selection.verdicts[k].what in ("run", "done")]  # the others were left out by an option
-    why = _hindrance(number, found, options, session)
-    if why and (wanted or found.gone):
+    changes = difference(batch["jobs"], rows)
+    joining = [k for k in changes.new if selection.verdicts[k].what in ("run", "done")]  # the others were left out by an option
+    why = _hindrance(number, changes, options, session)
+    if why and (joining or changes.gone):
         session.say(f"the file has changed since batch {number} was submitted: {why}")
-    if why or not wanted:
+    if why or not joining:
         return [], 0
-    jobs = linked(_needing(wanted, found, selection))
+    jobs = linked(_needing(joining, changes, selection))
     request = prepared(batch, jobs, options, session)
     works = repr([number, len(rows), [_work(job) for job in jobs]])  # of two who add the same at once, one does
     answer = client.call(
         "amend", batch=number, jobs=request["jobs"], context=request["context"], queues=batch["queues"],
-        order=_order(wanted, found), once=hashlib.sha256(works.encode("utf-8", "backslashreplace")).hexdigest(),
+        order=_order(joining, changes), once=hashlib.sha256(works.encode("utf-8", "backslashreplace")).hexdigest(),
     )  # fmt: skip
     first, last = answer["ids"]
     ids = str(first) if first == last else f"{first}-{last}"
@@ -86,31 +86,31 @@ def joined(
     return jobs, first
 
 
-def _hindrance(number: int, found: Difference, options: Options, session: Session) -> str:
+def _hindrance(number: int, changes: Difference, options: Options, session: Session) -> str:
     """Why what is new cannot join; nothing if it can."""
     about = (session.reader.batch(number) or {}).get("about") or {}
     later = "run it again when this batch has ended"
-    new = f"{count(len(found.new), 'job')} of it {'is' if len(found.new) == 1 else 'are'} not part of the batch"
-    if found.gone:
-        gone = f"{count(len(found.gone), 'job')} of the batch {'is' if len(found.gone) == 1 else 'are'} not in it any more"
-        return f"{gone} and {'goes' if len(found.gone) == 1 else 'go'} on" + (f", {new}: {later}" if found.new else "")
+    new = f"{count(len(changes.new), 'job')} of it {'is' if len(changes.new) == 1 else 'are'} not part of the batch"
+    if changes.gone:
+        lost = f"{count(len(changes.gone), 'job')} of the batch {'is' if len(changes.gone) == 1 else 'are'} not in it any more"
+        return f"{lost} and {'goes' if len(changes.gone) == 1 else 'go'} on" + (f", {new}: {later}" if changes.new else "")
     if about.get("frozen") or options.freeze:
         return f"{new}, whose code is frozen: {later}" if about.get("frozen") else f"{new} (--freeze is for a new batch): {later}"
     return "" if about.get("whole") else f"{new}: {later}"  # of some of its jobs only, or by a jostle that did not say
 
 
-def _needing(wanted: list[int], found: Difference, selection: Selection) -> list[Job]:
+def _needing(joining: list[int], changes: Difference, selection: Selection) -> list[Job]:
     """The new jobs; what they come after is in the batch, or new too. What is done need not be waited for."""
     jobs = []
-    for k in wanted:
+    for k in joining:
         needs = []
         for kind, at, any_end in selection.jobs[k]["needs"]:
             if kind != "index":
                 needs.append([kind, at, any_end])
-            elif at in wanted:
-                needs.append(["index", wanted.index(at), any_end])
-            elif at in found.same and not _done(found.same[at]):
-                needs.append(["job", found.same[at]["id"], any_end])
+            elif at in joining:
+                needs.append(["index", joining.index(at), any_end])
+            elif at in changes.same and not _done(changes.same[at]):
+                needs.append(["job", changes.same[at]["id"], any_end])
         by = selection.verdicts[k].by
         jobs.append({**selection.jobs[k], "needs": needs, **({"done_by": list(by)} if by is not None else {})})
     return jobs
@@ -120,10 +120,10 @@ def _done(row: Mapping[str, Any]) -> bool:
     return row["state"] == "succeeded" or (row["state"] == "skipped" and (row["reason"] or {}).get("code") == "done_before")
 
 
-def _order(wanted: list[int], found: Difference) -> list[list[Any]] | None:
+def _order(joining: list[int], changes: Difference) -> list[list[Any]] | None:
     """All that wait, in the order of the file; None where what is new comes last in any case."""
-    waiting = [k for k, row in found.same.items() if row["state"] == "queued"]
-    if not waiting or max(waiting) < min(wanted):
+    waiting = [k for k, row in changes.same.items() if row["state"] == "queued"]
+    if not waiting or max(waiting) < min(joining):
         return None
-    places = sorted([*waiting, *wanted])
-    return [["index", wanted.index(k)] if k in wanted else ["job", found.same[k]["id"]] for k in places]
+    places = sorted([*waiting, *joining])
+    return [["index", joining.index(k)] if k in joining else ["job", changes.same[k]["id"]] for k in places]

@@ -23,8 +23,8 @@ class Options:
 
     def for_new_batches(self) -> list[str]:
         """Those that are set and say which jobs a batch has, and of what."""
-        said = {
+        flags = {
             "redo": self.skip.redo, "redo-changed": self.skip.redo_changed, "skip-done": self.skip_done,
             "only-failed": self.skip.only_failed, "trust-logs": self.skip.trust_logs, "freeze": self.freeze,
         }  # fmt: skip
-        return [f"--{name}" for name, on in said.items() if on]
+        return [f"--{name}" for name, on in flags.items() if on]

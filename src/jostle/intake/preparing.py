@@ -73,14 +73,14 @@ def _frozen(
     inputs = {path for job in running for path in job.get("inputs") or ()}
     inputs |= {job["copy"]["to"] for job in running if job.get("copy")}
     base = os.path.dirname(batch["about"]["file"])
-    found = freeze.snapshot(running[0]["workdir"], session.home, base=base, inputs=sorted(inputs), apart=code.apart(batch))
-    moved = [freeze.moved(job, found) for job in jobs]
+    frozen = freeze.snapshot(running[0]["workdir"], session.home, base=base, inputs=sorted(inputs), apart=code.apart(batch))
+    moved = [freeze.moved(job, frozen) for job in jobs]
     outside = sorted({job["workdir"] for job, new in zip(jobs, moved, strict=True) if job["workdir"] == new["workdir"]})
     if outside:
-        session.say(f"warning: jobs in {plain(', '.join(outside[:3]))} are not frozen: that is no part of {found.root}")
+        session.say(f"warning: jobs in {plain(', '.join(outside[:3]))} are not frozen: that is no part of {frozen.root}")
     if "PYTHONPATH" in context["env"]:
-        context["env"]["PYTHONPATH"] = freeze.moved_text(context["env"]["PYTHONPATH"], found)
-    at = f" at commit {found.about['commit'][:10]}" if found.about["commit"] else ""
-    differs = " with changes" if found.about["dirty"] and at else ""
-    session.say(f"frozen: {plain(found.root)}{at}{differs}, {count(found.about['files'], 'file')}")
-    return moved, found
+        context["env"]["PYTHONPATH"] = freeze.moved_text(context["env"]["PYTHONPATH"], frozen)
+    at = f" at commit {frozen.about['commit'][:10]}" if frozen.about["commit"] else ""
+    differs = " with changes" if frozen.about["dirty"] and at else ""
+    session.say(f"frozen: {plain(frozen.root)}{at}{differs}, {count(frozen.about['files'], 'file')}")
+    return moved, frozen

@@ -33,7 +33,7 @@ class Selection:
 
         return taken(self.jobs, self.verdicts)
 
-    def told(self) -> str:
+    def left_out(self) -> str:
         """What is not run, for a line about the batch."""
         from jostle.experiments.skip import DONE, LOGGED, NOT_FAILED
 
@@ -62,8 +62,8 @@ def selected(batch: dict[str, Any], options: Options, session: Session) -> Selec
         batch["contents"] = fingerprinted(batch)
     rule = options.skip
     failed = failed_names(_before(session, batch["key"]), [job["name"] for job in jobs]) if rule.only_failed else frozenset()
-    wanted = [] if rule.redo or rule.only_failed else [job["fingerprint"] for job in jobs if job.get("fingerprint")]
-    ran = session.reader.last_runs(wanted)
+    fingerprints = [] if rule.redo or rule.only_failed else [job["fingerprint"] for job in jobs if job.get("fingerprint")]
+    ran = session.reader.last_runs(fingerprints)
     before = _Before(batch, options, session)
     return Selection(jobs=jobs, verdicts=judged(jobs, rule, ran, failed, unchanged=before.unchanged, code=before.code))
 

@@ -41,8 +41,8 @@ def _amend(number: int, client: Client, options: Options, session: Session) -> N
     new = {field: value for field, value in options.rules.items() if before.get(field) != value}
     if new:
         client.call("amend", batch=number, policy={**before, **new})
-        told = ", ".join(f"{field} {value if value is not True else 'true'}" for field, value in new.items())
-        session.say(f"batch {number} goes on under other rules: {told}")
+        rules = ", ".join(f"{field} {value if value is not True else 'true'}" for field, value in new.items())
+        session.say(f"batch {number} goes on under other rules: {rules}")
     idle = options.for_new_batches()
     if idle:
         session.say(f"no effect on a batch that is under way: {', '.join(idle)}; run it again when batch {number} has ended")

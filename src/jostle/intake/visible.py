@@ -40,7 +40,7 @@ def inherited() -> str | None:
     return None if "JOSTLE_UNI_ID" in os.environ else os.environ.get(NAME)
 
 
-def known(client: Client) -> str | None:
+def with_indices(client: Client) -> str | None:
     """The same with indices for the UUIDs of cards that are here."""
     value = inherited()
     return indices(value, client.call("gpus")["gpus"]) if value is not None and "GPU-" in value else value
@@ -56,15 +56,15 @@ def restricted(session: Session, allowed: Sequence[int] | None = None, *, device
 
         allowed = (config.load(session.home).get("policy") or {}).get("gpus")
     words = (indices(value, looked(session, devices)) if "GPU-" in value else value).replace(" ", "").split(",")
-    found = sorted({int(word) for word in words if index(word)})
+    cards = sorted({int(word) for word in words if index(word)})
     if not value.strip() or words[0] == "-1":
         _say(session, HIDES_ALL, value)
     elif not all(map(index, words)):
         _say(session, UNKNOWN, value)
     else:
-        left = found if allowed is None else [card for card in found if card in allowed]
-        _say(session, RESTRICTED if left else NONE_LEFT, value, gpus(left or list(allowed or ())))
-        return left
+        allowed_cards = cards if allowed is None else [card for card in cards if card in allowed]
+        _say(session, RESTRICTED if allowed_cards else NONE_LEFT, value, gpus(allowed_cards or list(allowed or ())))
+        return allowed_cards
     return None
 
 

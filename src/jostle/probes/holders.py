@@ -12,12 +12,12 @@ import pwd
 from jostle import proc
 from jostle.probes.snapshot import Proc
 
-_Known = tuple[int | None, str, str | None, str]  # uid, user, mark, exe
+_Life = tuple[int | None, str, str | None, str]  # uid, user, mark, exe
 
 
 class Holders:
     def __init__(self) -> None:
-        self._known: dict[tuple[int, int, str], _Known] = {}
+        self._lives: dict[tuple[int, int, str], _Life] = {}
         self._users: dict[int, str] = {}
 
     def describe(self, pid: int, used_mib: int | None, kind: str = "compute", stat: proc.Stat | None = None) -> Proc:
@@ -50,20 +50,20 @@ class Holders:
 
     def forget_dead(self, living: set[int]) -> None:
         """Keeps the memory as small as the process list is."""
-        if len(self._known) > 64 + 2 * len(living):
+        if len(self._lives) > 64 + 2 * len(living):
             # a list, for a thread that was stuck may just be adding to it
-            self._known = {key: value for key, value in list(self._known.items()) if key[0] in living}
+            self._lives = {key: value for key, value in list(self._lives.items()) if key[0] in living}
 
-    def _life(self, stat: proc.Stat) -> _Known:
+    def _life(self, stat: proc.Stat) -> _Life:
         # the name is part of the key because an exec changes the environment
         key = (stat.pid, stat.ticks, stat.name)
-        known = self._known.get(key)
-        if known is None:
+        life = self._lives.get(key)
+        if life is None:
             uid = _uid(stat.pid)
-            known = (uid, "" if uid is None else self.user(uid), proc.mark(stat.pid), proc.exe(stat.pid))
+            life = (uid, "" if uid is None else self.user(uid), proc.mark(stat.pid), proc.exe(stat.pid))
             if uid is not None:
-                self._known[key] = known
-        return known
+                self._lives[key] = life
+        return life
 
 
 def unknown(pid: int, used_mib: int | None, kind: str = "compute") -> Proc:

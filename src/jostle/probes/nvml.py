@@ -128,9 +128,9 @@ class Nvml:
         uuid = _call(n.nvmlDeviceGetUUID, handle)
         name = self._name(uuid, handle)
         self._last[index] = (uuid, name)  # if the rest fails, it fails for this one
-        found = _mig_slices(handle)
-        if found is not None:
-            slices += found
+        own_slices = _mig_slices(handle)
+        if own_slices is not None:
+            slices += own_slices
             memory = _maybe(n.nvmlDeviceGetMemoryInfo, handle)
             return blind(index, uuid, name, "mig", "", memory.total // MIB if memory else 0)
         gpu = self._memory(index, uuid, name, handle)
@@ -144,19 +144,19 @@ class Nvml:
     def _sensors_of(self, uuid: str, handle: Any) -> _Sensors:
         """For showing only, so once a second will do: a look must be quick."""
         now = time.monotonic()
-        known = self._sensors.get(uuid)
-        if known is None or now - known[0] >= _SENSORS_EVERY:
-            known = self._sensors[uuid] = (now, _sensors(handle))
-        return known[1]
+        last = self._sensors.get(uuid)
+        if last is None or now - last[0] >= _SENSORS_EVERY:
+            last = self._sensors[uuid] = (now, _sensors(handle))
+        return last[1]
 
     def _health_of(self, uuid: str, handle: Any) -> _Health:
         """Slow to ask and slow to change: never while a run waits for the answer."""
         now = time.monotonic()
-        read_at, known = self._health.get(uuid, (-_HEALTH_EVERY, (None, None)))
+        read_at, health = self._health.get(uuid, (-_HEALTH_EVERY, (None, None)))
         if not self._waited_for and now - read_at >= _HEALTH_EVERY:
-            known = _health(handle)
-            self._health[uuid] = (now, known)
-        return known
+            health = _health(handle)
+            self._health[uuid] = (now, health)
+        return health
 
     def _slice(self, handle: Any) -> Gpu:
         uuid = ""
@@ -180,12 +180,12 @@ class Nvml:
 
     def _procs(self, handle: Any) -> list[Proc]:
         """Compute and graphics processes as one list; a process that is in both counts once, as one that computes."""
-        found: dict[int, tuple[int | None, str]] = {}
+        by_pid: dict[int, tuple[int | None, str]] = {}
         for kind in ("Graphics", "Compute"):
             for pid, used in _process_list(kind, handle):
-                known = found.get(pid, (None, ""))[0]
-                found[pid] = used if known is None else max(known, used or 0), kind.lower()
-        return [self._holders.describe(pid, used, kind) for pid, (used, kind) in sorted(found.items())]
+                before = by_pid.get(pid, (None, ""))[0]
+                by_pid[pid] = used if before is None else max(before, used or 0), kind.lower()
+        return [self._holders.describe(pid, used, kind) for pid, (used, kind) in sorted(by_pid.items())]
 
     def _name(self, uuid: str, handle: Any) -> str:
         if uuid not in self._names:
@@ -237,7 +237,7 @@ def _mig_slices(handle: Any) -> list[Any] | None:
         return None
     count = _maybe(n.nvmlDeviceGetMaxMigDeviceCount, handle) or 0
     handles = (_maybe(n.nvmlDeviceGetMigDeviceHandleByIndex, handle, i) for i in range(count))
-    return [found for found in handles if found is not None]
+    return [slice_of for slice_of in handles if slice_of is not None]
 
 
 def _memory_mib(handle: Any) -> tuple[int, int, int, int]:

@@ -24,7 +24,7 @@ _REST = 1.0  # s without a reading after which it sleeps until the next
 _QUICK, _ENOUGH = 0.05, 5  # s, and how many such answers in a row bring a card back
 
 
-class Seen(NamedTuple):
+class LastReading(NamedTuple):
     """The last reading of a card, with its slices: when it began, and the newest look that had been asked for by then."""
 
     gpus: list[Gpu]
@@ -49,8 +49,8 @@ class _Kept:
         self.since: float | None = turn.began  # since when there was no good answer
         self.quick = 0
         self.error: Exception | None = None  # what ends all readings
-        self.wanted = allocate_lock()
-        self.wanted.acquire()
+        self.read_again = allocate_lock()
+        self.read_again.acquire()
 
 
 class Relay:
@@ -59,7 +59,7 @@ class Relay:
         self._lock = allocate_lock()  # over who leads
         self._turn: _Turn | None = None
         self._kept: dict[int, _Kept] = {}
-        self._seen: dict[int, Seen] = {}
+        self._last: dict[int, LastReading] = {}
         self._led_at = 0.0
         self._rests = False
         self._woken = allocate_lock()
@@ -82,7 +82,7 @@ class Relay:
             if leads:
                 self._turn = None
         if leads and error is None:
-            self._seen[number] = Seen(gpus, turn.began, look)
+            self._last[number] = LastReading(gpus, turn.began, look)
             return gpus
         if leads and error is not None:
             raise error
@@ -121,7 +121,7 @@ class Relay:
         while True:
             assert kept.began is not None
             if error is None:
-                self._seen[number] = Seen(gpus, kept.began, kept.look)
+                self._last[number] = LastReading(gpus, kept.began, kept.look)
                 kept.since = None if gpus[0]["state"] in ("ok", "mig") else kept.since
                 kept.quick = kept.quick + 1 if time.monotonic() - kept.began < _QUICK else 0
             kept.error, kept.began = error, None
@@ -133,7 +133,7 @@ class Relay:
                 pass  # it has been told often enough
             if kept.quick >= _ENOUGH:
                 return
-            kept.wanted.acquire()
+            kept.read_again.acquire()
             gpus, error = self._tried(number)
 
     def _late(self, number: int, kept: _Kept, look: int, count: int, again: bool) -> list[Gpu]:
@@ -142,27 +142,27 @@ class Relay:
         now = time.monotonic()
         if kept.began is None and again:
             kept.look, kept.since, kept.began = look, kept.since or now, now
-            kept.wanted.release()
+            kept.read_again.release()
         began, since = kept.began, kept.since  # the other thread may have it by now
-        return late(number, self._seen.get(number), now if began is None else began, since or now, now, count)
+        return late(number, self._last.get(number), now if began is None else began, since or now, now, count)
 
 
 def all_silent(gpus: list[Gpu]) -> bool:
     return bool(gpus) and all(gpu["state"] == "unreadable" and "silent_since" in gpu for gpu in gpus)
 
 
-def late(number: int, seen: Seen | None, began: float, since: float, now: float, count: int) -> list[Gpu]:
+def late(number: int, last: LastReading | None, began: float, since: float, now: float, count: int) -> list[Gpu]:
     """What is shown of a card that is being read since `began`, and of which there is no good answer since `since`."""
-    if seen is None:
+    if last is None:
         starting = now - since < max(LEAST_STARTING, STARTING * count)
         state, error = ("starting", "the driver is starting") if starting else ("unreadable", "no answer")
         gpus = [blind(number, "", "", state, error)]
     elif now - began >= SILENT:
-        gpus = [blind(number, g["uuid"], g["name"], "unreadable", "no answer", g["total_mib"], g["mig_slice"]) for g in seen.gpus]
+        gpus = [blind(number, g["uuid"], g["name"], "unreadable", "no answer", g["total_mib"], g["mig_slice"]) for g in last.gpus]
     else:
-        gpus = [g.copy() for g in seen.gpus]
+        gpus = [g.copy() for g in last.gpus]
         for gpu in gpus:
-            gpu["read_at"], gpu["asked"] = seen.at, seen.look
+            gpu["read_at"], gpu["asked"] = last.at, last.look
     for gpu in gpus:
         if gpu["state"] not in ("ok", "mig"):
             gpu["silent_since"] = since

@@ -52,14 +52,14 @@ def _line_of(text: str, path: tuple[str | int, ...]) -> int:
     node, line = yamlfile.parse(text), 1
     for step in path:
         if isinstance(node, Map):
-            found = next(((key.line, value) for key, value in node.items if key.text == str(step)), None)
+            entry = next(((key.line, value) for key, value in node.items if key.text == str(step)), None)
         elif isinstance(node, Seq) and isinstance(step, int) and step < len(node.items):
-            found = node.items[step].line, node.items[step]
+            entry = node.items[step].line, node.items[step]
         else:
-            found = None
-        if found is None:
+            entry = None
+        if entry is None:
             break
-        line, node = found
+        line, node = entry
     return line
 
 
@@ -102,21 +102,21 @@ class _At:
             raise self.bad(what)
         return float(self.value)
 
-    def whole(self, low: int, high: int, what: str) -> int:
+    def integer(self, low: int, high: int, what: str) -> int:
         if not isinstance(self.value, int):
             raise self.bad(what)
         return int(self.number(low, high, what))
 
     def mib(self) -> int:
-        found = _SIZE.fullmatch(self.value) if isinstance(self.value, str) else None
-        if found:
-            return round(float(found[1]) * (1024 if found[2][0] in "gG" else 1))
+        match = _SIZE.fullmatch(self.value) if isinstance(self.value, str) else None
+        if match:
+            return round(float(match[1]) * (1024 if match[2][0] in "gG" else 1))
         return round(self.number(0, 1 << 40, "MiB, like 6000, 500MiB or 24GiB"))
 
     def seconds(self) -> float:
-        found = _TIME.fullmatch(self.value) if isinstance(self.value, str) else None
-        if found:
-            return float(found[1]) * {"s": 1, "m": 60, "h": 3600}[found[2]]
+        match = _TIME.fullmatch(self.value) if isinstance(self.value, str) else None
+        if match:
+            return float(match[1]) * {"s": 1, "m": 60, "h": 3600}[match[2]]
         return self.number(0, math.inf, "seconds, like 30, 90s, 5m or 2h")
 
     def text(self, what: str) -> str:
@@ -185,7 +185,7 @@ def _gpus(at: _At) -> list[Card]:
         keys = at.mapping("count", "total", "name", "compute_mode")
         if "count" not in keys:
             raise at.bad("how many (count), like {count: 8, total: 24GiB}")
-        count = keys["count"].whole(1, MAX_GPUS, f"a number of GPUs from 1 to {MAX_GPUS}")
+        count = keys["count"].integer(1, MAX_GPUS, f"a number of GPUs from 1 to {MAX_GPUS}")
         cards = [_one_gpu(at, place) for place in range(count)]
     if not 0 < len(cards) <= MAX_GPUS:
         raise at.bad(f"1 to {MAX_GPUS} GPUs")
@@ -220,7 +220,7 @@ def _slice_sizes(at: _At, total: int) -> list[int]:
     if isinstance(at.value, list):
         sizes = [size.mib() for size in at.items()]
     else:
-        count = at.whole(1, 7, "1 to 7 slices, or a list of their sizes")
+        count = at.integer(1, 7, "1 to 7 slices, or a list of their sizes")
         sizes = [total // count] * count
     if sum(sizes) > total:
         raise at.bad(f"at most the {total} MiB of the GPU in all")
@@ -250,7 +250,7 @@ def _places(at: _At, keys: dict[str, _At], count: int) -> list[int]:
     if gpu.value == "all":
         return list(range(count))
     what = f"a GPU from 0 to {count - 1}, a list of them, or all"
-    return [one.whole(0, count - 1, what) for one in (gpu.items() if isinstance(gpu.value, list) else [gpu])]
+    return [place.integer(0, count - 1, what) for place in (gpu.items() if isinstance(gpu.value, list) else [gpu])]
 
 
 def _strangers(entries: list[_At], count: int, repeat: float | None) -> Iterable[Stranger]:
@@ -270,7 +270,7 @@ def _strangers(entries: list[_At], count: int, repeat: float | None) -> Iterable
             yield Stranger(
                 user=user,
                 uid=uid,
-                pid=keys["pid"].whole(1, 1 << 30, "a pid") if real else pid,
+                pid=keys["pid"].integer(1, 1 << 30, "a pid") if real else pid,
                 real=real,
                 card=place,
                 window=window,
@@ -286,14 +286,14 @@ def _strangers(entries: list[_At], count: int, repeat: float | None) -> Iterable
 
 def _uid(keys: dict[str, _At], user: str, users: dict[str, int]) -> int:
     if "uid" in keys:
-        return keys["uid"].whole(0, (1 << 32) - 2, "a user's number")
+        return keys["uid"].integer(0, (1 << 32) - 2, "a user's number")
     if user in ("me", "root"):
         return os.getuid() if user == "me" else 0
     return users.setdefault(user, 60001 + len(users))
 
 
 def _percent(keys: dict[str, _At], default: int) -> int:
-    return keys["utilization"].whole(0, 100, "percent, 0 to 100") if "utilization" in keys else default
+    return keys["utilization"].integer(0, 100, "percent, 0 to 100") if "utilization" in keys else default
 
 
 def _runs(at: _At) -> Runs:

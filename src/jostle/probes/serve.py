@@ -216,8 +216,8 @@ def one_shot(spec: str, timeout: float = 10.0) -> dict[str, Any]:
         except subprocess.TimeoutExpired:
             child.returncode = -signal.SIGKILL  # stuck inside the driver: abandoned, it ends when the driver lets it
     if answer:
-        found: dict[str, Any] = json.loads(answer)
-        return found
+        snapshot: dict[str, Any] = json.loads(answer)
+        return snapshot
     silence = f"no answer from the GPUs in {timeout:g} s: the driver is starting, or hangs"
     error = silence if answer is None else "the probe crashed inside the driver"
     return {"seq": 0, "asked": None, "took_ms": None, **failed(error)}

@@ -33,7 +33,7 @@ from jostle import proc
 from jostle.errors import JostleError
 from jostle.probes import scenario as scenarios
 from jostle.probes.holders import Holders, unknown
-from jostle.probes.relay import Seen, all_silent, late
+from jostle.probes.relay import LastReading, all_silent, late
 from jostle.probes.scenario import Card, Runs, Scenario, Stranger, reserved_mib
 from jostle.probes.snapshot import LOST, MISMATCH, Gpu, Hung, Proc, Reading, blind, failed
 from jostle.probes.world import Claims, Held, Use, World, boottime, lease_dir, version, world_dir
@@ -166,7 +166,7 @@ class Sim:
         self._world: World | None = None
         self._claims = Claims(lease_dir())
         self._holders = Holders()
-        self._seen: dict[int, Seen] = {}
+        self._last: dict[int, LastReading] = {}
         self._look = 0
         self._began = time.monotonic()
 
@@ -195,35 +195,35 @@ class Sim:
 
     def _current(self) -> Scenario | None:
         """The scenario, read again when its file has changed; None if it cannot be read."""
-        found = version(self._file)
-        if found != self._version or (self._scenario is None and not self._error):
+        current = version(self._file)
+        if current != self._version or (self._scenario is None and not self._error):
             try:
                 self._scenario, self._error = scenarios.load(self._spec), ""
             except JostleError as e:
                 self._scenario, self._error = None, str(e)
-            self._version = found
+            self._version = current
         return self._scenario
 
     def _late(self, gpus: list[Gpu], scenario: Scenario, now: float) -> list[Gpu]:
         """The same with the cards that do not answer as they were last seen."""
         places = {card.uuid: place for place, card in enumerate(scenario.cards)}
         hung = {m.card: now - m.window.start for m in scenario.mishaps if m.kind == "hang" and m.window.holds(now)}
-        at, found = time.monotonic(), []
+        at, readings = time.monotonic(), []
         for gpu in gpus:
             place = places[gpu["uuid"]]
             body = scenario.cards[place].parent
             silent_for = hung.get(place if body is None else body)
             if silent_for is None:
-                self._seen[place] = Seen([gpu], at, self._look)
-                found.append(gpu)
+                self._last[place] = LastReading([gpu], at, self._look)
+                readings.append(gpu)
                 continue
-            seen = self._seen.get(place)
-            since = max(at - silent_for, seen.at if seen else self._began)
-            found += late(gpu["index"], seen, since, since, at, len(gpus))
-            found[-1]["uuid"], found[-1]["index"] = gpu["uuid"], gpu["index"]
-        if all_silent(found):
+            last = self._last.get(place)
+            since = max(at - silent_for, last.at if last else self._began)
+            readings += late(gpu["index"], last, since, since, at, len(gpus))
+            readings[-1]["uuid"], readings[-1]["index"] = gpu["uuid"], gpu["index"]
+        if all_silent(readings):
             raise Hung
-        return found
+        return readings
 
     def _name_holders(self, gpus: list[Gpu], stats: dict[int, proc.Stat]) -> None:
         living: set[int] = set()

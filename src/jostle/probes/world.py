@@ -62,13 +62,13 @@ class World:
         return uses, stats
 
     def _text(self, pid: int, path: str) -> list[Use]:
-        found = version(path)
-        known = self._texts.get(pid)
-        if found is None:
+        current = version(path)
+        cached = self._texts.get(pid)
+        if current is None:
             return []
-        if known is None or known[0] != found:
-            known = self._texts[pid] = (found, _uses_of(pid, path))
-        return known[1]
+        if cached is None or cached[0] != current:
+            cached = self._texts[pid] = (current, _uses_of(pid, path))
+        return cached[1]
 
     def _forget(self, pid: int, path: str) -> None:
         self._first_ticks.pop(pid, None)
@@ -102,7 +102,7 @@ class Claims:
 
     def __init__(self, path: str) -> None:
         self._path = path
-        self._known: dict[str, _Tracked] = {}
+        self._tracked: dict[str, _Tracked] = {}
         self._others: set[str] = set()  # names of no claim on these cards
         self._uuids: Collection[str] = ()
 
@@ -110,12 +110,12 @@ class Claims:
         """The claims now, but those of the sessions in `stats`, to which it adds the holders."""
         now, speaking = boottime(), {stat.sid for stat in stats.values()}
         held = []
-        for known in self._listed(uuids):
-            holder = known.check(now)
+        for claim in self._listed(uuids):
+            holder = claim.check(now)
             if holder is not None:
                 stats[holder.pid] = holder
-                if known.claim.sid not in speaking:
-                    held.append(Held(known.claim.uuid, known.claim.mib, holder.pid, now - known.born_at))
+                if claim.claim.sid not in speaking:
+                    held.append(Held(claim.claim.uuid, claim.claim.mib, holder.pid, now - claim.born_at))
         return held + self._ended(free_lag, now)
 
     def _listed(self, uuids: Collection[str]) -> list[_Tracked]:
@@ -127,31 +127,31 @@ class Claims:
         self._others = self._others.intersection(names) if uuids == self._uuids else set()
         self._uuids = uuids
         for name in names:
-            known = self._known.get(name)
-            if known is None and name not in self._others:
+            tracked = self._tracked.get(name)
+            if tracked is None and name not in self._others:
                 claim = claim_names.parse(name)
                 if claim is None or claim.uuid not in uuids:
                     self._others.add(name)
                 else:
-                    known = _track(self._path, name, claim)
-            if known is not None:
-                self._known[name] = known
-                listed.append(known)
-        for name in self._known.keys() - set(names):
-            self._known[name].close()
+                    tracked = _track(self._path, name, claim)
+            if tracked is not None:
+                self._tracked[name] = tracked
+                listed.append(tracked)
+        for name in self._tracked.keys() - set(names):
+            self._tracked[name].close()
         return listed
 
     def _ended(self, free_lag: float, now: float) -> list[Held]:
         ghosts = []
-        for name, known in list(self._known.items()):
-            if known.fd >= 0:
+        for name, tracked in list(self._tracked.items()):
+            if tracked.fd >= 0:
                 continue
-            known.ended_at = known.ended_at or now
-            if known.born_at == 0.0 or now - known.ended_at >= free_lag:
-                del self._known[name]
+            tracked.ended_at = tracked.ended_at or now
+            if tracked.born_at == 0.0 or now - tracked.ended_at >= free_lag:
+                del self._tracked[name]
                 continue
-            claim, age = known.claim, known.ended_at - known.born_at
-            ghosts.append(Held(claim.uuid, claim.mib, claim.sid, age, now - known.ended_at))
+            claim, age = tracked.claim, tracked.ended_at - tracked.born_at
+            ghosts.append(Held(claim.uuid, claim.mib, claim.sid, age, now - tracked.ended_at))
         return ghosts
 
 
@@ -245,14 +245,14 @@ def _make_shared(path: str) -> None:
 def _began(path: str) -> float:
     """The world's time zero, which the first of all its probes in this boot sets."""
     file, boot = os.path.join(path, "began"), proc.boot_id()
-    found = _read_began(file, boot)
-    if found is not None:
-        return found
+    began_at = _read_began(file, boot)
+    if began_at is not None:
+        return began_at
     lock = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        found = _read_began(file, boot)  # another may have been first
-        return _write_began(file, boot) if found is None else found
+        began_at = _read_began(file, boot)  # another may have been first
+        return _write_began(file, boot) if began_at is None else began_at
     finally:
         os.close(lock)
 

@@ -43,8 +43,8 @@ def amend(store: Store, request: Row, *, at: float, now: float, rank: Callable[[
         _gather(store, batch, request["into"], now=now)
     if request.get("order"):
         first = answer["ids"][0] if answer["ids"] else 0
-        wanted = [first + n if kind == "index" else n for kind, n in request["order"]]
-        _arrange(store, batch, wanted, order=order, now=now)
+        order_of_ids = [first + n if kind == "index" else n for kind, n in request["order"]]
+        _arrange(store, batch, order_of_ids, order=order, now=now)
     return answer
 
 
@@ -75,12 +75,12 @@ def _gather(store: Store, batch: int, into: Iterable[tuple[int, str]], *, now: f
 def _arrange(store: Store, batch: int, ids: Sequence[int], *, order: str, now: float) -> None:
     """The jobs of the batch in this order, whatever has become of them: a place is where the file has a job. Who is next in a
     queue is another question, see refresh_queue."""
-    found = {id: rest for id, *rest in store.db.execute("SELECT id, queue, place, sort FROM job WHERE batch = ?", (batch,))}
-    base = min(place for _, place, _ in found.values())
-    for k, id in enumerate(id for id in ids if id in found):
-        queue, place, rank = found[id]
+    places = {id: rest for id, *rest in store.db.execute("SELECT id, queue, place, sort FROM job WHERE batch = ?", (batch,))}
+    base = min(place for _, place, _ in places.values())
+    for k, id in enumerate(id for id in ids if id in places):
+        queue, place, rank = places[id]
         sorted_at = sort(order, queue, base + k, rank)
         if (place, rank) != (base + k, sorted_at):
             store.db.execute("UPDATE job SET place = ?, sort = ? WHERE id = ?", (base + k, sorted_at, id))
-    for queue in {found[id][0] for id in ids if id in found} - {None}:
+    for queue in {places[id][0] for id in ids if id in places} - {None}:
         refresh_queue(store, queue, now)

@@ -27,10 +27,10 @@ class File:
         if not os.fstat(self.fd).st_nlink:
             return True
         try:
-            found = os.lstat(self.path)
+            status = os.lstat(self.path)
         except OSError:
             return False
-        return found.st_uid == os.getuid() and identity(found) != self.identity
+        return status.st_uid == os.getuid() and identity(status) != self.identity
 
 
 def identity(s: os.stat_result) -> tuple[int, int]:

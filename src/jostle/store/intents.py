@@ -32,14 +32,14 @@ def hold(store: Store, id: int, on: bool, *, at: float, now: float) -> str | Non
 def cancel(store: Store, ids: Sequence[int], kill: bool, *, at: float, now: float) -> tuple[list[int], list[tuple[int, str]]]:
     """Those that are cancelled, and why others are not. What their ends bring about is done once, not once for each of them."""
     ids = list(dict.fromkeys(ids))
-    known = states_of(store, ids)
-    refused = [(id, f"job {id} is {known[id]} already") for id in ids if known[id] in FINAL]
-    done = [id for id in ids if known[id] not in FINAL]
+    states = states_of(store, ids)
+    refused = [(id, f"job {id} is {states[id]} already") for id in ids if states[id] in FINAL]
+    done = [id for id in ids if states[id] not in FINAL]
     for id in done:
-        if known[id] != "queued":
+        if states[id] != "queued":
             store.db.execute("UPDATE job SET intent = ? WHERE id = ? AND intent <> 'kill'", ("kill" if kill else "cancel", id))
             store.event(at, "cancel_wanted", job=id, batch=_batch_of(store, id))
-    cancel_queued(store, [id for id in done if known[id] == "queued"], at=at, now=now)
+    cancel_queued(store, [id for id in done if states[id] == "queued"], at=at, now=now)
     return done, refused
 
 
@@ -49,9 +49,9 @@ def move(store: Store, id: int, to: Any, *, at: float, now: float) -> str | None
     if state != "queued":
         return f"job {id} is {state}: only a queued job can be moved"
     queue = store.db.execute("SELECT queue FROM job WHERE id = ?", (id,)).fetchone()[0]
-    for one in (id, to.get("before") if isinstance(to, dict) else None):
-        if store.db.execute("SELECT 1 FROM job WHERE id = ? AND queue = ? AND attempt > 0", (one, queue)).fetchone():
-            return f"job {one} has begun: it heads its queue until it ends, and can be cancelled, not overtaken"
+    for number in (id, to.get("before") if isinstance(to, dict) else None):
+        if store.db.execute("SELECT 1 FROM job WHERE id = ? AND queue = ? AND attempt > 0", (number, queue)).fetchone():
+            return f"job {number} has begun: it heads its queue until it ends, and can be cancelled, not overtaken"
     places = store.db.execute(
         "SELECT id, place FROM job WHERE queue IS ? AND state = 'queued' AND id <> ? ORDER BY place, id", (queue, id)
     ).fetchall()

@@ -36,8 +36,9 @@ _shape = itemgetter(*(field.name for field in _SHAPE))
 
 def own(job: Mapping[str, Any]) -> tuple[Any, ...]:
     """The values of OWN."""
-    said = job.get  # what only programs say need not be there
-    return *map(said, _PLAIN), *[dumped(value) if value else empty for value, empty in zip(map(said, _JSON), _EMPTY, strict=True)]
+    value_of = job.get  # what only programs say need not be there
+    listed = zip(map(value_of, _JSON), _EMPTY, strict=True)
+    return *map(value_of, _PLAIN), *[dumped(value) if value else empty for value, empty in listed]
 
 
 def shape(job: Mapping[str, Any]) -> tuple[Any, ...]:

@@ -140,28 +140,28 @@ def _context(store: Store, context: Row) -> int:
 
 
 def _shape(store: Store, parts: tuple[Any, ...], avoid: Sequence[str] = ()) -> int:
-    known = (*parts, *avoid)
-    if known not in store.shapes:
+    shape = (*parts, *avoid)
+    if shape not in store.shapes:
         key = jobrow.dumped([*parts, list(avoid)])
         row = store.db.execute("SELECT id FROM shape WHERE key = ?", (key,)).fetchone()
         id = row[0] if row else store.db.execute("INSERT INTO shape (key) VALUES (?)", (key,)).lastrowid
-        store.shapes[known] = int(id or 0)
-    return store.shapes[known]
+        store.shapes[shape] = int(id or 0)
+    return store.shapes[shape]
 
 
 def _needs(
     store: Store, id: int, first: int, needs: Iterable[Sequence[Any]], deps: list[tuple[int, int, int]], done: Mapping[int, Any]
 ) -> int:
-    seen = {}
+    states = {}
     for kind, n, any_end in needs:
         needed = first + n if kind == "index" else n
         if needed in done:
             continue
         if kind == "job" and store.db.execute("SELECT 1 FROM job WHERE id = ?", (needed,)).fetchone() is None:
             raise NotFound(f"there is no job {needed} to come after")
-        seen[needed] = int(any_end)
-    deps += [(id, needed, any_end) for needed, any_end in seen.items()]
-    return len(seen)
+        states[needed] = int(any_end)
+    deps += [(id, needed, any_end) for needed, any_end in states.items()]
+    return len(states)
 
 
 def policies(store: Store, batches: Iterable[int]) -> dict[int, dict[str, Any]]:

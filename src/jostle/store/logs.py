@@ -16,14 +16,14 @@ def log_of(home: str, job: int, n: int, path: str) -> str:
     directory = os.path.join(home, "runs", f"{job}.{n}")
     if os.path.dirname(path) == directory:
         return path  # of this run alone
-    wanted = _noted(os.path.join(directory, "exit"))
-    if wanted is None or _identity(path) == wanted:
+    identity = _noted(os.path.join(directory, "exit"))
+    if identity is None or _identity(path) == identity:
         return path
     for k in range(1, MOST):
-        found = _identity(f"{path}.{k}")
-        if found == wanted:
+        other = _identity(f"{path}.{k}")
+        if other == identity:
             return f"{path}.{k}"
-        if found is None:
+        if other is None:
             break
     return path
 
@@ -34,12 +34,12 @@ def _noted(path: str) -> list[int] | None:
     except OSError:
         return None
     try:
-        found = json.loads(os.read(fd, 1 << 20)).get("log_id")
+        log_id = json.loads(os.read(fd, 1 << 20)).get("log_id")
     except (OSError, ValueError, AttributeError, RecursionError):
         return None
     finally:
         os.close(fd)
-    return found if isinstance(found, list) else None
+    return log_id if isinstance(log_id, list) else None
 
 
 def _identity(path: str) -> list[int] | None:

@@ -118,5 +118,5 @@ def check_private(path: str) -> None:
     if s.st_uid != os.getuid():
         raise Forbidden(f"{path} belongs to uid {s.st_uid}, not to you (uid {os.getuid()})")
     if s.st_mode & 0o077:
-        wanted = "700" if stat.S_ISDIR(s.st_mode) else "600"
-        raise Forbidden(f"{path} is open to others (mode {s.st_mode & 0o777:o}): run `chmod {wanted} {path}`")
+        mode = "700" if stat.S_ISDIR(s.st_mode) else "600"
+        raise Forbidden(f"{path} is open to others (mode {s.st_mode & 0o777:o}): run `chmod {mode} {path}`")

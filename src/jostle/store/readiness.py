@@ -77,12 +77,12 @@ def listed(part: Sequence[int]) -> str:
 
 
 def states_of(store: Store, ids: Sequence[int]) -> dict[int, str]:
-    found = dict(columns(store, ids, "state"))
-    if len(found) < len(ids):
-        missing = next((id for id in ids if id not in found), None)
+    states = dict(columns(store, ids, "state"))
+    if len(states) < len(ids):
+        missing = next((id for id in ids if id not in states), None)
         if missing is not None:
             raise NotFound(f"there is no job {missing}")
-    return found
+    return states
 
 
 def state_of(store: Store, id: int) -> str:

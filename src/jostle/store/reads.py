@@ -98,8 +98,8 @@ class Reader:
     def lost(self) -> str | None:
         """What is missing of the database, if that is known."""
         expected = seen.noted(self.path)
-        found = self.last_seq() if expected else 0
-        return None if found >= expected else str(seen.older(self.path, found, expected))
+        newest = self.last_seq() if expected else 0
+        return None if newest >= expected else str(seen.older(self.path, newest, expected))
 
     def close(self) -> None:
         with self._one_at_a_time:
@@ -133,8 +133,8 @@ class Reader:
         where: list[str] = []
         args: list[Any] = []
         if ids is not None:
-            wanted = list(ids)
-            where.append(f"j.id IN ({','.join(map(str, map(int, wanted)))})")
+            numbers = list(ids)
+            where.append(f"j.id IN ({','.join(map(str, map(int, numbers)))})")
         if batch is not None:
             where.append("j.batch = ?")
             args.append(batch)
@@ -186,24 +186,24 @@ class Reader:
         return dict(loaded(rows[0][0])) if rows else {}
 
     def runs(self, id: int) -> list[dict[str, Any]]:
-        found = []
+        runs = []
         for r in self._all(RUN, (id,)):
             row = dict(r)
             row["gpus"], row["gpu_uuids"] = cards(row.pop("leases"))
             row["leftovers"] = loaded(row["leftovers"]) if row["leftovers"] else []
             row["log"] = log_of(os.path.dirname(self.path), id, row["n"], row["log"])
-            found.append(row)
-        return found
+            runs.append(row)
+        return runs
 
     def lost_runs(self, *, jobs: Iterable[int] | None = None, uni_ids: Iterable[str] | None = None) -> dict[str, str]:
         """uni_id -> kind of error of the runs whose end nobody recorded, of these jobs or with these uni_ids."""
         name, values = ("job", list(jobs)) if jobs is not None else ("uni_id", list(uni_ids or ()))
-        found = {}
+        errors = {}
         for k in range(0, len(values), 500):
             part = values[k : k + 500]
             sql = f"SELECT uni_id, error_type FROM run WHERE outcome = 'lost' AND {name} IN ({','.join('?' * len(part))})"
-            found.update({r[0]: r[1] or "unknown" for r in self._all(sql, part)})
-        return found
+            errors.update({r[0]: r[1] or "unknown" for r in self._all(sql, part)})
+        return errors
 
     def events(self, job: int | None = None, after: int = 0, limit: int = 1000, batch: int | None = None) -> list[dict[str, Any]]:
         asked = [(name, value) for name, value in (("job", job), ("batch", batch)) if value is not None]
@@ -258,18 +258,18 @@ class Reader:
         """Of each: the last run for each log that a person has named, and the last of all that have none; the newest first. One
         whose log another run has written since is left out."""
         place = Places()
-        found: dict[str, list[LastRun]] = {}
+        by_fingerprint: dict[str, list[LastRun]] = {}
         for fingerprint in set(fingerprints):
             last: dict[str | None, LastRun] = {}
             for row in self._all(LAST_RUNS, (fingerprint,)):
                 last.setdefault(place(row["named"]) if row["named"] else None, LastRun(*row))
             if last:
-                found[fingerprint] = list(last.values())
-        since = min((run.job for kept in found.values() for run in kept), default=None)
+                by_fingerprint[fingerprint] = list(last.values())
+        since = min((run.job for kept in by_fingerprint.values() for run in kept), default=None)
         writers = {} if since is None else {place(log): run for log, run in self._writers(since)}
         return {
             fingerprint: [run for run in kept if writers.get(place(run.log), run.id) == run.id]
-            for fingerprint, kept in found.items()
+            for fingerprint, kept in by_fingerprint.items()
         }
 
     def _writers(self, since: int) -> Iterator[tuple[str, tuple[int, int]]]:

@@ -27,9 +27,9 @@ def complaints(path: str) -> list[str]:
     try:
         db = read_only(path)
         try:
-            found = [str(row[0]) for row in db.execute("PRAGMA integrity_check(10)")]
-            found = [text for text in found if text != "ok"]
-            return found or list(broken(db, everything=True))
+            texts = [str(row[0]) for row in db.execute("PRAGMA integrity_check(10)")]
+            texts = [text for text in texts if text != "ok"]
+            return texts or list(broken(db, everything=True))
         finally:
             db.close()
     except (sqlite3.DatabaseError, UnicodeError) as e:

@@ -16,7 +16,7 @@ from jostle.errors import Damaged
 SUFFIX = "-seen"
 
 
-class Seen:
+class SeenFile:
     def __init__(self, path: str) -> None:
         self.tail = f" {proc.boot_id():<40.40}\n".encode()
         self.newest = -1
@@ -53,9 +53,9 @@ def last_seq(db: sqlite3.Connection) -> int:
     return int(db.execute("SELECT coalesce(max(seq), 0) FROM event").fetchone()[0])
 
 
-def older(path: str, found: int, expected: int) -> Damaged:
+def older(path: str, newest: int, expected: int) -> Damaged:
     return Damaged(
-        f"the database {path} is older than what was recorded and answered: its newest event is {found}, and {expected} was "
+        f"the database {path} is older than what was recorded and answered: its newest event is {newest}, and {expected} was "
         f"there. Its journal ({os.path.basename(path)}-wal) was lost, or an older copy was put in its place. It was left as it "
         "is: put the newer one back, or `jostle doctor --accept` goes on with this one, if that is what you want"
     )

@@ -81,8 +81,8 @@ class Store:
         try:
             self._check()
             migrate(self.db, self.path)
-            if (found := seen.last_seq(self.db)) < expected:
-                raise seen.older(self.path, found, expected)
+            if (newest := seen.last_seq(self.db)) < expected:
+                raise seen.older(self.path, newest, expected)
             for wrong in texts.broken(self.db, everything=False):
                 raise damaged(self.path, wrong)
             next_id, next_batch = self.db.execute(
@@ -110,14 +110,14 @@ class Store:
         self.shapes: dict[tuple[Any, ...], int] = {}
         self.lanes = Lanes(self.db)
         self.db.executescript(ways.HELD)
-        self.seen = seen.Seen(self.path)
-        self.seen.note(found)
+        self.seen_file = seen.SeenFile(self.path)
+        self.seen_file.note(newest)
 
     def _check(self) -> None:
-        found = self.db.execute("PRAGMA user_version").fetchone()[0]
-        if found > version():
+        schema = self.db.execute("PRAGMA user_version").fetchone()[0]
+        if schema > version():
             raise Damaged(
-                f"{self.path} was written by a newer jostle (schema {found}, this one knows {version()}): "
+                f"{self.path} was written by a newer jostle (schema {schema}, this one knows {version()}): "
                 "upgrade jostle, or point JOSTLE_HOME elsewhere"
             )
         if os.path.getsize(self.path) < CHECK_BELOW:
@@ -150,7 +150,7 @@ class Store:
                 failpoint("store.before_commit")
                 newest = self.last_seq()
                 self.db.execute("COMMIT")
-                self.seen.note(newest)
+                self.seen_file.note(newest)
                 self.generation += 1
                 self.unsynced = self.unsynced or not durable  # a commit that changed nothing makes nothing durable
             except BaseException:
@@ -367,17 +367,17 @@ def apply(db: sqlite3.Connection, since: int) -> None:
 
 
 def migrate(db: sqlite3.Connection, path: str) -> None:
-    found = db.execute("PRAGMA user_version").fetchone()[0]
-    if found == 0:
+    schema = db.execute("PRAGMA user_version").fetchone()[0]
+    if schema == 0:
         raise damaged(path, "it has no tables")
-    if found == version():
+    if schema == version():
         return
-    backup = f"{path}.schema{found}-{int(time.time())}"
+    backup = f"{path}.schema{schema}-{int(time.time())}"
     os.close(os.open(backup, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
     try:
         with contextlib.closing(sqlite3.connect(backup)) as copy:
             db.backup(copy)
-        apply(db, found)
+        apply(db, schema)
     except (sqlite3.DatabaseError, OSError):
         os.unlink(backup)  # nothing was changed that it would be needed for
         raise

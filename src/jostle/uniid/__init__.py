@@ -39,8 +39,8 @@ def get_all_processes(path: str | None = None) -> Data:
 def get_running_processes(path: str | None = None) -> dict[str, int]:
     """uni_id -> pid of those whose process runs and that have not said how they ended."""
     file = _file(path)
-    found = file.read().items()
-    return {u: entry.pid for u, entry in found if entry.state == RUNNING and lives(u, entry, file.written_at)}
+    entries = file.read().items()
+    return {u: entry.pid for u, entry in entries if entry.state == RUNNING and lives(u, entry, file.written_at)}
 
 
 def is_process_running(uni_id: str, path: str | None = None) -> bool:

@@ -11,6 +11,7 @@ import time
 from typing import Any, NamedTuple
 
 from jostle import proc
+from jostle.printable import one_line
 
 MOST_SAID = 64  # characters of an error type
 RUNNING, NORMAL, ABNORMAL = "running", "normal_exit", "abnormal_exit"
@@ -33,23 +34,23 @@ class Entry(NamedTuple):
 def entry_of(value: Any) -> Entry | None:
     """An entry in any of its shapes: a record, or (older) the bare pid; None for anything else."""
     if not isinstance(value, dict):
-        pid = _whole(value)
+        pid = _integer(value)
         return None if pid is None else Entry(pid=_pid(pid))
-    pid = _pid(_whole(value.get("pid")) or 0)
+    pid = _pid(_integer(value.get("pid")) or 0)
     state = value.get("state")
     if not isinstance(state, str):
         state = RUNNING if pid else ""
     kind = value.get("error_type")
-    count = _whole(value.get("retry_count")) or 0
+    count = _integer(value.get("retry_count")) or 0
     return Entry(pid, state, max(0, count), said(kind) if isinstance(kind, str) and kind != "none" else "")
 
 
 def said(text: str) -> str:
     """What a script wrote, as something that can be kept and shown anywhere: short, one line, and text at all."""
-    return "".join(c if c.isprintable() else " " for c in text[:MOST_SAID]).strip()
+    return one_line(text[:MOST_SAID]).strip()
 
 
-def _whole(value: Any) -> int | None:
+def _integer(value: Any) -> int | None:
     """17, 17.0 and "17" are 17."""
     if isinstance(value, bool):
         return None
@@ -64,8 +65,8 @@ def _pid(number: int) -> int:
 
 def with_fields(old: Any, fields: Data) -> Data:
     """The record with these fields, as a new one: other fields stay; an empty error_type, or a good end, removes the old one."""
-    known = entry_of(old)
-    record = dict(old) if isinstance(old, dict) else {"pid": known.pid} if known else {}
+    entry = entry_of(old)
+    record = dict(old) if isinstance(old, dict) else {"pid": entry.pid} if entry else {}
     record |= fields
     if not record.get("error_type") or record.get("state") == NORMAL:
         record.pop("error_type", None)
@@ -75,10 +76,10 @@ def with_fields(old: Any, fields: Data) -> Data:
 def parsed(text: bytes) -> Data | None:
     """The object in the file; None if it is empty, half written or damaged."""
     try:
-        found = json.loads(text.removeprefix(b"\xef\xbb\xbf").decode())
+        content = json.loads(text.removeprefix(b"\xef\xbb\xbf").decode())
     except (ValueError, RecursionError):
         return None
-    return found if isinstance(found, dict) else None
+    return content if isinstance(content, dict) else None
 
 
 def was_ours(text: bytes) -> bool:

@@ -31,7 +31,7 @@ MAX_SIZE = 16 << 20
 _F_SETSIG = 10
 
 
-class Look(NamedTuple):
+class FileLook(NamedTuple):
     """The file at one moment."""
 
     fd: int  # -1: there is no file
@@ -41,18 +41,18 @@ class Look(NamedTuple):
     written_at: float
 
 
-def look(path: str) -> Look:
+def look(path: str) -> FileLook:
     """Opens and reads; the descriptor is the caller's to close. Raises OSError for what is no file."""
     try:
         fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY)
     except FileNotFoundError:
-        return Look(-1, b"", {}, (), time.time())
+        return FileLook(-1, b"", {}, (), time.time())
     try:
         s = os.fstat(fd)
         if not stat.S_ISREG(s.st_mode):
             raise OSError(errno.EINVAL, "not a regular file", path)
         text = content(fd)
-        return Look(fd, text, parsed(text), (s.st_ino, s.st_size, s.st_mtime_ns), s.st_mtime)
+        return FileLook(fd, text, parsed(text), (s.st_ino, s.st_size, s.st_mtime_ns), s.st_mtime)
     except BaseException:
         os.close(fd)
         raise
@@ -68,20 +68,20 @@ def content(fd: int) -> bytes:
     return b"".join(parts)
 
 
-def waited_look(path: str) -> Look:
+def waited_look(path: str) -> FileLook:
     """As look(), but one that can be read, if somebody is just writing it; otherwise it is damaged."""
     now = time.monotonic()
     since, until, stamp = now, now + PATIENCE, None
     while True:
-        seen = look(path)
+        content_now = look(path)
         now = time.monotonic()
-        if seen.data is not None:
-            return seen
-        if seen.stamp != stamp:
-            since, stamp = now, seen.stamp
-        if now - since >= DAMAGED_AFTER or time.time() - seen.written_at > 60.0 or now > until:
-            return seen
-        os.close(seen.fd)
+        if content_now.data is not None:
+            return content_now
+        if content_now.stamp != stamp:
+            since, stamp = now, content_now.stamp
+        if now - since >= DAMAGED_AFTER or time.time() - content_now.written_at > 60.0 or now > until:
+            return content_now
+        os.close(content_now.fd)
         time.sleep(0.005)
 
 
@@ -109,29 +109,29 @@ class UniIdFile:
 
     def raw(self) -> Data:
         """The file's content as it stands; {} if there is none, or nothing that can be read."""
-        seen = waited_look(self.path)
-        if seen.fd >= 0:
-            os.close(seen.fd)
-        self.written_at = seen.written_at
-        if seen.data is None:
-            self._warn(f"{self.path} is {'damaged' if seen.text.strip() else 'empty'}: it counts as {{}}")
-        return seen.data or {}
+        content_now = waited_look(self.path)
+        if content_now.fd >= 0:
+            os.close(content_now.fd)
+        self.written_at = content_now.written_at
+        if content_now.data is None:
+            self._warn(f"{self.path} is {'damaged' if content_now.text.strip() else 'empty'}: it counts as {{}}")
+        return content_now.data or {}
 
     def read(self) -> dict[str, Entry]:
         """The entries that make sense."""
-        found = ((uni_id, entry_of(value)) for uni_id, value in self.raw().items())
-        return {uni_id: entry for uni_id, entry in found if entry is not None}
+        entries = ((uni_id, entry_of(value)) for uni_id, value in self.raw().items())
+        return {uni_id: entry for uni_id, entry in entries if entry is not None}
 
     def get(self, uni_id: str) -> Entry | None:
         return self.read().get(uni_id)
 
     # ------------------------------------------------------------------ writing
 
-    def put(self, uni_id: str, *, whole: bool = False, **fields: Any) -> None:
-        """Sets these fields of the entry: pid, state, retry_count, error_type; `whole`: with those that older readers expect."""
+    def put(self, uni_id: str, *, complete: bool = False, **fields: Any) -> None:
+        """Sets these fields of the entry: pid, state, retry_count, error_type; `complete`: with all that older readers expect."""
 
         def edit(data: Data) -> bool:
-            new = (EXPECTED if whole else {}) | with_fields(data.get(uni_id), fields)
+            new = (EXPECTED if complete else {}) | with_fields(data.get(uni_id), fields)
             changed = new != data.get(uni_id)
             data[uni_id] = new
             return changed
@@ -163,30 +163,30 @@ class UniIdFile:
         made(os.path.dirname(path))
         lock = _lock(f"{path}.lock")
         try:
-            seen = waited_look(path)
+            before = waited_look(path)
             try:
-                self.written_at = seen.written_at
-                if seen.data is None:
-                    self._put_aside(path, seen)
-                data = seen.data or {}
-                if edit(data) or seen.data is None:
-                    _replace(path, data, seen.fd, locked=lock is not None)
-                    self._overtake(seen)
+                self.written_at = before.written_at
+                if before.data is None:
+                    self._put_aside(path, before)
+                data = before.data or {}
+                if edit(data) or before.data is None:
+                    _replace(path, data, before.fd, locked=lock is not None)
+                    self._overtake(before)
             finally:
-                if seen.fd >= 0:
-                    os.close(seen.fd)
+                if before.fd >= 0:
+                    os.close(before.fd)
         finally:
             if lock is not None:
                 os.close(lock)
         while settle and (pause := self.settle()) is not None:
             time.sleep(pause)
 
-    def _put_aside(self, path: str, seen: Look) -> None:
+    def _put_aside(self, path: str, damaged: FileLook) -> None:
         """Keeps what is damaged beside the file; nothing need be kept of an empty one."""
-        if not seen.text.strip():
+        if not damaged.text.strip():
             self._warn(f"{path} was empty: it was replaced by {{}}")
             return
-        if not was_ours(seen.text):
+        if not was_ours(damaged.text):
             raise OSError(errno.EINVAL, "it holds something that is no JSON object, and is not replaced", path)
         name = _free_name(path)
         try:
@@ -197,9 +197,9 @@ class UniIdFile:
 
     # ------------------------------------------------------------------ those who write without a lock
 
-    def _overtake(self, seen: Look) -> None:
-        if seen.fd >= 0:
-            self._overtaken.append(_Overtaken(os.dup(seen.fd), seen.text, time.monotonic() + SETTLED_AFTER))
+    def _overtake(self, replaced: FileLook) -> None:
+        if replaced.fd >= 0:
+            self._overtaken.append(_Overtaken(os.dup(replaced.fd), replaced.text, time.monotonic() + SETTLED_AFTER))
 
     def settle(self) -> float | None:
         """Takes over what was written into files that we had just replaced; says when to look again, if at all."""
