@@ -12,6 +12,8 @@ from jostle.errors import NoEngine
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from jostle.client import Client
     from jostle.store.reads import Reader
 
@@ -85,8 +87,17 @@ class Session:
         chosen = env.get("JOSTLE_LANG") or env.get("LC_ALL") or env.get("LC_MESSAGES") or env.get("LANG") or ""
         return "zh" if chosen.lower().startswith("zh") else "en"
 
+    def message(self, code: str, /, **values: Any) -> str:
+        """The words of wording.messages in the person's language."""
+        from jostle.wording.messages import message
+
+        return message(code, self.language, **values)
+
+    def tell(self, code: str, /, **values: Any) -> None:
+        self.say(self.message(code, **values))
+
     def say(self, text: str) -> None:
-        """A message to the person."""
+        """A message to the person, in words."""
         import warnings
 
         warnings.warn(text, stacklevel=2)

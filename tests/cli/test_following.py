@@ -16,6 +16,7 @@ from jostle.follow.feed import Feed
 from jostle.follow.followed import Followed
 from jostle.follow.listener import Listener
 from jostle.follow.progress import Progress
+from jostle.session import Session
 from tests.cli.conftest import event
 
 JOBS = "jobs:\n  - {name: a, run: x}\n  - {name: b, run: y}\n"
@@ -284,10 +285,11 @@ def test_a_terminal_gets_a_live_view_that_ends_clean(home, engine, file, columns
     assert all(len(line.split("\x1b[J")[-1]) <= (columns or 80) for line in text.splitlines())
 
 
-class Deaf:
-    """A terminal whose engine goes away in the middle of the first call."""
+class Deaf(Session):
+    """Whose engine goes away in the middle of the first call."""
 
     def __init__(self):
+        super().__init__()
         self.calls = []
 
     def client(self, **_):
@@ -303,13 +305,13 @@ class Deaf:
 
 
 def test_an_interrupt_that_a_dying_engine_did_not_take_is_told_to_the_next():
-    terminal = Deaf()
-    listener = Listener(terminal)
+    session = Deaf()
+    listener = Listener(session)
     listener.note = lambda text: None
-    followed = Followed(terminal, 1, Progress([]), None, listener)
+    followed = Followed(session, 1, Progress([]), None, listener)
     for item in (("signal", 2), ("lost", "gone"), ("back", None), ("back", None)):
         followed._take(*item)
-    assert terminal.calls == [("intent", False), ("intent", False)]
+    assert session.calls == [("intent", False), ("intent", False)]
 
 
 def test_an_engine_that_is_back_is_told_at_once_and_not_at_its_next_event():

@@ -114,6 +114,7 @@ def test_when_the_engine_is_killed_the_client_connects_again_and_ends_truly(jost
                        "  - {after_any: a, run: 'true'}\n", "survive.yaml")  # fmt: skip
     client = jostle.start("run", file)
     jostle.made("alive")
+    listening(client)
     old = jostle.kill_engine()
     (jostle.work / "enough").touch()
     out, err = client.communicate(timeout=25)

@@ -9,6 +9,7 @@ import pytest
 
 from jostle.cli.watching import LiveCards, bar, picture, told
 from jostle.follow.progress import Progress
+from jostle.session import Session
 
 
 def row(id: int, state: str = "queued", **more: Any) -> dict[str, Any]:
@@ -91,18 +92,19 @@ def test_cards_are_ours_free_or_not_to_be_had() -> None:
     ours: dict[str, Any] = {"runs": ["1.1"], "refusal": {}}
     free: dict[str, Any] = {"runs": [], "refusal": None}
     theirs: dict[str, Any] = {"runs": [], "refusal": {"code": "stranger"}}
-    assert told([ours, ours, free, theirs]) == "4 GPUs: 2 ours, 1 not to be had, 1 free"
-    assert (told([free]), told([])) == ("1 GPU: 1 free", "")
+    assert told([ours, ours, free, theirs], "en") == "4 GPUs: 2 ours, 1 not to be had, 1 free"
+    assert (told([free], "en"), told([], "en")) == ("1 GPU: 1 free", "")
 
 
-class Terminal:
+class Cards(Session):
     """With an engine whose cards are what the test says."""
 
     def __init__(self) -> None:
+        super().__init__()
         self.gpus: list[dict[str, Any]] = []
         self.asked = 0
 
-    def client(self, start: bool) -> Any:
+    def client(self, *, start: bool = True, gpus: str | None = None) -> Any:
         self.asked += 1
         return SimpleNamespace(call=lambda op: {"gpus": self.gpus}, close=lambda: None)
 
@@ -110,18 +112,18 @@ class Terminal:
 def test_the_cards_are_those_of_now_while_events_follow_each_other_and_at_the_end(capsys: pytest.CaptureFixture[str]) -> None:
     ours: dict[str, Any] = {"runs": ["1.1"], "refusal": {}}
     free: dict[str, Any] = {"runs": [], "refusal": None}
-    terminal, progress = Terminal(), Progress([row(k, "running", started_at=0.0) for k in range(1, 4)])
-    terminal.gpus = [ours, ours]
-    screen = LiveCards(cast(Any, terminal), progress)
+    session, progress = Cards(), Progress([row(k, "running", started_at=0.0) for k in range(1, 4)])
+    session.gpus = [ours, ours]
+    screen = LiveCards(cast(Any, session), progress)
     assert screen.cards == "2 GPUs: 2 ours", "with the first picture"
-    terminal.gpus = [ours, free]
+    session.gpus = [ours, free]
     screen.event(event(1.0, "succeeded", 1), progress.take(event(1.0, "succeeded", 1)))
-    assert (screen.cards, terminal.asked) == ("2 GPUs: 2 ours", 1), "not with every event"
+    assert (screen.cards, session.asked) == ("2 GPUs: 2 ours", 1), "not with every event"
     screen.looked_at -= 3.0
     screen.event(event(1.0, "succeeded", 2), progress.take(event(1.0, "succeeded", 2)))
     assert screen.cards == "2 GPUs: 1 ours, 1 free"
-    terminal.gpus = [free, free]
+    session.gpus = [free, free]
     screen.event(event(1.0, "succeeded", 3), progress.take(event(1.0, "succeeded", 3)))
     screen.note("over")
-    assert (screen.cards, terminal.asked) == ("2 GPUs: 2 free", 3)
+    assert (screen.cards, session.asked) == ("2 GPUs: 2 free", 3)
     assert "3 succeeded  |  2 GPUs: 2 free" in capsys.readouterr().out

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from jostle.follow.listener import Listener
     from jostle.follow.progress import Progress
 
-HINT = "Ctrl-C asks whether to cancel, to detach or to go on"
 LOOK = 0.05  # s between two looks at the keyboard, while a question is open
 WORDS = {"c": "cancel", "d": "detach", "g": "go on", "": "go on"}
 
@@ -92,10 +91,7 @@ class Asking(Followed):
         return answer
 
     def _ask(self) -> None:
-        self.terminal.put(
-            f"Ctrl-C: [c] cancel batch {self.number}, [d] detach (it runs on; the same command attaches again), "
-            "[g] go on, then Enter; or Ctrl-C again to cancel"
-        )
+        self.terminal.put(self.terminal.message("ask", batch=self.number))
         sys.stdout.flush()
 
 

@@ -25,12 +25,12 @@ def shown(batches: list[dict[str, Any]], options: Options, json: bool, terminal:
             continue
         unfinished = terminal.reader.unfinished_batch(batch["key"])
         if unfinished is not None:
-            terminal.say(f"batch {unfinished} of the same file is not finished: `jostle run` attaches to it")
+            terminal.tell("would_attach", batch=unfinished)
         rows = [_line(job, verdict) for job, verdict in zip(selection.jobs, selection.verdicts, strict=True)]
         terminal.put(render.table(("NAME", "WHAT", "COMMAND"), rows, columns=terminal.width, colours=terminal.colours))
-        rest = selection.left_out()
+        rest = selection.left_out(terminal.language)
         name = f"{render.plain(batch['name'])}: " if batch["name"] else ""
-        would = f"{name}{selection.count('run'):,} of {render.count(len(selection.jobs), 'job')} would run"
+        would = name + terminal.message("would_run", run=selection.count("run"), n=len(selection.jobs))
         terminal.say(would + (f" ({rest})" if rest else ""))
     if json:
         terminal.put_json({"schema": 1, "jobs": told})

@@ -36,7 +36,7 @@ def import_(args: Namespace, terminal: Terminal) -> int:
         args.source, mode=args.mode, index=args.config_index, config_file=args.config_file, lenient=args.lenient
     )
     for warning in warnings:
-        terminal.say(f"warning: {warning}")
+        terminal.tell("warning", text=warning)
     if not blocks:
         raise Invalid(f"{found.command_file} holds no tasks; nothing is written")
     source, _ = plaintext.read(found.command_file, "a task file")

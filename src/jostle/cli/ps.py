@@ -53,7 +53,7 @@ def ps(args: Namespace, terminal: Terminal) -> int:
 
 def say_what_concerns_all(found: Listing, terminal: Terminal) -> None:
     if not found.engine:
-        terminal.say(terminal.no_engine())
+        terminal.tell("no_engine")
     elif unwritten(found.hold):  # an end cannot be recorded then, and the table shows it as running
         terminal.say(sentences.on_hold(found.hold, terminal.language))
     for line in sentences.set_aside(terminal.reader.meta("health"), terminal.language):

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from jostle.wording.text import count as count
 from jostle.wording.text import gpus as gpus
 from jostle.wording.text import plain as plain
+from jostle.wording.text import span as span
 
 COLOURS = {"magenta": "35", "red": "31", "green": "32", "yellow": "33", "blue": "34", "cyan": "36", "dim": "2", "bold": "1"}
 OF_STATE = {

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from jostle import units
 from jostle.cli import render
-from jostle.cli.asking import HINT, Asking, can_ask
+from jostle.cli.asking import Asking, can_ask
 from jostle.cli.parse import checked
 from jostle.core.fields import RULES
 from jostle.core.states import UNFINISHED
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from jostle.follow.progress import Progress
     from jostle.intake.options import Options
     from jostle.intake.selection import Selection
+    from jostle.intake.submitting import Taken
 
 INTERRUPTED = 130
 # option: field of a policy
@@ -121,7 +122,7 @@ def run(args: Namespace, terminal: Terminal) -> int:
         client = terminal.client(gpus=options.devices)
         last, feed = feed, attended(terminal, gpus=options.devices, after=terminal.reader.last_seq())
         if last is not None and interrupted(last):
-            terminal.say(f"jostle: interrupted before {', '.join(render.plain(b['name'] or '') for b in batches[k:])}")
+            terminal.tell("interrupted_before", names=", ".join(b["name"] or "" for b in batches[k:]))
             return INTERRUPTED
         code = one(batch, client, feed, options, args.json, terminal)
         if code == INTERRUPTED:
@@ -140,58 +141,40 @@ def interrupted(feed: Feed) -> bool:
 
 def one(batch: dict[str, Any], client: Client, feed: Feed, options: Options, json: bool, terminal: Terminal) -> int:
     """A batch from its submit, or from where it stands, to its end."""
-    found = taken(batch, client, options, json, terminal, before=[], attached=True)
+    found = submitted(batch, client, options, json, terminal, before=[], attached=True)
     client.close()
-    if found is None:
+    if found.number is None:
         return 0
-    number, rows = found
-    feed.batch = number
-    return follow(options, json, terminal, number, rows, feed)
+    feed.batch = found.number
+    return follow(options, json, terminal, found.number, found.rows, feed)
 
 
-def taken(
+def submitted(
     batch: dict[str, Any], client: Client, options: Options, json: bool, terminal: Terminal, *, before: list[int], attached: bool
-) -> tuple[int, list[dict[str, Any]]] | None:  # fmt: skip
-    """The batch as a new one, or as the one that stands for it already, after the jobs `before`: its number and rows; None if
-    nothing of it is to run."""
-    from jostle.intake.checking import warn_directories
-    from jostle.intake.selection import selected
-    from jostle.intake.submitting import after, continued, standing, submitted
+) -> Taken:  # fmt: skip
+    from jostle.intake.submitting import taken
 
-    selection = selected(batch, options, terminal)
-    found = standing(batch, terminal)
-    hint = f". {HINT}" if attached and can_ask(terminal) else ""
-    if found is not None:
-        number, rows = found
-        left = render.count(sum(row["ended_at"] is None for row in rows), "job")
-        attaches = f"batch {number} of the same file is not finished ({left} left): attached to it again"
-        terminal.say(attaches + ("" if json else hint))
-        return number, continued(batch, selection, number, rows, client, options, terminal, before)
-    if not selection.count("run"):
-        nothing(batch, selection, options, json, terminal)
-        return None
-    jobs = after(selection.taken(), before)
-    warn_directories(jobs, terminal)
-    number, rows = submitted(batch, selection, jobs, options, terminal, owner() if attached else None)
-    if not json:
-        rest = selection.left_out()
-        ids = span(rows[0]["id"], rows[-1]["id"])
-        terminal.say(f"batch {number}: {render.count(len(jobs), 'job')} ({ids})" + (f"; {rest}" if rest else "") + hint)
-    return number, rows
+    hint = f". {terminal.message('asks')}" if attached and not json and can_ask(terminal) else ""
+    found = taken(batch, client, options, terminal, before=before, owner=owner() if attached else None, hint=hint)
+    if found.number is None:
+        nothing(batch, found.selection, options, json, terminal)
+    elif found.new and not json:
+        rest, ids = found.selection.left_out(terminal.language), render.span(found.rows[0]["id"], found.rows[-1]["id"])
+        head = terminal.message("submitted", batch=found.number, n=len(found.rows), ids=ids)
+        terminal.say(head + (f"; {rest}" if rest else "") + hint)
+    return found
 
 
 def nothing(batch: dict[str, Any], selection: Selection, options: Options, json: bool, terminal: Terminal) -> None:
     if json:
         terminal.put_json({"schema": 1, "batch": None, "ok": True, "counts": {"skipped": len(selection.jobs)}})
         return
-    name = render.plain(batch["name"] or os.path.basename(batch["about"]["file"]))
-    hint = "" if options.skip.only_failed else "; --redo runs all again"
-    hint += ", --redo-changed those with other code" if hint and selection.other_code() else ""
-    terminal.say(f"{name}: nothing to run ({render.count(len(selection.jobs), 'job')}: {selection.left_out()}){hint}")
-
-
-def span(first: int, last: int) -> str:
-    return str(first) if first == last else f"{first}-{last}"
+    language = terminal.language
+    hint = "" if options.skip.only_failed else terminal.message("redo_all")
+    hint += terminal.message("redo_changed") if hint and selection.other_code(language) else ""
+    name = batch["name"] or os.path.basename(batch["about"]["file"])
+    jobs = len(selection.jobs)
+    terminal.say(terminal.message("nothing_to_run", name=name, n=jobs, rest=selection.left_out(language)) + hint)
 
 
 def detached(batches: list[dict[str, Any]], options: Options, json: bool, terminal: Terminal) -> int:
@@ -199,16 +182,15 @@ def detached(batches: list[dict[str, Any]], options: Options, json: bool, termin
     client = terminal.client(gpus=options.devices)
     before: list[int] = []
     for batch in batches:
-        found = taken(batch, client, options, json, terminal, before=before, attached=False)
-        if found is None:
+        found = submitted(batch, client, options, json, terminal, before=before, attached=False)
+        if found.number is None:
             continue
-        number, rows = found
-        before = [row["id"] for row in rows if row["state"] in UNFINISHED]
-        ids = [row["id"] for row in rows]
+        before = [row["id"] for row in found.rows if row["state"] in UNFINISHED]
+        ids = [row["id"] for row in found.rows]
         if json:
-            terminal.put_json({"schema": 1, "batch": number, "ids": ids})
+            terminal.put_json({"schema": 1, "batch": found.number, "ids": ids})
         else:
-            terminal.put(span(ids[0], ids[-1]))
+            terminal.put(render.span(ids[0], ids[-1]))
     client.close()
     return 0
 
@@ -223,13 +205,12 @@ def follow(options: Options, json: bool, terminal: Terminal, number: int, rows: 
     followed = Asking(terminal, number, progress, feed, screen, gpus=options.devices, json=json)
     stopped = followed.to_the_end()
     if followed.detached:
-        goes_on = "the same command attaches to it again, `jostle ps` shows it"
-        terminal.say(f"batch {number} runs on ({progress.summary()}): {goes_on}")
+        terminal.tell("runs_on", batch=number, summary=progress.summary())
         return INTERRUPTED
     if json:
         terminal.put_json({"schema": 1, "batch": number, "ok": progress.succeeded, "counts": +progress.counts})
     else:
-        terminal.say(f"batch {number}: {progress.summary()}")
+        terminal.tell("batch_summary", batch=number, summary=progress.summary())
         tell_failures(terminal, progress)
     return INTERRUPTED if stopped else 0 if progress.succeeded else 1
 
@@ -238,7 +219,8 @@ def tell_failures(terminal: Terminal, progress: Progress) -> None:
     """What failed, once more at the end: on the way it has scrolled by."""
     failed = sorted(progress.why)
     for id in failed[:TOLD]:
-        why, more = progress.why[id], "show" if id in progress.never_ran else "logs"
-        terminal.say(f"  failed {progress.label(id)}{': ' + why if why else ''} (jostle {more} {id})")
+        because = terminal.message("because", why=progress.why[id]) if progress.why[id] else ""
+        verb = "show" if id in progress.never_ran else "logs"
+        terminal.tell("failed_job", job=progress.label(id), because=because, verb=verb, id=id)
     if len(failed) > TOLD:
-        terminal.say(f"  … and {len(failed) - TOLD:,} more (jostle ps --state failed)")
+        terminal.tell("more_failed", n=len(failed) - TOLD)

@@ -42,7 +42,7 @@ def show(args: Namespace, terminal: Terminal) -> int:
         terminal.put_json({"schema": 1, **told.plain(), "job": job, "events": events})
         return 0
     if job["ended_at"] is None and not terminal.engine_runs():
-        terminal.say(terminal.no_engine())
+        terminal.tell("no_engine")
     known = {**job, "env": told.env, "code": told.code, "inputs": told.runs[-1]["inputs"] if told.runs else None}
     terminal.put("\n".join([*facts(known, terminal, told.needs), *run_lines(told.runs), *event_lines(events)]))
     return 0
@@ -51,7 +51,7 @@ def show(args: Namespace, terminal: Terminal) -> int:
 def say_silence(found: Sequence[Explained], terminal: Terminal) -> None:
     for one in found:
         if one.silent:
-            terminal.say(f"jostle: {one.silent}; this is what is recorded")
+            terminal.tell("engine_silent", why=one.silent)
 
 
 def why_options(p: Parser) -> None:
@@ -75,7 +75,7 @@ def why(args: Namespace, terminal: Terminal) -> int:
     say_silence(found, terminal)
     engine = terminal.engine_runs() if args.json or any(one.job["ended_at"] is None for one in found) else True
     if not engine and not args.json:
-        terminal.say(terminal.no_engine())
+        terminal.tell("no_engine")
     if args.json:
         told = [sentences.explained(one.plain(engine), terminal.language) for one in found]
         # who names one job gets the object, who may have named several gets a list

@@ -13,12 +13,6 @@ if TYPE_CHECKING:
 
 
 class Terminal(Session):
-    def no_engine(self) -> str:
-        """What to think of unfinished jobs that nobody looks after."""
-        if self.language == "zh":
-            return "引擎没有运行：以下是上一个引擎结束时的状态；用 `jostle up` 继续"
-        return "no engine runs: this is how it was when the last one ended; `jostle up` goes on"
-
     @property
     def interactive(self) -> bool:
         return sys.stdout.isatty() and os.environ.get("TERM") != "dumb"

@@ -39,12 +39,12 @@ def validate(args: Namespace, terminal: Terminal) -> int:
         if not args.json:
             raise
         for warning in e.warnings:
-            terminal.say(f"warning: {warning}")
+            terminal.tell("warning", text=warning)
         flaws = [{"file": file, "line": line or None, "text": text} for file, line, text in e.flaws]
         terminal.put_json({"schema": 1, "ok": False, "errors": flaws})
         return e.exit_code
     for warning in warnings:
-        terminal.say(f"warning: {warning}")
+        terminal.tell("warning", text=warning)
     jobs = [job for batch in found for job in batch["jobs"]]
     warn_directories(jobs, terminal)
     checked = can_run(found, terminal)
@@ -63,7 +63,7 @@ def validate(args: Namespace, terminal: Terminal) -> int:
     many = f", {len(found)} batches" if len(found) > 1 else ""
     terminal.put(f"good: {render.count(len(jobs), 'job')}, {render.count(queues, 'queue')}{many}")
     if not checked:
-        terminal.say("not checked: whether this host's GPUs can ever run them; no engine that has read them runs (`jostle up`)")
+        terminal.tell("not_checked")
     return 0
 
 

@@ -12,6 +12,7 @@ from jostle.cli import render
 from jostle.core.states import FINAL, OPEN
 from jostle.errors import JostleError
 from jostle.follow.listener import Listener, Story, why
+from jostle.wording.messages import listed, message
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -86,7 +87,7 @@ class Live(Listener):
             first = self.progress.first_waiting(1)
             said = why(self.session, first[0]) if first else ""
             self.next = first[0] if first else None
-            self.waiting = f"next: {self.progress.label(first[0])}: {said}" if said else ""
+            self.waiting = self.session.message("next", job=self.progress.label(first[0]), why=said) if said else ""
         self.draw()
 
     def draw(self) -> None:
@@ -142,16 +143,16 @@ def occupancy(session: Session) -> str:
         client.close()
     except (JostleError, OSError):
         return ""
-    return told(gpus)
+    return told(gpus, session.language)
 
 
-def told(gpus: Sequence[Mapping[str, Any]]) -> str:
+def told(gpus: Sequence[Mapping[str, Any]], language: str) -> str:
     """`4 GPUs: 2 ours, 1 not to be had, 1 free`."""
     ours = sum(bool(gpu["runs"]) for gpu in gpus)
     free = sum(not gpu["runs"] and gpu["refusal"] is None for gpu in gpus)
-    parts = [(ours, "ours"), (len(gpus) - ours - free, "not to be had"), (free, "free")]
-    said = ", ".join(f"{count} {words}" for count, words in parts if count)
-    return f"{len(gpus)} GPU{'' if len(gpus) == 1 else 's'}: {said}" if gpus else ""
+    counts = {"cards_ours": ours, "cards_refused": len(gpus) - ours - free, "cards_free": free}
+    parts = listed([message(code, language, n=n) for code, n in counts.items() if n], language)
+    return message("cards", language, n=len(gpus), parts=parts) if gpus else ""
 
 
 def bar(progress: Progress, now: float, columns: int) -> str:
@@ -160,8 +161,9 @@ def bar(progress: Progress, now: float, columns: int) -> str:
     left = progress.left(now)
     told = f" {ended:,}/{total:,} {100 * ended // max(1, total):3d}%"
     if left is not None:
-        told += f"  about {units.show_duration(left) if left >= 60 else f'{max(1, round(left))}s'} left"
-    length = max(0, min(30, columns - len(told) - 1))
+        time_left = units.show_duration(left) if left >= 60 else f"{max(1, round(left))}s"
+        told += "  " + message("progress_left", progress.language, time=time_left)
+    length = max(0, min(30, columns - render.width(told) - 1))
     filled = length * ended // max(1, total)
     return "█" * filled + "░" * (length - filled) + told
 
@@ -177,7 +179,7 @@ def picture(progress: Progress, now: float, columns: int, rows: int, waiting: st
         where = f"GPU {render.gpus(progress.gpus.get(id, []))}"
         lines.append(f"  {progress.label(id)}  {where}  {units.show_duration(now - progress.since.get(id, now))}")
     if len(live) > room:
-        lines.append(f"  … and {len(live) - room} more")
+        lines.append("  " + message("and_more", progress.language, n=len(live) - room))
     if waiting:
         lines.append(f"  {waiting}")
     return [render.cut(line, columns - 1) for line in lines]

@@ -27,7 +27,7 @@ def until_ended(feed: Feed, session: Session, states: dict[int, str], deadline: 
         if kind == "error":
             raise value
         if kind == "lost":
-            session.say(f"jostle: {value}; trying again")
+            session.tell("engine_lost", why=str(value))
         if kind == "event" and value["job"] in left and value["kind"] in FINAL:
             states[value["job"]] = value["kind"]
             left.discard(value["job"])

@@ -91,9 +91,9 @@ class Followed:
         elif kind == "signal":
             self._signal(value)
         elif kind == "lost":
-            self.listener.note(f"jostle: {value}; connecting again")
+            self._note("engine_lost", why=str(value))
         elif kind == "back":
-            self.listener.note("jostle: the engine is back")
+            self._note("engine_back")
             if self.unheard:
                 self._cancel()
         elif kind == "error":
@@ -107,14 +107,14 @@ class Followed:
         self.signals += 1
         if self.signals > 2:
             self.leaving = True
-            goes_on = "they are being cancelled" if self.taken else f"batch {self.number} runs on; `jostle cancel` stops its jobs"
-            self.listener.note(
-                f"jostle: leaving; the engine could not be told to kill the jobs ({self.unheard}): {goes_on}"
-                if self.unheard
-                else "jostle: leaving; the jobs are being killed"
-            )
+            if not self.unheard:
+                self._note("leaving")
+            elif self.taken:
+                self._note("leaving_unheard", why=self.unheard)
+            else:
+                self._note("leaving_running", why=self.unheard, batch=self.number)
             return
-        self.listener.note("jostle: killing the jobs" if self.signals == 2 else "jostle: cancelling the batch (again: at once)")
+        self._note("killing" if self.signals == 2 else "cancelling")
         self._cancel()
 
     def _cancel(self, again: bool = False) -> None:
@@ -130,10 +130,13 @@ class Followed:
             self.unheard = str(e) or type(e).__name__
             self.repeat_at = float("inf") if final else time.monotonic() + REPEAT
             if final or not before:
-                self.listener.note(f"jostle: {e}" + ("" if final else "; told again until it is taken"))
+                self._note("not_taken" if final else "not_taken_yet", why=str(e))
         else:
             if before:
-                self.listener.note("jostle: the engine has taken it now: " + ("killing" if self.signals >= 2 else "cancelling"))
+                self._note("taken_kill" if self.signals >= 2 else "taken_cancel")
+
+    def _note(self, code: str, **values: Any) -> None:
+        self.listener.note(self.session.message(code, **values))
 
 
 def _told_at(item: tuple[str, Any]) -> tuple[int, int]:

@@ -95,7 +95,7 @@ class Story(Listener):
                 continue
             if reason["code"].startswith("impossible"):
                 self.hopeless[id] = text
-            self.put(f"waiting    {self.progress.label(id)}: {text}")
+            self.put(self.progress.waits(id, text))
             count += 1
             if count == TOLD:
                 break

@@ -7,7 +7,9 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from jostle import units
-from jostle.core.states import FINAL, OPEN, SUMMED
+from jostle.core.states import FINAL, OPEN
+from jostle.wording.messages import listed, message, step
+from jostle.wording.sentences import beside, states, worded
 from jostle.wording.text import gpus, plain
 
 LAST = 200  # how many of the newest durations an estimate is made of
@@ -37,7 +39,7 @@ class Progress:
             if row["state"] == "skipped" and _is_done_before(row.get("reason")):
                 self.done_before.add(row["id"])
             if row["state"] == "failed":
-                self._failed(row["id"], _why(row, self.language), ran=row["started_at"] is not None)
+                self._failed(row["id"], self._why(row), ran=row["started_at"] is not None)
             if row["state"] in ("succeeded", "failed") and row.get("ran_s") is not None:
                 self.took.append(row["ran_s"])
             if row["state"] in OPEN:
@@ -71,29 +73,46 @@ class Progress:
             self.at_once = self._live()
             self.gpus[id] = data.get("gpus") or []
             self.since[id] = event["at"]
-            again = f" (try {event['run']})" if (event["run"] or 1) > 1 else ""
-            where = f" on GPU {gpus(self.gpus[id])}" if self.gpus[id] else ""
-            return f"started    {self.label(id)}{where}{again}"
+            where = self._words("on_gpus", gpus=gpus(self.gpus[id])) if self.gpus[id] else ""
+            again = self._words("try", n=event["run"]) if (event["run"] or 1) > 1 else ""
+            return self._line(kind, self.label(id) + where + again)
         if kind == "quarantined":
-            return f"set aside  GPU {data.get('gpu')}: {_why(data, self.language)}"
+            return self._line(kind, f"GPU {data.get('gpu')}", self._why(data))
         if kind in ("running", "stopping"):
             self._set(id, kind)
             return None
         if kind == "background":
-            return f"waiting    {self.label(id)}: {_why(data, self.language)}"
+            return self.waits(id, self._why(data))
         if kind == "requeued":
             self._set(id, "queued")
-            return f"again      {self.label(id)}: {_why(data, self.language) or 'it is queued again'}"
+            return self._line(kind, self.label(id), self._why(data) or self._words("queued_again"))
         if kind in FINAL:
             if id in self.done_before:
                 return None  # told when it was submitted, all in one line
             ran, took = self.since.pop(id, None) is not None, data.get("ran_s")  # None: it was found dead, perhaps hours later
-            after = f" after {units.show_duration(took)}" if took is not None else ""
-            why = _why(data, self.language) if kind != "succeeded" else ""
+            after = self._words("after", time=units.show_duration(took)) if took is not None else ""
+            why = self._why(data) if kind != "succeeded" else ""
             if self.states[id] not in FINAL:
                 self._ended(id, kind, data, why, ran=ran)
-            return f"{kind:<10} {self.label(id)}{after}{': ' + why if why else ''}"
+            return self._line(kind, self.label(id) + after, why)
         return None
+
+    def waits(self, id: int, why: str) -> str:
+        return self._line("background", self.label(id), why)
+
+    def _line(self, kind: str, what: str, why: str = "") -> str:
+        return f"{step(kind, self.language)} {what}" + (self._words("because", why=why) if why else "")
+
+    def _words(self, code: str, /, **values: Any) -> str:
+        return message(code, self.language, **values)
+
+    def _why(self, data: Mapping[str, Any]) -> str:
+        """What a row or an event says of a failure or a wait."""
+        if data.get("reason"):
+            return plain(beside(worded(data["reason"], self.language)))
+        if data.get("error_type"):
+            return plain(str(data["error_type"]))
+        return self._words("exit_code", code=data["exit_code"]) if data.get("exit_code") else ""
 
     def _ended(self, id: int, kind: str, data: Mapping[str, Any], why: str, *, ran: bool) -> None:
         self._set(id, kind)
@@ -133,9 +152,9 @@ class Progress:
     def summary(self) -> str:
         counts = self.counts.copy()
         counts["skipped"] -= len(self.done_before)
-        parts = [f"{counts[s]:,} {s}" for s in SUMMED if counts[s]]
-        parts += [f"{len(self.done_before):,} done before"] if self.done_before else []
-        return ", ".join(parts) or "nothing to do"
+        parts = states(counts, self.language)
+        parts += [self._words("done_before", n=len(self.done_before))] if self.done_before else []
+        return listed(parts, self.language) or self._words("nothing_to_do")
 
     def left(self, now: float) -> float | None:
         """Seconds until all is done, from what finished so far and with as many jobs at once as now; None while there is nothing
@@ -150,14 +169,3 @@ class Progress:
 
 def _is_done_before(reason: Mapping[str, Any] | None) -> bool:
     return bool(reason) and reason is not None and reason.get("code") == "done_before"
-
-
-def _why(data: Mapping[str, Any], language: str) -> str:
-    reason = data.get("reason")
-    if reason:
-        from jostle.wording.sentences import beside, worded
-
-        return plain(beside(worded(reason, language)))
-    if data.get("error_type"):
-        return plain(str(data["error_type"]))
-    return f"exit code {data['exit_code']}" if data.get("exit_code") else ""

@@ -6,7 +6,6 @@ import os
 from typing import TYPE_CHECKING, Any
 
 from jostle.errors import Usage
-from jostle.wording.text import count
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -24,7 +23,7 @@ def loaded(options: Options, session: Session) -> list[dict[str, Any]]:
         raise Usage("--suite: a workspace or task file has no suites; expected job files")
     batches, warnings = files.batches(named, options.mode, options.suites, min_memory=options.rules.get("min_free_mib"))
     for warning in warnings:
-        session.say(f"warning: {warning}")
+        session.tell("warning", text=warning)
     alone = all(batch["kind"] in ("jobs", "tasks") and not batch["about"].get("suite") for batch in batches)
     for batch in batches:
         batch["key"] = batch_key(named) if alone else _key(batch["about"])
@@ -64,6 +63,6 @@ def _rule(batch: dict[str, Any], options: Options, session: Session) -> None:
     if options.rules.get("share"):
         alone = sum(job["memory_mib"] is None and job["gpus"][1] > 0 for job in batch["jobs"])
         if alone:
-            session.say(f"warning: {count(alone, 'job')} without `memory` cannot share a card: each takes a whole one")
+            session.tell("cannot_share", n=alone)
         for job in batch["jobs"]:
             job["share"] = job["share"] or job["memory_mib"] is not None

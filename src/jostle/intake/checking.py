@@ -6,7 +6,6 @@ import os
 from typing import TYPE_CHECKING, Any
 
 from jostle.errors import JostleError
-from jostle.wording.text import plain
 
 if TYPE_CHECKING:
     from jostle.client import Client
@@ -35,8 +34,8 @@ def _could_run(batch: dict[str, Any], client: Client, session: Session) -> bool:
     if not jobs:
         return True
     answer = client.call("check", batch={"policy": batch["policy"]}, jobs=jobs)
-    for line in never(answer, session.language):
-        session.say(line.replace("warning: ", f"warning: {plain(batch['name'] or '')}: ", 1))
+    for line in never(answer, session.language, batch["name"] or ""):
+        session.say(line)
     return bool(answer["checked"])
 
 
@@ -44,4 +43,4 @@ def warn_directories(jobs: list[dict[str, Any]], session: Session) -> None:
     """A directory that is not there is no error: an earlier job may make it."""
     for path in sorted({job["workdir"] for job in jobs}):
         if not os.path.isdir(path):
-            session.say(f"warning: workdir {plain(path)} does not exist; a job fails if it is not there when the job starts")
+            session.tell("no_directory", path=path)

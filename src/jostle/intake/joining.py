@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 from jostle.intake.preparing import prepared
 from jostle.intake.selection import Selection
-from jostle.wording.text import count
+from jostle.wording.messages import listed
+from jostle.wording.text import span
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -70,7 +71,7 @@ def joined(
     joining = [k for k in changes.new if selection.verdicts[k].what in ("run", "done")]  # the others were left out by an option
     why = _hindrance(number, changes, options, session)
     if why and (joining or changes.gone):
-        session.say(f"the file has changed since batch {number} was submitted: {why}")
+        session.tell("file_changed", batch=number, why=why)
     if why or not joining:
         return [], 0
     jobs = linked(_needing(joining, changes, selection))
@@ -81,22 +82,21 @@ def joined(
         order=_order(joining, changes), once=hashlib.sha256(works.encode("utf-8", "backslashreplace")).hexdigest(),
     )  # fmt: skip
     first, last = answer["ids"]
-    ids = str(first) if first == last else f"{first}-{last}"
-    session.say(f"{count(len(jobs), 'job')} ({ids}) of the file joined batch {number}")
+    session.tell("joined", n=len(jobs), ids=span(first, last), batch=number)
     return jobs, first
 
 
 def _hindrance(number: int, changes: Difference, options: Options, session: Session) -> str:
     """Why what is new cannot join; nothing if it can."""
     about = (session.reader.batch(number) or {}).get("about") or {}
-    later = "run it again when this batch has ended"
-    new = f"{count(len(changes.new), 'job')} of it {'is' if len(changes.new) == 1 else 'are'} not part of the batch"
+    say = session.message
+    new, later = say("not_in_batch", n=len(changes.new)), say("run_it_later")
     if changes.gone:
-        lost = f"{count(len(changes.gone), 'job')} of the batch {'is' if len(changes.gone) == 1 else 'are'} not in it any more"
-        return f"{lost} and {'goes' if len(changes.gone) == 1 else 'go'} on" + (f", {new}: {later}" if changes.new else "")
+        lost = say("not_in_file", n=len(changes.gone))
+        return listed([lost, *([new + later] if changes.new else [])], session.language)
     if about.get("frozen") or options.freeze:
-        return f"{new}, whose code is frozen: {later}" if about.get("frozen") else f"{new} (--freeze is for a new batch): {later}"
-    return "" if about.get("whole") else f"{new}: {later}"  # of some of its jobs only, or by a jostle that did not say
+        return new + say("batch_frozen" if about.get("frozen") else "freeze_is_for_new") + later
+    return "" if about.get("whole") else new + later  # of some of its jobs only, or by a jostle that did not say
 
 
 def _needing(joining: list[int], changes: Difference, selection: Selection) -> list[Job]:

@@ -7,7 +7,6 @@ import os
 from typing import TYPE_CHECKING, Any
 
 from jostle.intake.request import request
-from jostle.wording.text import count, plain
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -77,10 +76,10 @@ def _frozen(
     moved = [freeze.moved(job, frozen) for job in jobs]
     outside = sorted({job["workdir"] for job, new in zip(jobs, moved, strict=True) if job["workdir"] == new["workdir"]})
     if outside:
-        session.say(f"warning: jobs in {plain(', '.join(outside[:3]))} are not frozen: that is no part of {frozen.root}")
+        session.tell("not_frozen", paths=", ".join(outside[:3]), root=frozen.root)
     if "PYTHONPATH" in context["env"]:
         context["env"]["PYTHONPATH"] = freeze.moved_text(context["env"]["PYTHONPATH"], frozen)
-    at = f" at commit {frozen.about['commit'][:10]}" if frozen.about["commit"] else ""
-    differs = " with changes" if frozen.about["dirty"] and at else ""
-    session.say(f"frozen: {plain(frozen.root)}{at}{differs}, {count(frozen.about['files'], 'file')}")
+    commit = session.message("at_commit", commit=frozen.about["commit"][:10]) if frozen.about["commit"] else ""
+    changed = session.message("with_changes") if frozen.about["dirty"] and commit else ""
+    session.tell("frozen", root=frozen.root, commit=commit, changed=changed, n=frozen.about["files"])
     return moved, frozen

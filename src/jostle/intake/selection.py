@@ -9,6 +9,8 @@ import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from jostle.wording.messages import listed, message
+
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
@@ -33,22 +35,24 @@ class Selection:
 
         return taken(self.jobs, self.verdicts)
 
-    def left_out(self) -> str:
+    def left_out(self, language: str) -> str:
         """What is not run, for a line about the batch."""
         from jostle.experiments.skip import DONE, LOGGED, NOT_FAILED
 
-        done = "done before" + self.other_code()
-        parts = [(DONE, done), (LOGGED, "with a log (--trust-logs)"), (NOT_FAILED, "that did not fail")]
-        return ", ".join(f"{self.count(what):,} {words}" for what, words in parts if self.count(what))
+        kinds = {DONE: "done_before", LOGGED: "with_a_log", NOT_FAILED: "did_not_fail"}
+        parts = {what: message(code, language, n=self.count(what)) for what, code in kinds.items() if self.count(what)}
+        if DONE in parts:
+            parts[DONE] += self.other_code(language)
+        return listed(list(parts.values()), language)
 
-    def other_code(self) -> str:
+    def other_code(self, language: str) -> str:
         """`, 3 of them with other code (a1b2c3d → c3d4e5f)`."""
         codes = [verdict.code for verdict in self.verdicts if verdict.code]
         if not codes:
             return ""
         then = list(dict.fromkeys(before for before, _ in codes))
         shown = ", ".join(then[:3]) + (" …" if len(then) > 3 else "")
-        return f", {len(codes):,} of them with other code ({shown} → {codes[0][1]})"
+        return message("other_code", language, n=len(codes), then=shown, now=codes[0][1])
 
 
 def selected(batch: dict[str, Any], options: Options, session: Session) -> Selection:

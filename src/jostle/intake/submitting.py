@@ -2,20 +2,54 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from jostle.errors import Usage
+from jostle.intake.checking import warn_directories
 from jostle.intake.joining import joined
 from jostle.intake.preparing import prepared
 from jostle.intake.request import sent, warn_never
+from jostle.intake.selection import Selection, selected
 
 if TYPE_CHECKING:
     from jostle.client import Client
     from jostle.intake.options import Options
-    from jostle.intake.selection import Selection
     from jostle.session import Session
 
 MAX_LINKS = 1_000_000  # between the jobs of suites that are submitted at once to run one after another
+
+
+@dataclass(frozen=True, kw_only=True)
+class Taken:
+    """What became of a batch that was asked for."""
+
+    number: int | None  # None: nothing of it is to run
+    rows: list[dict[str, Any]]
+    selection: Selection
+    new: bool = False  # else it is the unfinished one of the same file
+
+
+def taken(
+    batch: dict[str, Any], client: Client, options: Options, session: Session, *, before: list[int], owner: list[int] | None,
+    hint: str = "",
+) -> Taken:  # fmt: skip
+    """The batch as a new one, or as the one that stands for it already, after the jobs `before`. `hint`: for a person who is
+    attached to it again."""
+    selection = selected(batch, options, session)
+    found = standing(batch, session)
+    if found is not None:
+        number, rows = found
+        left = sum(row["ended_at"] is None for row in rows)
+        session.say(session.message("attached", batch=number, left=left) + hint)
+        rows = continued(batch, selection, number, rows, client, options, session, before)
+        return Taken(number=number, rows=rows, selection=selection)
+    if not selection.count("run"):
+        return Taken(number=None, rows=[], selection=selection)
+    jobs = after(selection.taken(), before)
+    warn_directories(jobs, session)
+    number, rows = submitted(batch, selection, jobs, options, session, owner)
+    return Taken(number=number, rows=rows, selection=selection, new=True)
 
 
 def standing(batch: dict[str, Any], session: Session) -> tuple[int, list[dict[str, Any]]] | None:
@@ -42,10 +76,10 @@ def _amend(number: int, client: Client, options: Options, session: Session) -> N
     if new:
         client.call("amend", batch=number, policy={**before, **new})
         rules = ", ".join(f"{field} {value if value is not True else 'true'}" for field, value in new.items())
-        session.say(f"batch {number} goes on under other rules: {rules}")
+        session.tell("other_rules", batch=number, rules=rules)
     idle = options.for_new_batches()
     if idle:
-        session.say(f"no effect on a batch that is under way: {', '.join(idle)}; run it again when batch {number} has ended")
+        session.tell("no_effect", options=", ".join(idle), batch=number)
 
 
 def submitted(

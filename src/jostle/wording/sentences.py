@@ -6,9 +6,11 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from jostle.core.reasons import Reason, Refusal
+from jostle.core.states import SUMMED
+from jostle.wording.messages import message
 from jostle.wording.reasons import language as column
 from jostle.wording.reasons import refusal_text, text
-from jostle.wording.words import REFUSALS, TEXTS
+from jostle.wording.words import REFUSALS, STATES, TEXTS
 
 STANDS = {
     "queued": ("is queued", "正在排队"), "starting": ("is starting", "正在启动"), "running": ("is running", "正在运行"),
@@ -90,15 +92,22 @@ def against(card: Mapping[str, Any], said: str, language: str) -> str:
     return f"GPU {card['index']}{'：' if column(language) else ': '}{said}"
 
 
-def never(answer: Mapping[str, Any], language: str) -> list[str]:
-    """What the engine said of jobs that can never run here, a line for each kind of them."""
+def never(answer: Mapping[str, Any], language: str, batch: str = "") -> list[str]:
+    """What the engine said of jobs that can never run here, a line for each kind of them. `batch`: which batch they are of."""
     lines = []
     for entry in answer.get("never") or ():
         more = entry["count"] - len(entry["jobs"])
-        ids = ", ".join(map(str, entry["jobs"])) + (f" and {more} more" if more else "")
-        told = worded(entry["reason"], language)["text"]
-        lines.append(f"warning: job{'' if entry['count'] == 1 else 's'} {ids}: {told}")
+        ids = ", ".join(map(str, entry["jobs"])) + (message("and_others", language, n=more) if more else "")
+        code = "never_one" if entry["count"] == 1 else "never_many"
+        said = message(code, language, ids=ids, why=worded(entry["reason"], language)["text"])
+        of = message("of_batch", language, name=batch) if batch else ""
+        lines.append(message("warning", language, text=of + said))
     return lines
+
+
+def states(counts: Mapping[str, int], language: str) -> list[str]:
+    """How many jobs are in which state: `2 running`, `1 failed`."""
+    return [f"{counts[state]:,} {STATES[state] if column(language) else state}" for state in SUMMED if counts.get(state)]
 
 
 def beside(reason: Mapping[str, Any] | None) -> str:

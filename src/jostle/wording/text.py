@@ -20,6 +20,11 @@ def gpus(indices: Sequence[int]) -> str:
     return ranges(indices) if indices else "-"
 
 
+def span(first: int, last: int) -> str:
+    """Numbers in a row: `7`, `7-12`."""
+    return str(first) if first == last else f"{first}-{last}"
+
+
 def count(n: int, one: str, many: str = "") -> str:
     """`1 job`, `2 jobs`, `10,000 jobs`."""
     return f"{n:,} {one if n == 1 else many or one + 's'}"

@@ -1,0 +1,167 @@
+"""What a person is told on the way: what became of a request, how a batch goes, and how it ended. In English and Chinese.
+
+In the words, `{n:job|jobs}` shows a number with its noun or verb, `{n}` the number alone. Texts come from anybody: each is
+shown as one line. A test holds that both languages use the same values, and that each message is said somewhere.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from jostle.wording.text import plain
+
+# code: (English, Chinese)
+MESSAGES: dict[str, tuple[str, str]] = {
+    "warning": ("warning: {text}", "警告：{text}"),
+    "note": ("note: {text}", "提示：{text}"),
+    "and_more": ("… and {n:,} more", "…… 还有 {n:,} 个"),
+    # the engine
+    "no_engine": (
+        "no engine runs: this is how it was when the last one ended; `jostle up` goes on",
+        "引擎没有运行：以下是上一个引擎结束时的状态；用 `jostle up` 继续",
+    ),
+    "engine_silent": ("jostle: {why}; this is what is recorded", "jostle: {why}；以下是已记录的状态"),
+    "engine_lost": ("jostle: {why}; connecting again", "jostle: {why}；正在重新连接"),
+    "engine_back": ("jostle: the engine is back", "jostle: 引擎已恢复"),
+    # what is submitted
+    "submitted": ("batch {batch}: {n:job|jobs} ({ids})", "批次 {batch}：{n:,} 个任务（{ids}）"),
+    "attached": (
+        "batch {batch} of the same file is not finished ({left:job|jobs} left): attached to it again",
+        "同一文件的批次 {batch} 尚未结束（还有 {left:,} 个任务）：已重新接上",
+    ),
+    "would_attach": (
+        "batch {batch} of the same file is not finished: `jostle run` attaches to it",
+        "同一文件的批次 {batch} 尚未结束：`jostle run` 会接上它",
+    ),
+    "nothing_to_run": ("{name}: nothing to run ({n:job|jobs}: {rest})", "{name}：没有要运行的（{n:,} 个任务：{rest}）"),
+    "redo_all": ("; --redo runs all again", "；--redo 全部重新运行"),
+    "redo_changed": (", --redo-changed those with other code", "，--redo-changed 重新运行代码不同的"),
+    "would_run": ("{run:,} of {n:job|jobs} would run", "{n:,} 个任务中有 {run:,} 个会运行"),
+    "done_before": ("{n:,} done before", "{n:,} 个此前已完成"),
+    "with_a_log": ("{n:,} with a log (--trust-logs)", "{n:,} 个已有日志（--trust-logs）"),
+    "did_not_fail": ("{n:,} that did not fail", "{n:,} 个没有失败"),
+    "other_code": (", {n:,} of them with other code ({then} → {now})", "，其中 {n:,} 个所用代码不同（{then} → {now}）"),
+    "joined": ("{n:job|jobs} ({ids}) of the file joined batch {batch}", "文件中的 {n:,} 个任务（{ids}）已加入批次 {batch}"),
+    "file_changed": (
+        "the file has changed since batch {batch} was submitted: {why}",
+        "批次 {batch} 提交之后文件已修改：{why}",
+    ),
+    "not_in_batch": ("{n:job of it is|jobs of it are} not part of the batch", "其中 {n:,} 个任务不属于该批次"),
+    "not_in_file": (
+        "{n:job of the batch is not in it any more and goes on|jobs of the batch are not in it any more and go on}",
+        "批次中的 {n:,} 个任务已不在文件中，它们继续运行",
+    ),
+    "batch_frozen": (", whose code is frozen", "，而该批次的代码已冻结"),
+    "freeze_is_for_new": (" (--freeze is for a new batch)", "（--freeze 只用于新批次）"),
+    "run_it_later": (": run it again when this batch has ended", "：请在该批次结束后再次运行"),
+    "other_rules": ("batch {batch} goes on under other rules: {rules}", "批次 {batch} 改用新规则继续：{rules}"),
+    "no_effect": (
+        "no effect on a batch that is under way: {options}; run it again when batch {batch} has ended",
+        "对正在进行的批次不起作用：{options}；请在批次 {batch} 结束后再次运行",
+    ),
+    "cannot_share": (
+        "warning: {n:job|jobs} without `memory` cannot share a card: each takes a whole one",
+        "警告：{n:,} 个任务没有写 `memory`，不能共用一张卡：各占一整张",
+    ),
+    "no_directory": (
+        "warning: workdir {path} does not exist; a job fails if it is not there when the job starts",
+        "警告：工作目录 {path} 不存在；任务启动时若仍不存在就会失败",
+    ),
+    "not_frozen": (
+        "warning: jobs in {paths} are not frozen: that is no part of {root}",
+        "警告：{paths} 中的任务没有冻结代码：它不属于 {root}",
+    ),
+    "frozen": ("frozen: {root}{commit}{changed}, {n:file|files}", "已冻结代码：{root}{commit}{changed}，{n:,} 个文件"),
+    "at_commit": (" at commit {commit}", "，提交 {commit}"),
+    "with_changes": (" with changes", "（有改动）"),
+    "never_one": ("job {ids}: {why}", "任务 {ids}：{why}"),
+    "never_many": ("jobs {ids}: {why}", "任务 {ids}：{why}"),
+    "of_batch": ("{name}: ", "{name}："),
+    "and_others": (" and {n} more", " 等另外 {n} 个"),
+    "not_checked": (
+        "not checked: whether this host's GPUs can ever run them; no engine that has read them runs (`jostle up`)",
+        "没有检查本机的 GPU 能否运行它们：没有读过 GPU 的引擎在运行（`jostle up`）",
+    ),
+    # how a batch goes
+    "next": ("next: {job}: {why}", "下一个：{job}：{why}"),
+    "on_gpus": (" on GPU {gpus}", "，在 GPU {gpus} 上"),
+    "try": (" (try {n})", "（第 {n} 次）"),
+    "after": (" after {time}", "，用时 {time}"),
+    "because": (": {why}", "：{why}"),
+    "exit_code": ("exit code {code}", "退出码 {code}"),
+    "queued_again": ("it is queued again", "重新排队"),
+    "nothing_to_do": ("nothing to do", "没有要做的"),
+    "progress_left": ("about {time} left", "约剩 {time}"),
+    "cards": ("{n:GPU|GPUs}: {parts}", "{n} 张 GPU：{parts}"),
+    "cards_ours": ("{n} ours", "我们的 {n}"),
+    "cards_refused": ("{n} not to be had", "不可用 {n}"),
+    "cards_free": ("{n} free", "空闲 {n}"),
+    # Ctrl-C
+    "asks": ("Ctrl-C asks whether to cancel, to detach or to go on", "Ctrl-C 会询问：取消、离开还是继续"),
+    "ask": (
+        "Ctrl-C: [c] cancel batch {batch}, [d] detach (it runs on; the same command attaches again), "
+        "[g] go on, then Enter; or Ctrl-C again to cancel",
+        "Ctrl-C：[c] 取消批次 {batch}，[d] 离开（它继续运行；同样的命令可重新接上），[g] 继续，然后按回车；再按 Ctrl-C 则取消",
+    ),
+    "cancelling": ("jostle: cancelling the batch (again: at once)", "jostle: 正在取消该批次（再按一次：立即结束）"),
+    "killing": ("jostle: killing the jobs", "jostle: 正在强制结束任务"),
+    "leaving": ("jostle: leaving; the jobs are being killed", "jostle: 离开；任务正被强制结束"),
+    "leaving_unheard": (
+        "jostle: leaving; the engine could not be told to kill the jobs ({why}): they are being cancelled",
+        "jostle: 离开；无法让引擎强制结束任务（{why}）：任务正在取消",
+    ),
+    "leaving_running": (
+        "jostle: leaving; the engine could not be told to kill the jobs ({why}): batch {batch} runs on; "
+        "`jostle cancel` stops its jobs",
+        "jostle: 离开；无法让引擎强制结束任务（{why}）：批次 {batch} 继续运行；用 `jostle cancel` 停止其任务",
+    ),
+    "not_taken": ("jostle: {why}", "jostle: {why}"),
+    "not_taken_yet": ("jostle: {why}; told again until it is taken", "jostle: {why}；会反复发送直到被接受"),
+    "taken_cancel": ("jostle: the engine has taken it now: cancelling", "jostle: 引擎已接受：正在取消"),
+    "taken_kill": ("jostle: the engine has taken it now: killing", "jostle: 引擎已接受：正在强制结束"),
+    "interrupted_before": ("jostle: interrupted before {names}", "jostle: 已中断，未运行 {names}"),
+    # how it ended
+    "batch_summary": ("batch {batch}: {summary}", "批次 {batch}：{summary}"),
+    "runs_on": (
+        "batch {batch} runs on ({summary}): the same command attaches to it again, `jostle ps` shows it",
+        "批次 {batch} 继续运行（{summary}）：同样的命令可重新接上，`jostle ps` 可查看",
+    ),
+    "failed_job": ("  failed {job}{because} (jostle {verb} {id})", "  失败 {job}{because}（jostle {verb} {id}）"),
+    "more_failed": ("  … and {n:,} more (jostle ps --state failed)", "  …… 还有 {n:,} 个（jostle ps --state failed）"),
+}
+
+STEPS: dict[str, tuple[str, str]] = {
+    "starting": ("started   ", "启动"), "requeued": ("again     ", "重试"), "background": ("waiting   ", "等待"),
+    "quarantined": ("set aside ", "隔离"), "succeeded": ("succeeded ", "成功"), "failed": ("failed    ", "失败"),
+    "cancelled": ("cancelled ", "取消"), "skipped": ("skipped   ", "跳过"),
+}  # fmt: skip
+"""How the line of an event begins: all of a language equally wide."""
+
+
+def message(code: str, language: str, /, **values: Any) -> str:
+    shown = {key: _shown(value) for key, value in values.items()}
+    return MESSAGES[code][language == "zh"].format(**shown)
+
+
+def step(kind: str, language: str) -> str:
+    return STEPS[kind][language == "zh"]
+
+
+def listed(parts: list[str], language: str) -> str:
+    return ("，" if language == "zh" else ", ").join(parts)
+
+
+def _shown(value: Any) -> Any:
+    if isinstance(value, int) and not isinstance(value, bool):
+        return _Number(value)
+    return plain(value) if isinstance(value, str) else value
+
+
+class _Number(int):
+    """Its format may say the noun or verb for one and for many: {n:job|jobs}."""
+
+    def __format__(self, spec: str) -> str:
+        if "|" not in spec:
+            return format(int(self), spec)
+        one, _, many = spec.partition("|")
+        return f"{int(self):,} {one if self == 1 else many}"
