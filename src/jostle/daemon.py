@@ -34,7 +34,8 @@ def main(argv: list[str]) -> int:
     if ready >= 0 and os.fork():
         os._exit(0)  # whoever started the engine is not its parent
     from jostle.errors import JostleError
-    from jostle.store.store import NAME, translated
+    from jostle.store.file import database
+    from jostle.store.store import translated
 
     try:
         lock = take_lock(home)
@@ -43,7 +44,7 @@ def main(argv: list[str]) -> int:
             return 1
         serve(home, spec, settings, ready, "--permanent" in argv)
     except (JostleError, sqlite3.DatabaseError, json.JSONDecodeError) as e:
-        error = e if isinstance(e, JostleError) else translated(e, os.path.join(home, NAME))
+        error = e if isinstance(e, JostleError) else translated(e, database(home))
         log(str(error))
         tell(ready, f"error {error.code} {error}")
         return error.exit_code

@@ -97,6 +97,10 @@ def gpu_range(text: str) -> tuple[int, int]:
     return low, high
 
 
+def is_gpu_index(word: str) -> bool:
+    return word.isascii() and word.isdigit() and len(word) < 5 and int(word) <= MAX_GPUS
+
+
 def numbers(text: str) -> list[int]:
     """`0,2-4` as [0, 2, 3, 4]."""
     numbers_named: dict[int, None] = {}

@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
+from jostle.compete.outlook import usable
 from jostle.compete.reload import AT_START, changes
 from jostle.compete.scheduler import TaskProgress
-from jostle.compete.statefile import usable
 from jostle.formats.gpumanage import Settings
 from jostle.intake.visible import indices
 from tests.cli.conftest import event
@@ -35,6 +35,7 @@ def test_a14_what_changed_is_told_and_what_waits_for_the_next_start() -> None:
         ({"gpus": [3, 1, 9]}, [1, 3]),
         ({"gpus": None, "gpu_left": 1, "min_gpu": None, "max_gpu": None}, [0, 1, 2]),
         ({"gpus": [1, 2], "gpu_left": 5}, []),
+        ({"gpus": [3, 0, 1], "gpu_left": 1}, [0, 3]),
         ({"gpus": None, "gpu_left": 1, "max_gpu": 2}, [0, 1, 2, 3]),
     ],
 )

@@ -11,7 +11,8 @@ import pytest
 from jostle.core.model import Exit, Lease
 from jostle.engine import checks
 from jostle.store import jobs, runs
-from jostle.store.store import NAME, Store
+from jostle.store.file import NAME
+from jostle.store.store import Store
 
 SECTOR = 512
 

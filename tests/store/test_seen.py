@@ -15,8 +15,9 @@ import pytest
 from jostle.engine import checks
 from jostle.errors import Damaged, JostleError
 from jostle.store import jobs, salvage
+from jostle.store.file import NAME
 from jostle.store.reads import Reader
-from jostle.store.store import NAME, Store
+from jostle.store.store import Store
 
 SUBMITS = """import os, sys
 from jostle.engine import checks

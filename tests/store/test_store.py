@@ -19,6 +19,7 @@ from jostle.core.model import Exit
 from jostle.engine import checks
 from jostle.errors import Damaged, DiskError, DiskFull, Forbidden, Invalid, JostleError
 from jostle.store import intents, jobs, private, runs, store
+from jostle.store.file import NAME
 from jostle.store.lanes import SHAPES, Lanes
 from jostle.store.reads import Reader
 from jostle.store.store import Store
@@ -37,7 +38,7 @@ def fill(home, n=50):
     with s.transaction():
         jobs.submit(s, request, at=1.0, now=1.0, rank=lambda: 0.5)
     s.close()
-    return os.path.join(home, store.NAME)
+    return os.path.join(home, NAME)
 
 
 def killed_after(home, act):
@@ -126,7 +127,7 @@ def test_no_mutation_of_the_file_is_answered_by_an_empty_store_or_a_crash(home, 
         rng = random.Random(seed)
         copy = tmp_path / f"m{seed}"
         copy.mkdir(mode=0o700)
-        target = copy / store.NAME
+        target = copy / NAME
         shutil.copy(path, target)
         os.chmod(target, 0o600)
         data = bytearray(target.read_bytes())
@@ -178,7 +179,7 @@ def test_a_migration_keeps_a_copy_and_is_all_or_nothing(home, monkeypatch):
 
 
 def test_a_database_of_the_first_version_is_brought_up_to_date_with_all_its_jobs(home):
-    path = os.path.join(home, store.NAME)
+    path = os.path.join(home, NAME)
     os.close(os.open(path, os.O_CREAT | os.O_WRONLY, 0o600))
     db = sqlite3.connect(path, isolation_level=None)
     db.executescript(store.script("schema.sql") + "PRAGMA user_version = 1;")
@@ -449,7 +450,7 @@ def test_a_home_may_be_called_anything(tmp_path, name):
     home = tmp_path / name
     home.mkdir(mode=0o700)
     fill(str(home), 3)
-    assert len(Reader(str(home)).jobs()) == 3 and store.NAME in os.listdir(home)
+    assert len(Reader(str(home)).jobs()) == 3 and NAME in os.listdir(home)
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -525,7 +526,7 @@ def test_what_is_ready_is_known_after_any_history_as_if_it_were_read_for_the_fir
         except Undone:
             s.next_job, undone = last + 1, undone + 1
         if rng.random() < 0.7:
-            with contextlib.closing(sqlite3.connect(f"file:{home}/{store.NAME}?mode=ro", uri=True)) as other:
+            with contextlib.closing(sqlite3.connect(f"file:{home}/{NAME}?mode=ro", uri=True)) as other:
                 assert s.lanes.read(2) == Lanes(other).read(2)
             compared += 1
     assert undone > 40 and compared > 200

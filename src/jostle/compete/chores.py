@@ -136,7 +136,7 @@ class Chores(Listener):
 
     @property
     def used(self) -> list[int]:
-        return statefile.usable(self.policy, self.detected)
+        return outlook.usable(self.policy, self.detected)
 
     # --- the status
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from jostle import units
-from jostle.core import survey
+from jostle.core import courtesy, survey
 from jostle.core.model import Gpu, Policy
 from jostle.core.reasons import Reason
 from jostle.formats.gpumanage import Settings
@@ -41,11 +41,7 @@ def never(
             reserved_mib=gpu.get("reserved_mib") or 0)
         for gpu in gpus
     )  # fmt: skip
-    indices = policy.get("gpus")
-    rules = Policy(
-        gpus=None if indices is None else tuple(indices), gpu_left=policy.get("gpu_left") or 0, min_gpu=policy.get("min_gpu"),
-        max_gpu=policy.get("max_gpu"),
-    )  # fmt: skip
+    rules = _courtesy(policy)
     asked = [(row, (row["gpu_request"][0], row["memory_mib"])) for row in rows]
     reasons = survey.never(cards, rules, {shape for _, shape in asked})
     lines = [f"{row['id']} {row['name']}: {_sentence(row, reasons[shape], language)}" for row, shape in asked if shape in reasons]
@@ -57,6 +53,22 @@ def _sentence(row: Mapping[str, Any], reason: Reason, language: str) -> str:
     """Of a task that has ended nobody hopes that the cards change."""
     ended = row["state"] != "queued"
     return text(reason._replace(params={**reason.params, "refused_at_once": True}) if ended else reason, language)
+
+
+def usable(policy: Mapping[str, Any], detected: Iterable[int]) -> list[int]:
+    """The indices that a batch's rules let it use, of those that are there."""
+    rules, cards = _courtesy(policy), [Gpu(uuid=str(index), index=index) for index in detected]
+    left = courtesy.left_for_others(rules, cards)
+    return sorted(gpu.index for gpu in courtesy.in_range(rules, cards) if gpu.uuid not in left)
+
+
+def _courtesy(policy: Mapping[str, Any]) -> Policy:
+    """What stored rules say about range and number of cards, as the engine reads it."""
+    indices = policy.get("gpus")
+    return Policy(
+        gpus=None if indices is None else tuple(indices), gpu_left=policy.get("gpu_left") or 0, min_gpu=policy.get("min_gpu"),
+        max_gpu=policy.get("max_gpu"),
+    )  # fmt: skip
 
 
 def unwritable(path: str) -> str:

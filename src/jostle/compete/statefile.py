@@ -88,15 +88,6 @@ def state(
     }
 
 
-def usable(policy: Mapping[str, Any], detected: Sequence[int]) -> list[int]:
-    """The range of a batch's rules among the cards that are there; an older config leaves the last ones to others (A13)."""
-    wanted = policy.get("gpus")
-    found = [gpu for gpu in detected if wanted is None or gpu in wanted]
-    left = policy.get("gpu_left") or 0
-    old = policy.get("min_gpu") is None and policy.get("max_gpu") is None
-    return found[: max(0, len(found) - left)] if old and left else found
-
-
 class StateFile:
     """The file of one scheduler, in each of its directories. What cannot be written now (a full disk) is written next time."""
 

@@ -45,7 +45,7 @@ def _status(session: Session, space: Workspace, content: Mapping[str, Any], batc
     file = theirs.uni_id_file
     board, policy = Board(rows), batch["policy"]
     lines = statustext.status(
-        board.queues(), gpus, user=user(), used=statefile.usable(policy, [gpu["index"] for gpu in gpus or ()]),
+        board.queues(), gpus, user=user(), used=outlook.usable(policy, [gpu["index"] for gpu in gpus or ()]),
         processes=running(file), uni_id_file=space.shown(file),
         never=outlook.never(board.rows.values(), gpus or (), policy, session.language),
     )  # fmt: skip

@@ -252,13 +252,9 @@ def inherited(visible: str | None) -> list[int] | None:
     words = [word.strip() for word in visible.split(",")]
     if not visible.strip() or words[0] == "-1":
         raise Invalid("CUDA_VISIBLE_DEVICES hides all GPUs; unset it, or set it to indices such as 0,1")
-    if not all(_index(word) for word in words):
+    if not all(units.is_gpu_index(word) for word in words):
         raise Invalid(
             f"CUDA_VISIBLE_DEVICES={shown(visible)[1:-1]} does not consist of indices such as 0,1; set it to indices, or unset "
             "it and name the GPUs in the settings (use_all_gpus: false, compete_gpus: [0, 1])"
         )
     return sorted({int(word) for word in words})
-
-
-def _index(word: str) -> bool:
-    return word.isascii() and word.isdigit() and len(word) < 5 and int(word) <= units.MAX_GPUS

@@ -9,7 +9,7 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from jostle.units import MAX_GPUS
+from jostle.units import is_gpu_index
 from jostle.wording.text import gpus
 
 if TYPE_CHECKING:
@@ -56,10 +56,10 @@ def restricted(session: Session, allowed: Sequence[int] | None = None, *, device
 
         allowed = (config.load(session.home).get("policy") or {}).get("gpus")
     words = (indices(value, looked(session, devices)) if "GPU-" in value else value).replace(" ", "").split(",")
-    cards = sorted({int(word) for word in words if index(word)})
+    cards = sorted({int(word) for word in words if is_gpu_index(word)})
     if not value.strip() or words[0] == "-1":
         _say(session, HIDES_ALL, value)
-    elif not all(map(index, words)):
+    elif not all(map(is_gpu_index, words)):
         _say(session, UNKNOWN, value)
     else:
         allowed_cards = cards if allowed is None else [card for card in cards if card in allowed]
@@ -78,10 +78,6 @@ def looked(session: Session, devices: str | None) -> Cards:
 
 def _say(session: Session, words: tuple[str, str], value: str, cards: str = "") -> None:
     session.say(words[session.language == "zh"].format(name=NAME, value=value, cards=cards))
-
-
-def index(word: str) -> bool:
-    return word.isascii() and word.isdigit() and len(word) < 5 and int(word) <= MAX_GPUS
 
 
 def indices(visible: str, gpus: Cards) -> str:

@@ -4,6 +4,13 @@ from __future__ import annotations
 
 import os
 
+NAME = "jostle.db"
+
+
+def database(home: str) -> str:
+    """Where the database of a home is."""
+    return os.path.join(home, NAME)
+
 
 class File:
     def __init__(self, path: str) -> None:

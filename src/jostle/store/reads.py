@@ -14,9 +14,9 @@ from typing import Any, NamedTuple
 
 from jostle.errors import JostleError
 from jostle.store import seen
+from jostle.store.file import database
 from jostle.store.logs import log_of
 
-NAME = "jostle.db"
 UNFINISHED_SQL = "ended_at IS NULL"  # as the partial indexes are written
 UNUSED_CONTEXT = "id NOT IN (SELECT context FROM job WHERE ended_at IS NULL OR ended_at >= ?)"
 
@@ -80,7 +80,7 @@ class Reader:
     """For any thread: one reads at a time. A database that comes to be later is found then."""
 
     def __init__(self, home: str) -> None:
-        self.path = os.path.join(home, NAME)
+        self.path = database(home)
         self.db: sqlite3.Connection | None = None
         self._one_at_a_time = _thread.allocate_lock()
         self._open()

@@ -21,12 +21,11 @@ from typing import Any
 from jostle.errors import Damaged, DiskError, DiskFull, Forbidden, JostleError, Unwritten
 from jostle.failpoint import failpoint
 from jostle.store import seen, texts, ways
-from jostle.store.file import File
+from jostle.store.file import NAME, File, database
 from jostle.store.lanes import Lanes
 from jostle.store.private import check_private
 from jostle.store.reads import uri
 
-NAME = "jostle.db"
 MIGRATIONS: list[str] = ["schema.sql", "schema2.sql", "schema3.sql", "schema4.sql"]
 """Script k brings a database from version k to k+1."""
 
@@ -66,7 +65,7 @@ class Store:
     """The writing connection."""
 
     def __init__(self, home: str) -> None:
-        self.path = os.path.join(home, NAME)
+        self.path = database(home)
         check_private(home)
         if not os.path.lexists(self.path):
             refuse_to_begin_anew(home)
@@ -335,7 +334,7 @@ def refuse_to_begin_anew(home: str) -> None:
             f"{home} holds runs but its database {NAME} is missing: put it back, "
             f"or move {runs} away if you mean to begin anew"
         )
-    if seen.noted(os.path.join(home, NAME)):
+    if seen.noted(database(home)):
         raise Damaged(
             f"the database {NAME} of {home} is missing: put it back, or `jostle doctor --accept` if you mean to begin anew"
         )

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 def status(session: Session) -> Status:
     """`hold` and `probe` are codes, or words of the driver. An engine that does not answer is neither up nor down: an error."""
     from jostle import __version__
-    from jostle.store.reads import NAME
+    from jostle.store.file import NAME
 
     client = session.engine_if_any()
     hello: dict[str, Any] = client.call("hello") if client else {}
