@@ -37,7 +37,7 @@ $(VENV)/bin/python:
 	@$(PYTHON) -m venv $(VENV) || { rm -rf $(VENV); echo "venv does not work here: on Debian and Ubuntu install python3-venv (apt install python3-venv)"; exit 1; }
 
 $(VENV)/run: $(VENV)/bin/python pyproject.toml
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e .
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[web]'
 	@touch $@
 
 $(VENV)/test: $(VENV)/bin/python pyproject.toml

@@ -23,6 +23,7 @@ PARTS = {
     "compete end to end": [*PYTEST, "tests/e2e", "-k", COMPETE],
     "formats": [*PYTEST, "tests/formats", "tests/compete", "tests/experiments"],
     "processes": [*PYTEST, "tests/backends"],
+    "web": [*PYTEST, "tests/web"],
     "users": [*PYTEST, "tests/users"],
     "core and engine": [*PYTEST, "tests/core", "tests/engine", "tests/store"],
     "probes": [*PYTEST, "tests/probes"],

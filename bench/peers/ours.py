@@ -46,6 +46,7 @@ class Jostle(Peer):
         memory = "/dev/shm" if os.path.isdir("/dev/shm") else self.scene.dir
         self.leases = tempfile.mkdtemp(prefix="jb-leases-", dir=memory)
         self.scene.env["JOSTLE_LEASE_DIR"] = self.leases
+        self.scene.env["JOSTLE_WEB"] = "off"
         if len(self.program) > 1:
             self.scene.env["PYTHONPATH"] = SOURCE
         self.up()

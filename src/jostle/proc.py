@@ -1,4 +1,4 @@
-"""Processes as Linux shows them: the only reader of /proc.
+"""Processes as Linux shows them, and a signal to one that is proven: the only reader of /proc.
 
 A process is known by (boot id, pid, start ticks): the pid alone may be someone else's by now. Anything may vanish or be
 denied between two looks; then the answer is None, which means "not known", never "not there".
@@ -6,8 +6,12 @@ denied between two looks; then the answer is None, which means "not known", neve
 
 from __future__ import annotations
 
+import _socket as socket  # the rest of it takes a shim too long to import
+import errno
 import os
-from collections.abc import Iterator
+import signal
+import sys
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 MARK = "JOSTLE_UNI_ID"
@@ -107,3 +111,52 @@ def tree(root: int) -> list[int]:
         todo = [kid for pid in todo for kid in children.get(pid, ())]
         members += todo
     return members
+
+
+def tcp_owner(theirs: tuple[str, int], ours: tuple[str, int]) -> int | None:
+    """The uid of the process at the other end of a connection on this host; None: nobody holds it, as far as can be seen."""
+    for table, family in (("tcp", socket.AF_INET), ("tcp6", socket.AF_INET6)):
+        try:
+            wanted = [f"{_written(address, family)}:{port:04X}" for address, port in (theirs, ours)] + ["01"]  # established
+            with open(f"/proc/net/{table}") as f:
+                next(f)
+                for line in f:
+                    fields = line.split()
+                    if fields[1:4] == wanted:
+                        return int(fields[7])
+        except (OSError, ValueError, IndexError, StopIteration):
+            continue
+    return None
+
+
+def _written(address: str, family: int) -> str:
+    """An address as /proc/net/tcp has it: words of 32 bits, each in the order of this machine."""
+    if family == socket.AF_INET6 and ":" not in address:
+        address = f"::ffff:{address}"  # a client whose socket is one of IPv6
+    raw = socket.inet_pton(family, address.partition("%")[0])
+    return "".join(f"{int.from_bytes(raw[k : k + 4], sys.byteorder):08X}" for k in range(0, len(raw), 4))
+
+
+def signal_proven(pid: int, number: int, proof: Callable[[int], bool]) -> bool:
+    """Signals a process only if the proof holds while we have a handle on it: its pid cannot become another's then."""
+    try:
+        fd = os.pidfd_open(pid)
+    except AttributeError:
+        fd = -1  # a Python built without it
+    except OSError as e:
+        if e.errno not in (errno.ENOSYS, errno.EPERM):
+            return False
+        fd = -1
+    try:
+        if not proof(pid):
+            return False
+        if fd >= 0:
+            signal.pidfd_send_signal(fd, number)
+        else:
+            os.kill(pid, number)
+    except OSError:
+        return False
+    finally:
+        if fd >= 0:
+            os.close(fd)
+    return True

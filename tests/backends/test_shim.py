@@ -303,11 +303,11 @@ def test_a_run_inherits_its_leases_and_nothing_else(bench: Bench) -> None:
 def test_a_signal_needs_a_proof() -> None:
     child = os.posix_spawn("/bin/sleep", ["sleep", "1000"], {})
     try:
-        assert process.signal_proven(child, signal.SIGKILL, lambda pid: False) is False
+        assert proc.signal_proven(child, signal.SIGKILL, lambda pid: False) is False
         assert os.waitpid(child, os.WNOHANG) == (0, 0)
-        assert process.signal_proven(child, signal.SIGKILL, process.is_descendant) is True
+        assert proc.signal_proven(child, signal.SIGKILL, process.is_descendant) is True
         assert os.waitpid(child, 0)[1] == signal.SIGKILL
-        assert process.signal_proven(child, signal.SIGKILL, lambda pid: True) is False
+        assert proc.signal_proven(child, signal.SIGKILL, lambda pid: True) is False
     except BaseException:
         os.kill(child, signal.SIGKILL)
         raise

@@ -110,6 +110,7 @@ def home(monkeypatch):
         simulated = ("JOSTLE_SIM_DIR", "JOSTLE_LEASE_DIR")  # what a look at simulated cards leaves in this process
         for name in ("JOSTLE_LANG", "LC_ALL", "LC_MESSAGES", "LANG", "NO_COLOR", "JOSTLE_UNI_ID", *simulated):
             monkeypatch.delenv(name, raising=False)
+        monkeypatch.setenv("JOSTLE_WEB", "off")
         yield pathlib.Path(path)
 
 

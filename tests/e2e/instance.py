@@ -65,7 +65,7 @@ class Instance:
         self._reader: Reader | None = None
         self._inode = 0
         kept = {k: v for k, v in os.environ.items() if not k.startswith(("JOSTLE_", "CUDA_", "LC_", "XDG_"))}
-        self.env = {**kept, "JOSTLE_HOME": str(self.home), "PYTHONPATH": SOURCE, "LANG": "C.UTF-8", **env}
+        self.env = {**kept, "JOSTLE_HOME": str(self.home), "PYTHONPATH": SOURCE, "LANG": "C.UTF-8", "JOSTLE_WEB": "off", **env}
 
     # --- verbs
 

@@ -85,7 +85,7 @@ def shared_parent(town: Town, victim: Tenant) -> str:
 def jostle(town: Town, tenant: Tenant, *words: str, group: int | None = None) -> tuple[int, str, str]:
     env = {
         "PATH": os.environ["PATH"], "HOME": tenant.home, "JOSTLE_HOME": f"{tenant.home}/jostle", "PYTHONPATH": town.code,
-        "JOSTLE_LEASE_DIR": town.leases, "JOSTLE_SIM_DIR": town.sim, "LANG": "C.UTF-8",
+        "JOSTLE_LEASE_DIR": town.leases, "JOSTLE_SIM_DIR": town.sim, "LANG": "C.UTF-8", "JOSTLE_WEB": "off",
     }  # fmt: skip
     done = subprocess.run(
         [town.python, "-m", "jostle", *words], user=tenant.uid, group=group or tenant.uid, extra_groups=[], env=env, cwd="/",

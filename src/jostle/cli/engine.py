@@ -19,8 +19,12 @@ if TYPE_CHECKING:
 
 def up_options(p: Parser) -> None:
     p.example("""
-        jostle up
-        jostle up --gpus sim:8x24""")
+        jostle up                   the engine and the console; prints a URL for one login
+        jostle up --gpus sim:8x24 --no-web""")
+    from jostle.cli.web import place_options
+
+    place_options(p)
+    p.add_argument("--no-web", action="store_true", help="only the engine")
     p.add_argument("--gpus", metavar="SPEC", help="the set of devices: nvml, sim:8x24 or sim:FILE")
 
 
@@ -52,6 +56,9 @@ def up(args: Namespace, terminal: Terminal) -> int:
     terminal.say(arrival(before, hello, same))
     if not gpus and settings.get("gpus", hello["gpus_spec"]) != hello["gpus_spec"]:
         terminal.say(f"config.yaml names other GPUs ({settings['gpus']}): `jostle up --gpus {settings['gpus']}` changes to them")
+    from jostle.cli.web import with_engine
+
+    with_engine(args, terminal)
     return 0
 
 
@@ -80,6 +87,9 @@ def down(args: Namespace, terminal: Terminal) -> int:
 
     if args.now and not args.stop_jobs:
         raise Usage("down: --now is for --stop-jobs; without it running jobs go on")
+    from jostle.cli.web import closed
+
+    closed(terminal)
     client = attempt(terminal.home)
     if client is None:
         terminal.say("no engine runs")

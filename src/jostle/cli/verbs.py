@@ -29,8 +29,9 @@ GROUPS: dict[str, dict[str, tuple[str, str]]] = {
         "status": ("engine", "the engine and how many jobs are in which state"),
     },
     "Engine": {
-        "up": ("engine", "start the engine and keep it running"),
-        "down": ("engine", "stop the engine; running jobs go on"),
+        "up": ("engine", "start the engine and the console, and keep them running"),
+        "down": ("engine", "stop the engine and the console; running jobs go on"),
+        "web": ("web", "the console in a browser: start it, log in, its tokens"),
         "doctor": ("doctor", "look for what is wrong with this host or installation"),
         "clean": ("clean", "remove what old jobs left behind"),
     },

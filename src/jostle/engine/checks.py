@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from jostle.core.fields import JOB, RETRY, RULES, SETTINGS
-from jostle.core.kinds import MAX_ID, printable, variables, whole
+from jostle.core.kinds import MAX_ID, MAX_NAME, printable, variables, whole
 from jostle.core.model import Policy, Retry
 from jostle.errors import Invalid
 
@@ -97,6 +97,13 @@ def job(given: Any, k: int, count: int) -> dict[str, Any]:
     if j["needs"]:
         need(all(one_need(n, k, count) for n in j["needs"]), called(given, k), "needs must name other jobs")
     return j
+
+
+def remark(given: Any, key: str) -> str:
+    """A part of what an audit says: a text, not long, and on one line."""
+    value = given.get(key) if isinstance(given, dict) else None
+    need(isinstance(value, str) and len(value) <= MAX_NAME, "by", f"{key} must be a text of at most {MAX_NAME} characters")
+    return "".join(c if c.isprintable() else " " for c in str(value))
 
 
 def called(given: Mapping[str, Any], k: int) -> str:

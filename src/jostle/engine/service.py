@@ -96,6 +96,7 @@ class Service:
                     before = self.store.next_job, self.store.next_batch
                     try:
                         answer = {"ok": True, **WRITES[request["op"]](self, request)}
+                        self._audit(request)
                     except (JostleError, *NOT_UNDERSTOOD) as e:
                         db.execute("ROLLBACK TO request")
                         self.store.next_job, self.store.next_batch = before
@@ -124,7 +125,20 @@ class Service:
         if answer is not None:
             self.server.answer(peer, {"ok": True, **answer})
 
+    def _audit(self, request: dict[str, Any]) -> None:
+        """Who asked for a change, where that is more than this user: recorded with it or not at all."""
+        by = request.get("by")
+        if by is not None:
+            who, did, what = (checks.remark(by, key) for key in ("who", "did", "what"))
+            self.store.event(self.engine.clock.wall(), "asked", who=who, did=did, what=what)
+
     # --- writes
+
+    def note(self, request: dict[str, Any]) -> Answer:
+        """A change that is none of the store's, for the record."""
+        if request.get("by") is None:
+            raise Invalid("note needs `by`: who, did and what")
+        return {}
 
     def submit(self, request: dict[str, Any]) -> Answer:
         e = self.engine
@@ -373,7 +387,7 @@ def refused(e: Exception) -> Answer:
 
 WRITES: dict[str, Callable[[Service, dict[str, Any]], Answer]] = {
     "submit": Service.submit, "amend": Service.amend, "intent": Service.intent, "exclude": Service.exclude,
-    "reload": Service.reload, "prune": Service.prune,
+    "reload": Service.reload, "prune": Service.prune, "note": Service.note,
 }  # fmt: skip
 
 READS: dict[str, Callable[[Service, Peer, dict[str, Any]], Answer | None]] = {

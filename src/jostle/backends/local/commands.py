@@ -243,7 +243,7 @@ class Run:
 
     def _signal_tree(self, number: int) -> None:
         for pid in proc.tree(os.getpid()):
-            process.signal_proven(pid, number, process.is_descendant)
+            proc.signal_proven(pid, number, process.is_descendant)
         if self._register is not None:
             self._register.signal(number, let_go=self._asked)
 

@@ -10,7 +10,6 @@ import errno
 import os
 import resource
 import signal
-from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -26,31 +25,6 @@ def open_pidfd(pid: int) -> int | None:
         return os.pidfd_open(pid)
     except (AttributeError, OSError):
         return None
-
-
-def signal_proven(pid: int, number: int, proof: Callable[[int], bool]) -> bool:
-    """Signals a process only if the proof holds while we have a handle on it: its pid cannot become another's then."""
-    try:
-        fd = os.pidfd_open(pid)
-    except AttributeError:
-        fd = -1  # a Python built without it
-    except OSError as e:
-        if e.errno not in (errno.ENOSYS, errno.EPERM):
-            return False
-        fd = -1
-    try:
-        if not proof(pid):
-            return False
-        if fd >= 0:
-            signal.pidfd_send_signal(fd, number)
-        else:
-            os.kill(pid, number)
-    except OSError:
-        return False
-    finally:
-        if fd >= 0:
-            os.close(fd)
-    return True
 
 
 def is_descendant(pid: int) -> bool:
@@ -93,9 +67,9 @@ def signal_shim(pid: int, ticks: int, number: int) -> bool:
     def proof(pid: int) -> bool:
         return proc.uid(pid) == os.geteuid() and proc.alive(pid, ticks)
 
-    done = signal_proven(pid, number, proof)
+    done = proc.signal_proven(pid, number, proof)
     if done:
-        signal_proven(pid, signal.SIGCONT, proof)
+        proc.signal_proven(pid, signal.SIGCONT, proof)
     return done
 
 
@@ -103,8 +77,8 @@ def signal_members(uni_id: str, number: int) -> None:
     """Signals every process of a run that has no shim any more."""
     for pid, ticks in members(uni_id):
         proof = partial(is_member, ticks=ticks, uni_id=uni_id)
-        signal_proven(pid, number, proof)
-        signal_proven(pid, signal.SIGCONT, proof)
+        proc.signal_proven(pid, number, proof)
+        proc.signal_proven(pid, signal.SIGCONT, proof)
 
 
 def shell() -> str:

@@ -131,7 +131,7 @@ class Register:
         for pid in self.strangers():
             proof = partial(process.is_member, ticks=self._pids[pid], uni_id=self._uni_id)
             if proof(pid):
-                process.signal_proven(pid, number, proof)
+                proc.signal_proven(pid, number, proof)
             elif not let_go:
                 self._tell(f"process {pid}, which was registered, is not provably of this run: it is waited for, not ended")
             elif proc.alive(pid, self._pids.pop(pid)):

@@ -1,0 +1,191 @@
+"""`jostle web`: the console without the engine, its login, its tokens; and what `up` and `down` do of it."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+from jostle.cli.parse import checked
+from jostle.errors import JostleError, NoEngine, NotFound, Usage
+
+if TYPE_CHECKING:
+    from argparse import Namespace
+
+    from jostle.cli.parse import Parser
+    from jostle.cli.terminal import Terminal
+    from jostle.web.instances import Instance
+
+EXTRA = "the console needs more packages: pip install 'jostle[web]'"
+
+
+def web_options(p: Parser) -> None:
+    p.example("""
+        jostle web                      the console of this directory's workspace
+        jostle web --url                another URL for one login
+        jostle web --token              the token, for scripts: Authorization: Bearer TOKEN
+        jostle web --list
+        jostle web --stop""")
+    place_options(p)
+    p.add_argument("--bind", metavar="ADDRESS", help="listen there instead of on this host only; needs --allow-lan")
+    p.add_argument("--allow-lan", action="store_true", help="--bind is meant")
+    p.add_argument("--insecure-http", action="store_true", help="--bind without TLS, too: everybody on the way sees the token")
+    p.add_argument("--public-url", metavar="URL", help="what browsers call it behind a proxy with TLS: https://…")
+    p.add_argument("--trust-uid", metavar="UID", type=checked(_uid), action="append", default=[], help="of a proxy on this host")
+    p.add_argument("--classic", action="store_true", help="let the source system's own page in, which sends a cookie only")
+    p.add_argument("--url", action="store_true", help="print a URL for one login within 10 minutes, and leave")
+    p.add_argument("--token", action="store_true", help="print the token, and leave")
+    p.add_argument("--read-only", action="store_true", help="with --token: the one that may look and change nothing")
+    p.add_argument("--new", action="store_true", help="with --token: make another; whoever came in with the old one is out")
+    p.add_argument("--list", action="store_true", help="print the consoles of this home, and leave")
+    p.add_argument("--stop", action="store_true", help="stop them; the engine goes on")
+
+
+def place_options(p: Parser) -> None:
+    p.add_argument("directory", nargs="?", metavar="DIR", help="the workspace (default: this directory, or the last one)")
+    p.add_argument("--port", metavar="N", type=checked(_port), help="default: the last one, first 29214; 0: any that is free")
+
+
+def _port(text: str) -> int:
+    if not (text.isascii() and text.isdigit() and len(text) < 6 and int(text) < 65536):
+        raise ValueError("a port such as 29214")
+    return int(text)
+
+
+def _uid(text: str) -> int:
+    if not (text.isascii() and text.isdigit()):
+        raise ValueError("the number of a user")
+    return int(text)
+
+
+def web(args: Namespace, terminal: Terminal) -> int:
+    from jostle.web import instances
+    from jostle.web.secret import ALL, READ, Secrets
+
+    if args.read_only or args.new:
+        _needs(args.token, "web: --read-only and --new are for --token")
+    if args.token:
+        secrets, rights = Secrets(terminal.home), READ if args.read_only else ALL
+        terminal.put(secrets.rotate(rights) if args.new else secrets.token(rights))
+        return 0
+    if args.list or args.stop:
+        found = instances.stop(terminal.home) if args.stop else instances.running(terminal.home)
+        for one in found:
+            terminal.put(("stopped: " if args.stop else "") + described(one))
+        if not found:
+            terminal.say("no console runs")
+        return 0
+    if args.url:
+        found = instances.running(terminal.home)
+        if not found:
+            raise NoEngine("no console runs: `jostle up` or `jostle web` starts one")
+        for one in found:
+            terminal.put(instances.login_url(terminal.home, one))
+        return 0
+    if not instances.available():
+        raise JostleError(EXTRA)
+    opened(args, terminal)
+    return 0
+
+
+def _needs(holds: bool, text: str) -> None:
+    if not holds:
+        raise Usage(text)
+
+
+def described(one: Instance) -> str:
+    at = f"{one.bind or 'localhost'}:{one.port}"
+    return f"{at}  pid {one.pid}  workspace {one.workspace or '-'}  socket {one.socket or '-'}"
+
+
+def opened(args: Namespace, terminal: Terminal) -> None:
+    """A console for the workspace that is meant, the running one if there is; says how to get there."""
+    from dataclasses import replace
+
+    from jostle.web import instances
+
+    home, space = terminal.home, workspace(args.directory, terminal)
+    bind, public_url = getattr(args, "bind", None), getattr(args, "public_url", None)  # `up` has no such options
+    same = [
+        one for one in instances.running(home)
+        if (args.directory is None or one.workspace == space) and args.port in (None, one.port) and one.bind == bind
+    ]  # fmt: skip
+    if same:
+        one = same[0]
+    else:
+        wanted = instances.Wanted(home=home, workspace=space, port=args.port, bind=bind, public_url=public_url)
+        if hasattr(args, "trust_uid"):
+            wanted = replace(
+                wanted, allow_lan=args.allow_lan, insecure_http=args.insecure_http, classic=args.classic,
+                trusted_uids=tuple(args.trust_uid),
+            )  # fmt: skip
+        one = instances.start(wanted)
+    told(one, public_url, terminal)
+
+
+def told(one: Instance, public_url: str | None, terminal: Terminal) -> None:
+    from jostle.web import instances
+
+    if one.note:
+        terminal.say(f"warning: {one.note}")
+    terminal.put(instances.login_url(terminal.home, one, public_url))
+    if one.bind is None:
+        terminal.say(
+            f"the console{f' of {one.workspace}' if one.workspace else ''}: the URL is good for one login within 10 minutes "
+            f"(`jostle web --url` makes another). From another computer first: {tunnel(one.port)}"
+        )
+
+
+def tunnel(port: int) -> str:
+    import pwd
+    import socket
+
+    try:
+        user = pwd.getpwuid(os.getuid()).pw_name + "@"
+    except KeyError:
+        user = ""
+    return f"ssh -L {port}:localhost:{port} {user}{socket.gethostname()}"
+
+
+def workspace(given: str | None, terminal: Terminal) -> str | None:
+    """The one that is named; else this directory, if it is one; else the last one that was used."""
+    from jostle.web.secret import folder
+
+    kept = os.path.join(folder(terminal.home), "workspace")
+    if given is None and not _is_workspace(os.getcwd()):
+        try:
+            with open(kept, encoding="utf-8", errors="surrogateescape") as f:
+                last = f.read().rstrip("\n")
+        except OSError:
+            return None
+        return last if os.path.isdir(last) else None
+    path = os.path.abspath(given or os.getcwd())
+    if not os.path.isdir(path):
+        raise NotFound(f"there is no directory {path}; expected a workspace (command/, config/, logs/)")
+    with open(kept, "w", encoding="utf-8", errors="surrogateescape") as f:
+        f.write(path + "\n")
+    return path
+
+
+def _is_workspace(path: str) -> bool:
+    return any(os.path.exists(os.path.join(path, name)) for name in ("command", "config/gpu_manage.yaml", "command.txt"))
+
+
+def with_engine(args: Namespace, terminal: Terminal) -> None:
+    """What `up` does after the engine answers. JOSTLE_WEB=off is for those who never want it."""
+    from jostle.web import instances
+
+    if args.no_web or os.environ.get("JOSTLE_WEB") == "off":
+        return
+    if not instances.available():
+        terminal.say(f"without its console: {EXTRA.removeprefix('the console ')}")
+        return
+    opened(args, terminal)
+
+
+def closed(terminal: Terminal) -> None:
+    """What `down` does before the engine goes."""
+    if os.path.isdir(os.path.join(terminal.home, "web")):
+        from jostle.web import instances
+
+        if instances.stop(terminal.home):
+            terminal.say("the console is down")

@@ -1,0 +1,36 @@
+"""The application: routes, behind the gate."""
+
+from __future__ import annotations
+
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any
+
+from fastapi import FastAPI
+
+from jostle import __version__
+from jostle.web import answers, auth, page
+from jostle.web.gate import Gate
+from jostle.web.site import Site
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+
+def app(site: Site) -> Any:
+    """What uvicorn serves."""
+
+    @asynccontextmanager
+    async def life(made: FastAPI) -> AsyncIterator[None]:
+        yield
+
+    made = FastAPI(
+        title="jostle", version=__version__, openapi_url=None, docs_url=None, redoc_url=None, lifespan=life,
+        default_response_class=answers.Answer,
+    )  # fmt: skip
+    wanted = site.wanted
+    gate = Gate(made, site.secrets, public_url=wanted.public_url, bind=wanted.bind, classic=wanted.classic)
+    made.state.site, made.state.gate, made.state.page = site, gate, page.Page()
+    answers.install(made)
+    for room in (auth, page):
+        made.include_router(room.routes)
+    return gate

@@ -1,0 +1,160 @@
+"""The web processes of a home: started, found, stopped. Standard library only, for the command line imports this.
+
+Rules: a process is known by pid, start ticks and boot id, and signalled only when that is proven. Its record is written by itself
+and removed at its end; a record whose process is gone is nobody's.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import asdict, dataclass
+
+from jostle import proc
+from jostle.client import own_environment
+from jostle.errors import BY_CODE, Forbidden, JostleError
+from jostle.web.secret import Secrets, folder
+
+PORT = 29214
+END_WITHIN = 10.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Wanted:
+    """What a person asks for."""
+
+    home: str
+    workspace: str | None = None
+    port: int | None = None  # None: the one that was used last, else PORT; the next free one if it is taken
+    bind: str | None = None  # beyond loopback
+    allow_lan: bool = False  # bind is meant
+    insecure_http: bool = False  # and without TLS, too
+    public_url: str | None = None  # of a proxy with TLS before us
+    classic: bool = False  # the cookie alone suffices for the source's own page
+    trusted_uids: tuple[int, ...] = ()  # of proxies on this host
+
+
+@dataclass(frozen=True, kw_only=True)
+class Instance:
+    """One that runs."""
+
+    pid: int
+    ticks: int
+    boot_id: str
+    port: int
+    workspace: str | None
+    socket: str | None
+    bind: str | None
+    started_at: float
+    note: str = ""  # what a person should know of its start
+
+    @property
+    def lives(self) -> bool:
+        return self.boot_id == proc.boot_id() and proc.alive(self.pid, self.ticks)
+
+
+def available() -> bool:
+    """Whether what it needs is installed (`pip install jostle[web]`)."""
+    from importlib.util import find_spec
+
+    return all(find_spec(name) is not None for name in ("fastapi", "uvicorn"))
+
+
+def records(home: str) -> str:
+    path = os.path.join(folder(home), "instances")
+    with contextlib.suppress(FileExistsError):
+        os.mkdir(path, 0o700)
+    return path
+
+
+def record(home: str, instance: Instance) -> str:
+    """Written whole; its path."""
+    path = os.path.join(records(home), f"{instance.pid}.json")
+    fresh = f"{path}.new"
+    fd = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    with os.fdopen(fd, "w", encoding="utf-8", errors="surrogateescape") as f:
+        json.dump(asdict(instance), f)
+    os.replace(fresh, path)
+    return path
+
+
+def running(home: str) -> list[Instance]:
+    """By port."""
+    if not os.path.isdir(os.path.join(home, "web", "instances")):
+        return []
+    found = []
+    for entry in os.scandir(records(home)):
+        try:
+            with open(entry.path, encoding="utf-8", errors="surrogateescape") as f:
+                one = Instance(**json.load(f))
+        except (OSError, ValueError, TypeError):
+            continue
+        if one.lives:
+            found.append(one)
+        else:
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(entry.path)
+    return sorted(found, key=lambda one: one.port)
+
+
+def check(wanted: Wanted) -> None:
+    if wanted.bind is None:
+        return
+    if not wanted.allow_lan:
+        raise Forbidden(f"--bind {wanted.bind} opens the console to the network: say --allow-lan, too, if that is meant")
+    if not wanted.insecure_http and not (wanted.public_url or "").startswith("https://"):
+        raise Forbidden(
+            f"--bind {wanted.bind} without TLS shows the token to everybody on the way: put a proxy with TLS before it "
+            "(--public-url https://…), use `ssh -L` instead, or say --insecure-http"
+        )
+
+
+def start(wanted: Wanted) -> Instance:
+    """Returns when it listens."""
+    check(wanted)
+    Secrets(wanted.home).token()  # made, or refused if others could have read it
+    ready, told = os.pipe()
+    log = os.open(os.path.join(folder(wanted.home), "web.log"), os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+    argv = [sys.executable, "-m", "jostle.web.server", "--ready", str(told)]
+    child = subprocess.Popen(
+        argv, stdin=subprocess.PIPE, stdout=log, stderr=log, pass_fds=[told], cwd="/", start_new_session=True,
+        env={**own_environment(), "JOSTLE_HOME": wanted.home},
+    )  # fmt: skip
+    os.close(told)
+    os.close(log)
+    assert child.stdin is not None
+    with contextlib.suppress(BrokenPipeError), child.stdin as pipe:
+        pipe.write(json.dumps(asdict(wanted)).encode())
+    with open(ready, encoding="utf-8", errors="surrogateescape") as pipe_out:
+        answer = pipe_out.readline()
+    if answer.startswith("{"):
+        return Instance(**json.loads(answer))
+    child.wait()
+    _, _, said = answer.partition("error ")
+    code, _, text = said.strip().partition(" ")
+    raise BY_CODE.get(code, JostleError)(text or f"the web process did not come up: see {wanted.home}/web/web.log")
+
+
+def stop(home: str) -> list[Instance]:
+    """Those that were there; gone when it returns."""
+    found = running(home)
+    for one in found:
+        proc.signal_proven(one.pid, signal.SIGTERM, lambda pid, one=one: one.lives)  # type: ignore[misc]
+    end = time.monotonic() + END_WITHIN
+    for one in found:
+        while one.lives:
+            if time.monotonic() > end:
+                proc.signal_proven(one.pid, signal.SIGKILL, lambda pid, one=one: one.lives)  # type: ignore[misc]
+            time.sleep(0.02)
+    return found
+
+
+def login_url(home: str, one: Instance, public_url: str | None = None) -> str:
+    """Good for one login."""
+    base = public_url or f"http://localhost:{one.port}"
+    return f"{base}/ui/#code={Secrets(home).code()}"

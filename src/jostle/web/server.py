@@ -1,0 +1,154 @@
+"""The process: binds its sockets itself, says where it listens, and serves until it is told to end.
+
+Rules: on loopback both families are bound, or none: else a neighbour could take the other half of `localhost`. The port that was
+first taken is remembered; on another one that is said loudly. The unix socket is ours alone from its first instant.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import socket
+import sys
+import time
+from typing import Any
+
+import uvicorn
+
+from jostle import proc
+from jostle.errors import Forbidden, JostleError
+from jostle.web.app import app
+from jostle.web.instances import PORT, Instance, Wanted, check, record
+from jostle.web.protocol import Connection
+from jostle.web.site import Site
+
+TRIED = 100  # ports
+TOO_LONG = 107  # bytes of a unix socket's path
+
+
+def main() -> int:
+    os.umask(0o077)
+    told = int(sys.argv[sys.argv.index("--ready") + 1])
+    with os.fdopen(told, "w", encoding="utf-8", errors="surrogateescape") as ready:
+        try:
+            given = json.load(sys.stdin)
+            wanted = Wanted(**{**given, "trusted_uids": tuple(given["trusted_uids"])})
+            check(wanted)
+            site = Site(wanted)
+            site.secrets.token()
+            sockets, port, note = listening(site)
+            path = os.path.join(site.secrets.folder, f"{port}.sock")
+            unix = private_socket(path)
+            me = proc.stat(os.getpid())
+            instance = Instance(
+                pid=os.getpid(), ticks=me.ticks if me else 0, boot_id=proc.boot_id(), port=port, workspace=wanted.workspace,
+                socket=path if unix else None, bind=wanted.bind, started_at=time.time(), note=note,
+            )  # fmt: skip
+            site.port = port
+            served = app(site)
+            kept = record(site.home, instance)
+        except JostleError as e:
+            ready.write(f"error {e.code} {' '.join(str(e).split())}\n")
+            return e.exit_code
+        ready.write(json.dumps(instance.__dict__) + "\n")
+    try:
+        serve(served, [*sockets, *([unix] if unix else [])], wanted)
+    finally:
+        for gone in (kept, path):
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(gone)
+    return 0
+
+
+def listening(site: Site) -> tuple[list[socket.socket], int, str]:
+    """The sockets, their port, and what a person should know of it."""
+    remembered = os.path.join(site.secrets.folder, "port")
+    wanted = site.wanted.port
+    first = wanted if wanted is not None else known_port(remembered)
+    for port in range(first, min(first + TRIED, 65536)) if first else [0] * TRIED:
+        try:
+            sockets = bound(site.wanted.bind, port)
+        except OSError as e:
+            if wanted is not None and site.wanted.bind is not None:
+                raise Forbidden(f"cannot listen on {site.wanted.bind} port {port}: {e.strerror}") from e
+            continue
+        port = sockets[0].getsockname()[1]
+        if first and port != first:
+            return sockets, port, f"port {first} is taken by another program, perhaps a neighbour's: this console is on {port}"
+        if wanted is None:
+            with open(remembered, "w", encoding="ascii") as f:
+                f.write(str(port))
+        return sockets, port, ""
+    raise Forbidden(f"no port from {first} to {first + TRIED - 1} is free; --port names another")
+
+
+def known_port(path: str) -> int:
+    try:
+        with open(path, encoding="ascii") as f:
+            port = int(f.read(10))
+    except (OSError, ValueError):
+        return PORT
+    return port if 0 < port < 65536 else PORT
+
+
+def bound(bind: str | None, port: int) -> list[socket.socket]:
+    """Sockets that listen; OSError if one of them cannot."""
+    made: list[socket.socket] = []
+    addresses = [bind] if bind is not None else ["127.0.0.1", *(["::1"] if socket.has_ipv6 and has_loopback6() else [])]
+    try:
+        for address in addresses:
+            family = socket.AF_INET6 if ":" in address else socket.AF_INET
+            one = socket.socket(family, socket.SOCK_STREAM)
+            made.append(one)
+            one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            if family == socket.AF_INET6:
+                one.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+            one.bind((address, port))
+            one.listen(128)
+            port = one.getsockname()[1]
+    except OSError:
+        for one in made:
+            one.close()
+        raise
+    return made
+
+
+def has_loopback6() -> bool:
+    with socket.socket(socket.AF_INET6, socket.SOCK_STREAM) as probe:
+        try:
+            probe.bind(("::1", 0))
+        except OSError:
+            return False
+    return True
+
+
+def private_socket(path: str) -> socket.socket | None:
+    """For `ssh -L port:path`; None where the path is too long for one."""
+    if len(os.fsencode(path)) > TOO_LONG:
+        return None
+    with contextlib.suppress(FileNotFoundError):
+        os.unlink(path)
+    made = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    made.bind(path)  # under our umask
+    os.chmod(path, 0o600)
+    made.listen(128)
+    return made
+
+
+def serve(served: Any, sockets: list[socket.socket], wanted: Wanted) -> None:
+    Connection.trusted, Connection.lan = frozenset(wanted.trusted_uids), wanted.bind is not None
+    config = uvicorn.Config(
+        served, http=Connection, ws="none", lifespan="on", log_level="warning", access_log=False, server_header=False,
+        proxy_headers=False, timeout_graceful_shutdown=1, timeout_keep_alive=15, h11_max_incomplete_event_size=32 << 10,
+    )  # fmt: skip
+    server = uvicorn.Server(config)
+    server.capture_signals = contextlib.nullcontext  # type: ignore[assignment]  # ours: the end is no death by a signal
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, server.handle_exit)
+    server.run(sockets)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

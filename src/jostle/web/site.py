@@ -1,0 +1,121 @@
+"""What one web process knows, and a visit: one call to it, as a session of the rooms that do the work."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+from typing import TYPE_CHECKING, Any
+
+from fastapi import Request
+
+from jostle.errors import JostleError, NotFound
+from jostle.session import Session
+from jostle.store.reads import Reader
+from jostle.web.secret import Secrets
+
+if TYPE_CHECKING:
+    from jostle.client import Client
+    from jostle.web.gate import Caller
+    from jostle.web.instances import Wanted
+
+ANSWER_WITHIN = 10.0  # s that the engine has for an answer; a page is told, and can ask again
+TEXT = 200  # characters of what an audit says
+
+
+class Site:
+    def __init__(self, wanted: Wanted) -> None:
+        self.wanted, self.home = wanted, wanted.home
+        self.secrets = Secrets(wanted.home)
+        self.reader = Reader(wanted.home)
+        self.children: dict[str, Any] = {}  # schedulers that this process has started, by the key of their batch
+        self.tickets: dict[str, Any] = {}  # downloads
+        self.port = 0  # when it listens
+
+    def audit(self, who: str, did: str, what: str) -> dict[str, str]:
+        """Into the log of the web process, and for the request that does it."""
+        said = {"who": f"web, {who}", "did": did[:TEXT], "what": what[:TEXT]}
+        print(time.strftime("%Y-%m-%d %H:%M:%S"), json.dumps(said), file=sys.stderr, flush=True)
+        return said
+
+
+class Visit(Session):
+    """One call. What is said to a person is collected, for the answer; an engine that does not answer is waited for briefly."""
+
+    def __init__(self, site: Site, caller: Caller, language: str) -> None:
+        super().__init__()
+        self.site, self.caller, self._language = site, caller, language
+        self._home, self._reader = site.home, site.reader
+        self.said: list[str] = []
+
+    @property
+    def language(self) -> str:
+        return self._language
+
+    def say(self, text: str) -> None:
+        self.said.append(text)
+
+    def close(self) -> None:
+        """The reader is the site's."""
+
+    def client(self, *, start: bool = True, gpus: str | None = None) -> Client:
+        made = super().client(start=start, gpus=gpus)
+        made.sock.settimeout(ANSWER_WITHIN)
+        return made
+
+    def ask(self, op: str, *, did: str = "", what: str = "", **fields: Any) -> dict[str, Any]:
+        """A request to the engine; one that changes something says what is `did`, and leaves a trace in its transaction."""
+        by = {"by": self.site.audit(self.caller.who, did, what)} if did else {}
+        client = self.client()
+        try:
+            return client.call(op, **fields, **by)
+        finally:
+            client.close()
+
+    def note(self, did: str, what: str) -> None:
+        """A change that is none of the store's: to a file, or a scheduler. Recorded if an engine runs; in our log in any case."""
+        by = self.site.audit(self.caller.who, did, what)
+        client = self.engine_if_any()
+        if client is not None:
+            try:
+                client.call("note", by=by)
+            except JostleError as e:
+                print(f"not recorded: {e}", file=sys.stderr, flush=True)
+            finally:
+                client.close()
+
+
+def visit(request: Request) -> Visit:
+    """For a route's parameters: `Annotated[Visit, Depends(visit)]`."""
+    chosen = request.query_params.get("lang") or request.headers.get("accept-language") or "en"
+    return Visit(request.app.state.site, request.state.caller, "zh" if chosen.lower().startswith("zh") else "en")
+
+
+def known_workspaces(site: Site) -> list[str]:
+    """The workspace we were started for, first; then those of the store, the newest first. No caller can add one."""
+    found = [site.wanted.workspace] if site.wanted.workspace else []
+    for batch in reversed(site.reader.batches()):
+        key = str(batch["key"] or "")
+        if key.startswith("compete:"):
+            for mode in (":single:", ":multi:"):
+                root, there, _ = key.removeprefix("compete:").rpartition(mode)
+                if there:
+                    found.append(root)
+    real: dict[str, str] = {}
+    for path in found:
+        real.setdefault(os.path.realpath(path), path)
+    return list(real.values())
+
+
+def workspace_of(site: Site, named: str | None) -> str:
+    """The root that a call acts on; only a known one."""
+    known = known_workspaces(site)
+    if named is None:
+        if not known:
+            raise NotFound("this console has no workspace: `jostle up DIR` gives it one")
+        return known[0]
+    for path in known:
+        if named == path or os.path.realpath(named) == os.path.realpath(path):
+            return path
+    raise NotFound("this workspace is not known here: `jostle up DIR` or `jostle compete DIR` makes it so")
