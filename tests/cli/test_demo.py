@@ -21,8 +21,8 @@ def test_a_job_that_starts_while_the_picture_is_taken_is_not_said_to_wait(capsys
     class Terminal:
         interactive, language, colours, width = True, "en", False, 80
 
-    demo.follow(World(), World(), 1, Terminal())
+    demo.follow(World(), World(), Terminal())
     first = capsys.readouterr().out
     world = World()
-    demo.follow(world, world, 1, Terminal())
+    demo.follow(world, world, Terminal())
     assert "why a waits" in first and "why a waits" not in capsys.readouterr().out

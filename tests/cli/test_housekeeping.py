@@ -1,6 +1,5 @@
 """doctor, clean, burn, completion."""
 
-import argparse
 import fcntl
 import json
 import os
@@ -15,9 +14,10 @@ import time
 import pytest
 
 from jostle import __version__
-from jostle.cli import burn, completion
+from jostle.cli import completion
 from jostle.core.fields import JOB
 from jostle.engine.checks import SETTABLE
+from jostle.probes import holding
 from jostle.store import salvage
 from jostle.store.reads import Reader
 from jostle.store.store import Store
@@ -290,6 +290,6 @@ def test_a34_a_burn_that_is_ended_the_moment_it_holds_takes_it_back(tmp_path, mo
 
     os_rename = os.rename
     monkeypatch.setattr(os, "rename", ended)
-    with pytest.raises(SystemExit):
-        burn.in_world(str(tmp_path), ["0"], argparse.Namespace(memory_mb=1, load=0, seconds=60))
+    with pytest.raises(SystemExit), holding.simulated(str(tmp_path), ["0"], 1, 0):
+        pass
     assert os.listdir(tmp_path / "use") == []

@@ -112,7 +112,7 @@ def test_a24_wait_gives_up(verb: Verb, file: UniIdFile, monkeypatch: pytest.Monk
     code, _, err = verb("wait", "x", "--timeout", "0")
     assert code == 124 and "time is up" in err
     assert verb("wait", "nobody")[0] == 4
-    monkeypatch.setattr("jostle.cli.uniid.LAST_WORD", 0.0)
+    monkeypatch.setattr("jostle.uniid.waiting.LAST_WORD", 0.0)
     file.put("x", pid=gone_pid())
     code, _, err = verb("wait", "x")
     assert code == 1 and "has ended without a word" in err

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from jostle.cli import render
 from jostle.errors import Damaged
+from jostle.store.file import database
 from jostle.views.health import health
 from jostle.wording.health import said
 
@@ -47,7 +48,7 @@ def doctor(args: Namespace, terminal: Terminal) -> int:
 def salvage(terminal: Terminal) -> int:
     from jostle.store import salvage as rescue
 
-    path = os.path.join(terminal.home, "jostle.db")
+    path = database(terminal.home)
     if not os.path.exists(path):
         terminal.say(f"there is no database at {path}")
         return 4
@@ -68,7 +69,7 @@ def accept(terminal: Terminal) -> int:
     """What was recorded after this database was, is given up by a person's word."""
     from jostle.store import seen
 
-    path = os.path.join(terminal.home, "jostle.db")
+    path = database(terminal.home)
     expected = seen.noted(path)
     if terminal.engine_runs() or terminal.reader.last_seq() >= expected:
         terminal.say(f"there is nothing to accept: {path} has all that was recorded")

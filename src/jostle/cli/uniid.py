@@ -6,14 +6,14 @@ Needs no engine: it works in any script, inside a run or not.
 from __future__ import annotations
 
 import os
-import time
 from typing import TYPE_CHECKING, Any
 
 from jostle import proc, units
 from jostle.cli import render
 from jostle.cli.parse import checked
 from jostle.errors import JostleError, NotFound, Usage
-from jostle.uniid import NORMAL, PLACES, RUNNING, STATES, VARIABLE, WORDS, Entry, UniIdFile, default_path, lives
+from jostle.uniid import NORMAL, PLACES, STATES, VARIABLE, Entry, UniIdFile, default_path
+from jostle.uniid.waiting import awaited, shown
 
 if TYPE_CHECKING:
     from argparse import Namespace
@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from jostle.cli.parse import Parser
     from jostle.cli.terminal import Terminal
 
-LOOK = 0.1
-LAST_WORD = 2.0  # a script says its word a moment after its program has ended
 FOR_SET = ("state", "pid", "error_type", "retry_count")
 
 
@@ -55,7 +53,7 @@ def uni_id(args: Namespace, terminal: Terminal) -> int:
     path = args.file or default_path()
     if not path:
         raise Usage(f"uni-id: which file? Name it with --file or ${VARIABLE}; there is no {' and no '.join(PLACES)} here")
-    file = UniIdFile(path, warn=lambda text: terminal.say(f"warning: {text}"))
+    file = UniIdFile(path, warn=lambda text: terminal.tell("warning", text=text))
     try:
         return int(ACTIONS[args.action](args, terminal, file))
     except OSError as e:
@@ -95,14 +93,14 @@ def _get(args: Namespace, terminal: Terminal, file: UniIdFile) -> int:
     if entry is None:
         raise _unknown(name, file)
     if args.json:
-        terminal.put_json({"schema": 1, "file": file.path, **_shown(name, entry, file)})
+        terminal.put_json({"schema": 1, "file": file.path, **shown(name, entry, file)})
     else:
         terminal.put(_line(name, entry, file))
     return 0
 
 
 def _list(args: Namespace, terminal: Terminal, file: UniIdFile) -> int:
-    entries = [_shown(name, entry, file) for name, entry in file.read().items()]
+    entries = [shown(name, entry, file) for name, entry in file.read().items()]
     if args.json:
         terminal.put_json({"schema": 1, "file": file.path, "entries": entries})
     elif not entries:
@@ -120,37 +118,20 @@ def _cell(value: Any) -> str:
 
 
 def _wait(args: Namespace, terminal: Terminal, file: UniIdFile) -> int:
-    """Until there is a word, or the entry is cleaned away after success, or the process has ended without a word."""
     name = _id(args)
-    entry = file.get(name)
-    if entry is None:
+    end = awaited(file, name, args.timeout)
+    if end is None:
         raise _unknown(name, file)
-    deadline = None if args.timeout is None else time.monotonic() + args.timeout
-    gone_at: float | None = None
-    while entry is not None and entry.state not in WORDS:
-        now = time.monotonic()
-        alive = not entry.pid or lives(name, entry, file.written_at)
-        gone_at = None if alive else now if gone_at is None else gone_at
-        if gone_at is not None and now - gone_at > LAST_WORD:
-            break
-        if deadline is not None and now >= deadline:
-            if not args.json:
-                terminal.say(f"time is up: {render.plain(name)} is still {entry.state or 'there'}")
-            return _waited(args, terminal, name, entry, 124)
-        time.sleep(LOOK if deadline is None else max(0.0, min(LOOK, deadline - now)))
-        entry = file.get(name)
-    if entry is not None and entry.state not in WORDS and not args.json:
-        terminal.say(f"process {entry.pid} has ended without a word about how")
-    return _waited(args, terminal, name, entry, 0 if entry is None or entry.state == NORMAL else 1)
-
-
-def _waited(args: Namespace, terminal: Terminal, name: str, entry: Entry | None, code: int) -> int:
+    code = 124 if not end.in_time else 0 if end.state == NORMAL else 1
+    kind = end.entry.error_type if end.entry is not None else ""
     if args.json:
-        kind = entry.error_type if entry is not None else ""
-        state = entry.state if entry is not None else NORMAL  # only a success is cleaned away
-        terminal.put_json({"schema": 1, "ok": code == 0, "uni_id": name, "state": state, "error_type": kind or None})
-    elif code == 1 and entry is not None and entry.state in WORDS:
-        terminal.say(f"{render.plain(name)} failed" + (f": {render.plain(entry.error_type)}" if entry.error_type else ""))
+        terminal.put_json({"schema": 1, "ok": code == 0, "uni_id": name, "state": end.state, "error_type": kind or None})
+    elif not end.in_time:
+        terminal.say(f"time is up: {render.plain(name)} is still {end.state or 'there'}")
+    elif end.wordless and end.entry is not None:
+        terminal.say(f"process {end.entry.pid} has ended without a word about how")
+    elif code:
+        terminal.say(f"{render.plain(name)} failed" + (f": {render.plain(kind)}" if kind else ""))
     return code
 
 
@@ -166,17 +147,11 @@ def _clean(args: Namespace, terminal: Terminal, file: UniIdFile) -> int:
 ACTIONS = {"set": _set, "get": _get, "list": _list, "wait": _wait, "clean": _clean}
 
 
-def _shown(name: str, entry: Entry, file: UniIdFile) -> dict[str, Any]:
-    alive = lives(name, entry, file.written_at) if entry.pid and entry.state == RUNNING else None
-    record: dict[str, Any] = {"uni_id": name, **entry._asdict(), "alive": alive}
-    return record | {"error_type": entry.error_type or None}
-
-
 def _line(name: str, entry: Entry, file: UniIdFile) -> str:
     """`abnormal_exit pid=4711 retry_count=2 error_type=oom`: the state is the first word, for scripts."""
     parts = [entry.state or "unknown", f"pid={entry.pid}", f"retry_count={entry.retry_count}"]
     parts += [f"error_type={entry.error_type}"] if entry.error_type else []
-    parts += ["(this process is gone)"] if _shown(name, entry, file)["alive"] is False else []
+    parts += ["(this process is gone)"] if shown(name, entry, file)["alive"] is False else []
     return render.plain(" ".join(parts))
 
 

@@ -8,7 +8,7 @@ NAME = "jostle.db"
 
 
 def database(home: str) -> str:
-    """Where the database of a home is."""
+    """Where the state of a home lies."""
     return os.path.join(home, NAME)
 
 

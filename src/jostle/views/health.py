@@ -13,6 +13,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from jostle.errors import Forbidden, Invalid, JostleError
+from jostle.store import file
 
 if TYPE_CHECKING:
     from jostle.session import Session
@@ -81,7 +82,7 @@ def database(session: Session) -> Finding:
     from jostle.store import seen
     from jostle.store.salvage import complaints
 
-    path = os.path.join(session.home, "jostle.db")
+    path = file.database(session.home)
     if not os.path.lexists(path):
         if seen.noted(path):
             return "bad", "database_missing", {}
@@ -191,7 +192,7 @@ def claims_removed(session: Session, path: str) -> Finding | None:
     """Whether somebody removed claims while they were held, ours or a neighbour's."""
     from jostle.store.reads import Reader
 
-    if not os.path.exists(os.path.join(session.home, "jostle.db")):
+    if not os.path.exists(file.database(session.home)):
         return None
     try:
         seen = Reader(session.home).newest_event(("republished", "vanished"), time.time() - 7 * 86400)
@@ -243,7 +244,7 @@ def kills_user_processes() -> bool:
 
 def clock(session: Session) -> Finding:
     now = time.time()
-    path = os.path.join(session.home, "jostle.db")
+    path = file.database(session.home)
     if now < 1_700_000_000:
         return "warn", "clock_behind", {"at": now}
     if os.path.exists(path) and os.path.getmtime(path) > now + 120:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 def status(session: Session) -> Status:
     """`hold` and `probe` are codes, or words of the driver. An engine that does not answer is neither up nor down: an error."""
     from jostle import __version__
-    from jostle.store.file import NAME
+    from jostle.store.file import database
 
     client = session.engine_if_any()
     hello: dict[str, Any] = client.call("hello") if client else {}
@@ -26,7 +26,7 @@ def status(session: Session) -> Status:
         "hold": hello.get("hold") or "", "probe": hello.get("probe") or "",
         "counts": hello.get("counts") or session.reader.counts(),
         "paths": {
-            "home": home, "database": os.path.join(home, NAME), "socket": os.path.join(home, "engine.sock"),
+            "home": home, "database": database(home), "socket": os.path.join(home, "engine.sock"),
             "log": os.path.join(home, "engine.log"), "runs": os.path.join(home, "runs"),
             "config": os.path.join(home, "config.yaml"), "leases": hello.get("lease_dir"), "sim": hello.get("sim_dir"),
         },

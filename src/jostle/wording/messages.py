@@ -23,6 +23,20 @@ MESSAGES: dict[str, tuple[str, str]] = {
     "engine_silent": ("jostle: {why}; this is what is recorded", "jostle: {why}；以下是已记录的状态"),
     "engine_lost": ("jostle: {why}; connecting again", "jostle: {why}；正在重新连接"),
     "engine_back": ("jostle: the engine is back", "jostle: 引擎已恢复"),
+    # housekeeping
+    "cleaned": (
+        "{runs:run directory|run directories} ({size}){extra} and {events:event|events} removed",
+        "已删除 {runs:,} 个运行目录（{size}）{extra}，以及 {events:,} 条事件",
+    ),
+    "clean_would": (
+        "{runs:run directory|run directories} ({size}){extra} and {events:event|events} would be removed",
+        "将删除 {runs:,} 个运行目录（{size}）{extra}，以及 {events:,} 条事件",
+    ),
+    "clean_snapshots": (", {n:snapshot|snapshots}", "、{n:,} 个代码快照"),
+    "clean_contexts": (", {n:captured environment|captured environments}", "、{n:,} 份环境记录"),
+    "clean_copies": (", {n:copy of an older database|copies of older databases}", "、{n:,} 份旧数据库副本"),
+    "clean_held": ("{path} is still held by a process: left alone", "{path} 仍被进程占用：保留"),
+    "clean_strays": ("{path} holds files that jobs wrote into it: left alone", "{path} 中有任务写入的文件：保留"),
     # what is submitted
     "submitted": ("batch {batch}: {n:job|jobs} ({ids})", "批次 {batch}：{n:,} 个任务（{ids}）"),
     "attached": (
