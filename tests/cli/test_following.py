@@ -308,9 +308,14 @@ def test_an_interrupt_that_a_dying_engine_did_not_take_is_told_to_the_next():
     session = Deaf()
     listener = Listener(session)
     listener.note = lambda text: None
-    followed = Followed(session, 1, Progress([]), None, listener)
-    for item in (("signal", 2), ("lost", "gone"), ("back", None), ("back", None)):
-        followed._take(*item)
+    row = {"id": 1, "name": "", "state": "queued"}
+    items = iter((("signal", 2), ("lost", "gone"), ("back", None), ("back", None), ("event", event(9, "cancelled", 1))))
+
+    class Feed:
+        def next(self, timeout):
+            return next(items, None)
+
+    assert Followed(session, 1, Progress([row]), Feed(), listener, in_order=False).to_the_end()
     assert session.calls == [("intent", False), ("intent", False)]
 
 

@@ -45,10 +45,10 @@ class Wire:
         host, now = self.host, {"at": self.host.clock.wall(), "now": self.host.clock.now(), "rank": random.random}
         if op == "submit":
             request = checks.request(fields)
-            answer: dict[str, Any] = host._request(lambda: stored.submit(host.store, request, **now))
+            answer: dict[str, Any] = host.request(lambda: stored.submit(host.store, request, **now))
         else:
             change = checks.amendment(fields)
-            answer = host._request(lambda: amend(host.store, change, **now))
+            answer = host.request(lambda: amend(host.store, change, **now))
             host.engine.policies.pop(change["batch"], None)
         return answer
 

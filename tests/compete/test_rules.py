@@ -38,7 +38,7 @@ def submit(host: Host, *jobs: dict[str, Any], policy: dict[str, Any] = COMPETE, 
     full = [{"commands": ["true"], "workdir": "/", "memory_mib": 1024, **job} for job in jobs]
     head = {"policy": policy, **({"queues": "own"} if own else {})}
     request = checks.request({"batch": head, "jobs": full})
-    answer = host._request(
+    answer = host.request(
         lambda: jobs_in_store.submit(host.store, request, at=host.clock.wall(), now=host.clock.now(), rank=lambda: 0.5)
     )
     first, last = answer["ids"]
@@ -47,7 +47,7 @@ def submit(host: Host, *jobs: dict[str, Any], policy: dict[str, Any] = COMPETE, 
 
 def change(host: Host, **request: Any) -> dict[str, Any]:
     checked = checks.amendment(request)
-    answer: dict[str, Any] = host._request(
+    answer: dict[str, Any] = host.request(
         lambda: amend(host.store, checked, at=host.clock.wall(), now=host.clock.now(), rank=lambda: 0.5)
     )
     host.engine.policies.pop(request["batch"], None)

@@ -136,9 +136,9 @@ def returned(folder: str, row: dict[str, Any]) -> Any:
     """What a sweeper is given of a job that has ended."""
     from omegaconf import OmegaConf
 
-    from hydra_plugins.jostle_launcher.launcher import JostleLauncher
+    from hydra_plugins.jostle_launcher.launcher import job_return
 
-    return JostleLauncher()._result([], OmegaConf.create({"hydra": {"job": {"name": "app"}}}), folder, row)
+    return job_return([], OmegaConf.create({"hydra": {"job": {"name": "app"}}}), folder, row)
 
 
 def test_a_job_that_failed_is_told_and_the_others_have_their_values(

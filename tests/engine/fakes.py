@@ -294,20 +294,20 @@ class Host:
         self.submits += 1
         once = once or f"submit {self.submits}"  # a client that got no answer asks again with the same key
         request = checks.request({"batch": {"policy": policy or {}}, "jobs": full, "once": once})
-        answer = self._request(
+        answer = self.request(
             lambda: jobs.submit(self.store, request, at=self.clock.wall(), now=self.clock.now(), rank=lambda: 0.5)
         )
         first, last = answer["ids"]
         return list(range(first, last + 1))
 
     def cancel(self, id: int) -> str | None:
-        answer = self._request(lambda: intents.cancel(self.store, [id], False, at=self.clock.wall(), now=self.clock.now()))
+        answer = self.request(lambda: intents.cancel(self.store, [id], False, at=self.clock.wall(), now=self.clock.now()))
         for run in self.engine.open_runs.values():
             if run.id[0] in answer[0]:
                 run.intent = "cancel"
         return answer[1][0][1] if answer[1] else None
 
-    def _request(self, act: Callable[[], Any]) -> Any:
+    def request(self, act: Callable[[], Any]) -> Any:
         """As a client does: again, if the engine died before it answered."""
         for _ in range(3):
             try:
@@ -329,7 +329,7 @@ class Host:
             for run in list(self.engine.open_runs):
                 self.engine.changed(run)
             for _ in range(20):
-                self._hear()
+                self.hear()
                 if self.engine.tick_at is not None and self.engine.tick_at <= self.clock.at:
                     self.engine.tick()
                 elif not self.probe.lines:
@@ -341,7 +341,7 @@ class Host:
             self.crash()
             self.boot()
 
-    def _hear(self) -> None:
+    def hear(self) -> None:
         lines, self.probe.lines = self.probe.lines, []
         for line in lines:
             self.probe.owed_since = None

@@ -95,7 +95,7 @@ def test_followers_are_told_of_nothing_that_the_disk_does_not_have(tmp_path, mon
     host.step(1.0)
     host.clock.at += 5.0
     host.engine.changed((id, 1))
-    host._hear()
+    host.hear()
     host.engine.tick()
     assert host.job(id)["state"] == "succeeded" and host.store.unsynced
     told = []

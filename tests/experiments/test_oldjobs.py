@@ -212,7 +212,7 @@ def test_b2_two_copies_in_one_place_are_an_error(read):
 def test_b2_any_value_is_read_back_as_it_was_meant(tmp_path_factory, text, plain):
     path = tmp_path_factory.getbasetemp() / "any-config.yaml"
     path.write_text(CONFIG)
-    plain = plain and configcopy._NUMBER.match(text) is not None
+    plain = plain and text.isascii() and text.removeprefix("-").isdigit()
     made = configcopy.Original(str(path)).copy({"seed": configcopy.spelled(Scalar(0, text, plain))})
     assert str(yaml.load(made, Loader=yaml.BaseLoader)["seed"]) == text
     assert yaml.safe_load(made)["optimizer"]["betas"] == [0.9, 0.999]

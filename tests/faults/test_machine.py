@@ -83,7 +83,7 @@ class Life(RuleBasedStateMachine):
     @rule(data=st.data())
     def hold(self, data: st.DataObject) -> None:
         id = data.draw(st.sampled_from(sorted(self.known)))
-        if self.host._request(lambda: intents.hold(self.host.store, id, True, at=0, now=self.host.clock.at)) is None:
+        if self.host.request(lambda: intents.hold(self.host.store, id, True, at=0, now=self.host.clock.at)) is None:
             self.wanted[id] = "hold"
 
     @precondition(lambda self: "hold" in self.wanted.values())
@@ -92,7 +92,7 @@ class Life(RuleBasedStateMachine):
         self.unhold(data.draw(st.sampled_from([i for i, want in self.wanted.items() if want == "hold"])))
 
     def unhold(self, id: int) -> None:
-        if self.host._request(lambda: intents.hold(self.host.store, id, False, at=0, now=self.host.clock.at)) is None:
+        if self.host.request(lambda: intents.hold(self.host.store, id, False, at=0, now=self.host.clock.at)) is None:
             self.wanted[id] = "run"
 
     @precondition(lambda self: self.ended)
@@ -100,7 +100,7 @@ class Life(RuleBasedStateMachine):
     def retry(self, data: st.DataObject) -> None:
         id = data.draw(st.sampled_from(sorted(self.ended)))
         failpoint.arm("")  # asked twice, it would be two new jobs
-        new, refused = self.host._request(lambda: intents.retry(self.host.store, [id], at=0, now=self.host.clock.at))
+        new, refused = self.host.request(lambda: intents.retry(self.host.store, [id], at=0, now=self.host.clock.at))
         assert bool(new) != bool(refused)
         if id in self.retried:
             assert new == {}, "its copy is the one to be tried again"

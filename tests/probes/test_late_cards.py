@@ -229,7 +229,7 @@ class Cards:
 @pytest.fixture
 def cards(monkeypatch: pytest.MonkeyPatch) -> Iterator[Cards]:
     monkeypatch.setattr(relay, "PATIENCE", 0.02)
-    monkeypatch.setattr(relay, "_CHECK", 0.005)
+    monkeypatch.setattr(relay, "CHECK", 0.005)
     made = Cards()
     yield made
     for gate in made.gates.values():

@@ -11,7 +11,7 @@ from probing import Place, Process
 
 from fakenvml import Driver, lines
 from jostle.probes import scenario
-from jostle.probes.nvml import _record_size
+from jostle.probes.nvml import record_size
 from jostle.probes.serve import one_shot
 from jostle.probes.sim import reading
 
@@ -186,11 +186,11 @@ def test_a_host_whose_gpus_all_vanish_has_none_and_no_error(place: Place) -> Non
 def test_the_size_of_records_is_seen_in_what_was_written(size: int) -> None:
     for count in range(2, 20):
         raw = b"\x01" * (size * count) + b"\xa5" * (32 * 64 - size * count)
-        assert _record_size(raw, count, expected=24) == size
+        assert record_size(raw, count, expected=24) == size
 
 
 def test_a_buffer_that_was_written_all_over_tells_nothing() -> None:
-    assert _record_size(b"\x00" * 1024, 3, expected=24) == 24
+    assert record_size(b"\x00" * 1024, 3, expected=24) == 24
 
 
 def test_the_stand_in_reads_what_the_simulator_shows() -> None:

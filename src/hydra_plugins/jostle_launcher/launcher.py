@@ -59,7 +59,7 @@ class JostleLauncher(Launcher):
             raise CompactHydraException("\n".join(f"hydra.launcher: {line}" for line in _lines(e))) from None
         attended(batch)
         rows = batch.jobs()
-        return [self._result(*one) for one in zip(job_overrides, configs, folders, rows, strict=True)]
+        return [job_return(*job) for job in zip(job_overrides, configs, folders, rows, strict=True)]
 
     def _config(self, overrides: list[str], number: int) -> DictConfig:
         assert self.config is not None and self.context is not None
@@ -82,20 +82,22 @@ class JostleLauncher(Launcher):
         log = os.path.join(folder, "jostle.log")
         return {"run": [argv], "name": _name(overrides), "log": log}
 
-    def _result(self, overrides: Sequence[str], config: DictConfig, folder: str, row: dict[str, Any]) -> JobReturn:
-        done = JobReturn(
-            overrides=list(overrides), cfg=config, hydra_cfg=OmegaConf.create({"hydra": config.hydra}), working_dir=folder,
-            task_name=config.hydra.job.name,
-        )  # fmt: skip
-        if row["state"] == "succeeded":
-            done.status = JobStatus.COMPLETED
-            with open(os.path.join(folder, RESULT), "rb") as f:
-                done.return_value = pickle.load(f)
-        else:
-            done.status = JobStatus.FAILED
-            why = f"job {row['id']} {row['state']}: `jostle why {row['id']}`; see {folder}/jostle.log"
-            done.return_value = jostle.Failed(why)
-        return done
+
+def job_return(overrides: Sequence[str], config: DictConfig, folder: str, row: dict[str, Any]) -> JobReturn:
+    """What a sweeper is given of a job that has ended."""
+    result = JobReturn(
+        overrides=list(overrides), cfg=config, hydra_cfg=OmegaConf.create({"hydra": config.hydra}), working_dir=folder,
+        task_name=config.hydra.job.name,
+    )  # fmt: skip
+    if row["state"] == "succeeded":
+        result.status = JobStatus.COMPLETED
+        with open(os.path.join(folder, RESULT), "rb") as f:
+            result.return_value = pickle.load(f)
+    else:
+        result.status = JobStatus.FAILED
+        why = f"job {row['id']} {row['state']}: `jostle why {row['id']}`; see {folder}/jostle.log"
+        result.return_value = jostle.Failed(why)
+    return result
 
 
 def attended(batch: jostle.Batch) -> None:

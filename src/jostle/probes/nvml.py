@@ -284,12 +284,12 @@ def _processes(function: str, handle: Any) -> list[tuple[int, int | None]]:
     n._nvmlCheckReturn(code)
     if not count.value:
         return []
-    size = _record_size(raw, count.value, 24 if function.endswith(("_v2", "_v3")) else 16)
+    size = record_size(raw, count.value, 24 if function.endswith(("_v2", "_v3")) else 16)
     records = (struct.unpack_from("=I4xQ", raw, i * size) for i in range(count.value))
     return [(pid, _used_mib(used)) for pid, used in records]
 
 
-def _record_size(raw: bytes | bytearray, count: int, expected: int) -> int:
+def record_size(raw: bytes | bytearray, count: int, expected: int) -> int:
     """How far apart the driver wrote its records: the smallest size that holds all it wrote."""
     written = len(raw.rstrip(_UNTOUCHED))
     return next((size for size in _RECORDS if written <= size * count), expected)

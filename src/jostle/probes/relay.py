@@ -19,7 +19,7 @@ from jostle.probes.snapshot import Gpu, Relieved, blind
 PATIENCE = 0.25  # s that all wait for one card, once
 SILENT = 12.0  # s after which a card that does not answer cannot be read; busy drivers have been seen to answer after 5
 STARTING, LEAST_STARTING = 15.0, 60.0  # s per card, and in all, that a driver may take for its first answers
-_CHECK = 0.05  # s between the looks of the one that stands by, while readings are taken
+CHECK = 0.05  # s between the looks of the one that stands by, while readings are taken
 _REST = 1.0  # s without a reading after which it sleeps until the next
 _QUICK, _ENOUGH = 0.05, 5  # s, and how many such answers in a row bring a card back
 
@@ -92,7 +92,7 @@ class Relay:
     def stand_by(self) -> None:
         """Comes back when this thread is to lead."""
         while True:
-            time.sleep(_CHECK)
+            time.sleep(CHECK)
             turn, now = self._turn, time.monotonic()
             if turn is None and now - self._led_at > _REST:
                 self._sleep()
