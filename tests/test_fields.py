@@ -27,7 +27,7 @@ new = lambda of, name, kind, default: dataclasses.make_dataclass(
 model.Policy = new(model.Policy, "quiet_mib", int, 7)
 model.Job = new(model.Job, "cores", int, 1)
 
-from jostle.cli import change
+from jostle.intake.intents import setting
 from jostle.engine import checks
 from jostle.errors import JostleError
 from jostle.formats import configfile, jobfile
@@ -104,8 +104,8 @@ def test_a_resource_of_a_job_is_one_entry_its_type_and_its_column(tmp_path):
         tmp_path,
         """[job["cores"] for job in said("jobs: [{run: x, cores: 4}, {run: y}]")],
         tried(said, "jobs:\\n- run: x\\n  cores: many"),
-        said("defaults: {cores: 9}\\njobs: [{run: x, cores: null}]")[0]["cores"], change.setting("cores=4"),
-        change.setting("cores=none"), tried(checks.settable, {"cores": True}), kept()""",
+        said("defaults: {cores: 9}\\njobs: [{run: x, cores: null}]")[0]["cores"], setting("cores", "4"),
+        setting("cores", "none"), tried(checks.settable, {"cores": True}), kept()""",
         KEPT,
     )
     assert (taken, back, set_to, none) == ([4, 1], 1, ["cores", 4], ["cores", 1])

@@ -2,8 +2,8 @@
 
 import pytest
 
-from jostle.cli import ids
 from jostle.errors import NotFound, Usage
+from jostle.intake import ids
 
 
 class Reader:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 
-from jostle.cli import ids
 from jostle.cli.parse import checked
 from jostle.core.fields import JOB, RETRY
 from jostle.errors import Usage
 from jostle.formats import spec
+from jostle.intake import ids
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

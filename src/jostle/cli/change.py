@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from jostle.cli import ids, render
-from jostle.core import kinds
-from jostle.core.fields import JOB
-from jostle.core.states import UNFINISHED
+from jostle.cli import render
 from jostle.errors import Usage
-from jostle.formats import spec
+from jostle.intake import ids
+from jostle.intake.intents import SETTINGS, chosen, setting
 
 if TYPE_CHECKING:
     from argparse import Namespace
@@ -29,8 +27,7 @@ def cancel_options(p: Parser) -> None:
 
 
 def cancel(args: Namespace, terminal: Terminal) -> int:
-    chosen = wanted(args.ids, terminal, UNFINISHED)
-    return intend(terminal, chosen, "cancel", "cancelled", every=args.ids == ["all"], now=args.now)
+    return intend(terminal, args.ids, "cancel", "cancelled", now=args.now)
 
 
 def hold_options(p: Parser) -> None:
@@ -39,7 +36,7 @@ def hold_options(p: Parser) -> None:
 
 
 def hold(args: Namespace, terminal: Terminal) -> int:
-    return intend(terminal, wanted(args.ids, terminal, ("queued",)), "hold", "held")
+    return intend(terminal, args.ids, "hold", "held")
 
 
 def unhold_options(p: Parser) -> None:
@@ -48,8 +45,7 @@ def unhold_options(p: Parser) -> None:
 
 
 def unhold(args: Namespace, terminal: Terminal) -> int:
-    held = wanted(args.ids, terminal, ("queued",), "hold")
-    return intend(terminal, held, "unhold", "released")
+    return intend(terminal, args.ids, "unhold", "released")
 
 
 def retry_options(p: Parser) -> None:
@@ -61,18 +57,10 @@ def retry_options(p: Parser) -> None:
 
 def retry(args: Namespace, terminal: Terminal) -> int:
     """Final states are final, so a retry is a new job; its id is printed."""
-    chosen = ids.jobs(args.ids, lambda: terminal.reader, lambda: not_retried(terminal))
-    answer = told(terminal, chosen, do="retry")
+    answer = told(terminal, chosen("retry", args.ids, terminal), do="retry")
     for new in answer["new"].values():
         terminal.put(str(new))
     return refusals(terminal, answer)
-
-
-def not_retried(terminal: Terminal) -> list[int]:
-    """Failed and skipped jobs of which there is no newer copy."""
-    found = [row["id"] for row in terminal.reader.jobs(states=("failed", "skipped"))]
-    copied = {row["retry_of"] for row in terminal.reader.jobs()} if found else frozenset()
-    return [id for id in found if id not in copied]
 
 
 def move_options(p: Parser) -> None:
@@ -90,7 +78,8 @@ def move(args: Namespace, terminal: Terminal) -> int:
     if beside != (args.other is not None):
         raise Usage("move: expected `first`, `last`, `before ID` or `after ID`")
     to = {args.where: ids.one(args.other, lambda: terminal.reader)} if beside else args.where
-    return intend(terminal, [ids.one(args.id, lambda: terminal.reader)], "move", "moved", to=to)
+    answer = told(terminal, [ids.one(args.id, lambda: terminal.reader)], do="move", to=to)
+    return outcome(terminal, answer, "moved")
 
 
 def set_options(p: Parser) -> None:
@@ -104,48 +93,26 @@ def set_options(p: Parser) -> None:
 
 
 def set(args: Namespace, terminal: Terminal) -> int:
-    chosen = [word for word in args.words if "=" not in word]
-    values = dict(setting(word) for word in args.words if "=" in word)
-    if not chosen or not values:
+    named = [word for word in args.words if "=" not in word]
+    pairs = [word.partition("=") for word in args.words if "=" in word]
+    values = dict(setting(key, text) for key, _, text in pairs)
+    if not named or not values:
         raise Usage("set: expected ids and key=value pairs, such as `jostle set 12 priority=5`")
-    return intend(terminal, wanted(chosen, terminal, ("queued",)), "set", "changed", values=values)
+    return intend(terminal, named, "set", "changed", values=values)
 
 
-def _truth(text: str) -> bool:
-    return spec.one_of(text, ("true", "false")) == "true"
-
-
-SETTINGS = {field.key: field for field in JOB.values() if field.settable}
-
-
-def setting(word: str) -> tuple[str, Any]:
-    key, _, text = word.partition("=")
-    if key not in SETTINGS:
-        from difflib import get_close_matches
-
-        near = get_close_matches(key, SETTINGS, 1, 0.75)
-        raise Usage(f"set: there is no setting {key!r}; expected " + (near[0] if near else "one of " + ", ".join(SETTINGS)))
-    field = SETTINGS[key]
-    if text == "none" and field.kind is not kinds.NAME:  # a job can be called so
-        return field.name, field.fresh()
-    try:
-        return field.name, _truth(text) if field.kind is kinds.TRUTH else spec.reader(field.kind)(text)
-    except ValueError as e:
-        raise Usage(f"set: {key}={text!r} is not understood; expected {e}") from None
-
-
-def wanted(words: list[str], terminal: Terminal, states: tuple[str, ...], intent: str | None = None) -> list[int]:
-    """The ids; `all` = every job in these states."""
-    return ids.jobs(words, lambda: terminal.reader, lambda: terminal.reader.ids(states, intent))
-
-
-def intend(terminal: Terminal, chosen: list[int], do: str, done: str, *, every: bool = False, **fields: Any) -> int:
-    if not chosen:
+def intend(terminal: Terminal, words: list[str], verb: str, done: str, **fields: Any) -> int:
+    meant = chosen(verb, words, terminal)
+    if not meant:
         terminal.say("nothing to do: no job is meant")
         return 0
-    answer = told(terminal, chosen, do=do, **fields)
-    if every:  # `all` meant those that could be meant: one that has ended since is no mistake
+    answer = told(terminal, meant, do=verb, **fields)
+    if verb == "cancel" and words == ["all"]:  # those that could be meant: one that has ended since is no mistake
         answer["refused"] = []
+    return outcome(terminal, answer, done)
+
+
+def outcome(terminal: Terminal, answer: dict[str, Any], done: str) -> int:
     if answer["done"]:
         ids = sorted(answer["done"])
         more = f" and {len(ids) - SHOWN:,} more" if len(ids) > SHOWN else ""
@@ -153,12 +120,12 @@ def intend(terminal: Terminal, chosen: list[int], do: str, done: str, *, every: 
     return refusals(terminal, answer)
 
 
-def told(terminal: Terminal, chosen: list[int], **fields: Any) -> dict[str, Any]:
-    if not chosen:
+def told(terminal: Terminal, meant: list[int], **fields: Any) -> dict[str, Any]:
+    if not meant:
         return {"done": [], "refused": [], "new": {}}
     client = terminal.client()
     try:
-        return client.call("intent", ids=chosen, batch=None, **fields)
+        return client.call("intent", ids=meant, batch=None, **fields)
     finally:
         client.close()
 

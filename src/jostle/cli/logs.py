@@ -10,9 +10,10 @@ import sys
 import time
 from typing import TYPE_CHECKING, Any
 
-from jostle.cli import ids, screen
+from jostle.cli import screen
 from jostle.core.states import FINAL
 from jostle.errors import NoEngine, NotFound, Usage
+from jostle.intake import ids
 from jostle.views.logs import chunks, is_over, opened, other, read_on, real, run_of, start_of
 
 if TYPE_CHECKING:

@@ -6,9 +6,10 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from jostle import units
-from jostle.cli import ids, render
+from jostle.cli import render
 from jostle.core.states import UNFINISHED
 from jostle.errors import Usage
+from jostle.intake import ids
 from jostle.views.story import story
 from jostle.views.why import explained
 from jostle.wording import sentences

@@ -6,10 +6,11 @@ import time
 from typing import TYPE_CHECKING
 
 from jostle import units
-from jostle.cli import ids, render
+from jostle.cli import render
 from jostle.cli.parse import checked
 from jostle.core.states import FINAL, UNFINISHED
 from jostle.errors import NotFound
+from jostle.intake import ids
 
 if TYPE_CHECKING:
     from argparse import Namespace

@@ -1,0 +1,60 @@
+"""What people want of jobs, as every door reads it: which jobs the words of a verb mean, and what `set` sets."""
+
+from __future__ import annotations
+
+from jostle.core import kinds
+from jostle.core.fields import JOB
+from jostle.core.states import UNFINISHED
+from jostle.errors import Usage
+from jostle.formats import spec
+from jostle.intake import ids
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
+    from jostle.session import Session
+
+MEANT: dict[str, tuple[tuple[str, ...], str | None]] = {
+    "cancel": (UNFINISHED, None), "hold": (("queued",), None), "unhold": (("queued",), "hold"), "set": (("queued",), None),
+}  # fmt: skip
+"""What `all` means: the jobs in these states, and with this intent."""
+
+SETTINGS = {field.key: field for field in JOB.values() if field.settable}
+
+
+def chosen(verb: str, words: Sequence[str], session: Session) -> list[int]:
+    """The ids of the jobs that are meant, in the order given."""
+
+    def every() -> list[int]:
+        return not_retried(session) if verb == "retry" else session.reader.ids(*MEANT[verb])
+
+    return ids.jobs(words, lambda: session.reader, every)
+
+
+def not_retried(session: Session) -> list[int]:
+    """Failed and skipped jobs of which there is no newer copy."""
+    ended = [row["id"] for row in session.reader.jobs(states=("failed", "skipped"))]
+    copied = {row["retry_of"] for row in session.reader.jobs()} if ended else frozenset()
+    return [id for id in ended if id not in copied]
+
+
+def setting(key: str, text: str) -> tuple[str, Any]:
+    """The field and its value; `none` takes a value back."""
+    if key not in SETTINGS:
+        from difflib import get_close_matches
+
+        near = get_close_matches(key, SETTINGS, 1, 0.75)
+        raise Usage(f"set: there is no setting {key!r}; expected " + (near[0] if near else "one of " + ", ".join(SETTINGS)))
+    field = SETTINGS[key]
+    if text == "none" and field.kind is not kinds.NAME:  # a job can be called so
+        return field.name, field.fresh()
+    try:
+        return field.name, _truth(text) if field.kind is kinds.TRUTH else spec.reader(field.kind)(text)
+    except ValueError as e:
+        raise Usage(f"set: {key}={text!r} is not understood; expected {e}") from None
+
+
+def _truth(text: str) -> bool:
+    return spec.one_of(text, ("true", "false")) == "true"
