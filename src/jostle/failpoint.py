@@ -1,8 +1,8 @@
 """Places where a crash or an error can be made to happen, for tests of what survives it.
 
 JOSTLE_FAILPOINTS="name=kill,other=sleep:0.15,third=ENOSPC@3" acts at the named places: `kill` (SIGKILL to this very process),
-`crash` (raises Crashed: a kill for tests inside one process), `sleep:S`, or an errno name (raises OSError); `@N` acts only the
-N-th time. Without the variable each call is one dict look-up.
+`crash` (raises Crashed: a kill for tests inside one process), `sleep:S`, `until:PATH` (waits for that file), or an errno name
+(raises OSError); `@N` acts only the N-th time. Without the variable each call is one dict look-up.
 """
 
 from __future__ import annotations
@@ -44,6 +44,9 @@ def failpoint(name: str) -> None:
         raise Crashed(name)
     elif action.startswith("sleep:"):
         time.sleep(float(action[6:]))
+    elif action.startswith("until:"):
+        while not os.path.exists(action[6:]):
+            time.sleep(0.01)
     else:
         raise OSError(getattr(errno, action), os.strerror(getattr(errno, action)), f"failpoint {name}")
 

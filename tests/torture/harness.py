@@ -46,6 +46,7 @@ LONG = 6.0  # how long a job runs that is to be cancelled
 
 _PR_SET_CHILD_SUBREAPER = 36
 LOSES_THE_EXIT = ("shim.after_claim", "shim.before_exit_write", "shim.before_exit_rename")
+STOP = "engine.before_stop"  # which only a cancel leads to
 PREPARED = {"engine.before_void": "engine.before_spawn=kill@1"}  # what must have happened for it to be reached
 SLOW = ("engine.after_spawn=kill@1,shim.before_claim=sleep:0.4",)
 """The shim is on its way to the claim while the engine dies and the next one looks."""
@@ -174,10 +175,6 @@ class Torture:
         self.violations: list[Violation] = []
         self.serial = 0
         self.said_at = time.monotonic()
-        self.kinds: tuple[int, ...] = ()  # what new jobs are like; none: anything
-        self.longer = 0.0  # s that every job runs longer
-        self.neighbour_for = 0.1  # how long the neighbour's jobs run
-        self.neighbour_gpus = 1  # how many cards each of them takes
 
     def _case(self, engine: Engine) -> Case:
         return Case(home=engine.home, journal=f"{self.evidence}/journal", wanted={}, total_mib=CARD_MIB)
@@ -192,10 +189,10 @@ class Torture:
         """A small batch of what people submit, by the seed."""
         r = self.rng
         jobs: list[Wanted] = []
-        for _ in range(r.randint(2 if self.kinds else 1, 3)):
+        for _ in range(r.randint(1, 3)):
             self.serial += 1
-            job = Wanted(key=f"j{self.serial}", seconds=round(r.uniform(0.0, 0.25) + self.longer, 3))
-            kind = r.choice(self.kinds) if self.kinds else r.randrange(12)
+            job = Wanted(key=f"j{self.serial}", seconds=round(r.uniform(0.0, 0.25), 3))
+            kind = r.randrange(12)
             if kind <= 2:
                 job.queue = r.choice("abc")
             elif kind == 3:
@@ -280,18 +277,14 @@ class Torture:
         open_ = sum(self.near_client.call("hello")["counts"].get(s, 0) for s in ("queued", "starting", "running"))
         if open_ < 2:
             self.serial += 1
-            near = self.near_client
-            job = Wanted(key=f"n{self.serial}", seconds=self.neighbour_for, gpus=self.neighbour_gpus)
-            self.submit(near, self.near_case, [job])
-            if self.neighbour_for > 0.1:
-                until(lambda: near.call("hello")["counts"].get("running"), 1.5)
+            self.submit(self.near_client, self.near_case, [Wanted(key=f"n{self.serial}", seconds=0.1)])
 
     # --- one kill after the other
 
     def cycle(self, armed: str = "") -> None:
         """Starts the engine, lets it work, and sees that it dies by SIGKILL: at a failpoint, or at a random moment."""
         self.reap()
-        if self.rng.random() < 0.5 or self.neighbour_for > 0.1:
+        if self.rng.random() < 0.5:
             self.neighbour_works()
         name = armed.partition("=")[0]
         in_engine = name and not name.startswith(("shim.", "nursery."))
@@ -316,15 +309,16 @@ class Torture:
         to = self.engine.start()
         assert to is not None
         self.serial += 1
-        job = Wanted(key=f"j{self.serial}", gpus=0, seconds=LONG, flags=("long",))
+        job = Wanted(key=f"j{self.serial}", gpus=0, flags=("long", "gate:/nowhere"))  # it ends when it is told to, not before
         self.submit(to, self.case, [job])
-        until(lambda: job.id in {r["job"] for r in self._runs_since(0) if r["state"] == "running"}, 5.0)
+        until(lambda: job.id in {r["job"] for r in self._runs_since(0) if r["state"] == "running"})
         self._die(to, "random")
         to = self.engine.start(armed)
         if to is not None:
             with contextlib.suppress(Lost):
                 self.cancel(to, job, now=False)
-        self._die(to, "cancel, " + armed.partition("=")[0], within=0.5)
+        point = armed.partition("=")[0]
+        self._die(to, point if point == STOP else f"cancel, {point}", within=PATIENCE if point == STOP else 0.5)
 
     def _die(self, to: Client | None, phase: str, within: float = 0.0) -> None:
         """Kills the engine unless it is dead already, and sees how it ended."""
@@ -392,15 +386,15 @@ class Torture:
         return any(proc.alive(r["shim_pid"], r["shim_ticks"]) for r in short)
 
     def _is_long(self, job: int) -> bool:
-        return any(w.id == job and w.seconds > 1 for w in self.case.wanted.values())
+        return any(w.id == job and "long" in w.flags for w in self.case.wanted.values())
 
     def kill_a_shim(self) -> None:
         """F5: the shim of a run dies, the run goes on; all that may be said of its end later is "unknown"."""
         for run in self._runs_since(0):
             if run["state"] != "running" or not proc.alive(run["shim_pid"], run["shim_ticks"]):
                 continue
-            if any(w.id == run["job"] and "child" in w.flags for w in self.case.wanted.values()):
-                continue  # nobody would end what it leaves behind: the run goes on, rightly
+            if any(w.id == run["job"] and w.flags for w in self.case.wanted.values()):
+                continue  # nobody would end it, or what it leaves behind: the run goes on, rightly
             pidfd = os.pidfd_open(run["shim_pid"])
             try:
                 # a descendant of ours by the subreaper, and the very process that the run's record names
@@ -445,7 +439,7 @@ class Torture:
         for once, jobs in list(self.unanswered):
             self.submit(to, self.case, jobs, once)
         for job in self.unfinished():
-            if "long" in job.flags and not job.cancel_asked:
+            if "long" in job.flags and job.cancel_told_at is None:
                 self.cancel(to, job, now=False)
         quiet_since, last = time.monotonic(), -1
         end = time.monotonic() + PATIENCE
@@ -473,13 +467,12 @@ class Torture:
                 engine.ended_by()
 
     def verdict(self) -> list[Violation]:
-        found = list(self.violations)
-        found += evidence.check(self.case) + evidence.check(self.near_case)
         def alone() -> bool:
             self.reap()
             return not self.left()
 
-        until(alone, 3.0)
+        until(alone, 3.0)  # who is about to say something has said it then
+        found = self.violations + evidence.check(self.case) + evidence.check(self.near_case)
         found += [Violation("orphaned", f"process {pid} is left: {words}") for pid, words in self.left()]
         found += evidence.litter((self.engine.home, self.near.home), self.leases)
         found += [*evidence.complaints(self.engine.home), *evidence.complaints(self.near.home)]
@@ -500,6 +493,7 @@ class Torture:
 
     def close(self) -> None:
         """Ends whatever is left and takes the directory away; also after a failure."""
+        os.environ.pop("TORTURE_GATE", None)
         for name, value in self.before.items():
             os.environ.pop(name, None) if value is None else os.environ.update({name: value})
 
@@ -553,6 +547,8 @@ def plan_of(kills: int, rng: random.Random, only: list[str] | None = None, point
 
 
 def _steps(name: str, rng: random.Random) -> list[str]:
+    if name == STOP:
+        return [f"cancel:{name}=kill@1"]
     steps = [PREPARED[name]] if name in PREPARED else []
     if name in AT_START:
         again = rng.choice(AT_START[:2])

@@ -6,7 +6,8 @@ It appends one line to DIRECTORY/journal when it starts and one before it ends (
 GPU (shared if it promised MiB, else exclusive) and per queue for as long as any process of it lives. A lock that cannot be had
 at once is written down as an overlap: two were on one card, or in one serial queue, at the same time.
 END is an exit code, `sigN` (dies of that signal), or `failK:C` (exits with C the first K times, then with 0).
-Flags: `child` leaves a grandchild in a session of its own behind; `stubborn` does not mind SIGTERM.
+Flags: `child` leaves a grandchild in a session of its own behind; `stubborn` does not mind SIGTERM; `gate:PATH` goes on until
+that file is there.
 """
 
 import fcntl
@@ -53,7 +54,7 @@ def leave_grandchild() -> None:
     if os.fork() == 0:
         os.setsid()
         if os.fork() == 0:
-            time.sleep(60)
+            time.sleep(600)
         os._exit(0)
     os.wait()
 
@@ -79,6 +80,9 @@ def main(directory: str, key: str, mib: str, seconds: str, end: str, *flags: str
     if "child" in flags:
         leave_grandchild()
     time.sleep(float(seconds))
+    for gate in (flag[5:] for flag in flags if flag.startswith("gate:")):
+        while not os.path.exists(gate):
+            time.sleep(0.01)
     code = exit_code(directory, key, end)
     signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM])
     say(directory, "end", code=128 + code if end.startswith("sig") else code, told=False)

@@ -350,6 +350,7 @@ class Engine(Watch):
                 first = not run.told_to_stop
                 run.state, run.told_to_stop = "stopping", True
                 if first or d.kill:
+                    failpoint("engine.before_stop")
                     self._stop(run, d.kill)
 
     def _stop(self, run: Open, kill: bool) -> None:
