@@ -1,4 +1,4 @@
-"""Processes as Linux shows them, and a signal to one that is proven: the only reader of /proc.
+"""Processes as Linux shows them, and a signal to one that is proven: the only reader of /proc/PID.
 
 A process is known by (boot id, pid, start ticks): the pid alone may be someone else's by now. Anything may vanish or be
 denied between two looks; then the answer is None, which means "not known", never "not there".
@@ -67,6 +67,18 @@ def uid(pid: int) -> int | None:
         return os.stat(f"/proc/{pid}").st_uid
     except OSError:
         return None
+
+
+def real_uid(pid: int) -> int | None:
+    """The owner of /proc/PID is root for processes that may not be dumped; this is their own."""
+    try:
+        with open(f"/proc/{pid}/status", "rb") as f:
+            for line in f:
+                if line.startswith(b"Uid:"):
+                    return int(line.split()[1])
+    except (OSError, ValueError, IndexError):
+        return uid(pid)
+    return None
 
 
 def pids() -> Iterator[int]:

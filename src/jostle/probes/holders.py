@@ -59,7 +59,7 @@ class Holders:
         key = (stat.pid, stat.ticks, stat.name)
         life = self._lives.get(key)
         if life is None:
-            uid = _uid(stat.pid)
+            uid = proc.real_uid(stat.pid)
             life = (uid, "" if uid is None else self.user(uid), proc.mark(stat.pid), proc.exe(stat.pid))
             if uid is not None:
                 self._lives[key] = life
@@ -79,15 +79,3 @@ def unknown(pid: int, used_mib: int | None, kind: str = "compute") -> Proc:
         "kind": kind,
         "exe": "",
     }
-
-
-def _uid(pid: int) -> int | None:
-    """The process's real uid. The owner of /proc/PID is root's for processes that may not be dumped."""
-    try:
-        with open(f"/proc/{pid}/status", "rb") as f:
-            for line in f:
-                if line.startswith(b"Uid:"):
-                    return int(line.split()[1])
-    except (OSError, ValueError, IndexError):
-        return proc.uid(pid)
-    return None
