@@ -158,6 +158,7 @@ def masked(text, home):
     for pattern, name in (
         (re.escape(home), "HOME"), (re.escape(__version__), "VERSION"), (rf"\b{os.getpid()}\b", "PID"),
         (r"sound, [\d.]+ \w+", "sound, SIZE"), (r"read in \d+ ms", "read in N ms"),
+        (r"完好，[\d.]+ \w+", "完好，SIZE"), (r"读取用时 \d+ ms", "读取用时 N ms"),
     ):  # fmt: skip
         text = re.sub(pattern, name, text)
     return text
@@ -182,7 +183,8 @@ def test_the_reading_verbs_print_what_they_printed(look, engine, monkeypatch, la
 
 def test_what_the_reading_verbs_give_as_json_is_of_the_types_of_the_views(look, engine):
     kinds = {"ps": types.Jobs, "gpus": types.Cards, "why": types.Why, "show": types.Story, "status": types.Status}
-    for argv in LOOKS:
+    kinds |= {"doctor": types.Health, "logs": types.Log}
+    for argv in [*LOOKS, ["logs", "1"]]:
         if argv[0] in kinds and argv != ["why", "all"]:
             told = json.loads(look([*argv, "--json"]).partition("\n")[2].replace('"pid": PID', '"pid": 1'))
             assert told.pop("schema") == 1

@@ -22,8 +22,8 @@ from jostle.store import salvage
 from jostle.store.reads import Reader
 from jostle.store.store import Store
 from jostle.views import health
-from jostle.views.health import CHECKS, looked
-from jostle.wording.health import FOUND, said
+from jostle.views.health import CHECKS, finding
+from jostle.wording.health import FOUND, worded
 
 
 def checks(jostle):
@@ -163,8 +163,15 @@ def test_a_check_that_fails_is_a_finding():
     def broken(terminal):
         raise RuntimeError("boom")
 
-    verdict, code, params = looked(broken, None)
-    assert verdict == "bad" and said(code, params, "en")[0] == "the check itself failed: RuntimeError: boom"
+    check = worded(finding("x", broken, None), "en")
+    assert check["verdict"] == "bad" and check["found"] == "the check itself failed: RuntimeError: boom"
+
+
+@pytest.mark.parametrize("code", FOUND)
+def test_each_finding_is_said_in_both_languages_with_the_same_values(code):
+    for english, chinese in FOUND[code]:
+        assert sorted(re.findall(r"{(\w+)", english)) == sorted(re.findall(r"{(\w+)", chinese))
+        assert bool(english) == bool(chinese)
 
 
 @pytest.fixture

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import os
-
 from jostle.cli.parse import checked
-from jostle.core.fields import JOB, RETRY
-from jostle.errors import Usage
+from jostle.core.fields import JOB
 from jostle.formats import spec
-from jostle.intake import ids
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -19,9 +15,8 @@ if TYPE_CHECKING:
     from jostle.cli.parse import Parser
     from jostle.cli.terminal import Terminal
 
-SHELL = frozenset(" \t\n;&|<>()$`\\\"'*?[]{}~#!")
-BATCH = "add"
-"""Single commands lie together in one standing batch of this key."""
+FIELDS = ("gpus", "queue", "name", "priority", "begin", "time_limit", "share")
+"""Options that are fields of a job, by the field's name."""
 
 
 def add_options(p: Parser) -> None:
@@ -81,92 +76,17 @@ def _field(name: str, default: str = "") -> dict[str, Any]:
 
 
 def add(args: Namespace, terminal: Terminal) -> int:
-    from jostle.intake.request import request, sent, warn_never
+    from jostle.intake.request import warn_never
+    from jostle.intake.single import queued
 
-    if args.share and args.memory is None:
-        raise Usage("add: --share needs -m: a job without it takes the whole card")
-    if args.memory is not None and args.gpus[1] == 0:
-        raise Usage("add: -m with -g 0: a job without GPUs needs no memory")
-    head = {"key": BATCH, "name": BATCH, "join": True, "policy": rules(args, terminal)}
-    asked = {**request(head, [job_of(args, terminal)], once=args.once), "strict": args.strict}
-    advice = args.advice()
-    if advice:
+    if advice := args.advice():
         terminal.say(f"note: what looks like an option was taken as one of jostle's. {advice}")
-    again = f"`--once {asked['once']}` with the same command asks again and takes it once only"
-    answer = sent(terminal, asked, again=again)
+    values = {name: getattr(args, name) for name in FIELDS}
+    answer = queued(
+        terminal, {**values, "memory_mib": args.memory, "tags": args.tag}, command=args.command, retry=args.retry, env=args.env,
+        workdir=args.workdir, log=args.log, after=args.after or "", after_any=args.after_any or "", hold=args.hold,
+        once=args.once, strict=args.strict,
+    )  # fmt: skip
     terminal.put(str(answer["ids"][0]))
     warn_never(answer, terminal)
     return 0
-
-
-def rules(args: Namespace, terminal: Terminal) -> dict[str, Any]:
-    """Cards that this shell does not see are not used (SPEC A12)."""
-    if "CUDA_VISIBLE_DEVICES" not in os.environ or args.gpus[1] == 0:
-        return {}
-    from jostle.intake import visible
-
-    gpus = visible.restricted(terminal)
-    return {} if gpus is None else {"gpus": gpus}
-
-
-def job_of(args: Namespace, terminal: Terminal) -> dict[str, Any]:
-    commands = [command_of(args.command)]
-    retry = {**{name: field.default for name, field in RETRY.items()}, "max": args.retry} if args.retry != 0 else None
-    needs = [["job", id, any_end] for word, any_end in ((args.after, False), (args.after_any, True)) if word
-             for id in ids.jobs([word], lambda: terminal.reader)]  # fmt: skip
-    here = os.getcwd()
-    values = spec.job(
-        name=args.name or spec.name_of(commands), queue=args.queue, commands=commands, gpus=args.gpus,
-        memory_mib=args.memory, share=args.share, env=dict(map(variable, args.env)),
-        workdir=directory(args.workdir, here), log=log_file(args.log, here) if args.log else None,
-        priority=args.priority, needs=needs, begin=args.begin, time_limit=args.time_limit, retry=retry, tags=args.tag,
-    )  # fmt: skip
-    if args.hold:
-        values["intent"] = "hold"
-    return values
-
-
-def command_of(words: list[str]) -> str | list[str]:
-    """Arguments are executed as they are; one text that only a shell understands is given to bash."""
-    if len(words) == 1 and any(c in SHELL for c in words[0]):
-        try:
-            return spec.command(words[0])
-        except ValueError as e:
-            raise Usage(f"add: expected {e}") from None
-    if not words[0]:
-        raise Usage("add: the command is empty; expected a program and its arguments")
-    return words
-
-
-def log_file(text: str, here: str) -> str:
-    path = full_path("--log", text, here)
-    if os.path.isdir(path):
-        raise Usage(f"add: --log {path} is a directory; expected a file to write to, which need not exist yet")
-    return path
-
-
-def full_path(option: str, text: str, here: str) -> str:
-    try:
-        return spec.path(text, here)
-    except ValueError as e:
-        raise Usage(f"add: {option} {text!r} is not understood; expected {e}") from None
-
-
-def directory(text: str | None, here: str) -> str:
-    if text is None:
-        return here
-    path = full_path("--workdir", text, here)
-    if not os.path.isdir(path):
-        raise Usage(f"add: --workdir {path} is no directory; expected one that exists")
-    return path
-
-
-def variable(text: str) -> tuple[str, str]:
-    """`NAME=VALUE`, or `NAME` for the value it has here."""
-    name, said, value = text.partition("=")
-    if not said and name and name not in os.environ:
-        raise Usage(f"add: -e {name}: it is not set here; expected NAME=VALUE, or a variable that is set")
-    try:
-        return spec.variable(name, value if said else os.environ.get(name, ""))
-    except ValueError as e:
-        raise Usage(f"add: -e {text!r} is not understood; expected {e}") from None

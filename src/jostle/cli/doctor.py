@@ -11,7 +11,7 @@ from jostle.cli import render
 from jostle.errors import Damaged
 from jostle.store.file import database
 from jostle.views.health import health
-from jostle.wording.health import said
+from jostle.wording.health import worded
 
 if TYPE_CHECKING:
     from argparse import Namespace
@@ -35,14 +35,13 @@ def doctor(args: Namespace, terminal: Terminal) -> int:
         return salvage(terminal)
     if args.accept:
         return accept(terminal)
-    found = [(name, verdict, *said(code, params, terminal.language)) for name, verdict, code, params in health(terminal)]
+    checks = [worded(finding, terminal.language) for finding in health(terminal)]
     if args.json:
-        checks = [dict(zip(("name", "verdict", "found", "advice"), one, strict=True)) for one in found]
         terminal.put_json({"schema": 1, "checks": checks})
     else:
-        rows = [(name, verdict, text + (f"; {advice}" if advice else "")) for name, verdict, text, advice in found]
+        rows = [(c["name"], c["verdict"], c["found"] + (f"; {c['advice']}" if c["advice"] else "")) for c in checks]
         terminal.put(render.table(("CHECK", "VERDICT", "FOUND"), rows, paint_column=1, colours=terminal.colours))
-    return 1 if any(verdict == "bad" for _, verdict, _, _ in found) else 0
+    return 1 if any(check["verdict"] == "bad" for check in checks) else 0
 
 
 def salvage(terminal: Terminal) -> int:

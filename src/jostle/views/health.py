@@ -17,16 +17,21 @@ from jostle.store import file
 
 if TYPE_CHECKING:
     from jostle.session import Session
+    from jostle.views.types import Finding
 
-Finding = tuple[str, str, dict[str, Any]]
-
-
-def health(session: Session) -> list[tuple[str, str, str, dict[str, Any]]]:
-    """(check, verdict, code, numbers)"""
-    return [(name, *looked(check, session)) for name, check in CHECKS.items()]
+Verdict = tuple[str, str, dict[str, Any]]
 
 
-def looked(check: Callable[[Session], Finding], session: Session) -> Finding:
+def health(session: Session) -> list[Finding]:
+    return [finding(name, check, session) for name, check in CHECKS.items()]
+
+
+def finding(name: str, check: Callable[[Session], Verdict], session: Session) -> Finding:
+    verdict, code, params = looked(check, session)
+    return {"name": name, "verdict": verdict, "code": code, "params": params}
+
+
+def looked(check: Callable[[Session], Verdict], session: Session) -> Verdict:
     try:
         return check(session)
     except JostleError as e:
@@ -35,13 +40,13 @@ def looked(check: Callable[[Session], Finding], session: Session) -> Finding:
         return "bad", "check_failed", {"error": f"{type(e).__name__}: {e}"}
 
 
-def python(session: Session) -> Finding:
+def python(session: Session) -> Verdict:
     v = sys.version_info
     found = {"version": f"{v.major}.{v.minor}.{v.micro}", "path": sys.executable}
     return ("ok", "python", found) if v >= (3, 10) else ("bad", "python_old", found)
 
 
-def pidfd(session: Session) -> Finding:
+def pidfd(session: Session) -> Verdict:
     try:
         os.close(os.pidfd_open(os.getpid()))
     except (OSError, AttributeError) as e:
@@ -49,7 +54,7 @@ def pidfd(session: Session) -> Finding:
     return "ok", "pidfd", {}
 
 
-def home(session: Session) -> Finding:
+def home(session: Session) -> Verdict:
     from jostle.config import NETWORK, file_system
     from jostle.store.private import check_way
 
@@ -69,7 +74,7 @@ def home(session: Session) -> Finding:
     return "ok", "home", found
 
 
-def disk(session: Session) -> Finding:
+def disk(session: Session) -> Verdict:
     s = os.statvfs(session.home)
     free = s.f_bavail * s.f_frsize // (1 << 20)
     found = {"free_mib": free, "files": s.f_favail}
@@ -78,7 +83,7 @@ def disk(session: Session) -> Finding:
     return ("warn", "disk_low", found) if free < 1024 else ("ok", "disk", found)
 
 
-def database(session: Session) -> Finding:
+def database(session: Session) -> Verdict:
     from jostle.store import seen
     from jostle.store.salvage import complaints
 
@@ -101,7 +106,7 @@ def database(session: Session) -> Finding:
     return "ok", "database", {"size_mib": os.path.getsize(path) / (1 << 20)}
 
 
-def settings(session: Session) -> Finding:
+def settings(session: Session) -> Verdict:
     from jostle import config
 
     if not os.path.exists(config.config_file(session.home)):
@@ -124,7 +129,7 @@ def devices_of(session: Session) -> str:
         return str(session.reader.meta("spec") or "nvml")
 
 
-def engine(session: Session) -> Finding:
+def engine(session: Session) -> Verdict:
     from jostle import __version__
     from jostle.core.reasons import GPU_HOLDS
 
@@ -142,7 +147,7 @@ def engine(session: Session) -> Finding:
     return "ok", "engine", found
 
 
-def gpus(session: Session) -> Finding:
+def gpus(session: Session) -> Verdict:
     from jostle.views.cards import look
 
     spec = devices_of(session)
@@ -173,7 +178,7 @@ def driver_starting(session: Session) -> str:
     return hold if hold.startswith("driver_starting") else ""
 
 
-def leases(session: Session) -> Finding:
+def leases(session: Session) -> Verdict:
     from jostle.config import lease_dir
 
     path = lease_dir(session.home, devices_of(session))
@@ -188,7 +193,7 @@ def leases(session: Session) -> Finding:
     return claims_removed(session, path) or ("ok", "leases", found)
 
 
-def claims_removed(session: Session, path: str) -> Finding | None:
+def claims_removed(session: Session, path: str) -> Verdict | None:
     """Whether somebody removed claims while they were held, ours or a neighbour's."""
     from jostle.store.reads import Reader
 
@@ -204,7 +209,7 @@ def claims_removed(session: Session, path: str) -> Finding | None:
     return "warn", "claims_removed", {"path": path, "at": seen["at"], "ours": seen["kind"] == "republished", "uid": uid}
 
 
-def bash(session: Session) -> Finding:
+def bash(session: Session) -> Verdict:
     for folder in os.environ.get("PATH", "/usr/bin:/bin").split(":"):
         path = os.path.join(folder, "bash")
         if os.access(path, os.X_OK) and os.path.isfile(path):
@@ -212,7 +217,7 @@ def bash(session: Session) -> Finding:
     return "bad", "no_bash", {}
 
 
-def logout(session: Session) -> Finding:
+def logout(session: Session) -> Verdict:
     """Whether the engine and jobs survive the end of the login."""
     import pwd
 
@@ -242,7 +247,7 @@ def kills_user_processes() -> bool:
     return said
 
 
-def clock(session: Session) -> Finding:
+def clock(session: Session) -> Verdict:
     now = time.time()
     path = file.database(session.home)
     if now < 1_700_000_000:
@@ -252,7 +257,7 @@ def clock(session: Session) -> Finding:
     return "ok", "clock", {"at": now}
 
 
-CHECKS: dict[str, Callable[[Session], Finding]] = {
+CHECKS: dict[str, Callable[[Session], Verdict]] = {
     "python": python, "home": home, "disk": disk, "settings": settings, "database": database, "engine": engine, "gpus": gpus,
     "leases": leases, "bash": bash, "pidfd": pidfd, "logout": logout, "clock": clock,
 }  # fmt: skip

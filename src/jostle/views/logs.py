@@ -1,4 +1,4 @@
-"""What a job has printed: its log, and where in it what was printed lies.
+"""What a job has printed: its log, and where in it what was printed lies. follow.output reads it as it grows.
 
 Rules: only regular files are opened, never through a link, so that no name can make us read something else or hang. What was
 dropped of a log is a hole in its file and is passed over.
@@ -11,14 +11,52 @@ import os
 import stat
 from typing import TYPE_CHECKING, Any
 
+from jostle.core.states import FINAL
 from jostle.errors import JostleError, NotFound
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from jostle.session import Session
     from jostle.store.reads import Reader
+    from jostle.views.types import Log
 
 CHUNK = 1 << 16
+
+
+def log(session: Session, id: int, run: int | None = None, lines: int | None = None) -> Log:
+    """What a run has printed, or the last so many lines of it; of the last run, if none is named."""
+    path = printed_path(session, id, run)
+    fd = opened(path)
+    try:
+        text = b"".join(chunks(fd, start_of(fd, lines))).decode("utf-8", "replace")
+    finally:
+        os.close(fd)
+    return {"id": id, "path": path, "text": text}
+
+
+def printed_path(session: Session, id: int, run: int | None) -> str:
+    """Where the log lies; NotFound if there is none yet."""
+    path = log_path(session, id, run)
+    if path is None:
+        state = (session.reader.job(id) or {"state": "gone"})["state"]
+        raise NotFound(f"job {id} is {state} and has printed nothing yet: `jostle logs -f {id}` waits for it")
+    return path
+
+
+def log_path(session: Session, id: int, number: int | None) -> str | None:
+    """Where the log of a run lies; None if it is yet to come, NotFound if it never will."""
+    job = session.reader.job(id)
+    if job is None:
+        raise NotFound(f"there is no job {id}; `jostle ps --all` lists them")
+    run = run_of(session.reader, id, number)
+    if run is not None and os.path.lexists(run["log"]):
+        return str(run["log"])
+    if job["state"] not in FINAL:
+        return None
+    if run is None:
+        raise NotFound(f"job {id} is {job['state']} without having run, so it printed nothing")
+    raise NotFound(f"the log of job {id} is gone: {run['log']}")
 
 
 def run_of(reader: Reader, id: int, number: int | None) -> dict[str, Any] | None:

@@ -188,6 +188,34 @@ class Cards(TypedDict):
     error: str
 
 
+class Log(TypedDict):
+    id: int
+    path: str
+    text: str
+
+
+class Finding(TypedDict):
+    """What a check of `doctor` has found: ok, warn or bad, a code and its numbers."""
+
+    name: str
+    verdict: str
+    code: str
+    params: dict[str, Any]
+
+
+class Check(TypedDict):
+    """A finding in words."""
+
+    name: str
+    verdict: str
+    found: str
+    advice: str
+
+
+class Health(TypedDict):
+    checks: list[Check]
+
+
 class Paths(TypedDict):
     home: str
     database: str

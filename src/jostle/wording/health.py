@@ -1,4 +1,4 @@
-"""What `doctor` says of each finding, and its advice. In English; of holds and faulty cards in the reader's language."""
+"""What `doctor` says of each finding, and its advice."""
 
 from __future__ import annotations
 
@@ -11,91 +11,168 @@ from jostle.wording.reasons import hold_text, language
 from jostle.wording.sentences import continued, on_hold, set_aside
 from jostle.wording.text import count
 
-HOME = "{path} on {kind}, mode {mode:o}"
-LEASES = "{path}, owner uid {uid}, mode {mode:o}"
-ENGINE = "pid {pid}, version {version}"
+Words = tuple[str, str]
 
-FOUND: dict[str, tuple[str, str]] = {
-    "error": ("{error}", ""),
-    "check_failed": ("the check itself failed: {error}", "please report this"),
-    "python": ("{version} at {path}", ""),
-    "python_old": ("{version} at {path}", "jostle needs 3.10 or newer"),
-    "pidfd": ("available", ""),
-    "no_pidfd": ("not available ({error})", "ends of jobs are seen within a second instead of at once"),
-    "home": (HOME, ""),
-    "home_open": (HOME, "others can read your jobs: chmod 700 {path}"),
-    "home_way": (HOME, "{error}"),
-    "home_network": (HOME, "set JOSTLE_HOME to a directory on a local disk"),
-    "home_volatile": (HOME, "everything is forgotten at a reboot; set JOSTLE_HOME to a directory on a disk"),
-    "disk": ("{free_mib} free", ""),
-    "disk_low": ("{free_mib} free", "make room soon: `jostle clean`"),
-    "disk_full": ("{free_mib} free, {files} inodes", "make room (`jostle clean`): nothing starts on a full disk"),
-    "database": ("sound, {size_mib}", ""),
-    "no_database": ("none yet", ""),
-    "database_missing": ("missing", "put it back, or `jostle doctor --accept` if you mean to begin anew"),
-    "database_no_file": ("{path} is no file", "move it away and put the database, or a copy, in its place"),
-    "database_open": ("mode {mode:o}", "chmod 600 {path}"),
-    "database_damaged": ("{error}", "`jostle doctor --salvage` writes what can be read into a new file"),
-    "settings": ("config.yaml sets {keys}", ""),
-    "no_settings": ("no config.yaml: all defaults", ""),
-    "settings_wrong": ("{error}{more}", "mend it, then `jostle up`"),
-    "engine": (ENGINE, ""),
-    "no_engine": ("none runs; any verb that needs one starts it", ""),
-    "engine_other": (ENGINE, "this command is version {own}: `jostle up` replaces the engine, jobs do not notice"),
-    "engine_holds": (ENGINE + "; {on_hold}", ""),
-    "gpus": ("{gpus} by {spec}, read in {took_ms:.0f} ms", ""),
-    "gpus_out": ("{out}", "the other cards are used"),
-    "driver_starting": ("{hold}", "persistence mode keeps it ready (an admin: nvidia-smi -pm 1)"),
-    "leases": (LEASES, ""),
-    "leases_closed": (LEASES, "an admin can prepare one: mkdir -m 1777 /run/lock"),
+HOME = ("{path} on {kind}, mode {mode:o}", "{path}，位于 {kind}，权限 {mode:o}")
+LEASES = ("{path}, owner uid {uid}, mode {mode:o}", "{path}，属主 uid {uid}，权限 {mode:o}")
+ENGINE = ("pid {pid}, version {version}", "pid {pid}，版本 {version}")
+PYTHON = ("{version} at {path}", "{version}，位于 {path}")
+FREE = ("{free_mib} free", "剩余 {free_mib}")
+ERROR = ("{error}", "{error}")
+CLOCK = ("{at} {zone}", "{at} {zone}")
+NOTHING = ("", "")
+
+# code: (what was found, advice), each (English, Chinese)
+FOUND: dict[str, tuple[Words, Words]] = {
+    "error": (ERROR, NOTHING),
+    "check_failed": (("the check itself failed: {error}", "检查本身失败：{error}"), ("please report this", "请报告此问题")),
+    "python": (PYTHON, NOTHING),
+    "python_old": (PYTHON, ("jostle needs 3.10 or newer", "jostle 需要 3.10 或更新的版本")),
+    "pidfd": (("available", "可用"), NOTHING),
+    "no_pidfd": (
+        ("not available ({error})", "不可用（{error}）"),
+        ("ends of jobs are seen within a second instead of at once", "任务结束会在一秒内被发现，而不是立即"),
+    ),
+    "home": (HOME, NOTHING),
+    "home_open": (HOME, ("others can read your jobs: chmod 700 {path}", "他人可以读取您的任务：chmod 700 {path}")),
+    "home_way": (HOME, ERROR),
+    "home_network": (HOME, ("set JOSTLE_HOME to a directory on a local disk", "请把 JOSTLE_HOME 设为本地磁盘上的目录")),
+    "home_volatile": (
+        HOME,
+        (
+            "everything is forgotten at a reboot; set JOSTLE_HOME to a directory on a disk",
+            "重启后会全部丢失；请把 JOSTLE_HOME 设为磁盘上的目录",
+        ),
+    ),
+    "disk": (FREE, NOTHING),
+    "disk_low": (FREE, ("make room soon: `jostle clean`", "请尽快腾出空间：`jostle clean`")),
+    "disk_full": (
+        ("{free_mib} free, {files} inodes", "剩余 {free_mib}，{files} 个 inode"),
+        ("make room (`jostle clean`): nothing starts on a full disk", "请腾出空间（`jostle clean`）：磁盘满时任何任务都不会启动"),
+    ),
+    "database": (("sound, {size_mib}", "完好，{size_mib}"), NOTHING),
+    "no_database": (("none yet", "尚未建立"), NOTHING),
+    "database_missing": (
+        ("missing", "丢失"),
+        (
+            "put it back, or `jostle doctor --accept` if you mean to begin anew",
+            "请放回原处；如果确实要重新开始，用 `jostle doctor --accept`",
+        ),
+    ),
+    "database_no_file": (
+        ("{path} is no file", "{path} 不是文件"),
+        ("move it away and put the database, or a copy, in its place", "请移走它，并把数据库或其副本放到原处"),
+    ),
+    "database_open": (("mode {mode:o}", "权限 {mode:o}"), ("chmod 600 {path}", "chmod 600 {path}")),
+    "database_damaged": (
+        ERROR,
+        ("`jostle doctor --salvage` writes what can be read into a new file", "`jostle doctor --salvage` 把能读出的写入新文件"),
+    ),
+    "settings": (("config.yaml sets {keys}", "config.yaml 设置了 {keys}"), NOTHING),
+    "no_settings": (("no config.yaml: all defaults", "没有 config.yaml：全部为默认值"), NOTHING),
+    "settings_wrong": (("{error}{more}", "{error}{more}"), ("mend it, then `jostle up`", "请改正，然后 `jostle up`")),
+    "engine": (ENGINE, NOTHING),
+    "no_engine": (("none runs; any verb that needs one starts it", "没有运行；需要它的命令会启动它"), NOTHING),
+    "engine_other": (
+        ENGINE,
+        (
+            "this command is version {own}: `jostle up` replaces the engine, jobs do not notice",
+            "本命令的版本是 {own}：`jostle up` 会替换引擎，任务不受影响",
+        ),
+    ),
+    "engine_holds": ((ENGINE[0] + "; {on_hold}", ENGINE[1] + "；{on_hold}"), NOTHING),
+    "gpus": (("{gpus} by {spec}, read in {took_ms:.0f} ms", "{spec} 的 {gpus}，读取用时 {took_ms:.0f} ms"), NOTHING),
+    "gpus_out": (("{out}", "{out}"), ("the other cards are used", "其余的卡照常使用")),
+    "driver_starting": (
+        ("{hold}", "{hold}"),
+        ("persistence mode keeps it ready (an admin: nvidia-smi -pm 1)", "持久模式可让驱动保持就绪（管理员：nvidia-smi -pm 1）"),
+    ),
+    "leases": (LEASES, NOTHING),
+    "leases_closed": (
+        LEASES,
+        ("an admin can prepare one: mkdir -m 1777 /run/lock", "管理员可以准备一个：mkdir -m 1777 /run/lock"),
+    ),
     "leases_of_another": (
         LEASES,
-        "uid {uid} could remove your claims, and put others there: set JOSTLE_LEASE_DIR to one of root's; "
-        "an admin can prepare it (mkdir -m 1777)",
+        (
+            "uid {uid} could remove your claims, and put others there: set JOSTLE_LEASE_DIR to one of root's; "
+            "an admin can prepare it (mkdir -m 1777)",
+            "uid {uid} 可以删除您的占用声明并放入别的：请把 JOSTLE_LEASE_DIR 设为 root 的目录；管理员可以准备（mkdir -m 1777）",
+        ),
     ),
-    "leases_open": (LEASES, "others could remove your claims: an admin should chmod 1777 {path}"),
+    "leases_open": (
+        LEASES,
+        (
+            "others could remove your claims: an admin should chmod 1777 {path}",
+            "他人可以删除您的占用声明：管理员应执行 chmod 1777 {path}",
+        ),
+    ),
     "claims_removed": (
-        "claims {whose} in {path} were removed while they were held, last at {at}",
-        "tell whatever cleans temporary files to spare {path}/jostle-* (systemd-tmpfiles: a line `x {path}/jostle-*`)",
+        (
+            "claims {whose} in {path} were removed while they were held, last at {at}",
+            "{path} 中{whose}的占用声明在占用期间被删除，最近一次在 {at}",
+        ),
+        (
+            "tell whatever cleans temporary files to spare {path}/jostle-* (systemd-tmpfiles: a line `x {path}/jostle-*`)",
+            "请让清理临时文件的程序跳过 {path}/jostle-*（systemd-tmpfiles：加一行 `x {path}/jostle-*`）",
+        ),
     ),
-    "bash": ("{path}", ""),
-    "no_bash": ("not on PATH", "commands of job files are run by bash: install it"),
-    "logout": ("processes go on after logout", ""),
-    "no_systemd": ("no systemd: nothing ends processes at logout", ""),
-    "lingering": ("lingering is on: jobs go on after logout", ""),
-    "logout_ends_all": ("systemd-logind ends all your processes at logout", "run `loginctl enable-linger`"),
-    "clock": ("{at} {zone}", ""),
-    "clock_behind": ("{at} {zone}", "the clock is years behind; times shown will be wrong, waits will not"),
+    "bash": (("{path}", "{path}"), NOTHING),
+    "no_bash": (
+        ("not on PATH", "不在 PATH 中"),
+        ("commands of job files are run by bash: install it", "任务文件的命令由 bash 执行：请安装它"),
+    ),
+    "logout": (("processes go on after logout", "退出登录后进程继续运行"), NOTHING),
+    "no_systemd": (("no systemd: nothing ends processes at logout", "没有 systemd：退出登录时不会结束进程"), NOTHING),
+    "lingering": (("lingering is on: jobs go on after logout", "已开启 linger：退出登录后任务继续运行"), NOTHING),
+    "logout_ends_all": (
+        ("systemd-logind ends all your processes at logout", "systemd-logind 会在退出登录时结束您的所有进程"),
+        ("run `loginctl enable-linger`", "请执行 `loginctl enable-linger`"),
+    ),
+    "clock": (CLOCK, NOTHING),
+    "clock_behind": (
+        CLOCK,
+        (
+            "the clock is years behind; times shown will be wrong, waits will not",
+            "时钟落后多年；显示的时间会不对，等待时间不受影响",
+        ),
+    ),
     "clock_set_back": (
-        "{at} {zone}, before the last change of the database", "the clock was set back: times may be out of order",
+        ("{at} {zone}, before the last change of the database", "{at} {zone}，早于数据库的最后改动"),
+        ("the clock was set back: times may be out of order", "时钟被调回过：时间顺序可能错乱"),
     ),
-}  # fmt: skip
+}
 
 
-def said(code: str, params: Mapping[str, Any], lang: str) -> tuple[str, str]:
-    """What was found, and the advice."""
-    found, advice = FOUND[code]
+def worded(finding: Mapping[str, Any], lang: str) -> dict[str, Any]:
+    """The check in words: what was found, and the advice."""
+    at, params = language(lang), finding["params"]
+    found, advice = FOUND[finding["code"]]
     shown = {**params, **_shown(params, lang)}
-    return found.format(**shown), advice.format(**shown)
+    texts = {"found": found[at].format(**shown), "advice": advice[at].format(**shown)}
+    return {"name": finding["name"], "verdict": finding["verdict"], **texts}
 
 
 def _shown(params: Mapping[str, Any], lang: str) -> dict[str, Any]:
+    zh = bool(language(lang))
     shown: dict[str, Any] = {key: show_size(value) for key, value in params.items() if key.endswith("_mib")}
     if "kind" in params:
-        shown["kind"] = params["kind"] or "an unknown file system"
+        shown["kind"] = params["kind"] or ("未知的文件系统" if zh else "an unknown file system")
     if "keys" in params:
-        shown["keys"] = ", ".join(params["keys"]) or "nothing"
+        shown["keys"] = ", ".join(params["keys"]) or ("（空）" if zh else "nothing")
     if "more" in params:
-        shown["more"] = f" (and {params['more']} more)" if params["more"] else ""
+        more = "（另有 {} 处）" if zh else " (and {} more)"
+        shown["more"] = more.format(params["more"]) if params["more"] else ""
     if "count" in params:
-        shown["gpus"] = count(params["count"], "GPU")
+        shown["gpus"] = f"{params['count']} 张 GPU" if zh else count(params["count"], "GPU")
     if "hold" in params:
         shown |= {"hold": hold_text(params["hold"], language(lang)), "on_hold": continued(on_hold(params["hold"], lang))}
     if "unread" in params:
         unread = [f"GPU {gpu['index']} is {gpu['state']}: {gpu['error']}" for gpu in params["unread"]]
         shown["out"] = ", ".join([*unread, *set_aside(params, lang)])
     if "ours" in params:
-        shown["whose"] = "of your runs" if params["ours"] else f"of uid {params['uid']}"
+        ours, theirs = ("您的运行", f" uid {params['uid']} ") if zh else ("of your runs", f"of uid {params['uid']}")
+        shown["whose"] = ours if params["ours"] else theirs
     if "at" in params:
         local = time.localtime(params["at"])
         shown |= {"at": time.strftime("%Y-%m-%d %H:%M:%S", local), "zone": time.strftime("%Z", local)}

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from jostle.wording.text import plain
+from jostle.wording.words import STATES
 
 # code: (English, Chinese)
 MESSAGES: dict[str, tuple[str, str]] = {
@@ -23,6 +24,20 @@ MESSAGES: dict[str, tuple[str, str]] = {
     "engine_silent": ("jostle: {why}; this is what is recorded", "jostle: {why}；以下是已记录的状态"),
     "engine_lost": ("jostle: {why}; connecting again", "jostle: {why}；正在重新连接"),
     "engine_back": ("jostle: the engine is back", "jostle: 引擎已恢复"),
+    # a log that is followed
+    "log_waiting": (
+        "job {id} is {state}; waiting for its output (`jostle why {id}`)",
+        "任务 {id} 的状态是{state}；等待它的输出（`jostle why {id}`）",
+    ),
+    "log_again": ("job {id} is tried again (run {run})", "任务 {id} 正在重试（第 {run} 次运行）"),
+    "log_alone": (
+        "no engine runs: job {id} is followed until its run is over; `jostle up` starts one",
+        "引擎没有运行：跟踪任务 {id} 直到本次运行结束；用 `jostle up` 启动引擎",
+    ),
+    "log_over": (
+        "the run of job {id} is over, and no engine runs to say how it ended: `jostle up` goes on",
+        "任务 {id} 的运行已结束，但没有引擎记录它如何结束：用 `jostle up` 继续",
+    ),
     # housekeeping
     "cleaned": (
         "{runs:run directory|run directories} ({size}){extra} and {events:event|events} removed",
@@ -153,6 +168,9 @@ STEPS: dict[str, tuple[str, str]] = {
 
 
 def message(code: str, language: str, /, **values: Any) -> str:
+    """`state` is shown as it is called in the language."""
+    if language == "zh" and "state" in values:
+        values["state"] = STATES.get(values["state"], values["state"])
     shown = {key: _shown(value) for key, value in values.items()}
     return MESSAGES[code][language == "zh"].format(**shown)
 

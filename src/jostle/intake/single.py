@@ -1,0 +1,105 @@
+"""One command, as a person says it, into a job of the standing batch that single commands lie in.
+
+Light to import, for `jostle add` starts with it. Texts are as they were typed where only the surroundings tell what they mean:
+paths start at the present directory, a variable without a value is taken as it is here.
+"""
+
+from __future__ import annotations
+
+import os
+
+from jostle.core.fields import RETRY
+from jostle.errors import Usage
+from jostle.formats import spec
+from jostle.intake import ids
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+    from typing import Any, TypeVar
+
+    from jostle.session import Session
+
+    T = TypeVar("T")
+
+SHELL = frozenset(" \t\n;&|<>()$`\\\"'*?[]{}~#!")
+BATCH = "add"
+"""The key of the batch that single commands lie in."""
+
+
+def queued(
+    session: Session, values: Mapping[str, Any], *, command: Sequence[str], retry: int | None = 0, env: Sequence[str] = (),
+    workdir: str | None = None, log: str | None = None, after: str = "", after_any: str = "", hold: bool = False,
+    once: str | None = None, strict: bool = False,
+) -> dict[str, Any]:  # fmt: skip
+    """The engine's answer. `values`: fields of a job as they are; `after`, `after_any`: ids as people write them."""
+    from jostle.intake.request import request, sent
+
+    if values["share"] and values["memory_mib"] is None:
+        raise Usage("add: --share needs -m: a job without it takes the whole card")
+    if values["memory_mib"] is not None and values["gpus"][1] == 0:
+        raise Usage("add: -m with -g 0: a job without GPUs needs no memory")
+    here, words = os.getcwd(), _command(list(command))
+    job = spec.job(
+        **{**values, "name": values["name"] or spec.name_of([words])}, commands=[words], env=dict(map(_variable, env)),
+        workdir=_directory(workdir, here), log=_log(log, here) if log else None, needs=_needs(session, after, after_any),
+        retry={**{name: field.default for name, field in RETRY.items()}, "max": retry} if retry != 0 else None,
+    )  # fmt: skip
+    head = {"key": BATCH, "name": BATCH, "join": True, "policy": _rules(session, job)}
+    asked = {**request(head, [{**job, "intent": "hold"} if hold else job], once=once), "strict": strict}
+    return sent(session, asked, again=f"`--once {asked['once']}` with the same command asks again and takes it once only")
+
+
+def _rules(session: Session, job: Mapping[str, Any]) -> dict[str, Any]:
+    """Cards that this shell does not see are not used (SPEC A12)."""
+    if "CUDA_VISIBLE_DEVICES" not in os.environ or job["gpus"][1] == 0:
+        return {}
+    from jostle.intake import visible
+
+    gpus = visible.restricted(session)
+    return {} if gpus is None else {"gpus": gpus}
+
+
+def _needs(session: Session, after: str, after_any: str) -> list[list[Any]]:
+    words = ((after, False), (after_any, True))
+    return [["job", id, any_end] for word, any_end in words if word for id in ids.jobs([word], lambda: session.reader)]
+
+
+def _command(words: list[str]) -> str | list[str]:
+    """Arguments are executed as they are; one text that only a shell understands is given to bash."""
+    if len(words) == 1 and any(c in SHELL for c in words[0]):
+        return _read("the command", words[0], spec.command)
+    if not words[0]:
+        raise Usage("add: the command is empty; expected a program and its arguments")
+    return words
+
+
+def _log(text: str, here: str) -> str:
+    path = _read("--log", text, lambda t: spec.path(t, here))
+    if os.path.isdir(path):
+        raise Usage(f"add: --log {path} is a directory; expected a file to write to, which need not exist yet")
+    return path
+
+
+def _directory(text: str | None, here: str) -> str:
+    if text is None:
+        return here
+    path = _read("--workdir", text, lambda t: spec.path(t, here))
+    if not os.path.isdir(path):
+        raise Usage(f"add: --workdir {path} is no directory; expected one that exists")
+    return path
+
+
+def _variable(text: str) -> tuple[str, str]:
+    """`NAME=VALUE`, or `NAME` for the value it has here."""
+    name, given, value = text.partition("=")
+    if not given and name and name not in os.environ:
+        raise Usage(f"add: -e {name}: it is not set here; expected NAME=VALUE, or a variable that is set")
+    return _read("-e", text, lambda _: spec.variable(name, value if given else os.environ.get(name, "")))
+
+
+def _read(what: str, text: str, reader: Callable[[str], T]) -> T:
+    try:
+        return reader(text)
+    except ValueError as e:
+        raise Usage(f"add: {what} {text!r} is not understood; expected {e}") from None
