@@ -52,6 +52,19 @@ def test_a_cancel_reaches_the_run_only_when_it_is_recorded(host, armed, intent):
     assert [run.intent for run in host.engine.open_runs.values()] == [intent]
 
 
+@pytest.mark.parametrize(
+    ("do", "more"),
+    [(do, {}) for do in ("hold", "unhold", "cancel", "retry")] + [("move", {"to": "last"}), ("set", {"values": {"tags": ["a"]}})],
+)
+def test_a_request_that_names_a_job_which_does_not_exist_changes_nothing(host, do, more):
+    service = Service(host.engine, Loop(), permanent=True)
+    host.submit({})
+    before = host.store.db.execute("SELECT * FROM job").fetchall(), host.store.last_seq()
+    ((_, answer),) = service._serve_writes([(None, {"op": "intent", "do": do, "ids": [2, 99], **more})])
+    assert not answer["ok"] and answer["error"]["text"] == "there is no job 99"
+    assert (host.store.db.execute("SELECT * FROM job").fetchall(), host.store.last_seq()) == before
+
+
 def test_a_claim_of_another_life_of_this_home_is_a_promise_of_its_own():
     """Both lives have a run 1.1; only the session tells them apart."""
     observer = Observer(os.getuid())

@@ -23,7 +23,7 @@ from jostle.engine.place import Place
 from jostle.engine.server import Peer, Server, failure
 from jostle.errors import Invalid, JostleError, NoEngine, NotFound, Unwritten, Usage
 from jostle.failpoint import failpoint
-from jostle.store import intents, jobs, readiness
+from jostle.store import intents, jobs
 from jostle.store.amend import amend
 from jostle.store.reads import Reader
 from jostle.store.store import UNFIT
@@ -204,7 +204,6 @@ class Service:
         ids = request.get("ids")
         if not isinstance(ids, list) or not all(kinds.whole(i, 1, kinds.MAX_ID) for i in ids):
             raise Invalid("ids must be a list of job numbers")
-        readiness.states_of(self.store, ids)  # raises for one that does not exist
         return ids
 
     def _cancel(self, ids: list[int], kill: bool, at: float, now: float) -> tuple[list[int], list[tuple[int, str]]]:

@@ -6,11 +6,11 @@ Every function works inside the caller's transaction.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from jostle.core.states import SUCCEEDED
-from jostle.store.readiness import UNFINISHED, columns, listed, parts, refresh, refresh_queue, state_of
+from jostle.store.readiness import CHOSEN, UNFINISHED, choose, refresh, refresh_queue, state_of
 from jostle.store.store import Store
 
 Row = Mapping[str, Any]
@@ -58,24 +58,29 @@ def _end_queued(
     _tell_end(store, id, batch, queue, state, at=at, now=now, reason=reason)
 
 
-def cancel_queued(store: Store, ids: Sequence[int], *, at: float, now: float) -> None:
+def cancel_queued(store: Store, ids: Iterable[int], *, at: float, now: float) -> None:
     """Ends many at once, which may be heads of queues and come after each other."""
-    reason = {"code": "cancelled", "params": {}}
-    sql = "UPDATE job SET intent = 'cancel', state = 'cancelled', ready = 0, reason = ?, ended_at = ? WHERE id = ?"
-    why = json.dumps(reason)
-    store.db.executemany(sql, [(why, at, id) for id in ids])
-    batches = dict(columns(store, ids, "batch"))
-    queues = {queue for _, queue in columns(store, ids, "queue") if queue is not None}
-    data = json.dumps({"reason": reason})
-    store.events((at, "cancelled", batches[id], id, None, data) for id in ids)
-    for queue in queues:
+    db, reason = store.db, {"code": "cancelled", "params": {}}
+    choose(store, ids)
+    db.execute(
+        """UPDATE job SET intent = 'cancel', state = 'cancelled', ready = 0, reason = ?, ended_at = ?
+           WHERE id IN (SELECT id FROM chosen)""",
+        (json.dumps(reason), at),
+    )
+    db.execute(
+        f"""INSERT INTO event (at, kind, batch, job, data)
+            SELECT ?, 'cancelled', batch, job.id, ? FROM {CHOSEN} ORDER BY c.rowid""",
+        (at, json.dumps({"reason": reason})),
+    )
+    for (queue,) in db.execute(f"SELECT DISTINCT queue FROM {CHOSEN} WHERE queue IS NOT NULL").fetchall():
         refresh_queue(store, queue, now)
-    for batch in set(batches.values()):
+    for (batch,) in db.execute(f"SELECT DISTINCT batch FROM {CHOSEN} ORDER BY batch").fetchall():
         tell_if_over(store, batch, at)
-    waited_for = {
-        id for part in parts(ids) for (id,) in store.db.execute(f"SELECT needs FROM dep WHERE needs IN {listed(part)}", part)
-    }
-    for id in sorted(waited_for):
+    waited_for = db.execute(
+        """SELECT DISTINCT d.needs FROM chosen c CROSS JOIN dep d ON d.needs = c.id CROSS JOIN job j ON j.id = d.job
+           WHERE j.state = 'queued' ORDER BY d.needs"""
+    )
+    for (id,) in waited_for.fetchall():
         settle_dependants(store, id, "cancelled", at=at, now=now)
 
 

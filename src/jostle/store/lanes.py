@@ -15,7 +15,6 @@ from jostle.store.jobrow import SHAPE
 
 SEEN_OF_A_JOB = "id, queue, place, sort, ready_at"
 WATCH = """
-PRAGMA temp_store = MEMORY;
 CREATE TEMP TABLE touched (shape INTEGER PRIMARY KEY);
 CREATE TEMP TRIGGER touched_job AFTER UPDATE OF ready, shape, queue, place, sort, ready_at ON main.job
 WHEN OLD.ready = 1 OR NEW.ready = 1

@@ -6,8 +6,7 @@ ready = queued, wanted, nothing it comes after is unfinished, and first of its q
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import Any
+from collections.abc import Iterable, Sequence
 
 from jostle.errors import NotFound
 from jostle.store.store import Store
@@ -61,23 +60,18 @@ def next_wake(store: Store) -> float | None:
     return None if row[0] is None else float(row[0])
 
 
-def columns(store: Store, ids: Sequence[int], column: str) -> Iterator[tuple[int, Any]]:
-    """(id, value) of those of these jobs that exist."""
-    for part in parts(ids):
-        yield from store.db.execute(f"SELECT id, {column} FROM job WHERE id IN {listed(part)}", part).fetchall()
+CHOSEN = "chosen c CROSS JOIN job ON job.id = c.id"
 
 
-def parts(ids: Sequence[int]) -> list[Sequence[int]]:
-    """Few enough for one statement."""
-    return [ids[k : k + 500] for k in range(0, len(ids), 500)]
-
-
-def listed(part: Sequence[int]) -> str:
-    return f"({','.join('?' * len(part))})"
+def choose(store: Store, ids: Iterable[int]) -> None:
+    """These jobs are the table `chosen` now, in this order: one statement for all of them takes a fraction of one for each."""
+    store.db.execute("DELETE FROM chosen")
+    store.db.executemany("INSERT INTO chosen VALUES (?)", ((id,) for id in ids))
 
 
 def states_of(store: Store, ids: Sequence[int]) -> dict[int, str]:
-    states = dict(columns(store, ids, "state"))
+    choose(store, ids)
+    states = dict(store.db.execute(f"SELECT c.id, state FROM {CHOSEN}").fetchall())
     if len(states) < len(ids):
         missing = next((id for id in ids if id not in states), None)
         if missing is not None:

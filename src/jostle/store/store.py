@@ -15,7 +15,7 @@ import os
 import sqlite3
 import stat
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 from jostle.errors import Damaged, DiskError, DiskFull, Forbidden, JostleError, Unwritten
@@ -228,10 +228,6 @@ class Store:
             (at, kind, batch, job, run, json.dumps(data) if data else None),
         )
 
-    def events(self, rows: Iterable[tuple[float, str, int | None, int | None, int | None, str | None]]) -> None:
-        """Many at once: when, kind, batch, job, run, data as JSON."""
-        self.db.executemany("INSERT INTO event (at, kind, batch, job, run, data) VALUES (?, ?, ?, ?, ?, ?)", rows)
-
     def last_seq(self) -> int:
         return seen.last_seq(self.db)
 
@@ -276,6 +272,8 @@ def connect(path: str) -> sqlite3.Connection:
         db.execute("PRAGMA wal_autocheckpoint = 8000")  # a backstop: Store.checkpoint works at quieter times
         db.execute("PRAGMA cache_size = -8000")
         db.execute("PRAGMA foreign_keys = OFF")  # rows are never deleted before their dependants
+        db.execute("PRAGMA temp_store = MEMORY")
+        db.execute("CREATE TEMP TABLE chosen (id INTEGER)")  # the jobs that a request is about; see readiness.choose
     except (sqlite3.DatabaseError, UnicodeError) as e:  # a damaged schema may not even be text
         raise translated(e, path) from e
     return db
