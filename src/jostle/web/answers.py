@@ -46,6 +46,8 @@ def told(e: JostleError) -> dict[str, Any]:
     said: dict[str, Any] = {"detail": str(e), "code": e.code}
     if hasattr(e, "flaws"):
         said["flaws"] = [{"file": file, "line": line, "text": text} for file, line, text in e.flaws[:SHOWN]]
+    if hasattr(e, "refused"):
+        said["refused"] = e.refused
     return said
 
 

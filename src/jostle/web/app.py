@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from fastapi import FastAPI
 
 from jostle import __version__
-from jostle.web import answers, auth, page
+from jostle.web import answers, auth, changing, children, looking, page, stream
 from jostle.web.gate import Gate
 from jostle.web.site import Site
 
@@ -29,8 +29,8 @@ def app(site: Site) -> Any:
     )  # fmt: skip
     wanted = site.wanted
     gate = Gate(made, site.secrets, public_url=wanted.public_url, bind=wanted.bind, classic=wanted.classic)
-    made.state.site, made.state.gate, made.state.page = site, gate, page.Page()
+    made.state.site, made.state.gate, made.state.page, made.state.hub = site, gate, page.Page(), stream.Hub(site)
     answers.install(made)
-    for room in (auth, page):
+    for room in (auth, page, looking, changing, children, stream):
         made.include_router(room.routes)
     return gate

@@ -13,6 +13,7 @@ from fastapi import Request
 from jostle.errors import JostleError, NotFound
 from jostle.session import Session
 from jostle.store.reads import Reader
+from jostle.web.joblog import Tickets
 from jostle.web.secret import Secrets
 
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ class Site:
         self.secrets = Secrets(wanted.home)
         self.reader = Reader(wanted.home)
         self.children: dict[str, Any] = {}  # schedulers that this process has started, by the key of their batch
-        self.tickets: dict[str, Any] = {}  # downloads
+        self.tickets = Tickets()
         self.port = 0  # when it listens
 
     def audit(self, who: str, did: str, what: str) -> dict[str, str]:

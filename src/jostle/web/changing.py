@@ -1,0 +1,181 @@
+"""`/api/v1`: the verbs that change something. Each is one request to the engine, recorded together with who asked for it."""
+
+from __future__ import annotations
+
+import os
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Depends
+from pydantic import BaseModel, ConfigDict, Field
+
+from jostle.core.kinds import MAX_ID
+from jostle.errors import Invalid, JostleError, Usage
+from jostle.formats import jobfile
+from jostle.intake.intents import chosen, setting
+from jostle.intake.request import request, sent
+from jostle.web.site import Visit, visit
+from jostle.wording import sentences
+
+routes = APIRouter(prefix="/api/v1")
+Visiting = Annotated[Visit, Depends(visit)]
+Id = Annotated[int, Field(ge=1, le=MAX_ID)]
+Word = Annotated[str, Field(min_length=1, max_length=1000)]
+SHOWN = 100  # refusals
+
+
+class Strict(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+
+class Jobs(Strict):
+    """Which jobs: numbers, or words as the command line takes them (`3-7`, `last`, `all`); or a batch."""
+
+    ids: list[Id | Word] | Word | None = Field(None, max_length=100_000)
+    batch: Id | None = None
+
+
+class Cancel(Jobs):
+    now: bool = False
+
+
+class Move(Strict):
+    id: Id
+    to: str | dict[str, Id]
+
+
+class Set(Jobs):
+    values: dict[str, str | int | float | bool | list[str] | None] = Field(min_length=1)
+
+
+class Cards(Strict):
+    exclude: list[Annotated[int, Field(ge=0, lt=1024)]] = []
+    include: list[Annotated[int, Field(ge=0, lt=1024)]] = []
+
+
+class Refused(JostleError):
+    """Nothing of what was asked for is to be had as things stand."""
+
+    code = "refused"
+
+    def __init__(self, refused: list[dict[str, Any]]) -> None:
+        super().__init__("; ".join(one["text"] for one in refused[:10]))
+        self.refused = refused
+
+
+def intend(visit: Visit, verb: str, jobs: Jobs, **fields: Any) -> dict[str, Any]:
+    if (jobs.ids is None) == (jobs.batch is None):
+        raise Usage("expected `ids` or `batch`")
+    if jobs.batch is not None:
+        meant: list[int] | None = None
+        what = f"batch {jobs.batch}"
+    else:
+        words = [jobs.ids] if isinstance(jobs.ids, str) else [str(one) for one in jobs.ids or ()]
+        meant, what = chosen(verb, words, visit), " ".join(words)
+        if not meant:
+            return {"done": [], "refused": [], "new": {}}
+    answer = visit.ask("intent", did=verb, what=what, ids=meant, batch=jobs.batch, do=verb, **fields)
+    refused = [{"id": id, "text": text} for id, text in answer["refused"]][:SHOWN]
+    if refused and not answer["done"]:
+        raise Refused(refused)
+    return {"done": sorted(answer["done"]), "refused": refused, "new": answer["new"]}
+
+
+@routes.post("/cancel")
+def cancel(visit: Visiting, given: Cancel) -> dict[str, Any]:
+    return intend(visit, "cancel", given, now=given.now)
+
+
+@routes.post("/hold")
+def hold(visit: Visiting, given: Jobs) -> dict[str, Any]:
+    return intend(visit, "hold", given)
+
+
+@routes.post("/unhold")
+def unhold(visit: Visiting, given: Jobs) -> dict[str, Any]:
+    return intend(visit, "unhold", given)
+
+
+@routes.post("/retry")
+def retry(visit: Visiting, given: Jobs) -> dict[str, Any]:
+    """Final states are final, so a retry is a new job: `new` maps the old number to the new one."""
+    return intend(visit, "retry", given)
+
+
+@routes.post("/move")
+def move(visit: Visiting, given: Move) -> dict[str, Any]:
+    place = given.to if isinstance(given.to, str) else next(iter(given.to), "")
+    good = ("first", "last") if isinstance(given.to, str) else ("before", "after")
+    if place not in good or (isinstance(given.to, dict) and len(given.to) != 1):
+        raise Usage('`to`: expected "first", "last", {"before": ID} or {"after": ID}')
+    return intend(visit, "move", Jobs(ids=[given.id]), to=given.to)
+
+
+@routes.post("/set")
+def set_(visit: Visiting, given: Set) -> dict[str, Any]:
+    values = dict(setting(key, written(value)) for key, value in given.values.items())
+    return intend(visit, "set", given, values=values)
+
+
+def written(value: Any) -> str:
+    """A value of JSON as a person would type it."""
+    if value is None:
+        return "none"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return ",".join(value) if isinstance(value, list) else str(value)
+
+
+@routes.post("/gpus")
+def gpus(visit: Visiting, given: Cards) -> dict[str, Any]:
+    answer: dict[str, Any] = {}
+    for numbers, on in ((given.exclude, True), (given.include, False)):
+        if numbers:
+            did, what = "exclude" if on else "include", ",".join(map(str, numbers))
+            answer = visit.ask("exclude", did=did, what=what, gpus=numbers, on=on)
+    if not answer:
+        raise Usage("expected `exclude` or `include`: indices of cards")
+    return {"excluded": answer["excluded"], "faulty": answer.get("faulty") or []}
+
+
+@routes.post("/add")
+def add(visit: Visiting, given: dict[str, Any], dry_run: bool = False) -> dict[str, Any]:
+    """One job, in the words of a job file; `hold` and `once` as `jostle add` has them."""
+    said = dict(given)
+    hold, once = said.pop("hold", False), said.pop("once", None)
+    if not isinstance(hold, bool) or not isinstance(once, str | None):
+        raise Invalid("`hold` is true or false, `once` a text")
+    base = said.get("workdir")
+    if not isinstance(base, str) or not os.path.isabs(base):
+        raise Invalid("`workdir` is needed: the absolute path of a directory on this host")
+    if not os.path.isdir(base):
+        raise Invalid(f"workdir {base[:200]} is no directory; expected one that exists")
+    (job,) = jobfile.of_values({"jobs": [said]}, base)["jobs"]
+    if hold:
+        job["intent"] = "hold"
+    head = {"key": "add", "name": "add", "join": True, "policy": {}}
+    if dry_run:
+        return outlook(visit, job)
+    asked = request(head, [job], once=once)
+    asked["by"] = visit.site.audit(visit.caller.who, "add", job["name"] or "")
+    answer = sent(visit, asked, again=f"the same with once: {asked['once']!r} asks again and takes it once only")
+    return {"id": answer["ids"][0], "batch": answer["batch"], "warnings": sentences.never(answer, visit.language)}
+
+
+def outlook(visit: Visit, job: dict[str, Any]) -> dict[str, Any]:
+    """What would become of a job now, as far as cards and numbers tell; nothing is queued."""
+    keys = ("commands", "name", "workdir", "gpus", "memory_mib", "share")
+    answer = visit.ask("check", batch={"policy": {}}, jobs=[{key: job[key] for key in keys}])
+    cards = visit.ask("gpus")["gpus"]
+    free = [
+        gpu["index"] for gpu in cards
+        if gpu["state"] == "ok" and (gpu["refusal"] is None if job["memory_mib"] is None else _fits(gpu, job["memory_mib"]))
+    ]  # fmt: skip
+    least = job["gpus"][0]
+    return {
+        "job": {key: job[key] for key in (*keys, "queue", "priority")}, "never": sentences.never(answer, visit.language),
+        "checked": answer["checked"], "needed": least, "free": free, "starts_now": len(free) >= least and job["queue"] is None,
+    }  # fmt: skip
+
+
+def _fits(gpu: dict[str, Any], needed: int) -> bool:
+    return gpu["refusal"] is None and int(gpu["available_mib"]) >= needed

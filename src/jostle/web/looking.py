@@ -1,0 +1,195 @@
+"""`/api/v1`: the verbs that look. They answer as `--json` does (docs/json.md), with what a caller may see."""
+
+from __future__ import annotations
+
+import os
+import time
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Depends, Query, Request
+from fastapi.responses import Response
+
+from jostle.core.fields import JOB, RULES, Field
+from jostle.core.states import ALL, FINAL
+from jostle.errors import Forbidden, Invalid, NotFound, Usage
+from jostle.intake import ids as written
+from jostle.views.cards import cards
+from jostle.views.listing import Listing, listing
+from jostle.views.status import status as engine_status
+from jostle.views.story import story
+from jostle.views.waits import Waits
+from jostle.views.why import explained
+from jostle.web.answers import Answer
+from jostle.web.joblog import LINES, MOST, Page, page, run_path
+from jostle.web.site import Visit, known_workspaces, visit
+from jostle.wording import sentences
+from jostle.wording.reasons import trouble
+
+routes = APIRouter(prefix="/api/v1")
+Visiting = Annotated[Visit, Depends(visit)]
+Id = Annotated[int, Query(ge=1, lt=1 << 53)]
+AT_ONCE = 500  # rows that are asked for by their ids
+WAIT = 60.0  # s at the most
+
+
+def shown(visit: Visit, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Rows of jobs with their words; who may only look does not see what they run, and where."""
+    worded = sentences.jobs(rows, visit.language)
+    hidden: dict[str, Any] = {"commands": [], "workdir": "", "log": None, "params": {}} if visit.caller.reads_only else {}
+    return [{**row, **hidden} for row in worded]
+
+
+@routes.get("/ps")
+def ps(
+    visit: Visiting, all: bool = False, short: bool = False, batch: Annotated[int | None, Query(ge=1, lt=1 << 53)] = None,
+    state: Annotated[list[str] | None, Query()] = None, id: Annotated[list[Id] | None, Query(max_length=AT_ONCE)] = None,
+) -> Response:  # fmt: skip
+    for one in state or ():
+        if one not in (*ALL, "held"):
+            raise Usage(f"there is no state {one[:50]!r}; expected one of {', '.join((*ALL, 'held'))}")
+    if id is not None:
+        found = by_id(visit, id)
+    else:
+        found = listing(visit, batch=batch, everything=all, states=state, short=short and not (all or state))
+    waiting, last = found.waiting
+    more = {"waiting": waiting, "last": last, "failed": found.failed, "ended": found.ended}
+    rows = shown(visit, [dict(row) for row in found.rows])
+    return Answer({"schema": 1, "engine": found.engine, "hold": found.hold, "jobs": rows, "more": more})
+
+
+def by_id(visit: Visit, wanted: list[int]) -> Listing:
+    """Some rows, with their reasons: what an event of theirs has changed."""
+    from jostle.views.listing import engine_reasons
+
+    rows = visit.reader.jobs(ids=wanted)
+    unfinished = any(row["ended_at"] is None for row in rows)
+    told = engine_reasons(visit) if unfinished else {}
+    queues = visit.reader.places() if unfinished else rows
+    Waits(queues, told, visit.reader.needs, visit.reader.ahead).fill(rows)
+    return Listing(rows, told is not None, (told or {}).get("hold") or "")  # type: ignore[arg-type]  # rows are jobs
+
+
+@routes.get("/show/{id}")
+def show(visit: Visiting, id: int) -> Response:
+    told = story(visit, id)
+    (job,) = shown(visit, [dict(told.why.job)])
+    events = [sentences.event(event, visit.language) for event in told.events]
+    runs = [{**run, **({"log": ""} if visit.caller.reads_only else {})} for run in told.runs]
+    return Answer({"schema": 1, **told.plain(), "job": job, "events": events, "runs": runs})
+
+
+@routes.get("/why/{id}")
+def why(visit: Visiting, id: int) -> Response:
+    told = explained(visit, id)
+    return Answer({"schema": 1, **sentences.explained(told.plain(visit.engine_runs()), visit.language)})
+
+
+@routes.get("/gpus")
+def gpus(visit: Visiting) -> Response:
+    return Answer(shown_cards(visit))
+
+
+def shown_cards(visit: Visit) -> dict[str, Any]:
+    """What the engine says of the cards. Without one nobody looks: a driver that hangs must not hold up the console."""
+    if not visit.engine_runs():
+        nobody = "no engine runs: `jostle up` starts one"
+        return {"schema": 1, "engine": False, "gpus": [], "spec": "", "age_s": None, "error": nobody}
+    seen = cards(visit)
+    worded = [sentences.card(gpu, visit.language) for gpu in seen.gpus]
+    return {"schema": 1, **seen.plain(), "gpus": worded, "error": trouble(seen.error, visit.language)}
+
+
+@routes.get("/status")
+def status(visit: Visiting) -> dict[str, Any]:
+    found = engine_status(visit)
+    hold = sentences.on_hold(found["hold"], visit.language) if found["hold"] else ""
+    return {
+        "schema": 1, **found, "probe": trouble(found["probe"], visit.language), "hold_text": hold,
+        "seq": visit.reader.last_seq(), "user": _user(), "host": os.uname().nodename,
+    }  # fmt: skip
+
+
+def _user() -> str:
+    import pwd
+
+    try:
+        return pwd.getpwuid(os.getuid()).pw_name
+    except KeyError:
+        return str(os.getuid())
+
+
+@routes.get("/logs/{id}")
+def logs(
+    visit: Visiting, id: int, run: Annotated[int | None, Query(ge=1, lt=1 << 31)] = None,
+    lines: Annotated[int, Query(ge=0, le=100_000)] = LINES, start: Annotated[int | None, Query(alias="from", ge=0)] = None,
+    limit: Annotated[int, Query(ge=1, le=MOST)] = 1 << 16,
+) -> Response:  # fmt: skip
+    """The end of what a run has printed; with `from`, what it printed from there on."""
+    found: Page = page(visit, id, run, lines=None if start is not None else lines, start=start or 0, limit=limit)
+    return Answer({"schema": 1, **found.plain()})
+
+
+@routes.post("/logs/{id}/ticket")
+def ticket(visit: Visiting, id: int, run: Annotated[int | None, Query(ge=1, lt=1 << 31)] = None) -> dict[str, str]:
+    """A download for a browser, which cannot send the key: good once, for 30 s, for this session."""
+    number, path = run_path(visit, id, run)
+    if visit.caller.session is None:
+        raise Invalid("a ticket is for a session in a browser; with a token read /api/v1/logs")
+    return {"url": "/api/v1/download/" + visit.site.tickets.make(path, f"jostle-{id}.{number}.log", visit.caller.session.digest)}
+
+
+@routes.get("/download/{ticket}")
+def download(visit: Visiting, ticket: str) -> Response:
+    if visit.caller.session is None:
+        raise Forbidden("a ticket is good for the session that made it")
+    return visit.site.tickets.redeem(ticket, visit.caller.session.digest)
+
+
+@routes.get("/wait")
+def wait(visit: Visiting, ids: str, within: Annotated[float, Query(ge=0, le=WAIT)] = 30.0) -> dict[str, Any]:
+    """When these have ended, or the time is up."""
+    chosen = written.jobs([ids], lambda: visit.reader, lambda: visit.reader.ids(tuple(s for s in ALL if s not in FINAL)))
+    end = time.monotonic() + within
+    while True:
+        states = {row["id"]: row["state"] for row in visit.reader.jobs(ids=chosen)}
+        if missing := [id for id in chosen if id not in states]:
+            raise NotFound(f"there is no job {missing[0]}")
+        over = all(state in FINAL for state in states.values())
+        if over or time.monotonic() > end:
+            return {"schema": 1, "over": over, "ok": all(s == "succeeded" for s in states.values()), "jobs": states}
+        time.sleep(0.1)
+
+
+@routes.get("/workspaces")
+def workspaces(visit: Visiting) -> dict[str, Any]:
+    known = known_workspaces(visit.site)
+    return {
+        "workspaces": [
+            {"path": path, "name": os.path.basename(path) or path, "current": k == 0, "exists": os.path.isdir(path)}
+            for k, path in enumerate(known)
+        ]
+    }
+
+
+@routes.get("/fields")
+def fields(visit: Visiting) -> dict[str, Any]:
+    """The tables that forms are made of."""
+    zh = visit.language == "zh"
+
+    def entry(field: Field) -> dict[str, Any]:
+        kind = field.kind
+        return {
+            "name": field.name, "key": field.key, "kind": kind.name, "unit": kind.unit, "low": kind.low, "high": kind.high,
+            "words": list(kind.words), "default": field.fresh(), "what": field.what_zh if zh else field.what,
+            "absent": field.absent_zh if zh else field.absent, "settable": field.settable,
+        }  # fmt: skip
+
+    return {"rules": [entry(one) for one in RULES.values()], "job": [entry(one) for one in JOB.values() if one.key]}
+
+
+@routes.get("/openapi.json", include_in_schema=False)
+def openapi(request: Request) -> dict[str, Any]:
+    made: dict[str, Any] = request.app.openapi()
+    return made
+
+

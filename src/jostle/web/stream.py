@@ -1,0 +1,273 @@
+"""The stream: one per tab, over which everything comes that a page watches. Server-sent events, read by `fetch`.
+
+Rules: the store is the truth and the engine's own stream only wakes us, so that nothing is lost whoever dies; a number is told
+once, in order, and whoever names the last one they heard goes on there. New events are read once for all who listen. Who reads
+slowly waits alone. While nobody listens, nobody is asked for anything.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import os
+import socket
+import struct
+from collections import deque
+from typing import TYPE_CHECKING, Annotated, Any
+
+from fastapi import APIRouter, Depends, Query, Request
+from fastapi.responses import Response, StreamingResponse
+
+from jostle import __version__
+from jostle.address import address
+from jostle.errors import Forbidden, JostleError
+from jostle.views.status import status
+from jostle.web.answers import Answer
+from jostle.web.joblog import LINES, page
+from jostle.web.looking import shown_cards
+from jostle.web.site import Visit, visit
+from jostle.wording import sentences
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from jostle.web.site import Site
+
+routes = APIRouter(prefix="/api/v1")
+KEPT = 2000  # newest events that are not read from the store again
+PAGE = 500
+MOST = 150  # streams at once
+ALIVE = 10.0  # s between signs of life
+LOOK = 3.0  # s between looks at the engine, and at the store if none runs
+LOG_LOOK = 0.3  # s between looks at a log that grows
+SOON = 0.02  # s that what comes together is gathered
+
+
+class Hub:
+    """What all streams of this process share."""
+
+    def __init__(self, site: Site) -> None:
+        self.site = site
+        self.listeners: dict[object, float] = {}  # each with the seconds between two readings of the cards that it wants; 0: none
+        self.recent: deque[dict[str, Any]] = deque(maxlen=KEPT)
+        self.seq = 0  # the newest event that is known
+        self.engine: dict[str, Any] = {}
+        self.cards: dict[str, dict[str, Any]] = {}  # by language
+        self.turned = asyncio.Event()  # set, and replaced, whenever something is new
+        self.woken = asyncio.Event()
+        self.tasks: list[asyncio.Task[None]] = []
+        self.beginning = asyncio.Lock()
+
+    def turn(self) -> None:
+        self.turned.set()
+        self.turned = asyncio.Event()
+
+    @contextlib.asynccontextmanager
+    async def listening(self, cards_each: float) -> AsyncIterator[None]:
+        me = object()
+        self.listeners[me] = cards_each
+        try:
+            async with self.beginning:
+                if not self.tasks:
+                    await self._begin()
+            yield
+        finally:
+            del self.listeners[me]
+            if not self.listeners:
+                for task in self.tasks:
+                    task.cancel()
+                self.tasks = []
+
+    async def _begin(self) -> None:
+        self.seq = await asyncio.to_thread(self.site.reader.last_seq)
+        self.recent.clear()
+        self.cards = {}
+        await self._look_at_engine()
+        self.tasks = [asyncio.create_task(work()) for work in (self._hear, self._read, self._look, self._look_at_cards)]
+
+    async def _hear(self) -> None:
+        """The engine's stream: any byte of it means that there is something to read."""
+        while True:
+            with contextlib.suppress(OSError):
+                with address(self.site.home) as path:
+                    reader, writer = await asyncio.open_unix_connection(path)
+                try:
+                    peer = writer.get_extra_info("socket").getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12)
+                    if struct.unpack("3i", peer)[1] == os.getuid():
+                        writer.write(json.dumps({"op": "subscribe", "after": self.seq}).encode() + b"\n")
+                        await self._look_at_engine()
+                        while await reader.read(1 << 16):
+                            self.woken.set()
+                finally:
+                    writer.close()
+                await self._look_at_engine()
+            await asyncio.sleep(0.5)
+
+    async def _read(self) -> None:
+        """New events, once for all."""
+        while True:
+            with contextlib.suppress(asyncio.TimeoutError):
+                await asyncio.wait_for(self.woken.wait(), LOOK)
+            self.woken.clear()
+            await asyncio.sleep(SOON)
+            try:
+                fresh = await asyncio.to_thread(self.site.reader.events, None, self.seq, PAGE)
+            except JostleError:
+                continue
+            if fresh:
+                self.recent.extend(fresh)
+                self.seq = fresh[-1]["seq"]
+                self.turn()
+                if len(fresh) == PAGE:
+                    self.woken.set()
+
+    async def _look(self) -> None:
+        while True:
+            await asyncio.sleep(LOOK)
+            await self._look_at_engine()
+
+    async def _look_at_engine(self) -> None:
+        found = await asyncio.to_thread(self._engine)
+        if found != self.engine:
+            self.engine = found
+            self.turn()
+
+    def _engine(self) -> dict[str, Any]:
+        try:
+            seen = status(self._visit("en"))
+        except JostleError as e:
+            return {"running": None, "pid": None, "hold": "", "probe": str(e)}  # there, and does not answer
+        return {"running": seen["running"], "pid": seen["pid"], "hold": seen["hold"], "probe": seen["probe"]}
+
+    async def _look_at_cards(self) -> None:
+        while True:
+            each = min((wanted for wanted in self.listeners.values() if wanted), default=0.0)
+            if each:
+                for language in ("en", "zh"):
+                    with contextlib.suppress(JostleError):
+                        found = await asyncio.to_thread(shown_cards, self._visit(language))
+                        if {**found, "age_s": 0} != {**self.cards.get(language, {}), "age_s": 0}:
+                            self.cards = {**self.cards, language: found}
+                            self.turn()
+            await asyncio.sleep(each or 0.5)
+
+    def _visit(self, language: str) -> Visit:
+        from jostle.web.gate import Caller
+
+        return Visit(self.site, Caller("read", "the stream"), language)
+
+    def since(self, seq: int) -> list[dict[str, Any]] | None:
+        """The events after this one; None: older ones have to be read from the store."""
+        if seq >= self.seq:
+            return []
+        if not self.recent or self.recent[0]["seq"] > seq + 1:
+            return None
+        return [event for event in self.recent if event["seq"] > seq]
+
+
+class Stream:
+    """What one tab hears."""
+
+    def __init__(
+        self, hub: Hub, visit: Visit, *, after: int | None, log: tuple[int, int | None, int | None] | None, cards: bool
+    ) -> None:  # fmt: skip
+        self.hub, self.visit, self.after = hub, visit, after
+        self.log, self.cards = log, cards
+        self.engine: dict[str, Any] = {}
+        self.shown: dict[str, Any] = {}
+        self.log_over = False
+
+    async def parts(self, each: float) -> AsyncIterator[bytes]:
+        async with self.hub.listening(each):
+            hub = self.hub
+            begin = hub.seq if self.after is None else self.after
+            yield said("hello", {"seq": hub.seq, "engine": bool(hub.engine.get("running")), "version": __version__})
+            if begin > hub.seq:
+                yield said("behind", {"seq": hub.seq})  # of another home, or a database that was put back
+                begin = hub.seq
+            self.after = begin
+            while True:
+                turned = hub.turned
+                for part in await self._news():
+                    yield part
+                growing = self.log is not None and not self.log_over
+                try:
+                    await asyncio.wait_for(turned.wait(), LOG_LOOK if growing else ALIVE)
+                except asyncio.TimeoutError:
+                    if not growing:
+                        yield b": alive\n\n"
+                if not self._still_welcome():
+                    return
+
+    def _still_welcome(self) -> bool:
+        """A stream ends with the session that opened it."""
+        session = self.visit.caller.session
+        if session is None:
+            return True
+        path = os.path.join(self.visit.site.secrets.sessions, session.digest)
+        return os.path.exists(path)
+
+    async def _news(self) -> list[bytes]:
+        parts = []
+        if self.hub.engine != self.engine:
+            self.engine = self.hub.engine
+            hold = self.engine.get("hold") or ""
+            text = sentences.on_hold(hold, self.visit.language) if hold else ""
+            parts.append(said("engine", {**self.engine, "hold_text": text, "seq": self.hub.seq}))
+        assert self.after is not None
+        events = self.hub.since(self.after)
+        if events is None:
+            events = await asyncio.to_thread(self.visit.reader.events, None, self.after, PAGE)
+            if events and events[0]["seq"] > self.after + 1:
+                parts.append(said("behind", {"seq": events[0]["seq"]}))  # what was before it has been removed
+            if len(events) == PAGE:
+                self.hub.turn()  # there are more, and nobody else would wake us
+        for event in events:
+            self.after = event["seq"]
+            parts.append(said("event", sentences.event(event, self.visit.language), event["seq"]))
+        cards = self.hub.cards.get(self.visit.language)
+        if self.cards and cards is not None and cards is not self.shown:
+            self.shown = cards
+            parts.append(said("gpus", cards))
+        if self.log is not None and not self.log_over:
+            parts += await asyncio.to_thread(self._log)
+        return parts
+
+    def _log(self) -> list[bytes]:
+        assert self.log is not None
+        job, run, start = self.log
+        try:
+            found = page(self.visit, job, run, lines=LINES if start is None else None, start=start or 0)
+        except JostleError as e:
+            if e.code == "not_found" and (self.visit.reader.job(job) or {}).get("attempt") == 0:
+                return []  # it has not begun
+            self.log_over = True
+            return [said("log", {"job": job, "run": run, "error": str(e), "over": True})]
+        self.log_over = found.over
+        self.log = (job, found.run, found.end)
+        return [said("log", found.plain())] if found.text or found.over or start is None else []
+
+
+def said(kind: str, data: Any, number: int | None = None) -> bytes:
+    head = f"id: {number}\n" if number is not None else ""
+    return f"{head}event: {kind}\ndata: {json.dumps(data, separators=(',', ':'))}\n\n".encode("ascii")
+
+
+@routes.get("/stream")
+async def stream(
+    request: Request, visit: Annotated[Visit, Depends(visit)], after: Annotated[int | None, Query(ge=0, lt=1 << 62)] = None,
+    gpus: Annotated[float, Query(ge=0, le=60)] = 0.0, log: Annotated[int | None, Query(ge=1, lt=1 << 53)] = None,
+    run: Annotated[int | None, Query(ge=1, lt=1 << 31)] = None, start: Annotated[int | None, Query(alias="from", ge=0)] = None,
+) -> Response:  # fmt: skip
+    hub: Hub = request.app.state.hub
+    if len(hub.listeners) >= MOST:
+        return Answer({"detail": "too many streams are open", "code": "failed"}, 503)
+    if log is not None and visit.caller.reads_only:
+        raise Forbidden("this token may not see what jobs print")
+    heard = request.headers.get("last-event-id") or ""
+    if heard.isascii() and heard.isdigit() and len(heard) < 18:
+        after = int(heard)
+    made = Stream(hub, visit, after=after, log=(log, run, start) if log is not None else None, cards=gpus > 0)
+    each = max(0.5, gpus) if gpus else 0.0
+    return StreamingResponse(made.parts(each), media_type="text/event-stream", headers={"x-accel-buffering": "no"})

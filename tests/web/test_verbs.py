@@ -1,0 +1,282 @@
+"""`/api/v1`: one route per verb, with the values of the command line, and nothing but for its owner."""
+
+import itertools
+import os
+import signal
+
+import pytest
+
+from jostle.cli.verbs import VERBS
+from jostle.web.gate import OPEN
+from tests.e2e.instance import alive, until
+
+WITHOUT = {"up", "down", "web", "demo", "burn", "completion", "compete"}
+METHODS = ("get", "post", "put", "delete")
+
+
+def routes(console):
+    """(method, path) of everything that the document names."""
+    paths = console.get("/api/v1/openapi.json")["paths"]
+    return [(method.upper(), path) for path, about in paths.items() for method in METHODS if method in about]
+
+
+def filled(path):
+    for name in ("id", "index", "pid", "ticket"):
+        path = path.replace("{" + name + "}", "999999")
+    return path.replace("{mode}", "single")
+
+
+def test_each_verb_of_the_command_line_has_a_route(console):
+    named = {path.split("/")[3] for _, path in routes(console) if path.startswith("/api/v1/")}
+    assert set(VERBS) - WITHOUT <= named
+
+
+def test_s1_every_route_of_the_document_needs_the_token(console):
+    asked = routes(console)
+    assert len(asked) > 20
+    got = {(method, path): console.ask(method, filled(path)).status for method, path in asked if (method, path) not in OPEN}
+    assert set(got.values()) == {401}, got
+
+
+def test_s12_nothing_is_changed_by_a_get(console):
+    before = console.instance.call("hello")["seq"]
+    for method, path in routes(console):
+        if method == "GET" and path != "/api/v1/stream":
+            console.script("GET", filled(path) + "?ids=all&within=0")
+    assert console.instance.call("hello")["seq"] == before
+
+
+def test_s27_s55_who_may_only_read_is_refused_every_other_route(console):
+    reader = console.instance.ok("web", "--token", "--read-only").strip()
+    for method, path in routes(console):
+        if method != "GET" and (method, path) not in OPEN and path != "/api/auth/logout":
+            assert console.script(method, filled(path), token=reader).status == 403, (method, path)
+
+
+def test_s55_who_may_only_read_sees_no_command_directory_or_log(console):
+    reader = console.instance.ok("web", "--token", "--read-only").strip()
+    id = console.instance.add("-n", "plain", "-e", "PASS=hidden-1", "--", "echo hidden-2")
+    console.instance.end(id)
+    for path in ("ps?all=true", f"ps?id={id}", f"show/{id}", f"why/{id}", "gpus", "status"):
+        told = console.script("GET", f"/api/v1/{path}", token=reader)
+        assert told.status == 200 and b"hidden" not in told.body, path
+        assert str(console.instance.work).encode() not in told.body, path
+    assert b'"plain"' in console.script("GET", "/api/v1/ps?all=true", token=reader).body
+    for path in (f"logs/{id}", f"stream?log={id}", "results"):
+        assert console.script("GET", f"/api/v1/{path}", token=reader).status == 403, path
+    assert b"hidden-1" not in console.script("GET", f"/api/v1/show/{id}").body  # nor does anybody unasked
+
+
+def test_it_answers_what_the_command_line_answers(console):
+    id = console.instance.add("-q", "same", "--hold", "--", "true")
+    assert console.get(f"/api/v1/why/{id}") == console.instance.json("why", str(id))
+    assert console.get(f"/api/v1/show/{id}") == console.instance.json("show", str(id))
+    (row,) = [row for row in console.get("/api/v1/ps")["jobs"] if row["id"] == id]
+    assert row in console.instance.json("ps")["jobs"]
+    assert console.get(f"/api/v1/ps?id={id}")["jobs"] == [row]
+    shown = console.get("/api/v1/gpus")
+    assert {**shown, "age_s": 0} == {**console.instance.json("gpus"), "age_s": 0}
+    zh = console.script("GET", f"/api/v1/why/{id}?lang=zh").json
+    assert zh["reason"]["code"] == "held" and zh["reason"]["text"] != row["reason"]["text"]
+    console.post("/api/v1/cancel", {"ids": [id]})
+
+
+def test_a_job_is_added_held_changed_moved_released_cancelled_and_tried_again(console):
+    new = {"run": "sleep 60", "workdir": str(console.instance.work), "queue": "story", "name": "first", "hold": True}
+    one = console.post("/api/v1/add", new)["id"]
+    two = console.post("/api/v1/add", {**new, "name": "second"})["id"]
+    assert console.post("/api/v1/set", {"ids": [one, two], "values": {"priority": 7, "memory": "2GiB"}})["done"] == [one, two]
+    assert [(row["priority"], row["memory_mib"]) for row in console.instance.jobs([one, two]).values()] == [(7, 2048)] * 2
+    assert console.post("/api/v1/move", {"id": two, "to": {"before": one}})["done"] == [two]
+    assert console.instance.job(two)["place"] < console.instance.job(one)["place"]
+    assert console.post("/api/v1/unhold", {"ids": f"{one}-{two}"})["done"] == [one, two]
+    console.instance.reach(two, "running")
+    assert console.post("/api/v1/hold", {"ids": [one, two]})["done"] == [one]
+    assert console.post("/api/v1/cancel", {"ids": [one, two], "now": True})["done"] == [one, two]
+    assert console.instance.end(one, two) == ["cancelled", "cancelled"]
+    again = console.post("/api/v1/retry", {"ids": [one]})["new"]
+    assert list(again) == [str(one)]
+    assert console.get(f"/api/v1/wait?ids={one},{two}&within=0") == {
+        "schema": 1, "over": True, "ok": False, "jobs": {str(one): "cancelled", str(two): "cancelled"},
+    }  # fmt: skip
+    console.post("/api/v1/cancel", {"ids": [again[str(one)]], "now": True})
+
+
+def test_every_change_leaves_who_asked_for_it(console):
+    page = console.log_in()
+    new = {"run": "true", "workdir": str(console.instance.work), "hold": True, "name": "audited"}
+    id = console.ask("POST", "/api/v1/add", new, heads=page).json["id"]
+    console.post("/api/v1/cancel", {"ids": [id]})
+    console.post("/api/v1/gpus", {"exclude": [3]})
+    console.post("/api/v1/gpus", {"include": [3]})
+    asked = [event["data"] for event in console.instance.events("asked")][-4:]
+    done = [(one["did"], one["what"]) for one in asked]
+    assert done == [("add", "audited"), ("cancel", str(id)), ("exclude", "3"), ("include", "3")]
+    assert asked[0]["who"].startswith("web, session ") and asked[1]["who"] == "web, all token"
+
+
+def test_what_is_refused_changes_nothing_and_leaves_no_trace_of_a_change(console):
+    before = len(console.instance.events("asked"))
+    assert console.script("POST", "/api/v1/cancel", {"ids": [10**9]}).status == 404
+    assert len(console.instance.events("asked")) == before
+
+
+def test_once_takes_a_job_once(console):
+    new = {"run": "true", "workdir": str(console.instance.work), "once": "this-one", "hold": True}
+    ids = {console.post("/api/v1/add", new)["id"] for _ in range(3)}
+    assert len(ids) == 1
+    console.post("/api/v1/cancel", {"ids": list(ids)})
+
+
+def test_a_dry_run_queues_nothing_and_tells_where_it_would_start(console):
+    last = console.instance.newest()[0]["id"]
+    would = console.post("/api/v1/add?dry_run=true", {"run": "true", "workdir": "/", "gpus": 1})
+    assert would["starts_now"] is True and would["free"] and would["never"] == []
+    never = console.post("/api/v1/add?dry_run=true", {"run": "true", "workdir": "/", "memory": "900GiB"})
+    assert len(never["never"]) == 1 and never["starts_now"] is False
+    assert console.instance.newest()[0]["id"] == last
+
+
+WRONG_JOBS = [
+    {}, {"run": ""}, {"run": "true", "name": "a\nb"}, {"run": "true", "name": "x" * 10_000}, {"run": "true", "queue": "a\rb"},
+    {"run": "true", "tags": ["a\0"]}, {"run": "true", "gpus": -1}, {"run": "true", "memory": "NaN"},
+    {"run": "true", "gpus": "1e309"},
+    {"run": "true", "env": {"A=B": "c"}}, {"run": "true", "env": {"A": "c\0"}}, {"run": "true", "workdir": "relative"},
+    {"run": "true", "workdir": "/nowhere"}, {"run": "true", "workdir": 7}, {"run": "true", "unknown": 1},
+    {"run": "true", "once": 3}, {"run": "true", "priority": True}, {"run": "true", "after": "nobody"},
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("job", WRONG_JOBS, ids=range(len(WRONG_JOBS)))
+def test_s23_s32_s33_a_job_that_makes_no_sense_is_refused_with_words(console, job):
+    told = console.script("POST", "/api/v1/add", {"workdir": "/", **job})
+    assert told.status in (404, 422) and told.json["detail"]
+
+
+NAMES = ["<script>alert(1)</script>", "../x", "-rf", "💥 مرحبا", "' or 1=1 --", "{__class__}", "%s $(x)"]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_s23_s29_a_name_is_a_name_and_comes_back_as_it_was(console, name):
+    id = console.post("/api/v1/add", {"run": "true", "workdir": "/", "name": name, "queue": name, "hold": True})["id"]
+    (row,) = console.get(f"/api/v1/ps?id={id}")["jobs"]
+    assert (row["name"], row["queue"]) == (name, name)
+    console.post("/api/v1/cancel", {"ids": [id]})
+
+
+QUERIES = [
+    "ps?state=id;drop", "ps?state=%27%20or%201=1", "ps?batch=1;x", "ps?batch=-1", "ps?id=%27", "ps?id=-1", "logs/1?lines=-1",
+    "logs/1?from=-5", "logs/1?limit=99999999999", "logs/1?run=0", "stream?after=-1", "stream?gpus=inf", "wait?ids=x", "wait",
+    "logs/1e3", "show/0x10", "why/NaN", "results?metric=x%3D(", "ps?batch=99999999999999999999",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("query", QUERIES)
+def test_s21_s24_s26_a_query_that_is_none_is_refused(console, query):
+    assert console.script("GET", f"/api/v1/{query}").status in (404, 422)
+
+
+@pytest.mark.parametrize("id", [10**9, 2**63, -1, 1.5, "1e3", "c0ffee-1234", "1;drop", True, None, [], {}])
+@pytest.mark.parametrize("verb", ["cancel", "hold", "retry"])
+def test_s26_a_job_that_is_none_is_refused(console, verb, id):
+    assert console.script("POST", f"/api/v1/{verb}", {"ids": [id]}).status in (404, 422)
+
+
+def test_s28_a_job_that_runs_or_has_ended_is_not_changed(console):
+    id = console.instance.add("--", "true")
+    console.instance.end(id)
+    for verb, more in (("set", {"values": {"priority": 1}}), ("hold", {}), ("cancel", {})):
+        told = console.script("POST", f"/api/v1/{verb}", {"ids": [id], **more})
+        assert told.status == 409 and told.json["refused"][0]["id"] == id
+
+
+def test_a_log_is_read_from_its_end_and_from_any_place_on(console):
+    id = console.instance.add("--", "printf 'ä%.0s' $(seq 1000); echo; seq 1 5000; echo end")
+    console.instance.end(id)
+    last = console.get(f"/api/v1/logs/{id}?lines=2")
+    assert last["text"] == "5000\nend\n" and last["over"] is True and last["to"] == last["size"]
+    at, text = 0, ""
+    for _ in itertools.count():
+        part = console.get(f"/api/v1/logs/{id}?from={at}&limit=777")
+        text, at = text + part["text"], part["to"]
+        if part["over"]:
+            break
+    assert text == console.instance.output(id)
+    assert console.script("GET", f"/api/v1/logs/{id}?from=99999999").json["text"] == ""
+
+
+LOGS = {
+    "symlink": "ln -s /etc/passwd", "hard link": "ln secret", "pipe": "mkfifo", "directory": "mkdir", "device": "ln -s /dev/zero",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("what", LOGS)
+def test_s20_s52_what_a_job_puts_in_the_place_of_its_log_is_not_read(console, what):
+    work = console.instance.work
+    (work / "secret").write_text("the secret\n")
+    log = work / f"replaced-{what.replace(' ', '-')}.log"
+    id = console.instance.add("--log", str(log), "--", f"rm {log}; {LOGS[what]} {log}")
+    console.instance.end(id)
+    told = console.script("GET", f"/api/v1/logs/{id}")
+    assert told.status == 409 and b"secret\n" not in told.body and b"root:" not in told.body
+    log.rmdir() if what == "directory" else log.unlink()
+
+
+def test_s49_a_download_is_good_once_and_for_its_session_only(console):
+    id = console.instance.add("-n", "a/b\"c", "--", "printf '<script>x</script>\\033[31m'")
+    console.instance.end(id)
+    mine, other = console.log_in(), console.log_in()
+    cookie = {"Cookie": mine["Cookie"]}
+    url = console.ask("POST", f"/api/v1/logs/{id}/ticket", heads=mine).json["url"]
+    assert console.ask("GET", url).status == 401
+    assert console.ask("GET", url, heads={"Cookie": other["Cookie"]}).status == 404  # and the ticket is gone
+    assert console.ask("GET", url, heads=cookie).status == 404
+    url = console.ask("POST", f"/api/v1/logs/{id}/ticket", heads=mine).json["url"]
+    told = console.ask("GET", url, heads=cookie)
+    assert told.body == b"<script>x</script>\x1b[31m" and told.heads["content-type"].startswith("text/plain")
+    assert told.heads["x-content-type-options"] == "nosniff"
+    assert told.heads["content-disposition"] == f'attachment; filename="jostle-{id}.1.log"'
+    assert console.ask("GET", url, heads=cookie).status == 404
+    assert console.ask("GET", f"/api/v1/logs/{id}", heads=cookie).status == 403
+
+
+def test_a_file_is_validated_tried_and_run(console):
+    path = console.instance.file("jobs:\n- {name: one, run: 'true'}\n- {name: two, run: 'true'}\n", "filed.yaml")
+    assert console.post("/api/v1/validate", {"file": path})["jobs"] == 2
+    assert [job["name"] for job in console.post("/api/v1/run?dry_run=true", {"file": path})["jobs"]] == ["one", "two"]
+    (batch,) = console.post("/api/v1/run", {"file": path})["batches"]
+    assert console.instance.end(*batch["ids"]) == ["succeeded", "succeeded"]
+    wrong = console.instance.file("jobs:\n- {name: one, run: 'true', gpus: many}\n", "wrong.yaml")
+    told = console.post("/api/v1/validate", {"file": wrong})
+    assert told["ok"] is False and told["errors"][0]["line"] == 2
+    assert console.script("POST", "/api/v1/run", {"file": wrong}).status == 422
+    assert console.script("POST", "/api/v1/run", {"file": "--help"}).status == 422
+    assert console.script("POST", "/api/v1/validate", {"file": "/nowhere.yaml"}).json["ok"] is False
+
+
+def test_the_console_survives_the_engine_and_starts_another_when_one_is_needed(make_console):
+    console = make_console(gpus="sim:1x24")
+    first = console.instance.add("--", "true")
+    console.instance.end(first)
+    console.instance.kill_engine()
+    assert console.get("/api/v1/ps")["jobs"][0]["id"] == first
+    assert console.get("/api/v1/status")["running"] is False
+    assert console.get("/api/v1/gpus")["engine"] is False
+    id = console.post("/api/v1/add", {"run": "true", "workdir": "/"})["id"]
+    assert console.instance.end(id) == ["succeeded"]
+    assert console.get("/api/v1/status")["running"] is True
+
+
+def test_f49_the_engine_does_not_notice_the_end_of_the_console(make_console):
+    console = make_console(gpus="sim:1x24")
+    engine, pid = console.instance.engine, console.pid
+    id = console.instance.add("--", "sleep 60")
+    console.instance.reach(id, "running")
+    os.kill(pid, signal.SIGKILL)
+    until(lambda: not alive(pid), "the end of the console")
+    assert console.instance.engine == engine and console.instance.job(id)["state"] == "running"
+    assert console.instance.ok("web", "--list") == ""
+    console.open()
+    assert console.get("/api/v1/ps")["jobs"][0]["id"] == id
+    console.post("/api/v1/cancel", {"ids": [id], "now": True})
+    console.instance.end(id)
