@@ -17,7 +17,7 @@ from typing import Any
 
 from jostle.compete.board import Board
 from jostle.compete.edits import edits
-from jostle.compete.resume import Options, Resume
+from jostle.compete.resume import CompeteOptions, Resume
 from jostle.compete.scheduler import TaskProgress
 from jostle.engine import checks
 from jostle.errors import NoEngine
@@ -162,7 +162,7 @@ class History:
         space = workspace.find(str(self.root), mode="single")
         blocks, _ = taskfile.load(space.command_file, space.mode)
         wanted = taskjobs.batch(space, blocks, None)
-        resume: Any = Resume(Options(), Session(self.host), space, Told(), Wire(self.host), None)  # type: ignore[arg-type]
+        resume: Any = Resume(CompeteOptions(), Session(self.host), space, Told(), Wire(self.host), None)  # type: ignore[arg-type]
         self.judge.read(self.file)
         self.batch, self.without = resume.batch(wanted)
         self.wanted = wanted

@@ -7,7 +7,7 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
-from jostle.compete.register import Register
+from jostle.compete.register import RegisterWatch
 
 
 class Store:
@@ -37,7 +37,7 @@ def test_a22_an_entry_waits_for_the_last_of_its_processes_and_a_word_is_left_alo
         "said": {"pid": dead.pid, "state": "normal_exit"},
     }  # fmt: skip
     file.write_text(json.dumps(content))
-    register = Register(str(file), Store(waits="unknown", gone="signal_9", said="unknown", removed="unknown"), told)  # type: ignore[arg-type]
+    register = RegisterWatch(str(file), Store(waits="unknown", gone="signal_9", said="unknown", removed="unknown"), told)  # type: ignore[arg-type]
     try:
         register.look()
         content["gone"] = {"pid": dead.pid, "state": "abnormal_exit", "retry_count": 2, "error_type": "signal_9"}

@@ -10,8 +10,8 @@ from collections.abc import Iterable, Sequence
 
 from jostle.probes.scenario import Scenario
 from jostle.probes.sim import reading
-from jostle.probes.snapshot import Gpu, Proc
-from jostle.probes.world import Held, Use
+from jostle.probes.snapshot import GpuReading, Proc
+from jostle.probes.world import HeldCard, Use
 from tests.compiled import library
 
 _SOURCE = os.path.join(os.path.dirname(__file__), "fakenvml.c")
@@ -41,7 +41,7 @@ class Driver:
         self,
         scenario: Scenario,
         t: float = 0.0,
-        claims: Iterable[Held] = (),
+        claims: Iterable[HeldCard] = (),
         uses: Iterable[Use] = (),
         *,
         extra: Sequence[str] = (),
@@ -60,7 +60,7 @@ class Driver:
         os.replace(temporary, self._state)
 
 
-def lines(gpus: Sequence[Gpu]) -> list[str]:
+def lines(gpus: Sequence[GpuReading]) -> list[str]:
     """The stand-in's state for a reading."""
     found = []
     for gpu in gpus:
@@ -77,7 +77,7 @@ def lines(gpus: Sequence[Gpu]) -> list[str]:
     return found
 
 
-def _slices(parent: str, gpus: Sequence[Gpu]) -> list[str]:
+def _slices(parent: str, gpus: Sequence[GpuReading]) -> list[str]:
     found = []
     for gpu in gpus:
         if gpu["mig_slice"] and gpu["uuid"].startswith(parent.replace("GPU-", "MIG-") + "-"):
@@ -86,7 +86,7 @@ def _slices(parent: str, gpus: Sequence[Gpu]) -> list[str]:
     return found
 
 
-def _settings(gpu: Gpu) -> dict[str, int]:
+def _settings(gpu: GpuReading) -> dict[str, int]:
     """What differs from a card without ECC in its default mode."""
     found = {"mode": _MODES[gpu.get("compute_mode", "default")], "ecc": gpu.get("ecc_uncorrected") or 0}
     found["remap"] = int(gpu.get("remap_failed") or False)

@@ -14,7 +14,7 @@ from probing import Place, Process, World
 from fakenvml import Driver
 from jostle.probes import relay, scenario
 from jostle.probes.relay import LastReading, Relay, late
-from jostle.probes.snapshot import Gpu, Relieved, blind
+from jostle.probes.snapshot import GpuReading, Relieved, blind
 
 TEXT = "gpus: {count: 8, total: 24GiB}\n"
 EIGHT = scenario.of_shape("8x24")
@@ -172,7 +172,7 @@ def test_a_card_that_reports_memory_that_cannot_be_is_unreadable_alone(place: Pl
 # --- what is shown of it, with numbers for time
 
 
-def card(state: str = "ok") -> Gpu:
+def card(state: str = "ok") -> GpuReading:
     gpu = blind(3, THIRD, "a card", state, "", 24576)
     gpu["free_mib"] = 24576
     return gpu
@@ -215,14 +215,14 @@ class Cards:
         self.reads: list[int] = []
         self.relay = Relay(self.read)
 
-    def read(self, number: int) -> list[Gpu]:
+    def read(self, number: int) -> list[GpuReading]:
         gate = self.gates.get(number)
         if gate is not None:
             gate.wait()
         self.reads.append(number)
         return [blind(number, f"GPU-{number}", "", "ok", "", 100)]
 
-    def round(self, look: int = 0, again: bool = True) -> list[list[Gpu]]:
+    def round(self, look: int = 0, again: bool = True) -> list[list[GpuReading]]:
         return [self.relay.card(i, look, 3, again=again) for i in range(3)]
 
 

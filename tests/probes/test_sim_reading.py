@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from jostle.probes.scenario import Runs, Scenario, of_shape
 from jostle.probes.scenario_file import parse
 from jostle.probes.sim import reading
-from jostle.probes.world import Held, Use
+from jostle.probes.world import HeldCard, Use
 
 TWO = "gpus: {count: 2, total: 24GiB}\n"
 
@@ -25,8 +25,8 @@ def used(scenario: Scenario, t: float = 0.0, **more: Any) -> list[int]:
     return [gpu["used_mib"] for gpu in reading(scenario, t, **more)]
 
 
-def run(mib: int | None = 8000, age: float = 0.0, gone_for: float | None = None, gpu: int = 0) -> Held:
-    return Held(f"GPU-sim-{gpu:04d}", mib, 123, age, gone_for)
+def run(mib: int | None = 8000, age: float = 0.0, gone_for: float | None = None, gpu: int = 0) -> HeldCard:
+    return HeldCard(f"GPU-sim-{gpu:04d}", mib, 123, age, gone_for)
 
 
 def test_an_idle_world_is_empty() -> None:
@@ -115,7 +115,7 @@ def test_too_big_promises_show_as_overcommitted_never_beyond_the_card() -> None:
 
 def test_a_claim_on_a_slice_is_the_slices_use() -> None:
     world = script("mig: [{gpu: 0, slices: 2}]")
-    gpus = reading(world, 0.0, [Held("MIG-sim-0000-1", None, 5, 0.0)])
+    gpus = reading(world, 0.0, [HeldCard("MIG-sim-0000-1", None, 5, 0.0)])
     assert [(gpu["uuid"], gpu["used_mib"]) for gpu in gpus][2:] == [("MIG-sim-0000-0", 0), ("MIG-sim-0000-1", 11776)]
 
 

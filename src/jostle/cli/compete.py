@@ -67,7 +67,7 @@ The exit status is 0 if all tasks succeeded. An edited config/gpu_manage.yaml ta
 
 def compete(args: Namespace, terminal: Terminal) -> int:
     from jostle.compete.journal import Journal
-    from jostle.compete.resume import Options, Resume, locked
+    from jostle.compete.resume import CompeteOptions, Resume, locked
     from jostle.compete.schedlog import SchedulerLog
     from jostle.compete.scheduler import follow
     from jostle.formats import gpumanage, taskjobs, workspace
@@ -91,7 +91,7 @@ def compete(args: Namespace, terminal: Terminal) -> int:
     for text in warnings:
         journal.tell(text, "WARNING")
     feed = heard(terminal, args.gpus)
-    resume = Resume(Options(fresh=args.fresh, seed=args.seed, devices=args.gpus), terminal, space, journal, client, feed)
+    resume = Resume(CompeteOptions(fresh=args.fresh, seed=args.seed, devices=args.gpus), terminal, space, journal, client, feed)
     resume.warn()
     with locked(terminal.home, space, feed):
         number, without = resume.batch(batch)

@@ -11,7 +11,7 @@ from jostle import units
 from jostle.cli import render
 from jostle.core.states import FINAL, OPEN
 from jostle.errors import JostleError
-from jostle.follow.listener import Listener, Story, why
+from jostle.follow.listener import Listener, Narrator, why
 from jostle.wording.messages import listed, message
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ class Events(Listener):
         sys.stdout.flush()
 
 
-class Lines(Story):
+class Lines(Narrator):
     """A file or pipe: plain lines."""
 
     def __init__(self, terminal: Terminal, progress: Progress) -> None:

@@ -13,7 +13,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from jostle.compete import outlook, statefile, statustext
-from jostle.compete.register import Register
+from jostle.compete.register import RegisterWatch
 from jostle.compete.reload import changes
 from jostle.compete.watched import Watched
 from jostle.core.states import OPEN
@@ -51,7 +51,7 @@ class Chores(Listener):
         self.config = Watched(workspace.config_file or os.path.join(workspace.root, "config", "gpu_manage.yaml"))
         self.bereft = False  # the settings' file was there and is gone
         self.commands = Watched(workspace.command_file)
-        self.register = Register(workspace.uni_id_file, session.reader, journal)
+        self.register = RegisterWatch(workspace.uni_id_file, session.reader, journal)
         self.now = "starting"
         self.gpus = gpus or ()  # as they were last seen
         self.dirty = set(board.live)  # to learn their uni_ids

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from jostle.follow.listener import Listener, Story
+from jostle.follow.listener import Listener, Narrator
 from jostle.wording.text import plain
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ class Journal:
                 say(line if level == "INFO" else f"{level.lower()}: {line}")
 
 
-class Logged(Story):
+class Logged(Narrator):
     """The story of a batch as lines of the journal, and now and then why the next tasks wait."""
 
     def __init__(self, session: Session, progress: Progress, journal: Journal) -> None:

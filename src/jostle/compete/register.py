@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 DAMAGED = "{0} was damaged: it was replaced by {{}}, and kept as {1}"  # as the file itself says it
 
 
-class Register:
+class RegisterWatch:
     def __init__(self, path: str, reader: Reader, journal: Journal) -> None:
         self.path, self.reader, self.journal = os.path.realpath(path), reader, journal
         self.folder, self.name = os.path.split(self.path)

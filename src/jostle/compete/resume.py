@@ -80,7 +80,7 @@ def left_meanwhile(feed: Feed) -> bool:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Options:
+class CompeteOptions:
     fresh: bool = False  # an unfinished batch is cancelled first
     seed: int | None = None  # of the random order of a new batch
     devices: str | None = None  # of an engine that has to be started
@@ -90,7 +90,7 @@ class Resume:
     """The batch of this config: a new one, or the one that was left unfinished."""
 
     def __init__(
-        self, options: Options, session: Session, space: Workspace, journal: Journal, client: Client, feed: Feed
+        self, options: CompeteOptions, session: Session, space: Workspace, journal: Journal, client: Client, feed: Feed
     ) -> None:  # fmt: skip
         self.options, self.session, self.space = options, session, space
         self.journal, self.client, self.feed = journal, client, feed

@@ -68,7 +68,7 @@ class Listeners(Listener):
         return min((listener.patience() for listener in self.listeners), default=super().patience())
 
 
-class Story(Listener):
+class Narrator(Listener):
     """Lines: what happens, and now and then why the next jobs wait."""
 
     def __init__(self, session: Session, progress: Progress) -> None:

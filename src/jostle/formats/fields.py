@@ -16,7 +16,7 @@ from jostle.formats.wording import null, shown
 UNI_ID_FILE = "JOSTLE_UNI_ID_FILE"
 
 
-class File(Protocol):
+class FieldsFile(Protocol):
     """The file that is being read, and is told what is wrong with it."""
 
     base: str  # where relative paths start
@@ -29,14 +29,14 @@ class File(Protocol):
     def checked(self, key: str, node: Node, check: Callable[[str], Any]) -> Any: ...
 
 
-Read = Callable[[File, dict[str, Any], str, Node], None]
+Read = Callable[[FieldsFile, dict[str, Any], str, Node], None]
 
 
 def _scalar(field: Field) -> Read:
     """A key with one value; null takes a default back."""
     check = spec.reader(field.kind)
 
-    def read(file: File, job: dict[str, Any], key: str, node: Node) -> None:
+    def read(file: FieldsFile, job: dict[str, Any], key: str, node: Node) -> None:
         value = _plain(field) if null(node) else file.checked(key, node, check)
         if value is not None or null(node):
             job[field.name] = value
@@ -48,7 +48,7 @@ def _plain(field: Field) -> Any:
     return "" if field.kind is kinds.NAME else field.fresh()
 
 
-def _run(file: File, job: dict[str, Any], key: str, node: Node) -> None:
+def _run(file: FieldsFile, job: dict[str, Any], key: str, node: Node) -> None:
     items = node.items if isinstance(node, Seq) else [node]
     if isinstance(node, Map) or not items:
         what = "an empty list" if isinstance(node, Seq) else node.shape
@@ -69,7 +69,7 @@ def _run(file: File, job: dict[str, Any], key: str, node: Node) -> None:
     job["commands"] = commands
 
 
-def _env(file: File, job: dict[str, Any], key: str, node: Node) -> None:
+def _env(file: FieldsFile, job: dict[str, Any], key: str, node: Node) -> None:
     if null(node):
         job["env"] = {name: value for name, value in job["env"].items() if name == UNI_ID_FILE}
         return
@@ -95,7 +95,7 @@ def _path(field: Field) -> Read:
     if field.into:
         return _uni_id_file
 
-    def read(file: File, job: dict[str, Any], key: str, node: Node) -> None:
+    def read(file: FieldsFile, job: dict[str, Any], key: str, node: Node) -> None:
         if null(node):
             job[field.name] = file.base if field.name == "workdir" else None
             return
@@ -106,7 +106,7 @@ def _path(field: Field) -> Read:
     return read
 
 
-def _begin(file: File, job: dict[str, Any], key: str, node: Node) -> None:
+def _begin(file: FieldsFile, job: dict[str, Any], key: str, node: Node) -> None:
     value = None if null(node) else file.checked(key, node, lambda text: units.instant(text, file.now))
     if value is not None or null(node):
         job["begin"] = value
@@ -115,7 +115,7 @@ def _begin(file: File, job: dict[str, Any], key: str, node: Node) -> None:
 def _after(field: Field) -> Read:
     any_end = field.name == "after_any"
 
-    def read(file: File, job: dict[str, Any], key: str, node: Node) -> None:
+    def read(file: FieldsFile, job: dict[str, Any], key: str, node: Node) -> None:
         if null(node):
             return
         if not isinstance(node, Scalar | Seq):
@@ -134,11 +134,11 @@ def _after(field: Field) -> Read:
     return read
 
 
-def _retry(file: File, job: dict[str, Any], key: str, node: Node) -> None:
+def _retry(file: FieldsFile, job: dict[str, Any], key: str, node: Node) -> None:
     job["retry"] = None if null(node) else retry(file, key, node)
 
 
-def retry(file: File | Findings, key: str, node: Node) -> dict[str, Any]:
+def retry(file: FieldsFile | Findings, key: str, node: Node) -> dict[str, Any]:
     """How often and how soon a failed job is tried again."""
     value: dict[str, Any] = {name: field.default for name, field in RETRY.items()}
     if isinstance(node, Map):
@@ -151,14 +151,14 @@ def retry(file: File | Findings, key: str, node: Node) -> dict[str, Any]:
     return value
 
 
-def _uni_id_file(file: File, job: dict[str, Any], key: str, node: Node) -> None:
+def _uni_id_file(file: FieldsFile, job: dict[str, Any], key: str, node: Node) -> None:
     """Jobs that take part in the uni_id protocol know the file by a variable; the engine knows them by it."""
     env = {name: value for name, value in job["env"].items() if name != UNI_ID_FILE}
     path = None if null(node) else file.checked(key, node, lambda text: spec.path(text, file.base))
     job["env"] = env if path is None else {**env, UNI_ID_FILE: path}
 
 
-def _tags(file: File, job: dict[str, Any], key: str, node: Node) -> None:
+def _tags(file: FieldsFile, job: dict[str, Any], key: str, node: Node) -> None:
     if null(node):
         job["tags"] = []
         return

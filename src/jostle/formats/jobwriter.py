@@ -15,7 +15,7 @@ from jostle.core import kinds
 from jostle.core.fields import RULES
 from jostle.errors import Invalid
 from jostle.formats import spec
-from jostle.formats.taskblocks import bare, comment, groups, lines_of
+from jostle.formats.taskblocks import bare, comment, lines_of, paragraphs
 from jostle.formats.yamledit import quoted, shown
 from jostle.printable import one_line
 
@@ -117,10 +117,10 @@ def notes_of(text: str, mode: str) -> list[list[str]]:
     lines = lines_of(text)
     notes: list[list[str]] = []
     at = 0
-    for group in groups(lines, mode):
-        if group.block is not None:
-            notes.append(_comments(lines[at : group.last + 1]))
-        at = group.last + 1
+    for paragraph in paragraphs(lines, mode):
+        if paragraph.block is not None:
+            notes.append(_comments(lines[at : paragraph.last + 1]))
+        at = paragraph.last + 1
     return [*notes, _comments(lines[at:])]
 
 

@@ -64,7 +64,7 @@ class Number:
 
 
 @dataclass(slots=True)
-class Entry:
+class BlockEntry:
     """A line of a block that is no comment, with those that continue it."""
 
     first: int  # physical lines, from 0, both inclusive
@@ -74,12 +74,12 @@ class Entry:
 
 
 @dataclass(slots=True)
-class Group:
+class Paragraph:
     """Lines between blank ones that hold more than comments."""
 
     first: int  # physical lines, from 0, both inclusive; comments included
     last: int
-    entries: list[Entry]
+    entries: list[BlockEntry]
     block: Block | None = None
     flaws: list[tuple[int, str]] = field(default_factory=list)
 
@@ -97,7 +97,7 @@ def comment(text: str) -> bool:
     return text[:1] in ("#", "＃")
 
 
-def groups(lines: list[str], mode: str) -> Iterator[Group]:
+def paragraphs(lines: list[str], mode: str) -> Iterator[Paragraph]:
     """The blocks of a file, each read or with its flaws."""
     first = None
     for k, line in enumerate([*lines, ""]):
@@ -106,15 +106,15 @@ def groups(lines: list[str], mode: str) -> Iterator[Group]:
         elif first is not None:
             entries = _entries(lines, first, k - 1)
             if entries:
-                group = Group(first, k - 1, entries)
-                _recognise(group, mode)
-                yield group
+                paragraph = Paragraph(first, k - 1, entries)
+                _recognise(paragraph, mode)
+                yield paragraph
             first = None
 
 
-def _entries(lines: list[str], first: int, last: int) -> list[Entry]:
+def _entries(lines: list[str], first: int, last: int) -> list[BlockEntry]:
     texts = [(k, text) for k in range(first, last + 1) if not comment(text := bare(lines[k]))]
-    entries: list[Entry] = []
+    entries: list[BlockEntry] = []
     at = 0
     while at < len(texts):
         start = at
@@ -129,7 +129,7 @@ def _entries(lines: list[str], first: int, last: int) -> list[Entry]:
         else:
             parts.append(texts[at][1])
         text = "".join(parts).strip()
-        entries.append(Entry(texts[start][0], texts[at][0], text, numbers(text) if start == at else ()))
+        entries.append(BlockEntry(texts[start][0], texts[at][0], text, numbers(text) if start == at else ()))
         at += 1
     return entries
 
@@ -164,7 +164,7 @@ def labelled(text: str) -> Number | None:
     return None if rest[:1].isascii() and rest[:1].isalpha() else number  # `mem 20 x` is a command
 
 
-def _stands(entry: Entry) -> tuple[Number, ...]:
+def _stands(entry: BlockEntry) -> tuple[Number, ...]:
     """The number of a line where one must stand; none if it has none."""
     if entry.numbers or entry.first != entry.last:
         return entry.numbers if len(entry.numbers) == 1 else ()
@@ -211,49 +211,49 @@ def _wrapped(text: str) -> bool:
     return k == len(text) - 1 and not inside  # beyond it: the last quote is escaped
 
 
-def _recognise(group: Group, mode: str) -> None:
-    first, last = group.entries[0], group.entries[-1]
+def _recognise(paragraph: Paragraph, mode: str) -> None:
+    first, last = paragraph.entries[0], paragraph.entries[-1]
     if len(last.numbers) == 2 and not (first is not last and first.numbers):
         queue, memory = last.numbers
-        _read(group, queue, last, group.entries[:-1], None, memory, last)
+        _read(paragraph, queue, last, paragraph.entries[:-1], None, memory, last)
     elif first is not last and (queue_at := _stands(first)) and (memory_at := _stands(last)):
         first.numbers, last.numbers = queue_at, memory_at
-        _queue_first(group, mode)
+        _queue_first(paragraph, mode)
     else:
-        group.flaws.append(_shapeless(group, mode))
+        paragraph.flaws.append(_shapeless(paragraph, mode))
 
 
-def _queue_first(group: Group, mode: str) -> None:
-    first, last, middle = group.entries[0], group.entries[-1], group.entries[1:-1]
+def _queue_first(paragraph: Paragraph, mode: str) -> None:
+    first, last, middle = paragraph.entries[0], paragraph.entries[-1], paragraph.entries[1:-1]
     if all(entry.numbers for entry in middle):
-        group.flaws.append((first.first + 1, "a block without a command; expected at least one command line"))
+        paragraph.flaws.append((first.first + 1, "a block without a command; expected at least one command line"))
         return
     if mode == "multi" and len(middle) > 1 and not middle[-1].numbers:
         middle[-1].numbers = _stands(middle[-1])
     counted = len(middle[-1].numbers) == 1
     if mode == "multi" and counted:
-        _read(group, first.numbers[0], first, middle[:-1], middle[-1], last.numbers[0], last)
+        _read(paragraph, first.numbers[0], first, middle[:-1], middle[-1], last.numbers[0], last)
     elif mode == "multi":
-        group.flaws.append((
+        paragraph.flaws.append((
             last.first + 1,
             "no count of GPUs before the memory; expected, in multi mode, the queue, commands, the count of GPUs and the memory, "
             "each on a line of its own (a file without counts is read with --mode single)",
         ))  # fmt: skip
     elif counted and not any(entry.numbers for entry in middle[:-1]):
-        group.flaws.append((
+        paragraph.flaws.append((
             middle[-1].first + 1,
             f"{shown(middle[-1].text)} before the memory is a count of GPUs; expected none in single mode "
             "(a file with counts is read with --mode multi)",
         ))  # fmt: skip
     else:
-        _read(group, first.numbers[0], first, middle, None, last.numbers[0], last)
+        _read(paragraph, first.numbers[0], first, middle, None, last.numbers[0], last)
 
 
-def _shapeless(group: Group, mode: str) -> tuple[int, str]:
+def _shapeless(paragraph: Paragraph, mode: str) -> tuple[int, str]:
     """What is wrong with a block whose first and last lines make no format."""
-    first, last = group.entries[0], group.entries[-1]
+    first, last = paragraph.entries[0], paragraph.entries[-1]
     ends = "the count of GPUs and the memory on the last two lines" if mode == "multi" else "the memory in GB on the last line"
-    if any(_TUPLE.fullmatch(entry.text) for entry in group.entries[:-1]):
+    if any(_TUPLE.fullmatch(entry.text) for entry in paragraph.entries[:-1]):
         way = f"the queue, the commands, {ends}" if mode == "multi" else "the commands, then queue and memory as `1,20`"
         return first.first + 1, f'a list of the form `"cmd",` `1,` `20`; expected, without commas at the ends of lines, {way}'
     if first is last and first.numbers:
@@ -278,23 +278,24 @@ def _shapeless(group: Group, mode: str) -> tuple[int, str]:
 
 
 def _read(
-    group: Group, queue: Number, queue_at: Entry, commands: list[Entry], count: Entry | None, memory: Number, memory_at: Entry
-) -> None:
+    paragraph: Paragraph, queue: Number, queue_at: BlockEntry, commands: list[BlockEntry], count: BlockEntry | None,
+    memory: Number, memory_at: BlockEntry,
+) -> None:  # fmt: skip
     """The values of a block whose lines are known for what they are."""
-    flaws = group.flaws
+    flaws = paragraph.flaws
     texts = list(_commands(commands, flaws))
     if not commands or (not texts and not flaws):
-        flaws.append((group.entries[0].first + 1, "a block without a command; expected at least one command line"))
+        flaws.append((paragraph.entries[0].first + 1, "a block without a command; expected at least one command line"))
     gpus = 1
     if count is not None:
         gpus = _integer(count.numbers[0], count, f"a count of GPUs from 1 to {units.MAX_GPUS}", 1, units.MAX_GPUS, flaws)
     id = _integer(queue, queue_at, "the number of a queue, a whole number of at least 0", 0, MAX_QUEUE, flaws)
     size = _size(memory, memory_at, flaws)
     if not flaws:
-        group.block = Block(queue=id, commands=tuple(texts), memory_gb=size, gpus=gpus, line=group.entries[0].first + 1)
+        paragraph.block = Block(queue=id, commands=tuple(texts), memory_gb=size, gpus=gpus, line=paragraph.entries[0].first + 1)
 
 
-def _commands(entries: list[Entry], flaws: list[tuple[int, str]]) -> Iterator[str]:
+def _commands(entries: list[BlockEntry], flaws: list[tuple[int, str]]) -> Iterator[str]:
     stray = next((entry for entry in entries if entry.numbers), None)  # the first tells it all
     if stray is not None:
         what = f"{shown(stray.text)} stands among the commands and is none"
@@ -306,7 +307,7 @@ def _commands(entries: list[Entry], flaws: list[tuple[int, str]]) -> Iterator[st
             flaws.append((entry.first + 1, f"{shown(entry.text)} cannot be run; expected {e}"))
 
 
-def _integer(number: Number, at: Entry, expected: str, low: int, high: int, flaws: list[tuple[int, str]]) -> int:
+def _integer(number: Number, at: BlockEntry, expected: str, low: int, high: int, flaws: list[tuple[int, str]]) -> int:
     value = _value(number)
     if number.unit or value != value or not low <= value <= high or value != int(value):
         flaws.append((at.first + 1, f"{shown(at.text)} is not understood; expected {expected}"))
@@ -314,7 +315,7 @@ def _integer(number: Number, at: Entry, expected: str, low: int, high: int, flaw
     return int(value)
 
 
-def _size(number: Number, at: Entry, flaws: list[tuple[int, str]]) -> float:
+def _size(number: Number, at: BlockEntry, flaws: list[tuple[int, str]]) -> float:
     value = _value(number) * _IN_GB[number.unit or "G"]
     if not 0 <= value <= MAX_GB:
         what = "is less than nothing" if value < 0 else "is not understood"

@@ -13,7 +13,7 @@ from difflib import SequenceMatcher
 
 from jostle.errors import Invalid
 from jostle.formats import spec
-from jostle.formats.taskblocks import Block, Entry, Group, Number, bare, command, comment, groups, lines_of, numbers
+from jostle.formats.taskblocks import Block, BlockEntry, Number, Paragraph, bare, command, comment, lines_of, numbers, paragraphs
 from jostle.formats.wording import shown
 
 _LINE = re.compile(r"[^\r\n]*(?:\r?\r?\n|\r|\Z)")
@@ -35,8 +35,8 @@ def written(block: Block, mode: str, *, pair: bool = False, quoted: bool = False
 
 
 def read_back(lines: Sequence[str], mode: str) -> Block | None:
-    groups_of = list(groups(lines_of("\n".join(lines)), mode))
-    return groups_of[0].block if len(groups_of) == 1 else None
+    paragraphs_of = list(paragraphs(lines_of("\n".join(lines)), mode))
+    return paragraphs_of[0].block if len(paragraphs_of) == 1 else None
 
 
 def _line(text: str, quoted: bool) -> str:
@@ -70,34 +70,34 @@ class Edit:
         self.old, self.mode = old, mode
         self.lines = lines_of(old)
         self.eol = "\r" if old.endswith("\r") else next((eol for eol in ("\r\n", "\n", "\r") if eol in old), "\n")
-        self.groups = [group for group in groups(self.lines, mode) if group.block is not None]
-        entries = [entry for group in self.groups for entry in _commands(group, mode)]
+        self.paragraphs = [paragraph for paragraph in paragraphs(self.lines, mode) if paragraph.block is not None]
+        entries = [entry for paragraph in self.paragraphs for entry in _commands(paragraph, mode)]
         self.quoted = sum(command(entry.text) != entry.text for entry in entries) * 2 > len(entries)
-        self.pair = sum(len(group.entries[-1].numbers) == 2 for group in self.groups) * 2 > len(self.groups)
+        self.pair = sum(len(paragraph.entries[-1].numbers) == 2 for paragraph in self.paragraphs) * 2 > len(self.paragraphs)
 
     def text(self, blocks: Sequence[Block]) -> str:
         gaps, kept = self._pieces()
-        if not self.groups:
+        if not self.paragraphs:
             return self._appended(blocks)
         places = self._places(blocks, kept)
         return self._joined(gaps, places)
 
     def _pieces(self) -> tuple[list[str], list[str]]:
-        """The old text as gap, group, gap, …, gap; a group's last line end belongs to the gap after it."""
+        """The old text as gap, paragraph, gap, …, gap; a paragraph's last line end belongs to the gap after it."""
         starts = [0]
         for line in _LINE.finditer(self.old):
             starts.append(line.end())
         gaps, kept, at = [], [], 0
-        for group in self.groups:
-            start, end = starts[group.first], starts[group.last] + len(self.lines[group.last])
+        for paragraph in self.paragraphs:
+            start, end = starts[paragraph.first], starts[paragraph.last] + len(self.lines[paragraph.last])
             gaps.append(self.old[at:start])
             kept.append(self.old[start:end])
             at = end
         return [*gaps, self.old[at:]], kept
 
     def _places(self, blocks: Sequence[Block], kept: list[str]) -> list[list[str]]:
-        """For each old group what stands in its place: itself, others before or after it, or nothing."""
-        old = [group.block for group in self.groups]
+        """For each old paragraph what stands in its place: itself, others before or after it, or nothing."""
+        old = [paragraph.block for paragraph in self.paragraphs]
         places: list[list[str]] = [[] for _ in old]
         steps = list(_steps(old, list(blocks)))
         moved: dict[Block | None, list[str]] = defaultdict(list)
@@ -125,7 +125,7 @@ class Edit:
         if moved.get(block):
             return moved[block].pop(0)
         if place is not None:
-            return self.eol.join(self._changed(self.groups[place], block))
+            return self.eol.join(self._changed(self.paragraphs[place], block))
         return self.eol.join(written(block, self.mode, pair=self.pair, quoted=self.quoted))
 
     def _joined(self, gaps: list[str], places: list[list[str]]) -> str:
@@ -152,29 +152,29 @@ class Edit:
             return self.old + new if not self.lines[-1] else self.old + self.eol + new
         return self.old + (self.eol if not bare(self.lines[-1]) else self.eol * 2) + new
 
-    def _changed(self, group: Group, block: Block) -> list[str]:
-        """The group's lines with this block's values; comments stay where they are."""
-        lines = [self.lines[k] for k in range(group.first, group.last + 1)]
+    def _changed(self, paragraph: Paragraph, block: Block) -> list[str]:
+        """The paragraph's lines with this block's values; comments stay where they are."""
+        lines = [self.lines[k] for k in range(paragraph.first, paragraph.last + 1)]
         try:
-            new_lines = _Lines(group, lines, self.mode).with_values(block)
+            new_lines = _Lines(paragraph, lines, self.mode).with_values(block)
         except Invalid:
             new_lines = []
         if new_lines and read_back(new_lines, self.mode) == block:
             return new_lines
-        pair = len(group.entries[-1].numbers) == 2
+        pair = len(paragraph.entries[-1].numbers) == 2
         return [*(line for line in lines if comment(bare(line))), *written(block, self.mode, pair=pair, quoted=self.quoted)]
 
 
 class _Lines:
-    """The lines of one group while a few of them change."""
+    """The lines of one paragraph while a few of them change."""
 
-    def __init__(self, group: Group, lines: list[str], mode: str) -> None:
-        self.group, self.mode = group, mode
+    def __init__(self, paragraph: Paragraph, lines: list[str], mode: str) -> None:
+        self.paragraph, self.mode = paragraph, mode
         self.now: list[list[str]] = [[line] for line in lines]  # what stands in the place of each old line
-        self.commands = _commands(group, mode)
+        self.commands = _commands(paragraph, mode)
 
     def with_values(self, block: Block) -> list[str]:
-        old, entries = self.group.block, self.group.entries
+        old, entries = self.paragraph.block, self.paragraph.entries
         assert old is not None
         last = entries[-1]
         if block.memory_gb != old.memory_gb:  # first: it stands behind the queue on the same line
@@ -187,8 +187,8 @@ class _Lines:
         self._write_commands(old.commands, block.commands)
         return [line for place in self.now for line in place]
 
-    def _number(self, entry: Entry, number: Number, value: str) -> None:
-        place = self.now[entry.first - self.group.first]
+    def _number(self, entry: BlockEntry, number: Number, value: str) -> None:
+        place = self.now[entry.first - self.paragraph.first]
         start = place[0].index(entry.text[: entry.numbers[0].end]) + number.start
         end = start + (len(number.text) if number.unit in ("", "G") else number.end - number.start)
         place[0] = place[0][:start] + value + place[0][end:]
@@ -204,8 +204,8 @@ class _Lines:
             if kind == "insert":
                 self._insert(i1, lines)
 
-    def _replace(self, entry: Entry, lines: list[str]) -> None:
-        places = self.now[entry.first - self.group.first : entry.last - self.group.first + 1]
+    def _replace(self, entry: BlockEntry, lines: list[str]) -> None:
+        places = self.now[entry.first - self.paragraph.first : entry.last - self.paragraph.first + 1]
         indent = places[0][0][: len(places[0][0]) - len(places[0][0].lstrip())]
         for place in places[1:]:
             if not comment(bare(place[0])):
@@ -215,16 +215,16 @@ class _Lines:
     def _insert(self, at: int, lines: list[str]) -> None:
         """After the command before, or before the first one."""
         if at:
-            self.now[self.commands[at - 1].last - self.group.first] += lines
+            self.now[self.commands[at - 1].last - self.paragraph.first] += lines
         else:
-            place = self.now[self.commands[0].first - self.group.first]
+            place = self.now[self.commands[0].first - self.paragraph.first]
             place[:0] = lines
 
 
-def _commands(group: Group, mode: str) -> list[Entry]:
-    if len(group.entries[-1].numbers) == 2:
-        return group.entries[:-1]
-    return group.entries[1 : -2 if mode == "multi" else -1]
+def _commands(paragraph: Paragraph, mode: str) -> list[BlockEntry]:
+    if len(paragraph.entries[-1].numbers) == 2:
+        return paragraph.entries[:-1]
+    return paragraph.entries[1 : -2 if mode == "multi" else -1]
 
 
 def _steps(old: list[Block | None], new: list[Block]) -> Iterator[tuple[str, int, int, int, int]]:

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from jostle.formats import plaintext
 from jostle.formats.flaws import BadFiles
 from jostle.formats.nodes import Flaw
-from jostle.formats.taskblocks import Block, groups, lines_of
+from jostle.formats.taskblocks import Block, lines_of, paragraphs
 
 __all__ = ["Block", "edited", "load", "parse", "text_of"]
 
@@ -23,12 +23,12 @@ def parse(text: str, mode: str, file: str = "-") -> tuple[list[Block], list[tupl
     """The good blocks, and what is wrong with the others as (line, text)."""
     blocks: list[Block] = []
     flaws: list[tuple[int, str]] = []
-    for group in groups(lines_of(text), mode):
+    for paragraph in paragraphs(lines_of(text), mode):
         if len(blocks) >= MAX_BLOCKS:
-            flaws.append((group.first + 1, f"more than {MAX_BLOCKS} blocks; split {file} into several files"))
+            flaws.append((paragraph.first + 1, f"more than {MAX_BLOCKS} blocks; split {file} into several files"))
             break
-        blocks += [group.block] if group.block is not None else []
-        flaws += sorted(group.flaws)
+        blocks += [paragraph.block] if paragraph.block is not None else []
+        flaws += sorted(paragraph.flaws)
     return blocks, flaws
 
 

@@ -19,7 +19,7 @@ import pynvml as n
 
 from jostle.probes.holders import Holders
 from jostle.probes.relay import Relay, all_silent
-from jostle.probes.snapshot import MIB, MISMATCH, NO_NVML, Gpu, Hung, Proc, Reading, blind, failed
+from jostle.probes.snapshot import MIB, MISMATCH, NO_NVML, GpuReading, Hung, Proc, Reading, blind, failed
 
 _MISSING = (n.NVML_ERROR_LIBRARY_NOT_FOUND, n.NVML_ERROR_DRIVER_NOT_LOADED)
 _LOST = (n.NVML_ERROR_GPU_IS_LOST, n.NVML_ERROR_RESET_REQUIRED)
@@ -101,7 +101,7 @@ class Nvml:
         self._holders.forget_dead({who["pid"] for gpu in gpus for who in gpu["procs"]})
         return {"driver": self._driver, "error": None, "hold": None, "gpus": gpus}
 
-    def _gpus(self, again: bool) -> list[Gpu]:
+    def _gpus(self, again: bool) -> list[GpuReading]:
         count = _call(n.nvmlDeviceGetCount)
         cards = [self.relay.card(index, self._look, count, again=again) for index in range(count)]
         gpus = [card[0] for card in cards] + [gpu for card in cards for gpu in card[1:]]
@@ -111,7 +111,7 @@ class Nvml:
         self._last = {gpu["index"]: (gpu["uuid"], gpu["name"]) for gpu in gpus if not gpu["mig_slice"]}
         return gpus
 
-    def _card(self, index: int) -> list[Gpu]:
+    def _card(self, index: int) -> list[GpuReading]:
         """The card and its slices."""
         handle: Any = None
         slices: list[Any] = []
@@ -124,7 +124,7 @@ class Nvml:
                 gpu["no_handle"] = True
         return [gpu, *map(self._slice, slices)]
 
-    def _gpu(self, index: int, handle: Any, slices: list[Any]) -> Gpu:
+    def _gpu(self, index: int, handle: Any, slices: list[Any]) -> GpuReading:
         uuid = _call(n.nvmlDeviceGetUUID, handle)
         name = self._name(uuid, handle)
         self._last[index] = (uuid, name)  # if the rest fails, it fails for this one
@@ -158,7 +158,7 @@ class Nvml:
             self._health[uuid] = (now, health)
         return health
 
-    def _slice(self, handle: Any) -> Gpu:
+    def _slice(self, handle: Any) -> GpuReading:
         uuid = ""
         try:
             uuid = _call(n.nvmlDeviceGetUUID, handle)
@@ -170,7 +170,7 @@ class Nvml:
         gpu["mig_slice"] = True
         return gpu
 
-    def _memory(self, index: int, uuid: str, name: str, handle: Any) -> Gpu:
+    def _memory(self, index: int, uuid: str, name: str, handle: Any) -> GpuReading:
         """A readable GPU with what must be known of it: memory and processes."""
         total, used, free, reserved = _memory_mib(handle)
         gpu = blind(index, uuid, name, "ok", "", total)
@@ -192,7 +192,7 @@ class Nvml:
             self._names[uuid] = _maybe(n.nvmlDeviceGetName, handle) or ""
         return self._names[uuid]
 
-    def _blind(self, index: int, e: _DriverError) -> Gpu:
+    def _blind(self, index: int, e: _DriverError) -> GpuReading:
         if e.code in _START_OVER:
             raise e
         uuid, name = self._last.get(index, ("", ""))
@@ -211,7 +211,7 @@ def _state(e: _DriverError) -> str:
     return "lost" if e.code in _LOST else "unreadable"
 
 
-def _name_nameless(gpus: list[Gpu]) -> None:
+def _name_nameless(gpus: list[GpuReading]) -> None:
     """Each GPU has a UUID of its own: one that cannot be asked may have had one that another has by now."""
     sure = {gpu["uuid"] for gpu in gpus if _sure(gpu)}
     for gpu in gpus:
@@ -221,7 +221,7 @@ def _name_nameless(gpus: list[Gpu]) -> None:
             gpu["uuid"], gpu["name"] = f"GPU-unreadable-{gpu['index']}", ""
 
 
-def _sure(gpu: Gpu) -> bool:
+def _sure(gpu: GpuReading) -> bool:
     return gpu["state"] in ("ok", "mig") and "read_at" not in gpu
 
 

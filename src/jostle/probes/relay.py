@@ -14,7 +14,7 @@ from _thread import allocate_lock
 from collections.abc import Callable
 from typing import NamedTuple
 
-from jostle.probes.snapshot import Gpu, Relieved, blind
+from jostle.probes.snapshot import GpuReading, Relieved, blind
 
 PATIENCE = 0.25  # s that all wait for one card, once
 SILENT = 12.0  # s after which a card that does not answer cannot be read; busy drivers have been seen to answer after 5
@@ -27,7 +27,7 @@ _QUICK, _ENOUGH = 0.05, 5  # s, and how many such answers in a row bring a card 
 class LastReading(NamedTuple):
     """The last reading of a card, with its slices: when it began, and the newest look that had been asked for by then."""
 
-    gpus: list[Gpu]
+    gpus: list[GpuReading]
     at: float
     look: int
 
@@ -54,7 +54,7 @@ class _Kept:
 
 
 class Relay:
-    def __init__(self, read: Callable[[int], list[Gpu]]) -> None:
+    def __init__(self, read: Callable[[int], list[GpuReading]]) -> None:
         self._read = read
         self._lock = allocate_lock()  # over who leads
         self._turn: _Turn | None = None
@@ -67,7 +67,7 @@ class Relay:
         self.news, self._tell = os.pipe()  # a byte for each card that answered late
         os.set_blocking(self._tell, False)
 
-    def card(self, number: int, look: int, count: int, *, again: bool) -> list[Gpu]:
+    def card(self, number: int, look: int, count: int, *, again: bool) -> list[GpuReading]:
         """The card with its slices as it is now, or as it was last seen; `again`: one that is late is to be read once more."""
         kept = self._kept.get(number)
         if kept is not None:
@@ -109,13 +109,13 @@ class Relay:
             self._woken.acquire()
         self._rests = False
 
-    def _tried(self, number: int) -> tuple[list[Gpu], Exception | None]:
+    def _tried(self, number: int) -> tuple[list[GpuReading], Exception | None]:
         try:
             return self._read(number), None
         except Exception as e:
             return [], e
 
-    def _keep(self, number: int, gpus: list[Gpu], error: Exception | None) -> None:
+    def _keep(self, number: int, gpus: list[GpuReading], error: Exception | None) -> None:
         """The rest of a thread that was stuck: it keeps the card until that answers quickly."""
         kept = self._kept[number]
         while True:
@@ -136,7 +136,7 @@ class Relay:
             kept.read_again.acquire()
             gpus, error = self._tried(number)
 
-    def _late(self, number: int, kept: _Kept, look: int, count: int, again: bool) -> list[Gpu]:
+    def _late(self, number: int, kept: _Kept, look: int, count: int, again: bool) -> list[GpuReading]:
         if kept.error is not None:
             raise kept.error
         now = time.monotonic()
@@ -147,11 +147,11 @@ class Relay:
         return late(number, self._last.get(number), now if began is None else began, since or now, now, count)
 
 
-def all_silent(gpus: list[Gpu]) -> bool:
+def all_silent(gpus: list[GpuReading]) -> bool:
     return bool(gpus) and all(gpu["state"] == "unreadable" and "silent_since" in gpu for gpu in gpus)
 
 
-def late(number: int, last: LastReading | None, began: float, since: float, now: float, count: int) -> list[Gpu]:
+def late(number: int, last: LastReading | None, began: float, since: float, now: float, count: int) -> list[GpuReading]:
     """What is shown of a card that is being read since `began`, and of which there is no good answer since `since`."""
     if last is None:
         starting = now - since < max(LEAST_STARTING, STARTING * count)

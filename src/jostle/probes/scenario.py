@@ -58,7 +58,7 @@ class Window:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Card:
+class ScenarioCard:
     """A GPU, or a slice of one; its place in Scenario.cards is how the script names it."""
 
     uuid: str
@@ -106,7 +106,7 @@ class Mishap:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Scenario:
-    cards: tuple[Card, ...]
+    cards: tuple[ScenarioCard, ...]
     strangers: tuple[Stranger, ...] = ()
     runs: Runs = field(default_factory=Runs)
     mishaps: tuple[Mishap, ...] = ()
@@ -126,8 +126,8 @@ _SHAPE = re.compile(r"\d+x\d+(\.\d+)?(\+\d+x\d+(\.\d+)?)*")
 MAX_GPUS = 1024
 
 
-def card(place: int, total_mib: int, name: str = "Simulated GPU", compute_mode: str = "default") -> Card:
-    return Card(uuid=f"GPU-sim-{place:04d}", total_mib=total_mib, name=name, compute_mode=compute_mode)
+def card(place: int, total_mib: int, name: str = "Simulated GPU", compute_mode: str = "default") -> ScenarioCard:
+    return ScenarioCard(uuid=f"GPU-sim-{place:04d}", total_mib=total_mib, name=name, compute_mode=compute_mode)
 
 
 def is_shape(spec: str) -> bool:

@@ -16,7 +16,7 @@ from typing import Any
 
 from jostle.errors import Invalid
 from jostle.formats.nodes import Flaw, Map, Seq
-from jostle.probes.scenario import FAKE_PIDS, MAX_GPUS, Card, Mishap, Runs, Scenario, Stranger, Window, card
+from jostle.probes.scenario import FAKE_PIDS, MAX_GPUS, Mishap, Runs, Scenario, ScenarioCard, Stranger, Window, card
 
 
 def parse(text: str, file: str) -> Scenario:
@@ -178,7 +178,7 @@ def _list(keys: dict[str, _At], key: str) -> list[_At]:
     return keys[key].items() if key in keys and keys[key].value is not None else []
 
 
-def _gpus(at: _At) -> list[Card]:
+def _gpus(at: _At) -> list[ScenarioCard]:
     if isinstance(at.value, list):
         cards = [_one_gpu(entry, place) for place, entry in enumerate(at.items())]
     else:
@@ -192,7 +192,7 @@ def _gpus(at: _At) -> list[Card]:
     return cards
 
 
-def _one_gpu(at: _At, place: int) -> Card:
+def _one_gpu(at: _At, place: int) -> ScenarioCard:
     keys = at.mapping("count", "total", "name", "compute_mode")
     if "total" not in keys:
         raise at.bad("its memory (total), like {total: 24GiB}")
@@ -204,7 +204,7 @@ def _one_gpu(at: _At, place: int) -> Card:
     return card(place, total, keys["name"].text("a name") if "name" in keys else "Simulated GPU", mode)
 
 
-def _slices(at: _At, gpus: list[Card], repeat: float | None) -> Iterable[Card]:
+def _slices(at: _At, gpus: list[ScenarioCard], repeat: float | None) -> Iterable[ScenarioCard]:
     keys = at.mapping("gpu", "slices", *_TIMES)
     window = _window({k: v for k, v in keys.items() if k in _TIMES}, repeat)
     if "slices" not in keys:
@@ -213,7 +213,7 @@ def _slices(at: _At, gpus: list[Card], repeat: float | None) -> Iterable[Card]:
         sizes = _slice_sizes(keys["slices"], gpus[parent].total_mib)
         for n, mib in enumerate(sizes):
             name = f"{gpus[parent].name} MIG {mib}MiB"
-            yield Card(uuid=f"MIG-sim-{parent:04d}-{n}", total_mib=mib, name=name, parent=parent, window=window)
+            yield ScenarioCard(uuid=f"MIG-sim-{parent:04d}-{n}", total_mib=mib, name=name, parent=parent, window=window)
 
 
 def _slice_sizes(at: _At, total: int) -> list[int]:

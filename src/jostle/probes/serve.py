@@ -19,7 +19,7 @@ from _thread import start_new_thread
 from typing import TYPE_CHECKING, Any
 
 from jostle.errors import JostleError, Usage
-from jostle.probes.snapshot import Hung, Probe, Reading, Relieved, failed
+from jostle.probes.snapshot import Hung, Reading, Relieved, Source, failed
 
 if TYPE_CHECKING:
     from jostle.probes.relay import Relay
@@ -30,7 +30,7 @@ _IN, _OUT = 0, 1
 _encode = json.JSONEncoder(separators=(",", ":"), check_circular=False).encode
 
 
-def probe(spec: str) -> Probe:
+def probe(spec: str) -> Source:
     if spec == "nvml":
         try:
             from jostle.probes.nvml import Nvml
@@ -63,10 +63,10 @@ def command(spec: str) -> list[str]:
     return [sys.executable, "-I", "-c", code, spec]
 
 
-class Server:
+class ProbeServer:
     """Answers commands until stdin ends."""
 
-    def __init__(self, source: Probe) -> None:
+    def __init__(self, source: Source) -> None:
         self._source = source
         self._relay: Relay | None = getattr(source, "relay", None)
         self._seq = 0
@@ -253,7 +253,7 @@ def main(argv: list[str]) -> int:
     try:
         if len(argv) != 1:
             raise Usage("usage: python -m jostle.probes.serve SPEC")
-        Server(probe(argv[0])).run()
+        ProbeServer(probe(argv[0])).run()
     except JostleError as e:
         print(e, file=sys.stderr)
         return e.exit_code

@@ -34,9 +34,9 @@ from jostle.errors import JostleError
 from jostle.probes import scenario as scenarios
 from jostle.probes.holders import Holders, unknown
 from jostle.probes.relay import LastReading, all_silent, late
-from jostle.probes.scenario import Card, Runs, Scenario, Stranger, reserved_mib
-from jostle.probes.snapshot import LOST, MISMATCH, Gpu, Hung, Proc, Reading, blind, failed
-from jostle.probes.world import Claims, Held, Use, World, boottime, lease_dir, version, world_dir
+from jostle.probes.scenario import Runs, Scenario, ScenarioCard, Stranger, reserved_mib
+from jostle.probes.snapshot import LOST, MISMATCH, GpuReading, Hung, Proc, Reading, blind, failed
+from jostle.probes.world import Claims, HeldCard, SimWorld, Use, boottime, lease_dir, version, world_dir
 
 DRIVER = "simulated"
 
@@ -56,7 +56,7 @@ class _Load:
             self.procs.append(who)
 
 
-def reading(scenario: Scenario, t: float, claims: Iterable[Held] = (), uses: Iterable[Use] = ()) -> list[Gpu]:
+def reading(scenario: Scenario, t: float, claims: Iterable[HeldCard] = (), uses: Iterable[Use] = ()) -> list[GpuReading]:
     """The GPUs as a driver would show them, t seconds after the world began. Strangers are named, others bare pids."""
     now = scenario.when(t)
     loads = [_Load() for _ in scenario.cards]
@@ -83,7 +83,7 @@ def _add_stranger(load: _Load, stranger: Stranger, now: float) -> None:
     load.add(mib, stranger.utilization, None if stranger.hidden else who)
 
 
-def _add_run(load: _Load, runs: Runs, held: Held, total_mib: int) -> None:
+def _add_run(load: _Load, runs: Runs, held: HeldCard, total_mib: int) -> None:
     if held.age < runs.lag:
         return
     promise = total_mib - reserved_mib(total_mib) if held.mib is None else held.mib
@@ -99,7 +99,7 @@ def _grown(mib: int, since: float, ramp: float) -> int:
     return mib if since >= ramp else int(mib * since / ramp)
 
 
-def _listed(scenario: Scenario, now: float, loads: Sequence[_Load]) -> list[Gpu]:
+def _listed(scenario: Scenario, now: float, loads: Sequence[_Load]) -> list[GpuReading]:
     """The cards in the order and with the indices that a driver would give them."""
     mishaps = [m for m in scenario.mishaps if m.window.holds(now)]
     happening = {(m.card, m.kind) for m in mishaps}
@@ -108,7 +108,7 @@ def _listed(scenario: Scenario, now: float, loads: Sequence[_Load]) -> list[Gpu]
     order = [p for p, card in enumerate(scenario.cards) if card.parent is None and (p, "missing") not in happening]
     order.sort(key=lambda p: (p, "reorder") in happening)
     order += [p for p in slices if (scenario.cards[p].parent, "missing") not in happening]
-    shown: list[Gpu] = []
+    shown: list[GpuReading] = []
     for index, place in enumerate(order):
         card = scenario.cards[place]
         body = place if card.parent is None else card.parent
@@ -125,11 +125,11 @@ def _listed(scenario: Scenario, now: float, loads: Sequence[_Load]) -> list[Gpu]
     return shown
 
 
-def _blind(index: int, card: Card, state: str, error: str) -> Gpu:
+def _blind(index: int, card: ScenarioCard, state: str, error: str) -> GpuReading:
     return blind(index, card.uuid, card.name, state, error, card.total_mib, card.parent is not None)
 
 
-def _readable(index: int, card: Card, load: _Load) -> Gpu:
+def _readable(index: int, card: ScenarioCard, load: _Load) -> GpuReading:
     used, utilization = min(load.mib, card.total_mib), min(load.utilization, 100)
     return {
         "index": index,
@@ -163,7 +163,7 @@ class Sim:
         self._version: tuple[int, int, int] | None = None
         self._scenario: Scenario | None = None
         self._error = ""
-        self._world: World | None = None
+        self._world: SimWorld | None = None
         self._claims = Claims(lease_dir())
         self._holders = Holders()
         self._last: dict[int, LastReading] = {}
@@ -176,7 +176,7 @@ class Sim:
         if scenario is None:
             return failed(self._error)
         try:
-            self._world = self._world or World(world_dir())
+            self._world = self._world or SimWorld(world_dir())
             elapsed = boottime() - self._world.began_at
             uses, stats = self._world.uses()
         except OSError as e:
@@ -204,7 +204,7 @@ class Sim:
             self._version = current
         return self._scenario
 
-    def _late(self, gpus: list[Gpu], scenario: Scenario, now: float) -> list[Gpu]:
+    def _late(self, gpus: list[GpuReading], scenario: Scenario, now: float) -> list[GpuReading]:
         """The same with the cards that do not answer as they were last seen."""
         places = {card.uuid: place for place, card in enumerate(scenario.cards)}
         hung = {m.card: now - m.window.start for m in scenario.mishaps if m.kind == "hang" and m.window.holds(now)}
@@ -225,7 +225,7 @@ class Sim:
             raise Hung
         return readings
 
-    def _name_holders(self, gpus: list[Gpu], stats: dict[int, proc.Stat]) -> None:
+    def _name_holders(self, gpus: list[GpuReading], stats: dict[int, proc.Stat]) -> None:
         living: set[int] = set()
         for gpu in gpus:
             for i, who in enumerate(gpu["procs"]):

@@ -30,7 +30,7 @@ class Proc(_Proc, total=False):
     exe: str  # the file it executes, by its base name; absent or "": not known
 
 
-class _Gpu(TypedDict):
+class _GpuReading(TypedDict):
     index: int
     uuid: str
     name: str
@@ -46,7 +46,7 @@ class _Gpu(TypedDict):
     procs: list[Proc]
 
 
-class Gpu(_Gpu, total=False):
+class GpuReading(_GpuReading, total=False):
     power_limit_w: float | None
     fan: int | None
     reserved_mib: int  # what the driver keeps for itself, empty or not
@@ -65,7 +65,7 @@ class Reading(TypedDict):
     driver: str | None
     error: str | None  # why there are no GPUs to see
     hold: str | None  # driver_mismatch: nothing may start, what runs goes on
-    gpus: list[Gpu]
+    gpus: list[GpuReading]
 
 
 class Hung(Exception):
@@ -76,7 +76,7 @@ class Relieved(Exception):
     """This thread was stuck in a card, and another reads on in its place."""
 
 
-class Probe(Protocol):
+class Source(Protocol):
     spent: bool  # of no more use after this reading: the next try needs a fresh process
 
     def read(self, asked: int | None = None, again: bool = True) -> Reading:
@@ -90,7 +90,7 @@ def failed(error: str, hold: str | None = None) -> Reading:
     return {"driver": None, "error": error, "hold": hold, "gpus": []}
 
 
-def blind(index: int, uuid: str, name: str, state: str, error: str, total_mib: int = 0, mig_slice: bool = False) -> Gpu:
+def blind(index: int, uuid: str, name: str, state: str, error: str, total_mib: int = 0, mig_slice: bool = False) -> GpuReading:
     """A GPU that cannot be read: nothing of it is free."""
     return {
         "index": index,

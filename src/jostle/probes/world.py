@@ -14,7 +14,7 @@ from jostle import proc
 from jostle.core import claims as claim_names
 
 
-class Held(NamedTuple):
+class HeldCard(NamedTuple):
     """A run's claim on one GPU, alive or lately ended."""
 
     uuid: str
@@ -33,7 +33,7 @@ class Use(NamedTuple):
     utilization: int = 0
 
 
-class World:
+class SimWorld:
     """The directory."""
 
     def __init__(self, path: str) -> None:
@@ -106,7 +106,7 @@ class Claims:
         self._others: set[str] = set()  # names of no claim on these cards
         self._uuids: Collection[str] = ()
 
-    def look(self, free_lag: float, stats: dict[int, proc.Stat], uuids: Collection[str]) -> list[Held]:
+    def look(self, free_lag: float, stats: dict[int, proc.Stat], uuids: Collection[str]) -> list[HeldCard]:
         """The claims now, but those of the sessions in `stats`, to which it adds the holders."""
         now, speaking = boottime(), {stat.sid for stat in stats.values()}
         held = []
@@ -115,7 +115,7 @@ class Claims:
             if holder is not None:
                 stats[holder.pid] = holder
                 if claim.claim.sid not in speaking:
-                    held.append(Held(claim.claim.uuid, claim.claim.mib, holder.pid, now - claim.born_at))
+                    held.append(HeldCard(claim.claim.uuid, claim.claim.mib, holder.pid, now - claim.born_at))
         return held + self._ended(free_lag, now)
 
     def _listed(self, uuids: Collection[str]) -> list[_Tracked]:
@@ -141,7 +141,7 @@ class Claims:
             self._tracked[name].close()
         return listed
 
-    def _ended(self, free_lag: float, now: float) -> list[Held]:
+    def _ended(self, free_lag: float, now: float) -> list[HeldCard]:
         ghosts = []
         for name, tracked in list(self._tracked.items()):
             if tracked.fd >= 0:
@@ -151,7 +151,7 @@ class Claims:
                 del self._tracked[name]
                 continue
             claim, age = tracked.claim, tracked.ended_at - tracked.born_at
-            ghosts.append(Held(claim.uuid, claim.mib, claim.sid, age, now - tracked.ended_at))
+            ghosts.append(HeldCard(claim.uuid, claim.mib, claim.sid, age, now - tracked.ended_at))
         return ghosts
 
 

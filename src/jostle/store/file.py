@@ -12,7 +12,7 @@ def database(home: str) -> str:
     return os.path.join(home, NAME)
 
 
-class File:
+class DatabaseFile:
     def __init__(self, path: str) -> None:
         self.path = path
         self.fd = os.open(path, os.O_PATH | os.O_CLOEXEC | os.O_NOFOLLOW)  # closing any other would undo SQLite's locks

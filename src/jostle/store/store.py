@@ -21,7 +21,7 @@ from typing import Any
 from jostle.errors import Damaged, DiskError, DiskFull, Forbidden, JostleError, Unwritten
 from jostle.failpoint import failpoint
 from jostle.store import seen, texts, ways
-from jostle.store.file import NAME, File, database
+from jostle.store.file import NAME, DatabaseFile, database
 from jostle.store.lanes import Lanes
 from jostle.store.private import check_private
 from jostle.store.reads import uri
@@ -93,7 +93,7 @@ class Store:
         except BaseException:
             self.db.close()
             raise
-        self.file = File(self.path)
+        self.file = DatabaseFile(self.path)
         self.in_place, self.lost = self.file.in_place, self.file.lost
         self.next_job: int = (next_id or 0) + 1
         self.next_batch: int = (next_batch or 0) + 1
