@@ -96,7 +96,7 @@ def test_nothing_starts_on_hold() -> None:
 
 
 def test_a_cpu_job_starts_while_only_the_driver_is_broken() -> None:
-    plan = decide(world(job(1), job(2, gpus_min=0, gpus_max=0), gpus=gpus(4), hold="driver_mismatch"))
+    plan = decide(world(job(1), job(2, gpus_min=0, gpus_max=0), gpus=gpus(4), node_hold="driver_mismatch"))
     assert starts(plan) == {2: ()} and plan.waits[1].code == "on_hold"
 
 
@@ -205,7 +205,7 @@ def test_a_job_that_can_start_now_is_never_too_late() -> None:
 def test_nobody_runs_out_of_time_while_we_are_blind() -> None:
     rule = Policy(max_wait=10.0)
     assert decide(world(job(1), gpus=gpus(1, state="unknown"), policy=rule)).decisions == ()
-    assert decide(world(job(1), gpus=gpus(1), policy=rule, hold="driver_mismatch")).decisions == ()
+    assert decide(world(job(1), gpus=gpus(1), policy=rule, node_hold="driver_mismatch")).decisions == ()
 
 
 def test_a_lane_whose_jobs_all_gave_up_has_no_reason_left() -> None:

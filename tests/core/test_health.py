@@ -282,7 +282,7 @@ def test_cards_are_kept_for_a_job_that_needs_what_jobs_speak_against() -> None:
     cards = (gpu(0, faulty=ACCUSED), gpu(1), gpu(2))
     first = wide(3, priority=10)
     plan = decide(world(first, job(10, shape=10), gpus=cards, **with_runs(running(3, 1))))
-    assert starts(plan) == {} and plan.kept_for == 9 and codes(plan, 9) == {1: "taken"}
+    assert starts(plan) == {} and plan.kept_for == (9,) and codes(plan, 9) == {1: "taken"}
 
 
 def test_the_card_a_job_failed_on_is_used_again_if_others_are_not_to_be_had() -> None:

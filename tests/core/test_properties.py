@@ -16,7 +16,7 @@ from jostle.core.model import Exit, Gpu, Holder, Job, Lane, Policy, Promise, Ret
 from jostle.core.plan import Fail, Finish, Plan, Quarantine, Requeue, Start, Stop
 from jostle.core.reasons import Reason, plain
 from jostle.wording.reasons import text
-from tests.core.worlds import ALICE, BOB, ME, ROOT, u
+from tests.core.worlds import ALICE, BOB, ME, ROOT, local, u
 
 MIB = st.sampled_from([0, 100, 511, 512, 1000, 4000, 8000, 12000, 20000, 24576])
 ASKED = st.sampled_from([None, 1, 1000, 4000, 8000, 12000, 12600, 24576, 25000, 30000])
@@ -128,14 +128,15 @@ def worlds(draw: st.DrawFn) -> World:
         for r in made
         for x in r.uuids
     )
+    some = tuple(draw(cards(i)) for i in range(draw(st.integers(0, 5))))
     foreign = st.builds(Promise, uuid=st.integers(0, 5).map(u), mib=ASKED, uid=st.sampled_from([ME, ALICE]), used_mib=MIB)
     return World(
-        now=1000.0, uid=ME, gpus=tuple(draw(cards(i)) for i in range(draw(st.integers(0, 5)))), runs=made,
+        now=1000.0, uid=ME, targets=(local(some, draw(st.sampled_from([""] * 8 + ["driver_mismatch"]))),), runs=made,
         promises=(*ours, *draw(st.lists(foreign, max_size=2))),
         lanes=tuple(draw(lanes(s)) for s in range(1, 1 + draw(st.integers(0, 4)))),
         policies=draw(st.dictionaries(st.integers(0, 2), policies, max_size=1)), policy=draw(policies),
         last_start=draw(st.dictionaries(st.integers(0, 2), st.sampled_from([500.0, 970.0]))), turn=draw(st.integers(0, 3)),
-        hold=draw(st.sampled_from([""] * 8 + ["disk_full", "driver_mismatch"])),
+        hold=draw(st.sampled_from([""] * 8 + ["disk_full"])),
     )  # fmt: skip
 
 
@@ -167,10 +168,11 @@ def test_no_plan_breaks_the_laws(world: World) -> None:
 def check_kept(world: World, plan: Plan) -> None:
     """Cards are kept only for a job that would have enough of them if all our own runs ended."""
     refused = {r.uuid for reason in plan.waits.values() for r in reason.gpus if r.code == "kept"}
-    if plan.kept_for is None or not refused:
+    if not plan.kept_for or not refused:
         assert not refused
         return
-    big = jobs_of(world)[plan.kept_for]
+    (id,) = plan.kept_for
+    big = jobs_of(world)[id]
     rule = policy(world, big.batch)
     able = {g.uuid for g in world.gpus if could_fall_free(world, big, rule, g)} - courtesy.left_for_others(rule, world.gpus)
     assert len(able) >= big.gpus_min
@@ -200,7 +202,7 @@ def could_fall_free(world: World, job: Job, rule: Policy, gpu: Gpu) -> bool:
 def check_cards(world: World, plan: Plan) -> None:
     """Only readable cards in range; none doubled that someone has alone; never more promised than a card has."""
     living = alive(world)
-    state = {c.gpu.uuid: c for c in cards_of(world, living)}
+    state = {c.gpu.uuid: c for c in cards_of(world, world.gpus, living)}
     given_to: dict[str, list[Start]] = defaultdict(list)
     aside = {d.uuid for d in plan.decisions if isinstance(d, Quarantine)}
     assert not aside or any(usable(g) for g in world.gpus if g.uuid not in aside)
@@ -230,7 +232,7 @@ def check_cards(world: World, plan: Plan) -> None:
 def check_limits(world: World, plan: Plan) -> None:
     living = alive(world)
     count = Counter(r.batch for r in living.values())
-    held = {c.gpu.uuid for c in cards_of(world, living) if c.mine is not None}
+    held = {c.gpu.uuid for c in cards_of(world, world.gpus, living) if c.mine is not None}
     for start in started(plan):
         job = jobs_of(world)[start.job]
         rule = policy(world, job.batch)
@@ -243,7 +245,7 @@ def check_limits(world: World, plan: Plan) -> None:
         held |= set(start.uuids)
     if world.hold == "disk_full":
         assert not started(plan)
-    if world.hold or not any(g.state == "ok" for g in world.gpus):
+    if world.hold or any(node.hold for _, node in world.nodes) or not any(g.state == "ok" for g in world.gpus):
         assert all(jobs_of(world)[s.job].gpus_max == 0 for s in started(plan))
         assert not any(isinstance(d, Fail) for d in plan.decisions)
 
@@ -266,7 +268,7 @@ def check_answers(world: World, plan: Plan) -> None:
         assert plain(reason)["code"] == reason.code
         assert len({r.uuid for r in reason.gpus}) == len(reason.gpus)
     assert plan.wake_at is None or plan.wake_at >= world.now
-    assert plan.kept_for is None or plan.kept_for in jobs_of(world)
+    assert set(plan.kept_for) <= set(jobs_of(world)) and len(plan.kept_for) <= 1
 
 
 def check_runs(world: World, plan: Plan) -> None:

@@ -75,6 +75,15 @@ EXAMPLES: dict[str, dict[str, Any]] = {
     "impossible_limit": {"needed": 4, "limit": 3},
     "max_concurrent": {"running": 2, "most": 2},
     "start_interval": {"left_s": 12.2, "interval_s": 30.0},
+    "no_target": {"target": "slurm", "known": "local"},
+    "no_room": {"target": "slurm"},
+    "nowhere": {
+        "places": [
+            {"place": "local", "code": "gpus", "params": {"needed": 2, "fit": 1, "total": 2},
+             "refused": [{"code": "excluded", "n": 1}]},
+            {"place": "slurm", "code": "no_room", "params": {"target": "slurm"}, "refused": []},
+        ]
+    },
     "starting_soon": {},
     "behind": {"queue": "3", "n": 4, "job": 12},
     "after": {"jobs": [12, 13]},

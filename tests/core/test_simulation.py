@@ -15,7 +15,7 @@ from jostle.core.decide import decide
 from jostle.core.model import Exit, Gpu, Holder, Job, Policy, Promise, Retry, Run, World
 from jostle.core.plan import Fail, Finish, Plan, Requeue, Start
 from jostle.wording.reasons import text
-from tests.core.worlds import ALICE, GIB, ME, u
+from tests.core.worlds import ALICE, GIB, ME, local, u
 
 TOTAL = 24 * GIB
 SHAPES = [  # cards, memory, share, seconds
@@ -138,8 +138,8 @@ class Host:
         for job in self.waiting.values():
             lanes.setdefault(job.shape + 100 * job.priority, []).append(job)
         return World(
-            now=self.now, uid=ME, gpus=gpus, promises=promises, runs=(*runs, *self.ended), policy=self.policy, turn=self.turn,
-            lanes=tuple(map(tuple, lanes.values())),
+            now=self.now, uid=ME, targets=(local(gpus),), promises=promises, runs=(*runs, *self.ended), policy=self.policy,
+            turn=self.turn, lanes=tuple(map(tuple, lanes.values())),
         )  # fmt: skip
 
     def _begin(self, start: Start) -> None:
@@ -175,8 +175,7 @@ def test_on_an_overloaded_host_cards_are_kept_strictly_by_age(lag: float, named:
     kept: list[int] = []
     for _ in range(1000):
         plan = host.tick()
-        if plan.kept_for is not None and plan.kept_for not in kept:
-            kept.append(plan.kept_for)
+        kept += [id for id in plan.kept_for if id not in kept]
     assert len(kept) > 5 and kept == sorted(kept)
     assert {host.shapes[id] for id in host.waited} == set(range(len(SHAPES)))
 
@@ -188,11 +187,10 @@ def test_with_priorities_nobody_starves_and_whoever_cards_are_kept_for_gets_them
     longest, by_priority = 0.0, 0
     for _ in range(3000):
         plan = host.tick()
-        kept = {id: at for id, at in kept.items() if id == plan.kept_for}
-        if plan.kept_for is not None:
-            since = kept.setdefault(plan.kept_for, host.now)
-            longest = max(longest, host.now - since)
-            by_priority += host.now - host.waiting[plan.kept_for].ready_at < host.policy.reserve_after
+        kept = {id: at for id, at in kept.items() if id in plan.kept_for}
+        for id in plan.kept_for:
+            longest = max(longest, host.now - kept.setdefault(id, host.now))
+            by_priority += host.now - host.waiting[id].ready_at < host.policy.reserve_after
     waits = [*host.waited.values(), *(host.now - job.ready_at for job in host.waiting.values())]
     assert len(host.waited) > 30 and max(waits) < 900.0
     assert by_priority > 0 and longest <= 180.0, "no run of ours is longer, so nobody keeps cards for longer"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from jostle.core.decide import decide
-from jostle.core.model import Gpu, Policy
+from jostle.core.model import LOCAL, Gpu, Policy
 from jostle.core.survey import never
 from tests.core.worlds import ALICE, foreign, gpu, job, running, starts, u, world
 
@@ -27,8 +27,9 @@ def test_a_job_for_several_never_starts_where_there_are_too_few_whole_cards(whol
 
 
 def test_that_more_than_one_slice_cannot_be_had_is_known_at_the_submit() -> None:
-    found = never(cards(0, 4), Policy(), [(1, None), (2, None), (2, 4096), (5, None)])
-    assert {asked: reason.code for asked, reason in found.items()} == {
+    asked = [(1, None), (2, None), (2, 4096), (5, None)]
+    found = never(world(gpus=cards(0, 4)), [(count, mib, (LOCAL,)) for count, mib in asked])
+    assert {(count, mib): reason.code for (count, mib, _), reason in found.items()} == {
         (2, None): "impossible_slices", (2, 4096): "impossible_slices", (5, None): "impossible_count",
     }  # fmt: skip
 
@@ -57,7 +58,7 @@ def test_no_slice_is_kept_for_a_job_that_cannot_use_it() -> None:
     first, small = job(1, gpus_min=2, gpus_max=2, ready_at=0.0, priority=5), job(2, ready_at=900.0)
     plan = decide(world(first, small, gpus=cards(2, 2), runs=(run,), promises=leases, policy=Policy(reserve_after=1.0)))
     assert starts(plan)[2] in ((2,), (3,)), "the slices are free for others"
-    assert plan.kept_for == 1
+    assert plan.kept_for == (1,)
 
 
 def test_a_slice_that_a_run_of_ours_will_leave_does_not_count_for_a_job_that_cannot_use_it() -> None:
@@ -65,7 +66,7 @@ def test_a_slice_that_a_run_of_ours_will_leave_does_not_count_for_a_job_that_can
     first, small = job(1, gpus_min=2, gpus_max=2, ready_at=0.0, priority=5), job(2, ready_at=900.0)
     theirs = foreign(ALICE, 0)
     plan = decide(world(first, small, gpus=cards(2, 1), runs=(run,), promises=(*leases, theirs)))
-    assert (starts(plan), plan.kept_for) == ({2: (1,)}, None), "there would never be two, so none is kept"
+    assert (starts(plan), plan.kept_for) == ({2: (1,)}, ()), "there would never be two, so none is kept"
 
 
 def test_a_card_that_is_not_read_may_be_a_whole_one() -> None:

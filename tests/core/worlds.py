@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from jostle.core.model import Exit, Gpu, Holder, Job, Lane, Policy, Promise, Run, World
+from jostle.core.model import LOCAL, Exit, Gpu, Holder, Job, Lane, Node, Policy, Promise, Run, Target, World
 from jostle.core.plan import Plan, Start
 
 ME, ALICE, BOB, ROOT = 1000, 1001, 1002, 0
@@ -51,9 +51,14 @@ def foreign(uid: int, card: int, mib: int | None = None, **more: Any) -> Promise
     return Promise(**{"uuid": u(card), "mib": mib, "uid": uid, "sid": 900 + card, **more})
 
 
-def world(*lanes: Lane | Job, **more: Any) -> World:
+def local(gpus: tuple[Gpu, ...] = (), hold: str = "") -> Target:
+    """This host, with one node."""
+    return Target(name=LOCAL, nodes=(Node(name=LOCAL, gpus=gpus, hold=hold),))
+
+
+def world(*lanes: Lane | Job, gpus: tuple[Gpu, ...] = (), node_hold: str = "", **more: Any) -> World:
     made = tuple(lane(x) if isinstance(x, Job) else x for x in lanes)
-    return World(**{"now": 1000.0, "uid": ME, "lanes": made, **more})
+    return World(**{"now": 1000.0, "uid": ME, "lanes": made, "targets": (local(gpus, node_hold),), **more})
 
 
 def running(id: int, *cards: int, mib: int | None = None, **more: Any) -> tuple[Run, tuple[Promise, ...]]:

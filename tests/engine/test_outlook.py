@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from jostle.core.model import Policy
+from jostle.core.model import LOCAL, Policy
 from jostle.engine.observe import Observer
 from jostle.engine.outlook import hopeless
 
@@ -15,4 +15,4 @@ def test_that_more_than_one_slice_cannot_be_had_is_in_the_answer_to_the_submit()
     jobs = [{"gpus": [n, n], "memory_mib": None} for n in (1, 2)]
     found = hopeless(observer, Policy(), jobs)
     assert found is not None
-    assert {asked: reason.code for asked, reason in found.items()} == {(2, None): "impossible_slices"}
+    assert {asked: reason.code for asked, reason in found.items()} == {(2, None, (LOCAL,)): "impossible_slices"}

@@ -18,7 +18,6 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from jostle import proc
-from jostle.core.model import Policy, World
 from jostle.core.survey import survey
 from jostle.engine import probing
 from jostle.engine.loop import Loop
@@ -26,6 +25,7 @@ from jostle.engine.observe import Observer
 from jostle.engine.probing import LEAST_STARTING, SILENT_AFTER, ProbeProcess
 from jostle.probes import scenario
 from jostle.wording.reasons import refusal_text
+from tests.core import worlds
 from tests.e2e.instance import Instance, alive, said, until
 from tests.fakenvml import Driver, library_dir
 
@@ -463,7 +463,7 @@ def test_a_card_without_an_answer_says_for_how_long() -> None:
     silent, starting = {"state": "unreadable", "silent_since": 50.0}, {"state": "starting", "silent_since": 71.0}
     seen.hear(snapshot(None, 95.0, silent, starting), 100.0)
     texts: dict[str, list[str]] = {"en": [], "zh": []}
-    for card in survey(World(now=100.0, uid=1000, gpus=seen.gpus(100.0), policy=Policy())).values():
+    for card in survey(worlds.world(gpus=seen.gpus(100.0))).values():
         for lang, found in texts.items():
             found.append(refusal_text(card[1], lang) if card[1] else "yes")
     assert texts["en"] == ["no answer from it for 45 s", "the driver is starting, 24 s so far", "yes"]

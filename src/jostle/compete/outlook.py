@@ -8,7 +8,7 @@ from typing import Any
 
 from jostle import units
 from jostle.core import courtesy, survey
-from jostle.core.model import Gpu, Policy
+from jostle.core.model import LOCAL, Gpu, Node, Policy, Target, World
 from jostle.core.reasons import Reason
 from jostle.formats.gpumanage import Settings
 from jostle.uniid.entries import was_ours
@@ -41,9 +41,10 @@ def never(
             reserved_mib=gpu.get("reserved_mib") or 0)
         for gpu in gpus
     )  # fmt: skip
-    rules = _courtesy(policy)
-    asked = [(row, (row["gpu_request"][0], row["memory_mib"])) for row in rows]
-    reasons = survey.never(cards, rules, {shape for _, shape in asked})
+    here = Target(name=LOCAL, nodes=(Node(name=LOCAL, gpus=cards),))
+    world = World(now=0.0, uid=0, targets=(here,), policy=_courtesy(policy))
+    asked = [(row, (row["gpu_request"][0], row["memory_mib"], (LOCAL,))) for row in rows]
+    reasons = survey.never(world, {shape for _, shape in asked})
     lines = [f"{row['id']} {row['name']}: {_sentence(row, reasons[shape], language)}" for row, shape in asked if shape in reasons]
     more = len(lines) - SHOWN
     return [*lines[:SHOWN], f"and {more} more {'task' if more == 1 else 'tasks'} that can never start"] if more > 0 else lines

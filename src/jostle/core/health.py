@@ -2,9 +2,9 @@
 
 Rules: a card is set aside by a fact of the driver (errors of its memory that came while we watched, a row that could not be
 replaced), by words of a fixed list (failure.CARD_WORDS) at the end of a failed log, or by three jobs that failed on it within
-seconds and then ran longer on another, while no run has lasted or gone well on it. Never the last card that can be used; and
-what only jobs speak against is still given to a job for which the other cards could never suffice (place.py). A failure on a
-faulty card is no try of its job, up to three times.
+seconds and then ran longer on another, while no run has lasted or gone well on it. Never the last card of a node that can be
+used; and what only jobs speak against is still given to a job for which the other cards could never suffice (scope.py). A
+failure on a faulty card is no try of its job, up to three times.
 """
 
 from __future__ import annotations
@@ -76,6 +76,15 @@ def set_aside(gpus: tuple[Gpu, ...], decisions: Iterable[Decision]) -> tuple[Gpu
     return tuple(replace(g, faulty=faulty[g.uuid]) if g.uuid in faulty else g for g in gpus) if faulty else gpus
 
 
+def without_faulty(world: World, decisions: Iterable[Decision]) -> World:
+    """The World as it is once these decisions hold."""
+    aside = [d for d in decisions if isinstance(d, Quarantine)]
+    if not aside:
+        return world
+    nodes = {t.name: tuple(replace(n, gpus=set_aside(n.gpus, aside)) for n in t.nodes) for t in world.targets}
+    return replace(world, targets=tuple(replace(t, nodes=nodes[t.name]) for t in world.targets))
+
+
 def verdicts(world: World) -> list[Decision]:
     """Cards to set aside, and what else is held against cards from now on."""
     found: dict[str, tuple[Reason, Run | None]] = {}
@@ -89,7 +98,7 @@ def verdicts(world: World) -> list[Decision]:
     for uuid, jobs in doubts.items():
         if len(jobs) >= WITNESSES:
             found.setdefault(uuid, (Reason(code="faulty_jobs", params={"failed": ", ".join(map(str, jobs))}), None))
-    decisions = _without_the_last(world.gpus, found) if found else []
+    decisions = [d for _, node in world.nodes for d in _without_the_last(node.gpus, found)] if found else []
     gone = {d.uuid for d in decisions if isinstance(d, Quarantine)}
     before = world.doubts
     return decisions + [Doubt(uuid=u, jobs=jobs) for u, jobs in doubts.items() if u not in gone and jobs != before.get(u, ())]

@@ -150,9 +150,9 @@ def alone(promise: Promise, runs: dict[RunId, Run]) -> bool:
     return promise.mib is None or (run is not None and not run.share)
 
 
-def cards_of(world: World, runs: dict[RunId, Run]) -> list[Card]:
-    """The cards by index, with every living promise entered; `runs` are ours that are alive."""
-    cards = {g.uuid: Card(g, world.uid, given_at=g.given_at) for g in sorted(world.gpus, key=lambda g: g.index)}
+def cards_of(world: World, gpus: Iterable[Gpu], runs: dict[RunId, Run]) -> list[Card]:
+    """The cards of a node by index, with every living promise entered; `runs` are ours that are alive."""
+    cards = {g.uuid: Card(g, world.uid, given_at=g.given_at) for g in sorted(gpus, key=lambda g: g.index)}
     dead = {r.id for r in world.runs if r.id not in runs}
     for promise in world.promises:
         card = cards.get(promise.uuid)
@@ -178,5 +178,5 @@ def alive(world: World) -> dict[RunId, Run]:
 
 def available_mib(world: World) -> dict[str, int]:
     """By UUID, for showing: what could still be promised; 0 where nothing is known."""
-    cards = cards_of(world, alive(world))
+    cards = cards_of(world, world.gpus, alive(world))
     return {c.gpu.uuid: max(0, c.available_mib) if c.gpu.state == "ok" else 0 for c in cards}

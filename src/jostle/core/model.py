@@ -1,13 +1,13 @@
 """The values that decisions are made of: what is (World) as plain, frozen, comparable data.
 
 Rules: nothing here knows a clock, a file or chance. Sizes are MiB, durations seconds, instants seconds on the engine's own
-clock. A GPU is known by its UUID; the index is for showing. None means "not known" or "not asked for", never zero.
+clock. A GPU is known everywhere by its UUID, and on its node by its index. None means "not known" or "not asked for", never zero.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from jostle.core.fields import RETRY, RULES
@@ -15,6 +15,9 @@ from jostle.core.reasons import Reason
 
 RunId = tuple[int, int]
 """(job, number of the try, from 1). Written "17.2" for people."""
+
+LOCAL = "local"
+"""The target that is this host, and its one node."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -66,6 +69,26 @@ class Gpu:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class Node:
+    """A host whose cards we read. The cards of a run lie on one node; indices, ranges and courtesy are a node's own."""
+
+    name: str
+    gpus: tuple[Gpu, ...] = ()
+    hold: str = ""  # why nothing starts there; one of GPU_HOLDS: nothing with a GPU
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Target:
+    """Where runs can go. One that places is told node and cards; to another a job is handed over, and it chooses itself."""
+
+    name: str
+    places: bool = True
+    nodes: tuple[Node, ...] = ()  # of one that places
+    room: int | None = None  # how many more runs are handed over; None: without limit
+    hold: str = ""  # why nothing goes there
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Lease:
     """What a run of ours was given of one GPU, as it is recorded."""
 
@@ -114,6 +137,7 @@ class Job:
     share: bool = False  # other runs of ours may use the same card
     time_limit: float | None = None
     ready_at: float = 0.0  # since when it could have started
+    on: tuple[str, ...] = (LOCAL,)  # the targets that may have it, in the order in which they are tried
     avoid: frozenset[str] = frozenset()  # cards it was squeezed on, or failed on within seconds
 
 
@@ -153,6 +177,8 @@ class Run:
     cancel: bool = False  # a person wants it to end
     kill: bool = False  # … at once
     uuids: tuple[str, ...] = ()
+    target: str = LOCAL  # where it went
+    on: tuple[str, ...] = (LOCAL,)  # the targets that may have its job
     memory_mib: int | None = None
     share: bool = False
     started_at: float = 0.0  # engine's clock
@@ -199,7 +225,7 @@ class Policy:
 class World:
     now: float
     uid: int
-    gpus: tuple[Gpu, ...] = ()
+    targets: tuple[Target, ...] = ()
     promises: tuple[Promise, ...] = ()
     runs: tuple[Run, ...] = ()
     lanes: tuple[Lane, ...] = ()
@@ -209,4 +235,14 @@ class World:
     last_end: Mapping[int, float] = field(default_factory=dict)  # by batch: of a run, or of a job that was given up
     doubts: Mapping[str, tuple[int, ...]] = field(default_factory=dict)  # by card: see core.health
     turn: int = 0  # the batch that started last: the next in turn comes first
-    hold: str = ""  # why nothing may start at all (disk full, driver mismatch); "" = nothing in the way
+    hold: str = ""  # why nothing may start at all, wherever (disk full); "" = nothing in the way
+
+    @property
+    def nodes(self) -> Iterator[tuple[str, Node]]:
+        """Each node that we place runs on, with its target's name."""
+        return ((target.name, node) for target in self.targets for node in target.nodes)
+
+    @property
+    def gpus(self) -> tuple[Gpu, ...]:
+        """The cards of all nodes: for whoever looks for one by its UUID, and for nobody who counts or chooses."""
+        return tuple(gpu for _, node in self.nodes for gpu in node.gpus)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from jostle.core.model import RunId
+from jostle.core.model import LOCAL, RunId
 from jostle.core.reasons import Reason
 
 
@@ -16,6 +16,8 @@ class Start:
     memory_mib: int | None  # the promise on each card; None: the whole card
     share: bool = False
     whole: tuple[str, ...] = ()  # of the cards, those that it has for itself, being hardly as large as what it asked for
+    target: str = LOCAL
+    node: str = LOCAL  # ""; the target chooses
 
     def mib_on(self, uuid: str) -> int | None:
         return None if uuid in self.whole else self.memory_mib
@@ -90,4 +92,4 @@ class Plan:
     decisions: tuple[Decision, ...] = ()
     waits: Mapping[int, Reason] = field(default_factory=dict)  # by shape: why the first of it does not start now
     wake_at: float | None = None  # when to decide again even if nothing happens
-    kept_for: int | None = None  # the big job that cards are kept for
+    kept_for: tuple[int, ...] = ()  # the big jobs that cards are kept for: of each node at most one

@@ -1,8 +1,8 @@
 """Keeping cards for a big job, so that small ones that come later cannot starve it.
 
 Rules: a big job asks for more than others: several cards, or more of one than some other job. Against jobs of lower priority it
-keeps cards as soon as it is ready, against all others when it has waited longer than its policy's `reserve_after`. One job at a
-time: of the highest priority, the oldest. It keeps as many cards as it needs: those that fit now, then those that our own runs
+keeps cards as soon as it is ready, against all others when it has waited longer than its policy's `reserve_after`. One job a
+node: of the highest priority, the oldest. It keeps as many cards as it needs: those that fit now, then those that our own runs
 will leave soonest; no new run goes there unless its time limit ends before the big job could start. If these do not suffice
 (strangers have the rest, or courtesy forbids), it keeps nothing: what others have may stay theirs for days.
 Not held back are jobs of higher priority, those before it in its own batch, and older jobs of another batch that has nothing
@@ -54,13 +54,16 @@ class Kept:
         return job.time_limit is None or not math.isfinite(self.until) or now + job.time_limit > self.until
 
 
-def waiting(world: World, easiest_mib: float) -> list[tuple[Job, bool]]:
-    """The jobs that may keep cards, the first in line first, and whether they have waited long."""
-    heads = [lane[0] for lane in world.lanes]
+def waiting(world: World, heads: list[Job], easiest_mib: float) -> list[tuple[Job, bool]]:
+    """Of the jobs that may go to a node, those that may keep cards of it, and whether they have waited long."""
     lowest = min((j.priority for j in heads if j.gpus_max), default=0)
     found = [(j, world.now > reserve_at(world, j)) for j in heads if big(j, easiest_mib)]
-    found = [(j, late) for j, late in found if late or j.priority > lowest]
-    return sorted(found, key=lambda f: (-f[0].priority, not f[1], f[0].ready_at, f[0].id))
+    return [(j, late) for j, late in found if late or j.priority > lowest]
+
+
+def in_line(job: Job, late: bool) -> Key:
+    """Who comes first."""
+    return (-job.priority, not late, job.ready_at, job.id)
 
 
 def reserve_at(world: World, job: Job) -> float:
@@ -68,10 +71,10 @@ def reserve_at(world: World, job: Job) -> float:
     return job.ready_at + world.policies.get(job.batch, world.policy).reserve_after
 
 
-def easiest_mib(world: World) -> float:
+def easiest_mib(heads: list[Job], runs: list[Run]) -> float:
     """The least memory that any other one-card job asks for: whoever wants more can be passed over by it."""
-    asked = [lane[0].memory_mib for lane in world.lanes if lane[0].gpus_min == 1]
-    asked += [run.memory_mib for run in world.runs if run.share]
+    asked = [job.memory_mib for job in heads if job.gpus_min == 1]
+    asked += [run.memory_mib for run in runs if run.share]
     return min((mib for mib in asked if mib is not None), default=math.inf)
 
 

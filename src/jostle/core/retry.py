@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from jostle.core import courtesy, failure, health
 from jostle.core.ledger import offer_mib, whole
-from jostle.core.model import Exit, Gpu, Policy, Retry, Run, World
+from jostle.core.model import Exit, Gpu, Node, Policy, Retry, Run, World
 from jostle.core.plan import Finish, Requeue
 from jostle.core.reasons import Reason
 
@@ -170,14 +170,27 @@ def _after_oom(world: World, run: Run, end: Exit) -> Finish | Requeue:
     small = min(own, key=lambda g: g.total_mib)
     if not _had_all(world, run, small):
         return _changed(_again(world, run, end, "oom"), "oom_raised", run, _raised(world, run))
-    if sum(g.total_mib > small.total_mib for g in _range(world, run)) >= len(own):
+    if _larger_elsewhere(world, run, small.total_mib, len(own)):
         return _changed(_again(world, run, end, "oom"), "oom_larger_card", run, small.total_mib + 1)
     params = {"peak_mib": run.peak_mib, "largest_mib": max(g.total_mib for g in own)}
     return _failed(world, run, "oom", Reason(code="oom_beyond_any_card", params=params))
 
 
+def _larger_elsewhere(world: World, run: Run, mib: int, count: int) -> bool:
+    """Whether a node that its job may go to has enough larger cards; of a target that chooses itself nobody can deny it."""
+    if any(target.name in run.on and not target.places for target in world.targets):
+        return True
+    nodes = [node for target, node in world.nodes if target in run.on]
+    return any(sum(g.total_mib > mib for g in _in_range(world, run, node)) >= count for node in nodes)
+
+
+def _in_range(world: World, run: Run, node: Node) -> list[Gpu]:
+    return courtesy.in_range(_policy(world, run), node.gpus)
+
+
 def _range(world: World, run: Run) -> list[Gpu]:
-    return courtesy.in_range(_policy(world, run), world.gpus)
+    """The cards that its job may have, of all nodes that it may go to."""
+    return [gpu for target, node in world.nodes if target in run.on for gpu in _in_range(world, run, node)]
 
 
 def _squeezed(world: World, run: Run, own: list[Gpu]) -> bool:

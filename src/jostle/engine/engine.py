@@ -19,9 +19,9 @@ from jostle.core.fields import SETTINGS
 from jostle.core.health import clears, set_aside
 from jostle.core.model import Exit, Gpu, Lease, Policy, RunId, World
 from jostle.core.plan import Fail, Finish, Plan, Requeue, Start, Stop
-from jostle.core.reasons import kept
+from jostle.core.reasons import GPU_HOLDS, kept
 from jostle.engine import checks, launch
-from jostle.engine.observe import promises
+from jostle.engine.observe import here, promises
 from jostle.engine.open import Open, retry_of
 from jostle.engine.ports import Claimed, Reservation, Timer
 from jostle.engine.watch import SPARES_BUSY, Watch
@@ -45,7 +45,7 @@ class Engine(Watch):
         self.lanes_at = -1  # the store's generation that `lanes` is of
         self.wake: tuple[int, float | None] = (-1, None)  # the store's generation, and when a job comes to its time by it
         self.contexts: dict[int, dict[str, Any]] = {}  # what submits captured, the latest used
-        self.kept_for: int | None = None
+        self.kept_for: tuple[int, ...] = ()
         self.last_start: dict[int, float] = {}
         self.last_end: dict[int, float] = {}  # by batch; from when it is first seen here, for nobody looked before that
         self.turn = 0
@@ -74,10 +74,11 @@ class Engine(Watch):
             self._learn_policies()
         live = {id: r for id, r in self.open_runs.items() if id not in without}
         held = {} if ends_only else {id: r.leases for id, r in live.items() if not r.over}
+        hold = self.hold()
         return World(
             now=now,
             uid=self.observer.uid,
-            gpus=gpus,
+            targets=(here(gpus, hold),),
             promises=promises(self.observer, claims, held),
             runs=tuple(r.value(self.observer.peaks.get(id, 0)) for id, r in live.items()),
             lanes=() if ends_only else self.lanes,
@@ -87,7 +88,7 @@ class Engine(Watch):
             last_end=self.last_end,
             doubts=self.observer.health.doubts,
             turn=self.turn,
-            hold=self.hold(),
+            hold="" if hold.startswith(GPU_HOLDS) else hold,
         )
 
     def hold(self) -> str:

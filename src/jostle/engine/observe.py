@@ -14,7 +14,8 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from jostle.core.ledger import ORDINARY_UID
-from jostle.core.model import Gpu, Holder, Lease, Promise, RunId
+from jostle.core.model import LOCAL, Gpu, Holder, Lease, Node, Promise, RunId, Target
+from jostle.core.reasons import GPU_HOLDS
 from jostle.engine.health import Health
 
 WINDOW, APART = 3.0, 0.09
@@ -279,6 +280,11 @@ class Observer:
 
     def used_by_run(self, uuid: str, run: RunId) -> int:
         return sum(p["used_mib"] or 0 for p in self.processes.get(uuid, ()) if self._run_of(p) == run)
+
+
+def here(gpus: tuple[Gpu, ...], hold: str = "") -> Target:
+    """This host as a target with one node, which a hold of the engine holds up if it concerns cards."""
+    return Target(name=LOCAL, nodes=(Node(name=LOCAL, gpus=gpus, hold=hold if hold.startswith(GPU_HOLDS) else ""),))
 
 
 TEXT, NUMBER, MAYBE = (str,), (int,), type(None)

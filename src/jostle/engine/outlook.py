@@ -6,10 +6,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from jostle.core.model import Gpu, Policy
+from jostle.core.model import LOCAL, Gpu, Policy, World
 from jostle.core.reasons import Reason, kept
 from jostle.core.survey import Asked, never
-from jostle.engine.observe import Observer
+from jostle.engine.observe import Observer, here
 from jostle.errors import Invalid
 
 SHOWN = 8  # ids of jobs that are alike
@@ -25,7 +25,7 @@ class Hopeless(Invalid):
 
 
 def asked(job: Mapping[str, Any]) -> Asked:
-    return job["gpus"][0], job["memory_mib"]
+    return job["gpus"][0], job["memory_mib"], (LOCAL,)
 
 
 def demanding(jobs: Any) -> bool:
@@ -34,12 +34,9 @@ def demanding(jobs: Any) -> bool:
     return any(j.get("memory_mib") or j.get("gpus", [1, 1]) != [1, 1] for j in each if isinstance(j, dict))
 
 
-def hopeless(observer: Observer, policy: Policy, jobs: Sequence[Mapping[str, Any]]) -> dict[Asked, Reason] | None:
-    """By what is asked for; None where nothing is known of the cards."""
-    seen = observer.snapshot["gpus"]
-    if not any(g["state"] == "ok" for g in seen):
-        return None
-    cards = tuple(
+def cards(observer: Observer) -> tuple[Gpu, ...]:
+    """As far as they were ever read."""
+    return tuple(
         Gpu(
             uuid=g["uuid"],
             index=g["index"],
@@ -48,9 +45,15 @@ def hopeless(observer: Observer, policy: Policy, jobs: Sequence[Mapping[str, Any
             reserved_mib=g.get("reserved_mib") or 0,
             mig_slice=bool(g.get("mig_slice")),
         )
-        for g in seen
+        for g in observer.snapshot["gpus"]
     )
-    return never(cards, policy, {asked(job) for job in jobs if not job.get("done_by")})
+
+
+def hopeless(observer: Observer, policy: Policy, jobs: Sequence[Mapping[str, Any]]) -> dict[Asked, Reason] | None:
+    """By what is asked for; None where nothing is known of the cards."""
+    world = World(now=0.0, uid=0, targets=(here(cards(observer)),), policy=policy)
+    found = never(world, {asked(job) for job in jobs if not job.get("done_by")})
+    return found if found or any(g.state == "ok" for g in world.gpus) else None
 
 
 def refuse(found: Mapping[Asked, Reason] | None, jobs: Sequence[Mapping[str, Any]]) -> None:

@@ -13,6 +13,7 @@ from jostle.core.reasons import GPU_HOLDS, Reason, Refusal, counted
 from jostle.wording.words import HOLDS, NO_GPU_JOB, NOTHING, REFUSALS, SIGNALS, STATES, TEXTS
 
 EN, ZH = 0, 1
+PLACES = 4  # that are told one by one
 STAYS = (" It stays queued in case this changes.", "任务保留在队列中，以备情况变化。")
 
 
@@ -70,10 +71,22 @@ def _derived(reason: Reason, at: int) -> dict[str, Any]:
         derived["state"] = STATES.get(params["state"], params["state"])
     if isinstance(params.get("jobs"), (list, tuple)):
         derived["jobs"] = _jobs(params["jobs"], at)
+    if isinstance(params.get("places"), (list, tuple)):
+        derived |= {"n": len(params["places"]), "places": _places(params["places"], at)}
     if isinstance(params.get("pids"), (list, tuple)):
         shown = params["pids"]
         derived["pids"] = f"进程 {_ids(shown)}" if at else f"process{'' if len(shown) == 1 else 'es'} {_ids(shown)}"
     return derived
+
+
+def _places(places: Sequence[Mapping[str, Any]], at: int) -> str:
+    """Each place with its own sentence; of many the first."""
+    lang, shown = ("en", "zh")[at], places[:PLACES]
+    said = [Reason(p["code"], {**p["params"], "refused": p["refused"], "refused_at_once": True}) for p in shown]
+    each = [f"{p['place']}{'：' if at else ': '}{text(reason, lang)}" for p, reason in zip(shown, said, strict=True)]
+    more = len(places) - len(shown)
+    rest = (f"另有 {more} 处。" if at else f"And {more} more.") if more else ""
+    return ("" if at else " ").join([*each, *([rest] if rest else [])])
 
 
 def _unkept(params: Mapping[str, Any], at: int) -> str:

@@ -54,6 +54,15 @@ TEXTS: dict[str, tuple[str, str]] = {
         "Its batch starts one job every {interval_s}; the next may start in {left_s}.",
         "所属批次每隔 {interval_s} 启动一个任务；{left_s}后可启动下一个。",
     ),
+    "no_target": (
+        "It may run on {target}, which this engine does not have (it has {known}).{stays}",
+        "它指定在 {target} 上运行，而本引擎没有该目标（现有：{known}）。{stays}",
+    ),
+    "no_room": ("There is no room on {target} for more of your runs.", "{target} 已满，不能再接收您的运行。"),
+    "nowhere": (
+        "It may run at {n} places, and none of them takes it now. {places}",
+        "它可以在 {n} 处运行，目前都不能启动。{places}",
+    ),
     "starting_soon": ("Nothing is in its way; it starts in a moment.", "没有阻碍，马上就会启动。"),
     # why a job is not ready, worked out by those who show it
     "behind": (

@@ -1,0 +1,66 @@
+"""Which cards of a node can be kept for a big job: those that fit now and those that will, in the order in which they come.
+
+The rules of keeping are reserve's; here they are worked out on a table.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from jostle.core import courtesy, fit, reserve
+from jostle.core.ledger import Card, without_ours
+from jostle.core.model import Job
+from jostle.core.reasons import Refusal
+from jostle.core.scope import Scope
+from jostle.core.table import Table
+
+
+def with_cards(kept: reserve.Kept, table: Table) -> reserve.Kept | dict[str, int]:
+    """The big job with its cards; or why none can be kept for it."""
+    job, scope = kept.job, table.scope(kept.job.batch)
+    key = table.request(job, scope)
+    if key not in table.coming:
+        table.coming[key] = _in_turn(table, job, scope)
+    coming = table.coming[key][: job.gpus_min]
+    if len(coming) < job.gpus_min:
+        return {"coming": len(coming)}
+    uuids, until = frozenset(uuid for _, uuid in coming), coming[-1][0]
+    staying = {c.gpu.uuid for c in table.cards if any(p.uid == c.uid and p.run is None for p in c.promises)} | scope.by_hand
+    allowed = _allowed(table, scope)
+    if allowed is not None and len(staying | uuids) > allowed:
+        return {"allowed": max(0, allowed - len(staying - uuids))}
+    return replace(kept, uuids=uuids, until=until)
+
+
+def _in_turn(table: Table, job: Job, scope: Scope) -> list[tuple[float, str]]:
+    pairs = list(zip(table.cards, table.view(job, scope).refusals, strict=True))
+    fitting = fit.ranked([c for c, r in pairs if r is None], scope.policy)
+    later = [(c, r) for c, r in pairs if r is not None and _comes(table, c, r, job, scope)]
+    return reserve.in_turn(table.world.now, fitting, later, table.runs)
+
+
+def _comes(table: Table, card: Card, refusal: Refusal, job: Job, scope: Scope) -> bool:
+    """Whether a card will fit when our own runs have left it, or a while has gone by."""
+    if fit.several(card, job.gpus_min):
+        return False
+    if refusal.code in ("idle", "unknown"):  # a card is not read for a moment after each end
+        return True
+    leaves_at = card.gpu.left_at + reserve.LEAVES_WITHIN
+    if refusal.code in reserve.LEAVING and table.world.now < leaves_at:
+        table.wake(leaves_at)
+        return True
+    rest = without_ours(card)
+    if rest is None:
+        return False
+    policy = scope.policy
+    left = fit.standing(rest, table.terms(job, scope))
+    left = left or fit.refusal(rest, policy, job.memory_mib, table.avoid(job, policy, table.standing(job, scope).refusals))
+    return left is None or left.code == "idle"
+
+
+def _allowed(table: Table, scope: Scope) -> int | None:
+    """How many cards the user may hold when our own runs have left theirs, which will be roomy then; None: no limit."""
+    if not courtesy.limited(scope.policy):
+        return None
+    held = {c.gpu.uuid for c in table.cards if c.mine is not None} | scope.by_hand
+    return courtesy.limit(scope.policy, len(scope.roomy | held))

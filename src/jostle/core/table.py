@@ -1,0 +1,229 @@
+"""The table of one node: what of its cards is still to be handed out while a plan is made, and placing one job on it.
+
+Rules: everything handed out is entered at once, so that two starts of one plan never overlap. What a policy and a request have in
+common is worked out once: refusals are kept per request and worked out again only for cards that were given away meanwhile.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from collections.abc import Set as AbstractSet
+from typing import Any
+
+from jostle.core import courtesy, fit, reserve
+from jostle.core.ledger import Card, cards_of, offer_mib, whole
+from jostle.core.model import Job, Node, Policy, Promise, Run, RunId, Target, World
+from jostle.core.plan import Start
+from jostle.core.reasons import GPU_HOLDS, Reason, Refusal
+from jostle.core.scope import Scope, desperate, impossible, large_enough, scope_of
+from jostle.core.view import Refusals, View
+
+AVOID_S = 600.0  # a card on which a job failed is tried again after so long, if no other could be had
+NO_CARD: frozenset[str] = frozenset()
+
+
+class Table:
+    """A place that we choose cards at. What holds for a batch wherever its jobs go, whoever asks has asked before."""
+
+    def __init__(
+        self, world: World, target: Target, node: Node, runs: dict[RunId, Run], wake: Callable[[float], None]
+    ) -> None:
+        self.world, self.target, self.node, self.wake = world, target.name, node.name, wake
+        self.name = target.name if len(target.nodes) == 1 else f"{target.name}/{node.name}"
+        self.runs = runs  # all that are alive, wherever
+        self.cards = cards_of(world, node.gpus, runs)
+        self.on_hold = target.hold or node.hold
+        self.blind = not any(g.state == "ok" for g in node.gpus)
+        self.heads = [lane[0] for lane in world.lanes if target.name in lane[0].on]  # of the lanes that may come here
+        self.easiest_mib = reserve.easiest_mib(self.heads, [run for run in world.runs if run.target == target.name])
+        self.kept: reserve.Kept | None = None
+        self.unkept: dict[int, dict[str, int]] = {}  # by shape: why a job may keep cards and cannot
+        self.coming: dict[tuple[Any, ...], list[tuple[float, str]]] = {}  # by request: when cards will be there
+        self._changed: list[int] = []  # positions of cards given away, in order
+        self._scopes: dict[Policy, Scope] = {}
+        self._by_batch: dict[int, Scope] = {}
+        self._views: dict[tuple[Any, ...], View] = {}
+        self._live = frozenset(runs)
+
+    def hold(self, job: Job) -> Reason | None:
+        """What keeps a job from here whatever cards there are."""
+        if not self.on_hold and not self.blind:
+            return None
+        cpu = job.gpus_max == 0
+        if self.on_hold and not (cpu and self.on_hold.startswith(GPU_HOLDS)):
+            return Reason(code="on_hold", params={"hold": self.on_hold})
+        if self.blind and not cpu:
+            refused = tuple(r for r in map(fit.closed, self.cards) if r is not None)
+            return Reason(code="gpus_unknown", params={"total": len(self.cards)}, gpus=refused)
+        return None
+
+    def place(self, job: Job) -> Start | Reason:
+        """Start a job here now, or say why not."""
+        scope = self.scope(job.batch)
+        if job.gpus_max == 0:
+            return self._start(job, scope, [])
+        answer = self._on_cards(job, scope)
+        if isinstance(answer, Reason) and job.shape in self.unkept:
+            return answer._replace(params={**answer.params, **self.unkept[job.shape]})
+        return answer
+
+    def never(self, job: Job) -> Reason | None:
+        return None if self.blind else impossible(job, self.scope(job.batch))
+
+    def carries(self, run: Run, batch: int) -> bool:
+        """Whether a run has a card here that jobs of this batch may have."""
+        return not self.scope(batch).range.isdisjoint(run.uuids)
+
+    # Which cards a job gets.
+
+    def _on_cards(self, job: Job, scope: Scope) -> Start | Reason:
+        view = self.view(job, scope)
+        refusals = view.refusals
+        fitting = [c for c, r in zip(self.cards, refusals, strict=True) if r is None]
+        closed = self._closed(job)
+        open_ = [c for c in fitting if c.gpu.uuid not in closed] if closed else fitting
+        if open_ or not job.gpus_min:
+            holding = self.holding(job, scope)
+            budget = courtesy.budget(scope.policy, scope.roomy, holding)
+            ranked = fit.together(fit.ranked(open_, scope.policy), job.gpus_max)
+            cards = fit.chosen(ranked, job.gpus_max, budget, holding)
+            if len(cards) >= job.gpus_min:
+                return self._start(job, scope, cards)
+            if len(open_) >= job.gpus_min and budget is not None:
+                return impossible(job, scope) or self._over_limit(job, scope, refusals, holding, budget)
+        return self._misfit(job, scope, view, len(open_), closed)
+
+    def _closed(self, job: Job) -> AbstractSet[str]:
+        kept = self.kept
+        if kept is None or not kept.binds(job) or not kept.closed_to(job, self.world.now):
+            return frozenset()
+        return kept.uuids
+
+    def holding(self, job: Job, scope: Scope) -> set[str]:
+        """The cards that count against the user's limit: held, or kept for a job that comes before this one."""
+        if not courtesy.limited(scope.policy):
+            return set()
+        held = {c.gpu.uuid for c in self.cards if c.mine is not None} | scope.by_hand
+        return held | self.kept.uuids if self.kept is not None and self.kept.binds(job) else held
+
+    def _start(self, job: Job, scope: Scope, cards: list[Card]) -> Start:
+        share = job.share or scope.policy.share
+        given_whole = {c.gpu.uuid for c in cards if job.memory_mib is not None and whole(offer_mib(c.gpu), job.memory_mib)}
+        for card in cards:
+            self._give(card, job, share, None if card.gpu.uuid in given_whole else job.memory_mib)
+        uuids = tuple(c.gpu.uuid for c in sorted(cards, key=lambda c: c.gpu.index))
+        alone = tuple(uuid for uuid in uuids if uuid in given_whole)
+        return Start(
+            job=job.id, uuids=uuids, memory_mib=job.memory_mib, share=share, whole=alone, target=self.target, node=self.node
+        )
+
+    def _give(self, card: Card, job: Job, share: bool, mib: int | None) -> None:
+        promise = Promise(uuid=card.gpu.uuid, mib=mib, uid=self.world.uid, run=(job.id, 0))
+        card.enter(promise, alone=not share)
+        self._changed.append(self.cards.index(card))
+        card.given_at = self.world.now + len(self._changed) * 1e-6  # later than any before it in this plan
+
+    # Why not.
+
+    def _over_limit(self, job: Job, scope: Scope, refusals: Refusals, holding: set[str], budget: int) -> Reason:
+        policy = scope.policy
+        available = len(scope.roomy | holding)
+        params = {
+            "limit": courtesy.limit(policy, available),
+            "held": len(holding),
+            "more": budget,
+            "needed": job.gpus_min,
+            "available": available,
+            "left": policy.gpu_left,
+            "least": courtesy.DEFAULT_MIN if policy.min_gpu is None else policy.min_gpu,
+            "most": courtesy.DEFAULT_MAX if policy.max_gpu is None else policy.max_gpu,
+        }
+        pairs = zip(self.cards, refusals, strict=True)
+        return Reason(code="limit", params=params, gpus=tuple(r or fit.no(c, "over_limit") for c, r in pairs))
+
+    def _misfit(self, job: Job, scope: Scope, view: View, fitting: int, closed: AbstractSet[str]) -> Reason:
+        reason = impossible(job, scope) or view.reasons.get((job.gpus_min, closed))
+        if reason is None:
+            self._wake_for_time(view.refusals)
+            reason = view.reasons[job.gpus_min, closed] = self._gpus(job, view.refusals, fitting, closed)
+        return reason
+
+    def _gpus(self, job: Job, refusals: Refusals, fitting: int, closed: AbstractSet[str]) -> Reason:
+        params = {"needed": job.gpus_min, "fit": fitting, "total": len(self.cards)}
+        refused = list(refusals)
+        for at, card in enumerate(self.cards):
+            if refused[at] is None and card.gpu.uuid in closed and self.kept is not None:
+                refused[at] = fit.no(card, "kept", job=self.kept.job.id)
+        return Reason(code="gpus", params=params, gpus=tuple(r for r in refused if r is not None))
+
+    def _wake_for_time(self, refusals: Refusals) -> None:
+        for refusal in refusals:
+            if refusal is not None and refusal.code in fit.IN_TIME:
+                self.wake(self.world.now + refusal.params["left_s"])
+
+    # Worked out once.
+
+    def scope(self, batch: int) -> Scope:
+        scope = self._by_batch.get(batch)
+        if scope is None:
+            policy = self.world.policies.get(batch, self.world.policy)
+            scope = self._scopes.get(policy)
+            if scope is None:
+                scope = self._scopes[policy] = scope_of(policy, self.cards)
+            self._by_batch[batch] = scope
+        return scope
+
+    def view(self, job: Job, scope: Scope) -> View:
+        """Why each card does not fit the job; None where it does."""
+        key = self.request(job, scope)
+        view = self._views.get(key)
+        if view is None:
+            standing = self.standing(job, scope)
+            view = self._views[key] = standing if standing.hopeless else self._view(job, scope, standing)
+        return view
+
+    def request(self, job: Job, scope: Scope) -> tuple[Any, ...]:
+        """What jobs have in common that fit the same cards."""
+        several = job.gpus_min > 1 and len(scope.unsliced) < len(scope.sizes)  # of slices one is all that a program sees
+        avoids = (job.avoid, job.gpus_min, self._patient(job)) if job.avoid else ()
+        return id(scope), job.share or scope.policy.share, job.memory_mib, several, desperate(job, scope), *avoids
+
+    def _view(self, job: Job, scope: Scope, standing: View) -> View:
+        known, cards = standing.refusals, self.cards
+        policy, memory, avoid, count = scope.policy, job.memory_mib, self.avoid(job, scope.policy, known), job.gpus_min
+
+        def answer(at: int) -> Refusal | None:
+            return known[at] or fit.several(cards[at], count) or fit.refusal(cards[at], policy, memory, avoid)
+
+        return View(len(cards), self._changed, answer, standing)
+
+    def standing(self, job: Job, scope: Scope) -> View:
+        terms = self.terms(job, scope)
+        key = id(scope), terms.share, terms.suspects
+        view = self._views.get(key)
+        if view is None:
+            view = self._views[key] = View(len(self.cards), self._changed, lambda at: fit.standing(self.cards[at], terms))
+        return view
+
+    def terms(self, job: Job, scope: Scope) -> fit.Terms:
+        share, suspects = job.share or scope.policy.share, desperate(job, scope)
+        return fit.Terms(
+            policy=scope.policy, share=share, range=scope.range, left=scope.left, live=self._live, suspects=suspects
+        )
+
+    def avoid(self, job: Job, policy: Policy, known: Refusals) -> frozenset[str]:
+        """The cards to avoid, as long as others are free; for a while also if our own runs will leave others."""
+        if not job.avoid:
+            return job.avoid
+        others = [(c, no) for c, no in zip(self.cards, known, strict=True) if c.gpu.uuid not in job.avoid]
+        free = [c for c, no in others if no is None and fit.refusal(c, policy, job.memory_mib, NO_CARD) is None]
+        if len(free) >= job.gpus_min or not self._patient(job):
+            return job.avoid if len(free) >= job.gpus_min else NO_CARD
+        passing = [c for c, no in others if (c.mine is not None if no is None else no.code in fit.PASSING) and c not in free]
+        if len(free) + sum(large_enough(offer_mib(c.gpu), job, Policy()) for c in passing) < job.gpus_min:
+            return NO_CARD
+        self.wake(job.ready_at + AVOID_S)
+        return job.avoid
+
+    def _patient(self, job: Job) -> bool:
+        return self.world.now < job.ready_at + AVOID_S
