@@ -13,7 +13,7 @@ from jostle import proc
 from jostle.backends.local.backend import Local, Report, Reservation
 from jostle.core.model import Exit, RunId
 
-PATIENCE = 30.0
+PATIENCE = 60.0
 
 
 class Loop:

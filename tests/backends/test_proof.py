@@ -38,7 +38,7 @@ def test_a_shims_pid_with_another_start_is_another_process_and_is_not_signalled(
     os.kill(bystander.pid, 0)
     assert bystander.poll() is None
     assert process.signal_shim(bystander.pid, found.ticks, signal.SIGKILL) is True
-    assert bystander.wait(10) == -signal.SIGKILL
+    assert bystander.wait(60) == -signal.SIGKILL
 
 
 def unlocked(directory: Path) -> list[str]:

@@ -283,7 +283,7 @@ def test_a22_a_stop_ends_a_registered_process_that_is_provably_of_this_run_only(
         bench.local.signal(run, kill=False)
         bench.end(run)
         if env:
-            assert other.wait(30) == -signal.SIGTERM
+            assert other.wait(60) == -signal.SIGTERM
         else:
             assert other.poll() is None and "it is let go, not ended" in log.read_text()
 

@@ -26,6 +26,7 @@ class Engine:
         self.answers = {"hello": HELLO, "reasons": {"shapes": {}, "now": 0.0}}
         self.events = []
         self.listener = None
+        self.over = threading.Event()  # a stream that is held open is let go
 
     def start(self):
         self.listener = socket.socket(socket.AF_UNIX)
@@ -35,6 +36,7 @@ class Engine:
         self.accepting.start()
 
     def stop(self):
+        self.over.set()
         if self.listener is not None:
             self.listener.shutdown(socket.SHUT_RDWR)
             self.accepting.join()  # else it might accept on the number of the closed socket, which the next engine has
@@ -71,14 +73,14 @@ class Engine:
                 break
             if event == "wait":
                 f.flush()
-                deadline = time.monotonic() + 20
+                deadline = time.monotonic() + 60
                 while not any(r.get("do") == "cancel" for r in self.requests) and time.monotonic() < deadline:
                     time.sleep(0.01)
             elif event["seq"] > request["after"]:
                 f.write(json.dumps(event).encode() + b"\n")
         f.flush()
         if "hold" in request:
-            time.sleep(5)
+            self.over.wait()
 
     def asked(self, op):
         return [request for request in self.requests if request["op"] == op]

@@ -232,7 +232,7 @@ def test_a34_burn_says_in_the_simulated_world_what_it_holds_and_takes_it_back(ho
         time.sleep(0.01)
     assert use.read_text() == "1 700 50\n3 700 50\n"
     child.terminate()
-    assert child.wait(20) == 143 and not use.exists()
+    assert child.wait(60) == 143 and not use.exists()
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])

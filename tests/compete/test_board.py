@@ -130,7 +130,7 @@ def test_a_scheduler_of_another_host_with_the_same_tasks_is_noticed(tmp_path: Pa
 @pytest.fixture
 def gone() -> int:
     child = subprocess.Popen([sys.executable, "-c", ""])
-    child.wait(20)
+    child.wait(60)
     return child.pid
 
 

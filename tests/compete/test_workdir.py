@@ -61,7 +61,7 @@ def test_a5_bash_sees_exactly_the_path_of_what_is_not_refused(parts, command):
     path = "/" + "/".join(parts)
     if refused(path, command):
         return
-    seen = subprocess.run(["bash", "-c", filled(command, {"work_dir": path})], capture_output=True, timeout=30, cwd="/")
+    seen = subprocess.run(["bash", "-c", filled(command, {"work_dir": path})], capture_output=True, timeout=60, cwd="/")
     wanted = command.removeprefix("printf %s ").strip("\"'").replace("{work_dir}", path)
     assert (seen.returncode, seen.stdout.decode("utf-8", "surrogateescape")) == (0, wanted), seen.stderr
 

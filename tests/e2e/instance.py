@@ -23,7 +23,7 @@ from jostle.errors import NoEngine
 from jostle.store.reads import Reader
 from jostle.wording.sentences import worded
 
-PATIENCE = 30.0  # s; only something broken takes so long
+PATIENCE = 60.0  # s; only something broken takes so long
 FINAL = ("succeeded", "failed", "cancelled", "skipped")
 SOURCE = str(Path(__file__).parents[2] / "src")
 
@@ -276,7 +276,7 @@ class Instance:
         """Whatever a test that failed has left is ended, and told."""
         left: list[int] = []
         try:
-            until(lambda: not self.processes(), "the end of all processes", patience=8.0)
+            until(lambda: not self.processes(), "the end of all processes")
         except AssertionError:
             left = self.processes()
             named = {pid: Path(f"/proc/{pid}/cmdline").read_bytes()[:200] for pid in left if alive(pid)}

@@ -7,7 +7,7 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
-from tests.e2e.instance import Instance, until
+from tests.e2e.instance import PATIENCE, Instance, until
 
 WAIT = "until [ -e {work_dir}/%s ]; do sleep 0.02; done"
 
@@ -75,5 +75,5 @@ class Space:
 
 
 def ended(child: subprocess.Popen[str]) -> tuple[int, str]:
-    out, err = child.communicate(timeout=30)
+    out, err = child.communicate(timeout=PATIENCE)
     return child.returncode, out + err

@@ -10,7 +10,7 @@ import pytest
 
 import jostle
 from jostle.errors import Invalid
-from tests.e2e.instance import Instance
+from tests.e2e.instance import PATIENCE, Instance
 
 
 @pytest.fixture
@@ -27,7 +27,7 @@ def here(instance: Instance, monkeypatch: pytest.MonkeyPatch) -> Iterator[Instan
 def test_a_batch_is_waited_for_and_gives_its_rows(here: Instance) -> None:
     second = {"run": "echo two > b", "name": "second", "gpus": 2, "memory": "1GiB"}
     batch = jostle.submit(["echo one > a", second], name="from python")
-    rows = batch.result(timeout=30)
+    rows = batch.result(timeout=PATIENCE)
     assert [(row["id"], row["state"]) for row in rows] == [(id, "succeeded") for id in batch.ids]
     assert rows[1]["name"] == "second" and rows[1]["gpu_request"] == [2, 2]
     assert (here.work / "a").read_text() + (here.work / "b").read_text() == "one\ntwo\n"
@@ -36,24 +36,24 @@ def test_a_batch_is_waited_for_and_gives_its_rows(here: Instance) -> None:
 
 def test_a8_the_tuples_of_task_files_can_be_submitted(here: Instance) -> None:
     tasks = [(["echo 1 >> log"], 1, 20), (["echo 2 >> log", "echo 3 >> log"], 1, 0.5), (["true"], 2, 2, 20)]
-    rows = jostle.submit(tasks, own_queues=True).result(timeout=30)
+    rows = jostle.submit(tasks, own_queues=True).result(timeout=PATIENCE)
     assert [row["queue"] for row in rows] == ["1/1", "1/1", "1/2"]
     assert [row["memory_mib"] for row in rows] == [20480, 512, 20480]
     assert [row["gpu_request"] for row in rows] == [[1, 1], [1, 1], [2, 2]]
     assert (here.work / "log").read_text() == "1\n2\n3\n"
-    (one,) = jostle.submit((["true"], 3, 1)).result(timeout=30)
+    (one,) = jostle.submit((["true"], 3, 1)).result(timeout=PATIENCE)
     assert one["queue"] == "3"
 
 
 def test_a_failure_names_its_job_and_a_time_limit_is_a_timeout(here: Instance) -> None:
     bad = jostle.submit({"run": "exit 3", "name": "bad"})
     with pytest.raises(jostle.Failed, match=r"job 1 \(bad\) failed"):
-        bad.result(timeout=30)
+        bad.result(timeout=PATIENCE)
     slow = jostle.submit("sleep 1000")
     with pytest.raises(TimeoutError, match="batch 2"):
         slow.wait(timeout=0.2)
     slow.cancel(now=True)
-    assert slow.wait(timeout=30) is False
+    assert slow.wait(timeout=PATIENCE) is False
 
 
 def test_what_a_job_file_would_refuse_is_refused_with_the_same_words(here: Instance) -> None:
@@ -80,4 +80,4 @@ def test_a_batch_that_can_never_run_here_is_taken_with_a_warning(here: Instance)
     with pytest.warns(UserWarning, match="needs 3 cards and may use 2"):
         batch = jostle.submit({"run": "true", "gpus": 3})
     batch.cancel()
-    assert batch.wait(timeout=30) is False
+    assert batch.wait(timeout=PATIENCE) is False

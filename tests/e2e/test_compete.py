@@ -10,7 +10,7 @@ import signal
 import subprocess
 import sys
 
-from tests.e2e.instance import Instance, alive, until
+from tests.e2e.instance import PATIENCE, Instance, alive, until
 from tests.e2e.space import WAIT, Space, ended
 
 
@@ -266,7 +266,7 @@ def test_a_reader_of_its_output_that_goes_away_does_not_end_it(jostle: Instance)
     client.stdout = None
     space.says("started")
     space.file("go").touch()
-    assert client.wait(30) == 0 and space.file("second").exists()
+    assert client.wait(PATIENCE) == 0 and space.file("second").exists()
 
 
 def test_a33_of_two_that_are_started_at_once_one_runs(jostle: Instance) -> None:
@@ -317,7 +317,7 @@ def test_on_a_terminal_it_shows_a_live_view_and_leaves_a_clean_screen(jostle: In
     except OSError:
         pass  # how Linux says that the other side is gone
     os.close(ours)
-    assert child.wait(30) == 0
+    assert child.wait(PATIENCE) == 0
     text = seen.decode()
     assert "2 tasks in 1 queue" in text and "1 running, 1 queued" in text and "gpu_left 0 → 1" in text
     assert "Tasks: Total" not in text, "the status goes to the log"

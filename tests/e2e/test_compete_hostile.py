@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from jostle import proc
-from tests.e2e.instance import Instance, until
+from tests.e2e.instance import PATIENCE, Instance, until
 from tests.e2e.space import WAIT, Space, ended
 
 ONE_CARD = "use_all_gpus: false\ncompete_gpus: [%d]\n"
@@ -107,11 +107,11 @@ def test_a33_of_two_that_start_at_once_one_waits_even_if_an_editor_saves_the_fil
     (space.root / "saved").write_text(file.read_text())
     (space.root / "saved").rename(file)
     second = [*words, "impatient"]
-    tried = subprocess.run(second, env=jostle.env, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=30)
+    tried = subprocess.run(second, env=jostle.env, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=PATIENCE)
     assert tried.stdout == "" and "another `jostle compete` is just starting" in tried.stderr
     space.commands("2\ntrue\n1\n", "command_gpu_1.txt")
     assert space.run("--config-index", "1")[0] == 0, "another config is not held up"
-    first.communicate("", timeout=30)
+    first.communicate("", timeout=PATIENCE)
     assert space.run()[0] == 0
 
 
@@ -173,5 +173,5 @@ def test_on_a_terminal_of_an_older_alphabet_the_live_view_goes_on(jostle: Instan
     except OSError:
         pass  # how Linux says that the other side is gone
     os.close(ours)
-    assert child.wait(30) == 0 and b"2 succeeded" in seen and b"Traceback" not in seen, seen
+    assert child.wait(PATIENCE) == 0 and b"2 succeeded" in seen and b"Traceback" not in seen, seen
     assert b"EVIL" in seen and b"\x1b[31m" not in seen, "warnings of its files are told without what a terminal would obey"

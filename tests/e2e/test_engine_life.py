@@ -27,7 +27,7 @@ def test_down_leaves_jobs_running_and_up_finds_them_with_their_true_exit_codes(i
     old = instance.engine
     code, _, err = instance.run("down")
     assert (code, "2 running jobs go on" in err) == (0, True)
-    until(lambda: not alive(old), patience=2.0)
+    until(lambda: not alive(old))
     assert all(map(alive, pids))
     (instance.work / "b.go").touch()
     until(lambda: not alive(pids[1]))

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tests.e2e.instance import Instance, until
+from tests.e2e.instance import PATIENCE, Instance, until
 from tests.e2e.test_placing import TELL, most_at_once, spans
 
 SWEEP = """
@@ -109,7 +109,7 @@ def test_b7_what_was_edited_while_jobs_waited_is_not_what_they_ran(jostle: Insta
     until(lambda: first.exists() and "lr" in first.read_text())
     p.put("configs/a.yaml", "lr: 2\n")
     p.put("go", "")
-    assert child.wait(20) == 0
+    assert child.wait(PATIENCE) == 0
     assert "lr: 2" in (p.at / "logs" / "a2.log").read_text()
     p.ran()
     p.put("configs/a.yaml", "lr: 1e-5  # small\n")
@@ -153,7 +153,7 @@ def test_b7_a_config_that_is_touched_while_jobs_wait_is_read_and_known(jostle: I
         (p.at / "configs" / f"{name}.yaml").rename(p.at / "x")
         p.put(f"configs/{name}.yaml", (p.at / "x").read_text())
     p.put("go", "")
-    assert child.wait(20) == 0
+    assert child.wait(PATIENCE) == 0
     with jostle.reader() as reader:
         assert [run["inputs"] for row in jostle.newest(4) for run in reader.runs(row["id"])] == ["same"] * 4
     assert "4 done before" in p.ok("sweep.yaml")
@@ -353,7 +353,7 @@ def test_b6_b7_after_an_interrupt_only_what_is_missing_runs(jostle: Instance) ->
     child = stopped_in_the_middle(p)
     assert "Accuracy" in (p.at / "logs" / "a1.log").read_text()
     child.send_signal(signal.SIGINT)
-    _, err = child.communicate(timeout=20)
+    _, err = child.communicate(timeout=PATIENCE)
     assert (child.returncode, "1 succeeded, 5 cancelled" in err) == (130, True), err
     p.put("go", "")
     p.ran()
@@ -380,7 +380,7 @@ def test_b12_the_log_is_at_its_path_and_can_be_read_while_the_job_runs(jostle: I
     log = p.at / "logs" / "two.log"
     until(lambda: log.exists() and "epoch 1" in log.read_text())
     p.put("go", "")
-    assert child.wait(20) == 0
+    assert child.wait(PATIENCE) == 0
     assert "Accuracy" in log.read_text()
     assert p.ran() == ["configs/b.yaml FedAvg", "configs/b.yaml FedETF", "configs/temp/a_seed42.yaml FedAvg --gamma_reg 1e-5"]
     assert (p.at / "configs" / "temp" / "a_seed42.yaml").read_text().endswith("lr: 1e-5  # small\nseed: 42\n")
@@ -488,7 +488,7 @@ def test_b3_no_job_starts_beside_a_stranger_until_he_leaves(instance: Instance, 
         assert {g["code"] for g in reason["gpus"] if g["index"] == 0} == {"utilization" if load else "memory"}
         assert not (p.at / "times").exists()
         instance.scenario(world)
-        assert child.wait(20) == 0
+        assert child.wait(PATIENCE) == 0
         assert {s.cards for s in spans(at(p)).values()} == {("0",)}
     finally:
         stranger.kill()
@@ -565,7 +565,7 @@ def test_b9_an_interrupt_ends_the_suite_and_those_that_would_follow(jostle: Inst
     child = jostle.start("run", "suites.yaml", cwd=p.at)
     until((p.at / "here").exists)
     child.send_signal(signal.SIGINT)
-    _, err = child.communicate(timeout=20)
+    _, err = child.communicate(timeout=PATIENCE)
     assert child.returncode == 130, err
     assert {line.split()[0] for line in p.ran()} == {"x"}
 
@@ -596,7 +596,7 @@ def test_edits_after_the_submit_do_not_change_frozen_jobs_that_wait(jostle: Inst
     p.put("configs/temp/a_seed42.yaml", "edited: 1\n")
     (p.at / "train.sh").unlink()
     p.put("go/on", "")
-    _, err = child.communicate(timeout=20)
+    _, err = child.communicate(timeout=PATIENCE)
     assert (child.returncode, " with changes" in err) == (0, True), err
     logs = {name: (p.at / "logs" / f"{name}.log").read_text() for name in ("one", "two", "three")}
     assert all("edited" not in log and log.count("frozen code") == 2 for log in logs.values()), logs

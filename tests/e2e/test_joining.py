@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tests.e2e.instance import Instance, until
+from tests.e2e.instance import PATIENCE, Instance, until
 
 LONG = "{name: long, run: 'touch began; until [ -e go ]; do sleep 0.02; done', gpus: 0, queue: q}"
 
@@ -23,7 +23,7 @@ def ended(jostle: Instance, *clients: Any) -> list[tuple[int, str]]:
     (jostle.work / "go").touch()
     done = []
     for client in clients:
-        out, err = client.communicate(timeout=30)
+        out, err = client.communicate(timeout=PATIENCE)
         done.append((client.returncode, out + err))
     return done
 
@@ -54,7 +54,7 @@ def test_what_is_new_is_added_once_however_often_it_is_run(shared: Instance) -> 
     file, first = begun(shared, f"jobs: [{LONG}]\n")
     shared.file(f"jobs: [{LONG}, {note('new')}, {note('new')}]\n")
     others = [shared.start("run", "--detach", file) for _ in range(3)]
-    assert {client.wait(30) for client in others} == {0}
+    assert {client.wait(PATIENCE) for client in others} == {0}
     assert shared.run("run", "--detach", file)[0] == 0
     assert len(rows(shared, shared.newest(1)[0]["batch"])) == 3
     assert ended(shared, first)[0][0] == 0 and (shared.work / "story").read_text().split() == ["new", "new"]

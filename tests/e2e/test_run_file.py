@@ -6,11 +6,11 @@ import json
 import os
 import signal
 import subprocess
-import time
+from collections.abc import Iterator
 
 import pytest
 
-from tests.e2e.instance import Instance, alive, until
+from tests.e2e.instance import PATIENCE, Instance, alive, until
 
 
 def listening(child: subprocess.Popen[str]) -> None:
@@ -20,8 +20,14 @@ def listening(child: subprocess.Popen[str]) -> None:
 
 
 @pytest.fixture(scope="module")
-def jostle(shared: Instance) -> Instance:
-    return shared
+def jostle(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Instance]:
+    """Its grace is longer than anybody waits here: who ends on SIGTERM needs none, and who is killed at once gets none."""
+    instance = Instance(tmp_path_factory.mktemp("patient"))
+    instance.home.mkdir(mode=0o700)
+    (instance.home / "config.yaml").write_text("grace: 600\n")
+    instance.up("sim:4x24")
+    yield instance
+    instance.close()
 
 
 def test_a_batch_that_succeeds_ends_with_0_and_one_that_fails_with_1(jostle: Instance) -> None:
@@ -41,9 +47,11 @@ def test_json_tells_each_event_and_the_result(jostle: Instance) -> None:
 
 
 def test_detached_it_prints_the_ids_and_leaves(jostle: Instance) -> None:
-    file = jostle.file("jobs: [{run: sleep 0.3}, {run: sleep 0.3}]", "detached.yaml")
+    wait = "until [ -e left ]; do sleep 0.02; done"
+    file = jostle.file(f"jobs: [{{run: '{wait}'}}, {{run: '{wait}'}}]", "detached.yaml")
     first, last = map(int, jostle.ok("run", "--detach", file).strip().split("-"))
     assert set(jostle.states([first, last]).values()) <= {"queued", "starting", "running"}
+    (jostle.work / "left").touch()
     assert jostle.end(first, last) == ["succeeded", "succeeded"]
 
 
@@ -55,11 +63,9 @@ def test_an_interrupt_cancels_the_batch_and_ends_with_130(jostle: Instance, numb
     child = jostle.start("run", file)
     jostle.made(name)
     listening(child)
-    began = time.monotonic()
     child.send_signal(number)
-    out, err = child.communicate(timeout=20)
+    out, err = child.communicate(timeout=PATIENCE)
     assert child.returncode == 130, (out, err)
-    assert time.monotonic() - began < 4, "a job that ends on SIGTERM needs no grace"
     newest = jostle.newest(2)
     assert [row["state"] for row in newest] == ["cancelled", "cancelled"]
     assert "cancelling the batch" in err
@@ -73,11 +79,9 @@ def test_a_second_interrupt_does_not_wait_for_those_who_ignore_the_first(jostle:
     child.send_signal(signal.SIGINT)
     until(lambda: jostle.newest()[0]["state"] == "stopping")
     assert alive(pid)
-    began = time.monotonic()
     child.send_signal(signal.SIGINT)
-    _, err = child.communicate(timeout=20)
+    _, err = child.communicate(timeout=PATIENCE)
     assert (child.returncode, alive(pid)) == (130, False), err
-    assert time.monotonic() - began < 4, "the grace is 5 s; twice means at once"
     assert "killing" in err
 
 
@@ -91,7 +95,7 @@ def test_kill_9_of_the_client_leaves_the_batch_and_the_same_command_attaches_aga
     second = jostle.start("run", file)
     assert "attached" in until(second.stderr.readline if second.stderr else str)
     (jostle.work / "go").touch()
-    _, err = second.communicate(timeout=20)
+    _, err = second.communicate(timeout=PATIENCE)
     assert (second.returncode, jostle.newest()[0]["id"]) == (0, before), err
     (row,) = jostle.newest()
     assert (row["state"], row["attempt"]) == ("succeeded", 1)
@@ -99,10 +103,10 @@ def test_kill_9_of_the_client_leaves_the_batch_and_the_same_command_attaches_aga
 
 def test_a_hang_up_of_the_client_leaves_the_batch_running(jostle: Instance) -> None:
     file = jostle.file("jobs: [{run: 'touch hung; until [ -e on ]; do sleep 0.02; done'}]", "hangup.yaml")
-    client = jostle.start("run", file)
+    client = jostle.start("run", file, preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_DFL))  # a nohup is inherited
     jostle.made("hung")
     client.send_signal(signal.SIGHUP)
-    client.communicate(timeout=20)
+    client.communicate(timeout=PATIENCE)
     (row,) = jostle.newest()
     jostle.reach(row["id"], "running")
     (jostle.work / "on").touch()
@@ -117,7 +121,7 @@ def test_when_the_engine_is_killed_the_client_connects_again_and_ends_truly(jost
     listening(client)
     old = jostle.kill_engine()
     (jostle.work / "enough").touch()
-    out, err = client.communicate(timeout=25)
+    out, err = client.communicate(timeout=PATIENCE)
     assert client.returncode == 1, (out, err)
     assert "connecting again" in err and "the engine is back" in err
     rows = jostle.newest(2)
@@ -133,7 +137,7 @@ def test_an_interrupt_while_the_engine_is_dead_is_not_forgotten(jostle: Instance
     engine = jostle.engine
     os.kill(engine, signal.SIGKILL)
     client.send_signal(signal.SIGINT)
-    out, err = client.communicate(timeout=8)
+    out, err = client.communicate(timeout=PATIENCE)
     assert client.returncode == 130, (out, err)
     assert jostle.newest()[0]["state"] == "cancelled"
     until(lambda: not alive(pid))

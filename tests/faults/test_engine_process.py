@@ -111,7 +111,7 @@ def test_of_engines_that_race_for_one_home_exactly_one_lives(instance: Instance)
             for racer in racers:
                 if racer.poll() is None:
                     racer.terminate()
-                racer.communicate(timeout=20)
+                racer.communicate(timeout=60)
 
 
 def test_the_second_of_two_engines_is_told_who_is_there_and_writes_nothing(instance: Instance) -> None:
@@ -121,7 +121,7 @@ def test_the_second_of_two_engines_is_told_who_is_there_and_writes_nothing(insta
     code = os.path.join(SOURCE, "jostle", "daemon.py")
     child = subprocess.run(
         [sys.executable, "-I", "-S", code, str(instance.home), "sim:2x24", "--ready", str(w)],
-        input="{}", text=True, pass_fds=[w], timeout=20, check=False,
+        input="{}", text=True, pass_fds=[w], timeout=60, check=False,
     )  # fmt: skip
     os.close(w)
     with open(r) as pipe:

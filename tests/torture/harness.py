@@ -38,14 +38,15 @@ SOURCE = os.path.dirname(os.path.abspath(client.__file__))
 CARDS, CARD_MIB = 4, 24 * 1024
 SPEC = f"sim:{CARDS}x24"
 BACKLOG = 14  # jobs unfinished at most, so that ends and starts happen in every cycle
-STALLED_AFTER = 5.0
+STALLED_AFTER = 15.0
 PATIENCE = 60.0
+FAIR = 15.0  # s to wait for what comes soon on any host, and not at all if something is wrong
 PROMISED = 2.0  # s for an engine to be back
 USUAL = 0.4  # s that it takes on an idle host: where it takes longer, a kill comes later too, or nothing is under way yet
-LONG = 6.0  # how long a job runs that is to be cancelled
 
 _PR_SET_CHILD_SUBREAPER = 36
 LOSES_THE_EXIT = ("shim.after_claim", "shim.before_exit_write", "shim.before_exit_rename")
+HELD = ("long", "gate:/nowhere")  # of a job that is to be cancelled: it ends when it is told to, not before
 STOP = "engine.before_stop"  # which only a cancel leads to
 PREPARED = {"engine.before_void": "engine.before_spawn=kill@1"}  # what must have happened for it to be reached
 SLOW = ("engine.after_spawn=kill@1,shim.before_claim=sleep:0.4",)
@@ -206,7 +207,7 @@ class Torture:
             elif kind == 8:
                 job.flags = ("child",)
             elif kind == 9 and not any("long" in w.flags and not w.cancel_asked for w in self.case.wanted.values()):
-                job.seconds, job.flags = LONG, ("long",)  # one that is to be cancelled
+                job.flags = HELD
             elif kind == 10 and jobs:
                 job.needs = (jobs[-1].key,)
             elif kind == 11:
@@ -291,14 +292,14 @@ class Torture:
         armed_at = time.time()
         to = self.engine.start(armed)
         if to is not None and in_engine:
-            self._work_until_gone(to, 2.0)
+            self._work_until_gone(to, 5.0 * self.engine.pace)
         elif to is not None and name:
             self._shims_die(to, name, armed_at)
         elif to is not None:
             fuse = 0.0 if self.rng.random() < 0.15 else self.rng.uniform(0.0, 0.2) * self.engine.pace
             timer = threading.Timer(fuse, self.engine.kill)
             timer.start()
-            self._work_until_gone(to, 5.0)
+            self._work_until_gone(to, PATIENCE)
             timer.join()
             name = "random" if fuse else "just started"
         self._die(to, name)
@@ -309,7 +310,7 @@ class Torture:
         to = self.engine.start()
         assert to is not None
         self.serial += 1
-        job = Wanted(key=f"j{self.serial}", gpus=0, flags=("long", "gate:/nowhere"))  # it ends when it is told to, not before
+        job = Wanted(key=f"j{self.serial}", gpus=0, flags=HELD)
         self.submit(to, self.case, [job])
         until(lambda: job.id in {r["job"] for r in self._runs_since(0) if r["state"] == "running"})
         self._die(to, "random")
@@ -322,7 +323,7 @@ class Torture:
 
     def _die(self, to: Client | None, phase: str, within: float = 0.0) -> None:
         """Kills the engine unless it is dead already, and sees how it ended."""
-        if not self.engine.gone(5.0 if to is None else within):
+        if not self.engine.gone(PATIENCE if to is None else within):
             if phase not in ("random", "just started"):
                 self.missed[phase] += 1
                 phase = "random"
@@ -344,7 +345,7 @@ class Torture:
             while not self.engine.gone(0.01) and time.monotonic() < end:
                 self.work(to)
         except Lost:
-            self.engine.gone(5.0)
+            self.engine.gone(PATIENCE)
 
     def _shims_die(self, to: Client, name: str, armed_at: float) -> None:
         """Runs of this engine lose their shim (or it its nursery) on the way; then the engine goes too."""
@@ -354,16 +355,16 @@ class Torture:
             keys = {w.key for w in jobs}
             at_end = "exit" in name
             if name == "shim.after_claim" or at_end:
-                until(lambda: self._claimed(armed_at), 3.0)
+                until(lambda: self._claimed(armed_at), FAIR)
             else:
-                until(lambda: self._requeued(armed_at) or name.startswith("nursery"), 3.0)
+                until(lambda: self._requeued(armed_at) or name.startswith("nursery"), FAIR)
                 self._work_until_gone(to, 0.1)
         except Lost:
             keys = set()
         self.engine.kill()
-        self.engine.gone(5.0)
+        self.engine.gone(PATIENCE)
         if at_end and keys:  # the shims come to their end while no engine hears them
-            until(lambda: not self._shims_alive(armed_at), 3.0)
+            until(lambda: not self._shims_alive(armed_at), FAIR)
         if name in LOSES_THE_EXIT:
             self.case.shim_armed.append((armed_at, time.time()))
 
@@ -451,19 +452,19 @@ class Torture:
                 break
             if hello["seq"] != last:
                 quiet_since, last = time.monotonic(), hello["seq"]
-            if time.monotonic() - quiet_since > STALLED_AFTER + (LONG if busy else 0):
+            if time.monotonic() - quiet_since > STALLED_AFTER:
                 break  # nothing happens any more: what has not ended by now is lost
             time.sleep(0.02)
         assert self.near_client is not None
         near = self.near_client
-        until(lambda: not any(near.call("hello")["counts"].get(s) for s in ("queued", "starting", "running", "stopping")), 20)
+        until(lambda: not any(near.call("hello")["counts"].get(s) for s in ("queued", "starting", "running", "stopping")))
         for one in (to, near):
             one.call("gpus")  # a look at the cards: what is stale in the lease directory goes now
-        until(lambda: not os.listdir(self.leases), 2.0)
+        until(lambda: not os.listdir(self.leases), FAIR)
         for engine, one in ((self.engine, to), (self.near, near)):
             one.call("down")
             client.wait_gone(one)
-            if engine.gone(10.0):
+            if engine.gone(PATIENCE):
                 engine.ended_by()
 
     def verdict(self) -> list[Violation]:
@@ -471,7 +472,7 @@ class Torture:
             self.reap()
             return not self.left()
 
-        until(alone, 3.0)  # who is about to say something has said it then
+        until(alone, FAIR)  # who is about to say something has said it then
         found = self.violations + evidence.check(self.case) + evidence.check(self.near_case)
         found += [Violation("orphaned", f"process {pid} is left: {words}") for pid, words in self.left()]
         found += evidence.litter((self.engine.home, self.near.home), self.leases)
@@ -507,7 +508,7 @@ class Torture:
                     pass
             return not self.left()
 
-        until(fell, 10.0, every=0.02)
+        until(fell, every=0.02)
         shutil.rmtree(self.root, ignore_errors=True)
 
     def report(self, seconds: float, found: list[Violation]) -> dict[str, Any]:

@@ -26,7 +26,7 @@ from jostle.store.reads import Reader
 CATCHABLE = sorted(signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP, signal.SIGCHLD})
 
 
-def until(condition: Callable[[], Any], within: float = 20.0) -> Any:
+def until(condition: Callable[[], Any], within: float = 60.0) -> Any:
     end = time.monotonic() + within
     while True:
         reap()

@@ -191,7 +191,7 @@ class Town:
                             signal.pidfd_send_signal(pidfd, signal.SIGKILL)
             return not self.left()
 
-        until(fell, 10.0)
+        until(fell)
         for child in self.children:
             child.wait()
             for pipe in (child.stdin, child.stdout):

@@ -53,7 +53,7 @@ def test_three_users_never_hold_the_same_card(town: Town) -> None:
     assert neighbours.overlaps(lines) == []
     assert len(starts) == len({(line["uid"], line["job"]) for line in starts}) == 3 * EACH >= 200
     assert {line["uid"] for line in starts} == set(town.uids)
-    assert until(lambda: not any(t.claims() for t in town.tenants), 10.0), os.listdir(town.leases)
+    assert until(lambda: not any(t.claims() for t in town.tenants)), os.listdir(town.leases)
 
 
 def test_what_a_hostile_neighbour_puts_into_the_lease_directory_is_not_followed_and_holds_nobody_up(town: Town) -> None:
@@ -81,7 +81,7 @@ def test_what_a_hostile_neighbour_puts_into_the_lease_directory_is_not_followed_
         open(junk, "w").close()
         os.chown(junk, hostile.uid, hostile.uid)
     victim.submit(CARDS, 0.2)
-    assert until(victim.all_succeeded, 20.0), victim.states()
+    assert until(victim.all_succeeded), victim.states()
     assert {c for line in town.journal() for c in line.get("cards", ())} == {str(k) for k in range(CARDS)}
     after = os.stat(precious)
     with open(precious) as f:
@@ -118,8 +118,8 @@ def test_a_neighbour_who_holds_every_card_is_named_and_waited_for_quietly(town: 
     assert holder.stdout.readline() == "held\n"
     victim.start()
     (job,) = victim.submit(1, 0.0)
-    reason = until(lambda: victim.call("why", id=job)["reason"], 5.0)
-    assert until(lambda: str(hostile.uid) in said(victim.call("why", id=job)["reason"]), 5.0), reason
+    reason = until(lambda: victim.call("why", id=job)["reason"])
+    assert until(lambda: str(hostile.uid) in said(victim.call("why", id=job)["reason"])), reason
     assert len(victim.call("why", id=job)["reason"]["gpus"]) == CARDS
     began, used = time.monotonic(), cpu_seconds(victim.engine)
     until(lambda: time.monotonic() - began > 2.0)
@@ -127,7 +127,7 @@ def test_a_neighbour_who_holds_every_card_is_named_and_waited_for_quietly(town: 
     assert spent < 0.5, f"the engine used {spent:.2f} s of processor time in 2 s of waiting"
     assert town.journal() == []
     holder.stdin.close()
-    assert until(victim.all_succeeded, 15.0), victim.call("why", id=job)
+    assert until(victim.all_succeeded), victim.call("why", id=job)
 
 
 SQUAT = """import os, sys
@@ -143,9 +143,9 @@ def test_a_neighbour_who_takes_every_name_he_can_guess_delays_no_start(town: Tow
     victim, hostile = town.tenants[0], town.tenants[1]
     victim.start()
     (job,) = victim.submit(1, 30.0)
-    (claim,) = until(lambda: [c for c in map(claims.parse, os.listdir(town.leases)) if c is not None], 15.0)
+    (claim,) = until(lambda: [c for c in map(claims.parse, os.listdir(town.leases)) if c is not None])
     victim.call("intent", ids=[job], do="cancel", now=True)
-    assert until(lambda: not victim.claims(), 15.0)
+    assert until(lambda: not victim.claims())
     near = proc.tree(victim.engine)  # among them the shims that wait
     sids = [*near, *range(max(near) + 1, max(near) + 20)]
     guesses = [
@@ -155,7 +155,7 @@ def test_a_neighbour_who_takes_every_name_he_can_guess_delays_no_start(town: Tow
     squatter = hostile.run([town.python, "-I", "-S", "-c", SQUAT], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     assert squatter.communicate("\0".join(guesses), timeout=60.0)[0] == "taken\n"
     victim.submit(2, 0.0)
-    assert until(lambda: list(victim.states().values()).count("succeeded") == 2, 20.0), victim.call("why", id=job + 1)
+    assert until(lambda: list(victim.states().values()).count("succeeded") == 2), victim.call("why", id=job + 1)
     begun = [line["job"] for line in town.journal() if line["kind"] == "start" and line["job"] != job]
     assert sorted(begun) == [job + 1, job + 2]
 
@@ -166,10 +166,10 @@ def test_a_lease_directory_that_became_anothers_is_told_with_his_uid(town: Town)
     os.chown(town.leases, hostile.uid, hostile.uid)
     os.chmod(town.leases, 0o755)
     (job,) = victim.submit(1, 0.0)
-    told = until(lambda: f"belongs to uid {hostile.uid}" in said(victim.call("why", id=job)["reason"]), 15.0)
+    told = until(lambda: f"belongs to uid {hostile.uid}" in said(victim.call("why", id=job)["reason"]))
     assert told, victim.call("why", id=job)
     os.chmod(town.leases, 0o1777)
-    assert until(victim.all_succeeded, 20.0), victim.call("why", id=job)
+    assert until(victim.all_succeeded), victim.call("why", id=job)
 
 
 def kept(engine: int, place: str) -> int:
@@ -204,20 +204,20 @@ def test_a_claim_deleted_before_its_run_has_allocated_lets_nobody_in(town: Town,
     second.start(empty)
     (job,) = first.submit(1, 3600.0, gpus=CARDS)
     assert until(lambda: town.journal() and len(first.claims()) == CARDS), first.states()
-    until(lambda: kept(second.engine, town.leases) >= CARDS, 5.0)
+    until(lambda: kept(second.engine, town.leases) >= CARDS)
     os.kill(first.engine, signal.SIGSTOP)
     clean_away(town, how)
     (other,) = second.submit(1, 0.0)
-    told = until(lambda: str(first.uid) in said(second.call("why", id=other)["reason"]), 10.0)
+    told = until(lambda: str(first.uid) in said(second.call("why", id=other)["reason"]))
     assert told and len(town.journal()) == 1, second.call("why", id=other)
     os.kill(first.engine, signal.SIGCONT)
-    assert until(lambda: len(first.claims()) == CARDS, 10.0), os.listdir(town.leases)
+    assert until(lambda: len(first.claims()) == CARDS), os.listdir(town.leases)
     assert until(lambda: first.events("republished")) and len(second.events("vanished")) == CARDS
     assert {event["data"]["uid"] for event in second.events("vanished")} == {first.uid}
     assert len(town.journal()) == 1
     first.call("intent", ids=[job], do="cancel", now=True)
-    assert until(second.all_succeeded, 15.0), second.call("why", id=other)
-    assert until(lambda: not first.claims() and not second.claims(), 10.0), os.listdir(town.leases)
+    assert until(second.all_succeeded), second.call("why", id=other)
+    assert until(lambda: not first.claims() and not second.claims()), os.listdir(town.leases)
 
 
 def test_a_deleted_claim_is_back_at_once(town: Town) -> None:
@@ -229,12 +229,12 @@ def test_a_deleted_claim_is_back_at_once(town: Town) -> None:
     assert until(lambda: town.journal() and len(first.claims()) == CARDS), first.states()
     for n in range(6):
         clean_away(town, ("claims", "directory moved", "directory removed")[n % 3])
-        assert until(lambda: len(first.claims()) == CARDS, 30.0), os.listdir(town.leases)
+        assert until(lambda: len(first.claims()) == CARDS), os.listdir(town.leases)
         shutil.rmtree(f"{town.root}/moved", ignore_errors=True)
     assert until(lambda: len(first.events("republished")) >= 6)
     second.start(empty)
     (other,) = second.submit(1, 0.0)
-    assert until(lambda: str(first.uid) in said(second.call("why", id=other)["reason"]), 10.0)
+    assert until(lambda: str(first.uid) in said(second.call("why", id=other)["reason"]))
 
 
 SIT = """import fcntl, sys, threading
@@ -274,15 +274,15 @@ def test_a_neighbour_who_locks_the_claims_of_a_dead_run_keeps_neither_it_nor_its
     locked = {sitter.stdout.readline().strip() for _ in range(CARDS)}  # from here on he has them all
     assert len(locked) == CARDS
     wanted = "cancelled" if cancelled else "failed"
-    assert until(lambda: victim.states()[str(job)] == wanted, 20.0), victim.call("why", id=job)
-    assert until(lambda: not victim.claims(), 10.0), os.listdir(town.leases)
+    assert until(lambda: victim.states()[str(job)] == wanted), victim.call("why", id=job)
+    assert until(lambda: not victim.claims()), os.listdir(town.leases)
     for path in os.listdir(town.evidence):
         if path.startswith("gpu-"):
             os.unlink(f"{town.evidence}/{path}")  # of the one that was killed
     (again,) = third.submit(1, 0.0, gpus=CARDS)
-    assert until(third.all_succeeded, 15.0), third.call("why", id=again)
+    assert until(third.all_succeeded), third.call("why", id=again)
     (again,) = victim.submit(1, 0.0, gpus=CARDS)
-    assert until(lambda: victim.states()[str(again)] == "succeeded", 15.0), victim.call("why", id=again)
+    assert until(lambda: victim.states()[str(again)] == "succeeded"), victim.call("why", id=again)
     assert sitter.poll() is None
     sitter.stdin.close()
 
@@ -297,7 +297,7 @@ def test_another_user_is_not_heard_by_the_engine_and_cannot_see_its_home(town: T
         "except PermissionError: sys.exit(13)\n"
     )
     child = second.run([town.python, "-I", "-S", "-c", code, f"{first.home}/jostle/engine.sock"], stdout=subprocess.DEVNULL)
-    assert child.wait(10) == 13
+    assert child.wait(60) == 13
     for folder, _, files in os.walk(f"{first.home}/jostle"):
         for name in ("", *files):
             mode = os.lstat(os.path.join(folder, name)).st_mode
@@ -325,8 +325,8 @@ def test_another_user_is_not_heard_even_where_no_mode_of_a_file_keeps_him_out(to
         "print(len(heard))\n"
     )
     child = second.run([town.python, "-I", "-S", "-c", code, sock], stdout=subprocess.PIPE)
-    assert child.communicate(timeout=30)[0] == "0\n"
-    as_root = subprocess.run([town.python, "-I", "-S", "-c", code, sock], capture_output=True, text=True, timeout=30)
+    assert child.communicate(timeout=60)[0] == "0\n"
+    as_root = subprocess.run([town.python, "-I", "-S", "-c", code, sock], capture_output=True, text=True, timeout=60)
     assert as_root.stdout == "0\n", as_root
     asked = first.run([town.python, "-I", "-S", "-c", code, sock], stdout=subprocess.PIPE)
-    assert int(asked.communicate(timeout=30)[0]) > 0, "the user himself is answered"
+    assert int(asked.communicate(timeout=60)[0]) > 0, "the user himself is answered"
