@@ -7,14 +7,20 @@ Jobs are said in the words of a job file (docs/jobfile.md): a command, a diction
 from __future__ import annotations
 
 import os
+import threading
 import time
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from signal import SIGINT, SIGTERM
 from typing import Any
 
-from jostle import client
 from jostle.core.states import UNFINISHED
 from jostle.errors import JostleError
+from jostle.follow.ends import TIME_IS_UP, until_ended
+from jostle.follow.feed import Feed
+from jostle.follow.followed import Followed, attended
+from jostle.follow.listener import Listener
+from jostle.follow.progress import Progress
 from jostle.formats import jobfile
 from jostle.intake.request import request, sent
 from jostle.session import Session
@@ -57,7 +63,7 @@ def submit(
     for entry in answer.get("never") or ():
         text = worded(entry["reason"], "en")["text"]
         warnings.warn(f"{entry['count']} of these jobs (the first: {entry['jobs'][0]}): {text}", stacklevel=2)
-    return Batch(session.home, answer["batch"], list(range(first, last + 1)))
+    return Batch(session, answer["batch"], list(range(first, last + 1)))
 
 
 def _is_task(job: Any) -> bool:
@@ -74,11 +80,23 @@ def _mapping(job: Any) -> Any:
     return dict(job) if isinstance(job, Mapping) else job
 
 
+class Notes(Listener):
+    """Of a batch that is attended to: only what concerns whoever attends."""
+
+    def __init__(self, session: Session, say: Callable[[str], None]) -> None:
+        super().__init__(session)
+        self.say = say
+
+    def note(self, text: str) -> None:
+        self.say(text)
+
+
 class Batch:
     """Jobs that were submitted together."""
 
-    def __init__(self, home: str, number: int, ids: list[int]) -> None:
-        self.home, self.number, self.ids = home, number, ids
+    def __init__(self, session: Session, number: int, ids: list[int]) -> None:
+        self.home, self.number, self.ids = session.home, number, ids
+        self._session = session
 
     def __repr__(self) -> str:
         return f"<jostle batch {self.number}: jobs {self.ids[0]}-{self.ids[-1]}>"
@@ -94,25 +112,41 @@ class Batch:
     def wait(self, timeout: float | None = None) -> bool:
         """Until all have ended, also over a restart of the engine: whether all succeeded. TimeoutError when time is up."""
         end = None if timeout is None else time.monotonic() + timeout
-        while any(row["state"] in UNFINISHED for row in self.jobs()):
-            left = None if end is None else end - time.monotonic()
-            if left is not None and left <= 0:
-                raise TimeoutError(f"batch {self.number} has not ended after {timeout:g} s")
-            self._next_event(left)
-        return all(row["state"] == "succeeded" for row in self.jobs())
+        feed = Feed(self._session.client, after=self._newest(), batch=self.number)
+        states = {row["id"]: row["state"] for row in self.jobs()}
+        if any(state in UNFINISHED for state in states.values()):
+            feed.start()
+            try:
+                if until_ended(feed, states, end) == TIME_IS_UP:
+                    raise TimeoutError(f"batch {self.number} has not ended after {timeout:g} s")
+            finally:
+                feed.close()
+        return all(state == "succeeded" for state in states.values())
 
-    def _next_event(self, within: float | None) -> None:
-        """Something happened to the batch, or the engine went; looked at again at least each 2 s."""
-        engine = client.connect(self.home)
+    def attend(self, say: Callable[[str], None]) -> bool:
+        """Until all have ended, as `jostle run` does: Ctrl-C and SIGTERM cancel them, a second one at once. Whether somebody did;
+        what is to be told of that is given to `say`."""
+        main = threading.current_thread() is threading.main_thread()  # others hear no signals
+        feed = attended(self._session, gpus=None, after=self._newest(), signals=(SIGINT, SIGTERM) if main else ())
+        feed.batch = self.number
+        progress = Progress(self.jobs(), self._session.language)
+        listener = Notes(self._session, say)
+        feed.start()
         try:
-            engine.sock.settimeout(2.0 if within is None else min(2.0, within))
-            seq = engine.call("hello")["seq"]
-            if any(row["state"] in UNFINISHED for row in self.jobs()):  # else its end may be before what we would hear
-                next(engine.stream(seq, self.number))
-        except (TimeoutError, client.Lost, OSError):
-            pass
+            interrupted = Followed(self._session, self.number, progress, feed, listener).to_the_end()
         finally:
-            engine.close()
+            feed.close()
+        if interrupted:
+            say(self._session.message("batch_summary", batch=self.number, summary=progress.summary()))
+        return interrupted
+
+    def _newest(self) -> int:
+        """What happens after this is heard."""
+        reader = Reader(self.home)
+        try:
+            return reader.last_seq()
+        finally:
+            reader.close()
 
     def result(self, timeout: float | None = None) -> list[dict[str, Any]]:
         """The rows of all jobs when they have succeeded; Failed, naming the others, when not."""
@@ -122,7 +156,7 @@ class Batch:
         raise Failed("; ".join(bad[:10]) + (" …" if len(bad) > 10 else ""))
 
     def cancel(self, now: bool = False) -> None:
-        engine = client.connect(self.home)
+        engine = self._session.client()
         try:
             engine.call("intent", ids=None, batch=self.number, do="cancel", now=now)
         finally:

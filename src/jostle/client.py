@@ -17,6 +17,9 @@ from typing import IO, Any
 from jostle.address import SOCKET, address
 from jostle.errors import BY_CODE, DiskFull, Forbidden, JostleError, NoEngine
 
+Tell = Callable[..., None]
+"""Takes a message: its code in wording.messages, and its values."""
+
 READING = frozenset(("hello", "reasons", "why", "gpus", "check"))
 """Requests whose answer can be done without; any other is waited for."""
 PATIENCE = 4.0  # s until a person is told what is waited for
@@ -37,11 +40,15 @@ class Silent(NoEngine):
     """The engine is there and does not answer, and its answer can be done without."""
 
 
+def silent(code: str, /, **values: Any) -> None:
+    """Where nobody is to be told what is waited for."""
+
+
 class Client:
     patience = PATIENCE  # of all clients of this process: one that did not answer is not waited for as long again
 
-    def __init__(self, home: str, sock: socket.socket) -> None:
-        self.home = home
+    def __init__(self, home: str, sock: socket.socket, tell: Tell = silent) -> None:
+        self.home, self.tell = home, tell
         self.sock = sock
         self.heard = b""
         self.asked = ""  # what we wait for, while we do
@@ -73,13 +80,13 @@ class Client:
         return answer
 
     def _no_answer(self) -> None:
-        """Says so, once; then it is waited for, or done without."""
+        """Tells it, once; then it is waited for, or done without."""
         if not self.asked:
             raise Lost(f"the engine of {self.home} did not answer in time")  # by the time of whoever set one
         if Client.patience == PATIENCE:
             pid = int.from_bytes(self.sock.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12)[:4], sys.byteorder)
-            going_on = "" if self.asked in READING else ". Waiting for it; Ctrl-C leaves it"
-            print(f"jostle: the engine of {self.home} (pid {pid}) does not answer: {condition(pid)}{going_on}", file=sys.stderr)
+            code = "engine_unanswering" if self.asked in READING else "engine_awaited"
+            self.tell(code, home=self.home, pid=pid, condition=(condition(pid), {"pid": pid}))
         if self.asked in READING:
             Client.patience = 0.2
             raise Silent(f"the engine of {self.home} did not answer and was not waited for any longer")
@@ -108,6 +115,13 @@ class Client:
         self.call("subscribe", after=after, batch=batch)
         return iter(self.receive, None)
 
+    def hang_up(self) -> None:
+        """Ends what another thread waits for."""
+        try:
+            self.sock.shutdown(socket.SHUT_RDWR)
+        except OSError:
+            pass  # it has ended
+
     def fileno(self) -> int:
         return self.sock.fileno()
 
@@ -116,18 +130,18 @@ class Client:
 
 
 def condition(pid: int) -> str:
-    """What keeps a process from answering."""
+    """What keeps a process from answering: a message."""
     try:
         with open(f"/proc/{pid}/stat", "rb") as f:
             state = f.read().rpartition(b")")[2].split()[0]
     except (OSError, IndexError):
-        return "it is not there any more"
+        return "process_gone"
     if state in b"Tt":
-        return f"it is stopped, and `kill -CONT {pid}` lets it go on"
-    return "it waits for a disk" if state == b"D" else "it is busy, or hangs"
+        return "process_stopped"
+    return "process_in_disk" if state == b"D" else "process_busy"
 
 
-def attempt(home: str) -> Client | None:
+def attempt(home: str, tell: Tell = silent) -> Client | None:
     """The engine that answers here, if one does."""
     sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
@@ -137,7 +151,7 @@ def attempt(home: str) -> Client | None:
         sock.close()
         return None
     check_server(home, sock)
-    return Client(home, sock)
+    return Client(home, sock, tell)
 
 
 def check_server(home: str, sock: socket.socket) -> None:
@@ -151,21 +165,21 @@ def check_server(home: str, sock: socket.socket) -> None:
         )
 
 
-def connect(home: str, start: bool = True, gpus: str | None = None) -> Client:
-    """A client of this home's engine; starts one unless told not to."""
+def connect(home: str, start: bool = True, gpus: str | None = None, tell: Tell = silent) -> Client:
+    """A client of this home's engine; starts one unless told not to. `tell`: is given messages about what takes long."""
     if gpus is not None:
         from jostle import config
 
         gpus = config.devices(gpus)
-    client = attempt(home)
+    client = attempt(home, tell)
     if client is not None and gpus is not None:
         client = _with_gpus(client, gpus)
     if client is not None:
         return client
     if not start:
         raise NoEngine(f"no engine runs for {home}: `jostle up` starts one")
-    start_engine(home, gpus=gpus)
-    client = attempt(home)
+    start_engine(home, gpus=gpus, tell=tell)
+    client = attempt(home, tell)
     if client is None:
         raise NoEngine(f"the engine of {home} ended right after its start: see {home}/engine.log")
     return client
@@ -220,6 +234,39 @@ def _with_gpus(client: Client, gpus: str) -> Client | None:
     return None
 
 
+def up(home: str, gpus: str | None = None, tell: Tell = silent) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The engine that ran, if one did, and the one that runs now and stays: what each says of itself. An engine of another
+    version makes way, one that runs reads the settings again."""
+    from jostle import __version__, config
+
+    settings = config.load(home)
+    before: dict[str, Any] = {}
+    client = attempt(home, tell)
+    if client is None:
+        start_engine(home, gpus=gpus, permanent=True, tell=tell)
+    else:
+        before = client.call("hello")
+        if before["version"] == __version__:
+            client.close()
+        else:
+            down(client)
+            # its jobs run on its devices; whether others may take their place is for the new one to say
+            start_engine(home, gpus=before["gpus_spec"] or None, permanent=True, tell=tell)
+    client = connect(home, gpus=gpus, tell=tell)
+    now = client.call("up")
+    if before.get("pid") == now["pid"]:
+        client.call("reload", config=settings)
+    client.close()
+    return before, now
+
+
+def down(client: Client, *, stop_jobs: bool = False, now: bool = False) -> int:
+    """Returns when the engine is gone; how many runs it had."""
+    answer = client.call("down", stop_jobs=stop_jobs, now=now)
+    wait_gone(client)
+    return int(answer.get("runs") or 0)
+
+
 def wait_gone(client: Client, timeout: float = 60.0) -> None:
     """Until the engine at the other end has gone: its socket closes last of all."""
     client.sock.settimeout(timeout)
@@ -233,7 +280,7 @@ def wait_gone(client: Client, timeout: float = 60.0) -> None:
     client.close()
 
 
-def start_engine(home: str, *, gpus: str | None = None, permanent: bool = False) -> None:
+def start_engine(home: str, *, gpus: str | None = None, permanent: bool = False, tell: Tell = silent) -> None:
     """Returns when an engine answers; whoever else started one at the same moment is as good."""
     from jostle import config
 
@@ -242,7 +289,7 @@ def start_engine(home: str, *, gpus: str | None = None, permanent: bool = False)
     config.check_devices(spec)
     end, told = time.monotonic() + 20.0, False
     while True:
-        answer = _launch(home, [str(spec), *(["--permanent"] if permanent else [])], settings)
+        answer = _launch(home, [str(spec), *(["--permanent"] if permanent else [])], settings, tell)
         if answer.startswith("ready"):
             return
         if answer.startswith("error "):
@@ -254,12 +301,12 @@ def start_engine(home: str, *, gpus: str | None = None, permanent: bool = False)
             return
         if time.monotonic() > end - 17.0 and not told:
             told = True
-            print(f"jostle: waiting for an engine that holds {home}/engine.lock and does not answer", file=sys.stderr)
+            tell("engine_locked", home=home)
         if time.monotonic() > end:
             raise NoEngine(f"another engine holds {home}/engine.lock but does not answer: see {home}/engine.log")
 
 
-def _launch(home: str, words: list[str], settings: dict[str, Any]) -> str:
+def _launch(home: str, words: list[str], settings: dict[str, Any], tell: Tell) -> str:
     """Starts the process; what it says of itself when it is up, or not."""
     import select
     import subprocess
@@ -278,7 +325,7 @@ def _launch(home: str, words: list[str], settings: dict[str, Any]) -> str:
         pipe.write(json.dumps(settings).encode())
     with open(ready, encoding="utf-8", errors="replace") as pipe_out:
         if not select.select([pipe_out], [], [], PATIENCE)[0]:
-            print(f"jostle: the engine of {home} is starting and not ready yet: see {home}/engine.log", file=sys.stderr)
+            tell("engine_starting", home=home)
         answer = pipe_out.read()
     child.wait()
     return answer

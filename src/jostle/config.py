@@ -7,7 +7,7 @@ journal and flock are not to be trusted on network file systems, so there the st
 from __future__ import annotations
 
 import os
-import sys
+from collections.abc import Callable
 from typing import Any
 
 from jostle.errors import Forbidden, Usage
@@ -19,20 +19,24 @@ SHAPE = frozenset("0123456789x+.")
 """Of such characters is `8x24` or `4x80+4x24`, and the name of no scenario."""
 
 
-def home(*, only_warn: bool = False) -> str:
-    """The directory of this instance, made if need be. `only_warn`: an existing one is used though others could replace it."""
+def _nobody(code: str, /, **values: Any) -> None: ...
+
+
+def home(*, only_warn: bool = False, tell: Callable[..., None] = _nobody) -> str:
+    """The directory of this instance, made if need be. `only_warn`: an existing one is used though others could replace it;
+    `tell` is given that as a message, and where the state lies if not there."""
     setting = os.environ.get("JOSTLE_HOME")
     state = os.environ.get("XDG_STATE_HOME") or os.path.expanduser("~/.local/state")
     path = os.path.abspath(setting or os.path.join(state, "jostle"))
     if on_network(path):
         local = f"/var/tmp/jostle-{os.getuid()}"
-        print(f"jostle: {path} is on a network file system; its state lies in {local}", file=sys.stderr)
+        tell("home_moved", path=path, local=local)
         path = local
-    make_private(path, only_warn=only_warn)
+    make_private(path, only_warn=only_warn, tell=tell)
     return path
 
 
-def make_private(path: str, *, only_warn: bool = False) -> None:
+def make_private(path: str, *, only_warn: bool = False, tell: Callable[..., None] = _nobody) -> None:
     from jostle.store.private import Others, check_private, check_way
 
     only_warn = only_warn and os.path.lexists(path)
@@ -46,7 +50,7 @@ def make_private(path: str, *, only_warn: bool = False) -> None:
     except Others as e:
         if not only_warn:
             raise
-        print(f"jostle: warning: {e}", file=sys.stderr)
+        tell("home_of_others", error=str(e))
 
 
 def _make(path: str) -> None:

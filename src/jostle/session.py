@@ -29,7 +29,7 @@ class Session:
         if not self._home:
             from jostle.config import home
 
-            self._home = home(only_warn=self.only_warn)
+            self._home = home(only_warn=self.only_warn, tell=self.tell)
         return self._home
 
     @property
@@ -49,7 +49,7 @@ class Session:
     def client(self, *, start: bool = True, gpus: str | None = None) -> Client:
         from jostle.client import connect
 
-        return connect(self.home, start=start, gpus=gpus)
+        return connect(self.home, start=start, gpus=gpus, tell=self.tell)
 
     def engine_if_any(self) -> Client | None:
         """For verbs that also work without one."""

@@ -7,6 +7,7 @@ import pytest
 from jostle import __version__, client, config
 from jostle.cli import engine as verbs
 from jostle.errors import Invalid, Usage
+from jostle.wording.messages import message
 
 
 @pytest.fixture
@@ -37,9 +38,14 @@ def test_up_says_that_the_settings_name_other_devices(jostle, home, running):
 
 def test_up_says_what_became_of_the_engine_that_ran():
     old, new = {"pid": 1, "version": "1", "gpus_spec": "sim:1x1"}, {"pid": 2, "version": "1", "gpus_spec": "sim:2x2"}
-    assert verbs.arrival({}, new, False) == "the engine is up: pid 2, GPUs sim:2x2"
-    assert verbs.arrival(old, new, False) == "the engine is up: pid 2, GPUs sim:2x2; it replaces an idle one with GPUs sim:1x1"
-    assert "replaces one of version 0" in verbs.arrival({**old, "version": "0"}, new, False)
+
+    def arrival(before):
+        code, values = verbs.arrival(before, new)
+        return message(code, "en", **values)
+
+    assert arrival({}) == "the engine is up: pid 2, GPUs sim:2x2"
+    assert arrival(old) == "the engine is up: pid 2, GPUs sim:2x2; it replaces an idle one with GPUs sim:1x1"
+    assert "replaces one of version 0" in arrival({**old, "version": "0"})
 
 
 @pytest.mark.parametrize("verb", [("up",), ("gpus",), ("run",)])

@@ -327,6 +327,8 @@ def test_an_engine_that_is_back_is_told_at_once_and_not_at_its_next_event():
                 raise Lost("gone")
             return iter(threading.Event().wait, None)  # nothing happens any more
 
+        def close(self): ...
+
     tries = []
     feed = Feed(Client, after=7, batch=1)
     feed.start()
@@ -337,6 +339,25 @@ def pending(pid):
     """The signals that this process has been sent and has not taken yet."""
     with open(f"/proc/{pid}/status") as f:
         return next(int(line.split()[1], 16) for line in f if line.startswith("ShdPnd"))
+
+
+def test_a_feed_that_is_closed_hears_nothing_more_and_gives_signals_back():
+    class Client:
+        def stream(self, after, batch):
+            listens.set()
+            ended.wait()
+            raise Lost("hung up")
+
+        hang_up = close = lambda self: ended.set()
+
+    listens, ended, before = threading.Event(), threading.Event(), signal.getsignal(signal.SIGTERM)
+    feed = Feed(Client, after=0, batch=1)
+    feed.catch(signal.SIGTERM)
+    thread = feed.start()
+    listens.wait()
+    feed.close()
+    thread.join()
+    assert signal.getsignal(signal.SIGTERM) is before and feed.next(0) is None
 
 
 def test_an_interrupt_during_the_submit_cancels_what_was_submitted(home, engine, file):

@@ -114,7 +114,7 @@ def test_an_interrupt_cancels_the_jobs_and_says_so(app: App, instance: Instance)
     child.send_signal(signal.SIGINT)
     _, err = child.communicate(timeout=PATIENCE)
     assert (child.returncode, "Traceback" in err) == (130, False), err
-    assert "batch 1: cancelling it" in err and "batch 1: 2 cancelled" in err
+    assert "cancelling the batch" in err and "batch 1: 2 cancelled" in err
     assert [row["state"] for row in instance.newest(2)] == ["cancelled", "cancelled"]
 
 

@@ -8,10 +8,7 @@ from __future__ import annotations
 
 import os
 import pickle
-import signal
 import sys
-import threading
-from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
@@ -57,7 +54,8 @@ class JostleLauncher(Launcher):
             batch = jostle.submit(jobs, name=name, policy=self.policy, defaults=defaults, gpus=self.devices, params=params)
         except JostleError as e:  # what is said under hydra.launcher, or an engine that cannot be had
             raise CompactHydraException("\n".join(f"hydra.launcher: {line}" for line in _lines(e))) from None
-        attended(batch)
+        if batch.attend(lambda text: print(text, file=sys.stderr, flush=True)):
+            sys.exit(INTERRUPTED)  # it is the program that was interrupted, not one job of it
         rows = batch.jobs()
         return [job_return(*job) for job in zip(job_overrides, configs, folders, rows, strict=True)]
 
@@ -98,34 +96,6 @@ def job_return(overrides: Sequence[str], config: DictConfig, folder: str, row: d
         why = f"job {row['id']} {row['state']}: `jostle why {row['id']}`; see {folder}/jostle.log"
         result.return_value = jostle.Failed(why)
     return result
-
-
-def attended(batch: jostle.Batch) -> None:
-    """Until all have ended. Ctrl-C and SIGTERM cancel them, a second one at once, as with `jostle run`; the program ends then."""
-    before = signal.getsignal(signal.SIGTERM)
-    main = threading.current_thread() is threading.main_thread()
-    if main:
-        signal.signal(signal.SIGTERM, signal.default_int_handler)
-    interrupts = 0
-    try:
-        while True:
-            try:
-                if interrupts:
-                    batch.cancel(now=interrupts > 1)
-                batch.wait()
-                break
-            except KeyboardInterrupt:
-                interrupts += 1
-                how = "cancelling it (again: at once)" if interrupts == 1 else "ending it at once"
-                print(f"jostle: batch {batch.number}: {how}", file=sys.stderr, flush=True)
-    finally:
-        if main:
-            signal.signal(signal.SIGTERM, before)
-    if interrupts:
-        states = Counter(row["state"] for row in batch.jobs())
-        told = ", ".join(f"{n} {state}" for state, n in sorted(states.items()))
-        print(f"jostle: batch {batch.number}: {told}", file=sys.stderr, flush=True)
-        sys.exit(INTERRUPTED)
 
 
 def _lines(e: JostleError) -> list[str]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from jostle import units
-from jostle.cli import render
 from jostle.core.states import SUMMED
 from jostle.errors import Usage
 
@@ -29,49 +28,31 @@ def up_options(p: Parser) -> None:
 
 
 def up(args: Namespace, terminal: Terminal) -> int:
-    """Returns when the engine answers. An engine of another version makes way, one that runs reads the settings again."""
-    from jostle import __version__, config
-    from jostle.client import attempt, connect, start_engine
+    """Returns when the engine answers."""
+    from jostle import client, config
+    from jostle.cli.web import with_engine
 
     settings = config.load(terminal.home)
     gpus = config.devices(args.gpus) if args.gpus else None
-    before: dict[str, Any] = {}
-    client = attempt(terminal.home)
-    if client is None:
-        start_engine(terminal.home, gpus=gpus, permanent=True)
-    else:
-        before = client.call("hello")
-        if before["version"] == __version__:
-            client.close()
-        else:
-            leave(client)
-            # its jobs run on its devices; whether others may take their place is for the new one to say
-            start_engine(terminal.home, gpus=before["gpus_spec"] or None, permanent=True)
-    client = connect(terminal.home, gpus=gpus)
-    hello = client.call("up")
-    same = before.get("pid") == hello["pid"]
-    if same:
-        client.call("reload", config=settings)
-    client.close()
-    terminal.say(arrival(before, hello, same))
-    if not gpus and settings.get("gpus", hello["gpus_spec"]) != hello["gpus_spec"]:
-        terminal.say(f"config.yaml names other GPUs ({settings['gpus']}): `jostle up --gpus {settings['gpus']}` changes to them")
-    from jostle.cli.web import with_engine
-
+    before, now = client.up(terminal.home, gpus, terminal.tell)
+    code, values = arrival(before, now)
+    terminal.tell(code, **values)
+    if not gpus and settings.get("gpus", now["gpus_spec"]) != now["gpus_spec"]:
+        terminal.tell("engine_other_gpus", gpus=settings["gpus"])
     with_engine(args, terminal)
     return 0
 
 
-def arrival(before: dict[str, Any], now: dict[str, Any], same: bool) -> str:
-    """What has become of the engine that ran, if one did."""
-    facts = f"pid {now['pid']}, GPUs {now['gpus_spec'] or 'nvml'}"
-    if same:
-        return f"the engine runs already: {facts}; settings reloaded"
+def arrival(before: dict[str, Any], now: dict[str, Any]) -> tuple[str, dict[str, Any]]:
+    """What has become of the engine that ran, if one did: a message."""
+    facts = {"facts": ("engine_facts", {"pid": now["pid"], "gpus": now["gpus_spec"] or "nvml"})}
     if not before:
-        return f"the engine is up: {facts}"
+        return "engine_up", facts
+    if before["pid"] == now["pid"]:
+        return "engine_runs", facts
     if before["version"] != now["version"]:
-        return f"the engine is up: {facts}; it replaces one of version {before['version']}"
-    return f"the engine is up: {facts}; it replaces an idle one with GPUs {before['gpus_spec'] or 'nvml'}"
+        return "engine_replaced", {**facts, "version": before["version"]}
+    return "engine_took_over", {**facts, "gpus": before["gpus_spec"] or "nvml"}
 
 
 def down_options(p: Parser) -> None:
@@ -83,31 +64,21 @@ def down_options(p: Parser) -> None:
 
 
 def down(args: Namespace, terminal: Terminal) -> int:
+    from jostle.cli.web import closed
     from jostle.client import attempt
+    from jostle.client import down as ended
 
     if args.now and not args.stop_jobs:
         raise Usage("down: --now is for --stop-jobs; without it running jobs go on")
-    from jostle.cli.web import closed
-
     closed(terminal)
-    client = attempt(terminal.home)
+    client = attempt(terminal.home, terminal.tell)
     if client is None:
-        terminal.say("no engine runs")
+        terminal.tell("engine_none")
         return 0
-    runs = leave(client, stop_jobs=args.stop_jobs, now=args.now)
-    went_on = render.count(runs, "running job goes", "running jobs go") + " on"
-    ended = render.count(runs, "running job was", "running jobs were") + " stopped"
-    terminal.say("the engine is down" + (f"; {ended if args.stop_jobs else went_on}" if runs else ""))
+    runs = ended(client, stop_jobs=args.stop_jobs, now=args.now)
+    rest = terminal.message("jobs_stopped" if args.stop_jobs else "jobs_go_on", n=runs) if runs else ""
+    terminal.say(terminal.message("engine_down") + rest)
     return 0
-
-
-def leave(client: Any, *, stop_jobs: bool = False, now: bool = False) -> int:
-    """Returns when the engine is gone; how many runs it had."""
-    from jostle.client import wait_gone
-
-    answer = client.call("down", stop_jobs=stop_jobs, now=now)
-    wait_gone(client)
-    return int(answer.get("runs") or 0)
 
 
 def status_options(p: Parser) -> None:

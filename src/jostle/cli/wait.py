@@ -47,7 +47,7 @@ def wait(args: Namespace, terminal: Terminal) -> int:
     if any(state not in FINAL for state in states.values()):
         feed = attended(terminal, gpus=None, after=seq)
         feed.start()
-        code = until_ended(feed, terminal, states, deadline)
+        code = until_ended(feed, states, deadline, lambda why: terminal.tell("engine_lost", why=why))
     return finish(args.json, terminal, states, code)
 
 

@@ -8,14 +8,18 @@ from typing import TYPE_CHECKING
 from jostle.core.states import FINAL
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from jostle.follow.feed import Feed
-    from jostle.session import Session
 
 TIME_IS_UP, INTERRUPTED = 124, 130
 
 
-def until_ended(feed: Feed, session: Session, states: dict[int, str], deadline: float | None) -> int:
-    """Takes the ends of these jobs into `states`: 0 when all have ended, else the exit code that says why not."""
+def until_ended(
+    feed: Feed, states: dict[int, str], deadline: float | None, lost: Callable[[str], None] = lambda why: None
+) -> int:  # fmt: skip
+    """Takes the ends of these jobs into `states`: 0 when all have ended, else the exit code that says why not. `lost`: is told
+    when the engine has gone; the feed connects again."""
     left = {id for id, state in states.items() if state not in FINAL}
     while left:
         item = feed.next(None if deadline is None else deadline - time.monotonic())
@@ -27,7 +31,7 @@ def until_ended(feed: Feed, session: Session, states: dict[int, str], deadline: 
         if kind == "error":
             raise value
         if kind == "lost":
-            session.tell("engine_lost", why=str(value))
+            lost(str(value))
         if kind == "event" and value["job"] in left and value["kind"] in FINAL:
             states[value["job"]] = value["kind"]
             left.discard(value["job"])

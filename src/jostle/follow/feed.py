@@ -26,14 +26,27 @@ class Feed:
     def __init__(self, connect: Callable[[], Client], *, after: int, batch: int | None) -> None:
         self.connect, self.after, self.batch = connect, after, batch
         self.items: queue.SimpleQueue[tuple[str, Any]] = queue.SimpleQueue()
+        self._before: dict[int, Any] = {}  # what signals meant to whoever was here before
+        self._client: Client | None = None
+        self._closed = False
 
-    def start(self) -> None:
-        threading.Thread(target=self._pump, daemon=True).start()
+    def start(self) -> threading.Thread:
+        pump = threading.Thread(target=self._pump, daemon=True)
+        pump.start()
+        return pump
 
     def catch(self, *signals: int) -> None:
         """Signals become items ("signal", number); SimpleQueue.put may be called from a handler."""
         for number in signals:
-            signal.signal(number, lambda n, _: self.items.put(("signal", n)))
+            self._before[number] = signal.signal(number, lambda n, _: self.items.put(("signal", n)))
+
+    def close(self) -> None:
+        """For a program that goes on: nothing is heard any more, and signals mean what they meant before."""
+        for number, before in self._before.items():
+            signal.signal(number, before if before is not None else signal.SIG_DFL)
+        self._closed = True
+        if self._client is not None:
+            self._client.hang_up()
 
     def next(self, timeout: float | None) -> tuple[str, Any] | None:
         """("event", row), ("lost", text), ("back", None), ("signal", number), ("error", exception); None when time is up."""
@@ -47,7 +60,9 @@ class Feed:
         pause = 0.05
         while True:
             try:
-                client = self.connect()
+                client = self._client = self.connect()
+                if self._closed:
+                    client.hang_up()
                 stream = client.stream(self.after, self.batch)
                 if lost_at is not None:
                     self.items.put(("back", None))
@@ -56,6 +71,10 @@ class Feed:
                     self.after = event["seq"]
                     self.items.put(("event", event))
             except (JostleError, OSError, ValueError) as e:
+                if self._client is not None:
+                    self._client.close()
+                if self._closed:
+                    return
                 now = time.monotonic()
                 if lost_at is None:
                     lost_at = now

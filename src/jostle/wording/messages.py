@@ -22,6 +22,45 @@ MESSAGES: dict[str, tuple[str, str]] = {
         "引擎没有运行：以下是上一个引擎结束时的状态；用 `jostle up` 继续",
     ),
     "engine_silent": ("jostle: {why}; this is what is recorded", "jostle: {why}；以下是已记录的状态"),
+    "engine_unanswering": (
+        "jostle: the engine of {home} (pid {pid}) does not answer: {condition}",
+        "jostle: {home} 的引擎（pid {pid}）没有回答：{condition}",
+    ),
+    "engine_awaited": (
+        "jostle: the engine of {home} (pid {pid}) does not answer: {condition}. Waiting for it; Ctrl-C leaves it",
+        "jostle: {home} 的引擎（pid {pid}）没有回答：{condition}。正在等待；按 Ctrl-C 放弃",
+    ),
+    "process_gone": ("it is not there any more", "它已不存在"),
+    "process_stopped": ("it is stopped, and `kill -CONT {pid}` lets it go on", "它被暂停，用 `kill -CONT {pid}` 可让它继续"),
+    "process_in_disk": ("it waits for a disk", "它在等待磁盘"),
+    "process_busy": ("it is busy, or hangs", "它正忙，或已挂起"),
+    "engine_locked": (
+        "jostle: waiting for an engine that holds {home}/engine.lock and does not answer",
+        "jostle: 有引擎占着 {home}/engine.lock 但没有回答：正在等待",
+    ),
+    "engine_starting": (
+        "jostle: the engine of {home} is starting and not ready yet: see {home}/engine.log",
+        "jostle: {home} 的引擎正在启动，尚未就绪：见 {home}/engine.log",
+    ),
+    "engine_up": ("the engine is up: {facts}", "引擎已启动：{facts}"),
+    "engine_runs": ("the engine runs already: {facts}; settings reloaded", "引擎已在运行：{facts}；已重新读取设置"),
+    "engine_replaced": (
+        "the engine is up: {facts}; it replaces one of version {version}",
+        "引擎已启动：{facts}；它取代了版本 {version} 的引擎",
+    ),
+    "engine_took_over": (
+        "the engine is up: {facts}; it replaces an idle one with GPUs {gpus}",
+        "引擎已启动：{facts}；它取代了使用 GPU {gpus} 的空闲引擎",
+    ),
+    "engine_facts": ("pid {pid}, GPUs {gpus}", "进程 {pid}，GPU {gpus}"),
+    "engine_other_gpus": (
+        "config.yaml names other GPUs ({gpus}): `jostle up --gpus {gpus}` changes to them",
+        "config.yaml 写的是别的 GPU（{gpus}）：用 `jostle up --gpus {gpus}` 切换",
+    ),
+    "engine_none": ("no engine runs", "引擎没有运行"),
+    "engine_down": ("the engine is down", "引擎已停止"),
+    "jobs_go_on": ("; {n:running job goes|running jobs go} on", "；{n:,} 个正在运行的任务继续运行"),
+    "jobs_stopped": ("; {n:running job was|running jobs were} stopped", "；{n:,} 个正在运行的任务已停止"),
     "engine_lost": ("jostle: {why}; connecting again", "jostle: {why}；正在重新连接"),
     "engine_back": ("jostle: the engine is back", "jostle: 引擎已恢复"),
     # a log that is followed
@@ -52,6 +91,11 @@ MESSAGES: dict[str, tuple[str, str]] = {
     "clean_copies": (", {n:copy of an older database|copies of older databases}", "、{n:,} 份旧数据库副本"),
     "clean_held": ("{path} is still held by a process: left alone", "{path} 仍被进程占用：保留"),
     "clean_strays": ("{path} holds files that jobs wrote into it: left alone", "{path} 中有任务写入的文件：保留"),
+    "home_moved": (
+        "jostle: {path} is on a network file system; its state lies in {local}",
+        "jostle: {path} 位于网络文件系统上；其状态保存在 {local}",
+    ),
+    "home_of_others": ("jostle: warning: {error}", "jostle: 警告：{error}"),
     # what is submitted
     "submitted": ("batch {batch}: {n:job|jobs} ({ids})", "批次 {batch}：{n:,} 个任务（{ids}）"),
     "attached": (
@@ -171,7 +215,7 @@ def message(code: str, language: str, /, **values: Any) -> str:
     """`state` is shown as it is called in the language."""
     if language == "zh" and "state" in values:
         values["state"] = STATES.get(values["state"], values["state"])
-    shown = {key: _shown(value) for key, value in values.items()}
+    shown = {key: _shown(value, language) for key, value in values.items()}
     return MESSAGES[code][language == "zh"].format(**shown)
 
 
@@ -183,7 +227,9 @@ def listed(parts: list[str], language: str) -> str:
     return ("，" if language == "zh" else ", ").join(parts)
 
 
-def _shown(value: Any) -> Any:
+def _shown(value: Any, language: str) -> Any:
+    if isinstance(value, tuple):  # a message in a message
+        return message(value[0], language, **value[1])
     if isinstance(value, int) and not isinstance(value, bool):
         return _Number(value)
     return plain(value) if isinstance(value, str) else value
