@@ -42,20 +42,20 @@ class Board:
     def take(self, rows: Iterable[Row]) -> None:
         """New rows, or newer ones of the same tasks."""
         fresh = [row for row in rows if row["id"] not in self.without]
-        kept = {row["id"] for row in current(fresh)}
+        current_ids = {row["id"] for row in current(fresh)}
         for row in fresh:
             original = self.rows.pop(row["retry_of"], None)
             if original is not None:
                 self.ids[queue_of(original)].discard(original["id"])
             queue = queue_of(row)
             members = self.ids.setdefault(queue, set())
-            if row["id"] in kept:
+            if row["id"] in current_ids:
                 self.rows[row["id"]] = row
                 members.add(row["id"])
             else:
                 self.rows.pop(row["id"], None)
                 members.discard(row["id"])
-            (self.live.add if row["id"] in kept and row["state"] in OPEN else self.live.discard)(row["id"])
+            (self.live.add if row["id"] in current_ids and row["state"] in OPEN else self.live.discard)(row["id"])
             self.shown.pop(queue, None)
 
     def queues(self) -> dict[str, Queue]:

@@ -70,15 +70,15 @@ def edits(specs: Sequence[Spec], rows: Iterable[Row], texts: Sequence[Sequence[s
     for k, _ in moved:
         tasks[k] = None
     taken = {id for id in tasks if id is not None}
-    gone = sorted((row for row in present if row["id"] not in taken), key=_place)
+    removed = sorted((row for row in present if row["id"] not in taken), key=_place)
     news = iter(range(len(tasks)))
-    order = [("job", row["id"]) for row in gone if row["state"] in OPEN or row["state"] == "succeeded"]
+    order = [("job", row["id"]) for row in removed if row["state"] in OPEN or row["state"] == "succeeded"]
     order += [("index", next(news)) if id is None else ("job", id) for id in tasks]
     queues = {row["id"]: queue_of(row) for row in present}
     return Edits(
         tasks=tuple(tasks),
-        drop=tuple(sorted(row["id"] for row in gone if row["state"] == "queued")),
-        replaced=frozenset(row["id"] for row in gone if row["state"] in UNSUCCESSFUL),
+        drop=tuple(sorted(row["id"] for row in removed if row["state"] == "queued")),
+        replaced=frozenset(row["id"] for row in removed if row["state"] in UNSUCCESSFUL),
         order=tuple(order),
         moved=tuple(moved),
         unmoved=tuple(unmoved),

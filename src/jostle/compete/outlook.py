@@ -12,7 +12,7 @@ from jostle.core.model import LOCAL, Gpu, Node, Policy, Target, World
 from jostle.core.reasons import Reason
 from jostle.formats.gpumanage import Settings
 from jostle.uniid.entries import was_ours
-from jostle.uniid.file import look, made
+from jostle.uniid.file import look, make_directory
 from jostle.wording.reasons import text
 
 SHOWN = 5  # tasks
@@ -81,7 +81,7 @@ def unwritable(path: str) -> str:
         return "it holds something that is no JSON object, and is not replaced"
     probe = f"{path}.{os.getpid()}.try"
     try:
-        made(os.path.dirname(path))
+        make_directory(os.path.dirname(path))
         os.close(os.open(probe, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
         os.unlink(probe)
     except OSError as e:

@@ -13,7 +13,7 @@ import os
 import time
 from collections import deque
 
-from jostle.uniid.file import made
+from jostle.uniid.file import make_directory
 from jostle.wording.text import plain
 
 LIMIT = 10_000_000
@@ -26,7 +26,7 @@ class SchedulerLog:
         """Raises OSError if it cannot be written at all."""
         self.path, self.limit, self.backups = path, limit, backups
         self.last: deque[str] = deque(maxlen=KEPT)
-        made(os.path.dirname(os.path.abspath(path)))
+        make_directory(os.path.dirname(os.path.abspath(path)))
         self.fd = self._open()
 
     def write(self, text: str, level: str = "INFO", at: float | None = None) -> list[str]:
@@ -79,10 +79,10 @@ class SchedulerLog:
 
     def _current(self) -> bool:
         try:
-            there, ours = os.stat(self.path), os.fstat(self.fd)
+            named, ours = os.stat(self.path), os.fstat(self.fd)
         except OSError:
             return False
-        return (there.st_dev, there.st_ino) == (ours.st_dev, ours.st_ino)
+        return (named.st_dev, named.st_ino) == (ours.st_dev, ours.st_ino)
 
     def _reopen(self) -> None:
         fresh = self._open()

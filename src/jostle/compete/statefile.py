@@ -17,7 +17,7 @@ from typing import Any
 
 from jostle import proc
 from jostle.compete.board import Queue, instant
-from jostle.uniid.file import made
+from jostle.uniid.file import make_directory
 
 LINES = 20
 MOST = 64_000_000  # bytes that are read of one; that of 10,000 tasks has some 5 million
@@ -115,7 +115,7 @@ class StateFile:
 
 def _write(text: bytes, fresh: str, path: str) -> bool:
     try:
-        made(os.path.dirname(path))
+        make_directory(os.path.dirname(path))
         with open(fresh, "wb", opener=_anew) as f:
             f.write(text)
         os.replace(fresh, path)
@@ -182,7 +182,7 @@ def complete(content: Mapping[str, Any]) -> bool:
     return filled and content["mode"] in ("single", "multi") and content["state"] in STATES
 
 
-def here(content: Mapping[str, Any], host: str, boot_id: str) -> bool:
+def runs_here(content: Mapping[str, Any], host: str, boot_id: str) -> bool:
     """Whether its process runs on this host."""
     ticks = content.get("start_ticks")
     same = content.get("host") == host and content.get("boot_id") == boot_id
@@ -203,10 +203,10 @@ def on_other_hosts(directory: str, scheduler: Scheduler) -> list[dict[str, Any]]
 
 def clean(directories: Sequence[str], host: str, boot_id: str) -> list[int]:
     """Removes the files of schedulers of this host that are gone; their pids."""
-    gone = set()
+    removed = set()
     for directory in directories:
         for content in read_all(directory):
-            if content.get("host") == host and not here(content, host, boot_id):
+            if content.get("host") == host and not runs_here(content, host, boot_id):
                 StateFile(int(content["pid"]), directory).remove()
-                gone.add(int(content["pid"]))
-    return sorted(gone)
+                removed.add(int(content["pid"]))
+    return sorted(removed)

@@ -23,7 +23,7 @@ def schedulers(session: Session, space: Workspace, *, this_config: bool) -> Iter
     """The status of each scheduler of the workspace, in lines; `this_config`: of this one only."""
     host, boot = socket.gethostname(), proc.boot_id()
     for content in statefile.read_all(space.state_dir):
-        if not statefile.complete(content) or not statefile.here(content, host, boot):
+        if not statefile.complete(content) or not statefile.runs_here(content, host, boot):
             continue
         batch = session.reader.batch(content["batch"])
         prefix = f"compete:{os.path.realpath(space.root)}:"

@@ -142,8 +142,8 @@ def _chains(rows: Sequence[Mapping[str, Any]]) -> dict[int, int]:
 def of_job(
     reader: Reader, row: Mapping[str, Any], chain: int | None, names: re.Pattern[str], anyhow: bool, codes: Codes
 ) -> Trial:  # fmt: skip
-    done = (row["reason"] or {}) if row["state"] == "skipped" else {}
-    by = done.get("params") or {} if done.get("code") == "done_before" else {}
+    reason = (row["reason"] or {}) if row["state"] == "skipped" else {}
+    by = reason.get("params") or {} if reason.get("code") == "done_before" else {}
     job, number = (int(by["job"]), by["run"]) if by else (int(row["id"]), None)
     runs = reader.runs(job) if by or row["attempt"] else []
     run = next((r for r in reversed(runs) if number is None or r["n"] == number), None)

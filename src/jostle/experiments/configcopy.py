@@ -274,12 +274,12 @@ def put(place: str, text: str) -> None:
     os.makedirs(folder, exist_ok=True)
     umask = os.umask(0)
     os.umask(umask)
-    fd, made = tempfile.mkstemp(prefix=".jostle-", dir=folder)
+    fd, temporary = tempfile.mkstemp(prefix=".jostle-", dir=folder)
     try:
         with os.fdopen(fd, "w", encoding="utf-8", newline="") as f:
             f.write(text)
             os.fchmod(f.fileno(), 0o666 & ~umask)
-        os.replace(made, place)
+        os.replace(temporary, place)
     except BaseException:
-        os.unlink(made)
+        os.unlink(temporary)
         raise

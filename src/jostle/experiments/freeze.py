@@ -149,8 +149,8 @@ def _chosen(root: str, git: gittree.Tree | None) -> Callable[[str, bool], bool]:
     """Whether a path belongs to the code."""
     own = _rules(root, RULES_FILE)
     if git is not None:
-        left_out, kept = own, git.files | _parents(git.files)
-        return lambda path, is_folder: path in kept and not left_out(path, is_folder)
+        left_out, tracked = own, git.files | _parents(git.files)
+        return lambda path, is_folder: path in tracked and not left_out(path, is_folder)
     ignored = Ignore(DEFAULT_RULES) + _rules(root, ".gitignore") + own
     return lambda path, is_folder: not ignored(path, is_folder)
 
@@ -246,10 +246,10 @@ def _free_or_same(tree: str, place: str) -> str:
     return path
 
 
-def _same(fresh: str, kept: str) -> bool:
+def _same(fresh: str, stored: str) -> bool:
     """Whether the snapshot that is kept holds what the fresh one does, and nothing else."""
     new = {entry.name: entry for entry in entries(fresh)}
-    old = {entry.name: entry for entry in entries(kept) if entry.name not in NEVER}
+    old = {entry.name: entry for entry in entries(stored) if entry.name not in NEVER}
     if new.keys() != old.keys():
         return False
     for name, new_entry in new.items():

@@ -96,15 +96,15 @@ def summary(
     keys = tuple(by) if by is not None else tuple(key for key in params if key not in seed_keys)
     if across and across not in keys:
         raise Usage(f"--across {across}: the runs are not grouped by it, but by {', '.join(keys) or 'nothing'}")
-    kept, replaced = newest(trials, seed_keys)
+    counted, replaced = newest(trials, seed_keys)
     missing = list(replaced)
     gathered: dict[tuple[str | None, ...], list[Trial]] = {}
-    for trial in kept:
+    for trial in counted:
         gathered.setdefault(tuple(trial.params.get(key) for key in keys), []).append(trial)
         missing += lacking(trial, metrics)
     directions = {name: (best or {}).get(name) or direction(name) for name in metrics}
     groups = [_group(members, keys, metrics) for members in gathered.values()]
-    notes = (*(note for trial in kept for note in trial.notes), *codes(groups))
+    notes = (*(note for trial in counted for note in trial.notes), *codes(groups))
     return Summary(
         keys=keys, seed_keys=tuple(key for key in seed_keys if key in params), metrics=directions,
         groups=tuple(marked(groups, directions, rivals(keys, across))), missing=tuple(missing), notes=notes, across=across,
@@ -123,15 +123,15 @@ def newest(trials: Sequence[Trial], seed_keys: Sequence[str]) -> tuple[list[Tria
         work = _work(trial, seed_keys)
         if work is not None and (work not in latest or _rank(trial) > _rank(latest[work])):
             latest[work] = trial
-    kept, replaced = [], []
+    counted, replaced = [], []
     for trial in trials:
         winner = latest.get(_work(trial, seed_keys), trial)
         if winner is trial or _rank(winner) == _rank(trial):
-            kept.append(trial)
+            counted.append(trial)
         else:
             why = f"{trial.why_not or 'the same was run again'}; {winner.label} counts"
             replaced.append(Missing(trial=trial, metric=None, why=why))
-    return kept, replaced
+    return counted, replaced
 
 
 def _work(trial: Trial, seed_keys: Sequence[str]) -> Any:

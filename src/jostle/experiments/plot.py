@@ -201,12 +201,12 @@ def legend(named: Sequence[tuple[str, Any]]) -> tuple[list[Any], list[str]]:
     """What is drawn and its names, as many as fit; a last line says how many do not."""
     from matplotlib.patches import Patch
 
-    kept = named if len(named) <= NAMED else named[: NAMED - 1]
-    names = [name if len(name) <= LONGEST else name[: LONGEST - 1] + "…" for name, _ in kept]
-    handles = [handle for _, handle in kept]
-    if len(kept) < len(named):
+    drawn = named if len(named) <= NAMED else named[: NAMED - 1]
+    names = [name if len(name) <= LONGEST else name[: LONGEST - 1] + "…" for name, _ in drawn]
+    handles = [handle for _, handle in drawn]
+    if len(drawn) < len(named):
         handles.append(Patch(visible=False))
-        names.append(f"… and {len(named) - len(kept)} more")
+        names.append(f"… and {len(named) - len(drawn)} more")
     return handles, [literal(f" {name}" if name.startswith("_") else name) for name in names]  # matplotlib leaves out `_name`
 
 

@@ -96,12 +96,12 @@ def _after_those_that_run(jobs: Sequence[Mapping[str, Any]], verdicts: list[Verd
 def taken(jobs: Sequence[Mapping[str, Any]], verdicts: Sequence[Verdict]) -> list[dict[str, Any]]:
     """The jobs to submit: those that run, and those that are recorded as done. Whoever came after one that is left out need not
     wait for it."""
-    kept = [place for place, verdict in enumerate(verdicts) if verdict.what in (RUN, DONE)]
-    new = {old: place for place, old in enumerate(kept)}
+    places = [place for place, verdict in enumerate(verdicts) if verdict.what in (RUN, DONE)]
+    new = {old: place for place, old in enumerate(places)}
     jobs_taken = []
-    for old in kept:
+    for old in places:
         job = dict(jobs[old])
-        if job["needs"] and len(kept) < len(jobs):
+        if job["needs"] and len(places) < len(jobs):
             job["needs"] = [
                 [kind, new[at], any_end] if kind == "index" else [kind, at, any_end]
                 for kind, at, any_end in job["needs"]

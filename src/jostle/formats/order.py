@@ -27,9 +27,9 @@ def _in_queue(queues: Sequence[str | None]) -> list[int | None]:
     return before
 
 
-def _from(start: int, after: Mapping[int, Sequence[int]], before: Sequence[int | None], done: set[int]) -> list[int]:
+def _from(start: int, after: Mapping[int, Sequence[int]], before: Sequence[int | None], visited: set[int]) -> list[int]:
     """A walk without recursion: a chain of 100,000 jobs is allowed."""
-    if start in done:
+    if start in visited:
         return []
     path = [start]
     on_path = {start}
@@ -37,13 +37,13 @@ def _from(start: int, after: Mapping[int, Sequence[int]], before: Sequence[int |
     while path:
         step = next(todo[-1], None)
         if step is None:
-            gone = path.pop()
-            on_path.discard(gone)
-            done.add(gone)
+            finished = path.pop()
+            on_path.discard(finished)
+            visited.add(finished)
             todo.pop()
         elif step in on_path:
             return path[path.index(step) :]
-        elif step not in done:
+        elif step not in visited:
             path.append(step)
             on_path.add(step)
             todo.append(iter(_waits_for(step, after, before)))

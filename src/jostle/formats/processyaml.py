@@ -46,12 +46,12 @@ class ProcessYAML:
 
     def get(self, key: str, default: Any = None) -> Any:
         """The value of a dotted key; the default if it is not there."""
-        here: Any = self.data
+        value: Any = self.data
         for word in parts(self.data, key):
-            if not isinstance(here, dict) or word not in here:
+            if not isinstance(value, dict) or word not in value:
                 return default
-            here = here[word]
-        return here
+            value = value[word]
+        return value
 
     def get_int(self, key: str, default: int = 0) -> int:
         """The value as a whole number; the default if it is none."""
@@ -155,14 +155,14 @@ def replace(path: str, raw: bytes) -> None:
         mode = os.stat(path).st_mode & 0o7777
     except FileNotFoundError:
         mode = 0o644
-    fd, made = tempfile.mkstemp(prefix=".jostle-", dir=os.path.dirname(path))
+    fd, temporary = tempfile.mkstemp(prefix=".jostle-", dir=os.path.dirname(path))
     try:
         with os.fdopen(fd, "wb") as f:
             f.write(raw)
             f.flush()
             os.fchmod(f.fileno(), mode)
             os.fsync(f.fileno())
-        os.replace(made, path)
+        os.replace(temporary, path)
     except BaseException:
-        os.unlink(made)
+        os.unlink(temporary)
         raise

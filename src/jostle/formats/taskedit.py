@@ -76,10 +76,10 @@ class Edit:
         self.pair = sum(len(paragraph.entries[-1].numbers) == 2 for paragraph in self.paragraphs) * 2 > len(self.paragraphs)
 
     def text(self, blocks: Sequence[Block]) -> str:
-        gaps, kept = self._pieces()
+        gaps, old_texts = self._pieces()
         if not self.paragraphs:
             return self._appended(blocks)
-        places = self._places(blocks, kept)
+        places = self._places(blocks, old_texts)
         return self._joined(gaps, places)
 
     def _pieces(self) -> tuple[list[str], list[str]]:
@@ -87,15 +87,15 @@ class Edit:
         starts = [0]
         for line in _LINE.finditer(self.old):
             starts.append(line.end())
-        gaps, kept, at = [], [], 0
+        gaps, old_texts, at = [], [], 0
         for paragraph in self.paragraphs:
             start, end = starts[paragraph.first], starts[paragraph.last] + len(self.lines[paragraph.last])
             gaps.append(self.old[at:start])
-            kept.append(self.old[start:end])
+            old_texts.append(self.old[start:end])
             at = end
-        return [*gaps, self.old[at:]], kept
+        return [*gaps, self.old[at:]], old_texts
 
-    def _places(self, blocks: Sequence[Block], kept: list[str]) -> list[list[str]]:
+    def _places(self, blocks: Sequence[Block], old_texts: list[str]) -> list[list[str]]:
         """For each old paragraph what stands in its place: itself, others before or after it, or nothing."""
         old = [paragraph.block for paragraph in self.paragraphs]
         places: list[list[str]] = [[] for _ in old]
@@ -103,11 +103,11 @@ class Edit:
         moved: dict[Block | None, list[str]] = defaultdict(list)
         for kind, i1, i2, _, _ in steps:
             for k in range(i1, i2) if kind != "equal" else ():
-                moved[old[k]].append(kept[k])
+                moved[old[k]].append(old_texts[k])
         for kind, i1, i2, j1, j2 in steps:
             if kind == "equal":
                 for k in range(i1, i2):
-                    places[k].append(kept[k])
+                    places[k].append(old_texts[k])
             elif kind == "insert":
                 new = [self._new(block, None, moved) for block in blocks[j1:j2]]
                 if i1:

@@ -38,13 +38,13 @@ def batch(workspace: Workspace, blocks: Sequence[Block], visible: str | None) ->
 
 def jobs(workspace: Workspace, blocks: Sequence[Block]) -> list[dict[str, Any]]:
     counted: Counter[int] = Counter()
-    made = []
+    specs = []
     work_dir, logs = workspace.work_dir, os.path.join(workspace.log_dir, "tasks")
     env = {"JOSTLE_UNI_ID_FILE": workspace.uni_id_file}
     for block in blocks:
         counted[block.queue] += 1
-        made.append(_job(workspace, block, counted[block.queue], work_dir, logs, env))
-    return made
+        specs.append(_job(workspace, block, counted[block.queue], work_dir, logs, env))
+    return specs
 
 
 def _job(workspace: Workspace, block: Block, task: int, work_dir: str, logs: str, env: dict[str, str]) -> dict[str, Any]:

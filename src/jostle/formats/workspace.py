@@ -197,8 +197,8 @@ def mode_of(file: str) -> str:
 
 def _around(file: str) -> str:
     """The workspace that a task file belongs to."""
-    here = os.path.dirname(os.path.abspath(file))
-    return os.path.dirname(here) if os.path.basename(here) == "command" else here
+    directory = os.path.dirname(os.path.abspath(file))
+    return os.path.dirname(directory) if os.path.basename(directory) == "command" else directory
 
 
 def _settings_file(root: str, named_file: str | None) -> str | None:
@@ -258,8 +258,8 @@ def _place(root: str, mode: str, file: str, settings: Settings) -> int | None:
 
 def _usual_mode(root: str, index: int, settings: Settings) -> str:
     """Single, unless only multi mode has this config."""
-    there = [mode for mode in STEMS if any(c.index == index and c.exists for c in _configs(root, mode, settings))]
-    return there[0] if there else "single"
+    modes = [mode for mode in STEMS if any(c.index == index and c.exists for c in _configs(root, mode, settings))]
+    return modes[0] if modes else "single"
 
 
 def _missing(root: str, mode: str, index: int, settings: Settings, settings_file: str | None) -> str:

@@ -75,13 +75,13 @@ def _at(node: Any, start: int) -> Any:
     """The mapping that begins there."""
     todo = [node]
     while todo:
-        here = todo.pop()
-        if isinstance(here, yaml.MappingNode):
-            if here.start_mark.index == start:
-                return here
-            todo += [value for _, value in here.value]
-        elif isinstance(here, yaml.SequenceNode):
-            todo += here.value
+        inner = todo.pop()
+        if isinstance(inner, yaml.MappingNode):
+            if inner.start_mark.index == start:
+                return inner
+            todo += [value for _, value in inner.value]
+        elif isinstance(inner, yaml.SequenceNode):
+            todo += inner.value
     return node
 
 

@@ -164,12 +164,12 @@ def _weight(node: Node) -> int:
     """How many values a node stands for; bounded, since a small file can stand for billions."""
     total, todo = 0, [node]
     while todo and total <= MAX_NODES:
-        here = todo.pop()
+        inner = todo.pop()
         total += 1
-        if isinstance(here, Seq):
-            todo += here.items
-        elif isinstance(here, Map):
-            todo += [value for _, value in here.items]
+        if isinstance(inner, Seq):
+            todo += inner.items
+        elif isinstance(inner, Map):
+            todo += [value for _, value in inner.items]
     return total
 
 

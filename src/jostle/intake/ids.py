@@ -26,22 +26,22 @@ MAX_RANGE = 1_000_000
 
 def jobs(words: Sequence[str], reader: Callable[[], Ids], every: Callable[[], list[int]] | None = None) -> list[int]:
     """The ids in the order given, each once. `every` says what `all` means; the store is read only for words that need it."""
-    found: dict[int, None] = {}
+    ids: dict[int, None] = {}
     for part in (part for word in words for part in word.split(",") if part):
         if part == "last":
-            found[_last(reader())] = None
+            ids[_last(reader())] = None
         elif part == "all" and every is not None:
-            found.update(dict.fromkeys(every()))
+            ids.update(dict.fromkeys(every()))
         else:
-            found.update(dict.fromkeys(_range(part, reader, WRITTEN if every is not None else WRITTEN_EACH)))
-    return list(found)
+            ids.update(dict.fromkeys(_range(part, reader, WRITTEN if every is not None else WRITTEN_EACH)))
+    return list(ids)
 
 
 def one(word: str, reader: Callable[[], Ids]) -> int:
-    found = jobs([word], reader) if word != "all" else []
-    if len(found) != 1:
+    ids = jobs([word], reader) if word != "all" else []
+    if len(ids) != 1:
         raise Usage(f"{word!r} is not one job; expected {WRITTEN_ONE}")
-    return found[0]
+    return ids[0]
 
 
 def _last(reader: Ids) -> int:
@@ -52,13 +52,13 @@ def _last(reader: Ids) -> int:
 
 
 def _range(part: str, reader: Callable[[], Ids], expected: str) -> range:
-    found = _ID.match(part)
-    if not found:
+    match = _ID.match(part)
+    if not match:
         raise Usage(f"{part!r} is no job id; expected {expected}")
-    low, high = int(found[1]), int(found[2] or found[1])
+    low, high = int(match[1]), int(match[2] or match[1])
     if low > high:
         raise Usage(f"{part!r} runs backwards; expected the smaller id first")
-    if found[2]:
+    if match[2]:
         high = min(high, reader().last_id() or 0)  # 5-99999 means what there is of it
         if low > high:
             raise NotFound(f"there is no job {part}")

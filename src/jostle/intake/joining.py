@@ -39,14 +39,14 @@ class Difference:
 def difference(jobs: Sequence[Mapping[str, Any]], rows: Sequence[Mapping[str, Any]]) -> Difference:
     """Copies made by `retry` stand for what they copy."""
     newest = {row["retry_of"]: row for row in rows if row["retry_of"] is not None}
-    there: dict[Any, list[Mapping[str, Any]]] = {}
+    by_work: dict[Any, list[Mapping[str, Any]]] = {}
     for row in rows:
         if row["retry_of"] is None:
-            there.setdefault(_work(row), []).append(row)
+            by_work.setdefault(_work(row), []).append(row)
     same: dict[int, Mapping[str, Any]] = {}
     new = []
     for k, job in enumerate(jobs):
-        same_work = there.get(_work(job))
+        same_work = by_work.get(_work(job))
         if not same_work:
             new.append(k)
             continue
@@ -54,7 +54,7 @@ def difference(jobs: Sequence[Mapping[str, Any]], rows: Sequence[Mapping[str, An
         while row["id"] in newest:
             row = newest[row["id"]]
         same[k] = row
-    return Difference(same=same, new=new, gone=[row["id"] for left in there.values() for row in left])
+    return Difference(same=same, new=new, gone=[row["id"] for left in by_work.values() for row in left])
 
 
 def _work(job: Mapping[str, Any]) -> Any:

@@ -39,10 +39,10 @@ def queued(
         raise Usage("add: --share needs -m: a job without it takes the whole card")
     if values["memory_mib"] is not None and values["gpus"][1] == 0:
         raise Usage("add: -m with -g 0: a job without GPUs needs no memory")
-    here, words = os.getcwd(), _command(list(command))
+    cwd, words = os.getcwd(), _command(list(command))
     job = spec.job(
         **{**values, "name": values["name"] or spec.name_of([words])}, commands=[words], env=dict(map(_variable, env)),
-        workdir=_directory(workdir, here), log=_log(log, here) if log else None, needs=_needs(session, after, after_any),
+        workdir=_directory(workdir, cwd), log=_log(log, cwd) if log else None, needs=_needs(session, after, after_any),
         retry={**{name: field.default for name, field in RETRY.items()}, "max": retry} if retry != 0 else None,
     )  # fmt: skip
     head = {"key": BATCH, "name": BATCH, "join": True, "policy": _rules(session, job)}
@@ -74,17 +74,17 @@ def _command(words: list[str]) -> str | list[str]:
     return words
 
 
-def _log(text: str, here: str) -> str:
-    path = _read("--log", text, lambda t: spec.path(t, here))
+def _log(text: str, base: str) -> str:
+    path = _read("--log", text, lambda t: spec.path(t, base))
     if os.path.isdir(path):
         raise Usage(f"add: --log {path} is a directory; expected a file to write to, which need not exist yet")
     return path
 
 
-def _directory(text: str | None, here: str) -> str:
+def _directory(text: str | None, base: str) -> str:
     if text is None:
-        return here
-    path = _read("--workdir", text, lambda t: spec.path(t, here))
+        return base
+    path = _read("--workdir", text, lambda t: spec.path(t, base))
     if not os.path.isdir(path):
         raise Usage(f"add: --workdir {path} is no directory; expected one that exists")
     return path
@@ -92,10 +92,10 @@ def _directory(text: str | None, here: str) -> str:
 
 def _variable(text: str) -> tuple[str, str]:
     """`NAME=VALUE`, or `NAME` for the value it has here."""
-    name, given, value = text.partition("=")
-    if not given and name and name not in os.environ:
+    name, equals, value = text.partition("=")
+    if not equals and name and name not in os.environ:
         raise Usage(f"add: -e {name}: it is not set here; expected NAME=VALUE, or a variable that is set")
-    return _read("-e", text, lambda _: spec.variable(name, value if given else os.environ.get(name, "")))
+    return _read("-e", text, lambda _: spec.variable(name, value if equals else os.environ.get(name, "")))
 
 
 def _read(what: str, text: str, reader: Callable[[str], T]) -> T:

@@ -37,9 +37,9 @@ def taken(
     """The batch as a new one, or as the one that stands for it already, after the jobs `before`. `hint`: for a person who is
     attached to it again."""
     selection = selected(batch, options, session)
-    found = standing(batch, session)
-    if found is not None:
-        number, rows = found
+    unfinished = standing(batch, session)
+    if unfinished is not None:
+        number, rows = unfinished
         left = sum(row["ended_at"] is None for row in rows)
         session.say(session.message("attached", batch=number, left=left) + hint)
         rows = continued(batch, selection, number, rows, client, options, session, before)
@@ -98,10 +98,10 @@ def submitted(
 
 def rows_of(jobs: list[dict[str, Any]], first: int) -> list[dict[str, Any]]:
     """The new jobs as the store will show them, without asking it."""
-    done = {"state": "skipped", "reason": {"code": "done_before"}}
+    skipped = {"state": "skipped", "reason": {"code": "done_before"}}
     return [
         {"id": first + k, "name": job["name"], "state": "queued", "gpus": [], "started_at": None,
-         **(done if job.get("done_by") else {})}
+         **(skipped if job.get("done_by") else {})}
         for k, job in enumerate(jobs)
     ]  # fmt: skip
 

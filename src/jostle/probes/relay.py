@@ -40,7 +40,7 @@ class _Turn(NamedTuple):
     look: int
 
 
-class _Kept:
+class _SlowCard:
     """A card that is read apart."""
 
     def __init__(self, turn: _Turn) -> None:
@@ -58,7 +58,7 @@ class Relay:
         self._read = read
         self._lock = allocate_lock()  # over who leads
         self._turn: _Turn | None = None
-        self._kept: dict[int, _Kept] = {}
+        self._slow: dict[int, _SlowCard] = {}
         self._last: dict[int, LastReading] = {}
         self._led_at = 0.0
         self._rests = False
@@ -69,9 +69,9 @@ class Relay:
 
     def card(self, number: int, look: int, count: int, *, again: bool) -> list[GpuReading]:
         """The card with its slices as it is now, or as it was last seen; `again`: one that is late is to be read once more."""
-        kept = self._kept.get(number)
-        if kept is not None:
-            return self._late(number, kept, look, count, again)
+        slow = self._slow.get(number)
+        if slow is not None:
+            return self._late(number, slow, look, count, again)
         turn = self._turn = _Turn(number, time.monotonic(), look)
         self._led_at = turn.began
         if self._rests and self._woken.locked():
@@ -100,7 +100,7 @@ class Relay:
                 with self._lock:
                     if self._turn is turn:
                         self._turn = None
-                        self._kept[turn.card] = _Kept(turn)
+                        self._slow[turn.card] = _SlowCard(turn)
                         return
 
     def _sleep(self) -> None:
@@ -117,33 +117,33 @@ class Relay:
 
     def _keep(self, number: int, gpus: list[GpuReading], error: Exception | None) -> None:
         """The rest of a thread that was stuck: it keeps the card until that answers quickly."""
-        kept = self._kept[number]
+        slow = self._slow[number]
         while True:
-            assert kept.began is not None
+            assert slow.began is not None
             if error is None:
-                self._last[number] = LastReading(gpus, kept.began, kept.look)
-                kept.since = None if gpus[0]["state"] in ("ok", "mig") else kept.since
-                kept.quick = kept.quick + 1 if time.monotonic() - kept.began < _QUICK else 0
-            kept.error, kept.began = error, None
-            if kept.quick >= _ENOUGH:
-                del self._kept[number]
+                self._last[number] = LastReading(gpus, slow.began, slow.look)
+                slow.since = None if gpus[0]["state"] in ("ok", "mig") else slow.since
+                slow.quick = slow.quick + 1 if time.monotonic() - slow.began < _QUICK else 0
+            slow.error, slow.began = error, None
+            if slow.quick >= _ENOUGH:
+                del self._slow[number]
             try:
                 os.write(self._tell, b".")
             except BlockingIOError:
                 pass  # it has been told often enough
-            if kept.quick >= _ENOUGH:
+            if slow.quick >= _ENOUGH:
                 return
-            kept.read_again.acquire()
+            slow.read_again.acquire()
             gpus, error = self._tried(number)
 
-    def _late(self, number: int, kept: _Kept, look: int, count: int, again: bool) -> list[GpuReading]:
-        if kept.error is not None:
-            raise kept.error
+    def _late(self, number: int, slow: _SlowCard, look: int, count: int, again: bool) -> list[GpuReading]:
+        if slow.error is not None:
+            raise slow.error
         now = time.monotonic()
-        if kept.began is None and again:
-            kept.look, kept.since, kept.began = look, kept.since or now, now
-            kept.read_again.release()
-        began, since = kept.began, kept.since  # the other thread may have it by now
+        if slow.began is None and again:
+            slow.look, slow.since, slow.began = look, slow.since or now, now
+            slow.read_again.release()
+        began, since = slow.began, slow.since  # the other thread may have it by now
         return late(number, self._last.get(number), now if began is None else began, since or now, now, count)
 
 

@@ -34,8 +34,8 @@ def amend(store: Store, request: Row, *, at: float, now: float, rank: Callable[[
     order = policy.get("order", "file")
     refused = _drop(store, batch, request.get("drop") or (), at=at, now=now)
     answer: dict[str, Any] = {"ids": None, "refused": refused}
-    if (done := jobs.taken(store, request.get("once"))) is not None:
-        answer["ids"] = [done[1], done[1] + done[2] - 1]
+    if (earlier := jobs.taken(store, request.get("once"))) is not None:
+        answer["ids"] = [earlier[1], earlier[1] + earlier[2] - 1]
     elif request.get("jobs"):
         own = request.get("queues") == "own"
         answer["ids"] = jobs.insert(store, batch, request, own=own, order=order, rank=rank, at=at, now=now)["ids"]

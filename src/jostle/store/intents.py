@@ -34,13 +34,13 @@ def cancel(store: Store, ids: Sequence[int], kill: bool, *, at: float, now: floa
     ids = list(dict.fromkeys(ids))
     states = states_of(store, ids)
     refused = [(id, f"job {id} is {states[id]} already") for id in ids if states[id] in FINAL]
-    done = [id for id in ids if states[id] not in FINAL]
-    for id in done:
+    cancelled = [id for id in ids if states[id] not in FINAL]
+    for id in cancelled:
         if states[id] != "queued":
             store.db.execute("UPDATE job SET intent = ? WHERE id = ? AND intent <> 'kill'", ("kill" if kill else "cancel", id))
             store.event(at, "cancel_wanted", job=id, batch=_batch_of(store, id))
-    cancel_queued(store, [id for id in done if states[id] == "queued"], at=at, now=now)
-    return done, refused
+    cancel_queued(store, [id for id in cancelled if states[id] == "queued"], at=at, now=now)
+    return cancelled, refused
 
 
 def move(store: Store, id: int, to: Any, *, at: float, now: float) -> str | None:
@@ -101,12 +101,12 @@ def change(store: Store, id: int, values: Row, *, at: float, now: float) -> str 
 def prune_events(store: Store, before: float) -> int:
     """Removes old events, but the newest and those of jobs that are not finished, and the keys of old submits."""
     store.db.execute("DELETE FROM once WHERE at < ?", (before,))
-    gone = store.db.execute(
+    removed = store.db.execute(
         f"""DELETE FROM event WHERE at < ? AND seq < (SELECT max(seq) FROM event)
             AND (job IS NULL OR job NOT IN (SELECT id FROM job WHERE {UNFINISHED}))""",
         (before,),
     )
-    return gone.rowcount
+    return removed.rowcount
 
 
 FORGOTTEN = 0
@@ -118,12 +118,12 @@ def prune_contexts(store: Store, before: float) -> int:
     before_that = store.db.execute("PRAGMA secure_delete").fetchone()[0]
     store.db.execute("PRAGMA secure_delete = ON")
     try:
-        gone = store.db.execute(f"DELETE FROM context WHERE {UNUSED_CONTEXT}", (before,)).rowcount
-        if gone:  # a number may be given again, and must not be an old job's then
+        removed = store.db.execute(f"DELETE FROM context WHERE {UNUSED_CONTEXT}", (before,)).rowcount
+        if removed:  # a number may be given again, and must not be an old job's then
             store.db.execute("UPDATE job SET context = ? WHERE context NOT IN (SELECT id FROM context)", (FORGOTTEN,))
     finally:
         store.db.execute(f"PRAGMA secure_delete = {before_that}")
-    return gone
+    return removed
 
 
 PRUNED = {"events": prune_events, "contexts": prune_contexts}

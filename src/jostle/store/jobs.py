@@ -24,8 +24,8 @@ def submit(store: Store, request: Row, *, at: float, now: float, rank: Callable[
     """Records a batch of checked jobs; answers with its ids. A known `once` key answers as it did the first time."""
     head = request["batch"]
     once = request.get("once")
-    if (done := taken(store, once)) is not None:
-        return _answer(*done)
+    if (earlier := taken(store, once)) is not None:
+        return _answer(*earlier)
     batch = _batch(store, head, at)
     own, order = head.get("queues") == "own", (head.get("policy") or {}).get("order", "file")
     return insert(store, batch, request, own=own, order=order, rank=rank, name=head.get("name"), at=at, now=now)
@@ -50,10 +50,10 @@ def insert(
     rows = []
     deps: list[tuple[int, int, int]] = []
     queues = set()
-    done = {first + k: job["done_by"] for k, job in enumerate(request["jobs"]) if job.get("done_by")}
+    done_by = {first + k: job["done_by"] for k, job in enumerate(request["jobs"]) if job.get("done_by")}
     for k, job in enumerate(request["jobs"]):
         id = first + k
-        blocked = _needs(store, id, first, job["needs"], deps, done) if job.get("needs") else 0
+        blocked = _needs(store, id, first, job["needs"], deps, done_by) if job.get("needs") else 0
         begin = job.get("begin")
         not_before = now + max(0.0, begin - at) if begin is not None else 0.0
         queue = job.get("queue")
@@ -64,7 +64,7 @@ def insert(
         intent = job.get("intent", "run")
         if queue is not None:
             queues.add(queue)
-        ready = int(queue is None and not blocked and intent == "run" and id not in done) * (2 if not_before else 1)
+        ready = int(queue is None and not blocked and intent == "run" and id not in done_by) * (2 if not_before else 1)
         shape = _shape(store, (batch, *jobrow.shape(job)))
         place = job.get("place", id)
         sorted_at = place if order == "file" else sort(order, queue, place, rank())
@@ -76,8 +76,8 @@ def insert(
     store.db.executemany("INSERT INTO dep (job, needs, any) VALUES (?, ?, ?)", deps)
     store.next_job = first + len(rows)
     store.event(at, "submitted", batch=batch, first=first, count=len(rows), name=name)
-    if done:
-        _done_before(store, batch, done, at)
+    if done_by:
+        _done_before(store, batch, done_by, at)
     for needed in sorted({d[1] for d in deps if d[1] < first}):
         state = store.db.execute("SELECT state FROM job WHERE id = ?", (needed,)).fetchone()[0]
         if state in FINAL:
@@ -96,9 +96,9 @@ def _may_name(store: Store, queue: str) -> None:
         raise Invalid(f"queue {queue} would be a queue of batch {number}, which does not exist: choose another name")
 
 
-def _done_before(store: Store, batch: int, done: Mapping[int, Sequence[int]], at: float) -> None:
+def _done_before(store: Store, batch: int, done_by: Mapping[int, Sequence[int]], at: float) -> None:
     """Jobs whose work was done by another (SPEC B7): they are skipped, and name the run that did it."""
-    reasons = {id: {"code": "done_before", "params": {"job": by[0], "run": by[1]}} for id, by in done.items()}
+    reasons = {id: {"code": "done_before", "params": {"job": by[0], "run": by[1]}} for id, by in done_by.items()}
     store.db.executemany(
         "UPDATE job SET state = 'skipped', ready = 0, reason = ?, ended_at = ? WHERE id = ?",
         [(json.dumps(reason), at, id) for id, reason in reasons.items()],
@@ -150,12 +150,13 @@ def _shape(store: Store, parts: tuple[Any, ...], avoid: Sequence[str] = ()) -> i
 
 
 def _needs(
-    store: Store, id: int, first: int, needs: Iterable[Sequence[Any]], deps: list[tuple[int, int, int]], done: Mapping[int, Any]
-) -> int:
+    store: Store, id: int, first: int, needs: Iterable[Sequence[Any]], deps: list[tuple[int, int, int]],
+    done_by: Mapping[int, Any],
+) -> int:  # fmt: skip
     states = {}
     for kind, n, any_end in needs:
         needed = first + n if kind == "index" else n
-        if needed in done:
+        if needed in done_by:
             continue
         if kind == "job" and store.db.execute("SELECT 1 FROM job WHERE id = ?", (needed,)).fetchone() is None:
             raise NotFound(f"there is no job {needed} to come after")

@@ -143,24 +143,24 @@ class UniIdFile:
 
     def clean(self, everything: bool = False) -> list[str]:
         """Removes the records of processes that are gone: those at `running`; with everything, also those that have ended."""
-        gone: list[str] = []
+        removed: list[str] = []
 
         def edit(data: Data) -> bool:
             for uni_id, value in list(data.items()):
                 entry = entry_of(value)
                 dead = not runs(uni_id, entry, self.written_at)
                 if dead and (everything or (entry is not None and entry.state in (RUNNING, NORMAL))):
-                    gone.append(uni_id)
+                    removed.append(uni_id)
                     del data[uni_id]
-            return bool(gone)
+            return bool(removed)
 
         self.change(edit)
-        return gone
+        return removed
 
     def change(self, edit: Callable[[Data], bool], *, settle: bool = True) -> None:
         """Reads, lets `edit` change it, and writes if that says so; all of it under the lock."""
         path = os.path.realpath(self.path)  # a link is written through
-        made(os.path.dirname(path))
+        make_directory(os.path.dirname(path))
         lock = _lock(f"{path}.lock")
         try:
             before = waited_look(path)
@@ -243,13 +243,13 @@ class UniIdFile:
         self._overtaken = []
 
 
-def made(directory: str) -> None:
+def make_directory(directory: str) -> None:
     """The directory, with those above it. Who may write in it can say how a task ended: never a group by its umask alone."""
     if os.path.isdir(directory):
         return
     above = os.path.dirname(directory)
     if above != directory:
-        made(above)
+        make_directory(above)
     try:
         os.mkdir(directory, 0o755)
     except FileExistsError:
