@@ -26,7 +26,7 @@ from scene import adopt_orphans, clear_up
 from tasks import NoCompiler, task_program
 
 MEASURES = [
-    *("handover", "throughput", "submit", "growth", "idle", "start", "restart"),
+    *("handover", "throughput", "submit", "growth", "many", "idle", "start", "restart"),
     *("makespan", "caution", "experiments"),
 ]
 PARTICIPANTS: list[type[Peer]] = [Jostle, FloorC, FloorPy, FloorDb, TaskSpooler, SimpleGpuScheduler, Gflow]

@@ -12,7 +12,8 @@ import sqlite3
 import sys
 import tempfile
 import time
-from contextlib import ExitStack
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 
 from figures import Row, Series, below, hold_against
 from lab import Lab
@@ -51,20 +52,27 @@ def engine_once(series: Series, peer: Peer, rep: int, count: int) -> None:
 
 def bare_store(line: bytes) -> float:
     """Seconds to parse the same message and to commit its jobs durably into one plain table."""
-    with tempfile.TemporaryDirectory(prefix="jb-", dir=os.environ.get("TMPDIR") or PLACE) as place:
-        db = sqlite3.connect(os.path.join(place, "bare.db"), isolation_level=None)
-        db.execute("PRAGMA journal_mode=WAL")
-        db.execute("PRAGMA synchronous=FULL")
-        db.execute("CREATE TABLE job(id INTEGER PRIMARY KEY, name TEXT, commands TEXT, gpus INTEGER, workdir TEXT)")
+    with bare_database("job(id INTEGER PRIMARY KEY, name TEXT, commands TEXT, gpus INTEGER, workdir TEXT)") as db:
         began = time.perf_counter()
         jobs = json.loads(line)["jobs"]
         rows = ((job["name"], json.dumps(job["commands"]), job["gpus"][0], job["workdir"]) for job in jobs)
         db.execute("BEGIN")
         db.executemany("INSERT INTO job(name, commands, gpus, workdir) VALUES (?, ?, ?, ?)", rows)
         db.execute("COMMIT")
-        took = time.perf_counter() - began
+        return time.perf_counter() - began
+
+
+@contextmanager
+def bare_database(*tables: str) -> Iterator[sqlite3.Connection]:
+    """With these tables, as durable as ours."""
+    with tempfile.TemporaryDirectory(prefix="jb-", dir=os.environ.get("TMPDIR") or PLACE) as place:
+        db = sqlite3.connect(os.path.join(place, "bare.db"), isolation_level=None)
+        db.execute("PRAGMA journal_mode=WAL")
+        db.execute("PRAGMA synchronous=FULL")
+        for table in tables:
+            db.execute(f"CREATE TABLE {table}")
+        yield db
         db.close()
-    return took
 
 
 def one_file(lab: Lab) -> Row:

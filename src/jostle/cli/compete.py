@@ -66,12 +66,7 @@ The exit status is 0 if all tasks succeeded. An edited config/gpu_manage.yaml ta
 
 
 def compete(args: Namespace, terminal: Terminal) -> int:
-    from jostle.compete.journal import Journal
-    from jostle.compete.resume import CompeteOptions, Resume, locked
-    from jostle.compete.schedlog import SchedulerLog
-    from jostle.compete.scheduler import follow
-    from jostle.formats import gpumanage, taskjobs, workspace
-    from jostle.intake import visible
+    from jostle.formats import workspace
 
     which = {
         "mode": args.mode, "command_file": args.command_file, "config_file": args.config_file, "index": args.config_index
@@ -79,6 +74,13 @@ def compete(args: Namespace, terminal: Terminal) -> int:
     if args.status:
         one = bool(args.mode or args.command_file or args.config_index is not None)
         return show(terminal, workspace.find(args.directory, **which), one)
+    from jostle.compete.journal import Journal
+    from jostle.compete.resume import CompeteOptions, Resume, locked
+    from jostle.compete.schedlog import SchedulerLog
+    from jostle.compete.scheduler import follow
+    from jostle.formats import gpumanage, taskjobs
+    from jostle.intake import visible
+
     space, blocks, warnings = workspace.tasks(args.directory, **which, lenient=args.lenient)
     client = terminal.client(gpus=args.gpus)
     seen = visible.with_indices(client)

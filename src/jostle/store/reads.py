@@ -188,7 +188,7 @@ class Reader:
     def runs(self, id: int) -> list[dict[str, Any]]:
         runs = []
         for r in self._all(RUN, (id,)):
-            row = dict(r)
+            row = named(r)
             row["gpus"], row["gpu_uuids"] = cards(row.pop("leases"))
             row["leftovers"] = loaded(row["leftovers"]) if row["leftovers"] else []
             row["log"] = log_of(os.path.dirname(self.path), id, row["n"], row["log"])
@@ -243,7 +243,7 @@ class Reader:
                 yield from (run[0] for run in self._all("SELECT log FROM run WHERE job = ? AND n = ?", (by["job"], by["run"])))
 
     def batches(self) -> list[dict[str, Any]]:
-        return [dict(r) for r in self._all("SELECT id, key, name, submitted_at FROM batch ORDER BY id")]
+        return [named(r) for r in self._all("SELECT id, key, name, submitted_at FROM batch ORDER BY id")]
 
     def unfinished_batch(self, key: str) -> int | None:
         """The newest batch of this key that still has something to do."""
@@ -314,12 +314,12 @@ class Reader:
     def needs(self, id: int) -> list[dict[str, Any]]:
         """The jobs it comes after, and how they stand."""
         sql = "SELECT d.needs AS id, d.any, j.state, j.name FROM dep d JOIN job j ON j.id = d.needs WHERE d.job = ?"
-        return [dict(r) for r in self._all(sql, (id,))]
+        return [named(r) for r in self._all(sql, (id,))]
 
     def places(self) -> list[dict[str, Any]]:
         """Who stands where in which queue."""
         sql = "SELECT id, queue, place, state, attempt, ended_at FROM job WHERE queue IS NOT NULL AND ended_at IS NULL"
-        return [dict(row) for row in self._all(sql)]
+        return [named(row) for row in self._all(sql)]
 
     def ahead(self, id: int) -> tuple[int, int | None]:
         """How many of its queue come before it, and the first of them."""
@@ -351,8 +351,13 @@ def cards(leases: str | None) -> tuple[list[int], list[str]]:
     return [i for i, _ in pairs], [uuid for _, uuid in pairs]
 
 
+def named(r: sqlite3.Row) -> dict[str, Any]:
+    """As dict(r), which looks each name up from the first on: four times slower for a job."""
+    return dict(zip(r.keys(), r, strict=True))
+
+
 def job_row(r: sqlite3.Row) -> dict[str, Any]:
-    row = dict(r)
+    row = named(r)
     row["gpus"], row["gpu_uuids"] = cards(row.pop("leases"))
     row["gpu_request"] = [row.pop("gpus_min"), row.pop("gpus_max")]
     row["commands"] = [c if isinstance(c, str) else joined(c) for c in loaded(row["commands"])]
@@ -371,6 +376,6 @@ def joined(argv: list[str]) -> str:
 
 
 def event_row(r: sqlite3.Row) -> dict[str, Any]:
-    row = dict(r)
+    row = named(r)
     row["data"] = loaded(row["data"]) if row["data"] else {}
     return row
