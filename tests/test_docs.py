@@ -282,8 +282,8 @@ def rows_of_a_store(tmp_path):
     request = checks.request({"jobs": [{"commands": ["true"], "workdir": "/"}]})
     with store.transaction():
         jobs.submit(store, request, at=0.0, now=0.0, rank=lambda: 0.0)
-        store.db.execute("INSERT INTO run (job, n, uni_id, state, boot, share, log, clock_at, started_at) "
-                         "VALUES (1, 1, 'x', 'starting', '', 0, '', 0, 0)")  # fmt: skip
+        store.db.execute("INSERT INTO run (job, n, uni_id, state, share, log, clock_at, started_at) "
+                         "VALUES (1, 1, 'x', 'starting', 0, '', 0, 0)")  # fmt: skip
     reader = Reader(str(tmp_path))
     row, (run,) = reader.job(1), reader.runs(1)
     store.close()

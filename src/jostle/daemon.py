@@ -145,9 +145,8 @@ def serve(home: str, spec: str, settings: dict[str, Any], ready: int, permanent:
     if spec.startswith("sim:"):
         os.makedirs(config.sim_dir(home), mode=0o700, exist_ok=True)
     env = {**os.environ, "JOSTLE_SIM_DIR": config.sim_dir(home), "JOSTLE_LEASE_DIR": leases, "JOSTLE_HOME": home}
-    engine.open(
-        Local(home=home, lease_dir=leases, watcher=loop, changed=engine.changed), ProbeProcess(loop, spec, env, engine.heard)
-    )
+    local = Local(home=home, lease_dir=leases, watcher=loop)
+    engine.open({"local": local}, ProbeProcess(loop, spec, env, engine.heard))
     service.server.open()
     gc.freeze()  # what lives as long as the engine need not be looked through again
     gc.disable()  # nor while a GPU waits: the sweep does it
@@ -170,7 +169,7 @@ def signals(loop: Any, service: Any) -> int:
 
     def heard() -> None:
         if set(os.read(r, 64)) & {signal.SIGTERM, signal.SIGINT}:
-            service.leaving = True
+            service.leave()
 
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         signal.signal(number, lambda *_: None)
@@ -181,22 +180,16 @@ def signals(loop: Any, service: Any) -> int:
 def turn(loop: Any, engine: Any, service: Any) -> None:
     """The loop itself: requests, ticks, housekeeping, and waiting for whichever comes first; the disk is waited for when there is
     nothing better to do, or after a while."""
-    due = 0.0
     while True:
         now = engine.clock.now()
-        if service.pending:
-            service.serve()
-        if engine.tick_at is not None and engine.tick_at <= now:
-            engine.tick()
-        due = min(due, engine.sweep_at)
-        if now >= due or (engine.relook_at is not None and now >= engine.relook_at):
-            due = min(engine.housekeeping(now), service.housekeeping(now))
-        service.overdue(now)
+        service.serve()
+        engine.step(now)
+        service.step(now)
         if service.finished(now):
             engine.settle()
             return
-        waits = [due] + [at for at in (engine.tick_at, engine.settle_at, engine.relook_at, service.answer_at) if at is not None]
-        happened = loop.wait(0.0 if service.pending else max(0.0, min(waits) - engine.clock.now()))
+        due = min(engine.next_at(), service.next_at())
+        happened = loop.wait(0.0 if service.pending else max(0.0, due - engine.clock.now()))
         if engine.settle_at is not None and engine.settle_at <= now and not (happened and now < engine.settle_at + GATHER):
             engine.settle()
 

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import json
 import os
 import selectors
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from jostle import proc
-from jostle.backends.local.backend import Local, Report, Reservation
+from jostle.backends.local.backend import Local
 from jostle.core.model import Exit, RunId
+from jostle.port import Kind, Order, Report, Reserved, Row
 
 PATIENCE = 60.0
 
@@ -39,15 +42,48 @@ def mark(job: int, n: int) -> str:
     return f"{os.getpid()}-{job}-{n}"
 
 
+class Ear:
+    """What a backend tells the engine."""
+
+    def __init__(self) -> None:
+        self.changes: list[RunId] = []
+        self.endings: list[RunId] = []
+        self.wakes = 0
+        self.notes: list[tuple[RunId, str, Mapping[str, Any]]] = []
+
+    def changed(self, run: RunId) -> None:
+        self.changes.append(run)
+
+    def ending(self, run: RunId) -> None:
+        self.endings.append(run)
+
+    def wake(self) -> None:
+        self.wakes += 1
+
+    def noted(self, run: RunId, kind: str, data: Mapping[str, Any]) -> None:
+        self.notes.append((run, kind, data))
+
+
+@dataclass(frozen=True)
+class Held:
+    """A run's reservation, as tests look at it."""
+
+    run: RunId
+    handle: str
+    pid: int
+    ticks: int
+    names: tuple[str, ...]
+
+
 class Bench:
     """One home with its Local, driven by hand."""
 
-    def __init__(self, home: Path, lease_dir: Path) -> None:
+    def __init__(self, home: Path, lease_dir: Path, rows: Sequence[Row] = ()) -> None:
         self.home, self.lease_dir = home, lease_dir
-        self.loop = Loop()
-        self.changes: list[RunId] = []
-        self.local = Local(home=str(home), lease_dir=str(lease_dir), watcher=self.loop, changed=self.changes.append)
-        self.local.open()
+        self.loop, self.ear = Loop(), Ear()
+        self.changes = self.ear.changes
+        self.local = Local(home=str(home), lease_dir=str(lease_dir), watcher=self.loop)
+        self.local.open(rows, self.ear)
 
     def until(self, condition: Callable[[], Any], *, what: str = "") -> Any:
         """Turns the loop until the condition holds, and says what it gave."""
@@ -59,6 +95,23 @@ class Bench:
                 return got
             self.loop.turn(0.02)
         raise AssertionError(f"never happened: {what or condition}")
+
+    def nursery(self) -> int | None:
+        """The child of this process that makes this home's shims."""
+        for pid in proc.pids():
+            s = proc.stat(pid)
+            if s is None or s.ppid != os.getpid() or s.state in "ZX":
+                continue
+            argv = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
+            if str(self.home / "runs").encode() in argv:
+                return pid
+        return None
+
+    def shims(self) -> set[int]:
+        """Those that the present nursery has made and that live, with a run or without."""
+        nursery = self.nursery()
+        found = (proc.stat(pid) for pid in proc.pids()) if nursery is not None else ()
+        return {s.pid for s in found if s is not None and s.ppid == nursery and s.state not in "ZX"}
 
     def dir(self, run: RunId) -> Path:
         return self.home / "runs" / f"{run[0]}.{run[1]}"
@@ -83,25 +136,49 @@ class Bench:
             **more,
         }
 
-    def reserve(self, run: RunId, wants: Sequence[tuple[str, int | None]] = ()) -> Reservation:
-        self.until(lambda: self.local.spares, what="a spare")
-        reservation = self.local.reserve(run, wants, frozenset())
-        assert reservation is not None
-        return reservation
+    def reserve(self, run: RunId, wants: Sequence[tuple[str, int | None]] = ()) -> Held:
+        self.until(self.local.capacity, what="a spare")
+        got = self.local.reserve(run, "", wants, frozenset())
+        assert isinstance(got, Reserved)
+        shim = json.loads(got.handle)
+        names = tuple(c.name for c in self.local.claims() if c.claim.run == run and c.claim.sid == shim["pid"])
+        return Held(run, got.handle, shim["pid"], shim["ticks"], names)
 
-    def start(
-        self, run: RunId, *commands: str | list[str], wants: Sequence[tuple[str, int | None]] = (), **more: Any
-    ) -> Reservation:
-        reservation = self.reserve(run, wants)
-        self.local.start(reservation, self.spec(run, commands, **more))
-        return reservation
+    def give(self, held: Held, spec: Mapping[str, Any]) -> None:
+        self.local.start([Order(held.run, held.handle, spec)])
+
+    def start(self, run: RunId, *commands: str | list[str], wants: Sequence[tuple[str, int | None]] = (), **more: Any) -> Held:
+        held = self.reserve(run, wants)
+        self.give(held, self.spec(run, commands, **more))
+        return held
+
+    def poll(self, run: RunId) -> Report:
+        (report,) = self.local.reports([run])
+        return report
+
+    def has_begun(self, run: RunId) -> bool:
+        return self.poll(run).kind is Kind.ALIVE
+
+    def is_unsupervised(self, run: RunId) -> bool:
+        report = self.poll(run)
+        return report.kind is Kind.ALIVE and not report.supervised
+
+    def unsupervised(self, run: RunId) -> Report:
+        self.until(lambda: self.is_unsupervised(run), what=f"{run} has no shim")
+        return self.poll(run)
+
+    def stop(self, run: RunId, *, kill: bool) -> None:
+        self.local.stop([run], kill=kill)
+
+    def forget(self, run: RunId) -> None:
+        self.local.forget([run])
 
     def report(self, run: RunId, kind: str) -> Report:
         def look() -> Report | None:
-            report = self.local.poll(run)
+            report = self.poll(run)
             return report if report.kind == kind else None
 
-        got = self.until(look, what=f"{run} {kind}, last {self.local.poll(run)}")
+        got = self.until(look, what=f"{run} {kind}, last {self.poll(run)}")
         assert isinstance(got, Report)
         return got
 

@@ -12,11 +12,12 @@ import socket
 import stat
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from local_bench import Bench, MakeBench
+from local_bench import PATIENCE, Bench, MakeBench
 
 from jostle import failpoint
 from jostle.backends.local import leases
@@ -25,6 +26,7 @@ from jostle.backends.local.filewatch import DirWatch
 from jostle.backends.local.leasedir import MOST, Directory
 from jostle.core import claims
 from jostle.errors import JostleError
+from jostle.port import Denied, Order, Reserved
 
 HOME = "0badcafe"
 
@@ -190,16 +192,16 @@ def test_the_meeting_place_must_be_roots_and_sticky(place: Path, monkeypatch: py
 def test_a_claim_of_a_stranger_wins_over_a_reservation_unless_it_was_known(make_bench: MakeBench) -> None:
     one, two = make_bench("one"), make_bench("two")
     first = one.reserve((1, 1), [("GPU-0", None), ("GPU-1", 500)])
-    two.until(lambda: two.local.spares)
-    assert two.local.reserve((1, 1), [("GPU-1", 500)], frozenset()) is None
+    two.until(lambda: two.local.capacity())
+    assert two.local.reserve((1, 1), "", [("GPU-1", 500)], frozenset()) is Denied.REFUSED
     assert {c.name for c in two.local.claims()} == set(first.names)
     assert not any(c.ours for c in two.local.claims())
-    allowed = two.local.reserve((1, 1), [("GPU-1", 500)], frozenset(first.names))
-    assert allowed is not None
-    two.local.withdraw(allowed)
-    one.local.withdraw(first)
+    allowed = two.local.reserve((1, 1), "", [("GPU-1", 500)], frozenset(first.names))
+    assert isinstance(allowed, Reserved)
+    two.local.withdraw([(1, 1)])
+    one.local.withdraw([(1, 1)])
     assert one.local.claims() == two.local.claims() == []
-    assert two.local.spares >= 1
+    assert two.local.capacity() >= 1
 
 
 def test_our_own_claims_are_not_in_our_way(bench: Bench) -> None:
@@ -208,26 +210,24 @@ def test_our_own_claims_are_not_in_our_way(bench: Bench) -> None:
     second = bench.reserve((2, 1), [("GPU-0", 500)])
     assert first.pid != second.pid
     assert {c.claim.sid for c in bench.local.claims()} == {first.pid, second.pid}
-    bench.local.withdraw(first)
-    bench.local.withdraw(second)
+    bench.local.withdraw([(1, 1), (2, 1)])
 
 
 def test_a_claim_deleted_while_held_is_noticed_and_published_again(bench: Bench) -> None:
     run = (1, 1)
     bench.start(run, "while [ ! -e go ]; do sleep 0.02; done", wants=[("GPU-0", None), ("GPU-1", None)])
     names = [c.name for c in bench.local.claims()]
-    assert len(names) == 2 and bench.local.missing_claims(run) == ()
-    assert bench.local.republish(run) == ()
+    bench.local.tick(time.monotonic())
+    assert len(names) == 2 and bench.ear.notes == [], "nothing is missing"
     (bench.lease_dir / names[0]).unlink()
     assert len(bench.local.claims()) == 1
-    assert bench.local.missing_claims(run) == (names[0],)
-    assert bench.local.republish(run) == (names[0],)
-    assert bench.local.missing_claims(run) == ()
+    bench.until(lambda: bench.ear.notes, what="it is noticed")
+    assert bench.ear.notes == [(run, "republished", {"claims": [names[0]]})] and bench.ear.wakes
     back = {c.name for c in bench.local.claims()}
     assert len(back) == 2 and names[1] in back and names[0] not in back, "under a name that nobody could take ahead"
     (bench.home / "go").touch()
     bench.end(run)
-    bench.local.forget(run)
+    bench.forget(run)
     assert bench.local.claims() == [] and list(bench.lease_dir.iterdir()) == []
 
 
@@ -237,23 +237,23 @@ def kept(place: Path) -> int:
 
 
 def test_what_removes_a_claim_while_it_is_held_is_heard_and_an_orderly_end_is_not(bench: Bench) -> None:
-    heard: list[str] = []
-    bench.local.disturbed = lambda: heard.append("disturbed")
     bench.start((1, 1), "until [ -e go ]; do sleep 0.02; done", wants=[("GPU-0", None)])
-    bench.until(lambda: bench.local.poll((1, 1)).claimed)
+    bench.until(lambda: bench.has_begun((1, 1)))
     (bench.home / "go").touch()
     bench.end((1, 1))
     bench.until((bench.dir((1, 1)) / "exit").exists)
     bench.loop.turn(0)
-    assert heard == [] and bench.local.missing_claims((1, 1)) == ()
-    bench.local.forget((1, 1))
+    bench.local.tick(time.monotonic() + 1e6)
+    assert bench.ear.notes == []
+    bench.forget((1, 1))
     (bench.home / "go").unlink()
     bench.start((2, 1), "until [ -e go ]; do sleep 0.02; done", wants=[("GPU-0", None)])
-    bench.until(lambda: bench.local.poll((2, 1)).claimed)
+    bench.until(lambda: bench.has_begun((2, 1)))
     bench.until(lambda: kept(bench.lease_dir), what="the claim is seen")
     next(bench.lease_dir.iterdir()).unlink()
-    bench.until(lambda: heard, what="it is heard")
-    assert len(bench.local.republish((2, 1))) == 1
+    while not bench.ear.notes:  # no tick: the watch on the directory alone
+        bench.loop.turn(PATIENCE)
+    assert [(run, kind) for run, kind, _ in bench.ear.notes] == [((2, 1), "republished")]
     (bench.home / "go").touch()
     bench.end((2, 1))
 
@@ -366,22 +366,22 @@ def test_two_homes_that_contest_gpus_never_overlap(make_bench: MakeBench, tmp_pa
             job += 1
             gpus = chance.sample(["GPU-0", "GPU-1", "GPU-2"], chance.choice([1, 1, 2]))
             busy = {c.claim.uuid for c in bench.local.claims() if c.ours}
-            if bench.local.spares and not busy & set(gpus):
-                got = bench.local.reserve((job, 1), [(g, None) for g in gpus], frozenset())
-                refused += got is None
-                if got is not None:
+            if bench.local.capacity() and not busy & set(gpus):
+                got = bench.local.reserve((job, 1), "", [(g, None) for g in gpus], frozenset())
+                refused += got is Denied.REFUSED
+                if isinstance(got, Reserved):
                     command = ["sh", "-c", shell, str(tmp_path / "witness"), *gpus]
-                    bench.local.start(got, bench.spec((job, 1), [command]))
+                    bench.local.start([Order((job, 1), got.handle, bench.spec((job, 1), [command]))])
                     live[i, (job, 1)] = None
         for i, run in list(live):
-            report = benches[i].local.poll(run)
+            report = benches[i].poll(run)
             if report.kind == "ended":
                 assert report.exit is not None and report.exit.code == 0, (run, report.exit)
-                benches[i].local.forget(run)
+                benches[i].forget(run)
                 del live[i, run]
                 ended += 1
             else:
-                assert report.kind == "alive"
+                assert report.kind in ("starting", "alive")
     assert refused > 10  # they did get in each other's way
 
 

@@ -225,7 +225,7 @@ def test_a22_a_task_goes_on_while_a_process_that_it_registered_lives(bench: Benc
     bench.start(RUN, script, **more(bench, leftovers="kill"))
     bench.running(RUN, "ready")
     bench.until(lambda: len(proc.tree(os.getpid())) and entries(bench).get(ME, {}).get("pid"))
-    assert bench.local.poll(RUN).kind == "alive"
+    assert bench.poll(RUN).kind == "alive"
     os.close(os.open(bench.home / "go", os.O_WRONLY))
     end = bench.end(RUN)
     assert (end.code, end.leftovers, entries(bench)) == (0, (), {})
@@ -259,7 +259,7 @@ def test_a22_a_registered_process_of_another_parent_is_waited_for(bench: Bench, 
     other = stranger()
     bench.start(RUN, word("running", "", str(other.pid)), **more(bench))
     bench.until(lambda: "waiting for process" in (bench.log(RUN) if (bench.dir(RUN) / "log").exists() else ""))
-    assert bench.local.poll(RUN).kind == "alive"
+    assert bench.poll(RUN).kind == "alive"
     other.kill()
     other.wait()
     end = bench.end(RUN)
@@ -280,7 +280,7 @@ def test_a22_a_stop_ends_a_registered_process_that_is_provably_of_this_run_only(
         bench.start(run, say, **more(bench))
         log = bench.dir(run) / "log"
         bench.until(lambda log=log: log.exists() and "waiting for process" in log.read_text())
-        bench.local.signal(run, kill=False)
+        bench.stop(run, kill=False)
         bench.end(run)
         if env:
             assert other.wait(60) == -signal.SIGTERM
@@ -294,8 +294,8 @@ def test_a22_what_may_still_be_at_work_is_not_let_go_by_a_time_limit(bench: Benc
     bench.start(RUN, word("running", "", str(other.pid)), **more(bench, time_limit=0.3, grace=0.2))
     log = bench.dir(RUN) / "log"
     bench.until(lambda: log.exists() and "it is waited for, not ended" in log.read_text())
-    assert bench.local.poll(RUN).kind == "alive" and other.poll() is None
-    bench.local.signal(RUN, kill=False)
+    assert bench.poll(RUN).kind == "alive" and other.poll() is None
+    bench.stop(RUN, kill=False)
     end = bench.end(RUN)
     assert end.timed_out and other.poll() is None
 
@@ -305,11 +305,11 @@ def test_a22_a_registered_process_keeps_its_run_open_when_the_shim_is_killed(ben
     bench.start(RUN, word("running", "", str(other.pid)), **more(bench))
     bench.until(lambda: "waiting for process" in (bench.log(RUN) if (bench.dir(RUN) / "log").exists() else ""))
     os.kill(json.loads((bench.dir(RUN) / "claim").read_text())["pid"], signal.SIGKILL)
-    report = bench.until(lambda: r if (r := bench.local.poll(RUN)).kind == "unsupervised" else None)
+    report = bench.unsupervised(RUN)
     assert report.pids == (other.pid,)
     other.kill()
     other.wait()
-    assert bench.until(lambda: r if (r := bench.local.poll(RUN)).kind == "gone" else None)
+    assert bench.until(lambda: r if (r := bench.poll(RUN)).kind == "gone" else None)
 
 
 def test_a22_a_word_about_an_earlier_command_is_no_success_of_a_run_that_was_stopped(bench: Bench) -> None:
@@ -330,9 +330,9 @@ def test_a22_the_word_counts_though_the_shim_was_killed_before_it_was_said(bench
     bench.start(RUN, command, **more(bench))
     bench.running(RUN, "began")
     os.kill(json.loads((bench.dir(RUN) / "claim").read_text())["pid"], signal.SIGKILL)
-    bench.until(lambda: bench.local.poll(RUN).kind == "unsupervised" or None)
+    bench.until(lambda: bench.is_unsupervised(RUN) or None)
     (bench.home / "go").touch()
-    report = bench.until(lambda: r if (r := bench.local.poll(RUN)).kind != "unsupervised" else None)
+    report = bench.until(lambda: r if (r := bench.poll(RUN)).kind != "alive" else None)
     assert report.kind == "ended" and report.exit is not None
     assert (report.exit.code, report.exit.said, report.exit.said_type) == (None, said, "oom")
 

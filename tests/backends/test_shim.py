@@ -113,7 +113,7 @@ def test_a_stop_ends_a_tree_that_ignores_term(bench: Bench) -> None:
     deaf = "trap '' TERM; (trap '' TERM; touch a; while :; do sleep 100; done) & touch b; while :; do sleep 100; done"
     bench.start(RUN, deaf, grace=0.2)
     bench.running(RUN, "a", "b")
-    bench.local.signal(RUN, kill=False)
+    bench.stop(RUN, kill=False)
     end = bench.end(RUN)
     assert end.signal == signal.SIGKILL
     assert process.members(mark(*RUN)) == []
@@ -122,7 +122,7 @@ def test_a_stop_ends_a_tree_that_ignores_term(bench: Bench) -> None:
 def test_a_stop_lets_a_program_finish_within_its_grace(bench: Bench) -> None:
     bench.start(RUN, "trap 'echo saved; exit 5' TERM; touch ready; while :; do sleep 0.05; done", grace=20.0)
     bench.running(RUN, "ready")
-    bench.local.signal(RUN, kill=False)
+    bench.stop(RUN, kill=False)
     assert bench.end(RUN).code == 5
     assert "saved" in bench.log(RUN)
 
@@ -130,15 +130,15 @@ def test_a_stop_lets_a_program_finish_within_its_grace(bench: Bench) -> None:
 def test_a_kill_does_not_wait_for_the_grace(bench: Bench) -> None:
     bench.start(RUN, "trap '' TERM; touch ready; while :; do sleep 100; done", grace=1000.0)
     bench.running(RUN, "ready")
-    bench.local.signal(RUN, kill=False)
-    bench.local.signal(RUN, kill=True)
+    bench.stop(RUN, kill=False)
+    bench.stop(RUN, kill=True)
     assert bench.end(RUN).signal == signal.SIGKILL
 
 
 def test_a_stop_keeps_later_commands_from_starting(bench: Bench) -> None:
     bench.start(RUN, "trap 'exit 0' TERM; touch ready; while :; do sleep 0.05; done", "touch second")
     bench.running(RUN, "ready")
-    bench.local.signal(RUN, kill=False)
+    bench.stop(RUN, kill=False)
     end = bench.end(RUN)
     assert (end.code, end.stopped) == (0, True)
     assert not (bench.home / "second").exists()
@@ -160,7 +160,7 @@ def test_leftovers_may_be_waited_for(bench: Bench) -> None:
     rest = "(while [ ! -e go ]; do sleep 0.01; done; touch done) & exit 3"
     bench.start(RUN, rest, leftovers="wait", wants=[("GPU-1", None)])
     bench.until(lambda: _children(bench, RUN) == 1 or None, what="only the leftover lives")
-    assert bench.local.poll(RUN).kind == "alive"
+    assert bench.poll(RUN).kind == "alive"
     assert len(bench.local.claims()) == 1
     (bench.home / "go").touch()
     end = bench.end(RUN)
@@ -240,7 +240,7 @@ def test_a_log_is_under_its_cap_at_the_end_and_never_far_above_it(bench: Bench) 
     def over() -> bool:
         s = log.stat()
         seen.append((time.monotonic(), s.st_blocks * 512, s.st_size))
-        return bench.local.poll(RUN).kind == "ended"
+        return bench.poll(RUN).kind == "ended"
 
     bench.until(over, what="the end")
     fastest = max(size - was for at, _, size in seen for before, _, was in seen if 0 <= at - before <= 1)
@@ -284,7 +284,7 @@ def test_an_error_in_the_shim_itself_is_an_end_with_a_reason(make_bench: MakeBen
 
 def test_jobs_are_to_go_before_those_who_look_after_them_when_memory_runs_out(bench: Bench) -> None:
     bench.start(RUN, "while [ ! -e go ]; do sleep 0.02; done; cat /proc/self/oom_score_adj")
-    bench.until(lambda: bench.local.poll(RUN).claimed)
+    bench.until(lambda: bench.has_begun(RUN))
     (bench.home / "go").touch()
     assert bench.end(RUN).code == 0
     own = int(Path("/proc/self/oom_score_adj").read_text())
@@ -330,14 +330,14 @@ def test_a_run_with_its_log_elsewhere_leaves_no_empty_one_behind(bench: Bench, c
     """Whether it ends at once, takes its time, or removes its own directory in the first moment."""
     end = bench.carry(RUN, command.format(dir=bench.dir(RUN)), log=str(bench.home / "mine"))
     assert (end.error, end.code) == ("", 3 if "exit" in command else 0)
-    bench.local.forget(RUN)
+    bench.forget(RUN)
     bench.until(lambda: not (bench.dir(RUN) / "log").exists(), what="no log of ours")
     assert (bench.home / "mine").exists()
 
 
 def test_commands_that_end_at_once_are_not_told_as_started_one_that_follows_is(bench: Bench) -> None:
     bench.start(RUN, "true", "true", "until [ -e go ]; do sleep 0.01; done; exit 4")
-    bench.until(lambda: bench.local.poll(RUN).claimed, what="the last command runs")
+    bench.until(lambda: bench.has_begun(RUN), what="the last command runs")
     (bench.home / "go").touch()
     assert bench.end(RUN).code == 4
 
@@ -345,12 +345,12 @@ def test_commands_that_end_at_once_are_not_told_as_started_one_that_follows_is(b
 def test_a_log_that_is_the_runs_own_by_another_name_is_kept(bench: Bench) -> None:
     (bench.home / "other").symlink_to(bench.home)
     bench.carry(RUN, "echo kept", log=f"{bench.home}/other/runs/{RUN[0]}.{RUN[1]}/log")
-    bench.local.forget(RUN)
+    bench.forget(RUN)
     assert bench.log(RUN) == "kept\n"
 
 
 def test_a_cleaner_that_empties_waiting_directories_costs_no_log(bench: Bench) -> None:
-    bench.until(lambda: bench.local.spares >= 2)
+    bench.until(lambda: bench.local.capacity() >= 2)
     bench.until(lambda: len(list((bench.home / "runs").glob(".*/exit.new"))) == 2)
     for path in (bench.home / "runs").glob(".*/*"):
         path.unlink()
@@ -362,7 +362,7 @@ def test_a_cleaner_that_empties_waiting_directories_costs_no_log(bench: Bench) -
 
 
 def test_a_run_starts_though_somebody_removed_the_directory_of_all_runs(bench: Bench) -> None:
-    bench.until(lambda: len(list((bench.home / "runs").glob(".*/exit.new"))) == bench.local.spares >= 2)
+    bench.until(lambda: len(list((bench.home / "runs").glob(".*/exit.new"))) == bench.local.capacity() >= 2)
     shutil.rmtree(bench.home / "runs")
     assert bench.carry(RUN, "echo here").code == 0
     assert bench.log(RUN) == "here\n"
@@ -371,7 +371,7 @@ def test_a_run_starts_though_somebody_removed_the_directory_of_all_runs(bench: B
 def test_a_start_that_was_called_off_leaves_no_directory(bench: Bench) -> None:
     reservation = bench.reserve(RUN)
     os.kill(reservation.pid, signal.SIGTERM)
-    bench.local.start(reservation, bench.spec(RUN, ["true"]))
+    bench.give(reservation, bench.spec(RUN, ["true"]))
     bench.report(RUN, "not_started")
     assert not [p for p in (bench.home / "runs").iterdir() if p.name.startswith(f".{reservation.pid}-")]
 
@@ -384,7 +384,7 @@ def test_a_run_that_is_stopped_before_its_last_command_has_not_succeeded(
     bench.start(RUN, "trap '' TERM; touch going; sleep 0.6", "touch never", **more)
     bench.until(lambda: (bench.home / "going").exists())
     if not timed_out:
-        bench.local.signal(RUN, kill=False)
+        bench.stop(RUN, kill=False)
     end = bench.end(RUN)
     assert (end.code, end.stopped, end.timed_out) == (0, True, timed_out)
     assert not (bench.home / "never").exists()
@@ -395,7 +395,7 @@ def test_a_run_that_ended_before_it_was_told_to_is_not_stopped(bench: Bench) -> 
     deaf = "(trap 'touch told' TERM; touch deaf; while [ ! -e go ]; do sleep 0.01; done) & until [ -e deaf ]; do sleep 0.01; done"
     bench.start(RUN, deaf)
     bench.running(RUN, "told")
-    bench.local.signal(RUN, kill=False)
+    bench.stop(RUN, kill=False)
     (bench.home / "go").touch()
     end = bench.end(RUN)
     assert (end.code, end.stopped) == (0, False)

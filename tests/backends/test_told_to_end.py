@@ -43,7 +43,7 @@ def test_a_shutdown_that_comes_to_the_shim_first_leaves_no_success(bench: Bench)
         shim = bench.start((n, 1), polite(bench, n)).pid
         tell_all(bench, shim, n)
         ends.append(bench.end((n, 1)))
-        bench.local.forget((n, 1))
+        bench.forget((n, 1))
     assert {(end.code, end.stopped) for end in ends} == {(0, True)}
 
 
@@ -102,7 +102,7 @@ def test_a_stop_that_comes_when_the_program_has_just_ended_is_heard(bench: Bench
 def test_a_run_that_is_cancelled_while_its_leftovers_are_waited_for_has_not_succeeded(bench: Bench, kill: bool) -> None:
     bench.start(RUN, "sleep 1000 & true", leftovers="wait")
     bench.until(lambda: (bench.dir(RUN) / "log").exists() and "waiting for what they left" in bench.log(RUN))
-    bench.local.signal(RUN, kill=kill)
+    bench.stop(RUN, kill=kill)
     end = bench.end(RUN)
     assert (end.code, end.stopped, end.timed_out) == (0, True, False)
 

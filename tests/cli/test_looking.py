@@ -452,8 +452,8 @@ def logged(store, tmp_path):
         if data is not None:
             path.write_bytes(data)
         store.store.db.execute(
-            "INSERT INTO run (job, n, uni_id, state, boot, share, log, clock_at, started_at) "
-            "VALUES (?, 1, ?, 'running', 'b', 0, ?, 0, 0)",
+            "INSERT INTO run (job, n, uni_id, state, share, log, clock_at, started_at) "
+            "VALUES (?, 1, ?, 'running', 0, ?, 0, 0)",
             (id, f"u{id}", str(path)),
         )
         return id, path
@@ -528,7 +528,7 @@ def test_following_a_log_ends_with_its_run_where_no_engine_records_the_end(logge
     id, path = logged(b"first\n", state="running")
     shim = subprocess.Popen(["sleep", "600"])
     try:
-        store.store.db.execute("UPDATE run SET shim_pid = ?", (shim.pid,))
+        store.store.db.execute("UPDATE run SET handle = json_object('pid', ?)", (shim.pid,))
         (home / "runs" / f"{id}.1").mkdir(parents=True)
         argv = [sys.executable, "-m", "jostle", "logs", "-f", str(id)]
         client = subprocess.Popen(argv, env={**os.environ, "JOSTLE_HOME": str(home)}, stdout=-1, stderr=-1, text=True)
@@ -559,8 +559,8 @@ def test_following_a_log_shows_each_later_try_also_one_that_was_over_at_once(jos
             path = tmp_path / f"again{n}"
             path.write_text(text)
             store.store.db.execute(
-                "INSERT INTO run (job, n, uni_id, state, boot, share, log, clock_at, started_at) "
-                "VALUES (?, ?, ?, 'running', 'b', 0, ?, 0, 0)",
+                "INSERT INTO run (job, n, uni_id, state, share, log, clock_at, started_at) "
+                "VALUES (?, ?, ?, 'running', 0, ?, 0, 0)",
                 (id, n, f"u{id}-{n}", str(path)),
             )
         store.store.db.execute("UPDATE job SET state = 'failed', ended_at = 1 WHERE id = ?", (id,))
@@ -578,8 +578,8 @@ def test_following_tries_that_share_one_path_loses_none(jostle, logged, store, m
 
     def recorded(n, outcome=None):
         db.execute(
-            "INSERT INTO run (job, n, uni_id, state, boot, share, log, clock_at, started_at, outcome) "
-            "VALUES (?, ?, ?, 'starting', 'b', 0, ?, 0, 0, ?)",
+            "INSERT INTO run (job, n, uni_id, state, share, log, clock_at, started_at, outcome) "
+            "VALUES (?, ?, ?, 'starting', 0, ?, 0, 0, ?)",
             (id, n, f"u{id}-{n}", str(path), outcome),
         )
 

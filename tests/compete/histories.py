@@ -49,7 +49,7 @@ class Wire:
         else:
             change = checks.amendment(fields)
             answer = host.request(lambda: amend(host.store, change, **now))
-            host.engine.policies.pop(change["batch"], None)
+            host.engine.rules_changed(change["batch"])
         return answer
 
 

@@ -50,7 +50,7 @@ def change(host: Host, **request: Any) -> dict[str, Any]:
     answer: dict[str, Any] = host.request(
         lambda: amend(host.store, checked, at=host.clock.wall(), now=host.clock.now(), rank=lambda: 0.5)
     )
-    host.engine.policies.pop(request["batch"], None)
+    host.engine.rules_changed(request["batch"])
     return answer
 
 

@@ -10,9 +10,10 @@ from typing import Any
 import pytest
 
 from jostle.core.reasons import Reason, Refusal, counted, plain
+from jostle.wording.holds import HOLDS
 from jostle.wording.reasons import histogram, refusal_text, text
 from jostle.wording.sentences import worded
-from jostle.wording.words import HOLDS, REFUSALS, TEXTS
+from jostle.wording.words import REFUSALS, TEXTS
 
 DOCS = Path(__file__).parents[2] / "docs" / "reasons.md"
 RETRIED = {"failures": 2, "error_type": "oom", "left_s": 0.0, "asked_mib": 8192, "peak_mib": 5120, "next_mib": 8192}
@@ -94,6 +95,8 @@ EXAMPLES: dict[str, dict[str, Any]] = {
     "dropped": {},
     "beyond": {"gpu": 3, "used_mib": 9421, "asked_mib": 8192},
     "cancelling": {},
+    "waits_there": {"target": "slurm", "why": "Priority"},
+    "target_absent": {"target": "slurm"},
     "background": {"pids": [4711, 4712]},
     "no_engine": {},
     "retry": {"failures": 1, "error_type": "exit_code_1", "left_s": 0.0},

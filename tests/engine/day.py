@@ -39,7 +39,7 @@ class Day:
     def __init__(self, home: str, seed: int, gpus: int = 8) -> None:
         self.host = Host(home, gpus=gpus)
         self.rng = random.Random(seed)
-        self.probe = self.host.probe = self.host.engine.probe = RatedProbe(self.host.disk, self.host.clock)
+        self.probe = self.host.probe = self.host.engine.cards.probe = RatedProbe(self.host.disk, self.host.clock)
         self.probe.open(self.host.clock.at)
         self.leaves: dict[str, float] = {}  # card -> when its stranger goes
         self.tally = Tally()
@@ -57,10 +57,9 @@ class Day:
     def next(self) -> float:
         """When something happens by itself, or the engine wants to be called."""
         engine, now = self.host.engine, self.host.clock.at
-        times = [self.probe.next_at, engine.sweep_at, *self.leaves.values()]
+        times = [self.probe.next_at, *self.leaves.values()]
         times += [p.ends for p in self.host.disk.alive(now)]
-        times += [at for at in (engine.tick_at, engine.settle_at, engine.relook_at) if at is not None]
-        return max(now, min(times))
+        return max(now, min(*times, engine.next_at()))
 
     def count(self, seconds: float) -> None:
         used = {uuid for p in self.host.disk.alive(self.host.clock.at) for uuid in p.uuids}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 import json
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -14,6 +14,7 @@ from jostle.core.claims import Claim, name_of
 from jostle.core.model import Exit, RunId
 from jostle.engine import checks
 from jostle.engine.engine import Engine
+from jostle.port import Claimed, Denied, Kind, Listener, Order, Report, Reserved, Row, Void
 from jostle.store import intents, jobs
 from jostle.store.store import Store
 
@@ -88,112 +89,110 @@ class Disk:
         self.processes[run] = Process(run, uuids, mib, now, now + seconds, code, tail, shim=shim)
 
 
-@dataclass
-class FakeReport:
-    kind: str
-    exit: Exit | None = None
-    pids: tuple[int, ...] = ()
-    why: str = ""
-    claimed: bool = False
-
-
-@dataclass
-class FakeClaimed:
-    claim: Claim
-    name: str
-    uid: int
-    ours: bool
-    vanished: bool = False
-
-
-@dataclass
-class FakeReservation:
-    run: RunId
-    wants: Sequence[tuple[str, int | None]]
-    pid: int  # no such process: a run of which only this is known is not alive
-    ticks: int = 1
-    names: tuple[str, ...] = ()
-
-
 class FakeBackend:
-    spare_arrived = None
-    ending = None
-    disturbed = None
+    """A host whose processes are entries of a disk."""
+
+    places = True
     trouble = ""
 
-    def __init__(self, disk: Disk, clock: FakeClock) -> None:
-        self.disk, self.clock = disk, clock
+    def __init__(self, disk: Disk, clock: FakeClock, home: str = "") -> None:
+        self.disk, self.clock, self.home = disk, clock, home
         self.spares = 4
         self.conflicts: set[str] = set()
-        self.reserved: list[FakeReservation] = []
+        self.reserved: dict[RunId, Sequence[tuple[str, int | None]]] = {}
         self.forgotten: set[RunId] = set()
-        self.missing: list[str] = []  # claims that somebody removed
-        self.place_is_there = True  # so that they can be published again
+        self.taken: set[RunId] = set()  # of a database that was put back: there were such runs
+        self.deaf = False  # what it is told to stop goes on
+        self.boots: dict[RunId, str] = {}
+        self.begun: set[RunId] = set()
 
-    def want(self, n: int) -> None: ...
-    def open(self) -> None: ...
+    def open(self, rows: Sequence[Row], listener: Listener) -> None:
+        self.listener = listener
+        self.boots.update({row.run: json.loads(row.handle)["boot"] for row in rows})
+        self.begun.update(row.run for row in rows if row.begun)
+
     def close(self) -> None: ...
-    def adopt(self, run: RunId, pid: int | None, ticks: int | None) -> None: ...
-    def missing_claims(self, run: RunId) -> tuple[str, ...]:
-        return tuple(self.missing)
-
-    def republish(self, run: RunId) -> tuple[str, ...]:
-        done, self.missing = (tuple(self.missing), []) if self.place_is_there else ((), self.missing)
-        return done
-
     def tick(self, now: float) -> float | None:
         return None
 
-    def claims(self, uuids: object = None) -> list[FakeClaimed]:
+    def capacity(self) -> int:
+        return self.spares
+
+    def log_path(self, run: RunId, uni_id: str) -> str:
+        return f"{self.home}/runs/{run[0]}.{run[1]}/log"
+
+    def claims(self, uuids: Collection[str]) -> list[Claimed]:
         found = []
         for p in self.disk.alive(self.clock.at):
             for uuid in p.uuids:
                 claim = Claim(uuid=uuid, mib=p.mib, alone=p.mib is None, sid=p.shim, home="00000000", run=p.run)
-                found.append(FakeClaimed(claim, name_of(claim), os.getuid(), True))
+                found.append(Claimed(claim=claim, name=name_of(claim), uid=os.getuid(), ours=True))
         return found
 
     def reserve(
-        self, run: RunId, wants: Sequence[tuple[str, int | None]], known: frozenset[str], *, alone: bool
-    ) -> FakeReservation | None:
+        self, run: RunId, node: str, wants: Sequence[tuple[str, int | None]], known: frozenset[str], *, alone: bool
+    ) -> Reserved | Denied:
+        if not self.spares:
+            return Denied.ASKED
+        if run in self.taken:
+            return Denied.TAKEN
         if any(uuid in self.conflicts for uuid, _ in wants):
-            return None
-        self.reserved.append(FakeReservation(run, wants, pid=900_000_000 + run[0] * 1000 + run[1]))
-        return self.reserved[-1]
+            return Denied.REFUSED
+        self.reserved[run] = wants
+        shim = shim_of(run)
+        return Reserved(handle=json.dumps({"pid": shim, "ticks": 1, "boot": self.clock.boot}), session=shim)
 
-    def withdraw(self, r: FakeReservation) -> None:
-        self.reserved.remove(r)
+    def withdraw(self, runs: Collection[RunId]) -> None:
+        for run in runs:
+            del self.reserved[run]
 
-    def start(self, r: FakeReservation, spec: Any) -> None:
-        self.reserved.remove(r)
-        self.disk.start(r.run, tuple(u for u, _ in r.wants), r.wants[0][1] if r.wants else None, self.clock.at, r.pid)
+    def start(self, orders: Sequence[Order]) -> None:
+        for order in orders:
+            wants = self.reserved.pop(order.run)
+            self.boots[order.run] = self.clock.boot
+            mib = wants[0][1] if wants else None
+            self.disk.start(order.run, tuple(u for u, _ in wants), mib, self.clock.at, shim_of(order.run))
 
-    def poll(self, run: RunId) -> FakeReport:
-        p = self.disk.processes.get(run)
+    def reports(self, runs: Collection[RunId] | None = None) -> list[Report]:
+        return [self.report(run) for run in (self.boots if runs is None else runs)]
+
+    def report(self, run: RunId) -> Report:
+        p, shim = self.disk.processes.get(run), shim_of(run)
+        if p is None and run in self.disk.voided:
+            return Report(run=run, kind=Kind.VOIDED)
+        if p is None and self.boots.get(run, self.clock.boot) != self.clock.boot:
+            return Report(run=run, kind=Kind.GONE, cause="host_rebooted")
         if p is None:
-            return FakeReport("voided" if run in self.disk.voided else "not_started")
+            gone = run in self.begun  # its directory was removed
+            return Report(run=run, kind=Kind.GONE, cause="exit_unknown") if gone else Report(run=run, kind=Kind.NOT_STARTED)
         if p.ends > self.clock.at:
-            return (
-                FakeReport("alive", claimed=True)
-                if self.disk.boot == self.clock.boot
-                else FakeReport("gone", why="host rebooted")
-            )
+            alive = self.disk.boot == self.clock.boot
+            living = Report(run=run, kind=Kind.ALIVE, session=shim)
+            return living if alive else Report(run=run, kind=Kind.GONE, cause="host_rebooted")
         number = 15 if p.signalled else None
-        code, told = 143 if number else p.code, run in self.disk.told_to_end
-        return FakeReport("ended", Exit(code=code, signal=number, tail=p.tail, ran_for=p.ends - p.began, stopped=told))
+        code, stopped = 143 if number else p.code, run in self.disk.told_to_end
+        end = Exit(code=code, signal=number, tail=p.tail, ran_for=p.ends - p.began, stopped=stopped)
+        return Report(run=run, kind=Kind.ENDED, exit=end, session=shim)
 
-    def void(self, run: RunId) -> bool:
+    def void(self, run: RunId) -> Void:
         if run in self.disk.processes:
-            return False
+            return Void.STARTED
         self.disk.voided.add(run)
-        return True
+        return Void.NEVER
 
-    def signal(self, run: RunId, *, kill: bool) -> None:
-        p = self.disk.processes.get(run)
-        if p is not None and p.ends > self.clock.at:
-            p.ends, p.signalled = self.clock.at + (0.0 if kill else 0.5), True
+    def stop(self, runs: Collection[RunId], *, kill: bool) -> None:
+        for run in () if self.deaf else runs:
+            p = self.disk.processes.get(run)
+            if p is not None and p.ends > self.clock.at:
+                p.ends, p.signalled = self.clock.at + (0.0 if kill else 0.5), True
 
-    def forget(self, run: RunId) -> None:
-        self.forgotten.add(run)
+    def forget(self, runs: Collection[RunId]) -> None:
+        self.forgotten.update(runs)
+
+
+def shim_of(run: RunId) -> int:
+    """No such process."""
+    return 900_000_000 + run[0] * 1000 + run[1]
 
 
 class FakeProbe:
@@ -274,12 +273,12 @@ class Host:
         while True:
             try:
                 self.store = Store(self.home)
-                self.backend = FakeBackend(self.disk, self.clock)
+                self.backend = FakeBackend(self.disk, self.clock, self.home)
                 self.probe = FakeProbe(self.disk, self.clock)
                 self.engine = Engine(
                     home=self.home, spec="fake", lease_dir=self.home, store=self.store, clock=self.clock, settings={}
                 )
-                self.engine.open(self.backend, self.probe)
+                self.engine.open({"local": self.backend}, self.probe)
                 return
             except failpoint.Crashed:
                 self.crash()
@@ -302,9 +301,7 @@ class Host:
 
     def cancel(self, id: int) -> str | None:
         answer = self.request(lambda: intents.cancel(self.store, [id], False, at=self.clock.wall(), now=self.clock.now()))
-        for run in self.engine.open_runs.values():
-            if run.id[0] in answer[0]:
-                run.intent = "cancel"
+        self.engine.people_want(dict.fromkeys(answer[0], "cancel"))
         return answer[1][0][1] if answer[1] else None
 
     def request(self, act: Callable[[], Any]) -> Any:
@@ -326,8 +323,8 @@ class Host:
         if seconds and not self.probe.silent:
             self.probe.lines.append(self.probe.line())  # the readings that come unasked
         try:
-            for run in list(self.engine.open_runs):
-                self.engine.changed(run)
+            for run in self.engine.open_ids():
+                self.backend.listener.changed(run)
             for _ in range(20):
                 self.hear()
                 if self.engine.tick_at is not None and self.engine.tick_at <= self.clock.at:
@@ -336,7 +333,7 @@ class Host:
                     break
             if self.engine.settle_at is not None and self.engine.settle_at <= self.clock.at:
                 self.engine.settle()
-            self.engine.housekeeping(self.clock.at)
+            self.engine.housekeeping_at = self.engine.housekeeping(self.clock.at)
         except failpoint.Crashed:
             self.crash()
             self.boot()

@@ -8,8 +8,9 @@ import pytest
 from jostle import failpoint
 from jostle.core.claims import Claim, name_of
 from jostle.errors import DiskError
+from jostle.port import Claimed
 from jostle.store import intents
-from tests.engine.fakes import FakeClaimed, Host
+from tests.engine.fakes import Host
 
 CRASHPOINTS = [
     "engine.adopting", "engine.recovered", "engine.before_void", "engine.ends_recorded", "engine.after_reserve",
@@ -68,7 +69,7 @@ def test_a_card_does_not_wait_for_the_disk_but_whoever_is_told_does(host):
     host.step()
     host.step(1.0)
     told = []
-    host.engine.after_commit.append(lambda: told.append(host.store.unsynced))
+    host.engine.journal.after_commit.append(lambda: told.append(host.store.unsynced))
     failpoint.arm("store.before_sync=EIO")
     host.step(5.0)
     assert (second, 1) in host.disk.processes
@@ -91,7 +92,7 @@ def test_without_a_shim_to_start_with_the_engine_waits_and_does_not_spin(host):
     assert host.engine.tick_at is None or host.engine.tick_at > host.clock.at
     assert host.store.generation <= before + 1
     host.backend.spares = 4
-    host.engine.soon()  # as the backend does when one arrives
+    host.backend.listener.wake()  # one has arrived
     host.settle()
     assert set(host.states().values()) == {"succeeded"}
 
@@ -250,7 +251,7 @@ def test_a_full_disk_starts_nothing_and_loses_nothing(host):
     (id,) = host.submit({})
     failpoint.arm("store.before_commit=ENOSPC@1")
     host.step()
-    assert (host.backend.reserved, host.disk.processes, host.engine.hold()) == ([], {}, "disk_full")
+    assert (host.backend.reserved, host.disk.processes, host.engine.hold()) == ({}, {}, "disk_full")
     host.settle()
     assert host.job(id)["state"] == "succeeded"
 
@@ -307,7 +308,7 @@ def test_a_card_that_is_hardly_as_large_as_the_request_is_claimed_and_recorded_a
     first, second = host.submit(*[{"memory_mib": 25000, "share": True}] * 2, policy={"share": True, "gpus": [0]})
     host.step()
     assert host.disk.processes[(first, 1)].mib is None, "what neighbours see is the claim"
-    assert [lease.mib for lease in host.engine.open_runs[(first, 1)].leases] == [None]
+    assert [lease.mib for lease in host.engine.carried.runs[(first, 1)].leases] == [None]
     host.settle()
     assert host.disk.overlaps == [] and host.states() == {first: "succeeded", second: "succeeded"}
 
@@ -558,9 +559,9 @@ def test_a_retry_in_a_queue_waits_for_the_one_that_runs(host):
     assert len(host.states()) == 3
 
 
-def test_a_directory_of_another_life_is_never_taken_for_this_run(host, tmp_path):
+def test_a_run_of_another_life_is_never_taken_for_this_one(host):
     (id,) = host.submit({})
-    (tmp_path / "home" / "runs" / f"{id}.1").mkdir(parents=True)
+    host.backend.taken.add((id, 1))
     host.settle()
     assert host.store.db.execute("SELECT n, outcome FROM run").fetchall() == [(2, "succeeded")]
 
@@ -570,11 +571,11 @@ def test_a_stop_is_said_again_until_the_run_is_gone(host):
     host.disk.durations[id] = (1000.0, 0, "")
     host.step()
     host.step(1)
-    deaf, host.backend.signal = host.backend.signal, lambda run, *, kill: None
+    host.backend.deaf = True
     host.cancel(id)
     host.step()
     assert host.job(id)["state"] == "stopping"
-    host.backend.signal = deaf
+    host.backend.deaf = False
     host.step(1.5)
     host.step(1)
     host.step(1)
@@ -587,22 +588,22 @@ def test_the_look_that_an_end_needs_is_asked_for_when_the_end_is_announced_and_o
     host.step(1.0)
     host.clock.at += 5.0
     before = host.probe.asked
-    host.engine._ending((id, 1))
-    host.engine.changed((id, 1))
+    host.backend.listener.ending((id, 1))
+    host.backend.listener.changed((id, 1))
     assert host.probe.asked == before + 1
-    assert set(host.engine.observer.distrusted.values()) == {before + 1}
+    assert set(host.engine.cards.observer.distrusted.values()) == {before + 1}
 
 
 def test_an_announced_end_that_did_not_come_is_no_look_for_a_later_one(host):
     (id,) = host.submit({})
     host.step()
     host.step(1.0)
-    host.engine._ending((id, 1))
+    host.backend.listener.ending((id, 1))
     host.step(1.0)
     asked = host.probe.asked
     host.clock.at += 5.0
-    host.engine.changed((id, 1))
-    assert set(host.engine.observer.distrusted.values()) == {asked + 1}
+    host.backend.listener.changed((id, 1))
+    assert set(host.engine.cards.observer.distrusted.values()) == {asked + 1}
 
 
 def test_nothing_is_begun_while_the_disk_fails_however_long(host):
@@ -626,7 +627,7 @@ def test_a_run_out_of_gpu_memory_asks_for_more_the_next_time(host):
     host.step(1.0)
     process = host.disk.processes[(id, 1)]
     process.code, process.tail, process.ends = 1, "torch.OutOfMemoryError: CUDA out of memory", host.clock.at + 20
-    host.engine.observer.peaks[(id, 1)] = 3900
+    host.engine.cards.observer.peaks[(id, 1)] = 3900
     host.step(21.0)
     job = host.job(id)
     assert job["error_type"] == "oom" and job["memory_mib"] > 3000
@@ -662,38 +663,22 @@ def said(host, kind):
     return host.store.db.execute("SELECT job, run FROM event WHERE kind = ?", (kind,)).fetchall()
 
 
-def test_claims_that_somebody_removed_are_published_again_as_soon_as_it_is_heard_and_that_is_told(host):
+def test_what_a_backend_notes_of_a_run_is_an_event_of_its_story(host):
     (id,) = host.submit({})
     host.step()
-    host.step(0.1)
-    host.backend.missing = ["claim"]
-    host.backend.disturbed()  # no time passes
-    assert host.backend.missing == [] and said(host, "republished") == [(id, 1)]
+    host.backend.listener.noted((id, 1), "republished", {"claims": ["c"]})
+    assert said(host, "republished") == [(id, 1)]
+    host.backend.listener.noted((99, 1), "republished", {"claims": ["c"]})
+    assert said(host, "republished") == [(id, 1)], "nobody is open by that id"
 
 
 def test_who_removes_his_own_claims_all_day_does_not_fill_our_disk(host):
-    uuid = host.engine.observer.snapshot["gpus"][0]["uuid"] if host.engine.observer.snapshot["gpus"] else "GPU-0"
+    uuid = host.disk.uuids()[0]
     for number in range(1, 101):
         claim = Claim(uuid=uuid, mib=None, sid=5, home="ffffffff", run=(number, 1))
-        host.backend.claims = lambda uuids=None, c=claim: [FakeClaimed(c, name_of(c), 54321, False, vanished=True)]
+        host.backend.claims = lambda uuids=None, c=claim: [
+            Claimed(claim=c, name=name_of(c), uid=54321, ours=False, vanished=True)
+        ]
         host.submit({})
         host.step(0.1)
     assert len(said(host, "vanished")) == 1
-
-
-def test_a_directory_of_claims_that_is_not_ready_yet_is_tried_again_soon_and_then_less_and_less_often(host):
-    (id,) = host.submit({})
-    host.disk.durations[id] = (1000.0, 0, "")
-    host.step()
-    host.step(0.1)
-    host.backend.missing, host.backend.place_is_there = ["claim"], False
-    host.backend.disturbed()
-    dues = []
-    for _ in range(12):
-        due = host.engine.housekeeping(host.clock.at)
-        dues.append(due - host.clock.at)
-        host.clock.at = due
-    assert 0 < dues[0] <= 0.2 and dues[-1] >= 1.0 and said(host, "republished") == []
-    host.backend.place_is_there = True
-    host.engine.housekeeping(host.clock.at)
-    assert said(host, "republished") == [(id, 1)]

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from jostle.engine.service import Service
+from jostle.engine.writes import Writes
 from tests.engine.fakes import Host
 
 ECC = (1.0, 1, "RuntimeError: CUDA error: uncorrectable ECC error encountered")
@@ -24,7 +24,7 @@ def events(host, kind):
 
 
 def aside(host):
-    return sorted(host.engine.observer.health.faulty)
+    return sorted(host.engine.cards.observer.health.faulty)
 
 
 def on(host, uuid):
@@ -32,12 +32,11 @@ def on(host, uuid):
 
 
 def include(host, *indices):
-    service = Service.__new__(Service)
-    service.engine, service.store, service.then = host.engine, host.store, []
+    writes = Writes(host.engine, host.engine.cards)
+    writes.begin()
     with host.store.transaction():
-        service.exclude({"gpus": list(indices), "on": False})
-    for act in service.then:
-        act()
+        writes.exclude({"gpus": list(indices), "on": False})
+    writes.recorded()
     host.engine.soon()
 
 
@@ -157,7 +156,7 @@ def test_tries_from_before_a_pardon_do_not_count_after_it(home):
         host.store.db.execute("UPDATE batch SET policy = '{\"gpus\": [1]}'")
     host.engine.policies.clear()
     host.settle()
-    assert set(host.states().values()) == {"succeeded"} and aside(host) == [] and not host.engine.observer.health.doubts
+    assert set(host.states().values()) == {"succeeded"} and aside(host) == [] and not host.engine.cards.observer.health.doubts
 
 
 def test_a_failure_on_a_card_that_is_set_aside_meanwhile_is_not_counted(home):
@@ -237,7 +236,7 @@ def test_short_jobs_that_fail_now_and_then_speak_against_no_card_that_does_other
         host.boot()
     host.settle()
     assert set(host.states().values()) == {"succeeded"} and len(on(host, "GPU-1")) == 3
-    assert aside(host) == [] and not any(host.engine.observer.health.doubts.values())
+    assert aside(host) == [] and not any(host.engine.cards.observer.health.doubts.values())
 
 
 def test_what_goes_well_on_a_card_while_a_witness_runs_elsewhere_speaks_for_it(home):
@@ -255,7 +254,7 @@ def test_what_goes_well_on_a_card_while_a_witness_runs_elsewhere_speaks_for_it(h
         host.step(0.5)
     assert host.job(2)["state"] == "succeeded" and (2, 1) in on(host, "GPU-0") and host.job(1)["state"] == "running"
     host.settle()
-    assert host.job(1)["state"] == "succeeded" and not any(host.engine.observer.health.doubts.values())
+    assert host.job(1)["state"] == "succeeded" and not any(host.engine.cards.observer.health.doubts.values())
 
 
 def test_a_job_that_needs_all_cards_starts_also_where_jobs_spoke_against_one(home):
@@ -290,7 +289,7 @@ def test_programs_that_somebody_told_to_end_and_that_then_failed_speak_against_n
         host.disk.durations[id] = (20.0, 0, "")
     host.settle()
     assert set(host.states().values()) == {"succeeded"} and len(on(host, "GPU-1")) == 3
-    assert aside(host) == [] and not host.engine.observer.health.doubts
+    assert aside(host) == [] and not host.engine.cards.observer.health.doubts
 
 
 def test_a_broken_command_says_nothing_about_cards(home):

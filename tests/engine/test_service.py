@@ -16,9 +16,10 @@ from jostle.engine.observe import Observer, promises
 from jostle.engine.server import Peer
 from jostle.engine.service import Service
 from jostle.errors import DiskFull, JostleError
+from jostle.port import Claimed
 from jostle.wording.sentences import refused
 from tests.e2e.instance import said
-from tests.engine.fakes import FakeClaimed, Host
+from tests.engine.fakes import Host
 
 
 @pytest.fixture
@@ -40,7 +41,7 @@ def test_a_refused_stop_of_all_jobs_leaves_them_running_and_the_engine_at_work(h
     with pytest.raises(DiskFull):
         service.down(None, {"stop_jobs": True})
     assert (host.engine.ending, service.leaving, host.engine.hold()) == (False, False, "")
-    assert [run.intent for run in host.engine.open_runs.values()] == ["run"]
+    assert [run.intent for run in host.engine.carried.runs.values()] == ["run"]
 
 
 @pytest.mark.parametrize(("armed", "intent"), [("store.before_commit=ENOSPC@1", "run"), ("", "cancel")])
@@ -49,7 +50,7 @@ def test_a_cancel_reaches_the_run_only_when_it_is_recorded(host, armed, intent):
     failpoint.arm(armed)
     ((_, answer),) = service._serve_writes([(None, {"op": "intent", "do": "cancel", "ids": [1]})])
     assert answer["ok"] is (armed == "")
-    assert [run.intent for run in host.engine.open_runs.values()] == [intent]
+    assert [run.intent for run in host.engine.carried.runs.values()] == [intent]
 
 
 @pytest.mark.parametrize(
@@ -73,7 +74,7 @@ def test_a_claim_of_another_life_of_this_home_is_a_promise_of_its_own():
 
     def held(uuid, sid):
         claim = Claim(uuid=uuid, mib=None, sid=sid, home="00000000", run=(1, 1))
-        return FakeClaimed(claim, name_of(claim), os.getuid(), True)
+        return Claimed(claim=claim, name=name_of(claim), uid=os.getuid(), ours=True)
 
     assert [p.uuid for p in promises(observer, [held("GPU-0", 77)], leases)] == ["GPU-0"]
     assert [p.uuid for p in promises(observer, [held("GPU-0", 77), held("GPU-1", 99)], leases)] == ["GPU-0", "GPU-1"]
@@ -107,7 +108,7 @@ def test_followers_are_told_of_nothing_that_the_disk_does_not_have(tmp_path, mon
     host.step()
     host.step(1.0)
     host.clock.at += 5.0
-    host.engine.changed((id, 1))
+    host.backend.listener.changed((id, 1))
     host.hear()
     host.engine.tick()
     assert host.job(id)["state"] == "succeeded" and host.store.unsynced
@@ -133,7 +134,7 @@ def test_followers_are_told_of_nothing_that_the_disk_does_not_have(tmp_path, mon
         if "full disk" in how:
             failpoint.arm("store.before_commit=ENOSPC,store.before_sync=EIO")
         if "event" in how:
-            host.engine.journal("refused", uid=1)
+            host.engine.journal.event("refused", uid=1)
         else:
             service.pending = [(follower, cancel)]
             service.serve()
@@ -177,9 +178,9 @@ def test_what_was_refused_does_not_act(host):
     asked = [(None, {"op": "exclude", "gpus": [0], "on": True}), (None, {"op": "reload", "config": {"grace": 9.0}})]
     failpoint.arm("store.before_commit=ENOSPC@1")
     assert [answer["ok"] for _, answer in service._serve_writes(asked)] == [False, False]
-    assert host.engine.observer.excluded == set() and "grace" not in host.engine.settings
+    assert host.engine.cards.observer.excluded == set() and "grace" not in host.engine.settings
     assert [answer["ok"] for _, answer in service._serve_writes(asked)] == [True, True]
-    assert host.engine.observer.excluded == {"GPU-0"} and host.engine.settings["grace"] == 9.0
+    assert host.engine.cards.observer.excluded == {"GPU-0"} and host.engine.settings["grace"] == 9.0
 
 
 def test_a_reading_that_was_asked_for_and_does_not_come_is_told(host):

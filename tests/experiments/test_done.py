@@ -29,7 +29,7 @@ class History:
         with self.store.transaction():
             answer = jobs.submit(self.store, checks.request({"jobs": [job]}), at=at, now=at, rank=lambda: 0.5)
             id = int(answer["ids"][0])
-            runs.begin(self.store, (id, 1), batch=answer["batch"], uni_id=f"u{id}", boot="b", shim=(1, 1), memory_mib=None,
+            runs.begin(self.store, (id, 1), batch=answer["batch"], uni_id=f"u{id}", memory_mib=None,
                        share=False, log=log or f"/runs/{id}.1/log", leases=[], at=at, now=at)  # fmt: skip
             if outcome:
                 runs.finish(self.store, (id, 1), batch=answer["batch"], state=outcome, exit=Exit(code=0),

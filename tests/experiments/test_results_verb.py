@@ -58,8 +58,8 @@ def history(jostle):
                         f.write(text)
                     os.utime(path, (at, at))
                     db.execute(
-                        "INSERT INTO run (job, n, uni_id, state, boot, share, log, clock_at, started_at, ended_at)"
-                        " VALUES (?, 1, ?, 'ended', 'b', 0, ?, 0, ?, ?)",
+                        "INSERT INTO run (job, n, uni_id, state, share, log, clock_at, started_at, ended_at)"
+                        " VALUES (?, 1, ?, 'ended', 0, ?, 0, ?, ?)",
                         (id, f"u{id}", path, at - 1, at),
                     )
         return first

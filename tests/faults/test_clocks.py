@@ -70,7 +70,7 @@ def test_after_a_reboot_it_never_goes_back_behind_what_it_has_seen(
     monkeypatch.setenv("JOSTLE_TEST_BOOT_ID", "first")
     clock = Watch(store)
     with store.transaction() as db:
-        runs.begin(store, (1, 1), batch=1, uni_id="u", boot="first", shim=(1, 1), memory_mib=None, share=False, log="", leases=[],
+        runs.begin(store, (1, 1), batch=1, uni_id="u", memory_mib=None, share=False, log="", leases=[],
                    at=clock.wall(), now=clock.now())  # fmt: skip
         assert db.in_transaction
     monkeypatch.setenv("JOSTLE_TEST_BOOT_ID", "second")

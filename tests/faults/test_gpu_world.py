@@ -158,14 +158,14 @@ def test_use_beyond_what_was_asked_for_is_told_once_and_marked_while_it_lasts(ho
     host.step()
     mark[0] = host.store.db.execute("SELECT uni_id FROM run").fetchone()[0]
     host.step(0.1)
-    assert host.engine.beyond() == {}
+    assert host.engine.remarks() == {}
     for uses[0] in (4097, 9000):
         host.step(0.1)
-        reason = host.engine.beyond()[id]
+        reason = host.engine.remarks()[id]
         assert (reason.code, dict(reason.params)) == ("beyond", {"gpu": 0, "used_mib": uses[0], "asked_mib": 4096})
     uses[0] = 4096
     host.step(0.1)
-    assert host.engine.beyond() == {}
+    assert host.engine.remarks() == {}
     uses[0] = 8000
     host.step(0.1)
     events = host.store.db.execute("SELECT job, data FROM event WHERE kind = 'beyond'").fetchall()
@@ -180,7 +180,7 @@ def test_who_asked_for_a_whole_card_cannot_use_more_than_that(host: Host) -> Non
     host.step()
     mark[0] = host.store.db.execute("SELECT uni_id FROM run").fetchone()[0]
     host.step(0.1)
-    assert host.engine.beyond() == {} and host.engine.observer.peaks
+    assert host.engine.remarks() == {} and host.engine.cards.observer.peaks
 
 
 def test_a_command_that_fails_at_once_for_hours_starts_rarely_and_leaves_little_behind(host: Host) -> None:

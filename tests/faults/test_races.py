@@ -80,7 +80,7 @@ def test_an_end_that_is_found_while_stopping_is_taken_at_once(tmp_path: Path) ->
     host.cancel(id)
     host.disk.processes[(id, 1)].ends = host.clock.at  # by itself, before the stop reaches it
     host.engine.tick()
-    assert host.engine.open_runs[(id, 1)].over, "the backend says it once"
+    assert host.engine.carried.runs[(id, 1)].over, "the backend says it once"
     host.step(0.02)
     assert host.job(id)["state"] == "succeeded"
     host.store.close()

@@ -60,7 +60,7 @@ class Film:
                 how = {"state": "succeeded", "exit": Exit(code=0, ended_at=2.0), "error_type": None, "reason": None}
                 runs.finish(self.store, (ended, 1), batch=1, peak_mib=0, at=2.0, now=2.0, **how)
             card = [Lease(uuid="GPU-0", index=0, mib=None)]
-            about = {"batch": 1, "uni_id": f"u{started}", "boot": "b", "shim": (1, 1), "memory_mib": None, "share": False}
+            about = {"batch": 1, "uni_id": f"u{started}", "memory_mib": None, "share": False}
             runs.begin(self.store, (started, 1), log="l", leases=card, at=2.0, now=2.0, **about)
 
         self.commit(act, durable=False)

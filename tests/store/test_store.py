@@ -235,7 +235,7 @@ def test_b7_only_a_recorded_success_counts_as_done(home):
     submitted(s, *({"fingerprint": f} for f in ("good", "good", "bad", "waiting")))
     with s.transaction():
         for id, outcome in ((1, "succeeded"), (2, "succeeded"), (3, "failed")):
-            runs.begin(s, (id, 1), batch=1, uni_id=str(id), boot="b", shim=(1, 1), memory_mib=None, share=False, log=f"/log{id}",
+            runs.begin(s, (id, 1), batch=1, uni_id=str(id), memory_mib=None, share=False, log=f"/log{id}",
                        leases=[], at=100.0, now=10.0)  # fmt: skip
             runs.finish(s, (id, 1), batch=1, state=outcome, exit=Exit(code=0), error_type=None, reason=None,
                         peak_mib=0, at=101.0, now=11.0)  # fmt: skip
@@ -532,7 +532,7 @@ def test_what_is_ready_is_known_after_any_history_as_if_it_were_read_for_the_fir
         state = s.db.execute("SELECT state, ready FROM job WHERE id = ?", (id,)).fetchone()
         if state == ("queued", 1):
             n = runs.job_to_start(s, id)["attempt"] + 1
-            about = {"batch": 1, "uni_id": f"u{id}.{n}", "boot": "b", "shim": (1, 1), "memory_mib": None, "share": False}
+            about = {"batch": 1, "uni_id": f"u{id}.{n}", "memory_mib": None, "share": False}
             acts = [lambda: runs.begin(s, (id, n), log="l", leases=[], **about, **at), *acts]
         if open_:
             run = rng.choice(open_)

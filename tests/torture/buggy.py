@@ -53,45 +53,34 @@ def before(owner: Any, name: str, act: Callable[..., None]) -> None:
 @bug(ENGINE)
 def spawn_before_commit() -> None:
     """The run is started while its record is not committed yet."""
-    from jostle.engine.engine import Engine
+    from jostle.engine.starting import Starting
+    from jostle.port import Order
 
-    record, act = Engine._record_start, Engine._act
+    record = Starting.record
 
-    def eager(self: Any, start: Any, gpus: Any, known: Any, started: list[Any], *rest: Any) -> bool:
-        count = len(started)
-        going = record(self, start, gpus, known, started, *rest)
-        for reservation, _, spec in started[count:]:
-            self.backend.start(reservation, spec)
-        return going
+    def eager(self: Any, *args: Any, **more: Any) -> Any:
+        answer = record(self, *args, **more)
+        if isinstance(answer, tuple):
+            run, spec = answer
+            self._carried.backends[run.backend].start([Order(run.id, run.handle, spec)])
+        return answer
 
-    def late(self: Any, *args: Any) -> None:
-        start, self.backend.start = self.backend.start, lambda *_: None
-        try:
-            act(self, *args)
-        finally:
-            self.backend.start = start
-
-    swap(Engine, "_record_start", eager)
-    swap(Engine, "_act", late)
+    swap(Starting, "record", eager)
 
 
 @bug(ENGINE)
 def ack_before_commit() -> None:
     """A submit is answered before it is on the disk."""
     from jostle.engine import service
-    from jostle.engine.server import failure
-    from jostle.errors import JostleError
     from jostle.failpoint import failpoint
 
     def eager(self: Any, writes: list[Any]) -> list[Any]:
+        self.writes.begin()
         with self.store.transaction():
             for peer, request in writes:
-                try:
-                    answer = {"ok": True, **service.WRITES[request["op"]](self, request)}
-                except JostleError as e:
-                    answer = failure(e.code, str(e))
-                self.server.answer(peer, answer)
+                self.server.answer(peer, self._write(request))
             failpoint("service.before_commit")
+        self.writes.recorded()
         return []
 
     swap(service.Service, "_serve_writes", eager)
@@ -144,30 +133,30 @@ def final_not_final() -> None:
 @bug(ENGINE)
 def requeue_without_void() -> None:
     """A run that nobody has claimed yet is queued again though its shim may be about to claim it."""
-    from jostle.engine.engine import Engine
+    from jostle.backends.local.backend import Local
+    from jostle.engine.carried import Carried
+    from jostle.port import Kind, Report
 
-    def careless(self: Any, run: Any) -> None:
-        run.voided = True
+    reports = Local.reports
 
-    def hasty(self: Any, id: Any) -> None:
-        run = self.open_runs[id]
-        if run.state == "starting" and self.backend._dir(id).claim() is None:
-            careless(self, run)
+    def hasty(self: Any, runs: Any = None) -> Any:
+        unclaimed = {r.run for r in reports(self, runs) if r.kind in (Kind.STARTING, Kind.NOT_STARTED)}
+        return [Report(run=r.run, kind=Kind.NOT_STARTED) if r.run in unclaimed else r for r in reports(self, runs)]
 
-    swap(Engine, "_unclaimed", careless)
-    before(Engine, "_poll", hasty)
+    swap(Local, "reports", hasty)
+    swap(Carried, "_void", lambda self, run: setattr(run, "voided", True))
 
 
 @bug(ENGINE)
 def void_is_failure() -> None:
     """A run that never started counts as a failed one."""
     from jostle.core.model import Exit
-    from jostle.engine.engine import Engine
+    from jostle.engine.carried import Carried
 
     def wrong(self: Any, run: Any) -> None:
         run.exit = Exit(code=1)
 
-    swap(Engine, "_unclaimed", wrong)
+    swap(Carried, "_void", wrong)
 
 
 @bug(ENGINE)
@@ -262,10 +251,10 @@ def blind(observer: Any) -> None:
 @bug(ENGINE)
 def ledger_forgets() -> None:
     """Promises of running jobs are not counted, only what the cards show already."""
-    from jostle.engine import engine
+    from jostle.engine.cards import Cards
     from jostle.engine.observe import Observer
 
-    swap(engine, "promises", lambda *_: ())
+    swap(Cards, "promises", lambda *_: ())
     blind(Observer)
 
 
@@ -323,22 +312,35 @@ def double_spawn() -> None:
     if IS_ENGINE:
         from jostle.backends.local.backend import Local
         from jostle.backends.local.contact import send_spec
+        from jostle.port import Denied
 
         start = Local.start
 
-        def twice(self: Any, r: Any, spec: Any) -> None:
-            fds = [os.dup(one.fd) for one in r.held]
-            start(self, r, spec)
-            if self._pool.spares:
-                spare = self._pool.spares.pop()
-                full = {"dir": self._dir(r.run).path, "boot": self._boot, **spec, "ticks": spare.ticks}
-                send_spec(spare.sock, full, fds)
-                self._pool.hang_up(spare)
-            for fd in fds:
-                os.close(fd)
+        def twice(self: Any, orders: Any) -> None:
+            for order in orders:
+                held = self._reserved[order.run].held
+                fds = [os.dup(one.fd) for one in held]
+                start(self, [order])
+                if self._pool.spares:
+                    spare = self._pool.spares.pop()
+                    place = {"dir": self._dir(order.run).path, "boot": self._boot, "ticks": spare.ticks}
+                    claims = [f"{self._lease_dir}/{one.name}" for one in held]
+                    send_spec(spare.sock, {**order.spec, **place, "claims": claims}, fds)
+                    self._pool.hang_up(spare)
+                for fd in fds:
+                    os.close(fd)
 
         swap(Local, "start", twice)
-        swap(Local, "spares", property(lambda self: len(self._pool.spares) // 2))  # one is left for the first run
+        reserve = Local.reserve
+
+        def patient(self: Any, *args: Any, **more: Any) -> Any:
+            """One spare is left for the second."""
+            if len(self._pool.spares) >= 2:
+                return reserve(self, *args, **more)
+            self.want(6)
+            return Denied.ASKED
+
+        swap(Local, "reserve", patient)
 
 
 @bug(ENGINE)

@@ -371,7 +371,8 @@ class Torture:
     def _runs_since(self, at: float) -> list[dict[str, Any]]:
         store = evidence.Store(self.engine.home)
         try:
-            return store.rows(f"SELECT * FROM run WHERE started_at >= {at}")
+            shim = "json_extract(handle, '$.pid') AS shim_pid, json_extract(handle, '$.ticks') AS shim_ticks"
+            return store.rows(f"SELECT *, {shim} FROM run WHERE started_at >= {at}")
         finally:
             store.close()
 

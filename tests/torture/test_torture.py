@@ -92,8 +92,8 @@ def test_the_invariants_see_a_lost_a_doubled_and_a_misreported_job(tmp_path: Any
                 (id, f"j{id}", state),
             )
             db.execute(
-                """INSERT INTO run (job, n, uni_id, state, boot, share, log, clock_at, started_at, outcome, exit_code)
-                   VALUES (?, 1, ?, ?, '', 0, '', 0, 0, ?, ?)""",
+                """INSERT INTO run (job, n, uni_id, state, share, log, clock_at, started_at, outcome, exit_code)
+                   VALUES (?, 1, ?, ?, 0, '', 0, 0, ?, ?)""",
                 (id, f"u{id}", *(("ended", "succeeded", 0) if id > 1 else ("running", None, None))),
             )
             db.execute("INSERT INTO lease VALUES (?, 1, 'GPU-0', 0, NULL, 0)", (id,))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -39,16 +38,11 @@ def environment(
     return env
 
 
-def directory(home: str, run: RunId) -> str:
-    return os.path.join(home, "runs", f"{run[0]}.{run[1]}")
-
-
 def spec(
-    home: str, job: Mapping[str, Any], context: Mapping[str, Any], run: RunId, uni_id: str, boot: str,
-    gpus: Sequence[Gpu], all_gpus: Sequence[Gpu], claims: Sequence[str], settings: Mapping[str, Any], policy: Policy,
+    job: Mapping[str, Any], context: Mapping[str, Any], run: RunId, uni_id: str, log: str,
+    gpus: Sequence[Gpu], all_gpus: Sequence[Gpu], settings: Mapping[str, Any], policy: Policy,
 ) -> dict[str, Any]:  # fmt: skip
     cards = visible(gpus, all_gpus, settings.get("cuda_ids") == "uuid")
-    path = directory(home, run)
     commands, uni_id_file = json.loads(job["commands"]), None
     if UNI_ID_FILE in job["env"]:
         uni_id_file = json.loads(job["env"]).get(UNI_ID_FILE)
@@ -57,8 +51,6 @@ def spec(
     return {
         "run": f"{run[0]}.{run[1]}",
         "uni_id": uni_id,
-        "boot": boot,
-        "dir": path,
         "commands": commands,
         "command_limit": policy.command_limit,
         "uni_id_file": uni_id_file,
@@ -67,11 +59,10 @@ def spec(
         "workdir": job["workdir"],
         "umask": context["umask"],
         "limits": context["limits"],
-        "log": job["log"] or os.path.join(path, "log"),
+        "log": log,
         "log_cap_mib": settings.get("log_cap_mib", SETTINGS["log_cap_mib"].default),
         "time_limit": job["time_limit"],
         "grace": settings.get("grace", SETTINGS["grace"].default),
         "leftovers": job["leftovers"],
-        "claims": list(claims),
         "inputs": json.loads(job["inputs"]) if job["inputs"] else None,
     }

@@ -15,7 +15,6 @@ from typing import Any
 
 from jostle.core.ledger import ORDINARY_UID
 from jostle.core.model import LOCAL, Gpu, Holder, Lease, Node, Promise, RunId, Target
-from jostle.core.reasons import GPU_HOLDS
 from jostle.engine.health import Health
 
 WINDOW, APART = 3.0, 0.09
@@ -283,8 +282,8 @@ class Observer:
 
 
 def here(gpus: tuple[Gpu, ...], hold: str = "") -> Target:
-    """This host as a target with one node, which a hold of the engine holds up if it concerns cards."""
-    return Target(name=LOCAL, nodes=(Node(name=LOCAL, gpus=gpus, hold=hold if hold.startswith(GPU_HOLDS) else ""),))
+    """This host as a target with one node."""
+    return Target(name=LOCAL, nodes=(Node(name=LOCAL, gpus=gpus, hold=hold),))
 
 
 TEXT, NUMBER, MAYBE = (str,), (int,), type(None)

@@ -17,8 +17,9 @@ class Open:
     batch: int
     uni_id: str
     state: str
-    boot: str
-    shim: tuple[int | None, int | None]
+    backend: str
+    node: str
+    handle: str  # what its backend knows it by
     memory_mib: int | None
     share: bool
     clock_at: float
@@ -31,8 +32,12 @@ class Open:
     intent: str = "run"
     exit: Exit | None = None
     voided: bool = False
-    claimed: bool = False
-    unsupervised: tuple[int, ...] = ()  # its processes, while they live on without a shim
+    claimed: bool = False  # it has begun, as its backend says
+    handle_changed: bool = False  # … and that is not recorded yet
+    session: int | None = None  # of its processes on this host
+    waits_there: str = ""  # why a cluster that it was handed to keeps it waiting, in its own word
+    supervised: bool = True  # somebody will tell of its end
+    pids: tuple[int, ...] = ()  # its processes, while nobody will
     kill_at: float | None = None  # stopping without a shim: when we lose patience
     look: int = 0  # the number of a look at its cards that began when they were given back; 0: none was asked for
     beyond: dict[str, dict[str, int]] = field(default_factory=dict)  # by card: what it uses now, and the less that it asked for
@@ -47,6 +52,7 @@ class Open:
             cancel=self.intent in ("cancel", "kill"),
             kill=self.intent == "kill",
             uuids=tuple(lease.uuid for lease in self.leases),
+            target=self.backend,
             memory_mib=self.memory_mib,
             share=self.share,
             started_at=self.clock_at,
@@ -73,8 +79,9 @@ def of_row(row: dict[str, Any]) -> Open:
         batch=row["batch"],
         uni_id=row["uni_id"],
         state=row["state"],
-        boot=row["boot"],
-        shim=(row["shim_pid"], row["shim_ticks"]),
+        backend=row["backend"],
+        node=row["node"],
+        handle=row["handle"],
         memory_mib=row["memory_mib"],
         share=bool(row["share"]),
         clock_at=row["clock_at"],

@@ -9,10 +9,13 @@ from typing import Any
 from jostle.core.model import LOCAL, Gpu, Policy, World
 from jostle.core.reasons import Reason, kept
 from jostle.core.survey import Asked, never
-from jostle.engine.observe import Observer, here
+from jostle.engine.observe import here
 from jostle.errors import Invalid
 
 SHOWN = 8  # ids of jobs that are alike
+
+Never = dict[Asked, Reason] | None
+"""What can never run here and why, by what is asked for; None where nothing is known of the cards."""
 
 
 class Hopeless(Invalid):
@@ -34,7 +37,7 @@ def demanding(jobs: Any) -> bool:
     return any(j.get("memory_mib") or j.get("gpus", [1, 1]) != [1, 1] for j in each if isinstance(j, dict))
 
 
-def cards(observer: Observer) -> tuple[Gpu, ...]:
+def cards(seen: Sequence[Mapping[str, Any]]) -> tuple[Gpu, ...]:
     """As far as they were ever read."""
     return tuple(
         Gpu(
@@ -45,25 +48,24 @@ def cards(observer: Observer) -> tuple[Gpu, ...]:
             reserved_mib=g.get("reserved_mib") or 0,
             mig_slice=bool(g.get("mig_slice")),
         )
-        for g in observer.snapshot["gpus"]
+        for g in seen
     )
 
 
-def hopeless(observer: Observer, policy: Policy, jobs: Sequence[Mapping[str, Any]]) -> dict[Asked, Reason] | None:
-    """By what is asked for; None where nothing is known of the cards."""
-    world = World(now=0.0, uid=0, targets=(here(cards(observer)),), policy=policy)
+def hopeless(seen: Sequence[Mapping[str, Any]], policy: Policy, jobs: Sequence[Mapping[str, Any]]) -> Never:
+    world = World(now=0.0, uid=0, targets=(here(cards(seen)),), policy=policy)
     found = never(world, {asked(job) for job in jobs if not job.get("done_by")})
     return found if found or any(g.state == "ok" for g in world.gpus) else None
 
 
-def refuse(found: Mapping[Asked, Reason] | None, jobs: Sequence[Mapping[str, Any]]) -> None:
+def refuse(found: Never, jobs: Sequence[Mapping[str, Any]]) -> None:
     """For those who want to hear of it as an error."""
     for k, job in enumerate(jobs):
         if found and not job.get("done_by") and (reason := found.get(asked(job))) is not None:
             raise Hopeless(k + 1, job["name"], reason)
 
 
-def told(found: Mapping[Asked, Reason] | None, jobs: Sequence[Mapping[str, Any]], first: int = 1) -> list[dict[str, Any]]:
+def listed(found: Never, jobs: Sequence[Mapping[str, Any]], first: int = 1) -> list[dict[str, Any]]:
     """Each reason with the jobs that it holds for; `first` is the number of the first of them."""
     if not found:
         return []

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from typing import Any
 
 from jostle.core.model import Gpu
@@ -10,8 +10,7 @@ from jostle.core.reasons import Refusal, kept
 from jostle.engine.open import Open
 
 
-def gpu(g: Gpu, available_mib: int, refusal: Refusal | None, runs: Iterable[Open]) -> dict[str, Any]:
-    ours = [r for r in runs if any(lease.uuid == g.uuid for lease in r.leases)]
+def gpu(g: Gpu, available_mib: int, refusal: Refusal | None, ours: Sequence[Open]) -> dict[str, Any]:
     beyond = [{"run": f"{r.id[0]}.{r.id[1]}", **r.beyond[g.uuid]} for r in ours if g.uuid in r.beyond]
     return {
         "index": g.index, "uuid": g.uuid, "name": g.name, "total_mib": g.total_mib, "used_mib": g.used_mib,

@@ -31,8 +31,11 @@ JOB = f"""SELECT j.id, j.name, j.queue, j.batch, j.state, j.intent, j.attempt, j
     CASE WHEN j.attempt THEN (SELECT group_concat(idx || '=' || uuid) FROM lease WHERE job = j.id AND n = j.attempt) END AS leases
     FROM job j"""
 
-RUN = f"""SELECT r.n, r.uni_id, r.state, r.shim_pid, r.started_at, r.ended_at, r.exit_code, r.signal, r.error_type, r.outcome,
-    r.log, r.peak_mib, r.rss_mib, r.memory_mib, r.leftovers, r.inputs, {RAN} AS ran_s,
+SHIM = "CASE WHEN r.backend = 'local' AND json_valid(r.handle) THEN json_extract(r.handle, '$.pid') END"
+"""The process that carries a run on this host: people may look at it, and its handle says which it is."""
+
+RUN = f"""SELECT r.n, r.uni_id, r.state, {SHIM} AS shim_pid, r.started_at, r.ended_at, r.exit_code, r.signal, r.error_type,
+    r.outcome, r.log, r.peak_mib, r.rss_mib, r.memory_mib, r.leftovers, r.inputs, {RAN} AS ran_s,
     (SELECT group_concat(idx || '=' || uuid) FROM lease WHERE job = r.job AND n = r.n) AS leases
     FROM run r WHERE r.job = ? ORDER BY r.n"""
 

@@ -39,8 +39,9 @@ def begin(
     *,
     batch: int,
     uni_id: str,
-    boot: str,
-    shim: tuple[int, int],
+    backend: str = "local",
+    node: str = "",
+    handle: str = "",
     memory_mib: int | None,
     share: bool,
     log: str,
@@ -54,9 +55,9 @@ def begin(
         "UPDATE job SET state = 'starting', ready = 0, attempt = ?, started_at = ?, reason = NULL WHERE id = ?", (n, at, job)
     )
     store.db.execute(
-        """INSERT INTO run (job, n, uni_id, state, boot, shim_pid, shim_ticks, memory_mib, share, log, clock_at, started_at)
+        """INSERT INTO run (job, n, uni_id, state, backend, node, handle, memory_mib, share, log, clock_at, started_at)
            VALUES (?, ?, ?, 'starting', ?, ?, ?, ?, ?, ?, ?, ?)""",
-        (job, n, uni_id, boot, *shim, memory_mib, int(share), log, now, at),
+        (job, n, uni_id, backend, node, handle, memory_mib, int(share), log, now, at),
     )
     store.db.executemany(
         "INSERT INTO lease (job, n, uuid, idx, mib, used_at_start) VALUES (?, ?, ?, ?, ?, ?)",
@@ -64,6 +65,11 @@ def begin(
     )
     uuids = [lease.uuid for lease in leases]
     store.event(at, "starting", batch=batch, job=job, run=n, gpus=[lease.index for lease in leases], uuids=uuids)
+
+
+def handle(store: Store, run: RunId, handle: str) -> None:
+    """Its backend knows it by another handle now."""
+    store.db.execute("UPDATE run SET handle = ? WHERE job = ? AND n = ?", (handle, *run))
 
 
 def running(store: Store, run: RunId, batch: int, at: float) -> None:
@@ -182,7 +188,7 @@ def requeue(
     refresh(store, job, now)
 
 
-OPEN = """SELECT r.job, r.n, r.uni_id, r.state, r.boot, r.shim_pid, r.shim_ticks, r.memory_mib, r.share, r.clock_at,
+OPEN = """SELECT r.job, r.n, r.uni_id, r.state, r.backend, r.node, r.handle, r.memory_mib, r.share, r.clock_at,
     j.batch, j.intent, j.time_limit, j.retries, j.excused, j.retry
     FROM run r JOIN job j ON j.id = r.job WHERE r.ended_at IS NULL"""
 

@@ -26,7 +26,7 @@ from jostle.store.lanes import Lanes
 from jostle.store.private import check_private
 from jostle.store.reads import uri
 
-MIGRATIONS: list[str] = ["schema.sql", "schema2.sql", "schema3.sql", "schema4.sql"]
+MIGRATIONS: list[str] = ["schema.sql", "schema2.sql", "schema3.sql", "schema4.sql", "schema5.sql"]
 """Script k brings a database from version k to k+1."""
 
 UNFIT = (sqlite3.ProgrammingError, sqlite3.InterfaceError)
@@ -35,10 +35,8 @@ UNFIT = (sqlite3.ProgrammingError, sqlite3.InterfaceError)
 CHECK_BELOW = 32 << 20
 """A whole integrity check of a larger file would keep people waiting at each start."""
 
-
 BUSY_FOR = 5
 """Seconds that a commit waits for another program that writes."""
-
 
 FULL = (errno.ENOSPC, errno.EDQUOT)
 
@@ -144,6 +142,7 @@ class Store:
                 self.db.executescript(f"PRAGMA synchronous = {'FULL' if durable else 'NORMAL'}")
                 self.waits_for_disk = durable
             self.db.execute("BEGIN IMMEDIATE")
+            ids = self.next_job, self.next_batch
             try:
                 yield self.db
                 failpoint("store.before_commit")
@@ -153,6 +152,7 @@ class Store:
                 self.generation += 1
                 self.unsynced = self.unsynced or not durable  # a commit that changed nothing makes nothing durable
             except BaseException:
+                self.next_job, self.next_batch = ids
                 self.shapes.clear()  # some may have been made in what is now undone
                 self.lanes.forget()
                 if self.db.in_transaction:
@@ -171,6 +171,23 @@ class Store:
             kind = DiskFull if e.errno in FULL else DiskError
             raise kind(f"{e.strerror} under {self.path}: nothing was recorded; it goes on by itself once mended") from e
         failpoint("store.after_commit")
+
+    @contextlib.contextmanager
+    def part(self) -> Iterator[None]:
+        """A part of the open transaction: if it fails it is undone by itself, and the rest goes on."""
+        self.db.execute("SAVEPOINT part")
+        before = self.next_job, self.next_batch
+        try:
+            yield
+        except BaseException:
+            self.next_job, self.next_batch = before
+            self.shapes.clear()
+            if self.db.in_transaction:
+                self.db.execute("ROLLBACK TO part")
+            raise
+        finally:
+            if self.db.in_transaction:
+                self.db.execute("RELEASE part")
 
     def sync(self) -> None:
         """What was committed without waiting for the disk is on it when this returns.

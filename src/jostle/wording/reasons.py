@@ -10,7 +10,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from jostle.core.reasons import GPU_HOLDS, Reason, Refusal, counted
-from jostle.wording.words import HOLDS, NO_GPU_JOB, NOTHING, REFUSALS, SIGNALS, STATES, TEXTS
+from jostle.wording.holds import HOLDS, NO_GPU_JOB, NOTHING
+from jostle.wording.words import REFUSALS, SIGNALS, STATES, TEXTS
 
 EN, ZH = 0, 1
 PLACES = 4  # that are told one by one
@@ -101,10 +102,10 @@ def _unkept(params: Mapping[str, Any], at: int) -> str:
 
 
 def hold_text(hold: str, at: int) -> str:
-    """What keeps all from starting: a code, perhaps with seconds, or else words."""
-    code, _, seconds = hold.partition(" ")
-    if code in HOLDS and (not seconds or seconds.isdecimal()):
-        return HOLDS[code][at].format(s=_duration(int(seconds or 0), at))
+    """What keeps all from starting: a code, perhaps with seconds or another detail, or else words."""
+    code, _, detail = hold.partition(" ")
+    if code in HOLDS:
+        return HOLDS[code][at].format(s=_duration(int(detail), at) if detail.isdecimal() else detail)
     return hold.removeprefix("gpus: ")
 
 

@@ -85,6 +85,11 @@ TEXTS: dict[str, tuple[str, str]] = {
         "No engine is running, so nothing starts; `jostle up` starts one.",
         "引擎没有运行，任务不会启动；用 `jostle up` 启动引擎。",
     ),
+    "waits_there": ("It was handed over to {target} and waits there: {why}.", "已交给 {target}，在那里等待：{why}。"),
+    "target_absent": (
+        "It was handed over to {target}, which this engine does not have now: what became of it will be known when it is back.",
+        "它已交给 {target}，而本引擎目前没有该目标：待其恢复后才能知道结果。",
+    ),
     "background": (
         "Its commands have ended; it waits for what they left running: {pids}.",
         "命令已结束，正在等待它们留在后台的{pids}。",
@@ -362,33 +367,6 @@ REFUSALS: dict[str, tuple[str, str, str, str]] = {
         "{n} 张已切分为实例",
     ),
 }
-
-HOLDS: dict[str, tuple[str, str]] = {
-    "ending": ("the engine is about to end", "引擎即将停止"),
-    "disk_full": (
-        "the disk with jostle's state is full; free some space, and it goes on by itself",
-        "存放 jostle 状态的磁盘已满；腾出空间后会自动继续",
-    ),
-    "disk_error": (
-        "the disk with jostle's state reports errors; look at it and at your quota; once it can be written, it goes on by itself",
-        "存放 jostle 状态的磁盘报告读写错误；请检查磁盘和配额，恢复后会自动继续",
-    ),
-    "unwritten": (
-        "jostle's state is locked by another program, or read-only; when that is over, it goes on by itself",
-        "无法写入 jostle 的状态：被其他程序锁定，或变为只读；恢复后会自动继续",
-    ),
-    "home_moved": (
-        "the directory with jostle's state is not in its place; when it is back, it goes on by itself",
-        "存放 jostle 状态的目录不在原处；恢复后会自动继续",
-    ),
-    "driver_mismatch": (
-        "the NVIDIA driver was updated and its parts do not match until a reboot; running jobs are not affected",
-        "NVIDIA 驱动已更新，重启前各部分版本不一致；正在运行的任务不受影响",
-    ),
-    "driver_starting": ("the driver is starting, {s} so far", "驱动正在启动，已 {s}"),  # {s}: the number behind the code
-}
-
-NOTHING, NO_GPU_JOB = ("Nothing starts", "暂停启动任务"), ("No job with a GPU starts", "暂停启动需要 GPU 的任务")
 
 SIGNALS = {9: ("killed, perhaps for want of host memory", "被强制杀死，可能是主机内存不足"), 11: ("a crash", "程序崩溃")}
 

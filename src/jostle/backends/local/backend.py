@@ -1,9 +1,8 @@
 """Runs on this host: the engine's side of the start protocol.
 
-Rules. Nothing is remembered that can be looked at: poll() derives a run's condition each time. An open socket to a
-shim proves it alive; without one the order is claim, lock, exit (any other order calls a run lost that has just ended
-or just begun). A process is signalled only while a handle on it is open and the proof that it is ours holds. Acts are
-idempotent by run id: starting or voiding twice does what once does.
+Rules. Nothing is remembered that can be looked at: a report derives a run's condition each time (condition.py). An open socket
+to a shim proves it alive. A process is signalled only while a descriptor of it is open and the proof that it is ours holds. Acts
+are idempotent by run id: starting or voiding twice does what once does.
 """
 
 from __future__ import annotations
@@ -11,60 +10,62 @@ from __future__ import annotations
 import os
 import signal
 import sys
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from functools import partial
-from typing import Any
+from typing import cast
 
 from jostle import proc
 from jostle.backends.local import leases, process, shim, sparedir
-from jostle.backends.local.contact import Known, Report, Reservation, Spare, send_spec
+from jostle.backends.local.condition import Condition
+from jostle.backends.local.contact import Handle, Known, Reservation, Spare, send_spec
 from jostle.backends.local.leasedir import Directory
-from jostle.backends.local.leases import Claimed
-from jostle.backends.local.nursery import Watcher
 from jostle.backends.local.pool import Pool
 from jostle.backends.local.records import RunClaim, RunDir, exit_of, pids_of, record
-from jostle.core.claims import Claim, parse
+from jostle.backends.local.republish import Republisher
+from jostle.core.claims import Claim
 from jostle.core.model import RunId
-
-__all__ = ["Claimed", "Local", "Report", "Reservation", "Watcher"]
+from jostle.port import Claimed, Denied, Listener, Order, Report, Reserved, Row, Void, Watcher
 
 ENDED = b'{"ended":'  # how the last word of a shim begins
+SPARES, SPARES_BUSY = 2, 6  # shims kept waiting for a run: at rest, and while runs follow fast on each other
+LOOK_EVERY = 1.0  # s, at what cannot be watched
+CALM_AFTER = 5.0  # s without a start, then it is at rest
 
 
 class Local:
     """Starts, watches, adopts and ends runs on this host."""
 
-    def __init__(
-        self,
-        *,
-        home: str,
-        lease_dir: str,
-        watcher: Watcher,
-        changed: Callable[[RunId], None],
-        python: str = sys.executable,
-    ) -> None:
+    places = True
+
+    def __init__(self, *, home: str, lease_dir: str, watcher: Watcher, python: str = sys.executable) -> None:
         self._runs_dir, self._lease_dir = os.path.join(home, "runs"), lease_dir
         self._home = leases.home_id(home)
         self._directory = Directory(lease_dir, self._home, self._is_dead)
         self._boot = proc.boot_id()
-        self._watcher, self._changed = watcher, changed
+        self._watcher, self._listener = watcher, cast(Listener, None)
         self._pool = Pool(
             watcher=watcher, python=python, runs=self._runs_dir, heard=self._stirred, returning=self._returning
         )
+        self._condition = Condition(self._runs_dir, self._boot, self._directory)
+        self._republisher = Republisher(self._directory)
+        self._reserved: dict[RunId, Reservation] = {}
         self._runs: dict[RunId, Known] = {}
-        self.ending: Callable[[RunId], None] | None = None
-        self.disturbed: Callable[[], None] | None = None  # a claim, or the directory of claims, went while it was held
+        self._started = False  # something was, since it was last asked whether spares are too many
+        self._calm_at = 0.0
 
-    # ------------------------------------------------------------------ spares
-
-    def open(self) -> None:
+    def open(self, rows: Sequence[Row], listener: Listener) -> None:
+        self._listener = listener
+        for row in rows:
+            self._adopt(row)
         os.makedirs(self._runs_dir, mode=0o700, exist_ok=True)
         os.makedirs(self._lease_dir, mode=0o700, exist_ok=True)
         sparedir.sweep(self._runs_dir)
         self._directory.open(self._watcher, self._heard_of_claims)
+        self._pool.arrived = listener.wake
         self._pool.open()
 
     def close(self) -> None:
+        self.withdraw(list(self._reserved))
         for known in self._runs.values():
             self._release(known)
         self._runs.clear()
@@ -72,29 +73,32 @@ class Local:
         self._pool.close()
 
     def tick(self, now: float) -> float | None:
-        """Keeps the nursery and the spares going; when to call again even if nothing happens."""
+        """Keeps the nursery, the spares and the claims going."""
         at = self._pool.nursery.tick(now)
         self._pool.replenish()
-        return at
-
-    @property
-    def spares(self) -> int:
-        return len(self._pool.spares)
-
-    @property
-    def spare_arrived(self) -> Callable[[], None] | None:
-        return self._pool.arrived
-
-    @spare_arrived.setter
-    def spare_arrived(self, callback: Callable[[], None] | None) -> None:
-        self._pool.arrived = callback
+        if now >= self._calm_at:
+            if not self._started:
+                self.want(SPARES)
+            self._started, self._calm_at = False, now + CALM_AFTER
+        self._republish(now)
+        due: list[float] = [self._calm_at, self._republisher.due_at, *([] if at is None else [at])]
+        if not hasattr(os, "pidfd_open"):  # then nobody tells of the end of a shim that an earlier engine started
+            for run in [run for run, known in self._runs.items() if known.sock is None]:
+                self._listener.changed(run)
+            due.append(now + LOOK_EVERY)
+        return min(due)
 
     @property
     def trouble(self) -> str:
-        """Why nothing can be started now, in a sentence; empty if nothing is. What concerns GPUs alone begins with that word."""
-        return f"gpus: {self._directory.trouble}" if self._directory.trouble else self._pool.nursery.trouble
+        return self._directory.trouble or self._pool.nursery.trouble
+
+    # ------------------------------------------------------------------ spares
+
+    def capacity(self) -> int:
+        return len(self._pool.spares)
 
     def want(self, n: int) -> None:
+        """Keeps so many spares."""
         self._pool.want(n)
 
     def _returning(self) -> int:
@@ -108,22 +112,20 @@ class Local:
 
     # ------------------------------------------------------------------ leases
 
-    def claims(self, uuids: Collection[str] | None = None) -> list[Claimed]:
+    def claims(self, uuids: Collection[str] | None = None) -> Sequence[Claimed]:
         """Every live claim on these cards (None: on any); stale ones of this home are removed on the way."""
         known = {n: i for k in self._runs.values() if k.sock is not None for n, i in k.inodes.items()}
         return self._directory.live(known, uuids)
 
-    def _heard_of_claims(self) -> None:
-        if self._directory.heard() and self.disturbed is not None:
-            self.disturbed()
-
     def reserve(
-        self, run: RunId, wants: Sequence[tuple[str, int | None]], known: frozenset[str], *, alone: bool = False
-    ) -> Reservation | None:
+        self, run: RunId, node: str, wants: Sequence[tuple[str, int | None]], known: frozenset[str], *, alone: bool = False
+    ) -> Reserved | Denied:
         """Publishes the claims, then looks again: an unknown live claim on one of these GPUs came first or at once."""
         if not self._pool.spares:
-            self._pool.replenish()
-            return None
+            self.want(SPARES_BUSY)
+            return Denied.ASKED  # the next spare brings it
+        if self._dir(run).exists():
+            return Denied.TAKEN
         spare = self._pool.spares[0]
         names = [
             leases.drawn(Claim(uuid=uuid, mib=mib, alone=alone, sid=spare.pid, home=self._home, run=run))
@@ -131,80 +133,74 @@ class Local:
         ]
         held = self._directory.publish(names)
         if held is None:
-            return None
+            return Denied.REFUSED
         if wants and self._directory.contested({uuid for uuid, _ in wants}, known.union(names)):
             leases.withdraw(self._lease_dir, held)
-            return None
+            return Denied.REFUSED
         self._pool.spares.pop(0)
-        return Reservation(run=run, spare=spare, held=tuple(held))
+        handle = Handle(spare.pid, spare.ticks, self._boot)
+        self._reserved[run] = Reservation(run=run, spare=spare, held=tuple(held), handle=handle)
+        return Reserved(handle=handle.text(), session=spare.pid)
 
-    def withdraw(self, r: Reservation) -> None:
-        leases.withdraw(self._lease_dir, r.held)
-        self._pool.spares.insert(0, r.spare)
+    def withdraw(self, runs: Collection[RunId]) -> None:
+        for run in runs:
+            r = self._reserved.pop(run, None)
+            if r is not None:
+                leases.withdraw(self._lease_dir, r.held)
+                self._pool.spares.insert(0, r.spare)
 
-    def missing_claims(self, run: RunId) -> tuple[str, ...]:
-        """Claims of a run whose files are not there as they were made (deleted, replaced), though it has not given them back."""
-        known = self._runs.get(run)
-        if known is None or known.ended is not None:
-            return ()
-        return tuple(name for name, inode in known.inodes.items() if self._directory.lost(name, inode))
+    def _heard_of_claims(self) -> None:
+        if self._directory.heard():
+            self._republisher.disturbed()
+            self._republish(0.0)
+            self._listener.wake()
 
-    def republish(self, run: RunId) -> tuple[str, ...]:
-        """Publishes missing claims again, held by the engine until forget(); says which."""
-        known = self._runs.get(run)
-        done = []
-        for name in self.missing_claims(run):
-            if known is None or self.poll(run).kind not in ("alive", "unsupervised"):
-                break
-            claim = parse(name)
-            held = None if claim is None else self._directory.publish([leases.drawn(claim)])  # the old name is known to all
-            if held is None:
-                continue
-            known.republished += held
-            del known.inodes[name]
-            known.inodes[held[0].name] = held[0].inode
-            done.append(name)
-        return tuple(done)
+    def _republish(self, now: float) -> None:
+        for run, names in self._republisher.publish(now, list(self._runs.values()), self._heard_out):
+            print(f"claims of run {run[0]}.{run[1]} were removed while it runs, and are published again", file=sys.stderr)
+            self._listener.noted(run, "republished", {"claims": names})
 
     # ------------------------------------------------------------------ start
 
-    def start(self, r: Reservation, spec: Mapping[str, Any]) -> None:
-        """Hands the run to its spare. A spare that died meanwhile shows at the next poll: not_started."""
-        spare = r.spare
-        spare.run = r.run
-        old = self._runs.pop(r.run, None)
-        if old is not None:
-            self._release(old)
-        self._runs[r.run] = Known.of(r)
-        full = {
-            "dir": self._dir(r.run).path,
-            "boot": self._boot,
-            **spec,
-            "claims": [f"{self._lease_dir}/{name}" for name in r.names],
-            "ticks": spare.ticks,
-        }
-        send_spec(spare.sock, full, [one.fd for one in r.held])
-        for one in r.held:
-            os.close(one.fd)
+    def log_path(self, run: RunId, uni_id: str) -> str:
+        return f"{self._dir(run).path}/log"
+
+    def start(self, orders: Sequence[Order]) -> None:
+        """Hands each run to its spare. A spare that died meanwhile shows in its report: not started."""
+        for order in orders:
+            r = self._reserved.pop(order.run, None)
+            if r is None:
+                continue  # it was started before
+            r.spare.run = r.run
+            old = self._runs.pop(r.run, None)
+            if old is not None:
+                self._release(old)
+            self._runs[r.run] = Known.of(r, order.spec["uni_id"])
+            place = {"dir": self._dir(r.run).path, "boot": self._boot, "ticks": r.spare.ticks}
+            claims = [f"{self._lease_dir}/{name}" for name in r.names]
+            send_spec(r.spare.sock, {**order.spec, **place, "claims": claims}, [one.fd for one in r.held])
+            for one in r.held:
+                os.close(one.fd)
+            self._started = True
         if not self._pool.spares:
             self._pool.replenish()
 
-    def void(self, run: RunId) -> bool:
-        """Makes sure that a run never starts. True: it never will; False: it has."""
-        return self._dir(run).void()
+    def void(self, run: RunId) -> Void:
+        files = self._dir(run)
+        if files.void():
+            return Void.NEVER
+        return Void.UNKNOWN if files.claim() is None else Void.STARTED
 
-    def adopt(self, run: RunId, pid: int | None, ticks: int | None) -> None:
+    def _adopt(self, row: Row) -> None:
         """Watches a run that an earlier engine started, if its shim is provably alive."""
-        if run in self._runs:
-            return
-        claim = self._dir(run).claim()
-        known = Known(run=run, pid=pid, ticks=ticks)
+        claim = self._dir(row.run).claim()
+        known = Known(run=row.run, uni_id=row.uni_id, handle=Handle.of(row.handle), begun=row.begun)
         if claim is not None and not claim.void:
-            known.claimed = True
+            known.begun = True
             known.inodes = {name: self._directory.inode(name) for name in claim.leases}
-            if claim.boot == self._boot:
-                known.pid, known.ticks = claim.pid, claim.ticks  # another spare than the recorded one may have won
-        self._runs[run] = known
+            if claim.boot == self._boot:  # another spare than the recorded one may have won
+                known.handle = Handle(claim.pid, claim.ticks, claim.boot)
+        self._runs[row.run] = known
         if known.shim is None:
             return
         known.pidfd = process.open_pidfd(known.shim[0])
@@ -225,7 +221,7 @@ class Local:
 
     def _process_ended(self, known: Known) -> None:
         self._close_pidfd(known)
-        self._changed(known.run)
+        self._listener.changed(known.run)
 
     def _close_pidfd(self, known: Known) -> None:
         if known.pidfd is None:
@@ -236,11 +232,11 @@ class Local:
         known.pidfd, known.watched = None, False
 
     def _hear(self, known: Known) -> None:
-        before = (known.claimed, known.ended, known.background)
+        before = (known.begun, known.ended, known.background)
         self._drain(known)
         # a shim that died without a word: its locks go a moment after its socket, so we wait for the process itself
-        if (known.claimed, known.ended, known.background) != before or (known.sock is None and not known.watched):
-            self._changed(known.run)
+        if (known.begun, known.ended, known.background) != before or (known.sock is None and not known.watched):
+            self._listener.changed(known.run)
 
     def _drain(self, known: Known) -> None:
         """Reads what the shim has said. Its end of file closes our end, too."""
@@ -254,8 +250,8 @@ class Local:
             if not data:
                 self._silent(known)
                 return
-            if ENDED in data and self.ending is not None:
-                self.ending(known.run)
+            if ENDED in data:
+                self._listener.ending(known.run)
             *lines, known.heard = (known.heard + data).split(b"\n")
             for line in lines:
                 self._message(known, line)
@@ -267,7 +263,7 @@ class Local:
         if "ended" in message:
             known.ended = exit_of(message["ended"])
         elif "claimed" in message:
-            known.claimed = True
+            known.begun = True
             self._pool.replenish()  # only now: until here the cores were the starting run's
         elif "background" in message:
             known.background = pids_of(message["background"])
@@ -280,54 +276,24 @@ class Local:
         if known.ended is None:
             self._watch_process(known)
 
-    # ------------------------------------------------------------------ poll
+    # ------------------------------------------------------------------ look
 
-    def poll(self, run: RunId) -> Report:
-        """What has become of a run, looked at afresh."""
+    def reports(self, runs: Collection[RunId] | None = None) -> list[Report]:
+        return [self._report(run) for run in (list(self._runs) if runs is None else runs)]
+
+    def _report(self, run: RunId) -> Report:
         known = self._runs.get(run)
-        if known is not None:
-            if known.ended is None:
-                self._drain(known)
-            if known.ended is not None:
-                return Report(kind="ended", exit=known.ended, pid=known.pid)
-            if known.sock is not None:
-                return Report(kind="alive", claimed=known.claimed, pid=known.pid, pids=known.background)
-        # the claim before the lock: one that was there first, with the lock free, belongs to a dead shim
-        claim = self._dir(run).claim()
-        locked = self._dir(run).locked(claim, self._boot)
-        if locked:
-            claimed, pid = claim is not None and not claim.void, claim.pid if claim else None
-            return Report(kind="alive", claimed=claimed, pid=pid, pids=self._dir(run).background())
-        record = self._dir(run).exit()
-        if record is not None:
-            return Report(kind="ended", exit=record, pid=claim.pid if claim else None)
-        if claim is None:
-            return self._unclaimed(run, known)
-        return self._unlocked(run, claim)
+        if known is None:
+            return self._condition.report(Known(run))
+        if known.ended is None:
+            self._drain(known)
+        return self._condition.report(known)
 
-    def _unclaimed(self, run: RunId, known: Known | None) -> Report:
-        if self._dir(run).claim() is not None:
-            return self.poll(run)  # made since we looked; it is never unmade, so this ends
-        if known is not None and known.shim is not None and proc.alive(*known.shim):
-            return Report(kind="alive", pid=known.pid)  # on its way to the claim, or leaving
-        return Report(kind="not_started")
-
-    def _unlocked(self, run: RunId, claim: RunClaim) -> Report:
-        """Claimed, no shim, no exit record."""
-        if claim.void:
-            return Report(kind="voided")
-        if claim.boot != self._boot:
-            return Report(kind="gone", why="host rebooted", pid=claim.pid)
-        told = self._dir(run).registered()
-        # twice: in the instant in which a process becomes another program it shows no environment
-        found = process.members(claim.uni_id) or process.members(claim.uni_id)
-        pids = tuple({*(pid for pid, _ in found), *told.living})
-        lives = self._dir(run).lives(claim)
-        if pids or (self._still_leased(run, claim) if lives is None else lives):
-            return Report(kind="unsupervised", pids=pids, pid=claim.pid)
-        if (word := told.word(claim.uni_id)) is not None:
-            return Report(kind="ended", exit=word, pid=claim.pid)
-        return Report(kind="gone", why="exit unknown", pid=claim.pid)
+    def _heard_out(self, known: Known) -> Report:
+        """A report that its end, if it lies unread, is not hidden from; the listener hears of that, too."""
+        if known.sock is not None and known.ended is None:
+            self._hear(known)
+        return self._condition.report(known)
 
     def _is_dead(self, claim: Claim) -> bool:
         """Whether surely nobody lives of the run that made this claim of ours; then a lock on it is a stranger's."""
@@ -335,25 +301,20 @@ class Local:
         watched = known is not None and (known.sock is not None or known.pidfd is not None)
         return not watched and self._dir(claim.run).deserted(claim.sid)
 
-    def _still_leased(self, run: RunId, claim: RunClaim) -> bool:
-        """Whether some process has a lease of a run of an older shim, even one that hides its environment."""
-        known = self._runs.get(run)
-        by_us = {held.name for held in known.republished} if known is not None else set()
-        return any(name not in by_us and self._directory.inode(name) is not None for name in claim.leases)
-
     def _dir(self, run: RunId) -> RunDir:
         return RunDir(self._runs_dir, run)
 
     # ------------------------------------------------------------------ stop, forget
 
-    def signal(self, run: RunId, *, kill: bool) -> None:
+    def stop(self, runs: Collection[RunId], *, kill: bool) -> None:
         """Asks the shim to end its run; without one, signals the run's processes (kill=True is then the caller's)."""
-        claim = self._dir(run).claim()
-        who = self._shim(run, claim)
-        if who is not None and process.signal_shim(*who, signal.SIGUSR1 if kill else signal.SIGTERM):
-            return
-        if claim is not None and not claim.void and claim.boot == self._boot:
-            process.signal_members(claim.uni_id, signal.SIGKILL if kill else signal.SIGTERM)
+        for run in runs:
+            claim = self._dir(run).claim()
+            who = self._shim(run, claim)
+            if who is not None and process.signal_shim(*who, signal.SIGUSR1 if kill else signal.SIGTERM):
+                continue
+            if claim is not None and not claim.void and claim.boot == self._boot:
+                process.signal_members(claim.uni_id, signal.SIGKILL if kill else signal.SIGTERM)
 
     def _shim(self, run: RunId, claim: RunClaim | None) -> tuple[int, int] | None:
         """The process that carries this very run now; a living shim may have gone on to another."""
@@ -366,11 +327,14 @@ class Local:
             return None
         return claim.pid, claim.ticks
 
-    def forget(self, run: RunId) -> None:
-        """The run is final in the store: its shim need not make the exit record durable, and we stop watching."""
-        known = self._runs.pop(run, None)
-        if known is None:
-            return
+    def forget(self, runs: Collection[RunId]) -> None:
+        """Their shims need not make the exit records durable, and may carry another run; and we stop watching."""
+        for run in runs:
+            known = self._runs.pop(run, None)
+            if known is not None:
+                self._forget(known)
+
+    def _forget(self, known: Known) -> None:
         leases.withdraw(self._lease_dir, known.republished)
         known.republished = []
         if known.sock is not None and known.ended is not None:

@@ -7,22 +7,34 @@ import os
 import socket
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from jostle.backends.local import leases, shim
 from jostle.core.model import Exit, RunId
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Report:
-    """What is known of a run now."""
+class Handle(NamedTuple):
+    """How a run is found again: its shim, which is a process of one boot of this host. The store keeps it as text."""
 
-    kind: str  # alive | ended | gone | not_started | voided | unsupervised
-    exit: Exit | None = None  # for ended
-    pids: tuple[int, ...] = ()  # unsupervised: its processes that still live; alive: what its commands left and it waits for
-    why: str = ""  # gone: what we can say about it
-    claimed: bool = False  # alive: its shim has made the claim, so it has really started
-    pid: int | None = None  # its shim's, where that is known
+    pid: int | None = None
+    ticks: int | None = None
+    boot: str | None = None  # None: nobody has told of such a run; "": what the store had could not be read
+
+    def text(self) -> str:
+        return json.dumps(self._asdict())
+
+    @classmethod
+    def of(cls, text: str) -> Handle:
+        try:
+            found = json.loads(text)
+            pid, ticks, boot = found["pid"], found["ticks"], found["boot"]
+        except (ValueError, TypeError, KeyError, RecursionError):
+            return UNREADABLE
+        sound = isinstance(pid, int | None) and isinstance(ticks, int | None) and isinstance(boot, str)
+        return cls(pid, ticks, boot) if sound else UNREADABLE
+
+
+NO_HANDLE, UNREADABLE = Handle(), Handle(boot="")
 
 
 @dataclass(slots=True, eq=False)
@@ -44,14 +56,7 @@ class Reservation:
     run: RunId
     spare: Spare
     held: tuple[leases.Held, ...]
-
-    @property
-    def pid(self) -> int:
-        return self.spare.pid
-
-    @property
-    def ticks(self) -> int:
-        return self.spare.ticks
+    handle: Handle
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -63,28 +68,28 @@ class Known:
     """A run this engine started or adopted, and the descriptors that watch it."""
 
     run: RunId
-    pid: int | None = None
-    ticks: int | None = None
+    uni_id: str = ""
+    handle: Handle = NO_HANDLE
     spare: Spare | None = None  # what it was started with
     sock: socket.socket | None = None  # open: the shim lives
     pidfd: int | None = None
     watched: bool = False  # whether the loop watches the pidfd
     heard: bytes = b""
-    claimed: bool = False
+    begun: bool = False  # its shim has made the claim, or the store says that it had
     ended: Exit | None = None
     background: tuple[int, ...] = ()  # what its commands left running, and it waits for
     inodes: dict[str, int | None] = field(default_factory=dict)  # of its claims, by name; None: not seen yet
     republished: list[leases.Held] = field(default_factory=list)
 
     @classmethod
-    def of(cls, r: Reservation) -> Known:
+    def of(cls, r: Reservation, uni_id: str) -> Known:
         spare = r.spare
         inodes: dict[str, int | None] = {one.name: one.inode for one in r.held}
-        return cls(r.run, spare.pid, spare.ticks, spare, spare.sock, spare.pidfd, inodes=inodes)
+        return cls(r.run, uni_id, r.handle, spare, spare.sock, spare.pidfd, inodes=inodes)
 
     @property
     def shim(self) -> tuple[int, int] | None:
-        return (self.pid, self.ticks) if self.pid is not None and self.ticks is not None else None
+        return None if self.handle.pid is None or self.handle.ticks is None else (self.handle.pid, self.handle.ticks)
 
 
 def hung_up(sock: socket.socket) -> bool:

@@ -13,9 +13,9 @@ from dataclasses import replace
 
 from jostle.backends.local.claimlock import give_back, given_back, is_free
 from jostle.backends.local.filewatch import DirWatch
-from jostle.backends.local.leases import LOOK, NO_CLAIM, Claimed, Held, hidden, is_ours, look, names_in, publish_all, unlink
-from jostle.backends.local.nursery import Watcher
+from jostle.backends.local.leases import LOOK, NO_CLAIM, Held, LiveClaim, hidden, is_ours, look, names_in, publish_all, unlink
 from jostle.core import claims
+from jostle.port import Watcher
 
 MOST = 256
 """Claims of one user that are opened; of more, none is ignored: each card that they name counts as that user's."""
@@ -30,7 +30,7 @@ class Directory:
 
     def __init__(self, path: str, home: str, is_dead: Callable[[claims.Claim], bool] = lambda claim: False) -> None:
         self.path, self.home, self._is_dead = path, home, is_dead
-        self.trouble = ""  # why it could not be read or written when that was last tried
+        self.trouble = ""  # a hold: why it could not be read or written when that was last tried
         self.watch: DirWatch | None = None
         self._watcher: Watcher | None = None
         self._listed: dict[str, _Entry] = {}  # what was there at the last look, or came since
@@ -53,14 +53,14 @@ class Directory:
 
     # ------------------------------------------------------------------ look
 
-    def live(self, known: Mapping[str, int | None], uuids: Collection[str] | None = None) -> list[Claimed]:
+    def live(self, known: Mapping[str, int | None], uuids: Collection[str] | None = None) -> list[LiveClaim]:
         """Every live claim on these cards (None: on any), and what this home has left on others.
 
         `known` ones, of runs that are surely alive, are not tested. Stale ones of ours go.
         """
         self._uuids = uuids
-        found: list[Claimed] = []
-        beyond: dict[tuple[int, str], Claimed] = {}
+        found: list[LiveClaim] = []
+        beyond: dict[tuple[int, str], LiveClaim] = {}
         self._counts.clear()
         before, self._listed = self._listed, {}
         for name, inode in self._entries():
@@ -73,7 +73,7 @@ class Directory:
             if entry.claim is None:
                 self._sweep(name)
             elif known.get(name) == inode:
-                found.append(Claimed(claim=entry.claim, name=name, uid=os.geteuid(), ours=True, inode=inode))
+                found.append(LiveClaim(claim=entry.claim, name=name, uid=os.geteuid(), ours=True, inode=inode))
             elif self._concerns(entry.claim) and self._is_regular(entry):
                 if self._too_many(entry, entry.claim):
                     beyond[entry.uid, entry.claim.uuid] = entry.claimed(replace(entry.claim, mib=None, alone=True))
@@ -134,7 +134,9 @@ class Directory:
         entry.ours = is_ours(s, entry.claim, self.home)
         return True
 
-    def _vanished(self, missing: Iterable[_Entry], found: Iterable[Claimed], known: Mapping[str, int | None]) -> list[Claimed]:
+    def _vanished(
+        self, missing: Iterable[_Entry], found: Iterable[LiveClaim], known: Mapping[str, int | None]
+    ) -> list[LiveClaim]:
         """Claims whose files are gone while their locks are held, unless they have been published again."""
         gone = [entry for entry in missing if entry.fd >= 0]
         if gone and self.watch is not None:
@@ -204,7 +206,7 @@ class Directory:
         except OSError as e:
             taken = any(os.path.lexists(f"{self.path}/{name}") for name in names)
             # somebody sits on this very name: the next is drawn anew, and that is no reason to stop all others
-            self.trouble = "" if taken else f"GPUs cannot be claimed in {self.path}{self._whose()}: {e.strerror}"
+            self.trouble = "" if taken else f"gpus_unclaimable {self.path}{self._whose()}: {e.strerror}"
             return None
 
     def _whose(self) -> str:
@@ -227,7 +229,7 @@ class Directory:
                 if looks > MOST or (one is not None and not one.ours):
                     return True
         except OSError as e:
-            self.trouble = f"lease directory {self.path} cannot be read: {e.strerror}"
+            self.trouble = f"gpus_unlisted {self.path}: {e.strerror}"
             return True
         self.trouble = ""
         return False
@@ -257,7 +259,7 @@ class Directory:
             return list(names_in(self.path))
         except OSError as e:
             # nothing starts meanwhile: reserving reads the directory, too
-            self.trouble = f"lease directory {self.path} cannot be read: {e.strerror}"
+            self.trouble = f"gpus_unlisted {self.path}: {e.strerror}"
             return []
 
     def _sweep(self, name: str) -> None:
@@ -284,8 +286,8 @@ class _Entry:
         self.fd = -1
         self.hidden = False  # a claim that may not be opened: not knowing is not good news
 
-    def claimed(self, claim: claims.Claim, *, vanished: bool = False) -> Claimed:
-        return Claimed(claim=claim, name=self.name, uid=self.uid, ours=self.ours, inode=self.inode, vanished=vanished)
+    def claimed(self, claim: claims.Claim, *, vanished: bool = False) -> LiveClaim:
+        return LiveClaim(claim=claim, name=self.name, uid=self.uid, ours=self.ours, inode=self.inode, vanished=vanished)
 
     def held(self) -> bool:
         """Whether somebody has the lock and the owner has not given the claim back; if not, it is closed."""

@@ -22,6 +22,7 @@ from jostle.backends.local.claimlock import give_back, given_back, is_free
 from jostle.core import claims
 from jostle.errors import JostleError
 from jostle.failpoint import failpoint
+from jostle.port import Claimed
 
 SHARED = ("/run/lock", "/tmp")
 
@@ -39,15 +40,10 @@ class Held:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Claimed:
-    """One live claim in the directory."""
+class LiveClaim(Claimed):
+    """One live claim in the directory: its file's owner is the only thing that says whose it is."""
 
-    claim: claims.Claim
-    name: str
-    uid: int  # the file's owner: the only thing that says whose it is; -1 if even that is hidden
-    ours: bool  # this home's
     inode: int
-    vanished: bool = False  # its file is gone or another's, and its lock is held all the same
 
 
 def find_dir(candidates: Sequence[str] = SHARED) -> str:
@@ -150,7 +146,7 @@ def names_in(directory: str) -> Iterator[tuple[str, int]]:
             yield entry.name, entry.inode()
 
 
-def look(directory: str, name: str, claim: claims.Claim, home: str) -> Claimed | None:
+def look(directory: str, name: str, claim: claims.Claim, home: str) -> LiveClaim | None:
     """The claim of this name if it is live."""
     try:
         fd = os.open(f"{directory}/{name}", LOOK)
@@ -165,7 +161,7 @@ def look(directory: str, name: str, claim: claims.Claim, home: str) -> Claimed |
             if ours:
                 unlink(f"{directory}/{name}", inode=s.st_ino)  # stale: locked once, at birth, and never again
             return None
-        return Claimed(claim=claim, name=name, uid=s.st_uid, ours=ours, inode=s.st_ino)
+        return LiveClaim(claim=claim, name=name, uid=s.st_uid, ours=ours, inode=s.st_ino)
     finally:
         os.close(fd)
 
@@ -175,14 +171,14 @@ def is_ours(s: os.stat_result, claim: claims.Claim | None, home: str) -> bool:
     return s.st_uid == os.geteuid() and claim is not None and claim.home == home and s.st_nlink <= 1
 
 
-def hidden(directory: str, name: str, claim: claims.Claim) -> Claimed | None:
+def hidden(directory: str, name: str, claim: claims.Claim) -> LiveClaim | None:
     """A claim we may not open: not knowing is not good news, so a regular file counts as live."""
     try:
         s = os.lstat(f"{directory}/{name}")
     except FileNotFoundError:
         return None
     except OSError:
-        return Claimed(claim=claim, name=name, uid=-1, ours=False, inode=0)
+        return LiveClaim(claim=claim, name=name, uid=-1, ours=False, inode=0)
     if not stat.S_ISREG(s.st_mode):
         return None
-    return Claimed(claim=claim, name=name, uid=s.st_uid, ours=False, inode=s.st_ino)
+    return LiveClaim(claim=claim, name=name, uid=s.st_uid, ours=False, inode=s.st_ino)

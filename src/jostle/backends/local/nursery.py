@@ -18,7 +18,10 @@ import socket
 import sys
 import time
 from collections.abc import Callable
-from typing import Protocol
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from jostle.port import Watcher
 
 BLOCKED = (signal.SIGCHLD, signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR1)
 """What a shim waits for by sigtimedwait; blocked here already, so that no spare dies of one before it listens."""
@@ -27,13 +30,6 @@ ASK = b"+"
 KEPT = ("PATH", "LANG", "LC_ALL", "LC_CTYPE", "LD_LIBRARY_PATH", "TZ", "JOSTLE_FAILPOINTS", "JOSTLE_TEST_BOOT_ID")
 ANSWER_WITHIN = 10.0
 SLOWEST = 30.0
-
-
-class Watcher(Protocol):
-    """The engine's loop."""
-
-    def watch(self, fd: int, callback: Callable[[], None]) -> None: ...
-    def unwatch(self, fd: int) -> None: ...
 
 
 class Nursery:
@@ -48,7 +44,7 @@ class Nursery:
         self._retry_at: float | None = None
         self._asked_at: float | None = None  # first tick that saw the oldest unanswered request
         self.owed = 0
-        self.trouble = ""
+        self.trouble = ""  # a hold
 
     @property
     def pid(self) -> int | None:
@@ -68,7 +64,7 @@ class Nursery:
                 self._pid = os.posix_spawn(self._python, argv, env, file_actions=files, setsigmask=())
             except OSError as e:
                 ours.close()
-                self._failed(f"the nursery cannot be started: {e.strerror}")
+                self._failed(f"no_nursery {e.strerror}")
                 return
         ours.setblocking(False)
         self._sock, self._retry_at = ours, None
@@ -84,7 +80,7 @@ class Nursery:
             except BlockingIOError:
                 return
             except OSError:
-                self._lost("the nursery died")
+                self._lost("nursery_died")
                 return
             self.owed += 1
 
@@ -97,7 +93,7 @@ class Nursery:
             except OSError:
                 data, fds = b"", []
             if not data:
-                self._lost("the nursery died")
+                self._lost("nursery_died")
                 return
             self.owed, self._asked_at = max(0, self.owed - 1), None
             if fds:
@@ -131,7 +127,7 @@ class Nursery:
                 return self._asked_at + ANSWER_WITHIN
             if self._pid is not None:
                 os.kill(self._pid, signal.SIGKILL)  # our own child, not reaped yet: the pid cannot be another's
-            self._lost("the nursery does not answer")
+            self._lost("nursery_silent")
         if not self._failures:
             return None
         if self._retry_at is None:
@@ -206,7 +202,7 @@ def main(runs: str = "", fd: int = 0) -> None:
             failpoint("nursery.before_fork")
             _fork(engine, lambda sock: shim.spare(sock, runs))
         except OSError as e:
-            engine.send(f"a shim cannot be forked: {e.strerror}".encode())
+            engine.send(f"no_shim {e.strerror}".encode())
 
 
 def _only_the_socket(fd: int) -> socket.socket:

@@ -10,7 +10,8 @@ from functools import partial
 from jostle import proc
 from jostle.backends.local import process
 from jostle.backends.local.contact import Spare, hung_up
-from jostle.backends.local.nursery import Nursery, Watcher
+from jostle.backends.local.nursery import Nursery
+from jostle.port import Watcher
 
 MOST = 32  # those that come back are kept up to so many, until want() sends them home: a fork costs more than all else
 RUNS_PER_SHIM = 1000  # so that nothing can grow in one for ever

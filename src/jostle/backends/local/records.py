@@ -107,6 +107,10 @@ class RunDir:
         text = read(f"{self.path}/claim")
         return None if text is None else RunClaim.of(record(text))
 
+    def exists(self) -> bool:
+        """Whether there is anything by its name: of a database that was put back, another run has been here."""
+        return os.path.lexists(self.path)
+
     def exit(self) -> Exit | None:
         text = read(f"{self.path}/exit")
         return None if text is None else exit_of(record(text))

@@ -1,0 +1,61 @@
+"""Claims of living runs that somebody has removed: they are published again, held by the engine until the run is forgotten."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+
+from jostle.backends.local import leases
+from jostle.backends.local.contact import Known
+from jostle.backends.local.leasedir import Directory
+from jostle.core.claims import parse
+from jostle.core.model import RunId
+from jostle.port import Kind, Report
+
+LOOK_EVERY = 5.0  # s, whatever the watch on the directory has said
+LIVING = (Kind.STARTING, Kind.ALIVE)
+SOON = 0.05  # s; a directory that is made again is not ready at once
+
+
+class Republisher:
+    def __init__(self, directory: Directory) -> None:
+        self._directory = directory
+        self._pause = LOOK_EVERY  # between tries
+        self.due_at = 0.0
+
+    def disturbed(self) -> None:
+        """Somebody removed a claim, or the directory of all claims, while it was held."""
+        self._pause, self.due_at = SOON, 0.0
+
+    def publish(
+        self, now: float, runs: Iterable[Known], report: Callable[[Known], Report]
+    ) -> Iterator[tuple[RunId, list[str]]]:
+        """Once it is due: which claims of which runs were missing and are there again."""
+        if now < self.due_at:
+            return
+        missing = False
+        for known in runs:
+            done = list(self._again(known, report))
+            if done:
+                yield known.run, done
+            missing = missing or bool(self._missing(known))
+        self._pause = min(self._pause * 2, LOOK_EVERY) if missing else LOOK_EVERY
+        self.due_at = now + self._pause
+
+    def _missing(self, known: Known) -> list[str]:
+        """Claims of a run whose files are not there as they were made (deleted, replaced), though it has not given them back."""
+        if known.ended is not None:
+            return []
+        return [name for name, inode in known.inodes.items() if self._directory.lost(name, inode)]
+
+    def _again(self, known: Known, report: Callable[[Known], Report]) -> Iterator[str]:
+        for name in self._missing(known):
+            claim = parse(name)
+            if claim is None or report(known).kind not in LIVING:
+                continue
+            held = self._directory.publish([leases.drawn(claim)])  # the old name is known to all
+            if held is None:
+                continue
+            known.republished += held
+            del known.inodes[name]
+            known.inodes[held[0].name] = held[0].inode
+            yield name

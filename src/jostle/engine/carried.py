@@ -1,0 +1,259 @@
+"""The open runs, and the backends that carry them: what is heard of runs, and what backends are told.
+
+There is no recovery code: what is known of a run comes from its backend's report each time; a restart is a long tick. Silence is
+never bad news: a run whose backend says nothing of it, or is not there, is neither lost nor failed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Any
+
+from jostle.core.model import Exit, RunId
+from jostle.core.reasons import Reason
+from jostle.engine.cards import Cards
+from jostle.engine.journal import Journal
+from jostle.engine.open import Open, of_row
+from jostle.engine.ports import Timer
+from jostle.errors import Unwritten
+from jostle.failpoint import failpoint
+from jostle.port import Backend, Claimed, Kind, Order, Report, Row, Void, is_placing
+from jostle.store import runs
+from jostle.store.store import Store
+
+SWEEP = 5.0  # all open runs are looked at this often, whatever was heard
+UNSUPERVISED = 1.0  # … and this often, while nobody will tell of the end of one
+LAZY = 0.2  # how long news that nobody waits for may wait for company in a commit
+VANISHED_EVERY = 600.0  # s between two notes that claims of a user on a card were removed
+AWAIT_LOOK = 0.01  # how long an end waits for the reading that lets its cards be used again
+
+NO_NEWS_IF_BLIND = (Kind.NOT_STARTED, Kind.VOIDED, Kind.GONE)
+
+
+class Carried:
+    def __init__(
+        self, *, store: Store, clock: Timer, cards: Cards, journal: Journal, soon: Callable[[float], None]
+    ) -> None:
+        self._store, self._clock, self._cards, self._journal, self._soon = store, clock, cards, journal, soon
+        self.backends: dict[str, Backend] = {}
+        self.runs: dict[RunId, Open] = {}
+        self.neighbours = False  # whether the last look showed claims of others
+        self._vanished: dict[tuple[int, str], float] = {}  # uid and card of claims whose files are gone -> when that was noted
+        self._unconfirmed: list[Open] = []  # ended in the store, their backends not told yet
+        self._sweep_at = 0.0
+        self.due_at = 0.0  # when to call tick
+
+    def open(self, backends: Mapping[str, Backend]) -> None:
+        """Takes up what the store says may be alive."""
+        self.backends = dict(backends)
+        rows: dict[str, list[Row]] = {name: [] for name in backends}
+        for row in runs.open_runs(self._store):
+            run = of_row(row)
+            run.tried = self._cards.tried(run.id[0]) if run.failures or run.excused else ()
+            self.add(run)
+            if run.backend in rows:
+                rows[run.backend].append(Row(run.id, run.uni_id, run.handle, run.state != "starting"))
+            failpoint("engine.adopting")
+        for name, backend in backends.items():
+            backend.open(rows[name], self)
+
+    def close(self) -> None:
+        for backend in self.backends.values():
+            backend.close()
+
+    def add(self, run: Open) -> None:
+        self.runs[run.id] = run
+        self._cards.run_opened(run)
+
+    # --- what backends tell
+
+    def changed(self, run: RunId) -> None:
+        if run in self.runs:
+            self.look([run])
+
+    def ending(self, run: RunId) -> None:
+        """The look that will be needed is asked for first, so that probe and engine work at the same time."""
+        if run in self.runs and self.runs[run].leases:
+            self.runs[run].look = self._cards.look()
+
+    def wake(self) -> None:
+        self.due_at = 0.0
+        self._soon(0.0)
+
+    def noted(self, run: RunId, kind: str, data: Mapping[str, Any]) -> None:
+        if run in self.runs:
+            self._journal.of_run(kind, self.runs[run], **data)
+
+    def look(self, ids: Collection[RunId] | None = None) -> None:
+        """Asks what has become of these runs, or of all."""
+        for name, backend in self.backends.items():
+            asked = [id for id in (self.runs if ids is None else ids) if self.runs[id].backend == name and not self.runs[id].over]
+            for report in backend.reports(asked) if asked else ():
+                if report.run in self.runs and not self.runs[report.run].over:
+                    self._hear(self.runs[report.run], report)
+
+    def _hear(self, run: Open, report: Report) -> None:
+        if (report.kind in NO_NEWS_IF_BLIND or not report.supervised) and not self._store.in_place():
+            return  # what there is of it may lie where our state lies, and that is not to be seen
+        if report.session is not None and report.session != run.session:
+            run.session = report.session
+            self._cards.run_has_session(run)
+        if report.handle is not None and report.handle != run.handle:
+            run.handle, run.handle_changed = report.handle, True
+            self._soon(LAZY)
+        if report.kind is Kind.NOT_STARTED:
+            self._void(run)
+        elif report.kind is Kind.VOIDED:
+            run.voided = True
+        elif report.kind is Kind.ENDED:
+            run.exit = report.exit
+        elif report.kind is Kind.GONE:
+            run.exit = Exit(lost=report.cause)
+        else:
+            self._living(run, report)
+        if run.over:
+            self._ended(run)
+
+    def _void(self, run: Open) -> None:
+        """Recorded, but nobody is about to begin it. It is never started twice: it is made impossible, then queued again."""
+        failpoint("engine.before_void")
+        if self.backends[run.backend].void(run.id) is Void.NEVER:
+            run.voided = True
+        else:
+            self._soon(LAZY)
+
+    def _living(self, run: Open, report: Report) -> None:
+        run.look = 0
+        run.waits_there = report.why
+        if report.kind is Kind.ALIVE and run.state == "starting" and not run.claimed:
+            run.claimed = True
+            self._soon(LAZY)
+        run.supervised, run.pids = report.supervised, report.pids
+        if not run.supervised:
+            self.sweep_within(UNSUPERVISED)  # nobody will tell us of its end
+            if report.pids:
+                self._journal.once("unsupervised", run, pids=list(report.pids))
+        elif report.pids:
+            self._background(run, report.pids)
+
+    def _background(self, run: Open, pids: tuple[int, ...]) -> None:
+        """It runs on though its commands have ended: said once, and kept as its reason until it ends."""
+        if self._journal.is_new(run.id, "background"):
+            with contextlib.suppress(Unwritten), self._store.transaction():
+                runs.background(self._store, run.id, run.batch, pids, self._clock.wall())
+            self._journal.committed()
+
+    def _ended(self, run: Open) -> None:
+        now = self._clock.now()
+        self._cards.run_left(run.leases, run.look, now)
+        self._soon(AWAIT_LOOK if run.leases and self._cards.fresh(now) else 0.0)
+
+    # --- claims on cards
+
+    def claims(self, uuids: Collection[str]) -> list[Claimed]:
+        """Every live claim on these cards, anybody's."""
+        found: list[Claimed] = []
+        for backend in self.backends.values():
+            if is_placing(backend):
+                found += backend.claims(uuids)
+        return found
+
+    def see_neighbours(self, claims: Sequence[Claimed]) -> None:
+        """Says of claims of others that their files were removed while they were held; they count all the same. Now and then of
+        each user and card: who removes his own may do so all day, and the disk is ours."""
+        now = self._clock.now()
+        self.neighbours = any(not c.ours for c in claims)
+        for c in claims:
+            who = c.uid, c.claim.uuid
+            if not c.vanished or c.ours or now - self._vanished.get(who, -VANISHED_EVERY) < VANISHED_EVERY:
+                continue
+            self._vanished[who] = now
+            print(f"the claim of uid {c.uid} on {who[1]} was removed while it was held; the card counts as held", file=sys.stderr)
+            self._journal.event("vanished", uid=c.uid, gpu=self._cards.index(who[1]), uuid=who[1], claim=c.name)
+
+    # --- what backends are told
+
+    def start(self, recorded: Sequence[tuple[Open, Mapping[str, Any]]]) -> None:
+        """Each with what it is given."""
+        for name, backend in self.backends.items():
+            orders = [Order(run.id, run.handle, spec) for run, spec in recorded if run.backend == name]
+            if orders:
+                failpoint("engine.before_spawn")
+                backend.start(orders)
+                failpoint("engine.after_spawn")
+        for run, _ in recorded:
+            self.add(run)
+
+    def stop(self, run: Open, *, kill: bool, grace: float) -> None:
+        """One that nobody has claimed yet is made impossible; one that lives is asked to end."""
+        self.look([run.id])  # it may have ended by itself, and a backend tells of each end once
+        backend = self.backends.get(run.backend)
+        if not run.over and backend is not None:
+            backend.stop([run.id], kill=kill)
+            run.kill_at = self._clock.now() + grace
+            self.sweep_within(UNSUPERVISED)
+
+    def forget(self, run: Open, now: float) -> None:
+        """Its end is recorded, and will be on the disk when it is confirmed."""
+        del self.runs[run.id]
+        self._cards.run_ended(run.id, now)
+        self._journal.forget(run.id)
+        self._unconfirmed.append(run)
+
+    def clear(self, uuids: Collection[str]) -> None:
+        """Failures on these cards until now are not held against them."""
+        for run in self.runs.values():
+            if run.tried:
+                run.tried = tuple(t for t in run.tried if t[0] not in uuids)
+
+    def confirm(self) -> None:
+        """The disk has what was recorded."""
+        ended, self._unconfirmed = self._unconfirmed, []
+        for name, backend in self.backends.items():
+            if ids := [run.id for run in ended if run.backend == name]:
+                backend.forget(ids)
+
+    # --- between ticks
+
+    def sweep_within(self, seconds: float) -> None:
+        self._sweep_at = min(self._sweep_at, self._clock.now() + seconds)
+        self.due_at = min(self.due_at, self._sweep_at)
+
+    def tick(self, now: float) -> bool:
+        """What time alone brings about; whether all runs were looked at."""
+        self.due_at = now + SWEEP
+        wanted = [at for backend in self.backends.values() if (at := backend.tick(now)) is not None]
+        swept = now >= self._sweep_at
+        if swept:
+            self._sweep(now)
+        self.due_at = min(self.due_at, self._sweep_at, *wanted)
+        return swept
+
+    def _sweep(self, now: float) -> None:
+        orphans = any(not run.supervised for run in self.runs.values())
+        self._sweep_at = now + (UNSUPERVISED if orphans else SWEEP)
+        self.look()
+        for name, backend in self.backends.items():
+            stopping = [r for r in self.runs.values() if r.backend == name and r.told_to_stop and not r.over]
+            # said again: a shim that has just been given this run may have taken it for one meant for its last
+            supervised = [run for run in stopping if run.supervised]
+            patience_lost = [run for run in stopping if not run.supervised and run.kill_at is not None and now >= run.kill_at]
+            for kill in (False, True):
+                if ids := [run.id for run in supervised if (run.intent == "kill") is kill]:
+                    backend.stop(ids, kill=kill)
+            if patience_lost:
+                backend.stop([run.id for run in patience_lost], kill=True)
+
+    # --- what people are told
+
+    def remarks(self) -> dict[int, Reason]:
+        """By job, what is remarkable of a run: where it was handed to keeps it waiting, or nobody here knows that place."""
+        found: dict[int, Reason] = {}
+        for run in self.runs.values():
+            if run.backend not in self.backends:
+                found[run.id[0]] = Reason(code="target_absent", params={"target": run.backend})
+            elif run.waits_there:
+                found[run.id[0]] = Reason(code="waits_there", params={"target": run.backend, "why": run.waits_there})
+        return found

@@ -1,0 +1,62 @@
+"""Decisions about runs into the store, inside the caller's transaction: ends, new tries, jobs that are given up, and states."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from jostle.core.model import Exit, RunId
+from jostle.core.plan import Fail, Finish, Plan, Requeue, Stop
+from jostle.core.reasons import kept
+from jostle.engine.cards import Cards
+from jostle.engine.open import Open
+from jostle.failpoint import failpoint
+from jostle.store import ends as store_ends
+from jostle.store import runs
+from jostle.store.store import Store
+
+
+def ends(store: Store, plan: Plan, open_runs: Mapping[RunId, Open], cards: Cards, at: float, now: float) -> frozenset[RunId]:
+    """Which runs have ended by it."""
+    ended = set()
+    for d in plan.decisions:
+        if isinstance(d, Finish | Requeue):
+            run = open_runs[d.run]
+            exit = run.exit or Exit()
+            reason = kept(d.reason) if d.reason else None
+            if isinstance(d, Finish):
+                runs.finish(
+                    store, d.run, batch=run.batch, state=d.state, exit=exit, error_type=d.error_type, reason=reason,
+                    closes_queue=d.closes_queue, peak_mib=cards.peak_mib(d.run), at=at, now=now,
+                )  # fmt: skip
+            else:
+                outcome = "voided" if run.voided or exit.unable else "lost" if exit.lost else "failed"
+                runs.requeue(
+                    store, d.run, outcome=outcome, exit=exit, counts=d.counts, excused=d.excused, not_before=d.not_before,
+                    error_type=d.error_type, memory_mib=d.memory_mib, avoid=d.avoid, reason=reason,
+                    peak_mib=cards.peak_mib(d.run), at=at, now=now,
+                )  # fmt: skip
+            ended.add(d.run)
+        elif isinstance(d, Fail):
+            store_ends.end_queued(store, d.job, "failed", kept(d.reason), at=at, now=now, error_type=d.error_type)
+            if d.closes_queue:
+                store_ends.close_queue(store, d.job, at=at, now=now)
+    if ended:
+        failpoint("engine.ends_recorded")
+    return frozenset(ended)
+
+
+def batches_left(plan: Plan, open_runs: Mapping[RunId, Open]) -> set[int]:
+    """Batches of which something has ended."""
+    gone = {d.batch for d in plan.decisions if isinstance(d, Fail)}
+    return gone | {open_runs[d.run].batch for d in plan.decisions if isinstance(d, Finish | Requeue)}
+
+
+def states(store: Store, plan: Plan, open_runs: Mapping[RunId, Open], at: float) -> None:
+    for run in open_runs.values():
+        if run.claimed and run.state == "starting" and run.exit is None:
+            runs.running(store, run.id, run.batch, at)
+        if run.handle_changed:
+            runs.handle(store, run.id, run.handle)
+    for d in plan.decisions:
+        if isinstance(d, Stop) and open_runs[d.run].state != "stopping":
+            runs.stopping(store, d.run, open_runs[d.run].batch, at)

@@ -1,0 +1,137 @@
+"""What the engine and a backend say to each other. A backend carries runs; the engine knows it by these values and calls only.
+
+Rules. No call blocks, and none fails for what a host or a cluster may do: who must wait has a process of its own, and tells what
+it learns through the Listener. An act may come twice and does what once does, by the id of the run. Silence is no news: of a run
+that a backend cannot say anything about now it says nothing. A handle is the backend's own text: the engine records it with the
+run, gives it back after a restart, and never looks into it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any, NamedTuple, Protocol, TypeGuard
+
+from jostle.core.claims import Claim
+from jostle.core.model import Exit, RunId
+
+
+class Kind(str, Enum):
+    STARTING = "starting"  # it is on its way: nothing of it was seen to begin yet
+    WAITING = "waiting"  # a cluster keeps it in a queue of its own
+    ALIVE = "alive"  # it has begun
+    ENDED = "ended"  # told again until the run is forgotten
+    NOT_STARTED = "not_started"  # nobody is about to begin it, as far as can be seen; void() makes sure
+    VOIDED = "voided"  # it has never begun, and never will
+    GONE = "gone"  # it had begun, nobody of it lives, and how it ended will not be known
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Report:
+    """What a backend knows of a run now."""
+
+    run: RunId
+    kind: Kind
+    exit: Exit | None = None  # ENDED
+    cause: str = ""  # GONE: exit_unknown | host_rebooted
+    why: str = ""  # WAITING: the cluster's own word for it
+    supervised: bool = True  # ALIVE: somebody will tell of its end
+    pids: tuple[int, ...] = ()  # ALIVE: what its commands left and it waits for; of one that nobody supervises, all that is known
+    session: int | None = None  # that its processes on this host's cards belong to, if they do
+    handle: str | None = None  # to be recorded; None: as it was
+
+
+class Void(Enum):
+    NEVER = "never"  # the run has not begun, and from now on it cannot
+    STARTED = "started"
+    UNKNOWN = "unknown"  # nobody can say now
+
+
+class Row(NamedTuple):
+    """A run that an earlier engine has recorded and not seen end."""
+
+    run: RunId
+    uni_id: str
+    handle: str
+    begun: bool  # that it has begun is recorded
+
+
+class Order(NamedTuple):
+    """A run that is recorded, and is to begin."""
+
+    run: RunId
+    handle: str  # from its reservation; "" where cards are not ours to reserve
+    spec: Mapping[str, Any]  # see engine/launch.py
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Reserved:
+    """Cards are held for a run; it is recorded with this handle before it is started."""
+
+    handle: str
+    session: int | None = None  # as in a Report
+
+
+class Denied(Enum):
+    REFUSED = "refused"  # another was quicker, or there is `trouble`
+    ASKED = "asked"  # not now: the backend wakes the engine when it is worth asking again
+    TAKEN = "taken"  # there has been a run of this id, which the store does not know: another is to be asked for
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Claimed:
+    """A live hold on a GPU, anybody's."""
+
+    claim: Claim
+    name: str
+    uid: int  # whose it is; -1 if even that is hidden
+    ours: bool  # this home's
+    vanished: bool = False  # what showed it is gone, its holder is not
+
+
+class Listener(Protocol):
+    """The engine, as its backends know it."""
+
+    def changed(self, run: RunId) -> None: ...  # there is a new report of it
+    def ending(self, run: RunId) -> None: ...  # its end is about to be told; its cards are its own no more
+    def wake(self) -> None: ...  # what could not be done may be worth another try, and tick() has something to do
+    def noted(self, run: RunId, kind: str, data: Mapping[str, Any]) -> None: ...  # an event of its story
+
+
+class Watcher(Protocol):
+    """The engine's loop: calls back when a descriptor can be read."""
+
+    def watch(self, fd: int, callback: Callable[[], None]) -> None: ...
+    def unwatch(self, fd: int) -> None: ...
+
+
+class Backend(Protocol):
+    places: bool  # whether cards are chosen by us: then it is a Placing one; else the runs are handed over
+
+    @property
+    def trouble(self) -> str: ...  # why nothing can be started: a hold, i.e. a code and perhaps a detail behind it; "" if it can
+    def open(self, rows: Sequence[Row], listener: Listener) -> None: ...  # adopts them
+    def close(self) -> None: ...  # runs go on
+    def tick(self, now: float) -> float | None: ...  # what time brings about; when to call again
+    def capacity(self) -> int | None: ...  # how many more runs it would take now; None: any number
+    def log_path(self, run: RunId, uni_id: str) -> str: ...  # where its output will be, unless its job names a file
+    def start(self, orders: Sequence[Order]) -> None: ...
+    def reports(self, runs: Collection[RunId] | None = None) -> Sequence[Report]: ...  # of these, or of all
+    def stop(self, runs: Collection[RunId], *, kill: bool) -> None: ...  # may have to be said again
+    def void(self, run: RunId) -> Void: ...
+    def forget(self, runs: Collection[RunId]) -> None: ...  # their ends are in the store
+
+
+class Placing(Backend, Protocol):
+    """A backend on nodes whose cards we read and choose: reserve, then record, then start."""
+
+    def claims(self, uuids: Collection[str]) -> Sequence[Claimed]: ...  # every live one on these cards
+    def reserve(
+        self, run: RunId, node: str, wants: Sequence[tuple[str, int | None]], known: frozenset[str], *, alone: bool
+    ) -> Reserved | Denied: ...  # `wants`: cards with MiB, None: all; `known`: names of claims that were counted with
+    def withdraw(self, runs: Collection[RunId]) -> None: ...  # what was reserved could not be recorded
+
+
+def is_placing(backend: Backend) -> TypeGuard[Placing]:
+    return backend.places
