@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import sys
+from types import FrameType
+
+from jostle.core import fit
 from jostle.core.decide import decide
 from jostle.core.model import Job, Policy, World
 from jostle.core.plan import Start
@@ -37,6 +41,35 @@ def test_jobs_that_are_alike_do_not_keep_the_turn_of_their_batch() -> None:
 def test_a_batch_that_cannot_start_anything_does_not_lose_the_others_their_turn() -> None:
     jobs = [*batch(1, 11, memory_mib=10**6), *batch(1, 12), *batch(2, 21)]
     assert order(world(*jobs, gpus=gpus(2))) == [12, 21]
+
+
+def looks(w: World) -> int:
+    """How often a card is judged: the calls of fit's functions, as the interpreter counts them."""
+    calls = 0
+
+    def called(frame: FrameType, event: str, _: object) -> None:
+        nonlocal calls
+        calls += event == "call" and frame.f_code.co_filename == fit.__file__
+
+    sys.setprofile(called)
+    try:
+        decide(w)
+    finally:
+        sys.setprofile(None)
+    return calls
+
+
+def test_cards_are_judged_once_for_each_rules_and_request_whatever_the_number_of_batches() -> None:
+    taken = with_runs(*(running(k + 1, k) for k in range(8)))
+
+    def waiting(batches: int, kinds: int) -> World:
+        rules = {b: Policy(margin_mib=b % kinds) for b in range(1, batches + 1)}  # equal, and not the same
+        jobs = [job(100 + b, batch=b, memory_mib=1024) for b in rules]
+        return world(*jobs, gpus=gpus(8), policies=rules, **taken)
+
+    once = looks(waiting(batches=1, kinds=1))
+    assert once > 0 and looks(waiting(batches=50, kinds=1)) == once
+    assert looks(waiting(batches=3, kinds=3)) == looks(waiting(batches=150, kinds=3)) == 3 * once
 
 
 def test_the_turn_goes_on_across_priorities() -> None:
