@@ -172,3 +172,53 @@ def signal_proven(pid: int, number: int, proof: Callable[[int], bool]) -> bool:
         if fd >= 0:
             os.close(fd)
     return True
+
+
+class Usage(NamedTuple):
+    age_s: float
+    processor_s: float
+    rss: int  # bytes
+
+
+def usage(pid: int) -> Usage | None:
+    """What a process has used since its start."""
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as f:
+            fields = f.read().rpartition(b")")[2].split()
+        with open("/proc/uptime") as uptime:
+            now = float(uptime.read().split()[0])
+    except (OSError, IndexError, ValueError):
+        return None
+    hertz = os.sysconf("SC_CLK_TCK")
+    used = (int(fields[11]) + int(fields[12])) / hertz
+    return Usage(now - int(fields[19]) / hertz, used, int(fields[21]) * os.sysconf("SC_PAGE_SIZE"))
+
+
+def command_line(pid: int) -> str:
+    """Its words with spaces between, on one line; "" if it cannot be seen."""
+    try:
+        with open(f"/proc/{pid}/cmdline", "rb") as f:
+            text = f.read(4096).rstrip(b"\0").replace(b"\0", b" ").decode("utf-8", "replace")
+    except OSError:
+        return ""
+    return "".join(c if c.isprintable() else " " for c in text)
+
+
+def memory() -> dict[str, int]:
+    """Of the host, in bytes, by the kernel's names."""
+    try:
+        with open("/proc/meminfo") as f:
+            pairs = (line.split()[:2] for line in f)
+            return {name.rstrip(":"): int(size) * 1024 for name, size in pairs}
+    except (OSError, ValueError):
+        return {}
+
+
+def processor_ticks() -> tuple[int, int]:
+    """All processors together since the boot: busy, and all."""
+    try:
+        with open("/proc/stat") as f:
+            ticks = [int(word) for word in f.readline().split()[1:9]]
+    except (OSError, ValueError):
+        return 0, 0
+    return sum(ticks) - ticks[3] - ticks[4], sum(ticks)

@@ -10,7 +10,7 @@ from jostle.cli.verbs import VERBS
 from jostle.web.gate import OPEN
 from tests.e2e.instance import alive, until
 
-WITHOUT = {"up", "down", "web", "demo", "burn", "completion", "compete"}
+WITHOUT = {"up", "down", "web", "demo", "burn", "completion"}
 METHODS = ("get", "post", "put", "delete")
 
 

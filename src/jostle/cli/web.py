@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from jostle.cli.parse import checked
 from jostle.errors import JostleError, NoEngine, NotFound, Usage
@@ -112,7 +112,10 @@ def opened(args: Namespace, terminal: Terminal) -> None:
     if same:
         one = same[0]
     else:
-        wanted = instances.Wanted(home=home, workspace=space, port=args.port, bind=bind, public_url=public_url)
+        kept = console_settings(space, terminal)
+        port = args.port if args.port is not None else kept.get("port")
+        wanted = instances.Wanted(home=home, workspace=space, port=port, bind=bind, public_url=public_url)
+        wanted = replace(wanted, log_level=kept.get("log-level") or wanted.log_level)
         if hasattr(args, "trust_uid"):
             wanted = replace(
                 wanted, allow_lan=args.allow_lan, insecure_http=args.insecure_http, classic=args.classic,
@@ -120,6 +123,21 @@ def opened(args: Namespace, terminal: Terminal) -> None:
             )  # fmt: skip
         one = instances.start(wanted)
     told(one, public_url, terminal)
+
+
+def console_settings(space: str | None, terminal: Terminal) -> dict[str, Any]:
+    """Of `config/control_setting.yaml` (SPEC A37): what a start obeys. Other addresses are said by options only."""
+    path = os.path.join(space or "", "config", "control_setting.yaml")
+    if space is None or not os.path.isfile(path):
+        return {}
+    from jostle.formats.processyaml import ProcessYAML
+
+    found = ProcessYAML(path).get_config()
+    if found.get("secret"):
+        terminal.say(f"{path}: secret is not used: the token lies in a file of its own (`jostle web --token`)")
+    port, level = found.get("port"), found.get("log-level")
+    good = {"port": type(port) is int and 0 < port < 65536, "log-level": level in ("debug", "info", "warning", "error")}
+    return {key: found[key] for key, holds in good.items() if holds}
 
 
 def told(one: Instance, public_url: str | None, terminal: Terminal) -> None:

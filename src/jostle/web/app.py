@@ -8,7 +8,21 @@ from typing import TYPE_CHECKING, Any
 from fastapi import FastAPI
 
 from jostle import __version__
-from jostle.web import answers, auth, changing, children, looking, page, stream
+from jostle.web import (
+    answers,
+    auth,
+    boundlogs,
+    cards,
+    changing,
+    children,
+    commands,
+    looking,
+    page,
+    rules,
+    schedulers,
+    settings,
+    stream,
+)
 from jostle.web.gate import Gate
 from jostle.web.site import Site
 
@@ -31,6 +45,7 @@ def app(site: Site) -> Any:
     gate = Gate(made, site.secrets, public_url=wanted.public_url, bind=wanted.bind, classic=wanted.classic)
     made.state.site, made.state.gate, made.state.page, made.state.hub = site, gate, page.Page(), stream.Hub(site)
     answers.install(made)
-    for room in (auth, page, looking, changing, children, stream):
+    classic = (cards, commands, rules, schedulers, boundlogs, settings)
+    for room in (auth, page, *classic, looking, changing, children, stream):
         made.include_router(room.routes)
     return gate

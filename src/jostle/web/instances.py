@@ -37,6 +37,7 @@ class Wanted:
     public_url: str | None = None  # of a proxy with TLS before us
     classic: bool = False  # the cookie alone suffices for the source's own page
     trusted_uids: tuple[int, ...] = ()  # of proxies on this host
+    log_level: str = "info"
 
 
 @dataclass(frozen=True, kw_only=True)

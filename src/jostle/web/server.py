@@ -24,6 +24,8 @@ from jostle.web.instances import PORT, Instance, Wanted, check, record
 from jostle.web.protocol import Connection
 from jostle.web.site import Site
 
+LEVELS = {"debug": "info", "info": "warning", "warning": "warning", "error": "error"}
+"""Of uvicorn, which says more than we would of itself."""
 TRIED = 100  # ports
 TOO_LONG = 107  # bytes of a unix socket's path
 
@@ -140,8 +142,9 @@ def private_socket(path: str) -> socket.socket | None:
 def serve(served: Any, sockets: list[socket.socket], wanted: Wanted) -> None:
     Connection.trusted, Connection.lan = frozenset(wanted.trusted_uids), wanted.bind is not None
     config = uvicorn.Config(
-        served, http=Connection, ws="none", lifespan="on", log_level="warning", access_log=False, server_header=False,
-        proxy_headers=False, timeout_graceful_shutdown=1, timeout_keep_alive=15, h11_max_incomplete_event_size=32 << 10,
+        served, http=Connection, ws="none", lifespan="on", log_level=LEVELS[wanted.log_level], access_log=False,
+        server_header=False, proxy_headers=False, timeout_graceful_shutdown=1, timeout_keep_alive=15,
+        h11_max_incomplete_event_size=32 << 10,
     )  # fmt: skip
     server = uvicorn.Server(config)
     server.capture_signals = contextlib.nullcontext  # type: ignore[assignment]  # ours: the end is no death by a signal

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from fastapi import Request
 
-from jostle.errors import JostleError, NotFound
+from jostle.errors import Forbidden, JostleError, NotFound, Usage
+from jostle.formats.workspace import STEMS
 from jostle.session import Session
 from jostle.store.reads import Reader
 from jostle.web.joblog import Tickets
@@ -32,6 +33,7 @@ class Site:
         self.reader = Reader(wanted.home)
         self.children: dict[str, Any] = {}  # schedulers that this process has started, by the key of their batch
         self.tickets = Tickets()
+        self.processor: tuple[int, int] | None = None  # its ticks at the last look
         self.port = 0  # when it listens
 
     def audit(self, who: str, did: str, what: str) -> dict[str, str]:
@@ -65,6 +67,10 @@ class Visit(Session):
         made.sock.settimeout(ANSWER_WITHIN)
         return made
 
+    def must_see_files(self) -> None:
+        if self.caller.reads_only:
+            raise Forbidden("this token may not see what files hold")
+
     def ask(self, op: str, *, did: str = "", what: str = "", **fields: Any) -> dict[str, Any]:
         """A request to the engine; one that changes something says what is `did`, and leaves a trace in its transaction."""
         by = {"by": self.site.audit(self.caller.who, did, what)} if did else {}
@@ -91,6 +97,12 @@ def visit(request: Request) -> Visit:
     """For a route's parameters: `Annotated[Visit, Depends(visit)]`."""
     chosen = request.query_params.get("lang") or request.headers.get("accept-language") or "en"
     return Visit(request.app.state.site, request.state.caller, "zh" if chosen.lower().startswith("zh") else "en")
+
+
+def checked_mode(mode: str) -> str:
+    if mode not in STEMS:
+        raise Usage("there is no such mode; expected single or multi")
+    return mode
 
 
 def known_workspaces(site: Site) -> list[str]:

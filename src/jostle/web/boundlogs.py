@@ -1,0 +1,166 @@
+"""Log files that a person has bound to a process of a config, and those of its runs (SPEC A36, RELIABILITY S18–S22, S52).
+
+Rules: a file is named by its path only inside the log folders of the workspace and of its jobs, which the store knows; it is
+reached downwards from there through no link.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Depends, Query
+from pydantic import BaseModel
+
+from jostle.errors import Invalid, JostleError, NotFound
+from jostle.views import logs
+from jostle.web import files, joblog
+from jostle.web.site import Visit, checked_mode, visit, workspace_of
+
+routes = APIRouter(prefix="/api/log")
+Visiting = Annotated[Visit, Depends(visit)]
+BINDINGS = os.path.join("control", "logs", "log_bindings.json")
+COUNTED = 64 << 20  # bytes of a file whose lines are counted
+LARGEST = 4 << 20  # bytes of what is shown
+MOST = 10_000  # bindings
+Tail = Annotated[int, Query(ge=1, le=100_000)]
+
+
+class Place(BaseModel):
+    """Which process: of a mode, a config, a queue, by its place in it, from 0."""
+
+    mode: str
+    config_index: Annotated[int, Query(ge=0, lt=10**9)] = 0
+    queue_id: Annotated[int, Query(ge=-(10**12), le=10**12)]
+    process_index: Annotated[int, Query(ge=0, lt=10**6)]
+
+    @property
+    def key(self) -> str:
+        return f"{checked_mode(self.mode)}_{self.config_index}_{self.queue_id}_{self.process_index}"
+
+
+Placed = Annotated[Place, Query()]
+
+
+def roots(visit: Visit, root: str) -> list[str]:
+    """Where log files may lie."""
+    found = {os.path.join(root, "logs"): None}
+    prefix = f"compete:{os.path.realpath(root)}:"
+    for batch in visit.reader.batches():
+        if str(batch["key"] or "").startswith(prefix):
+            found |= {os.path.dirname(path): None for path in visit.reader.logs(batch["id"])}
+    return list(found)
+
+
+def confined(visit: Visit, root: str, path: str) -> tuple[str, str]:
+    """The folder that a path lies in, and the way from there; NotFound if it is none of ours."""
+    if not path or len(path) > 4096 or not path.isprintable() or ".." in path.split("/"):
+        raise NotFound("there is no such log file")
+    whole = os.path.normpath(os.path.join(root, path))
+    for place in roots(visit, root):
+        if whole.startswith(place + os.sep):
+            return place, os.path.relpath(whole, place)
+    raise NotFound("this file lies in no log folder of the workspace or of its jobs")
+
+
+def bindings(root: str) -> dict[str, dict[str, Any]]:
+    raw = files.content(root, BINDINGS)
+    try:
+        found = json.loads(raw) if raw else {}
+    except ValueError:
+        raise JostleError(f"{BINDINGS} is damaged: mend it, or remove it") from None
+    if not isinstance(found, dict) or not all(isinstance(one, dict) and "log_path" in one for one in found.values()):
+        raise JostleError(f"{BINDINGS} is damaged: mend it, or remove it")
+    return dict(found)
+
+
+def keep(root: str, found: dict[str, dict[str, Any]]) -> None:
+    files.save(root, BINDINGS, json.dumps(found, indent=2, ensure_ascii=False).encode("utf-8", "surrogatepass"))
+
+
+@routes.post("/bind")
+def bind(
+    visit: Visiting, place: Placed, log_path: Annotated[str, Query(max_length=4096)], workspace: str | None = None
+) -> dict[str, Any]:  # fmt: skip
+    root = workspace_of(visit.site, workspace)
+    confined(visit, root, log_path)
+    found = bindings(root)
+    if place.key not in found and len(found) >= MOST:
+        raise Invalid(f"there are {MOST:,} bindings already")
+    found[place.key] = {**place.model_dump(), "log_path": log_path, "bound_at": time.strftime("%Y-%m-%dT%H:%M:%S")}
+    keep(root, found)
+    visit.note("bind", f"{place.key}: {log_path}")
+    return {"success": True, "message": f"{log_path} is bound to process {place.process_index + 1} of queue {place.queue_id}"}
+
+
+@routes.delete("/bind")
+def unbind(visit: Visiting, place: Placed, workspace: str | None = None) -> dict[str, Any]:
+    root = workspace_of(visit.site, workspace)
+    found = bindings(root)
+    if found.pop(place.key, None) is None:
+        return {"success": False, "message": "no file is bound to this process"}
+    keep(root, found)
+    visit.note("unbind", place.key)
+    return {"success": True, "message": "the file is bound no more"}
+
+
+@routes.get("/bindings")
+def all_bindings(visit: Visiting, workspace: str | None = None) -> dict[str, Any]:
+    visit.must_see_files()
+    return bindings(workspace_of(visit.site, workspace))
+
+
+@routes.get("/content")
+def content(visit: Visiting, place: Placed, tail_lines: Tail = 100, workspace: str | None = None) -> dict[str, Any]:
+    """The bound file; without one, what the last run of this process has printed."""
+    visit.must_see_files()
+    root = workspace_of(visit.site, workspace)
+    bound = bindings(root).get(place.key)
+    if bound is not None:
+        return read_path(visit, root, str(bound["log_path"]), tail_lines)
+    path = printed(visit, root, place)
+    if path is None:
+        return {"success": False, "message": "nothing is bound to this process, and it has not run yet", "content": "",
+                "log_path": None, "total_lines": 0}  # fmt: skip
+    return page(joblog.opened(path), path, tail_lines)
+
+
+def printed(visit: Visit, root: str, place: Place) -> str | None:
+    """The log of the last run of a task of the newest batch."""
+    key = f"compete:{os.path.realpath(root)}:{place.mode}:{place.config_index}"
+    number = max((batch["id"] for batch in visit.reader.batches() if batch["key"] == key), default=None)
+    if number is None:
+        return None
+    begins = f"queue {place.queue_id} task {place.process_index + 1}:"
+    ids = [row["id"] for row in visit.reader.jobs(batch=number) if row["name"].startswith(begins) and row["attempt"]]
+    run = logs.run_of(visit.reader, ids[-1], None) if ids else None
+    return str(run["log"]) if run is not None and os.path.lexists(run["log"]) else None
+
+
+@routes.get("/read")
+def read(
+    visit: Visiting, log_path: Annotated[str, Query(max_length=4096)], tail_lines: Tail = 100, workspace: str | None = None
+) -> dict[str, Any]:  # fmt: skip
+    visit.must_see_files()
+    return read_path(visit, workspace_of(visit.site, workspace), log_path, tail_lines)
+
+
+def read_path(visit: Visit, root: str, path: str, lines: int) -> dict[str, Any]:
+    place, way = confined(visit, root, path)
+    if not os.path.isdir(place):
+        raise NotFound(f"there is no {path[:200]}")
+    return page(files.opened(place, way), path, lines)
+
+
+def page(fd: int, path: str, lines: int) -> dict[str, Any]:
+    with os.fdopen(fd, "rb") as f:
+        size = os.fstat(fd).st_size
+        start = max(logs.start_of(fd, lines), size - LARGEST)
+        text = b"".join(logs.chunks(fd, start))[:LARGEST].decode("utf-8", "replace")
+        total = sum(block.count(b"\n") for block in logs.chunks(fd, 0)) if size <= COUNTED else None
+        f.seek(max(0, size - 1))
+        if total is not None and size and f.read(1) != b"\n":
+            total += 1
+    return {"success": True, "message": "", "content": text, "log_path": path, "total_lines": total}

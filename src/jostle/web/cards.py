@@ -1,0 +1,135 @@
+"""`/api/gpu`: the cards as the page of the source system knows them (SPEC A36). What nobody can tell is null, never zero."""
+
+from __future__ import annotations
+
+import os
+import platform
+import time
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Depends
+
+from jostle.errors import JostleError
+from jostle.views.cards import cards
+from jostle.views.host import host, process
+from jostle.web.site import Visit, visit
+from jostle.wording.reasons import trouble
+
+routes = APIRouter(prefix="/api/gpu")
+Visiting = Annotated[Visit, Depends(visit)]
+MIB = 1 << 20
+TEXT = 200  # characters of what strangers may choose: names and command lines
+ROWS = 256  # processes of one card
+
+
+@routes.get("")
+def overview(visit: Visiting) -> dict[str, Any]:
+    try:
+        gpus, driver = seen(visit)
+    except JostleError as e:
+        return {"available": False, "error": str(e), "gpu_count": 0, "gpus": [], "host": about_host(visit), "timestamp": now()}
+    good = [gpu for gpu in gpus if "error" not in gpu]
+    total, used = (sum(gpu["memory"][key] for gpu in good) for key in ("total", "used"))
+    users = sorted({one["username"] for gpu in good for one in gpu["processes"]})
+    return {
+        "available": True, "gpu_count": len(gpus), "total_memory": total, "used_memory": used, "total_memory_human": human(total),
+        "used_memory_human": human(used), "memory_percent": percent(used, total),
+        "total_processes": sum(len(gpu["processes"]) for gpu in good), "active_users": users, "active_user_count": len(users),
+        "driver_version": driver, "gpus": gpus, "host": about_host(visit), "timestamp": now(),
+    }  # fmt: skip
+
+
+@routes.get("/processes")
+def processes(visit: Visiting) -> dict[str, Any]:
+    try:
+        gpus, _ = seen(visit)
+    except JostleError:
+        return {"processes": [], "count": 0}
+    rows = [
+        {"gpu_index": gpu["index"], "gpu_name": gpu["name"], **one} for gpu in gpus for one in gpu.get("processes") or ()
+    ]  # fmt: skip
+    return {"processes": rows, "count": len(rows)}
+
+
+@routes.get("/status")
+@routes.get("/state")
+def status(visit: Visiting) -> dict[str, Any]:
+    try:
+        seen(visit)
+        good = True
+    except JostleError:
+        good = False
+    return {"available": good, "nvitop_available": good, "timestamp": now()}
+
+
+def seen(visit: Visit) -> tuple[list[dict[str, Any]], str | None]:
+    """Every card, and the driver's version; JostleError if there is none to be seen."""
+    client = visit.client(start=False)
+    try:
+        driver = client.call("hello").get("driver") or None
+    finally:
+        client.close()
+    found = cards(visit)
+    if found.error and not found.gpus:
+        raise JostleError(trouble(found.error, visit.language))
+    return [card(dict(gpu), driver, visit.caller.reads_only) for gpu in found.gpus], driver
+
+
+def card(gpu: dict[str, Any], driver: str | None, reads_only: bool) -> dict[str, Any]:
+    if gpu["state"] not in ("ok", "mig"):
+        return {"index": gpu["index"], "name": gpu["name"], "uuid": gpu["uuid"], "error": gpu["error"] or gpu["state"]}
+    sizes = {key: gpu[f"{key}_mib"] * MIB for key in ("total", "used", "free")}
+    memory = {**sizes, "percent": percent(sizes["used"], sizes["total"]), **{f"{k}_human": human(v) for k, v in sizes.items()}}
+    draw = gpu["power_w"]
+    return {
+        "index": gpu["index"], "name": gpu["name"], "uuid": gpu["uuid"], "memory": memory,
+        "utilization": {"gpu": gpu["utilization"], "memory": None}, "temperature": gpu["temperature"], "fan_speed": None,
+        "power": {"draw": draw, "limit": None, "draw_human": f"{draw:.0f}W" if draw is not None else None, "limit_human": None},
+        "clocks": None, "driver_version": driver,
+        "processes": [holder(one, sizes["total"], reads_only) for one in gpu["holders"][:ROWS]],
+    }  # fmt: skip
+
+
+def holder(one: dict[str, Any], total: int, reads_only: bool) -> dict[str, Any]:
+    used = one["used_mib"] * MIB if one["used_mib"] is not None else None
+    about = process(one["pid"])
+    return {
+        "pid": one["pid"], "name": one["name"][:TEXT], "username": one["user"][:TEXT], "gpu_memory": used,
+        "gpu_memory_human": human(used), "gpu_memory_percent": percent(used, total), "gpu_sm_utilization": None,
+        "cpu_percent": about.cpu_percent, "memory_percent": about.memory_percent, "running_time": about.seconds, "type": "C",
+        "command": "" if reads_only else about.command[:TEXT], "run": one["run"],
+    }  # fmt: skip
+
+
+def about_host(visit: Visit) -> dict[str, Any]:
+    facts = host(visit.site.processor)
+    visit.site.processor = facts.ticks
+    return {
+        "hostname": os.uname().nodename, "platform": platform.platform(),
+        "cpu": {"count": facts.cores, "percent": facts.cpu_percent}, "memory": sized(facts.memory), "swap": sized(facts.swap),
+    }  # fmt: skip
+
+
+def sized(pair: tuple[int, int]) -> dict[str, Any]:
+    total, used = pair
+    return {
+        "total": total, "used": used, "free": total - used, "percent": percent(used, total), "total_human": human(total),
+        "used_human": human(used),
+    }  # fmt: skip
+
+
+def human(size: int | None) -> str | None:
+    if size is None:
+        return None
+    for unit, step in (("TiB", 1 << 40), ("GiB", 1 << 30), ("MiB", MIB)):
+        if size >= step:
+            return f"{size / step:.1f}{unit}"
+    return f"{size / 1024:.0f}KiB"
+
+
+def percent(part: int | None, whole: int) -> float | None:
+    return round(100 * part / whole, 1) if part is not None and whole else None
+
+
+def now() -> str:
+    return time.strftime("%Y-%m-%dT%H:%M:%S")

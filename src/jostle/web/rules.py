@@ -1,0 +1,148 @@
+"""The settings of a workspace (`config/gpu_manage.yaml`, SPEC A9), as the page of the source system and a form know them.
+
+Rules: only what differs is written, and comments, order and quotes stay. Nothing is saved that would not be read back as it was
+meant. What names a place on the disk is not changed from a browser (RELIABILITY S51).
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Depends, Header
+from fastapi.responses import Response
+
+from jostle.errors import Forbidden, Invalid
+from jostle.formats import gpumanage, plaintext, processyaml, workspace, yamledit
+from jostle.formats.flaws import BadFiles
+from jostle.formats.nodes import Flaw
+from jostle.web import files
+from jostle.web.answers import Answer, etag
+from jostle.web.site import Visit, visit, workspace_of
+
+routes = APIRouter()
+Visiting = Annotated[Visit, Depends(visit)]
+USUAL = workspace.SETTINGS[0]
+PLACES = ("work_dir", "gpu_command_file", "gpus_command_file", "log_dir", "process_json_path", "commands_path")
+
+
+class Rules:
+    """The file of one workspace."""
+
+    def __init__(self, root: str) -> None:
+        self.root = root
+        self.name = next((name for name in workspace.SETTINGS if os.path.lexists(os.path.join(root, name))), USUAL)
+        self.path = os.path.join(root, self.name)
+        self.raw = files.content(root, self.name)
+        try:
+            self.text, self.encoding = plaintext.decoded(self.raw or b"")
+        except Flaw as e:
+            raise BadFiles([(self.path, e.line, e.text)]) from None
+
+    @property
+    def etag(self) -> str:
+        return etag(self.raw)
+
+    def read(self, text: str) -> tuple[gpumanage.Settings, list[str], list[dict[str, Any]]]:
+        """The settings that a text says, warnings, and what is wrong with it."""
+        with tempfile.NamedTemporaryFile("w", suffix=".yaml", encoding="utf-8") as f:
+            f.write(text)
+            f.flush()
+            settings, warnings, flaws = gpumanage.read(f.name)
+        said = [warning.replace(f.name, self.path) for warning in warnings]
+        return settings, said, [{"line": line, "text": what} for _, line, what in flaws]
+
+    def values(self, text: str | None = None) -> dict[str, Any]:
+        """Every key, as the file has it or by its default; those of retry_config below it."""
+        settings = self.read(self.text if text is None else text)[0]
+        found: dict[str, Any] = {}
+        for key in gpumanage.KEYS:
+            head, _, tail = key.partition(".")
+            if key != "launch_delay":
+                value = getattr(settings, tail or head)
+                value = list(value) if isinstance(value, tuple) else value
+                (found.setdefault(head, {}) if tail else found)[tail or head] = value
+        return found
+
+    def said(self) -> dict[str, Any]:
+        """What the file itself says."""
+        return processyaml.values(self.text, self.path)
+
+    def changed(self, given: dict[str, Any]) -> str:
+        """The text with these values; Invalid or BadFiles if it cannot be, or would be wrong."""
+        now, said, text = flat(self.values()), self.said(), self.text
+        wanted = processyaml.values(text, self.path)
+        for key, value in flat(given).items():
+            if key not in gpumanage.KEYS:
+                raise Invalid(f"there is no key {key[:100]}; expected one of {', '.join(gpumanage.KEYS)}")
+            if key in now and same(value, now[key]):
+                continue  # also what the file does not say: a form sends everything back
+            if key in PLACES:
+                raise Forbidden(f"{key} names a place on the disk: it is changed in {self.name}, not from a browser")
+            words = tuple(key.split("."))
+            processyaml.put(wanted, words, value)
+            text = yamledit.updated(text, words, value)
+        if processyaml.values(text, self.path) != wanted:
+            raise Invalid(f"{', '.join(flat(given))} cannot be changed in {self.name} by program: edit the file (it says {said})")
+        flaws = self.read(text)[2]
+        if flaws:
+            raise BadFiles([(self.path, flaw["line"], flaw["text"]) for flaw in flaws])
+        return text
+
+    def save(self, text: str, seen: str | None) -> None:
+        new = text.encode(self.encoding)
+        files.save(self.root, self.name, new, seen=seen, backup=os.path.basename(self.name) + ".backup")
+        self.raw, self.text = new, text
+
+
+def same(one: Any, other: Any) -> bool:
+    """5 is 5.0, as a browser sends it, and true is not 1."""
+    return isinstance(one, bool) == isinstance(other, bool) and one == other
+
+
+def flat(given: dict[str, Any]) -> dict[str, Any]:
+    """Keys with a dot for those of retry_config."""
+    found: dict[str, Any] = {}
+    for key, value in given.items():
+        if key == gpumanage.RETRY and isinstance(value, dict):
+            found |= {f"{key}.{name}": inner for name, inner in value.items()}
+        else:
+            found[key] = value
+    return found
+
+
+@routes.get("/api/config")
+def config(visit: Visiting, workspace: str | None = None) -> Response:
+    rules = Rules(workspace_of(visit.site, workspace))
+    return Answer(shown(visit, rules.values()), headers={"ETag": rules.etag})
+
+
+def shown(visit: Visit, values: dict[str, Any]) -> dict[str, Any]:
+    """Who may only look sees rules, not places."""
+    return {key: value for key, value in values.items() if not (visit.caller.reads_only and key in PLACES)}
+
+
+@routes.put("/api/config")
+def save(
+    visit: Visiting, given: dict[str, Any], workspace: str | None = None, if_match: Annotated[str | None, Header()] = None
+) -> Response:  # fmt: skip
+    rules = Rules(workspace_of(visit.site, workspace))
+    text = rules.changed(given)
+    if text != rules.text or if_match is not None:
+        rules.save(text, if_match)
+        visit.note("rules", f"{rules.path}: {', '.join(flat(given))}")
+    return Answer({"status": "ok", "data": rules.values()}, headers={"ETag": rules.etag})
+
+
+@routes.get("/api/v1/rules")
+def rules_of(visit: Visiting, workspace: str | None = None) -> Response:
+    """For a form: the values, which of them the file says itself, and what is wrong with it."""
+    visit.must_see_files()
+    rules = Rules(workspace_of(visit.site, workspace))
+    _, warnings, flaws = rules.read(rules.text)
+    told = {
+        "values": rules.values(), "said": sorted(flat(rules.said())) if not flaws else [], "text": rules.text, "flaws": flaws,
+        "warnings": warnings, "path": rules.path, "exists": rules.raw is not None, "fixed": list(PLACES),
+    }  # fmt: skip
+    return Answer(told, headers={"ETag": rules.etag})

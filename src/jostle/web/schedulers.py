@@ -1,0 +1,256 @@
+"""Schedulers of a workspace: started, listed and stopped (SPEC A36), as `jostle compete` processes of their own.
+
+Rules: which process is one says the store (the owner of a batch: pid and start ticks) and the kernel (ours, and alive), never a
+state file, which anybody may have put there (RELIABILITY S25, S53). One is started by a list of arguments, never through a shell,
+and with no secret of ours (S58). It does not end with us.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any
+
+from fastapi import APIRouter, Depends, Query
+from pydantic import BaseModel, ConfigDict, Field
+
+from jostle import proc
+from jostle.client import own_environment
+from jostle.compete import statefile
+from jostle.errors import Forbidden, Invalid, JostleError, NotFound
+from jostle.formats import workspace as spaces
+from jostle.uniid.file import make_directory
+from jostle.web.site import Visit, checked_mode, known_workspaces, visit, workspace_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+routes = APIRouter()
+Visiting = Annotated[Visit, Depends(visit)]
+Index = Annotated[int, Query(ge=0, lt=10**9)]
+START_WITHIN = 15.0  # s until it has its batch
+STOP_WITHIN = 20.0  # s until it is gone; then it is said that it is stopping
+LOOK = 0.05
+HIDDEN = ("last_log_lines", "last_error", "config_file")
+
+
+@dataclass(frozen=True)
+class Running:
+    pid: int
+    ticks: int
+    batch: int
+    root: str
+    mode: str
+    index: int | None  # None: a file that is no config of its workspace
+
+    def proven(self, pid: int) -> bool:
+        return pid == self.pid and proc.alive(pid, self.ticks) and proc.uid(pid) == os.getuid()
+
+
+def running(visit: Visit, root: str | None = None) -> Iterator[Running]:
+    """The schedulers that run here, of one workspace or of all."""
+    newest: dict[str, int] = {}
+    for batch in visit.reader.batches():
+        key = str(batch["key"] or "")
+        if key.startswith("compete:"):
+            newest[key] = batch["id"]
+    real = os.path.realpath(root) if root is not None else None
+    for key, number in newest.items():
+        owner = (visit.reader.batch(number) or {}).get("owner")
+        if not owner or not owner[0]:
+            continue
+        at, mode, which = _parts(key)
+        one = Running(owner[0], owner[1], number, at, mode, int(which) if which.isdecimal() else None)
+        if one.proven(one.pid) and real in (None, at):
+            yield one
+
+
+def _parts(key: str) -> tuple[str, str, str]:
+    """Root, mode, and the index or file of a batch's key."""
+    rest = key.removeprefix("compete:")
+    for mode in ("single", "multi"):
+        root, there, which = rest.rpartition(f":{mode}:")
+        if there:
+            return root, mode, which
+    return rest, "", ""
+
+
+def one_of(visit: Visit, root: str, mode: str, index: int) -> Running | None:
+    return next((one for one in running(visit, root) if (one.mode, one.index) == (mode, index)), None)
+
+
+def state_of(visit: Visit, one: Running) -> dict[str, Any]:
+    """What its state file says, if it is its own."""
+    try:
+        folder = os.path.join(spaces.find(one.root, mode=one.mode).log_dir, "state")
+    except JostleError:
+        folder = os.path.join(one.root, "logs", "state")
+    for content in statefile.read_all(folder):
+        same = (content["pid"], content.get("start_ticks"), content.get("batch")) == (one.pid, one.ticks, one.batch)
+        if same and statefile.complete(content):
+            return shown(visit, {**content, "workspace": one.root})
+    bare = {"pid": one.pid, "mode": one.mode, "config_index": one.index, "state": "starting", "batch": one.batch, "queues": {}}
+    return {**bare, "workspace": one.root}
+
+
+def shown(visit: Visit, content: dict[str, Any]) -> dict[str, Any]:
+    if not visit.caller.reads_only:
+        return content
+    queues = {
+        name: {**queue, "current_task": None, "processes": [{**one, "commands": []} for one in queue.get("processes") or ()]}
+        for name, queue in content["queues"].items()
+    }
+    return {**content, "queues": queues, **dict.fromkeys(HIDDEN)}
+
+
+def start(visit: Visit, root: str, mode: str, index: int, more: tuple[str, ...] = ()) -> dict[str, Any]:
+    try:
+        space, blocks, _ = spaces.tasks(root, mode=checked_mode(mode), index=index, lenient="--lenient" in more)
+    except NotFound as e:
+        raise Invalid(str(e)) from None
+    if not blocks:
+        raise Invalid(f"{space.command_file} holds no task: nothing to do")
+    before = one_of(visit, root, mode, index)
+    if before is not None:
+        raise Invalid(f"it runs already: process {before.pid}, batch {before.batch}")
+    log = os.path.join(space.log_dir, f"scheduler_{mode}_{index}.log")
+    make_directory(space.log_dir)
+    try:
+        fd = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, 0o600)
+    except OSError as e:
+        raise Forbidden(f"cannot write {log}: {e.strerror}") from None
+    argv = [sys.executable, "-m", "jostle", "compete", *more, "--mode", mode, "--config-index", str(index), "--", root]
+    env = {**own_environment(), "JOSTLE_HOME": visit.home}
+    visit.note("start", f"{mode} config {index + 1} of {root}")
+    visit.client().close()  # an engine, if none runs
+    child = subprocess.Popen(
+        argv, stdin=subprocess.DEVNULL, stdout=fd, stderr=fd, cwd=root, env=env, start_new_session=True,
+    )  # fmt: skip
+    os.close(fd)
+    visit.site.children[space.key] = child
+    end = time.monotonic() + START_WITHIN
+    while child.poll() is None and time.monotonic() < end:
+        found = one_of(visit, root, mode, index)
+        if found is not None and found.pid == child.pid:
+            break
+        time.sleep(LOOK)
+    if child.poll() is not None:
+        raise Invalid(f"the scheduler ended at once ({child.returncode}): {_last(log)}")
+    return {
+        "success": True, "message": f"the scheduler of {space.label} ({mode}) runs: process {child.pid}", "pid": child.pid,
+        "log_file": log, "config_file": space.command_file,
+    }  # fmt: skip
+
+
+def _last(log: str) -> str:
+    with open(log, "rb") as f:
+        f.seek(max(0, os.path.getsize(log) - 4096))
+        lines = f.read().decode("utf-8", "replace").strip().splitlines()
+    return " ".join(lines[-3:])[-500:] or f"see {log}"
+
+
+def stop(visit: Visit, one: Running) -> dict[str, Any]:
+    """It and its tasks; it ends as by Ctrl-C."""
+    visit.note("stop", f"scheduler {one.pid}, batch {one.batch}")
+    if not proc.signal_proven(one.pid, signal.SIGTERM, one.proven):
+        raise NotFound(f"process {one.pid} is no scheduler of ours any more")
+    end = time.monotonic() + STOP_WITHIN
+    while one.proven(one.pid) and time.monotonic() < end:
+        for child in visit.site.children.values():
+            child.poll()  # a process of ours that has ended is there until it is asked for
+        time.sleep(LOOK)
+    gone = not one.proven(one.pid)
+    return {"success": True, "message": f"scheduler {one.pid} {'has ended' if gone else 'is stopping its tasks'}"}
+
+
+def brief(visit: Visit, root: str, mode: str, index: int) -> dict[str, Any]:
+    one = one_of(visit, root, mode, index)
+    child = visit.site.children.get(f"compete:{os.path.realpath(root)}:{mode}:{index}")
+    if one is None and child is not None and child.poll() is None:
+        return {"running": True, "pid": child.pid, "exit_code": None}  # about to begin, or to end
+    code = child.returncode if one is None and child is not None else None
+    return {"running": one is not None, "pid": one.pid if one else None, "exit_code": code}
+
+
+# --- the paths of the source
+
+
+@routes.get("/api/scheduler/status")
+@routes.get("/api/scheduler/state")
+def status(visit: Visiting, workspace: str | None = None) -> dict[str, Any]:
+    root = workspace_of(visit.site, workspace)
+    return {
+        mode: {str(one.index): brief(visit, root, mode, one.index) for one in spaces.configs(root, mode)} for mode in spaces.STEMS
+    }  # fmt: skip
+
+
+@routes.get("/api/scheduler/running")
+def running_ones(visit: Visiting, workspace: str | None = None) -> dict[str, Any]:
+    return {"schedulers": [state_of(visit, one) for one in running(visit, workspace_of(visit.site, workspace))]}
+
+
+@routes.post("/api/scheduler/stop/{pid}")
+def stop_pid(visit: Visiting, pid: int) -> dict[str, Any]:
+    for one in running(visit):
+        if one.pid == pid:
+            return stop(visit, one)
+    raise NotFound(f"process {pid} is no scheduler of ours")
+
+
+@routes.post("/api/scheduler/{mode}/start")
+def start_mode(visit: Visiting, mode: str, config_index: Index = 0, workspace: str | None = None) -> dict[str, Any]:
+    return start(visit, workspace_of(visit.site, workspace), checked_mode(mode), config_index)
+
+
+@routes.post("/api/scheduler/{mode}/stop")
+def stop_mode(visit: Visiting, mode: str, config_index: Index = 0, workspace: str | None = None) -> dict[str, Any]:
+    one = one_of(visit, workspace_of(visit.site, workspace), checked_mode(mode), config_index)
+    if one is None:
+        raise Invalid(f"config {config_index + 1} of {mode} mode does not run")
+    return stop(visit, one)
+
+
+@routes.get("/api/scheduler/{mode}/state")
+@routes.get("/api/scheduler/{mode}/status")
+def state_mode(visit: Visiting, mode: str, config_index: Index = 0, workspace: str | None = None) -> dict[str, Any]:
+    root = workspace_of(visit.site, workspace)
+    one = one_of(visit, root, checked_mode(mode), config_index)
+    return {**(state_of(visit, one) if one is not None else {}), **brief(visit, root, mode, config_index)}
+
+
+# --- the verb
+
+
+class Compete(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True)
+    mode: str = "single"
+    config_index: Annotated[int, Field(ge=0, lt=10**9)] = 0
+    fresh: bool = False
+    lenient: bool = False
+
+
+class Stop(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True)
+    pid: Annotated[int, Field(ge=1, lt=1 << 31)]
+
+
+@routes.get("/api/v1/compete")
+def competing(visit: Visiting) -> dict[str, Any]:
+    """Those of all known workspaces."""
+    known = {os.path.realpath(path) for path in known_workspaces(visit.site)}
+    return {"schedulers": [state_of(visit, one) for one in running(visit) if one.root in known]}
+
+
+@routes.post("/api/v1/compete")
+def compete(visit: Visiting, given: Compete, workspace: str | None = None) -> dict[str, Any]:
+    more = tuple(f"--{name}" for name in ("fresh", "lenient") if getattr(given, name))
+    return start(visit, workspace_of(visit.site, workspace), given.mode, given.config_index, more)
+
+
+@routes.post("/api/v1/compete/stop")
+def stop_one(visit: Visiting, given: Stop) -> dict[str, Any]:
+    return stop_pid(visit, given.pid)
