@@ -130,3 +130,66 @@ def test_no_file_is_longer_than_400_lines():
 def test_nothing_is_called_by_a_name_that_says_nothing():
     vague = {"utils", "helpers", "manager", "common", "misc"}
     assert [str(path) for path, _ in modules() if path.stem in vague] == []
+
+
+# --- the ways that the page draws
+
+
+def ways():
+    """title -> (borders it says it crosses, its lines as (depth, by message, file, function))"""
+    drawings = re.findall(r"^### ([^\n]+): (\d+) borders\n+```\n(.*?)^```$", PAGE.read_text("utf-8"), re.M | re.S)
+    line = re.compile(r"^( *)(~ )?([\w/]+\.py) ([\w.]+)(?:  .*)?$")
+    drawn = {}
+    for title, borders, text in drawings:
+        matches = [line.match(each) for each in text.splitlines()]
+        assert all(matches), f"{title}: {[each for each, m in zip(text.splitlines(), matches, strict=True) if not m]}"
+        drawn[title] = int(borders), [(len(m[1]), bool(m[2]), m[3], m[4]) for m in matches]
+    return drawn
+
+
+def calls():
+    """(title, by message, caller's file and function, callee's file and function): a line is called by the nearest one above it
+    that stands further to the left."""
+    for title, (_, lines) in ways().items():
+        above = []
+        for depth, by_message, file, function in lines:
+            above = [entry for entry in above if entry[0] < depth]
+            if above:
+                yield title, by_message, above[-1][1:], (file, function)
+            above.append((depth, file, function))
+
+
+@functools.cache
+def body(file, function):
+    """The source of a function, or of a method as Class.method."""
+    text = (ROOT / file).read_text("utf-8")
+    node = ast.parse(text)
+    for name in function.split("."):
+        node = next(
+            child for child in ast.walk(node) if isinstance(child, ast.FunctionDef | ast.ClassDef) and child.name == name
+        )
+    return ast.get_source_segment(text, node)
+
+
+def test_the_page_draws_five_ways():
+    assert len(ways()) == 5 and all(len(lines) > 5 for _, lines in ways().values())
+
+
+def test_every_function_on_a_way_is_there_and_calls_the_next():
+    for _, lines in ways().values():
+        for _, _, file, function in lines:
+            assert body(file, function), f"{file} {function}"
+    lost = [
+        f"{title}: {caller} does not call {callee}"
+        for title, by_message, caller, callee in calls()
+        if not by_message and not re.search(rf"\b{callee[1].rpartition('.')[2]}\b", body(*caller))
+    ]
+    assert lost == []
+
+
+def test_a_way_crosses_as_many_borders_as_it_says():
+    def room(file):
+        return file.removesuffix(".py").partition("/")[0]
+
+    crossed = {title: sum(room(a[0]) != room(b[0]) for of, _, a, b in calls() if of == title) for title in ways()}
+    assert crossed == {title: borders for title, (borders, _) in ways().items()}
