@@ -183,9 +183,9 @@ def test_the_reading_verbs_print_what_they_printed(look, engine, monkeypatch, la
 
 def test_what_the_reading_verbs_give_as_json_is_of_the_types_of_the_views(look, engine):
     kinds = {"ps": types.Jobs, "gpus": types.Cards, "why": types.Why, "show": types.Story, "status": types.Status}
-    kinds |= {"doctor": types.Health, "logs": types.Log}
+    kinds |= {"doctor": types.Health, "logs": types.Log, "results": types.Results}
     for argv in [*LOOKS, ["logs", "1"]]:
-        if argv[0] in kinds and argv != ["why", "all"]:
+        if argv[0] in kinds and "--format" not in argv and argv != ["why", "all"]:
             told = json.loads(look([*argv, "--json"]).partition("\n")[2].replace('"pid": PID', '"pid": 1'))
             assert told.pop("schema") == 1
             assert list(misfits(told, kinds[argv[0]], " ".join(argv))) == []

@@ -233,7 +233,7 @@ def test_show_says_why_a_run_was_tried_again_in_the_language_of_the_reader(jostl
     )
     assert cancelled.endswith("cancelled (run 1): exit_code 5"), "a reason that says no more than the event"
     monkeypatch.setenv("JOSTLE_LANG", "zh")
-    assert "requeued (run 1): 显存不足：用了 2040 MiB" in jostle("show", id)[1]
+    assert "requeued（第 1 次运行）：显存不足：用了 2040 MiB" in jostle("show", id)[1]
 
 
 def test_a_job_that_does_not_exist_is_exit_code_4(jostle, store):

@@ -104,7 +104,7 @@ def set(args: Namespace, terminal: Terminal) -> int:
 def intend(terminal: Terminal, words: list[str], verb: str, done: str, **fields: Any) -> int:
     meant = chosen(verb, words, terminal)
     if not meant:
-        terminal.say("nothing to do: no job is meant")
+        terminal.tell("no_job_meant")
         return 0
     answer = told(terminal, meant, do=verb, **fields)
     if verb == "cancel" and words == ["all"]:  # those that could be meant: one that has ended since is no mistake
@@ -114,9 +114,7 @@ def intend(terminal: Terminal, words: list[str], verb: str, done: str, **fields:
 
 def outcome(terminal: Terminal, answer: dict[str, Any], done: str) -> int:
     if answer["done"]:
-        ids = sorted(answer["done"])
-        more = f" and {len(ids) - SHOWN:,} more" if len(ids) > SHOWN else ""
-        terminal.say(f"{done}: {render.count(len(ids), 'job')} ({', '.join(map(str, ids[:SHOWN]))}{more})")
+        terminal.tell(done, n=len(answer["done"]), ids=render.first(sorted(answer["done"]), SHOWN, terminal.language))
     return refusals(terminal, answer)
 
 
@@ -132,7 +130,7 @@ def told(terminal: Terminal, meant: list[int], **fields: Any) -> dict[str, Any]:
 
 def refusals(terminal: Terminal, answer: dict[str, Any]) -> int:
     for _, text in answer["refused"][:SHOWN]:
-        terminal.say(f"jostle: {text}")
+        terminal.tell("refused", why=text)
     if len(answer["refused"]) > SHOWN:
-        terminal.say(f"jostle: … and {len(answer['refused']) - SHOWN:,} more")
+        terminal.tell("more_refused", n=len(answer["refused"]) - SHOWN)
     return 1 if answer["refused"] else 0

@@ -12,6 +12,7 @@ from jostle.errors import Damaged
 from jostle.store.file import database
 from jostle.views.health import health
 from jostle.wording.health import worded
+from jostle.wording.labels import heads
 
 if TYPE_CHECKING:
     from argparse import Namespace
@@ -40,7 +41,7 @@ def doctor(args: Namespace, terminal: Terminal) -> int:
         terminal.put_json({"schema": 1, "checks": checks})
     else:
         rows = [(c["name"], c["verdict"], c["found"] + (f"; {c['advice']}" if c["advice"] else "")) for c in checks]
-        terminal.put(render.table(("CHECK", "VERDICT", "FOUND"), rows, paint_column=1, colours=terminal.colours))
+        terminal.put(render.table(heads("doctor", terminal.language), rows, paint_column=1, colours=terminal.colours))
     return 1 if any(check["verdict"] == "bad" for check in checks) else 0
 
 

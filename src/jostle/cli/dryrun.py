@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from jostle.cli import render
 from jostle.intake.selection import selected
+from jostle.wording.labels import heads
 
 if TYPE_CHECKING:
     from jostle.cli.terminal import Terminal
@@ -27,7 +28,8 @@ def shown(batches: list[dict[str, Any]], options: Options, json: bool, terminal:
         if unfinished is not None:
             terminal.tell("would_attach", batch=unfinished)
         rows = [_line(job, verdict) for job, verdict in zip(selection.jobs, selection.verdicts, strict=True)]
-        terminal.put(render.table(("NAME", "WHAT", "COMMAND"), rows, columns=terminal.width, colours=terminal.colours))
+        head = heads("dry_run", terminal.language)
+        terminal.put(render.table(head, rows, columns=terminal.width, colours=terminal.colours))
         rest = selection.left_out(terminal.language)
         name = f"{render.plain(batch['name'])}: " if batch["name"] else ""
         would = name + terminal.message("would_run", run=selection.count("run"), n=len(selection.jobs))

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from jostle import units
-from jostle.core.states import SUMMED
 from jostle.errors import Usage
 
 if TYPE_CHECKING:
@@ -100,17 +99,16 @@ def status(args: Namespace, terminal: Terminal) -> int:
 
 
 def lines(told: dict[str, Any], language: str) -> list[str]:
-    if told["running"]:
-        first = f"engine: pid {told['pid']}, version {told['version']}, up for {units.show_duration(told['uptime_s'])}, "
-        first += f"GPUs {told['gpus_spec'] or 'nvml'}"
-    else:
-        first = "engine: none runs; any verb that needs one starts it"
-    found = [first]
-    if told["hold"] and told["hold"] != f"gpus: {told['probe']}":  # else the next line says it
-        from jostle.wording.sentences import on_hold
+    from jostle.wording.messages import listed, message
+    from jostle.wording.sentences import on_hold, states
 
-        found.append(f"hold:   {on_hold(told['hold'], language)}")
+    time, gpus = units.show_duration(told["uptime_s"]), told["gpus_spec"] or "nvml"
+    facts = {"pid": told["pid"], "version": told["version"], "time": time, "gpus": gpus}
+    found = [message("status_engine", language, **facts) if told["running"] else message("status_no_engine", language)]
+    if told["hold"] and told["hold"] != f"gpus: {told['probe']}":  # else the next line says it
+        found.append(message("status_hold", language, why=on_hold(told["hold"], language)))
     if told["probe"]:
-        found.append(f"GPUs:   {told['probe']}")
-    counts = ", ".join(f"{told['counts'][s]:,} {s}" for s in SUMMED if told["counts"].get(s))
-    return [*found, f"jobs:   {counts or 'none'}", f"home:   {told['paths']['home']}"]
+        found.append(message("status_gpus", language, why=told["probe"]))
+    counts = listed(states(told["counts"], language), language) or message("none", language)
+    found.append(message("status_jobs", language, counts=counts))
+    return [*found, message("status_home", language, path=told["paths"]["home"])]

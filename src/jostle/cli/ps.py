@@ -9,7 +9,7 @@ from jostle import units
 from jostle.cli import render
 from jostle.errors import Usage
 from jostle.views.listing import listing
-from jostle.wording import sentences
+from jostle.wording import labels, sentences
 
 if TYPE_CHECKING:
     from argparse import Namespace
@@ -17,9 +17,6 @@ if TYPE_CHECKING:
     from jostle.cli.parse import Parser
     from jostle.cli.terminal import Terminal
     from jostle.views.listing import Listing
-
-HEAD = ("ID", "NAME", "QUEUE", "STATE", "GPUS", "TRY", "TIME", "WHY")
-
 
 def ps_options(p: Parser) -> None:
     p.example("""
@@ -40,13 +37,13 @@ def ps(args: Namespace, terminal: Terminal) -> int:
     if args.json:
         terminal.put_json({"schema": 1, "engine": found.engine if unfinished else terminal.engine_runs(), "jobs": rows})
     elif not rows:
-        asked_for = args.state or batch is not None
-        terminal.say("no such jobs" if asked_for else "no jobs: `jostle add -- COMMAND` queues one")
+        terminal.tell("no_such_jobs" if args.state or batch is not None else "no_jobs")
     else:
         say_what_concerns_all(found, terminal)
         now = time.time()
         lines = [row_of(row, now) for row in rows]
-        terminal.put(render.table(HEAD, lines, columns=terminal.width, right=(0, 5, 6), paint_column=3, colours=terminal.colours))
+        head, columns = labels.heads("ps", terminal.language), terminal.width
+        terminal.put(render.table(head, lines, columns=columns, right=(0, 5, 6), paint_column=3, colours=terminal.colours))
         put_what_is_left_out(found, terminal)
     return 0
 
@@ -64,11 +61,11 @@ def put_what_is_left_out(found: Listing, terminal: Terminal) -> None:
     folded, last = found.waiting
     if folded:
         first = max(row["id"] for row in found.rows if row["state"] == "queued") + 1
-        terminal.put(f"… and {render.count(folded, 'more job')} waiting ({first}-{last}); `jostle ps --all` lists them")
+        terminal.put(terminal.message("more_waiting", n=folded, ids=f"{first}-{last}"))
     if found.failed:
-        terminal.put(f"… and {found.failed:,} more that failed in the last day; `jostle ps --state failed` lists them")
+        terminal.put(terminal.message("more_failed_lately", n=found.failed))
     if found.ended:
-        terminal.put(f"… and {found.ended:,} more that ended lately; `jostle ps --all` lists them")
+        terminal.put(terminal.message("more_ended_lately", n=found.ended))
 
 
 def unwritten(hold: str) -> bool:

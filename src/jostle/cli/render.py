@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from jostle.wording.text import count as count
+from jostle.wording.text import first as first
 from jostle.wording.text import gpus as gpus
 from jostle.wording.text import plain as plain
 from jostle.wording.text import span as span

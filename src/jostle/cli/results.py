@@ -6,19 +6,18 @@ Works without an engine, and on logs that jostle did not write.
 from __future__ import annotations
 
 import math
-import os
 import re
 from typing import TYPE_CHECKING
 
 from jostle.cli import render
-from jostle.errors import NotFound, Usage
+from jostle.errors import Usage
 
 if TYPE_CHECKING:
     from argparse import Namespace
 
     from jostle.cli.parse import Parser
     from jostle.cli.terminal import Terminal
-    from jostle.experiments.grouping import Summary, Trial
+    from jostle.experiments.grouping import Summary
     from jostle.experiments.tables import Look
 
 FORMATS = ("table", "markdown", "latex", "csv", "json")
@@ -55,88 +54,37 @@ def results_options(p: Parser) -> None:
 
 
 def results(args: Namespace, terminal: Terminal) -> int:
-    from jostle.experiments import collect, grouping, metrics, tables
+    from jostle.experiments import collect, metrics, tables
+    from jostle.views.results import Wanted
+    from jostle.views.results import results as view
 
     wanted = metrics.parsed(args.metric)
     names = [metric.name for metric in wanted]
     look = tables.Look(decimals=number(args.decimals, "--decimals", 0, 15), rename=renames(args.rename))
-    best, tail = directions(args.best, names), size(args.tail)
-    factors = scales(args.scale, names)
-    trials, _ = collect.measured(chosen(args, terminal), wanted, tail, factors)
-    seeds = listed(args.seed_key)
-    found = grouping.summary(
-        trials, names, seed_keys=seeds, by=listed(args.by) if args.by is not None else None, best=best, across=args.across
-    )
+    found = view(terminal, Wanted(
+        metrics=wanted, targets=args.targets, last=number(args.last or "1", "--last", 1, 10**9),
+        names=pattern(args.names or collect.NAMES), tail=size(args.tail), factors=scales(args.scale, names),
+        any_state=args.any_state, seed_keys=listed(args.seed_key), by=listed(args.by) if args.by is not None else None,
+        across=args.across, best=directions(args.best, names),
+    ))  # fmt: skip
+    for code, values in found.notes:
+        terminal.tell(code, **values)
+    for one in found.batches if not (args.targets and args.json) else ():
+        about = collect.headline(terminal.reader, one)
+        name = ("results_name", {"name": about["name"]}) if about["name"] else ""
+        ran = ("results_code", {"commit": about["code"]}) if about["code"] else ""
+        terminal.tell("results_batch", **{**about, "name": name, "code": ran})
     if args.plot:
         from jostle.experiments import plot
 
-        notes = plot.save(args.plot, found, look, args.x)
-        for note in notes:
-            terminal.say(f"warning: {note}")
+        for note in plot.save(args.plot, found.summary, look, args.x):
+            terminal.tell("warning", text=note)
     elif args.x:
         raise Usage("results: --x is the axis of a plot; expected --plot FILE with it")
-    show(terminal, found, look, "json" if args.json else args.format)
-    if not found.counted and any(one.why.startswith("no line") for one in found.missing):
+    show(terminal, found.summary, look, "json" if args.json else args.format)
+    if not found.summary.counted and any(one.why.startswith("no line") for one in found.summary.missing):
         advise(terminal, args.metric)
-    return 0 if found.counted else 1
-
-
-# --- what is meant
-
-
-def chosen(args: Namespace, terminal: Terminal) -> list[Trial]:
-    from jostle.experiments import collect
-
-    names = pattern(args.names or collect.NAMES)
-    trials: list[Trial] = []
-    numbers: list[int] = []
-    others: list[tuple[str | None, list[Trial]]] = []
-    last = number(args.last or "1", "--last", 1, 10**9)
-    if not args.targets:
-        numbers = collect.newest_batches(terminal.reader, last)
-        if not numbers:
-            raise NotFound("there is no batch yet: `jostle run FILE` makes one, and `jostle results DIR` reads logs")
-    for target in args.targets:
-        if target.isascii() and target.isdigit() and len(target) < 16 and not os.path.exists(target):
-            numbers.append(int(target))
-        elif os.path.isdir(target):
-            trials += collect.of_logs(target, names)
-        elif of_file(target, last, names, numbers, others, terminal):
-            if left := collect.left_behind(terminal.reader, target, last):
-                lacking = f"an older batch of {target} has {render.count(left, 'job')} that this one has not"
-                terminal.say(f"note: {lacking}; --last {last + 1} takes both")
-        elif not os.path.exists(target):
-            raise NotFound(f"there is no batch, file or folder {target!r}")
-        elif target.lower().endswith(collect.SPECS):
-            raise NotFound(f"there is no batch of {target}, and none has done what it says: `jostle run {target}` makes one")
-        else:
-            trials += collect.of_logs(target, names)
-    for one in numbers if not (args.targets and args.json) else ():
-        terminal.say(render.plain(collect.headline(terminal.reader, one)))
-    return trials + collect.of_batches(terminal.reader, numbers, names, args.any_state, others)
-
-
-def of_file(
-    target: str, last: int, names: re.Pattern[str], numbers: list[int], others: list[tuple[str | None, list[Trial]]],
-    terminal: Terminal,
-) -> bool:  # fmt: skip
-    """Puts the batches of a file to the numbers, and what other batches have done for it to the others; False: nothing."""
-    from jostle.experiments import collect
-
-    made = collect.batches_of_file(terminal.reader, target, last)
-    if not os.path.isfile(target) or not target.lower().endswith(collect.SPECS):
-        numbers += made
-        return bool(made)
-    from jostle.experiments.otherbatches import done_by_other_batches
-
-    found = done_by_other_batches(terminal.reader, target, made, names, instead=last == 1)
-    numbers += [number for number in made if number not in found.old]
-    others += found.done
-    for number in found.old:
-        terminal.say(f"note: batch {number} is of an older {target}; what it says now was done by other batches, which count")
-    if found.never and (made or found.done):
-        terminal.say(f"note: nothing of {render.plain(', '.join(found.never))} in {target} has run")
-    return bool(made or found.done)
+    return 0 if found.summary.counted else 1
 
 
 def pattern(regex: str) -> re.Pattern[str]:
@@ -200,9 +148,6 @@ def directions(texts: list[str], names: list[str]) -> dict[str, str]:
     return found
 
 
-# --- showing
-
-
 def show(terminal: Terminal, found: Summary, look: Look, form: str) -> None:
     from jostle.experiments import tables
 
@@ -215,20 +160,19 @@ def show(terminal: Terminal, found: Summary, look: Look, form: str) -> None:
         terminal.put(tables.FORMATS[form](found, look))
     if form == "csv":
         for one in found.missing:
-            terminal.say(render.plain(f"not counted: {tables.why(one)}"))
+            terminal.tell("results_not_counted", why=tables.why(one))
     elif found.missing and form != "table":
-        terminal.say(f"{render.count(len(found.missing), 'run')} not counted; they are listed below the table")
+        terminal.tell("results_listed_below", n=len(found.missing))
     for note in found.notes:
-        terminal.say(render.plain(f"note: {note}"))
+        terminal.tell("note", text=note)
 
 
 def advise(terminal: Terminal, given: list[str]) -> None:
     """Where no log has any line that was looked for: how to look for another."""
-    another = "`-m 'acc=acc: ([0-9.]+)'` looks for the number behind `acc: `"
     if not given:
-        terminal.say(f"note: without -m it is `Test Accuracy: 91.2` and the like that is looked for; {another}")
+        terminal.tell("results_without_metric")
     elif not any("=" in text for text in given):
-        terminal.say(f"note: -m NAME alone is a key of JSON lines; {another}")
+        terminal.tell("results_bare_metric")
 
 
 def show_table(terminal: Terminal, found: Summary, look: Look) -> None:
@@ -238,9 +182,9 @@ def show_table(terminal: Terminal, found: Summary, look: Look) -> None:
     first = len(head) - len(tables.layout(found).columns) - 2
     terminal.put(render.table(head, rows, columns=terminal.width, right=range(first, len(head) - 1)))
     if found.missing:
-        terminal.put(f"\nnot counted: {len(found.missing)}")
+        terminal.put("\n" + terminal.message("results_missing", n=len(found.missing)))
         short = terminal.interactive and len(found.missing) > TOLD
         for one in found.missing[: TOLD if short else None]:
             terminal.put(render.plain(f"  {tables.why(one)}"))
         if short:
-            terminal.put(f"  … and {len(found.missing) - TOLD:,} more; `--json` lists them")
+            terminal.put("  " + terminal.message("results_more", n=len(found.missing) - TOLD))

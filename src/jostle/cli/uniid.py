@@ -14,6 +14,7 @@ from jostle.cli.parse import checked
 from jostle.errors import JostleError, NotFound, Usage
 from jostle.uniid import NORMAL, PLACES, STATES, VARIABLE, Entry, UniIdFile, default_path
 from jostle.uniid.waiting import awaited, shown
+from jostle.wording.labels import heads
 
 if TYPE_CHECKING:
     from argparse import Namespace
@@ -108,7 +109,7 @@ def _list(args: Namespace, terminal: Terminal, file: UniIdFile) -> int:
     else:
         cells = ("uni_id", "state", "pid", "alive", "retry_count", "error_type")
         rows = [[_cell(e[name]) for name in cells] for e in entries]
-        head = ("UNI_ID", "STATE", "PID", "ALIVE", "RETRIES", "ERROR")
+        head = heads("uni_id", terminal.language)
         terminal.put(render.table(head, rows, columns=terminal.width, right=(2, 4), colours=terminal.colours))
     return 0
 

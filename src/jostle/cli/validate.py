@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from jostle.cli import render
+from jostle.wording.labels import heads
 
 if TYPE_CHECKING:
     from argparse import Namespace
@@ -59,7 +60,7 @@ def validate(args: Namespace, terminal: Terminal) -> int:
         return 0
     if args.expand:
         for batch in found:
-            terminal.put(expanded(batch, terminal.width, terminal.colours))
+            terminal.put(expanded(batch, terminal.width, terminal.colours, terminal.language))
     many = f", {len(found)} batches" if len(found) > 1 else ""
     terminal.put(f"good: {render.count(len(jobs), 'job')}, {render.count(queues, 'queue')}{many}")
     if not checked:
@@ -72,7 +73,7 @@ def as_data(batch: dict[str, Any]) -> dict[str, Any]:
     return {**{key: batch[key] for key in ("name", "kind", "policy", "about")}, "jobs": batch["jobs"]}
 
 
-def expanded(batch: dict[str, Any], columns: int, colours: bool) -> str:
+def expanded(batch: dict[str, Any], columns: int, colours: bool, language: str) -> str:
     """What would run, one line per job; names are not cut, for they are what people look for."""
     from shlex import join
 
@@ -80,8 +81,8 @@ def expanded(batch: dict[str, Any], columns: int, colours: bool) -> str:
             for k, job in enumerate(batch["jobs"], 1)]  # fmt: skip
     rules = ", ".join(f"{key} {value}" for key, value in batch["policy"].items())
     head = f"{render.plain(batch['name'])}: {render.count(len(rows), 'job')}" + (f" ({render.plain(rules)})" if rules else "")
-    return render.paint(head, "bold", colours) + "\n" + render.table(["#", "NAME", "ASKS", "COMMAND"], rows, columns=columns,
-                                                                     right=(0,), colours=colours) + "\n"  # fmt: skip
+    table = render.table(heads("expanded", language), rows, columns=columns, right=(0,), colours=colours)
+    return render.paint(head, "bold", colours) + "\n" + table + "\n"
 
 
 def asked(job: dict[str, Any]) -> str:

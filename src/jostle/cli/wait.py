@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from typing import TYPE_CHECKING
 
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from jostle.cli.parse import Parser
     from jostle.cli.terminal import Terminal
 
+SHOWN = 10  # ids of what is waited for
 
 
 def wait_options(p: Parser) -> None:
@@ -42,9 +44,11 @@ def wait(args: Namespace, terminal: Terminal) -> int:
     if missing:
         raise NotFound(f"there is no job {missing[0]}; `jostle ps --all` lists them")
     if not chosen and not args.json:
-        terminal.say("nothing to wait for: every job has ended")
+        terminal.tell("nothing_to_wait")
     code = 0
-    if any(state not in FINAL for state in states.values()):
+    if left := [id for id, state in states.items() if state not in FINAL]:
+        if sys.stderr.isatty() and not args.json:
+            terminal.tell("waiting_for", n=len(left), ids=render.first(left, SHOWN, terminal.language))
         feed = attended(terminal, gpus=None, after=seq)
         feed.start()
         code = until_ended(feed, states, deadline, lambda why: terminal.tell("engine_lost", why=why))
@@ -58,7 +62,7 @@ def finish(json: bool, terminal: Terminal, states: dict[int, str], code: int) ->
         terminal.put_json({"schema": 1, "ok": code == 0, "jobs": {str(id): state for id, state in states.items()}})
     elif code == 124:
         waiting = sum(state not in FINAL for state in states.values())
-        terminal.say(f"time is up: {render.count(waiting, 'job')} not finished")
+        terminal.tell("time_is_up", n=waiting)
     for id in failed if not json else ():
-        terminal.say(f"job {id} {states[id]}: `jostle why {id}`")
+        terminal.tell("job_ended", id=id, state=states[id])
     return code

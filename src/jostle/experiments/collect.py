@@ -90,15 +90,13 @@ class Codes:
         return self.of_batch(row["batch"]) if row else ""
 
 
-def headline(reader: Reader, number: int) -> str:
-    """`batch 7 (sweep.yaml), 12 jobs, code a1b2c3d`."""
+def headline(reader: Reader, number: int) -> dict[str, Any]:
+    """What a batch is: its number, what it was made of, how many jobs, and its code."""
     batch = reader.batch(number) or {}
     about = batch.get("about") or {}
     name = os.path.basename(about.get("file") or "") or batch.get("name") or ""
     name += f" {about['suite']}" if about.get("suite") else ""
-    jobs, ran = sum(reader.counts(number).values()), Codes(reader).of_batch(number)
-    return (f"batch {number}" + (f" ({name})" if name else "") + f", {jobs:,} job{'s' * (jobs != 1)}"
-            + (f", code {ran}" if ran else ""))  # fmt: skip
+    return {"batch": number, "name": name, "n": sum(reader.counts(number).values()), "code": Codes(reader).of_batch(number)}
 
 
 # --- jobs

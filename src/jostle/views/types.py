@@ -216,6 +216,58 @@ class Health(TypedDict):
     checks: list[Check]
 
 
+class Measured(TypedDict):
+    """One value, and where it was read."""
+
+    value: float
+    params: dict[str, str]
+    job: int | None
+    run: int | None
+    log: str | None
+    code: str | None
+
+
+class MetricOfGroup(TypedDict):
+    n: int
+    mean: float
+    std: float | None
+    best: bool
+    values: list[float]
+    runs: list[Measured]
+
+
+class ResultGroup(TypedDict):
+    params: dict[str, str]
+    shown: dict[str, str]
+    runs: int
+    metrics: dict[str, MetricOfGroup]
+
+
+class BestOf(TypedDict):
+    name: str
+    best: str
+
+
+class NotCounted(TypedDict):
+    label: str
+    params: dict[str, str]
+    job: int | None
+    run: int | None
+    state: str | None
+    log: str | None
+    metric: str | None
+    why: str
+
+
+class Results(TypedDict):
+    keys: list[str]
+    seed_keys: list[str]
+    metrics: list[BestOf]
+    groups: list[ResultGroup]
+    missing: list[NotCounted]
+    notes: list[str]
+
+
 class Paths(TypedDict):
     home: str
     database: str

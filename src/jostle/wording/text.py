@@ -25,6 +25,13 @@ def span(first: int, last: int) -> str:
     return str(first) if first == last else f"{first}-{last}"
 
 
+def first(ids: Sequence[int], most: int, language: str) -> str:
+    """The first few of many: `1, 2, 3 and 9 more`."""
+    more = len(ids) - most
+    shown = ", ".join(map(str, ids[:most]))
+    return shown + (f" 等另外 {more:,} 个" if language == "zh" else f" and {more:,} more") if more > 0 else shown
+
+
 def count(n: int, one: str, many: str = "") -> str:
     """`1 job`, `2 jobs`, `10,000 jobs`."""
     return f"{n:,} {one if n == 1 else many or one + 's'}"

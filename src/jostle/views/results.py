@@ -1,0 +1,104 @@
+"""Metrics out of logs, over seeds: of batches, of files that were run, of logs that anybody wrote. Works without an engine."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from jostle.errors import NotFound
+from jostle.experiments import collect, grouping
+from jostle.experiments.metrics import Metric
+
+if TYPE_CHECKING:
+    from jostle.experiments.grouping import Summary, Trial
+    from jostle.session import Session
+    from jostle.store.reads import Reader
+
+
+@dataclass(frozen=True, kw_only=True)
+class Wanted:
+    """What to look for, where, and how to group it."""
+
+    metrics: Sequence[Metric]
+    targets: Sequence[str] = ()  # batches, files that were run, logs, folders; none: the newest batch with logs
+    last: int = 1  # how many of the newest batches, at all or of each file
+    names: re.Pattern[str] = re.compile(collect.NAMES)  # what the name of a log says
+    tail: int | None = None  # bytes at the end of each log
+    factors: Mapping[str, float] = field(default_factory=dict)
+    any_state: bool = False
+    seed_keys: Sequence[str] = ("seed",)
+    by: Sequence[str] | None = None
+    across: str | None = None
+    best: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass
+class Results:
+    summary: Summary
+    batches: list[int]  # whose jobs are in it
+    notes: list[tuple[str, dict[str, Any]]]  # messages about what was chosen
+
+
+def results(session: Session, wanted: Wanted) -> Results:
+    chosen = _Chosen(session.reader, wanted)
+    trials, _ = collect.measured(chosen.trials(), wanted.metrics, wanted.tail, wanted.factors)
+    summary = grouping.summary(
+        trials, [metric.name for metric in wanted.metrics], seed_keys=wanted.seed_keys, by=wanted.by, best=wanted.best,
+        across=wanted.across,
+    )  # fmt: skip
+    return Results(summary, chosen.batches, chosen.notes)
+
+
+class _Chosen:
+    """The trials of what is named."""
+
+    def __init__(self, reader: Reader, wanted: Wanted) -> None:
+        self.reader, self.wanted = reader, wanted
+        self.batches: list[int] = []
+        self.others: list[tuple[str | None, list[Trial]]] = []  # what other batches have done for a file
+        self.logs: list[Trial] = []
+        self.notes: list[tuple[str, dict[str, Any]]] = []
+
+    def trials(self) -> list[Trial]:
+        if not self.wanted.targets:
+            self.batches = collect.newest_batches(self.reader, self.wanted.last)
+            if not self.batches:
+                raise NotFound("there is no batch yet: `jostle run FILE` makes one, and `jostle results DIR` reads logs")
+        for target in self.wanted.targets:
+            self._take(target)
+        done = collect.of_batches(self.reader, self.batches, self.wanted.names, self.wanted.any_state, self.others)
+        return self.logs + done
+
+    def _take(self, target: str) -> None:
+        if target.isascii() and target.isdigit() and len(target) < 16 and not os.path.exists(target):
+            self.batches.append(int(target))
+        elif os.path.isdir(target):
+            self.logs += collect.of_logs(target, self.wanted.names)
+        elif self._take_file(target):
+            if left := collect.left_behind(self.reader, target, self.wanted.last):
+                self.notes.append(("results_left", {"file": target, "n": left, "last": self.wanted.last + 1}))
+        elif not os.path.exists(target):
+            raise NotFound(f"there is no batch, file or folder {target!r}")
+        elif target.lower().endswith(collect.SPECS):
+            raise NotFound(f"there is no batch of {target}, and none has done what it says: `jostle run {target}` makes one")
+        else:
+            self.logs += collect.of_logs(target, self.wanted.names)
+
+    def _take_file(self, target: str) -> bool:
+        """The batches of a file, and what other batches have done for it; False: nothing."""
+        made = collect.batches_of_file(self.reader, target, self.wanted.last)
+        if not os.path.isfile(target) or not target.lower().endswith(collect.SPECS):
+            self.batches += made
+            return bool(made)
+        from jostle.experiments.otherbatches import done_by_other_batches
+
+        work = done_by_other_batches(self.reader, target, made, self.wanted.names, instead=self.wanted.last == 1)
+        self.batches += [number for number in made if number not in work.old]
+        self.others += work.done
+        self.notes += [("results_older", {"batch": number, "file": target}) for number in work.old]
+        if work.never and (made or work.done):
+            self.notes.append(("results_never", {"names": ", ".join(work.never), "file": target}))
+        return bool(made or work.done)

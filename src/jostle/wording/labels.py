@@ -1,0 +1,174 @@
+"""The heads of tables, and what is said of one job: labels and texts, English and Chinese.
+
+States, error types and kinds of events stay as they are called everywhere: they are what one searches and filters by.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from jostle import units
+from jostle.wording.messages import listed, message
+from jostle.wording.sentences import beside
+from jostle.wording.text import gpus, plain
+
+Row = Mapping[str, Any]
+
+# table: (English, Chinese)
+HEADS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
+    "ps": (
+        ("ID", "NAME", "QUEUE", "STATE", "GPUS", "TRY", "TIME", "WHY"),
+        ("编号", "名称", "队列", "状态", "GPU", "次数", "时间", "原因"),
+    ),
+    "gpus": (
+        ("GPU", "NAME", "USED", "TOTAL", "FREE FOR YOU", "LOAD", "°C", "W", "HELD BY", "MAY BE TAKEN"),
+        ("GPU", "型号", "已用", "总量", "可供您用", "负载", "°C", "W", "占用者", "能否占用"),
+    ),
+    "gpus_without_engine": (
+        ("GPU", "NAME", "USED", "TOTAL", "FREE", "LOAD", "°C", "W", "HELD BY", "STATE"),
+        ("GPU", "型号", "已用", "总量", "空闲", "负载", "°C", "W", "占用者", "状态"),
+    ),
+    "runs": (
+        ("RUN", "STATE", "GPUS", "STARTED", "TIME", "EXIT", "PEAK", "ERROR", "LOG"),
+        ("运行", "状态", "GPU", "开始", "时间", "退出码", "峰值", "错误", "日志"),
+    ),
+    "doctor": (("CHECK", "VERDICT", "FOUND"), ("检查项", "结论", "发现")),
+    "dry_run": (("NAME", "WHAT", "COMMAND"), ("名称", "做什么", "命令")),
+    "expanded": (("#", "NAME", "ASKS", "COMMAND"), ("#", "名称", "要求", "命令")),
+    "uni_id": (("UNI_ID", "STATE", "PID", "ALIVE", "RETRIES", "ERROR"), ("UNI_ID", "状态", "PID", "存活", "重试", "错误")),
+}
+
+# fact of a job: (English, Chinese)
+LABELS: dict[str, tuple[str, str]] = {
+    "job": ("job", "任务"), "state": ("state", "状态"), "batch": ("batch, queue", "批次、队列"), "asks": ("asks for", "要求"),
+    "after": ("comes after", "依赖"), "repeats": ("repeats", "重试自"), "gpus": ("GPUs", "GPU"),
+    "submitted": ("submitted", "提交"), "begin": ("begin", "定时"), "started": ("started", "开始"),
+    "ended": ("ended", "结束"), "exit_code": ("exit code", "退出码"),
+    "error": ("error", "错误"), "tries": ("tries", "次数"), "retry": ("retry", "重试"), "priority": ("priority", "优先级"),
+    "time_limit": ("time limit", "时限"), "directory": ("directory", "目录"), "log": ("log", "日志"), "code": ("code", "代码"),
+    "files": ("its files", "其文件"), "tags": ("tags", "标签"), "environment": ("environment", "环境变量"),
+    "command": ("command", "命令"),
+}  # fmt: skip
+
+FILES = {"other": "files_changed", "unknown": "files_unknown"}
+"""Whether the files that a job is made of were those of its submit when it began."""
+
+CARD_KEYS = ("gpu", "uuid", "gpus", "uuids")
+
+
+def heads(table: str, language: str) -> tuple[str, ...]:
+    return HEADS[table][language == "zh"]
+
+
+def label(fact: str, language: str) -> str:
+    return LABELS[fact][language == "zh"]
+
+
+def facts(
+    job: Row, needs: Sequence[Row], code: Row | None, inputs: str | None, now: float, language: str
+) -> list[tuple[str, str]]:  # fmt: skip
+    """What is known of a job, by the fact's name; a fact that there is nothing to say of is left out."""
+    pairs = [
+        ("job", f"{job['id']}  {plain(job['name'])}"),
+        ("state", f"{job['state']}  {plain(beside(job['reason']))}".rstrip()),
+        ("batch", listed([str(job["batch"]), plain(job["queue"] or message("no_queue", language))], language)),
+        ("asks", request(job, language)),
+        ("after", listed([need(row, language) for row in needs], language)),
+        ("repeats", message("job_number", language, id=job["retry_of"]) if job.get("retry_of") else ""),
+        ("gpus", gpus(job["gpus"])),
+        ("submitted", units.show_instant(job["submitted_at"], now)),
+        ("begin", units.show_instant(job.get("begin_at"), now)),
+        ("started", units.show_instant(job["started_at"], now)),
+        ("ended", units.show_instant(job["ended_at"], now)),
+        ("exit_code", "" if job["exit_code"] is None else str(job["exit_code"])),
+        ("error", plain(job["error_type"] or "")),
+        ("tries", str(job["attempt"] or "")),
+        ("retry", again(job.get("retry"), language)),
+        ("priority", str(job.get("priority", 0))),
+        ("time_limit", units.show_duration(job.get("time_limit"))),
+        ("directory", plain(job.get("workdir") or "")),
+        ("log", plain(job.get("log") or "")),
+        ("code", _code(code, language) if code else ""),
+        ("files", message(FILES[inputs], language) if inputs in FILES else ""),
+        ("tags", plain(", ".join(job.get("tags") or ()))),
+    ]
+    return [(fact, text) for fact, text in pairs if text not in ("", "-")]
+
+
+def _code(code: Row, language: str) -> str:
+    """`a1b2c3d with changes`."""
+    commit = code["commit"][:7] if code["commit"] else message("no_commit", language)
+    return commit + (message("with_changes", language) if code["dirty"] else "")
+
+
+def need(row: Row, language: str) -> str:
+    """`12 prepare (running)`, `13 train (queued, however it ends)`."""
+    return message("need_any" if row["any"] else "need", language, id=row["id"], name=row["name"], now=row["state"])
+
+
+def again(retry: Row | None, language: str) -> str:
+    """`at most 3 times; a pause of 10m after every 3 failures`."""
+    if not retry or retry["max"] == 0:
+        return ""
+    most = message("retry_unlimited", language) if retry["max"] is None else message("retry_most", language, n=retry["max"])
+    pause, first = retry.get("backoff"), retry.get("backoff_after")
+    if not pause or not first or (retry["max"] is not None and first > retry["max"]):
+        return most  # there is none, or it would never come: after the last failure nothing is waited for
+    return most + message("retry_pause", language, time=units.show_duration(pause), n=first)
+
+
+def request(job: Row, language: str) -> str:
+    """`1 GPU, the whole card`, `2 GPUs with 20 GiB each`, `1-4 GPUs, whole cards`."""
+    low, high = job["gpu_request"]
+    if not high:
+        return message("asks_no_gpu", language)
+    cards = message("asks_gpus", language, n=low) if low == high else message("asks_up_to", language, low=low, high=high)
+    if not job["memory_mib"]:
+        return cards + message("asks_whole_card" if high == 1 else "asks_whole_cards", language)
+    size = units.show_size(job["memory_mib"])
+    shared = message("asks_shared", language) if job.get("share") else ""
+    return cards + message("asks_memory" if high == 1 else "asks_memory_each", language, size=size) + shared
+
+
+def event(event: Row, language: str) -> str:
+    """An event in a line: its kind, the cards it is about, and its reason, or else what it carries."""
+    data, cards = event["data"], _cards(event["data"])
+    values = {key: value for key, value in data.items() if not isinstance(value, dict) and value not in (None, [])}
+    rest = ", ".join(f"{key} {value}" for key, value in values.items() if not (cards and key in CARD_KEYS))
+    about = ": ".join(part for part in (cards, beside(data.get("reason")) or rest) if part)
+    run = message("run_number", language, n=event["run"]) if event["run"] else ""
+    return plain(f"{event['kind']}{run}" + (message("because", language, why=about) if about else ""))
+
+
+def _cards(data: Row) -> str:
+    """The cards that an event is about: `GPU 0 (GPU-8f1c…), 1 (GPU-77ab…)`; "": none, or they were told by index alone."""
+    indices, uuids = (data["gpus"], data["uuids"]) if "uuids" in data else ([data.get("gpu")], [data.get("uuid")])
+    known = [f"{index} ({uuid})" for index, uuid in zip(indices, uuids, strict=False) if uuid and index is not None]
+    return f"GPU {', '.join(known)}" if known else ""
+
+
+def holders(gpu: Row, language: str) -> str:
+    """`job 17 (12 GiB, asked for 8 GiB), bob (4 GiB)`: our runs by number, others by name."""
+    jobs: dict[int, int | None] = {}
+    others: dict[str, int | None] = {}
+    for h in gpu["holders"]:
+        if h["run"]:
+            _add(jobs, int(h["run"].split(".")[0]), h["used_mib"])
+        else:
+            _add(others, h["user"] or f"pid {h['pid']}", h["used_mib"])
+    for run in gpu.get("runs") or ():
+        jobs.setdefault(int(run.split(".")[0]), 0)  # it holds the card but uses nothing yet
+    beyond = {int(b["run"].split(".")[0]): units.show_size(b["asked_mib"]) for b in gpu.get("beyond") or ()}
+    marks = {id: message("held_beyond", language, size=size) for id, size in beyond.items()}
+    parts = [_held(message("job_number", language, id=id), mib, marks.get(id, "")) for id, mib in sorted(jobs.items())]
+    return ", ".join([*parts, *(_held(who, mib) for who, mib in others.items())]) or "-"
+
+
+def _add(sums: dict[Any, int | None], who: Any, mib: int | None) -> None:
+    before = sums.get(who, 0)
+    sums[who] = None if before is None or mib is None else before + int(mib)
+
+
+def _held(who: str, mib: int | None, mark: str = "") -> str:
+    return f"{who} ({units.show_size(mib)}{mark})" if mib else who
