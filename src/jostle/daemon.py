@@ -18,8 +18,6 @@ import time
 import traceback
 from typing import Any
 
-GATHER = 0.01  # s; how long a busy engine goes on before it waits for the disk
-
 if __package__ in (None, ""):
     sys.path[0] = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
@@ -127,7 +125,7 @@ def serve(home: str, spec: str, settings: dict[str, Any], ready: int, permanent:
     from jostle.backends.local.backend import Local
     from jostle.engine.clock import Clock
     from jostle.engine.engine import Engine
-    from jostle.engine.loop import Loop
+    from jostle.engine.loop import Loop, turn
     from jostle.engine.probing import ProbeProcess
     from jostle.engine.service import Service
     from jostle.store.store import Store
@@ -175,23 +173,6 @@ def signals(loop: Any, service: Any) -> int:
         signal.signal(number, lambda *_: None)
     loop.watch(r, heard)
     return w
-
-
-def turn(loop: Any, engine: Any, service: Any) -> None:
-    """The loop itself: requests, ticks, housekeeping, and waiting for whichever comes first; the disk is waited for when there is
-    nothing better to do, or after a while."""
-    while True:
-        now = engine.clock.now()
-        service.serve()
-        engine.step(now)
-        service.step(now)
-        if service.finished(now):
-            engine.settle()
-            return
-        due = min(engine.next_at(), service.next_at())
-        happened = loop.wait(0.0 if service.pending else max(0.0, due - engine.clock.now()))
-        if engine.settle_at is not None and engine.settle_at <= now and not (happened and now < engine.settle_at + GATHER):
-            engine.settle()
 
 
 if __name__ == "__main__":

@@ -4,6 +4,13 @@ from __future__ import annotations
 
 import selectors
 from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from jostle.engine.engine import Engine
+    from jostle.engine.service import Service
+
+GATHER = 0.01  # s; how long a busy engine goes on before it waits for the disk
 
 Callback = Callable[[], None]
 
@@ -39,3 +46,20 @@ class Loop:
 
     def close(self) -> None:
         self.selector.close()
+
+
+def turn(loop: Loop, engine: Engine, service: Service) -> None:
+    """Until the engine ends: requests, ticks, housekeeping, and waiting for whichever comes first; the disk is waited for when
+    there is nothing better to do, or after a while."""
+    while True:
+        now = engine.clock.now()
+        service.serve()
+        engine.step(now)
+        service.step(now)
+        if service.finished(now):
+            engine.settle()
+            return
+        due = min(engine.next_at(), service.next_at())
+        happened = loop.wait(0.0 if service.pending else max(0.0, due - engine.clock.now()))
+        if engine.settle_at is not None and engine.settle_at <= now and not (happened and now < engine.settle_at + GATHER):
+            engine.settle()
