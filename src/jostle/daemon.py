@@ -128,6 +128,7 @@ def serve(home: str, spec: str, settings: dict[str, Any], ready: int, permanent:
     from jostle.engine.loop import Loop, turn
     from jostle.engine.probing import ProbeProcess
     from jostle.engine.service import Service
+    from jostle.probes.command import command
     from jostle.store.store import Store
 
     store = Store(home)
@@ -144,7 +145,7 @@ def serve(home: str, spec: str, settings: dict[str, Any], ready: int, permanent:
         os.makedirs(config.sim_dir(home), mode=0o700, exist_ok=True)
     env = {**os.environ, "JOSTLE_SIM_DIR": config.sim_dir(home), "JOSTLE_LEASE_DIR": leases, "JOSTLE_HOME": home}
     local = Local(home=home, lease_dir=leases, watcher=loop)
-    engine.open({"local": local}, ProbeProcess(loop, spec, env, engine.heard))
+    engine.open({"local": local}, ProbeProcess(loop, command(spec), env, engine.heard))
     service.server.open()
     gc.freeze()  # what lives as long as the engine need not be looked through again
     gc.disable()  # nor while a GPU waits: the sweep does it

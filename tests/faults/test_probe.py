@@ -24,6 +24,7 @@ from jostle.engine.loop import Loop
 from jostle.engine.observe import Observer
 from jostle.engine.probing import LEAST_STARTING, SILENT_AFTER, ProbeProcess
 from jostle.probes import scenario
+from jostle.probes.command import command
 from jostle.wording.reasons import refusal_text
 from tests.core import worlds
 from tests.e2e.instance import Instance, alive, said, until
@@ -245,7 +246,7 @@ class Silent:
     def __init__(self, spec: str = "sim:1x24", env: dict[str, str] | None = None) -> None:
         self.loop = Loop()
         self.lines: list[bytes] = []
-        self.probe = ProbeProcess(self.loop, spec, {**os.environ, **(env or {})}, self.lines.append)
+        self.probe = ProbeProcess(self.loop, command(spec), {**os.environ, **(env or {})}, self.lines.append)
 
     def until(self, true: Callable[[], Any]) -> None:
         """Until this holds, or nothing was heard of it for a long time."""

@@ -10,7 +10,6 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
-import sys
 from collections.abc import Callable
 
 from jostle.engine.loop import Loop
@@ -23,8 +22,8 @@ LISTED = "/proc/driver/nvidia/gpus"
 
 
 class ProbeProcess:
-    def __init__(self, loop: Loop, spec: str, env: dict[str, str], heard: Callable[[bytes], None]) -> None:
-        self.loop, self.spec, self.env, self.heard = loop, spec, env, heard
+    def __init__(self, loop: Loop, command: list[str], env: dict[str, str], heard: Callable[[bytes], None]) -> None:
+        self.loop, self.command, self.env, self.heard = loop, command, env, heard
         self.child: subprocess.Popen[bytes] | None = None
         self.stuck: subprocess.Popen[bytes] | None = None  # killed, but the kernel cannot end it
         self.buffer = b""
@@ -39,13 +38,8 @@ class ProbeProcess:
         self.trouble = ""
 
     def open(self, now: float) -> None:
-        root = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-        # not -I: NVML's binding may be among the packages a person installed for themselves
-        code = f"import sys; sys.path[0] = {root!r}; from jostle.probes.serve import main; sys.exit(main(sys.argv[1:]))"
         try:
-            self.child = subprocess.Popen(
-                [sys.executable, "-E", "-c", code, self.spec], stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=self.env
-            )
+            self.child = subprocess.Popen(self.command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=self.env)
         except OSError as e:
             self.trouble = f"the probe cannot be started: {e.strerror}"
             self._later(now)

@@ -19,6 +19,7 @@ from _thread import start_new_thread
 from typing import TYPE_CHECKING, Any
 
 from jostle.errors import JostleError, Usage
+from jostle.probes.command import command
 from jostle.probes.snapshot import Hung, Reading, Relieved, Source, failed
 
 if TYPE_CHECKING:
@@ -54,13 +55,6 @@ class _Without:
 
     def read(self, asked: int | None = None, again: bool = True) -> Reading:
         return failed(self._error)
-
-
-def command(spec: str) -> list[str]:
-    """The probe process as a command that finds what this process finds, wherever it is started."""
-    path = [os.path.abspath(entry) for entry in sys.path if entry]
-    code = f"import sys; sys.path[:] = {path!r}; from jostle.probes.serve import main; sys.exit(main(sys.argv[1:]))"
-    return [sys.executable, "-I", "-c", code, spec]
 
 
 class ProbeServer:
