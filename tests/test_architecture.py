@@ -117,10 +117,16 @@ def test_the_engine_needs_the_standard_library_only():
 
 
 def test_only_the_store_speaks_sql():
-    verbs = re.compile(r"\b(SELECT .+ FROM|INSERT INTO|UPDATE \w+ SET|PRAGMA)\b")
+    verbs = re.compile(r"\b(SELECT .+ FROM|INSERT INTO|UPDATE \w+ SET|PRAGMA|SAVEPOINT|ROLLBACK|BEGIN IMMEDIATE)\b")
     wrong = [str(path.relative_to(ROOT.parent)) for path, package in modules()
              if package != "store" and verbs.search(path.read_text("utf-8"))]  # fmt: skip
     assert wrong == []
+
+
+def test_only_proc_reads_what_linux_shows_of_a_process():
+    reads = re.compile(r"/proc/\{(?!.*oom_score_adj)")  # which is written, not read
+    assert [str(path.relative_to(ROOT.parent)) for path, room in modules()
+            if room != "proc" and reads.search(path.read_text("utf-8"))] == []  # fmt: skip
 
 
 def test_no_file_is_longer_than_400_lines():

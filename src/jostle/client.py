@@ -131,14 +131,14 @@ class Client:
 
 def condition(pid: int) -> str:
     """What keeps a process from answering: a message."""
-    try:
-        with open(f"/proc/{pid}/stat", "rb") as f:
-            state = f.read().rpartition(b")")[2].split()[0]
-    except (OSError, IndexError):
+    from jostle import proc
+
+    stat = proc.stat(pid)
+    if stat is None:
         return "process_gone"
-    if state in b"Tt":
+    if stat.state in "Tt":
         return "process_stopped"
-    return "process_in_disk" if state == b"D" else "process_busy"
+    return "process_in_disk" if stat.state == "D" else "process_busy"
 
 
 def attempt(home: str, tell: Tell = silent) -> Client | None:

@@ -16,6 +16,8 @@ import fcntl
 import os
 import time
 
+from jostle import proc
+
 _NEW = os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW
 
 
@@ -105,7 +107,7 @@ def sweep(runs: str) -> None:
         return
     for name in names:
         path, pid = f"{runs}/{name}", name[1:].partition("-")[0]
-        if pid.isdecimal() and os.path.exists(f"/proc/{pid}"):
+        if pid.isdecimal() and proc.stat(int(pid)) is not None:
             continue  # it may be making it at this moment
         try:
             fd = os.open(f"{path}/lock", os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
