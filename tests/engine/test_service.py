@@ -66,6 +66,16 @@ def test_a_request_that_names_a_job_which_does_not_exist_changes_nothing(host, d
     assert (host.store.db.execute("SELECT * FROM job").fetchall(), host.store.last_seq()) == before
 
 
+@pytest.mark.parametrize("order", [1, -1])
+def test_of_requests_that_come_together_one_that_fails_is_undone_and_the_others_are_recorded(host, order):
+    service = Service(host.engine, Loop(), permanent=True)
+    host.submit({}, {})
+    asked = [{"op": "intent", "do": "hold", "ids": [2, 99]}, {"op": "intent", "do": "hold", "ids": [3]}]
+    answers = service._serve_writes([(None, request) for request in asked[::order]])
+    assert [answer["ok"] for _, answer in answers[::order]] == [False, True]
+    assert host.store.db.execute("SELECT id, intent FROM job WHERE id > 1").fetchall() == [(2, "run"), (3, "hold")]
+
+
 def test_a_claim_of_another_life_of_this_home_is_a_promise_of_its_own():
     """Both lives have a run 1.1; only the session tells them apart."""
     observer = Observer(os.getuid())

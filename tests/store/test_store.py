@@ -490,7 +490,7 @@ def test_each_that_is_cancelled_has_its_event_in_the_order_that_was_asked_for(ho
 
 
 def test_a_cancel_takes_as_many_statements_for_many_jobs_as_for_few(tmp_path):
-    """One for each would keep everybody waiting: inside a savepoint SQLite keeps the pages of each of them until the end."""
+    """One for each would keep everybody waiting."""
 
     def statements(n):
         (tmp_path / str(n)).mkdir(mode=0o700)
@@ -508,6 +508,54 @@ def test_a_cancel_takes_as_many_statements_for_many_jobs_as_for_few(tmp_path):
         return len({sql for sql in said if sql not in named})  # one that fires triggers is told again for each
 
     assert statements(4) == statements(40)
+
+
+class Counted(int):
+    """A number that counts how often it is looked up in a table."""
+
+    looked_up = 0
+
+    def __hash__(self):
+        Counted.looked_up += 1
+        return super().__hash__()
+
+
+def test_trying_many_jobs_again_takes_for_each_what_it_takes_for_few(tmp_path, monkeypatch):
+    def looked_up(n):
+        home = tmp_path / str(n)
+        home.mkdir(mode=0o700)
+        fill(str(home), n)
+        s = Store(str(home))
+        with s.transaction():
+            intents.cancel(s, range(1, n + 1), False, at=2.0, now=2.0)
+            monkeypatch.setattr(Counted, "looked_up", 0)
+            new, refused = intents.retry(s, [Counted(id) for id in range(1, n + 1)], at=3.0, now=3.0)
+        assert new == {id: n + id for id in range(1, n + 1)} and refused == []
+        return Counted.looked_up
+
+    assert looked_up(40) == 10 * looked_up(4) > 0
+
+
+@pytest.mark.parametrize("first", [True, False])
+def test_a_part_that_fails_is_undone_by_itself(home, first):
+    s = Store(home)
+    request = checks.request({"jobs": [{"commands": ["true"], "workdir": "/"}] * 3})
+
+    def submit():
+        return jobs.submit(s, request, at=1.0, now=1.0, rank=lambda: 0.5)
+
+    with s.transaction():
+        if not first:
+            submit()
+        with pytest.raises(JostleError, match="no"), s.part(first=first):
+            submit()
+            raise JostleError("no")
+        with s.part():
+            again = submit()
+    assert again["ids"] == ([1, 3] if first else [4, 6])
+    assert Reader(home).counts() == {"queued": again["ids"][1]} and len(Reader(home).batches()) == again["batch"]
+    assert [[job.id for job in lane] for lane in s.lanes.read(8)] == [[k, k + 1, k + 2] for k in range(1, again["ids"][1], 3)]
+    s.close()
 
 
 def test_what_is_ready_is_known_after_any_history_as_if_it_were_read_for_the_first_time(home):

@@ -82,8 +82,8 @@ class Service:
         self.writes.begin()
         try:
             with self.store.transaction():
-                for peer, request in writes:
-                    answers.append((peer, self._write(request)))
+                for k, (peer, request) in enumerate(writes):
+                    answers.append((peer, self._write(request, first=k == 0)))
                 failpoint("service.before_commit")
         except Unwritten as e:
             return [(peer, failure(e.code, str(e))) for peer, _ in writes]
@@ -91,9 +91,9 @@ class Service:
         self.writes.recorded()
         return answers
 
-    def _write(self, request: dict[str, Any]) -> Answer:
+    def _write(self, request: dict[str, Any], *, first: bool) -> Answer:
         try:
-            with self.store.part():
+            with self.store.part(first=first):
                 answer = WRITES[request["op"]](self.writes, request)
                 self.writes.audit(request)
                 return {"ok": True, **answer}

@@ -135,7 +135,8 @@ COPIED = ", ".join(("batch", "context", "shape", "queue", "place", "sort", "gpus
 def retry(store: Store, ids: Sequence[int], *, at: float, now: float) -> tuple[dict[int, int], list[tuple[int, str]]]:
     """Finished jobs are copied as new ones, since final states are final; a copy comes after the newest of what it came after."""
     ids = list(dict.fromkeys(ids))
-    refused = [(id, why) for id in ids if (why := _no_retry(store, id, frozenset(ids))) is not None]
+    together = frozenset(ids)
+    refused = [(id, why) for id in ids if (why := _no_retry(store, id, together)) is not None]
     wrong = {id for id, _ in refused}
     new = {id: store.next_job + k for k, id in enumerate(id for id in ids if id not in wrong)}
     store.next_job += len(new)

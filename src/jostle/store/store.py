@@ -173,9 +173,11 @@ class Store:
         failpoint("store.after_commit")
 
     @contextlib.contextmanager
-    def part(self) -> Iterator[None]:
-        """A part of the open transaction: if it fails it is undone by itself, and the rest goes on."""
-        self.db.execute("SAVEPOINT part")
+    def part(self, *, first: bool = False) -> Iterator[None]:
+        """A part of the open transaction: if it fails it is undone by itself, and the rest goes on. The first is undone with the
+        whole: within a savepoint each statement walks over every page that was changed before, for minutes if jobs are many."""
+        if not first:
+            self.db.execute("SAVEPOINT part")
         before = self.next_job, self.next_batch
         try:
             yield
@@ -183,10 +185,11 @@ class Store:
             self.next_job, self.next_batch = before
             self.shapes.clear()
             if self.db.in_transaction:
-                self.db.execute("ROLLBACK TO part")
+                for sql in ("ROLLBACK", "BEGIN IMMEDIATE") if first else ("ROLLBACK TO part",):
+                    self.db.execute(sql)
             raise
         finally:
-            if self.db.in_transaction:
+            if self.db.in_transaction and not first:
                 self.db.execute("RELEASE part")
 
     def sync(self) -> None:
