@@ -26,6 +26,7 @@ PARTS = {
     "web": [*PYTEST, "tests/web"],
     "users": [*PYTEST, "tests/users"],
     "core and engine": [*PYTEST, "tests/core", "tests/engine", "tests/store"],
+    "simulation": [*PYTEST, "tests/simulation"],
     "probes": [*PYTEST, "tests/probes"],
     "command line": [*PYTEST, "tests/cli", "tests/test_docs.py"],
     "seeded faults": [*PYTEST, "tests/planted"],

@@ -5,6 +5,8 @@ import functools
 import pathlib
 import re
 
+from jostle.core import states
+
 REPOSITORY = pathlib.Path(__file__).parents[1]
 ROOT = REPOSITORY / "src" / "jostle"
 PAGE = REPOSITORY / "docs" / "architecture.md"
@@ -136,6 +138,17 @@ def test_no_file_is_longer_than_400_lines():
 def test_nothing_is_called_by_a_name_that_says_nothing():
     vague = {"utils", "helpers", "manager", "common", "misc"}
     assert [str(path) for path, _ in modules() if path.stem in vague] == []
+
+
+def test_no_group_of_states_is_typed_anywhere_else():
+    groups = [set(group) for group in (states.UNFINISHED, states.FINAL, states.UNSUCCESSFUL, states.OPEN, states.ALL)]
+    typed = []
+    for path, _ in modules():
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            if isinstance(node, ast.Tuple | ast.List | ast.Set) and path.stem != "states":
+                words = {item.value for item in node.elts if isinstance(item, ast.Constant)}
+                typed += [f"{path.name}:{node.lineno}"] if len(words) == len(node.elts) and words in groups else []
+    assert typed == []
 
 
 # --- the ways that the page draws

@@ -171,6 +171,13 @@ def test_counted_refusals_can_be_kept_and_are_worded_later_in_either_language() 
         assert histogram(cards, lang) in text(Reason(code="wait_timeout", params={"limit_s": 3.0, "refused": kept}), lang)
 
 
+def test_cards_are_counted_together_of_which_only_some_tell_their_load() -> None:
+    loads: list[dict[str, Any]] = [{}, {"utilization": 30}, {"utilization": 7}]
+    cards = [Refusal(code="unexplained", uuid=f"GPU-{i}", index=i, params=load) for i, load in enumerate(loads)]
+    for order in (cards, cards[::-1]):
+        assert counted(order) == [{"code": "unexplained", "n": 3, "utilization": 7}]
+
+
 def test_one_is_worded_as_one() -> None:
     assert histogram([Refusal(code="lost", uuid="", index=0)]) == "1 is lost"
     assert text(Reason(code="backoff", params={"failures": 1, "left_s": 1})) == "It failed 1 time and is tried again in 1 s."

@@ -74,6 +74,17 @@ FAULTS: dict[str, Fault] = {
 """,
         seen_by=("tests/backends/test_proof.py::test_at_no_line_of_the_code_is_a_claim_visible_without_its_lock",),
     ),
+    "cards_of_two_hosts_on_one_table": Fault(
+        promise="5",
+        file="core/table.py",
+        right="self.cards = cards_of(world, node.gpus, runs)",
+        wrong="self.cards = cards_of(world, world.gpus, runs)",
+        seen_by=(
+            "tests/core/test_properties.py::test_cards_of_several_hosts_are_never_mixed",
+            "tests/core/test_properties.py::test_what_happens_on_one_host_does_not_depend_on_another",
+            "tests/core/test_nodes.py::test_a_job_for_three_cards_is_not_pieced_together_from_two_hosts",
+        ),
+    ),
     "an_old_reading_is_believed": Fault(
         promise="6",
         file="engine/observe.py",
@@ -137,5 +148,5 @@ FAULTS: dict[str, Fault] = {
 
 EACH_COMMIT = (
     "an_answer_before_the_disk_has_it", "an_exit_record_that_is_not_forced", "a_shim_known_by_its_pid_alone",
-    "a_claim_that_shows_before_its_lock", "waits_by_the_wall_clock",
+    "a_claim_that_shows_before_its_lock", "waits_by_the_wall_clock", "cards_of_two_hosts_on_one_table",
 )  # fmt: skip

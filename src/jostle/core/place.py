@@ -37,6 +37,10 @@ class Handover:
         self._world, self._target, self.name = world, target, target.name
         self._room = target.room
 
+    @property
+    def takes(self) -> bool:
+        return not self._target.hold and self._room != 0
+
     def hold(self, job: Job) -> Reason | None:
         return Reason(code="on_hold", params={"hold": self._target.hold}) if self._target.hold else None
 
@@ -199,7 +203,7 @@ class Places:
                 wanted.setdefault(job.id, (job, late, []))[2].append(table)
         for job, late, tables in sorted(wanted.values(), key=lambda w: reserve.in_line(w[0], w[1])):
             able = [t for t in tables if t.kept is None and impossible(job, t.scope(job.batch)) is None]
-            if able:
+            if able and not any(isinstance(place, Handover) and place.takes for place in self.of(job)):
                 self._keep(job, late, able)
                 if all(table.kept is not None for table in open_):
                     return

@@ -65,7 +65,7 @@ def _count(code: str, group: list[Refusal]) -> dict[str, Any]:
     found = {
         "code": code,
         "n": len(group),
-        **{key: best(r.params[key] for r in group) for key, best in NEAREST.items() if key in first},
+        **{key: best(said) for key, best in NEAREST.items() if (said := [r.params[key] for r in group if key in r.params])},
     }
     if "user" in first:
         users = Counter(str(r.params.get("user", "?")) for r in group)
