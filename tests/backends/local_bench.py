@@ -78,12 +78,14 @@ class Held:
 class Bench:
     """One home with its Local, driven by hand."""
 
-    def __init__(self, home: Path, lease_dir: Path, rows: Sequence[Row] = ()) -> None:
+    def __init__(self, home: Path, lease_dir: Path, rows: Sequence[Row] | None = ()) -> None:
+        """`rows` None: whoever made it opens it."""
         self.home, self.lease_dir = home, lease_dir
         self.loop, self.ear = Loop(), Ear()
         self.changes = self.ear.changes
         self.local = Local(home=str(home), lease_dir=str(lease_dir), watcher=self.loop)
-        self.local.open(rows, self.ear)
+        if rows is not None:
+            self.local.open(rows, self.ear)
 
     def until(self, condition: Callable[[], Any], *, what: str = "") -> Any:
         """Turns the loop until the condition holds, and says what it gave."""
@@ -93,8 +95,11 @@ class Bench:
             got = condition()
             if got:
                 return got
-            self.loop.turn(0.02)
+            self.turn()
         raise AssertionError(f"never happened: {what or condition}")
+
+    def turn(self) -> None:
+        self.loop.turn(0.02)
 
     def nursery(self) -> int | None:
         """The child of this process that makes this home's shims."""

@@ -148,7 +148,9 @@ class FakeBackend:
 
     def start(self, orders: Sequence[Order]) -> None:
         for order in orders:
-            wants = self.reserved.pop(order.run)
+            wants = self.reserved.pop(order.run, None)
+            if wants is None:
+                continue  # it was started before
             self.boots[order.run] = self.clock.boot
             mib = wants[0][1] if wants else None
             self.disk.start(order.run, tuple(u for u, _ in wants), mib, self.clock.at, shim_of(order.run))
@@ -188,6 +190,8 @@ class FakeBackend:
 
     def forget(self, runs: Collection[RunId]) -> None:
         self.forgotten.update(runs)
+        for run in runs:
+            self.boots.pop(run, None)
 
 
 def shim_of(run: RunId) -> int:

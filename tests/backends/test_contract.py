@@ -1,0 +1,159 @@
+"""What every backend promises the engine, whatever carries its runs: the engine's fake, this host, a cluster on a bad line."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+
+import pytest
+from beds import Bed, ClusterBed, FakeBed, LocalBed
+
+from jostle.port import Kind, Void
+
+RUN = (7, 1)
+BEDS = {"fake": FakeBed, "local": LocalBed, "cluster": partial(ClusterBed, bad_line=False)} | {
+    f"cluster on a bad line {seed}": partial(ClusterBed, seed=seed) for seed in range(8)
+}
+
+
+@pytest.fixture(params=BEDS)
+def bed(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Bed]:
+    made: Bed = BEDS[request.param](tmp_path)
+    made.open()
+    yield made
+    made.backend.stop(list(made.rows), kill=True)
+    made.backend.close()
+
+
+def test_a_run_begins_once_however_often_it_is_started(bed: Bed) -> None:
+    order = bed.start(RUN)
+    bed.backend.start([order])
+    bed.begun(RUN)
+    bed.backend.start([order, order])
+    bed.let_go(RUN)
+    bed.report(RUN, Kind.ENDED)
+    assert bed.times_begun(RUN) == 1
+
+
+def test_an_end_is_told_with_its_code_until_it_is_forgotten(bed: Bed) -> None:
+    bed.start(RUN, code=3)
+    bed.begun(RUN)
+    bed.let_go(RUN)
+    for _ in range(2):
+        exit = bed.report(RUN, Kind.ENDED).exit
+        assert exit is not None and (exit.code, exit.lost) == (3, "")
+    bed.restart()
+    again = bed.report(RUN, Kind.ENDED).exit
+    assert again is not None and again.code == 3
+    bed.backend.forget([RUN])
+    bed.backend.forget([RUN])
+    assert RUN not in {report.run for report in bed.backend.reports()}
+
+
+def test_a_run_goes_on_without_an_engine_and_the_next_one_adopts_it(bed: Bed) -> None:
+    bed.start(RUN, code=5)
+    bed.begun(RUN)
+    bed.restart()
+    assert bed.report(RUN, Kind.ALIVE).supervised
+    bed.let_go(RUN)
+    exit = bed.report(RUN, Kind.ENDED).exit
+    assert exit is not None and exit.code == 5 and bed.times_begun(RUN) == 1
+
+
+def test_an_engine_that_dies_right_after_a_start_loses_and_doubles_nothing(bed: Bed) -> None:
+    """Whatever became of it: the next engine finds that it begins, or makes sure that it never will."""
+    bed.start(RUN)
+    bed.restart()
+    report = bed.until(lambda: r if (r := bed.hear(RUN)) is not None and r.kind in (Kind.ALIVE, Kind.NOT_STARTED) else None)
+    if report.kind is Kind.NOT_STARTED and bed.backend.void(RUN) is Void.NEVER:
+        bed.report(RUN, Kind.VOIDED)
+        assert bed.times_begun(RUN) == 0
+    else:
+        bed.report(RUN, Kind.ALIVE)
+        assert bed.times_begun(RUN) == 1
+
+
+def test_a_run_that_was_recorded_and_never_started_can_be_made_impossible(bed: Bed) -> None:
+    order = bed.record(RUN)
+    bed.restart()
+    bed.report(RUN, Kind.NOT_STARTED)
+    assert [bed.backend.void(RUN), bed.backend.void(RUN)] == [Void.NEVER, Void.NEVER]
+    bed.backend.start([order])
+    for _ in range(50):
+        bed.pass_time()
+    assert bed.report(RUN, Kind.VOIDED) and bed.times_begun(RUN) == 0
+
+
+def test_a_run_that_has_begun_cannot_be_voided(bed: Bed) -> None:
+    bed.start(RUN)
+    bed.begun(RUN)
+    assert bed.backend.void(RUN) is Void.STARTED
+    assert bed.report(RUN, Kind.ALIVE)
+
+
+@pytest.mark.parametrize("kill", [False, True], ids=["gently", "at once"])
+def test_a_run_that_is_told_to_stop_ends_and_that_is_told(bed: Bed, kill: bool) -> None:
+    bed.start(RUN)
+    bed.begun(RUN)
+
+    def stopped() -> bool:
+        bed.backend.stop([RUN], kill=kill)  # said again, as the engine does
+        report = bed.hear(RUN)
+        return report is not None and report.kind is Kind.ENDED
+
+    bed.until(stopped)
+    exit = bed.report(RUN, Kind.ENDED).exit
+    assert exit is not None and exit.code != 0
+    bed.backend.stop([RUN], kill=kill)
+    assert bed.report(RUN, Kind.ENDED).exit == exit
+
+
+def test_a_stop_for_a_run_that_nobody_knows_does_nothing(bed: Bed) -> None:
+    bed.start(RUN)
+    bed.begun(RUN)
+    bed.backend.stop([(99, 1)], kill=True)
+    bed.pass_time()
+    assert bed.report(RUN, Kind.ALIVE)
+
+
+def test_a_run_that_died_with_its_keeper_is_gone_and_never_a_success(bed: Bed) -> None:
+    bed.start(RUN)
+    bed.begun(RUN)
+    bed.lose(RUN)
+    report = bed.report(RUN, Kind.GONE)
+    assert (report.cause, report.exit) == ("exit_unknown", None)
+
+
+def test_a_backend_that_hears_nothing_has_no_bad_news(bed: Bed) -> None:
+    bed.start(RUN)
+    bed.begun(RUN)
+    bed.silence(True)
+    bed.restart()
+    for _ in range(50):
+        assert (report := bed.hear(RUN)) is None or report.kind is Kind.ALIVE
+        bed.pass_time()
+    bed.silence(False)
+    assert bed.report(RUN, Kind.ALIVE) and bed.times_begun(RUN) == 1
+
+
+def test_many_runs_are_asked_of_and_stopped_in_one_call(bed: Bed) -> None:
+    runs = [(job, 1) for job in (3, 4, 5)]
+    for run in runs:
+        bed.start(run)
+        bed.begun(run)
+    assert {report.run for report in bed.backend.reports()} == set(runs)
+
+    def stopped() -> bool:
+        bed.backend.stop(runs, kill=True)
+        return all((r := bed.hear(run)) is not None and r.kind is Kind.ENDED for run in runs)
+
+    bed.until(stopped)
+    bed.backend.forget(runs)
+    assert bed.backend.reports() == []
+
+
+def test_where_its_output_will_be_is_known_before_it_starts(bed: Bed) -> None:
+    path = bed.backend.log_path(RUN, "0123456789abcdef")
+    assert path.startswith("/") and path == bed.backend.log_path(RUN, "0123456789abcdef")
+    assert path != bed.backend.log_path((8, 1), "fedcba9876543210")
