@@ -9,7 +9,7 @@ from __future__ import annotations
 import random
 from collections import Counter
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from jostle.core.model import Exit, RunId
@@ -64,7 +64,8 @@ class Cluster:
 
     def listing(self) -> dict[str, tuple[int, bool]]:
         """By name: number, and whether it runs."""
-        return {job.name: (number, job.running) for number, job in self.jobs.items() if job.ends > self.clock.at}
+        there = sorted(self.jobs.items(), key=lambda item: item[1].running)  # of two of one name, the one that runs
+        return {job.name: (number, job.running) for number, job in there if job.ends > self.clock.at}
 
     def cancel(self, name: str, kill: bool) -> None:
         for job in self.jobs.values():
@@ -101,7 +102,8 @@ class Handed:
     handle: str = ""
     spec: Any = None  # None: an earlier engine handed it over
     asked_at: float = float("-inf")
-    seen: dict[str, tuple[int, bool]] | None = field(default=None)  # the cluster's last listing since it was handed over
+    seen: dict[str, tuple[int, bool]] | None = None  # the newest listing that was asked for since it was handed over …
+    seen_at: float = float("-inf")  # … and when that was; answers may come in any order
 
 
 class ClusterBackend:
@@ -133,11 +135,11 @@ class ClusterBackend:
         for run, handed in self.runs.items():
             known = handed.spec is None or handed.handle or handed.uni_id in self.cluster.spool
             if not known and now >= handed.asked_at + PATIENCE:
-                handed.asked_at = now  # again by the same name: the spool lets one of them begin
+                handed.asked_at, handed.seen = now, None  # again by the same name: the spool lets one of them begin
                 self.cluster.ask(lambda h=handed: self.cluster.submit(h.uni_id), lambda n, r=run: self._submitted(r, n))  # type: ignore[misc]
         asked = [(run, handed) for run, handed in self.runs.items() if now > handed.asked_at]
         if asked:
-            self.cluster.ask(self.cluster.listing, lambda seen: self._listed(asked, seen))
+            self.cluster.ask(self.cluster.listing, lambda seen: self._listed(asked, now, seen))
         return now + 1.0
 
     def _submitted(self, run: RunId, number: int) -> None:
@@ -145,10 +147,10 @@ class ClusterBackend:
             self.runs[run].handle = str(number)
             self.listener.changed(run)
 
-    def _listed(self, asked: list[tuple[RunId, Handed]], seen: dict[str, tuple[int, bool]]) -> None:
+    def _listed(self, asked: list[tuple[RunId, Handed]], at: float, seen: dict[str, tuple[int, bool]]) -> None:
         for run, handed in asked:
-            if self.runs.get(run) is handed:
-                handed.seen = seen
+            if self.runs.get(run) is handed and at > max(handed.asked_at, handed.seen_at):
+                handed.seen, handed.seen_at = seen, at
                 handed.handle = str(seen.get(PREFIX + handed.uni_id, (handed.handle,))[0])
                 self.listener.changed(run)
 

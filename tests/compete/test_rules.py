@@ -78,11 +78,11 @@ def spec_of(env: dict[str, str]) -> dict[str, Any]:
     job = {
         "id": 1, "batch": 7, "queue": "7/3", "commands": json.dumps(["go {uni_id} {available_gpu}", ["say", "{gpu_list}"]]),
         "env": json.dumps(env), "workdir": "/", "log": None, "time_limit": None, "leftovers": "wait", "inputs": None,
-        "retries": 2,
+        "retries": 2, "gpus_min": 2, "gpus_max": 2, "memory_mib": None,
     }  # fmt: skip
     cards = [Gpu(uuid="GPU-4", index=4), Gpu(uuid="GPU-7", index=7)]
     context: dict[str, Any] = {"env": {}, "umask": 0o022, "limits": {}}
-    return launch.spec("/h", job, context, (1, 3), "abc", "boot", cards, cards, [], {}, Policy(command_limit=60.0))
+    return launch.spec(job, context, (1, 3), "abc", "/h/log", cards, cards, {}, Policy(command_limit=60.0), placed=True)
 
 
 def test_a5_a21_only_a_job_of_the_protocol_has_its_variables_filled_and_knows_the_file() -> None:

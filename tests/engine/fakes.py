@@ -14,7 +14,7 @@ from jostle.core.claims import Claim, name_of
 from jostle.core.model import Exit, RunId
 from jostle.engine import checks
 from jostle.engine.engine import Engine
-from jostle.port import Claimed, Denied, Kind, Listener, Order, Report, Reserved, Row, Void
+from jostle.port import Backend, Claimed, Denied, Kind, Listener, Order, Report, Reserved, Row, Void
 from jostle.store import intents, jobs
 from jostle.store.store import Store
 
@@ -282,10 +282,13 @@ class Host:
                 self.engine = Engine(
                     home=self.home, spec="fake", lease_dir=self.home, store=self.store, clock=self.clock, settings={}
                 )
-                self.engine.open({"local": self.backend}, self.probe)
+                self.engine.open(self.backends(), self.probe)
                 return
             except failpoint.Crashed:
                 self.crash()
+
+    def backends(self) -> dict[str, Backend]:
+        return {"local": self.backend}
 
     def crash(self) -> None:
         self.crashes += 1
@@ -328,7 +331,7 @@ class Host:
             self.probe.lines.append(self.probe.line())  # the readings that come unasked
         try:
             for run in self.engine.open_ids():
-                self.backend.listener.changed(run)
+                self.engine.carried.changed(run)
             for _ in range(20):
                 self.hear()
                 if self.engine.tick_at is not None and self.engine.tick_at <= self.clock.at:

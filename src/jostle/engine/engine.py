@@ -128,10 +128,9 @@ class Engine:
 
     def targets(self, gpus: tuple[Gpu, ...]) -> tuple[Target, ...]:
         """Where runs can go: to this host, and wherever they can be handed over."""
-        others = {name: backend for name, backend in self.carried.backends.items() if not backend.places}
-        return (
-            here(gpus, self._hold_here()),
-            *(Target(name=name, places=False, room=b.capacity(), hold=b.trouble) for name, b in others.items()),
+        return tuple(
+            here(gpus, self._hold_here()) if b.places else Target(name=name, places=False, room=b.capacity(), hold=b.trouble)
+            for name, b in self.carried.backends.items()
         )
 
     def hold(self) -> str:

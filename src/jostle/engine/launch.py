@@ -20,27 +20,28 @@ def visible(gpus: Sequence[Gpu], all_gpus: Sequence[Gpu], by_uuid: bool) -> str:
     return ",".join(g.uuid if by_uuid or unsure else str(g.index) for g in gpus)
 
 
-def environment(
-    captured: Mapping[str, str], job: Mapping[str, Any], run: RunId, uni_id: str, cards: str, indices: str
-) -> dict[str, str]:
+def environment(captured: Mapping[str, str], job: Mapping[str, Any], run: RunId, uni_id: str) -> dict[str, str]:
     env = {**captured, "PYTHONUNBUFFERED": "1"}
     env.update(json.loads(job["env"]))
     env.update(
-        CUDA_VISIBLE_DEVICES=cards,
         CUDA_DEVICE_ORDER="PCI_BUS_ID",
         JOSTLE_JOB_ID=str(run[0]),
         JOSTLE_RUN=f"{run[0]}.{run[1]}",
         JOSTLE_ATTEMPT=str(run[1]),
         JOSTLE_UNI_ID=uni_id,
         JOSTLE_QUEUE=(job["queue"] or "").removeprefix(f"{job['batch']}/"),
-        JOSTLE_GPUS=indices,
     )
     return env
 
 
+def given(cards: str, gpus: Sequence[Gpu]) -> dict[str, str]:
+    """Which cards a run may see. One that is handed over is told that by whoever chooses them."""
+    return {"CUDA_VISIBLE_DEVICES": cards, "JOSTLE_GPUS": ",".join(str(g.index) for g in gpus)}
+
+
 def spec(
     job: Mapping[str, Any], context: Mapping[str, Any], run: RunId, uni_id: str, log: str,
-    gpus: Sequence[Gpu], all_gpus: Sequence[Gpu], settings: Mapping[str, Any], policy: Policy,
+    gpus: Sequence[Gpu], all_gpus: Sequence[Gpu], settings: Mapping[str, Any], policy: Policy, *, placed: bool,
 ) -> dict[str, Any]:  # fmt: skip
     cards = visible(gpus, all_gpus, settings.get("cuda_ids") == "uuid")
     commands, uni_id_file = json.loads(job["commands"]), None
@@ -55,7 +56,8 @@ def spec(
         "command_limit": policy.command_limit,
         "uni_id_file": uni_id_file,
         "failures": job["retries"],
-        "env": environment(context["env"], job, run, uni_id, cards, ",".join(str(g.index) for g in gpus)),
+        "env": {**environment(context["env"], job, run, uni_id), **(given(cards, gpus) if placed else {})},
+        "asks": {"gpus": [job["gpus_min"], job["gpus_max"]], "memory_mib": job["memory_mib"]},
         "workdir": job["workdir"],
         "umask": context["umask"],
         "limits": context["limits"],

@@ -68,7 +68,7 @@ class Starting:
         )  # fmt: skip
         try:
             context, policy = self._context(job["context"]), policy_of(job["batch"])
-            spec = launch.spec(job, context, id, uni_id, log, cards, gpus, settings, policy)
+            spec = launch.spec(job, context, id, uni_id, log, cards, gpus, settings, policy, placed=backend.places)
             runs.begin(
                 self._store, id, batch=run.batch, uni_id=uni_id, backend=run.backend, node=run.node, handle=run.handle,
                 memory_mib=start.memory_mib, share=start.share, log=log, leases=leases, at=at, now=now,

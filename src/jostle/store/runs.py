@@ -18,7 +18,7 @@ AVOIDED = 2
 """Cards that a job avoids, the last ones: each set of them is a shape of its own, and a decision looks at every shape."""
 
 JOB_FOR_START = """SELECT j.id, j.batch, j.name, j.queue, j.attempt, j.retries, j.excused, j.commands, j.env, j.workdir, j.log,
-    j.time_limit, j.retry, j.leftovers, j.context, j.inputs FROM job j WHERE j.id = ?"""
+    j.time_limit, j.retry, j.leftovers, j.context, j.inputs, j.gpus_min, j.gpus_max, j.memory_mib FROM job j WHERE j.id = ?"""
 
 
 def job_to_start(store: Store, id: int) -> dict[str, Any]:
