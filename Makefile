@@ -1,6 +1,6 @@
 # make demo   shows jostle at work on simulated GPUs        make test    sets up and passes the tests
 # make bench  figures beside floors and peers               make torture N=1000   kill -9 the engine N times
-# make seeded  breaks each promise on purpose and asks its tests
+# make seeded  breaks each promise on purpose and asks its tests     make web     builds the console's page (needs Node 20.19 or newer)
 PYTHON ?= python3
 VENV   ?= .venv
 BIN    := $(VENV)/bin
@@ -9,7 +9,7 @@ N      ?= 60
 # The tests start jostle a thousand times; without bytecode on the disk each start would compile it anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test lint types unit torture seeded bench clean
+.PHONY: demo test lint types unit torture seeded bench web clean
 
 demo: $(VENV)/run
 	@$(BIN)/jostle demo
@@ -31,6 +31,12 @@ seeded: $(VENV)/test
 
 bench: $(VENV)/test
 	@$(BIN)/python bench/run.py
+
+web: web/node_modules/.package-lock.json
+	@cd web && npm run --silent check && npm run --silent build
+
+web/node_modules/.package-lock.json: web/package-lock.json
+	@cd web && npm ci --silent && touch node_modules/.package-lock.json
 
 $(VENV)/bin/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10))' || { echo "jostle needs Python 3.10 or newer; set PYTHON=…"; exit 1; }

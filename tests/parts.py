@@ -24,6 +24,8 @@ PARTS = {
     "formats": [*PYTEST, "tests/formats", "tests/compete", "tests/experiments"],
     "processes": [*PYTEST, "tests/backends"],
     "web": [*PYTEST, "tests/web"],
+    "page in a browser": [*PYTEST, "tests/browser/test_console.py"],
+    "workspace in a browser": [*PYTEST, "tests/browser/test_workspace.py"],
     "users": [*PYTEST, "tests/users"],
     "core and engine": [*PYTEST, "tests/core", "tests/engine", "tests/store"],
     "simulation": [*PYTEST, "tests/simulation"],

@@ -1,0 +1,74 @@
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from tests.browser import chromium
+from tests.web.console import Console
+
+sync_api = pytest.importorskip("playwright.sync_api", reason="no playwright: pip install 'playwright'")
+
+SCENARIO = """
+gpus: {count: 4, total: 24GiB, name: NVIDIA GeForce RTX 4090}
+runs: {use: 0.5, utilization: 80}
+strangers:
+  - {user: bob, gpu: 0, used: 18GiB, utilization: 97}
+"""
+PATIENCE_MS = 30_000
+
+
+@pytest.fixture(scope="module")
+def console(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Console]:
+    """Four cards, the first used by bob."""
+    root = tmp_path_factory.mktemp("b")
+    (root / "sim.yaml").write_text(SCENARIO)
+    made = Console(root / "c", gpus=f"sim:{root}/sim.yaml")
+    yield made
+    made.close()
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Any]:
+    found = chromium.install()
+    if found is None:
+        pytest.skip(f"no chromium, and it cannot be installed without root: {chromium.INSTALL}")
+    with sync_api.sync_playwright() as playwright:
+        # the driver's own debugging port is a pipe, so it listens nowhere
+        made = playwright.chromium.launch(executable_path=found, args=chromium.FLAGS)
+        yield made
+        made.close()
+
+
+@pytest.fixture
+def open_page(browser: Any, console: Console) -> Iterator[Callable[..., Any]]:
+    """Pages of a fresh browser profile. Whatever one of them writes into the browser's log as an error fails the test."""
+    contexts: list[Any] = []
+    errors: list[str] = []
+
+    def heard(message: Any) -> None:
+        if message.type == "error" and not provoked(message.text):
+            errors.append(f"{message.text} {message.location.get('url', '')}")
+
+    def make(log_in: bool = True, width: int = 1440, height: int = 780, context: Any = None) -> Any:
+        if context is None:
+            context = browser.new_context(viewport={"width": width, "height": height}, locale="en-US")
+            contexts.append(context)
+        page = context.new_page()
+        page.set_default_timeout(PATIENCE_MS)
+        page.on("console", heard)
+        page.on("pageerror", lambda error: errors.append(str(error)))
+        page.goto(f"http://localhost:{console.port}/ui/" + (f"#code={console.new_code()}" if log_in else ""))
+        return page
+
+    sync_api.expect.set_options(timeout=PATIENCE_MS)
+    yield make
+    for context in contexts:
+        context.close()
+    assert errors == []
+
+
+def provoked(text: str) -> bool:
+    """A connection that a test cut, or a refusal that it provoked, is an error in the browser's log, whatever a page does."""
+    return "net::ERR_" in text or "412 (Precondition Failed)" in text

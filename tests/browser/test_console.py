@@ -1,0 +1,153 @@
+"""The built page in a real browser, before a real engine on simulated cards: what a person does and sees."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.web.console import Console
+
+expect = pytest.importorskip("playwright.sync_api").expect
+
+WAITING = "echo first line; while [ ! -e {flag} ]; do sleep 0.05; done; echo second line; sleep 600"
+
+
+def queued(console: Console, name: str, command: str, *options: str) -> int:
+    return int(console.instance.ok("add", "-n", name, *options, "--", command))
+
+
+def row(page: Any, name: str) -> Any:
+    return page.locator(".jobrow", has_text=name)
+
+
+def badge(page: Any) -> Any:
+    return page.locator(".badge")
+
+
+def test_the_code_of_the_address_logs_in_once_and_is_taken_out_of_it(console, open_page):
+    page = open_page()
+    expect(page.locator(".card")).to_have_count(4)
+    expect(badge(page)).to_have_text("Live")
+    assert "code" not in page.url
+    expect(page.locator(".freecount")).to_contain_text("3 free")
+    expect(page.locator(".card").nth(0)).to_contain_text("bob")
+    expect(page.locator(".people")).to_contain_text("bob")
+    assert page.title() == "3/4 free · jostle"
+
+
+def test_a_wrong_token_is_told_and_the_right_one_lets_in(console, open_page):
+    page = open_page(log_in=False)
+    page.fill("#token", "not the token of anybody")
+    page.get_by_role("button", name="Log in").click()
+    expect(page.locator("#login-error")).not_to_be_empty()
+    page.fill("#token", console.token)
+    page.get_by_role("button", name="Log in").click()
+    expect(badge(page)).to_have_text("Live")
+
+
+def test_a_second_tab_needs_no_second_login(console, open_page):
+    page = open_page()
+    expect(badge(page)).to_have_text("Live")
+    expect(badge(open_page(log_in=False, context=page.context))).to_have_text("Live")
+
+
+def test_a_job_is_seen_to_start_its_log_is_followed_and_cancelling_it_names_what_dies(console, open_page, tmp_path: Path):
+    page = open_page()
+    expect(page.locator(".card")).to_have_count(4)
+    flag = tmp_path / "go"
+    job = queued(console, "followed", WAITING.format(flag=flag))
+    expect(row(page, "followed")).to_contain_text("running")
+    expect(page.locator(".card", has_text=f"#{job}")).to_have_count(1)
+    row(page, "followed").click()
+    lines = page.locator(".loglines")
+    expect(lines).to_contain_text("first line")
+    assert "second line" not in lines.inner_text()
+    flag.touch()
+    expect(lines).to_contain_text("second line")
+
+    page.keyboard.press("x")
+    dialog = page.get_by_role("dialog")
+    expect(dialog).to_contain_text("running")
+    expect(dialog).to_contain_text(f"jostle cancel {job}")
+    dialog.get_by_role("button", name="Cancel 1 job").click()
+    expect(row(page, "followed")).to_have_count(0)
+    assert console.get(f"/api/v1/show/{job}")["job"]["state"] in ("stopping", "cancelled")
+    expect(page.locator(".card", has_text=f"#{job}")).to_have_count(0)
+
+
+def test_a_failure_stands_first_with_its_reason_its_traceback_is_pinned_and_it_can_be_tried_again(console, open_page):
+    page = open_page()
+    job = queued(console, "broken", "python3 -c 'print(1); raise ValueError(\"no such thing\")'", "-g", "0")
+    expect(page.locator(".section", has_text="Unseen")).to_contain_text("Its command ended with exit code 1")
+    page.get_by_role("button", name="See error").click()
+    assert page.url.endswith(f"/ui/state/{job}")
+    expect(page.locator(".pinned .err")).to_have_text("ValueError: no such thing")
+    page.get_by_role("button", name="Retry", exact=True).click()
+    expect(page.locator(".toast")).to_contain_text("tried again")
+    expect(page.locator(".vrow", has_text="broken")).to_have_count(2)
+
+
+def test_why_a_job_waits_is_said_in_a_sentence_in_both_languages(console, open_page):
+    page = open_page()
+    job = queued(console, "wide", "true", "-g", "4")
+    group = page.locator(".group", has_text="wide")
+    expect(group.locator(".sentence")).to_contain_text("of 4 GPUs fit")
+    expect(group.locator(".sentence")).to_contain_text("bob")
+    page.get_by_role("radio", name="中文").click()
+    expect(group.locator(".sentence")).to_contain_text("张 GPU 中有")
+    expect(page.locator("html")).to_have_attribute("lang", "zh-CN")
+    page.get_by_role("radio", name="深色").click()
+    expect(page.locator("html")).to_have_attribute("data-theme", "dark")
+    page.reload()
+    expect(page.locator(".group", has_text="wide").locator(".sentence")).to_contain_text("张 GPU 中有")
+    expect(page.locator("html")).to_have_attribute("data-theme", "dark")
+    console.instance.ok("cancel", str(job))
+    expect(page.locator(".group", has_text="wide")).to_have_count(0)
+
+
+def test_a_job_is_made_on_the_page_after_a_look_at_what_would_become_of_it(console, open_page, tmp_path: Path):
+    page = open_page()
+    expect(badge(page)).to_have_text("Live")
+    page.keyboard.press("n")
+    page.fill("#new-command", "echo made on the page")
+    page.fill("#new-workdir", str(tmp_path))
+    expect(page.locator(".dry")).to_contain_text("Starts now")
+    expect(page.locator(".dialog .cmd")).to_contain_text(f"jostle add --workdir {tmp_path} -- 'echo made on the page'")
+    page.get_by_role("button", name="Queue it").click()
+    expect(page.locator(".loglines")).to_contain_text("made on the page")
+
+
+def test_a_lost_connection_is_said_at_once_and_comes_back_by_itself(console, open_page):
+    page = open_page()
+    expect(badge(page)).to_have_text("Live")
+    console.instance.ok("web", "--stop")
+    expect(badge(page)).to_have_text("Lost")
+    expect(page.locator(".banner")).to_contain_text("Engine and jobs are not affected")
+    expect(page.locator(".stale .card")).to_have_count(4)
+    console.instance.ok("web", "--port", str(console.port))
+    expect(badge(page)).to_have_text("Live")
+    expect(page.locator(".banner")).to_have_count(0)
+
+
+def test_output_is_text_whatever_it_says(console, open_page):
+    page = open_page()
+    expect(badge(page)).to_have_text("Live")
+    job = queued(console, "<img src=x onerror=alert(1)>", "printf '<b id=planted>x</b>\\033[31mred\\033[0m\\n'", "-g", "0")
+    page.goto(f"http://localhost:{console.port}/ui/state/{job}")
+    expect(page.locator(".loglines")).to_contain_text("<b id=planted>x</b>")
+    expect(page.locator(".loglines .ansi1")).to_have_text("red")
+    assert page.locator("#planted").count() == 0 and page.locator("img").count() == 0
+
+
+def test_a_phone_shows_everything_without_scrolling_sideways_and_its_menu_is_closed(console, open_page):
+    page = open_page(width=390, height=844)
+    expect(page.locator(".card")).to_have_count(4)
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
+    expect(page.get_by_role("navigation")).not_to_be_visible()
+    page.get_by_role("button", name="Menu").click()
+    page.get_by_role("link", name="Settings").click()
+    expect(page.get_by_role("navigation")).not_to_be_visible()
+    expect(page.get_by_role("heading", name="Health")).to_be_visible()
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390

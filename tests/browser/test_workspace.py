@@ -1,0 +1,120 @@
+"""Command files and rules of a workspace on the page: edited, saved, started and stopped."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.web.console import Console
+
+expect = pytest.importorskip("playwright.sync_api").expect
+
+COMMANDS = """# what this file is for
+echo begun; sleep 600
+1,2
+"""
+RULES = """# how many cards
+max_gpu: 2  # and at most so many
+min_gpu: 1
+"""
+
+
+@pytest.fixture(scope="module")
+def console(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Console]:
+    root = tmp_path_factory.mktemp("w")
+    workspace = root / "workspace"
+    for name, text in (("command/command_gpu.txt", COMMANDS), ("config/gpu_manage.yaml", RULES)):
+        (workspace / name).parent.mkdir(parents=True, exist_ok=True)
+        (workspace / name).write_text(text)
+    made = Console(root / "c", workspace=workspace)
+    yield made
+    made.close()
+
+
+def at(page: Any, name: str) -> Any:
+    page.get_by_role("link", name=name).click()
+    return page
+
+
+def file(console: Console, name: str) -> str:
+    assert console.workspace is not None
+    return Path(console.workspace, name).read_text()
+
+
+def test_a_config_is_made_filled_by_the_form_looked_at_as_a_difference_and_saved(console, open_page):
+    page = at(open_page(), "Tasks")
+    expect(page.locator(".cm-content")).to_contain_text("# what this file is for")
+    expect(page.locator(".proc")).to_have_count(1)
+    page.get_by_role("button", name="New config").click()
+    expect(page.locator(".config", has_text="command_gpu_1.txt")).to_have_attribute("aria-current", "true")
+    expect(page.locator(".proc")).to_have_count(0)
+    page.get_by_role("button", name="Queue", exact=True).click()
+    page.get_by_label("Commands of process 1").fill("echo from the form")
+    page.get_by_label("Memory of process 1 in GB").fill("3")
+    expect(page.locator(".cm-content")).to_contain_text("echo from the form")
+    expect(page.locator(".queued")).to_contain_text("3 GB")
+    page.get_by_role("button", name="Save", exact=True).click()
+    expect(page.get_by_role("dialog")).to_contain_text("+echo from the form")
+    page.get_by_role("dialog").get_by_role("button", name="Save").click()
+    expect(page.locator(".toast", has_text="command_gpu_1.txt is saved")).to_be_visible()
+    assert "echo from the form" in file(console, "command/command_gpu_1.txt")
+
+
+def test_an_error_in_the_text_stands_at_its_line_and_nothing_is_saved(console, open_page):
+    page = at(open_page(), "Tasks")
+    expect(page.locator(".cm-content")).to_contain_text("# what this file is for")
+    page.locator(".cm-content").click()
+    page.keyboard.press("Control+End")
+    page.keyboard.type("\necho two\n1,twelve\n")
+    expect(page.locator(".bar")).to_contain_text("1 error")
+    expect(page.locator(".right ul.fail")).to_contain_text("Line 6:")
+    expect(page.locator(".cm-lintRange-error")).to_have_count(1)
+    expect(page.get_by_role("button", name="Save", exact=True)).to_be_disabled()
+    expect(page.get_by_role("button", name="Save and start")).to_be_disabled()
+    page.get_by_role("button", name="Discard").click()
+    expect(page.locator(".bar")).not_to_contain_text("error")
+    assert file(console, "command/command_gpu.txt") == COMMANDS
+
+
+def test_a_scheduler_is_started_seen_on_the_state_page_and_stopped_with_its_task(console, open_page):
+    page = at(open_page(), "Tasks")
+    expect(page.locator(".proc")).to_have_count(1)
+    page.get_by_role("button", name="Start", exact=True).click()
+    expect(page.get_by_role("button", name="Stop the scheduler")).to_be_visible()
+    at(page, "State")
+    scheduler = page.locator(".sched", has_text="config 1")
+    expect(scheduler).to_contain_text("1 running")
+    page.locator(".vrow").first.click()
+    expect(page.locator(".loglines")).to_contain_text("begun")
+    scheduler.get_by_role("button", name="Stop").click()
+    scheduler.get_by_role("button", name="Stop it and its 1 running task").click()
+    expect(page.locator(".sched")).to_have_count(0)
+    expect(page.locator(".vrow").first).to_contain_text("cancelled")
+
+
+def test_a_rule_is_changed_in_its_file_and_the_comments_stay(console, open_page):
+    page = at(open_page(), "Rules")
+    rule = page.locator(".rule", has_text="max_gpu")
+    expect(rule.get_by_label("At most", exact=True)).to_have_value("2")
+    rule.get_by_role("button", name="More: At most").click()
+    expect(rule).to_contain_text("2 → 3")
+    page.get_by_role("button", name="Save, takes effect at once").click()
+    expect(page.locator(".toast")).to_contain_text("the rules hold from now on")
+    expect(rule).not_to_contain_text("→")
+    assert file(console, "config/gpu_manage.yaml") == RULES.replace("max_gpu: 2", "max_gpu: 3")
+
+
+def test_a_file_that_was_changed_on_the_disk_meanwhile_is_not_overwritten(console, open_page):
+    page = at(open_page(), "Rules")
+    rule = page.locator(".rule", has_text="min_gpu")
+    expect(rule.get_by_label("At least", exact=True)).to_have_value("1")
+    path = Path(console.workspace, "config/gpu_manage.yaml")
+    theirs = path.read_text().replace("min_gpu: 1", "min_gpu: 2")
+    path.write_text(theirs)
+    rule.get_by_role("button", name="Less: At least").click()
+    page.get_by_role("button", name="Save, takes effect at once").click()
+    expect(page.locator(".bar [role=alert]")).to_contain_text("changed on the disk meanwhile")
+    assert path.read_text() == theirs

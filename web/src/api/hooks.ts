@@ -1,0 +1,152 @@
+// How components look at what lives outside of them.
+import { type QueryClient, useQuery, useQueryClient } from '@tanstack/react-query'
+import { useEffect, useMemo, useSyncExternalStore } from 'react'
+import { useTranslation } from 'react-i18next'
+import { setMe } from '../model/people'
+import { get } from './call'
+import { live, type Picture } from './live'
+import { session } from './session'
+import type { Job, Overview, Ps, Status, Story } from './types'
+
+export const useLive = (): Picture => useSyncExternalStore(live.subscribe, live.snapshot)
+
+export const useSession = () => useSyncExternalStore(session.subscribe, session.snapshot)
+
+export function useRights(): { mayWrite: boolean } {
+  return { mayWrite: useSession()?.rights === 'all' }
+}
+
+const TOLD_MS = 250 // events of this long are one reading
+const REASONS_MS = 5000 // what waits is explained anew this often: cards change without an event of a job
+
+/** All jobs that a person reads; rows that an event speaks of are read anew, many at once. */
+export function useJobs() {
+  const { i18n } = useTranslation()
+  const picture = useLive()
+  return useQuery({
+    queryKey: ['ps', i18n.language],
+    queryFn: ({ signal }) => get<Ps>('/api/v1/ps', { all: true }, signal),
+    refetchInterval: (query) => {
+      const waits = query.state.data?.jobs.some((job) => job.state === 'queued')
+      return waits && picture.link === 'live' && document.visibilityState === 'visible' ? REASONS_MS : false
+    },
+  })
+}
+
+/** Who and where one is; read once. */
+export function useStatus(): Status | undefined {
+  const { data } = useQuery({ queryKey: ['status'], queryFn: ({ signal }) => get<Status>('/api/v1/status', {}, signal) })
+  if (data?.user) setMe(data.user)
+  return data
+}
+
+export function useOverview(every: number | false, enabled = true) {
+  return useQuery({
+    queryKey: ['overview'],
+    queryFn: ({ signal }) => get<Overview>('/api/gpu', {}, signal),
+    enabled,
+    refetchInterval: every,
+  })
+}
+
+const PROCESSES_MS = 15_000
+
+export interface Known {
+  since: number | null // milliseconds
+  command: string
+}
+
+/** What is known of each process on the cards: since when it runs, and its command line. */
+export function useProcesses(): Map<number, Known> {
+  const { link } = useLive()
+  const { data, dataUpdatedAt } = useOverview(link === 'live' ? PROCESSES_MS : false)
+  return useMemo(() => {
+    const processes = data?.gpus.flatMap((gpu) => gpu.processes ?? []) ?? []
+    return new Map(
+      processes.map((one) => [
+        one.pid,
+        { since: one.running_time === null ? null : dataUpdatedAt - one.running_time * 1000, command: one.command ?? '' },
+      ]),
+    )
+  }, [data, dataUpdatedAt])
+}
+
+export interface Workspace {
+  path: string
+  name: string
+  current: boolean
+  exists: boolean
+}
+
+/** The known workspaces, the one of the web process first. */
+export function useWorkspaces(): Workspace[] | undefined {
+  return useQuery({
+    queryKey: ['workspaces'],
+    queryFn: ({ signal }) => get<{ workspaces: Workspace[] }>('/api/v1/workspaces', {}, signal),
+  }).data?.workspaces
+}
+
+export function useStory(id: number | null) {
+  const { i18n } = useTranslation()
+  return useQuery({
+    queryKey: ['show', id, i18n.language],
+    queryFn: ({ signal }) => get<Story>(`/api/v1/show/${id}`, {}, signal),
+    enabled: id !== null,
+  })
+}
+
+export function patched(known: Ps, fresh: Job[]): Ps {
+  const byId = new Map(fresh.map((job) => [job.id, job]))
+  const jobs = known.jobs.map((job) => byId.get(job.id) ?? job)
+  const had = new Set(known.jobs.map((job) => job.id))
+  const added = fresh.filter((job) => !had.has(job.id))
+  return { ...known, jobs: added.length ? [...jobs, ...added] : jobs }
+}
+
+/** Keeps the lists true while the stream speaks. One per page. */
+export function useFreshness(): void {
+  const client = useQueryClient()
+  useEffect(() => {
+    const touched = new Set<number>()
+    let timer: ReturnType<typeof setTimeout> | undefined
+    const later = (): void => {
+      timer ??= setTimeout(() => {
+        timer = undefined
+        const ids = [...touched]
+        touched.clear()
+        void refresh(client, ids)
+      }, TOLD_MS)
+    }
+    const stop = live.hear({
+      event: (event) => {
+        if (event.job !== null) touched.add(event.job)
+        later()
+      },
+      behind: () => {
+        void client.invalidateQueries({ queryKey: ['ps'] })
+        void client.invalidateQueries({ queryKey: ['compete'] })
+      },
+    })
+    return () => {
+      stop()
+      clearTimeout(timer)
+    }
+  }, [client])
+}
+
+const AT_ONCE = 200
+
+async function refresh(client: QueryClient, ids: number[]): Promise<void> {
+  for (const id of ids) void client.invalidateQueries({ queryKey: ['show', id] })
+  void client.invalidateQueries({ queryKey: ['compete'] })
+  if (!ids.length || ids.length > AT_ONCE) {
+    await client.invalidateQueries({ queryKey: ['ps'] })
+    return
+  }
+  try {
+    const fresh = await get<Ps>('/api/v1/ps', { id: ids })
+    client.setQueriesData<Ps>({ queryKey: ['ps'] }, (known) => known && patched(known, fresh.jobs))
+  } catch {
+    await client.invalidateQueries({ queryKey: ['ps'] })
+  }
+}

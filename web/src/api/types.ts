@@ -1,0 +1,257 @@
+// The values of docs/json.md and docs/api.md as this page reads them. Sizes are MiB, durations seconds, instants seconds since 1970.
+
+export type Rights = 'all' | 'read'
+
+export type Params = Record<string, unknown>
+
+export interface Against {
+  code: string
+  text?: string
+  params: Params
+}
+
+export interface Refusal extends Against {
+  index: number
+  uuid: string
+}
+
+export interface Reason extends Against {
+  gpus?: Refusal[]
+}
+
+export type State = 'queued' | 'starting' | 'running' | 'stopping' | 'succeeded' | 'failed' | 'cancelled' | 'skipped'
+
+export interface Job {
+  id: number
+  name: string
+  queue: string | null
+  batch: number
+  state: State
+  intent: string
+  attempt: number
+  retries: number
+  exit_code: number | null
+  error_type: string | null
+  submitted_at: number
+  started_at: number | null
+  ended_at: number | null
+  ran_s: number | null
+  reason: Reason | null
+  commands: string[]
+  memory_mib: number | null
+  share: boolean
+  gpu_request: number[]
+  gpus: number[]
+  gpu_uuids: string[]
+  priority: number
+  tags: string[]
+  time_limit: number | null
+  workdir: string
+  log: string | null
+  retry: { max?: number | null } | null
+}
+
+export interface Ps {
+  engine: boolean
+  jobs: Job[]
+  more?: { waiting?: number; last?: number; failed?: number; ended?: Record<string, number> | number }
+}
+
+export interface Run {
+  n: number
+  uni_id: string
+  state: string
+  outcome: string | null
+  started_at: number
+  ended_at: number | null
+  ran_s: number | null
+  exit_code: number | null
+  signal: number | null
+  error_type: string | null
+  log: string
+  peak_mib: number | null
+  rss_mib: number | null
+  memory_mib: number | null
+  gpus: number[]
+}
+
+export interface StoreEvent {
+  seq: number
+  at: number
+  kind: string
+  batch: number | null
+  job: number | null
+  run: number | null
+  data: Record<string, unknown> & {
+    reason?: Reason
+    gpus?: number[]
+    gpu?: number
+    exit_code?: number | null
+    error_type?: string | null
+  }
+}
+
+export interface Story {
+  job: Job
+  runs: Run[]
+  events: StoreEvent[]
+  needs: { id: number; state: string; name: string }[]
+}
+
+export interface Holder {
+  pid: number
+  user: string
+  used_mib: number | null
+  name: string
+  exe: string
+  run: string | null
+}
+
+export interface Card {
+  index: number
+  uuid: string
+  name: string
+  total_mib: number
+  used_mib: number
+  free_mib: number
+  available_mib: number
+  utilization: number | null
+  temperature: number | null
+  power_w: number | null
+  state: string
+  error: string
+  excluded: boolean
+  quarantine?: string | null
+  refusal: Against | null
+  runs: string[]
+  holders: Holder[]
+}
+
+export interface Cards {
+  engine: boolean
+  gpus: Card[]
+  spec: string
+  age_s: number | null
+  error: string
+}
+
+export interface Status {
+  running: boolean
+  pid: number | null
+  version: string
+  uptime_s: number | null
+  hold: string
+  hold_text?: string
+  probe: string
+  counts: Record<string, number>
+  user?: string
+  host?: string
+  paths: Record<string, string | null>
+}
+
+export interface HostFigures {
+  total_human?: string
+  used_human?: string
+}
+
+/** `GET /api/gpu`, as far as it is shown: the host, and what only it says of processes. */
+export interface Overview {
+  total_processes: number
+  active_users: string[]
+  total_memory_human?: string
+  used_memory_human?: string
+  gpus: { processes?: { pid: number; running_time: number | null; command: string | null }[] }[]
+  host: { hostname: string; platform?: string; cpu?: { count: number; percent: number | null }; memory?: HostFigures }
+}
+
+export interface LogPage {
+  job: number
+  run: number
+  runs: number[]
+  path: string
+  from: number
+  to: number
+  size: number
+  text: string
+  over: boolean
+}
+
+export interface Flaw {
+  file?: string
+  line?: number
+  text: string
+}
+
+export type Mode = 'single' | 'multi'
+
+export interface Process {
+  id: number
+  commands: string[]
+  gpu_count: number
+  memory: number
+}
+
+export interface Queue {
+  id: number
+  processes: Process[]
+}
+
+export interface CommandFile {
+  text: string
+  queues: Queue[]
+  flaws: Flaw[]
+  config_name: string
+  file_path: string
+  exists: boolean
+}
+
+export interface Preview {
+  text: string
+  queues: Queue[]
+  flaws: Flaw[]
+  tasks: number
+  diff: string[]
+}
+
+export interface Config {
+  index: number
+  name: string
+  file_path: string
+  file_name: string
+  exists: boolean
+}
+
+export interface Scheduler {
+  pid: number
+  mode: Mode
+  config_index: number
+  state: string
+  started_at: string | number | null
+  total_tasks: number
+  pending_tasks: number
+  running_tasks: number
+  completed_tasks: number
+  failed_tasks: number
+  last_error: string | null
+  queues: Record<string, SchedulerQueue>
+  [more: string]: unknown
+}
+
+export interface SchedulerQueue {
+  id: number | string
+  status: string
+  total_tasks: number
+  completed_tasks: number
+  failed_tasks: number
+  running_tasks: number
+  pending_tasks: number
+  current_gpu: number | null
+  last_error: string | null
+}
+
+export interface Setting {
+  value: unknown
+  requires_restart: boolean
+  warning: string | null
+  description: string
+}

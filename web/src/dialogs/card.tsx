@@ -1,0 +1,205 @@
+// One card: can my jobs use it and why not, what it did, who is on it, what of mine ran here.
+import { lazy, Suspense, useState } from 'react'
+import { useTranslation } from 'react-i18next'
+import { useActs } from '../api/acts'
+import { useJobs, useLive, useProcesses, useRights } from '../api/hooks'
+import { useDesk } from '../desk'
+import { clock, gib, model, span } from '../model/format'
+import { elapsed } from '../model/jobs'
+import { hueOf, initialsOf, isFree, ownNames, personOf, shares } from '../model/people'
+import { isWatched, watchCard } from '../parts/bell'
+import { Command } from '../parts/controls'
+import { Drawer } from '../parts/dialog'
+import { Icon } from '../parts/icons'
+import { JobPill } from '../parts/pill'
+
+const History = lazy(() => import('../parts/history'))
+const RAN_HERE = 8
+
+export default function CardDrawer({ index, onClose }: { index: number; onClose: () => void }) {
+  const { t } = useTranslation()
+  const { open, pick } = useDesk()
+  const { cards } = useLive()
+  const { mayWrite } = useRights()
+  const { takeCard } = useActs()
+  const processes = useProcesses()
+  const [, again] = useState(0)
+  const jobs = useJobs().data?.jobs ?? []
+  const gpus = cards?.gpus ?? []
+  const card = gpus.find((one) => one.index === index)
+  if (!card) return null
+  const own = ownNames(gpus)
+  const owner = shares(card, own)[0]?.person ?? ''
+  const ran = jobs
+    .filter((job) => job.gpu_uuids.includes(card.uuid) && job.started_at !== null)
+    .sort((a, b) => (b.started_at ?? 0) - (a.started_at ?? 0))
+  const step = (by: number): void => {
+    const at = gpus.indexOf(card)
+    const next = gpus[(at + by + gpus.length) % gpus.length]
+    if (next) open({ kind: 'card', index: next.index })
+  }
+  const readable = card.state === 'ok'
+  const said = !readable
+    ? t('card.unknown', { state: card.state, why: card.error })
+    : card.excluded
+      ? t('card.excluded')
+      : card.refusal
+        ? t('card.refused', { why: card.refusal.text ?? card.refusal.code })
+        : t('card.usable')
+  return (
+    <Drawer label={`GPU ${card.index}`} onClose={onClose}>
+      {/* biome-ignore lint/a11y/noStaticElementInteractions: arrows go to the next card */}
+      <header
+        onKeyDown={(event) => {
+          if (event.key === 'ArrowLeft') step(-1)
+          else if (event.key === 'ArrowRight') step(1)
+        }}
+      >
+        <h2>GPU {card.index}</h2>
+        <span className="grow t3 clip" title={`${card.name} ${card.uuid}`}>
+          {model(card.name)} · <span className="mono">{card.uuid}</span>
+        </span>
+        <button type="button" className="icon" aria-label={t('card.previous')} onClick={() => step(-1)}>
+          <Icon name="left" />
+        </button>
+        <button type="button" className="icon" aria-label={t('card.next')} onClick={() => step(1)}>
+          <Icon name="right" />
+        </button>
+        <button type="button" className="icon" aria-label={t('control.close')} onClick={onClose}>
+          <Icon name="cross" />
+        </button>
+      </header>
+      <div className="figures">
+        <div>
+          <span className="t2">{t('card.load')}</span>
+          <b>{readable && card.utilization !== null ? `${card.utilization}%` : '–'}</b>
+        </div>
+        <div>
+          <span className="t2">{t('card.memory')}</span>
+          <b>
+            {readable ? gib(card.used_mib) : '–'} <span className="t3">/ {gib(card.total_mib)} GiB</span>
+          </b>
+        </div>
+        <div>
+          <span className="t2">{t('card.temperature')}</span>
+          <b>{readable && card.temperature !== null ? `${card.temperature}°C` : '–'}</b>
+        </div>
+        <div>
+          <span className="t2">{t('card.power')}</span>
+          <b>{readable && card.power_w !== null ? `${Math.round(card.power_w)} W` : '–'}</b>
+        </div>
+      </div>
+      <p className="saying">
+        <span className={`chip hue-${isFree(card, own) ? 'free' : hueOf(owner)}`}>
+          {isFree(card, own) ? '✓' : owner === 'you' ? t('people.youinitial') : initialsOf(owner)}
+        </span>
+        <span className="strong">{said}</span>
+      </p>
+      <section>
+        <h3>
+          {t('card.history')} <span className="t3">{t('card.historyof')}</span>
+        </h3>
+        <Suspense>
+          <History uuid={card.uuid} />
+        </Suspense>
+      </section>
+      <section>
+        <h3>{t('card.processes', { count: card.holders.length })}</h3>
+        {card.holders.length === 0 ? (
+          <p className="t2">{t('card.nobody')}</p>
+        ) : (
+          <table className="list">
+            <thead>
+              <tr>
+                <th>{t('card.person')}</th>
+                <th>pid</th>
+                <th className="num">{t('card.memory')}</th>
+                <th className="num">{t('card.since')}</th>
+                <th>{t('card.program')}</th>
+              </tr>
+            </thead>
+            <tbody>
+              {card.holders.map((holder) => {
+                const person = personOf(holder, own)
+                const known = processes.get(holder.pid)
+                return (
+                  <tr key={holder.pid}>
+                    <td>
+                      <span className="row">
+                        <span className={`chip hue-${hueOf(person)}`}>
+                          {person === 'you' ? t('people.youinitial') : initialsOf(person)}
+                        </span>
+                        {person === 'you' ? t('people.you') : person || t('people.hidden')}
+                      </span>
+                    </td>
+                    <td className="mono">{holder.pid}</td>
+                    <td className="num strong">{holder.used_mib === null ? '–' : `${gib(holder.used_mib)} GiB`}</td>
+                    <td className="num">{known?.since ? span((Date.now() - known.since) / 1000) : '–'}</td>
+                    <td className="mono clip program" title={known?.command}>
+                      {holder.run ? `#${holder.run} ` : ''}
+                      {known?.command || holder.name || holder.exe}
+                    </td>
+                  </tr>
+                )
+              })}
+            </tbody>
+          </table>
+        )}
+      </section>
+      <section>
+        <h3>{t('card.ran', { count: ran.length })}</h3>
+        <table className="list">
+          <tbody>
+            {ran.slice(0, RAN_HERE).map((job) => (
+              <tr key={job.id}>
+                <td className="mono t3">{job.id}</td>
+                <td>
+                  <button
+                    type="button"
+                    className="link"
+                    onClick={() => {
+                      pick(job.id)
+                      onClose()
+                    }}
+                  >
+                    {job.name}
+                  </button>
+                </td>
+                <td>
+                  <JobPill job={job} />
+                </td>
+                <td className="num">{span(elapsed(job, Date.now()) ?? 0)}</td>
+                <td className="t3 num">{job.ended_at ? clock(job.ended_at * 1000) : ''}</td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      </section>
+      <footer>
+        <button
+          type="button"
+          className="btn primary"
+          disabled={isFree(card, own)}
+          title={isFree(card, own) ? t('card.freenow') : undefined}
+          aria-pressed={isWatched(card.uuid)}
+          onClick={() => void watchCard(card.uuid).then(() => again((n) => n + 1))}
+        >
+          <Icon name="bell" />
+          {isWatched(card.uuid) ? t('card.watching') : t('card.tell')}
+        </button>
+        <button
+          type="button"
+          className="btn"
+          disabled={!mayWrite}
+          title={mayWrite ? undefined : t('shell.readonly')}
+          onClick={() => void takeCard(card.index, card.excluded)}
+        >
+          <Icon name={card.excluded ? 'tick' : 'ban'} />
+          {card.excluded ? t('card.include') : t('card.exclude')}
+        </button>
+        <span className="grow" />
+        <Command text={`jostle gpus ${card.excluded ? '--include' : '--exclude'} ${card.index}`} />
+      </footer>
+    </Drawer>
+  )
+}

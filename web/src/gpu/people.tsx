@@ -1,0 +1,65 @@
+import { useMemo } from 'react'
+import { useTranslation } from 'react-i18next'
+import { useLive } from '../api/hooks'
+import type { Job } from '../api/types'
+import { clock, gib } from '../model/format'
+import { ACTIVE, since } from '../model/jobs'
+import { people } from '../model/people'
+import { Icon } from '../parts/icons'
+import { markSeen, useSeenAt } from '../seen'
+
+const TILES = 8
+
+/** A strip per person: cards held; and what ended since you last looked. */
+export function PeopleStrip({ jobs }: { jobs: Job[] }) {
+  const { t } = useTranslation()
+  const { cards, link, engine } = useLive()
+  const seen = useSeenAt()
+  const all = useMemo(() => people(cards?.gpus ?? []), [cards])
+  const ended = useMemo(() => since(jobs, seen), [jobs, seen])
+  const running = jobs.filter((job) => ACTIVE.has(job.state)).length
+  const stale = link === 'lost' || engine === false
+  return (
+    <div className={`people${stale ? ' stale' : ''}`}>
+      <ul className="row" aria-label={t('people.title')}>
+        {all.map((person) => (
+          <li
+            key={person.name}
+            className={`person hue-${person.hue}${person.name === 'you' ? ' you' : ''}`}
+            title={t('people.holds', { gib: gib(person.usedMib) })}
+          >
+            <span className="chip">{person.name === 'you' ? t('people.youinitial') : person.initials}</span>
+            <b>{person.name === 'you' ? t('people.you') : person.name || t('people.hidden')}</b>
+            <span className="tiles">
+              {person.cards.slice(0, TILES).map((index) => (
+                <i key={index} />
+              ))}
+            </span>
+            {person.cards.length ? t('people.cards', { count: person.cards.length }) : t('people.none')}
+            {person.name === 'you' && running > 0 && <> · {t('people.jobs', { count: running })}</>}
+          </li>
+        ))}
+      </ul>
+      {(ended.done > 0 || ended.failed > 0) && (
+        <span className="lately">
+          {t('people.since', { at: clock(seen) })}
+          {ended.done > 0 && (
+            <span className="free row">
+              <Icon name="tick" size={12} />
+              {t('people.done', { count: ended.done })}
+            </span>
+          )}
+          {ended.failed > 0 && (
+            <span className="fail row">
+              <Icon name="cross" size={12} />
+              {t('people.failed', { count: ended.failed })}
+            </span>
+          )}
+          <button type="button" className="btn small" onClick={markSeen}>
+            {t('people.mark')}
+          </button>
+        </span>
+      )}
+    </div>
+  )
+}

@@ -1,0 +1,52 @@
+// Every act of this page as the command that does the same.
+import { typedIds } from './ids'
+
+const SAFE = /^[A-Za-z0-9_@%+=:,./-]+$/
+
+/** One word for a POSIX shell. */
+export const quoted = (word: string): string => (SAFE.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`)
+
+export type JobAct = 'cancel' | 'retry' | 'hold' | 'unhold' | 'logs' | 'why' | 'show'
+
+export const jobCommand = (act: JobAct, ids: readonly number[]): string => `jostle ${act} ${typedIds(ids)}`
+
+export interface NewJob {
+  command: string
+  name: string
+  gpus: number
+  memory: string // GiB, empty for the whole card
+  share: boolean
+  queue: string
+  retry: number
+  workdir: string
+}
+
+export const EMPTY_JOB: NewJob = { command: '', name: '', gpus: 1, memory: '', share: false, queue: '', retry: 0, workdir: '' }
+
+/** What `POST /api/v1/add` takes: the keys of a job in a job file. */
+export function addBody(job: NewJob): Record<string, unknown> {
+  const body: Record<string, unknown> = { run: job.command, gpus: job.gpus }
+  if (job.name) body.name = job.name
+  if (job.memory && job.gpus > 0) body.memory = `${job.memory}GiB`
+  if (job.share && job.memory && job.gpus > 0) body.share = true
+  if (job.queue) body.queue = job.queue
+  if (job.retry > 0) body.retry = job.retry
+  if (job.workdir) body.workdir = job.workdir
+  return body
+}
+
+export function addCommand(job: NewJob): string {
+  const words = ['jostle add']
+  if (job.gpus !== 1) words.push(`-g ${job.gpus}`)
+  if (job.memory && job.gpus > 0) words.push(`-m ${quoted(`${job.memory}GiB`)}`)
+  if (job.share && job.memory && job.gpus > 0) words.push('--share')
+  if (job.queue) words.push(`-q ${quoted(job.queue)}`)
+  if (job.name) words.push(`-n ${quoted(job.name)}`)
+  if (job.retry > 0) words.push(`--retry ${job.retry}`)
+  if (job.workdir) words.push(`--workdir ${quoted(job.workdir)}`)
+  return `${words.join(' ')} -- ${quoted(job.command)}`
+}
+
+export function competeCommand(mode: string, index: number): string {
+  return `jostle compete${mode === 'multi' ? ' --mode multi' : ''}${index ? ` --config-index ${index}` : ''}`
+}

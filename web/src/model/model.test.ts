@@ -1,0 +1,317 @@
+import { describe, expect, test } from 'vitest'
+import type { Card, Holder, Job } from '../api/types'
+import { plain, spans } from './ansi'
+import { addBody, addCommand, EMPTY_JOB, jobCommand, quoted } from './command'
+import { clock, model, size, span } from './format'
+import { shownIds, typedIds } from './ids'
+import { commonName, lookOf, matches, sections, since } from './jobs'
+import { LogText, MOST_LINES, traceback } from './logtext'
+import { forYou, hueOf, isFree, ownNames, people, shares } from './people'
+import { moved, nudged, removed, sendable } from './queues'
+import { allowed, control, grouped, keysOf, nested, valueAt } from './rules'
+
+const job = (over: Partial<Job>): Job => ({
+  id: 1,
+  name: 'a',
+  queue: null,
+  batch: 1,
+  state: 'queued',
+  intent: 'run',
+  attempt: 0,
+  retries: 0,
+  exit_code: null,
+  error_type: null,
+  submitted_at: 0,
+  started_at: null,
+  ended_at: null,
+  ran_s: null,
+  reason: null,
+  commands: [],
+  memory_mib: null,
+  share: false,
+  gpu_request: [1, 1],
+  gpus: [],
+  gpu_uuids: [],
+  priority: 0,
+  tags: [],
+  time_limit: null,
+  workdir: '/',
+  log: null,
+  retry: null,
+  ...over,
+})
+
+const holder = (over: Partial<Holder>): Holder => ({
+  pid: 1,
+  user: 'alice',
+  used_mib: 1024,
+  name: 'python',
+  exe: '',
+  run: null,
+  ...over,
+})
+
+const card = (over: Partial<Card>): Card => ({
+  index: 0,
+  uuid: 'GPU-0',
+  name: 'RTX 4090',
+  total_mib: 24576,
+  used_mib: 0,
+  free_mib: 24576,
+  available_mib: 24576,
+  utilization: 0,
+  temperature: 30,
+  power_w: 20,
+  state: 'ok',
+  error: '',
+  excluded: false,
+  quarantine: null,
+  refusal: null,
+  runs: [],
+  holders: [],
+  ...over,
+})
+
+describe('cards', () => {
+  test('a card that cannot be read is never free, whatever was read last', () => {
+    expect(isFree(card({}), new Set())).toBe(true)
+    for (const state of ['lost', 'unreadable', 'unknown', 'starting', 'mig']) {
+      expect(isFree(card({ state }), new Set())).toBe(false)
+      expect(forYou(card({ state }))).toBe(false)
+    }
+  })
+  test('a card is not free while a run of ours holds it, is set aside, or has memory that no process shows', () => {
+    expect(isFree(card({ runs: ['3.1'] }), new Set())).toBe(false)
+    expect(isFree(card({ excluded: true }), new Set())).toBe(false)
+    expect(isFree(card({ quarantine: 'faulty' }), new Set())).toBe(false)
+    expect(isFree(card({ used_mib: 9000 }), new Set())).toBe(false)
+  })
+  test('a card is split between its holders, the larger first', () => {
+    const both = card({
+      used_mib: 21_000,
+      holders: [holder({ pid: 2, user: 'dave', used_mib: 1000 }), holder({ used_mib: 20_000 })],
+    })
+    expect(shares(both, new Set())).toEqual([
+      { person: 'alice', mib: 20_000 },
+      { person: 'dave', mib: 1000 },
+    ])
+  })
+  test('own runs tell who one is, so that own processes outside of jostle are one’s own, too', () => {
+    const cards = [
+      card({ runs: ['1.1'], holders: [holder({ user: 'me', run: '1.1' })] }),
+      card({ index: 1, holders: [holder({ user: 'me' })] }),
+    ]
+    expect(ownNames(cards)).toEqual(new Set(['me']))
+    expect(people(cards).map((person) => [person.name, person.cards])).toEqual([['you', [0, 1]]])
+  })
+  test('a person keeps their colour when others come and go', () => {
+    const first = hueOf('alice')
+    hueOf('bob')
+    expect(hueOf('alice')).toBe(first)
+    expect(hueOf('bob')).not.toBe(first)
+  })
+})
+
+describe('jobs', () => {
+  test('failures after the last look are unseen, running ones by their start, waiting ones folded by reason', () => {
+    const behind = { code: 'behind', params: { job: 1 }, text: 'x' }
+    const found = sections(
+      [
+        job({ id: 1, state: 'failed', ended_at: 50 }),
+        job({ id: 2, state: 'failed', ended_at: 200 }),
+        job({ id: 3, state: 'running', started_at: 9 }),
+        job({ id: 4, state: 'running', started_at: 5 }),
+        job({ id: 5, queue: 'q', reason: { ...behind, text: 'behind 1' } }),
+        job({ id: 6, queue: 'q', reason: { ...behind, text: 'behind 2' } }),
+        job({ id: 7, queue: 'r', reason: behind }),
+        job({ id: 8, state: 'succeeded', ended_at: 150 }),
+      ],
+      100_000,
+      100_000,
+    )
+    expect(found.unseen.map((one) => one.id)).toEqual([2])
+    expect(found.running.map((one) => one.id)).toEqual([4, 3])
+    expect(found.waiting.map((group) => group.jobs.map((one) => one.id))).toEqual([[5, 6], [7]])
+    expect(found.ended).toEqual({ succeeded: 1, failed: 1, cancelled: 0, skipped: 0 })
+    expect(found.waitingCount).toBe(3)
+  })
+  test('without an engine all waits fold into the one reason', () => {
+    const none = { code: 'no_engine', params: {}, text: 'no engine' }
+    const found = sections([job({ id: 1, batch: 1, reason: none }), job({ id: 2, batch: 2, queue: 'q', reason: none })], 0, 0)
+    expect(found.waiting).toHaveLength(1)
+  })
+  test('what ended since the last look is counted', () => {
+    expect(
+      since(
+        [job({ state: 'succeeded', ended_at: 5 }), job({ state: 'failed', ended_at: 9 }), job({ state: 'failed', ended_at: 1 })],
+        2000,
+      ),
+    ).toEqual({ done: 1, failed: 1 })
+  })
+  test('names of a sweep are told by what they share', () => {
+    expect(commonName(['vit-b16 lr=1e-4 s0', 'vit-b16 lr=1e-4 s1'])).toBe('vit-b16 lr=1e-4')
+    expect(commonName(['a', 'b'])).toBe('a')
+    expect(commonName(['one'])).toBe('one')
+  })
+  test('a held job and one that backs off look so', () => {
+    expect(lookOf(job({ intent: 'hold' }))).toBe('held')
+    expect(lookOf(job({ reason: { code: 'backoff', params: {} } }))).toBe('backoff')
+    expect(lookOf(job({ state: 'running', intent: 'hold' }))).toBe('running')
+  })
+  test('a number finds by id, words find in name and command', () => {
+    expect(matches(job({ id: 104 }), '#10')).toBe(true)
+    expect(matches(job({ id: 4 }), '10')).toBe(false)
+    expect(matches(job({ commands: ['python Train.py'] }), 'train')).toBe(true)
+  })
+})
+
+describe('output', () => {
+  test('a progress bar is one line, however it arrives', () => {
+    for (const pieces of [['10%\r20%\r30%\nend\n'], ['10%', '\r20%', '\r', '30%\n', 'end\n'], ['10%\r', '20%\r', '30%\nend\n']]) {
+      const text = new LogText()
+      for (const piece of pieces) text.append(piece)
+      expect(text.shown).toEqual([
+        { text: '30%', folded: 2 },
+        { text: 'end', folded: 0 },
+      ])
+    }
+  })
+  test('lines that end in both marks keep their text', () => {
+    const text = new LogText()
+    text.append('one\r\ntwo\r\n')
+    expect(text.shown.map((line) => line.text)).toEqual(['one', 'two'])
+  })
+  test('the oldest lines go first, and it is known how many went', () => {
+    const text = new LogText()
+    text.append('x\n'.repeat(MOST_LINES + 50))
+    expect(text.lines.length).toBeLessThanOrEqual(MOST_LINES)
+    expect(text.dropped + text.shown.length).toBe(MOST_LINES + 50)
+  })
+  test('the first traceback is found, with the line that names the error', () => {
+    const lines = [
+      'epoch 1',
+      'Traceback (most recent call last):',
+      '  File "a.py", line 1',
+      '    f()',
+      'ValueError: no',
+      'later',
+    ].map((text) => ({ text }))
+    expect(traceback(lines)).toEqual({ from: 1, to: 4 })
+    expect(traceback([{ text: 'fine' }])).toBeNull()
+  })
+  test('colours become class names, everything else of a terminal is left out', () => {
+    expect(spans('a\x1b[1;31mred\x1b[0m b\x1b[2K\x1b]0;title\x07c')).toEqual([
+      { text: 'a', look: '' },
+      { text: 'red', look: 'ansi1 bold' },
+      { text: ' b', look: '' },
+      { text: 'c', look: '' },
+    ])
+    expect(spans('\x1b[38;5;196mx\x1b[48;2;1;2;3my')).toEqual([
+      { text: 'x', look: '' },
+      { text: 'y', look: '' },
+    ])
+  })
+  test('marks that turn the text around are shown by their number', () => {
+    expect(plain('user\u202etxt.exe')).toBe('user‹U+202E›txt.exe')
+  })
+})
+
+describe('commands', () => {
+  test('ids are ranges where they follow each other', () => {
+    expect(shownIds([110, 108, 103, 109])).toBe('#103 #108–#110')
+    expect(typedIds([1, 2, 3, 9])).toBe('1-3 9')
+    expect(jobCommand('cancel', [5, 6])).toBe('jostle cancel 5 6')
+  })
+  test('a word with anything for a shell in it is quoted', () => {
+    expect(quoted("it's; rm -rf $HOME")).toBe("'it'\\''s; rm -rf $HOME'")
+    expect(quoted('8GiB')).toBe('8GiB')
+  })
+  test('the form, the request and the command say the same', () => {
+    const form = {
+      ...EMPTY_JOB,
+      command: 'python a.py',
+      gpus: 2,
+      memory: '8',
+      share: true,
+      queue: 'q',
+      retry: 2,
+      workdir: '/w d',
+    }
+    expect(addCommand(form)).toBe("jostle add -g 2 -m 8GiB --share -q q --retry 2 --workdir '/w d' -- 'python a.py'")
+    expect(addBody(form)).toEqual({
+      run: 'python a.py',
+      gpus: 2,
+      memory: '8GiB',
+      share: true,
+      queue: 'q',
+      retry: 2,
+      workdir: '/w d',
+    })
+  })
+  test('without a card there is neither memory nor sharing', () => {
+    expect(addBody({ ...EMPTY_JOB, command: 'x', gpus: 0, memory: '8', share: true })).toEqual({ run: 'x', gpus: 0 })
+  })
+})
+
+describe('figures', () => {
+  test('durations, sizes, names', () => {
+    expect([3, 840, 3840, 266_400].map(span)).toEqual(['3s', '14m', '1h04m', '3d02h'])
+    expect([5, 148_000, 2.5e6, 3e9].map(size)).toEqual(['5 B', '148 kB', '2.5 MB', '3.0 GB'])
+    expect(model('NVIDIA GeForce RTX 4090')).toBe('RTX 4090')
+  })
+  test('a time of another day carries its date', () => {
+    const noon = new Date(2031, 4, 2, 12, 5).getTime()
+    expect(clock(noon, noon)).toBe('12:05')
+    expect(clock(noon, noon + 36 * 3600_000)).toBe('05-02 12:05')
+  })
+})
+
+describe('queues of a command file', () => {
+  const process = (command: string, id: number) => ({ id, commands: [command], gpu_count: 1, memory: 1 })
+  const queues = [
+    { id: 1, processes: [process('a', 1), process('b', 2)] },
+    { id: 2, processes: [process('c', 1)] },
+  ]
+  const names = (all: typeof queues) => all.map((queue) => queue.processes.map((one) => `${one.id}${one.commands[0]}`).join(' '))
+  test('a moved process takes its place, and all are numbered anew', () => {
+    expect(names(moved(queues, { queue: 0, process: 0 }, { queue: 1, process: 1 }))).toEqual(['1b', '1c 2a'])
+  })
+  test('with the keyboard it goes over the edge of its queue', () => {
+    expect(names(nudged(queues, { queue: 0, process: 1 }, 1))).toEqual(['1a', '1b 2c'])
+    expect(names(nudged(queues, { queue: 0, process: 0 }, -1))).toEqual(['1a 2b', '1c'])
+  })
+  test('a queue without processes goes, and empty commands are not sent', () => {
+    expect(names(removed(queues, { queue: 1, process: 0 }))).toEqual(['1a 2b'])
+    expect(names(sendable([{ id: 1, processes: [process(' ', 1), process('d', 2)] }]))).toEqual(['1d'])
+  })
+})
+
+describe('rules', () => {
+  test('min(max_gpu, max(min_gpu, available − gpu_left))', () => {
+    expect(allowed(6, { left: 1, least: 2, most: 4 })).toBe(4)
+    expect(allowed(2, { left: 3, least: 2, most: 4 })).toBe(2)
+    expect(allowed(2, { left: 3, least: null, most: null })).toBe(0)
+    expect(allowed(8, { left: 0, least: 2, most: 1 })).toBe(1)
+  })
+  test('dotted names are nested values', () => {
+    expect(valueAt({ retry_config: { backoff_duration: 600 } }, 'retry_config.backoff_duration')).toBe(600)
+    expect(nested({ gpu_left: 1, 'retry_config.backoff_duration': 5 })).toEqual({
+      gpu_left: 1,
+      retry_config: { backoff_duration: 5 },
+    })
+  })
+  test('no key of the file is left out of the form', () => {
+    const keys = keysOf({ gpu_left: 1, compete_gpus: [0], new_one: null, retry_config: { max_retries: 3 } })
+    expect(grouped(keys)).toEqual([
+      ['many', ['gpu_left']],
+      ['which', ['compete_gpus']],
+      ['failure', ['retry_config.max_retries']],
+      ['other', ['new_one']],
+    ])
+  })
+  test('a key without a value has its control all the same', () => {
+    expect(control('max_gpu', null)).toBe('number')
+    expect(control('memory_save_mode', true)).toBe('switch')
+    expect(control('compete_gpus', [0])).toBe('list')
+  })
+})

@@ -1,0 +1,513 @@
+// Command files: configs on the left, the form beside the text, what would be queued below. Nothing of a file with an error runs.
+import { useQuery, useQueryClient } from '@tanstack/react-query'
+import { lazy, type ReactNode, Suspense, useEffect, useState } from 'react'
+import { useTranslation } from 'react-i18next'
+import { failed } from '../api/acts'
+import { ask, get, post } from '../api/call'
+import { useRights } from '../api/hooks'
+import type { Config, Mode } from '../api/types'
+import { competeCommand } from '../model/command'
+import { Command, Segmented } from '../parts/controls'
+import { Dialog } from '../parts/dialog'
+import { Icon } from '../parts/icons'
+import { Pill } from '../parts/pill'
+import { say } from '../parts/toast'
+import { OfWorkspace } from '../parts/workspace'
+import { useSchedulers } from '../state/list'
+import { changes, Diff } from '../tasks/diff'
+import { type Draft, useDraft } from '../tasks/draft'
+import { QueueForm } from '../tasks/form'
+
+const Editor = lazy(() => import('../tasks/editor'))
+
+type Bindings = Record<string, { log_path: string }>
+type Shown = 'diff' | 'leave' | 'remove' | { queue: number; process: number } | null
+
+export default function TasksPage() {
+  return <OfWorkspace>{(picker) => <Tasks picker={picker} />}</OfWorkspace>
+}
+
+function Tasks({ picker }: { picker: ReactNode }) {
+  const { t } = useTranslation()
+  const client = useQueryClient()
+  const { mayWrite } = useRights()
+  const [mode, setMode] = useState<Mode>('single')
+  const [index, setIndex] = useState(0)
+  const [shown, setShown] = useState<Shown>(null)
+  const [wanted, setWanted] = useState<(() => void) | null>(null)
+  const [jump, setJump] = useState<{ line: number; n: number } | null>(null)
+  const draft = useDraft(mode, index)
+  const { data: list, error } = useQuery({
+    queryKey: ['configs', mode],
+    queryFn: ({ signal }) => get<{ configs: Config[] }>(`/api/commands/${mode}/list`, {}, signal),
+  })
+  const { data: bindings } = useQuery({
+    queryKey: ['bindings'],
+    queryFn: ({ signal }) => get<Bindings>('/api/log/bindings', {}, signal),
+  })
+  const schedulers = useSchedulers().data?.schedulers ?? []
+  const running = schedulers.find((one) => one.mode === mode && one.config_index === index && one.state !== 'completed')
+  const unsaved = draft.loaded && draft.text !== draft.saved
+  const flaws = draft.preview?.flaws ?? draft.file?.flaws ?? []
+  const name = list?.configs.find((one) => one.index === index)?.file_name ?? draft.file?.file_path.split('/').at(-1) ?? ''
+
+  useEffect(() => {
+    const warn = (event: BeforeUnloadEvent): void => {
+      if (unsaved) event.preventDefault()
+    }
+    window.addEventListener('beforeunload', warn)
+    return () => window.removeEventListener('beforeunload', warn)
+  }, [unsaved])
+
+  const leave = (then: () => void): void => {
+    if (!unsaved) then()
+    else {
+      setWanted(() => then)
+      setShown('leave')
+    }
+  }
+  const nextFlaw = (): void => {
+    const line = flaws.find((flaw) => flaw.line && flaw.line > (jump?.line ?? 0))?.line ?? flaws[0]?.line
+    if (line) setJump({ line, n: (jump?.n ?? 0) + 1 })
+  }
+  const refresh = async (): Promise<void> => {
+    await client.invalidateQueries({ queryKey: ['configs'] })
+    await client.invalidateQueries({ queryKey: ['compete'] })
+  }
+  const tell = async (act: () => Promise<{ message?: string }>): Promise<void> => {
+    try {
+      const { message } = await act()
+      if (message) say({ text: message })
+    } catch (problem) {
+      failed(problem)
+    }
+    await refresh()
+  }
+  const save = async (): Promise<boolean> => {
+    if (!mayWrite || flaws.length) return false
+    const done = await draft.save()
+    if (done) say({ text: t('tasks.saved', { name }) })
+    return done
+  }
+  const start = async (): Promise<void> => {
+    if (unsaved && !(await save())) return
+    await tell(() => post(`/api/scheduler/${mode}/start`, undefined, { config_index: index }))
+  }
+  const stop = (): Promise<void> => tell(() => post(`/api/scheduler/${mode}/stop`, undefined, { config_index: index }))
+  const create = (): Promise<void> =>
+    tell(async () => {
+      const made = await post<{ message: string; config: Config }>(`/api/commands/${mode}/new`)
+      setIndex(made.config.index)
+      return made
+    })
+  const remove = (): Promise<void> =>
+    tell(async () => {
+      const { data } = await ask<{ message: string }>(`/api/commands/${mode}/${index}`, { method: 'DELETE' })
+      setIndex(0)
+      return data
+    })
+  useEffect(() => {
+    const down = (event: globalThis.KeyboardEvent): void => {
+      if (event.key === 'F8') {
+        event.preventDefault()
+        nextFlaw()
+      } else if (event.key === 's' && (event.ctrlKey || event.metaKey)) {
+        event.preventDefault()
+        if (unsaved) setShown('diff')
+      }
+    }
+    window.addEventListener('keydown', down)
+    return () => window.removeEventListener('keydown', down)
+  })
+  const blocked = !mayWrite ? t('shell.readonly') : flaws.length ? t('tasks.nothing', { count: flaws.length }) : undefined
+  return (
+    <>
+      <h1 className="sr">{t('page.tasks')}</h1>
+      <div className="tasks">
+        <section className="panel" aria-label={t('tasks.configs')}>
+          <div style={{ padding: 6 }}>
+            <Segmented
+              wide
+              label={t('tasks.mode')}
+              value={mode}
+              choices={[
+                { value: 'single', label: t('mode.single') },
+                { value: 'multi', label: t('mode.multi') },
+              ]}
+              onChange={(next) =>
+                leave(() => {
+                  setMode(next)
+                  setIndex(0)
+                })
+              }
+            />
+          </div>
+          <div className="scroll">
+            {error && <p className="note fail">{error.message}</p>}
+            {list?.configs.map((config) => {
+              const runs = schedulers.find(
+                (one) => one.mode === mode && one.config_index === config.index && one.state !== 'completed',
+              )
+              return (
+                <button
+                  key={config.index}
+                  type="button"
+                  className="config"
+                  aria-current={config.index === index}
+                  onClick={() => leave(() => setIndex(config.index))}
+                >
+                  <span className="grow">
+                    {t('tasks.config', { n: config.index + 1 })}
+                    <code className="clip">{config.file_name}</code>
+                  </span>
+                  {runs ? (
+                    <Pill look="running" />
+                  ) : config.index === index && flaws.length > 0 ? (
+                    <span className="pill fail">{t('tasks.flaws', { count: flaws.length })}</span>
+                  ) : (
+                    !config.exists && <span className="pill">{t('tasks.missing')}</span>
+                  )}
+                </button>
+              )
+            })}
+            <button type="button" className="config" disabled={!mayWrite} onClick={() => leave(() => void create())}>
+              <Icon name="plus" size={12} />
+              {t('tasks.new')}
+            </button>
+          </div>
+          <footer style={{ flexDirection: 'column', alignItems: 'stretch', gap: 4 }}>
+            <span className="t2">{t('workspace.which')}</span>
+            {picker}
+            <span className="t2">{t('tasks.file')}</span>
+            <code className="clip" title={draft.file?.file_path}>
+              {draft.file?.file_path ?? '–'}
+            </code>
+            {index > 0 && (
+              <button
+                type="button"
+                className="btn small warn"
+                disabled={!mayWrite || running !== undefined}
+                onClick={() => setShown('remove')}
+              >
+                {t('tasks.delete')}
+              </button>
+            )}
+          </footer>
+        </section>
+        <div className="mid">
+          <QueueForm
+            queues={draft.queues}
+            mode={mode}
+            readOnly={!mayWrite || !draft.loaded}
+            bindings={bindings ?? {}}
+            configIndex={index}
+            onChange={draft.setQueues}
+            onBind={(queue, process) => setShown({ queue, process })}
+          />
+        </div>
+        <div className="right">
+          <section className="panel grow" aria-label={t('tasks.text')}>
+            <header>
+              <code>{name}</code>
+              {unsaved && (
+                <span className="pill wait">
+                  <Icon name="warn" size={10} />
+                  {t('tasks.unsaved')}
+                </span>
+              )}
+              <span className="grow" />
+              <DiffButton draft={draft} onOpen={() => setShown('diff')} />
+            </header>
+            <Suspense fallback={<p className="note">{t('tasks.loading')}</p>}>
+              {draft.loaded && (
+                <Editor
+                  text={draft.text}
+                  flaws={flaws}
+                  readOnly={!mayWrite}
+                  label={t('tasks.text')}
+                  onChange={draft.setText}
+                  onSave={() => unsaved && setShown('diff')}
+                  jump={jump}
+                />
+              )}
+            </Suspense>
+            {flaws.length > 0 && (
+              <ul className="fail" style={{ padding: '6px 12px', maxHeight: 96, overflow: 'auto' }}>
+                {flaws.map((flaw) => (
+                  <li key={`${flaw.line}${flaw.text}`}>
+                    <button
+                      type="button"
+                      className="link fail"
+                      onClick={() => flaw.line && setJump({ line: flaw.line, n: (jump?.n ?? 0) + 1 })}
+                    >
+                      {flaw.line ? t('tasks.line', { line: flaw.line }) : ''}
+                    </button>{' '}
+                    {flaw.text}
+                  </li>
+                ))}
+              </ul>
+            )}
+          </section>
+          <Queued draft={draft} flaws={flaws.length} />
+        </div>
+      </div>
+      <div className="bar">
+        {draft.error ? (
+          <span className="fail" role="alert">
+            {draft.error}{' '}
+            {draft.conflict && (
+              <button type="button" className="btn small" onClick={draft.reload}>
+                {t('tasks.reload')}
+              </button>
+            )}
+          </span>
+        ) : flaws.length ? (
+          <span className="fail row">
+            <Icon name="warn" />
+            {t('tasks.flaws', { count: flaws.length })}
+            <button type="button" className="btn small quiet" onClick={nextFlaw}>
+              {t('tasks.next')} <kbd>F8</kbd>
+            </button>
+          </span>
+        ) : (
+          <span className="t2">{running ? t('tasks.runs', { pid: running.pid }) : t('tasks.idle')}</span>
+        )}
+        <span className="grow" />
+        <Command text={competeCommand(mode, index)} />
+        <button type="button" className="btn" disabled={!unsaved} onClick={draft.reload}>
+          {t('tasks.discard')}
+        </button>
+        <button
+          type="button"
+          className="btn"
+          disabled={!unsaved || blocked !== undefined || draft.busy}
+          title={blocked}
+          onClick={() => setShown('diff')}
+        >
+          {t('tasks.save')}
+        </button>
+        {running ? (
+          <button type="button" className="btn danger" disabled={!mayWrite} onClick={() => void stop()}>
+            <Icon name="stop" size={12} />
+            {t('tasks.stop')}
+          </button>
+        ) : (
+          <button
+            type="button"
+            className="btn primary"
+            disabled={blocked !== undefined || !draft.loaded || (!draft.file?.exists && !unsaved)}
+            title={blocked}
+            onClick={() => void start()}
+          >
+            <Icon name="play" size={12} />
+            {unsaved ? t('tasks.savestart') : t('tasks.start')}
+          </button>
+        )}
+      </div>
+      {shown === 'diff' && (
+        <Dialog
+          title={t('tasks.difftitle', { name })}
+          width={760}
+          onClose={() => setShown(null)}
+          footer={
+            <>
+              <button type="button" className="btn" onClick={() => setShown(null)}>
+                {t('tasks.back')}
+              </button>
+              <button
+                type="button"
+                className="btn primary"
+                disabled={blocked !== undefined || !unsaved}
+                title={blocked}
+                onClick={() => {
+                  setShown(null)
+                  void save()
+                }}
+              >
+                {t('tasks.save')}
+              </button>
+            </>
+          }
+        >
+          <Diff lines={draft.preview?.diff ?? []} />
+        </Dialog>
+      )}
+      {shown === 'leave' && (
+        <Dialog
+          title={t('tasks.leave')}
+          onClose={() => setShown(null)}
+          footer={
+            <>
+              <button type="button" className="btn" onClick={() => setShown(null)}>
+                {t('tasks.stay')}
+              </button>
+              <button
+                type="button"
+                className="btn danger"
+                onClick={() => {
+                  setShown(null)
+                  wanted?.()
+                }}
+              >
+                {t('tasks.discardchanges')}
+              </button>
+            </>
+          }
+        >
+          {t('tasks.leavetext', { name })}
+        </Dialog>
+      )}
+      {shown === 'remove' && (
+        <Dialog
+          title={t('tasks.deletetitle', { name })}
+          onClose={() => setShown(null)}
+          footer={
+            <>
+              <button type="button" className="btn" onClick={() => setShown(null)}>
+                {t('tasks.keepfile')}
+              </button>
+              <button
+                type="button"
+                className="btn danger"
+                onClick={() => {
+                  setShown(null)
+                  void remove()
+                }}
+              >
+                {t('tasks.delete')}
+              </button>
+            </>
+          }
+        >
+          {t('tasks.deletetext')}
+        </Dialog>
+      )}
+      {shown !== null && typeof shown === 'object' && (
+        <BindDialog
+          mode={mode}
+          index={index}
+          at={shown}
+          bound={bindings?.[`${mode}_${index}_${shown.queue}_${shown.process}`]?.log_path ?? ''}
+          onClose={() => setShown(null)}
+        />
+      )}
+    </>
+  )
+}
+
+function DiffButton({ draft, onOpen }: { draft: Draft; onOpen: () => void }) {
+  const { t } = useTranslation()
+  const { plus, minus } = changes(draft.preview?.diff ?? [])
+  if (plus + minus === 0) return null
+  return (
+    <button type="button" className="btn small" onClick={onOpen}>
+      {t('tasks.diff')} <span className="free">+{plus}</span> <span className="fail">−{minus}</span>
+    </button>
+  )
+}
+
+const FIRST = 200
+
+/** What would be queued, in order. */
+function Queued({ draft, flaws }: { draft: Draft; flaws: number }) {
+  const { t } = useTranslation()
+  const tasks = draft.queues.flatMap((queue) => queue.processes.map((process) => ({ queue: queue.id, ...process })))
+  return (
+    <section className="panel queued" aria-label={t('tasks.preview')}>
+      <header>
+        <h2>{t('tasks.preview')}</h2>
+        {flaws > 0 ? (
+          <span className="pill fail">{t('tasks.nothing', { count: flaws })}</span>
+        ) : (
+          <span className="pill">{tasks.length}</span>
+        )}
+      </header>
+      <div className="scroll">
+        <table className="list">
+          <tbody>
+            {tasks.slice(0, FIRST).map((task) => (
+              <tr key={`${task.queue}.${task.id}`}>
+                <td className="mono t3">
+                  {task.queue}.{task.id}
+                </td>
+                <td className="mono clip" title={task.commands.join('\n')}>
+                  {task.commands.at(-1)}
+                </td>
+                <td className="num">
+                  {task.gpu_count > 1 && `${task.gpu_count} × `}
+                  {task.memory} GB
+                </td>
+                <td className="t2">
+                  {task.id === 1 ? t('tasks.first') : t('tasks.after', { what: `${task.queue}.${task.id - 1}` })}
+                </td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
+        {tasks.length === 0 && <p className="note">{t('tasks.empty')}</p>}
+      </div>
+    </section>
+  )
+}
+
+interface BindProps {
+  mode: Mode
+  index: number
+  at: { queue: number; process: number }
+  bound: string
+  onClose: () => void
+}
+
+function BindDialog({ mode, index, at, bound, onClose }: BindProps) {
+  const { t } = useTranslation()
+  const client = useQueryClient()
+  const [path, setPath] = useState(bound)
+  const send = async (method: string): Promise<void> => {
+    try {
+      const query = {
+        mode,
+        config_index: index,
+        queue_id: at.queue,
+        process_index: at.process,
+        log_path: method === 'POST' ? path : undefined,
+      }
+      const { data } = await ask<{ success: boolean; message: string }>('/api/log/bind', { method, query })
+      say({ text: data.message, bad: !data.success })
+      if (data.success) onClose()
+    } catch (error) {
+      failed(error)
+    }
+    await client.invalidateQueries({ queryKey: ['bindings'] })
+  }
+  return (
+    <Dialog
+      title={t('tasks.bindtitle', { queue: at.queue, id: at.process + 1 })}
+      onClose={onClose}
+      footer={
+        <>
+          {bound && (
+            <button type="button" className="btn warn" onClick={() => void send('DELETE')}>
+              {t('tasks.unbind')}
+            </button>
+          )}
+          <span className="grow" />
+          <button type="button" className="btn primary" disabled={!path.trim()} onClick={() => void send('POST')}>
+            {t('tasks.bindit')}
+          </button>
+        </>
+      }
+    >
+      <p className="t2">{t('tasks.bindtext')}</p>
+      <label htmlFor="bind-path">{t('tasks.bindpath')}</label>
+      <span className="field">
+        <input
+          id="bind-path"
+          className="mono"
+          spellCheck={false}
+          value={path}
+          onChange={(event) => setPath(event.target.value)}
+        />
+      </span>
+    </Dialog>
+  )
+}

@@ -1,0 +1,60 @@
+// The browser's own dialog: it keeps the focus inside, gives it back, and Esc closes it.
+import { type CSSProperties, type ReactNode, useEffect, useId, useRef } from 'react'
+import { useTranslation } from 'react-i18next'
+import { Icon } from './icons'
+
+interface DialogProps {
+  title: ReactNode
+  onClose: () => void
+  children: ReactNode
+  footer?: ReactNode
+  extra?: ReactNode
+  width?: number
+}
+
+function useModal(onClose: () => void) {
+  const ref = useRef<HTMLDialogElement>(null)
+  useEffect(() => {
+    const dialog = ref.current
+    if (dialog && !dialog.open) dialog.showModal()
+  }, [])
+  return {
+    ref,
+    onCancel: (event: { preventDefault: () => void }) => {
+      event.preventDefault()
+      onClose()
+    },
+    onClick: (event: { target: unknown; currentTarget: unknown }) => {
+      if (event.target === event.currentTarget) onClose() // the backdrop
+    },
+  }
+}
+
+export function Dialog({ title, onClose, children, footer, extra, width }: DialogProps) {
+  const { t } = useTranslation()
+  const id = useId()
+  const style = width ? ({ '--w': `${width}px` } as CSSProperties) : undefined
+  return (
+    <dialog {...useModal(onClose)} aria-labelledby={id}>
+      <div className="dialog" style={style}>
+        <header>
+          <h2 id={id}>{title}</h2>
+          {extra}
+          <button type="button" className="icon" aria-label={t('control.close')} onClick={onClose}>
+            <Icon name="cross" />
+          </button>
+        </header>
+        <div className="body">{children}</div>
+        {footer && <footer>{footer}</footer>}
+      </div>
+    </dialog>
+  )
+}
+
+export function Drawer({ label, onClose, children }: { label: string; onClose: () => void; children: ReactNode }) {
+  return (
+    <dialog {...useModal(onClose)} className="side" aria-label={label}>
+      <div className="drawer scroll">{children}</div>
+    </dialog>
+  )
+}

@@ -1,0 +1,40 @@
+// Letters are shortcuts only while no field has the focus and no dialog is open. What appeared last is asked first.
+import { useEffect, useRef } from 'react'
+
+export function typing(target: EventTarget | null): boolean {
+  if (!(target instanceof HTMLElement)) return false
+  return target.isContentEditable || /^(INPUT|TEXTAREA|SELECT)$/.test(target.tagName)
+}
+
+/** By what the key types; a second letter after `g` is named `g x`. An answer of `false` leaves the key to others. */
+export type Keys = Record<string, () => unknown>
+
+const layers: { current: Keys }[] = []
+let lead = ''
+
+function down(event: KeyboardEvent): void {
+  if (event.ctrlKey || event.metaKey || event.altKey || event.defaultPrevented) return
+  if (typing(event.target) || document.querySelector('dialog[open]')) return
+  const name = lead ? `${lead} ${event.key}` : event.key
+  lead = event.key === 'g' && !lead ? 'g' : ''
+  for (const layer of [...layers].reverse()) {
+    const act = layer.current[name]
+    if (act && act() !== false) {
+      event.preventDefault()
+      return
+    }
+  }
+}
+
+export function useKeys(keys: Keys): void {
+  const layer = useRef(keys)
+  layer.current = keys
+  useEffect(() => {
+    if (layers.length === 0) window.addEventListener('keydown', down)
+    layers.push(layer)
+    return () => {
+      layers.splice(layers.indexOf(layer), 1)
+      if (layers.length === 0) window.removeEventListener('keydown', down)
+    }
+  }, [])
+}

@@ -1,0 +1,31 @@
+import { useTranslation } from 'react-i18next'
+import type { Job } from '../api/types'
+import { type Look, lookOf } from '../model/jobs'
+import { Icon, type IconName } from './icons'
+
+const LOOKS: Record<Look, [string, IconName]> = {
+  running: ['accent', 'play'],
+  starting: ['accent', 'ring'],
+  queued: ['wait', 'clock'],
+  backoff: ['wait', 'again'],
+  held: ['', 'pause'],
+  stopping: ['', 'stop'],
+  succeeded: ['free', 'tick'],
+  failed: ['fail', 'cross'],
+  cancelled: ['', 'ban'],
+  skipped: ['', 'skip'],
+}
+
+/** The state of a job: a shape and a word, never colour alone. */
+export function Pill({ look }: { look: Look }) {
+  const { t } = useTranslation()
+  const [tone, icon] = LOOKS[look]
+  return (
+    <span className={`pill ${tone}`}>
+      <Icon name={icon} size={10} />
+      {t(`state.${look}`)}
+    </span>
+  )
+}
+
+export const JobPill = ({ job }: { job: Job }) => <Pill look={lookOf(job)} />

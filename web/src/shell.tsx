@@ -1,0 +1,254 @@
+// Header, rail and banners around every page.
+import { type ReactNode, useEffect, useMemo, useRef, useState } from 'react'
+import { useTranslation } from 'react-i18next'
+import { Link, useLocation } from 'wouter'
+import { useJobs, useLive, useRights } from './api/hooks'
+import { newJob, useDesk } from './desk'
+import { Dialogs } from './dialogs'
+import { HostFacts } from './host'
+import { clock } from './model/format'
+import { forYou, isFree, ownNames } from './model/people'
+import { LanguageChoice, ThemeChoice } from './parts/choices'
+import { Command } from './parts/controls'
+import { Guard } from './parts/guard'
+import { Icon, type IconName, Mark } from './parts/icons'
+import { type Keys, useKeys } from './parts/keys'
+import { useNow } from './parts/now'
+import { useSeenAt } from './seen'
+
+const PAGES: [string, string, IconName, string][] = [
+  ['/gpu', 'gpu', 'gpu', 'g'],
+  ['/command', 'tasks', 'tasks', 'c'],
+  ['/state', 'state', 'state', 's'],
+  ['/rule', 'rules', 'rules', 'r'],
+  ['/setting', 'settings', 'settings', 'e'],
+]
+
+export function Shell({ children }: { children: ReactNode }) {
+  const { t } = useTranslation()
+  const desk = useDesk()
+  const [, go] = useLocation()
+  const [menu, setMenu] = useState(false)
+  const find = useRef<HTMLInputElement>(null)
+  const { mayWrite } = useRights()
+
+  const keys: Keys = {
+    '/': () => find.current?.focus(),
+    '?': () => desk.open({ kind: 'keys' }),
+    n: () => mayWrite && desk.open(newJob()),
+    N: () => mayWrite && desk.open(newJob()),
+    Escape: () => setMenu(false),
+  }
+  for (const [path, , , letter] of PAGES) keys[`g ${letter}`] = () => go(path)
+  for (let i = 0; i < 10; i += 1) keys[String(i)] = () => desk.open({ kind: 'card', index: i })
+  useKeys(keys)
+
+  return (
+    <div className="shell">
+      <a className="skip" href="#main">
+        {t('shell.skip')}
+      </a>
+      <div className="brand">
+        <Mark />
+      </div>
+      <header className="top">
+        <button
+          type="button"
+          className="icon burger"
+          aria-expanded={menu}
+          aria-label={t('shell.menu')}
+          onClick={() => setMenu(!menu)}
+        >
+          <Icon name="menu" size={20} />
+        </button>
+        <span className="word">
+          jostle<span>抢卡</span>
+        </span>
+        <Badge />
+        <FreeCount />
+        <HostFacts />
+        <span className="grow" />
+        <span className="field find">
+          <Icon name="find" />
+          <input
+            ref={find}
+            type="search"
+            aria-label={t('shell.find')}
+            placeholder={t('shell.find')}
+            value={desk.find}
+            onChange={(event) => desk.setFind(event.target.value)}
+            onKeyDown={(event) => {
+              if (event.key === 'Escape') {
+                if (desk.find) desk.setFind('')
+                else find.current?.blur()
+              } else if (event.key === 'Enter' && desk.find) go('/state')
+            }}
+          />
+          <kbd>/</kbd>
+        </span>
+        <button
+          type="button"
+          className="btn primary new"
+          aria-label={t('shell.new')}
+          disabled={!mayWrite}
+          title={mayWrite ? undefined : t('shell.readonly')}
+          onClick={() => desk.open(newJob())}
+        >
+          <Icon name="plus" />
+          <span>{t('shell.new')}</span>
+          <kbd>N</kbd>
+        </button>
+        <LanguageChoice />
+        <ThemeChoice />
+      </header>
+      <Rail open={menu} onGo={() => setMenu(false)} />
+      <main className="main" id="main" tabIndex={-1}>
+        <Banners />
+        {children}
+      </main>
+      <Guard key={desk.asked?.kind}>
+        <Dialogs />
+      </Guard>
+    </div>
+  )
+}
+
+function Badge() {
+  const { t } = useTranslation()
+  const { link, engine } = useLive()
+  const look = link === 'live' && engine === false ? 'engine' : link
+  return (
+    <output className={`badge ${look === 'live' ? '' : look === 'joining' ? 'joining' : 'lost'}`} aria-live="polite">
+      {t(`link.${look}`)}
+    </output>
+  )
+}
+
+function FreeCount() {
+  const { t } = useTranslation()
+  const { cards, link, engine } = useLive()
+  const gpus = cards?.gpus ?? []
+  const free = useMemo(() => gpus.filter((card) => isFree(card, ownNames(gpus))).length, [gpus])
+  const known = link === 'live' && gpus.some((card) => card.state === 'ok')
+  useEffect(() => {
+    document.title = gpus.length ? t('shell.title', { free: known ? free : '?', total: gpus.length }) : 'jostle'
+  }, [t, free, known, gpus.length])
+  if (!cards) return null
+  if (!known) return <span className="freecount t2">{gpus.length ? t('shell.unknown') : t('shell.nocards')}</span>
+  const mine = gpus.filter(forYou).length
+  const lost = gpus.filter((card) => card.state !== 'ok' && card.state !== 'mig').length
+  return (
+    <span className="freecount">
+      {t('shell.free', { count: free })} <span className="of">{t('shell.of', { count: gpus.length })}</span>
+      {engine && (
+        <>
+          {' · '}
+          <span className="mine">{t('shell.mine', { count: mine })}</span>
+        </>
+      )}
+      {lost > 0 && (
+        <>
+          {' · '}
+          <span className="fail">{t('shell.lostcards', { count: lost })}</span>
+        </>
+      )}
+    </span>
+  )
+}
+
+function Rail({ open, onGo }: { open: boolean; onGo: () => void }) {
+  const { t } = useTranslation()
+  const desk = useDesk()
+  const [at] = useLocation()
+  const seen = useSeenAt()
+  const jobs = useJobs().data?.jobs
+  const unseen = useMemo(
+    () => jobs?.filter((job) => job.state === 'failed' && (job.ended_at ?? 0) * 1000 > seen).length ?? 0,
+    [jobs, seen],
+  )
+  return (
+    <nav className={`rail${open ? ' open' : ''}`} aria-label={t('shell.pages')}>
+      {PAGES.map(([path, name, icon]) => (
+        <Link
+          key={path}
+          href={path}
+          onClick={onGo}
+          aria-current={at.startsWith(path) ? 'page' : undefined}
+          title={t(`page.${name}`)}
+        >
+          <Icon name={icon} size={18} />
+          <span>{t(`page.${name}`)}</span>
+          {name === 'state' && unseen > 0 && (
+            <b className="dot" title={t('shell.unseen', { count: unseen })}>
+              {unseen > 99 ? '99+' : unseen}
+            </b>
+          )}
+        </Link>
+      ))}
+      <LanguageChoice />
+      <ThemeChoice />
+      <Foot onKeys={() => desk.open({ kind: 'keys' })} />
+    </nav>
+  )
+}
+
+function Foot({ onKeys }: { onKeys: () => void }) {
+  const { t } = useTranslation()
+  const now = useNow()
+  const { heardAt, link, version } = useLive()
+  const ago = heardAt === null ? null : Math.max(0, Math.round((now - heardAt) / 1000))
+  return (
+    <div className="foot">
+      {heardAt !== null && ago !== null && (
+        <span>
+          {link === 'live' ? t('shell.updated', { count: ago }) : t('shell.stopped', { at: clock(heardAt, now, true) })}
+        </span>
+      )}
+      <span>{version}</span>
+      <button type="button" className="icon" aria-label={t('keys.title')} title={t('keys.title')} onClick={onKeys}>
+        <kbd>?</kbd>
+      </button>
+    </div>
+  )
+}
+
+function Banners() {
+  const { t } = useTranslation()
+  const now = useNow()
+  const { link, engine, cards, hold, engineLostAt, heardAt, retryAt } = useLive()
+  const running = useJobs().data?.jobs.filter((job) => job.state === 'running').length ?? 0
+  if (link === 'lost') {
+    const left = retryAt ? Math.max(0, Math.ceil((retryAt - now) / 1000)) : 0
+    return (
+      <div className="banner" role="alert">
+        <Icon name="warn" />
+        <strong>{t('banner.link', { at: heardAt ? clock(heardAt, now, true) : '–' })}</strong>
+        <span className="grow t2">{t('banner.unharmed')}</span>
+        <span className="t2">{t('banner.retry', { count: left })}</span>
+        <Command text="jostle up" />
+      </div>
+    )
+  }
+  if (engine === false) {
+    return (
+      <div className="banner" role="alert">
+        <Icon name="warn" />
+        <strong>{t('banner.engine', { at: engineLostAt ? clock(engineLostAt, now, true) : '–' })}</strong>
+        <span className="grow t2">{t('banner.running', { count: running })}</span>
+        <Command text="jostle up" />
+      </div>
+    )
+  }
+  const driver = cards?.error
+  if (driver || hold) {
+    return (
+      <div className="banner amber" role="alert">
+        <Icon name="warn" />
+        <strong>{driver ? t('banner.driver') : t('banner.hold')}</strong>
+        <span className="grow t2">{hold || driver}</span>
+        <Command text="jostle doctor" />
+      </div>
+    )
+  }
+  return null
+}

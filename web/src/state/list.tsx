@@ -1,0 +1,266 @@
+import { useQuery, useQueryClient } from '@tanstack/react-query'
+import { useVirtualizer } from '@tanstack/react-virtual'
+import { useEffect, useMemo, useRef, useState } from 'react'
+import { useTranslation } from 'react-i18next'
+import { failed, useActs } from '../api/acts'
+import { get, post } from '../api/call'
+import { useRights } from '../api/hooks'
+import type { Job, Scheduler } from '../api/types'
+import { useDesk } from '../desk'
+import { competeCommand } from '../model/command'
+import { ACTIVE, FINAL, matches } from '../model/jobs'
+import { Segmented } from '../parts/controls'
+import { Icon } from '../parts/icons'
+import { useKeys } from '../parts/keys'
+import { JobPill } from '../parts/pill'
+import { say } from '../parts/toast'
+
+const ROW = 28
+const FILTERS = ['all', 'active', 'waiting', 'failed', 'ended'] as const
+type Filter = (typeof FILTERS)[number]
+
+const HOLDS: Record<Filter, (job: Job) => boolean> = {
+  all: () => true,
+  active: (job) => ACTIVE.has(job.state),
+  waiting: (job) => job.state === 'queued',
+  failed: (job) => job.state === 'failed',
+  ended: (job) => FINAL.has(job.state),
+}
+
+const RANK: Record<string, number> = { running: 0, starting: 0, stopping: 0, queued: 1 }
+
+/** What runs, what waits, then what ended, the latest first. */
+export function ordered(jobs: readonly Job[]): Job[] {
+  return [...jobs].sort((a, b) => {
+    const rank = (RANK[a.state] ?? 2) - (RANK[b.state] ?? 2)
+    if (rank) return rank
+    return FINAL.has(a.state) ? (b.ended_at ?? 0) - (a.ended_at ?? 0) || b.id - a.id : a.id - b.id
+  })
+}
+
+interface ListProps {
+  jobs: Job[]
+  picked: number | null
+  onPick: (id: number) => void
+}
+
+export function JobList({ jobs, picked, onPick }: ListProps) {
+  const { t } = useTranslation()
+  const { find, setFind, marked, mark, open } = useDesk()
+  const { act } = useActs()
+  const { mayWrite } = useRights()
+  const [filter, setFilter] = useState<Filter>('all')
+  const place = useRef<HTMLDivElement>(null)
+  const shown = useMemo(() => ordered(jobs.filter((job) => HOLDS[filter](job) && matches(job, find))), [jobs, filter, find])
+  const rows = useVirtualizer({
+    count: shown.length,
+    getScrollElement: () => place.current,
+    estimateSize: () => ROW,
+    overscan: 12,
+  })
+  const at = shown.findIndex((job) => job.id === picked)
+  const step = (by: number): void => {
+    const next = shown[Math.max(0, Math.min(shown.length - 1, at + by))]
+    if (next) onPick(next.id)
+  }
+  useEffect(() => {
+    if (at >= 0) rows.scrollToIndex(at)
+  }, [at, rows])
+  const toggle = (id: number): void => {
+    const next = new Set(marked)
+    if (!next.delete(id)) next.add(id)
+    mark(next)
+  }
+  useKeys({ j: () => step(1), k: () => step(-1), ' ': () => picked !== null && toggle(picked), Escape: () => mark(new Set()) })
+  const chosen = jobs.filter((job) => marked.has(job.id))
+  const open_ = chosen.filter((job) => !FINAL.has(job.state))
+  const allMarked = shown.length > 0 && shown.every((job) => marked.has(job.id))
+  return (
+    <section className="panel list" aria-label={t('jobs.title')}>
+      <Schedulers />
+      <div className="filters">
+        <Segmented
+          label={t('state.filter')}
+          value={filter}
+          choices={FILTERS.map((value) => ({ value, label: t(`filter.${value}`) }))}
+          onChange={setFilter}
+        />
+        <span className="field">
+          <Icon name="find" />
+          <input
+            type="search"
+            aria-label={t('shell.find')}
+            placeholder={t('state.find')}
+            value={find}
+            onChange={(event) => setFind(event.target.value)}
+            onKeyDown={(event) => event.key === 'Escape' && setFind('')}
+          />
+        </span>
+      </div>
+      <div className="listhead row">
+        <input
+          type="checkbox"
+          aria-label={t('state.markall')}
+          checked={allMarked}
+          onChange={() => mark(allMarked ? new Set() : new Set(shown.map((job) => job.id)))}
+        />
+        {t('jobs.found', { count: shown.length, total: jobs.length })}
+      </div>
+      <div ref={place} className="scroll" role="listbox" aria-label={t('jobs.title')} aria-multiselectable="true" tabIndex={0}>
+        <div style={{ height: rows.getTotalSize(), position: 'relative' }}>
+          {rows.getVirtualItems().map((row) => {
+            const job = shown[row.index]
+            return (
+              job && (
+                // biome-ignore lint/a11y/useFocusableInteractive: the list has the focus; j and k move in it
+                // biome-ignore lint/a11y/useKeyWithClickEvents: j and k move in the list
+                <div
+                  key={job.id}
+                  role="option"
+                  aria-selected={job.id === picked}
+                  className={`vrow${job.id === picked ? ' picked' : ''}`}
+                  style={{ height: ROW, transform: `translateY(${row.start}px)` }}
+                  onClick={() => onPick(job.id)}
+                >
+                  <input
+                    type="checkbox"
+                    tabIndex={-1}
+                    aria-label={t('jobs.mark', { id: job.id })}
+                    checked={marked.has(job.id)}
+                    onClick={(event) => event.stopPropagation()}
+                    onChange={() => toggle(job.id)}
+                  />
+                  <span className="id">{job.id}</span>
+                  <span className="clip" title={job.name}>
+                    {job.name}
+                  </span>
+                  <JobPill job={job} />
+                </div>
+              )
+            )
+          })}
+        </div>
+      </div>
+      {chosen.length > 0 && (
+        <div className="selbar">
+          <b>{t('jobs.selected', { count: chosen.length })}</b>
+          <button
+            type="button"
+            className="btn small warn"
+            disabled={!mayWrite || open_.length === 0}
+            onClick={() => open({ kind: 'cancel', jobs: open_ })}
+          >
+            {t('act.cancel')}
+          </button>
+          <button
+            type="button"
+            className="btn small"
+            disabled={!mayWrite}
+            onClick={() =>
+              void act(
+                'retry',
+                chosen.filter((job) => FINAL.has(job.state)),
+              )
+            }
+          >
+            {t('act.retry')}
+          </button>
+          <button type="button" className="btn small" disabled={!mayWrite} onClick={() => void act('hold', open_)}>
+            {t('act.hold')}
+          </button>
+          <button type="button" className="btn small" disabled={!mayWrite} onClick={() => void act('unhold', open_)}>
+            {t('act.unhold')}
+          </button>
+        </div>
+      )}
+    </section>
+  )
+}
+
+export function useSchedulers() {
+  return useQuery({
+    queryKey: ['compete'],
+    queryFn: ({ signal }) => get<{ schedulers: Scheduler[] }>('/api/v1/compete', {}, signal),
+  })
+}
+
+function Schedulers() {
+  const { t } = useTranslation()
+  const schedulers = useSchedulers().data?.schedulers ?? []
+  if (schedulers.length === 0) return null
+  return (
+    <>
+      <header>
+        <h2>{t('sched.title')}</h2>
+        <span className="pill">{t('sched.running', { count: schedulers.length })}</span>
+      </header>
+      {schedulers.map((one) => (
+        <OneScheduler key={one.pid} one={one} />
+      ))}
+    </>
+  )
+}
+
+function OneScheduler({ one }: { one: Scheduler }) {
+  const { t } = useTranslation()
+  const client = useQueryClient()
+  const { mayWrite } = useRights()
+  const [sure, setSure] = useState(false)
+  const stop = async (): Promise<void> => {
+    if (!sure) {
+      setSure(true)
+      return
+    }
+    try {
+      await post('/api/v1/compete/stop', { pid: one.pid })
+      say({ text: t('sched.stopping', { pid: one.pid }) })
+    } catch (error) {
+      failed(error)
+    }
+    setSure(false)
+    await client.invalidateQueries({ queryKey: ['compete'] })
+  }
+  const looks = [
+    ...Array<string>(one.completed_tasks).fill('done'),
+    ...Array<string>(one.running_tasks).fill('run'),
+    ...Array<string>(one.failed_tasks).fill('bad'),
+    ...Array<string>(Math.max(0, one.pending_tasks)).fill(''),
+  ]
+  return (
+    <div className="sched">
+      <div className="row">
+        <b>{t('sched.name', { mode: t(`mode.${one.mode}`), n: one.config_index + 1 })}</b>
+        <span className="mono t3">pid {one.pid}</span>
+        <span className="grow" />
+        <button
+          type="button"
+          className={`btn small ${sure ? 'danger' : 'warn'}`}
+          disabled={!mayWrite}
+          title={`${competeCommand(one.mode, one.config_index)} · kill ${one.pid}`}
+          onBlur={() => setSure(false)}
+          onClick={() => void stop()}
+        >
+          <Icon name="stop" size={12} />
+          {sure ? t('sched.sure', { count: one.running_tasks }) : t('sched.stop')}
+        </button>
+      </div>
+      {looks.length <= 60 && (
+        <div className="segbar" aria-hidden="true">
+          {looks.map((look, i) => (
+            // biome-ignore lint/suspicious/noArrayIndexKey: segments have no other name
+            <i key={i} className={look} />
+          ))}
+        </div>
+      )}
+      <span className="t2">
+        {t('sched.counts', {
+          done: one.completed_tasks,
+          running: one.running_tasks,
+          failed: one.failed_tasks,
+          waiting: one.pending_tasks,
+        })}
+      </span>
+      {one.last_error && <span className="fail clip">{one.last_error}</span>}
+    </div>
+  )
+}

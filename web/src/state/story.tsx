@@ -1,0 +1,86 @@
+import { useTranslation } from 'react-i18next'
+import type { Job, Run, StoreEvent, Story } from '../api/types'
+import { clock, gib, span } from '../model/format'
+import { CopyButton } from '../parts/controls'
+
+/** What jostle did about this job, in order, and the figures of one try. */
+export function StoryPanel({ job, story, run }: { job: Job; story: Story | undefined; run: Run | undefined }) {
+  const { t } = useTranslation()
+  const ended = run?.exit_code ?? null
+  const facts: [string, string][] = [
+    [
+      'asked',
+      job.gpu_request[0] === 0
+        ? 'CPU'
+        : job.memory_mib === null
+          ? t('story.askswhole', { count: job.gpu_request[0] ?? 0 })
+          : t('story.asks', { count: job.gpu_request[0] ?? 0, memory: `${gib(job.memory_mib)} GiB` }),
+    ],
+    ['cards', run?.gpus.join(', ') || '–'],
+    ['ran', run?.ran_s != null ? span(run.ran_s) : '–'],
+    ['peak', run?.peak_mib != null ? `${gib(run.peak_mib)} GiB` : '–'],
+    ['rss', run?.rss_mib != null ? `${run.rss_mib} MiB` : '–'],
+    [
+      'exit',
+      run?.signal != null
+        ? t('story.signal', { n: run.signal })
+        : ended !== null
+          ? `${ended}${run?.error_type ? `, ${run.error_type}` : ''}`
+          : '–',
+    ],
+    ['queue', job.queue ?? '–'],
+    ['batch', String(job.batch)],
+    ['priority', String(job.priority)],
+    ['workdir', job.workdir],
+    ['logfile', run?.log ?? '–'],
+  ]
+  const command = job.commands.join('\n')
+  return (
+    <aside className="panel side" aria-label={t('story.title')}>
+      <header>
+        <h2>{t('story.title')}</h2>
+      </header>
+      <div className="scroll side">
+        <ol className="story">
+          <li>
+            <time>{clock(job.submitted_at * 1000)}</time>
+            <span>{job.queue === null ? t('event.submitted') : t('event.submittedqueue', { queue: job.queue })}</span>
+          </li>
+          {story?.events
+            .filter((event) => event.kind !== 'submitted')
+            .map((event) => (
+              <li key={event.seq} className={event.kind === 'failed' ? 'fail' : ''}>
+                <time>{clock(event.at * 1000)}</time>
+                <span>{told(event, t)}</span>
+              </li>
+            ))}
+        </ol>
+        <section>
+          <h3>{run ? t('story.figures', { n: run.n }) : t('story.job')}</h3>
+          <dl className="facts" style={{ marginTop: 8 }}>
+            {facts.map(([name, value]) => (
+              <div key={name} style={{ display: 'contents' }}>
+                <dt>{t(`story.${name}`)}</dt>
+                <dd>{value}</dd>
+              </div>
+            ))}
+          </dl>
+        </section>
+        <section>
+          <h3 className="row">
+            {t('story.command')} <CopyButton text={command} />
+          </h3>
+          <pre>{command}</pre>
+        </section>
+      </div>
+    </aside>
+  )
+}
+
+function told(event: StoreEvent, t: (key: string, values?: Record<string, unknown>) => string): string {
+  const { data, run } = event
+  if (event.kind === 'starting')
+    return data.gpus?.length ? t('event.starting', { n: run, gpus: data.gpus.join(', ') }) : t('event.startingcpu', { n: run })
+  if (data.reason?.text) return data.reason.text
+  return t(`event.${event.kind}`, { n: run, gpu: data.gpu, defaultValue: event.kind })
+}
