@@ -27,9 +27,9 @@ def burn_options(p: Parser) -> None:
         jostle add -m 2GiB -- jostle burn 30 1500""")
     p.add_argument("seconds", nargs="?", default=60.0, type=checked(units.seconds), help="default 60")
     p.add_argument(
-        "memory_mb", nargs="?", default=500, type=checked(lambda t: spec.whole(t, 0, units.MAX_MIB)), help="default 500"
+        "memory_mb", nargs="?", default=500, type=checked(lambda t: spec.integer(t, 0, units.MAX_MIB)), help="default 500"
     )
-    p.add_argument("--load", metavar="%", default=50, type=checked(lambda t: spec.whole(t, 0, 100)), help="of a simulated card")
+    p.add_argument("--load", metavar="%", default=50, type=checked(lambda t: spec.integer(t, 0, 100)), help="of a simulated card")
 
 
 def burn(args: Namespace, terminal: Terminal) -> int:

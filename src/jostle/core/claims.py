@@ -57,15 +57,15 @@ def parse(name: str) -> Claim | None:
     """The claim that a file of this name is; None for anything else."""
     if len(name) > 255:
         return None
-    found = _NAME.fullmatch(name)
-    if found is None:
+    match = _NAME.fullmatch(name)
+    if match is None:
         return None
     return Claim(
-        uuid=found["uuid"],
-        mib=int(found["mib"]) if found["mib"] else None,
-        alone=bool(found["alone"]),
-        sid=int(found["sid"]),
-        home=found["home"],
-        run=(int(found["job"]), int(found["n"]) % TRIES),
-        tag=int(found["n"]) // TRIES,
+        uuid=match["uuid"],
+        mib=int(match["mib"]) if match["mib"] else None,
+        alone=bool(match["alone"]),
+        sid=int(match["sid"]),
+        home=match["home"],
+        run=(int(match["job"]), int(match["n"]) % TRIES),
+        tag=int(match["n"]) // TRIES,
     )

@@ -30,12 +30,12 @@ def limit(policy: Policy, available: int) -> int:
 
 def in_range(policy: Policy, gpus: Iterable[Gpu]) -> list[Gpu]:
     """The cards a policy speaks of, in its own order; parents of MIG slices are none."""
-    known: dict[int, list[Gpu]] = {}
+    by_index: dict[int, list[Gpu]] = {}
     for gpu in gpus:
         if gpu.state != "mig":
-            known.setdefault(gpu.index, []).append(gpu)
-    wanted: Iterable[int] = sorted(known) if policy.gpus is None else dict.fromkeys(policy.gpus)
-    return [gpu for index in wanted for gpu in known.get(index, ())]
+            by_index.setdefault(gpu.index, []).append(gpu)
+    indices: Iterable[int] = sorted(by_index) if policy.gpus is None else dict.fromkeys(policy.gpus)
+    return [gpu for index in indices for gpu in by_index.get(index, ())]
 
 
 def left_for_others(policy: Policy, gpus: Iterable[Gpu]) -> frozenset[str]:

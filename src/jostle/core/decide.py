@@ -17,7 +17,7 @@ from jostle.core.place import Places, policy_of
 from jostle.core.plan import Fail, Plan, Start, Stop
 from jostle.core.reasons import Reason, counted
 from jostle.core.reserve import reserve_at
-from jostle.core.retry import ending
+from jostle.core.retry import finish_or_requeue
 
 # Waiting for anything else (a hold, a driver, its own batch) never makes a job run out of time.
 FOR_GPUS = frozenset({"gpus", "limit", "impossible", "impossible_count", "impossible_slices", "impossible_limit"})
@@ -26,7 +26,7 @@ FOR_GPUS = frozenset({"gpus", "limit", "impossible", "impossible_count", "imposs
 def decide(world: World) -> Plan:
     decisions = health.verdicts(world)
     world = health.without_faulty(world, decisions)
-    decisions += [ending(world, run) for run in world.runs if run.ended is not None or run.voided]
+    decisions += [finish_or_requeue(world, run) for run in world.runs if run.ended is not None or run.voided]
     decisions += stops(world)
     if not world.lanes:
         return Plan(decisions=tuple(decisions), waits={})

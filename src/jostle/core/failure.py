@@ -28,8 +28,8 @@ def succeeded(code: int | None, said: str = "", stopped: bool = False) -> bool:
 
 def card_words(tail: str) -> str:
     """The first of CARD_WORDS at the end of a log, as written there; "": none."""
-    found = _CARD.search(tail)
-    return found.group() if found is not None else ""
+    match = _CARD.search(tail)
+    return match.group() if match is not None else ""
 
 
 def error_type(

@@ -48,7 +48,7 @@ def _table(*fields: Field) -> dict[str, Field]:
 RETRY = _table(
     Field("max", kinds.ATTEMPTS, 0, "how often a failed job is tried again, or `unlimited`",
           "失败后最多重试几次，或 `unlimited`（不限）"),
-    Field("backoff_after", Kind("whole", lambda v: kinds.whole(v, 1, MAX_COUNT), "at least 1", low=1, high=MAX_COUNT), 3,
+    Field("backoff_after", Kind("whole", lambda v: kinds.is_integer(v, 1, MAX_COUNT), "at least 1", low=1, high=MAX_COUNT), 3,
           "every so many failures …", "每失败这么多次……"),
     Field("backoff", kinds.DURATION, 600.0, "… wait this long", "……等待这么久"),
 )  # fmt: skip

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from jostle.core import courtesy, health
-from jostle.core.ledger import Card, offer_mib, whole
+from jostle.core.ledger import Card, offer_mib, takes_whole
 from jostle.core.model import Holder, Policy, Promise, RunId
 from jostle.core.reasons import Refusal
 
@@ -170,8 +170,8 @@ def quiet(card: Card) -> bool:
 
 
 def utilization(card: Card) -> int | None:
-    known = [u for u in (card.gpu.utilization, card.gpu.mean_utilization) if u is not None]
-    return max(known) if known else None
+    readings = [u for u in (card.gpu.utilization, card.gpu.mean_utilization) if u is not None]
+    return max(readings) if readings else None
 
 
 def _unexplained(card: Card, policy: Policy) -> Refusal | None:
@@ -184,12 +184,12 @@ def _unexplained(card: Card, policy: Policy) -> Refusal | None:
     hidden = [h for h in card.holders("anonymous") if h.used_mib is None or h.used_mib >= policy.small_mib]
     if hidden:
         return _named(card, hidden[0], used)
-    known = {"utilization": card.gpu.utilization} if card.gpu.utilization is not None else {}
-    return no(card, "unexplained", used_mib=used, card_mib=card.gpu.used_mib, **known)
+    numbers = {"utilization": card.gpu.utilization} if card.gpu.utilization is not None else {}
+    return no(card, "unexplained", used_mib=used, card_mib=card.gpu.used_mib, **numbers)
 
 
 def _room(card: Card, policy: Policy, memory_mib: int | None) -> Refusal | None:
-    if memory_mib is None or whole(offer_mib(card.gpu), memory_mib):
+    if memory_mib is None or takes_whole(offer_mib(card.gpu), memory_mib):
         return _not_empty(card, policy) or _min_free(card, policy)
     available = card.available_mib - policy.margin_mib
     if available < memory_mib:

@@ -87,28 +87,28 @@ def without_faulty(world: World, decisions: Iterable[Decision]) -> World:
 
 def verdicts(world: World) -> list[Decision]:
     """Cards to set aside, and what else is held against cards from now on."""
-    found: dict[str, tuple[Reason, Run | None]] = {}
+    reasons: dict[str, tuple[Reason, Run | None]] = {}
     for gpu in world.gpus:
         if (reason := fact(gpu)) is not None:
-            found[gpu.uuid] = (reason, None)
+            reasons[gpu.uuid] = (reason, None)
     for run in world.runs:
-        if run.ended is not None and (said := _said(run, run.ended)) is not None:
-            found.setdefault(run.uuids[0], (said, run))
+        if run.ended is not None and (words := _words_against(run, run.ended)) is not None:
+            reasons.setdefault(run.uuids[0], (words, run))
     doubts = _doubts(world) if world.doubts or any(run.tried for run in world.runs) else {}
     for uuid, jobs in doubts.items():
         if len(jobs) >= WITNESSES:
-            found.setdefault(uuid, (Reason(code="faulty_jobs", params={"failed": ", ".join(map(str, jobs))}), None))
-    decisions = [d for _, node in world.nodes for d in _without_the_last(node.gpus, found)] if found else []
+            reasons.setdefault(uuid, (Reason(code="faulty_jobs", params={"failed": ", ".join(map(str, jobs))}), None))
+    decisions = [d for _, node in world.nodes for d in _without_the_last(node.gpus, reasons)] if reasons else []
     gone = {d.uuid for d in decisions if isinstance(d, Quarantine)}
     before = world.doubts
     return decisions + [Doubt(uuid=u, jobs=jobs) for u, jobs in doubts.items() if u not in gone and jobs != before.get(u, ())]
 
 
-def _without_the_last(gpus: Sequence[Gpu], found: Mapping[str, tuple[Reason, Run | None]]) -> list[Decision]:
+def _without_the_last(gpus: Sequence[Gpu], reasons: Mapping[str, tuple[Reason, Run | None]]) -> list[Decision]:
     decisions: list[Decision] = []
     left = {g.uuid for g in gpus if usable(g)}
     for gpu in gpus:
-        reason, run = found.get(gpu.uuid, (None, None))
+        reason, run = reasons.get(gpu.uuid, (None, None))
         new = gpu.faulty is None or (suspect(gpu) and reason is not None and reason.code != gpu.faulty.code)
         if reason is not None and new and left - {gpu.uuid}:
             left.discard(gpu.uuid)
@@ -117,7 +117,7 @@ def _without_the_last(gpus: Sequence[Gpu], found: Mapping[str, tuple[Reason, Run
     return decisions
 
 
-def _said(run: Run, end: Exit) -> Reason | None:
+def _words_against(run: Run, end: Exit) -> Reason | None:
     """What the log of a failed run says against its card; of several cards nobody can say which."""
     if run.cancel or len(run.uuids) != 1 or _succeeded(end):
         return None

@@ -36,7 +36,7 @@ class Kind:
         self.words = words  # of a choice: all of them; of a label: what it names
 
 
-def whole(value: Any, low: int, high: int) -> bool:
+def is_integer(value: Any, low: int, high: int) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and low <= value <= high
 
 
@@ -57,25 +57,25 @@ def one_of(*words: str) -> Kind:
 
 
 def count(low: int, high: int, expected: str = "a whole number") -> Kind:
-    return Kind("whole", lambda v: whole(v, low, high), expected, low=low, high=high)
+    return Kind("whole", lambda v: is_integer(v, low, high), expected, low=low, high=high)
 
 
 def size(low: int) -> Kind:
-    return Kind("size", lambda v: whole(v, low, MAX_MIB), "a positive whole number", unit="MiB", low=low, high=MAX_MIB)
+    return Kind("size", lambda v: is_integer(v, low, MAX_MIB), "a positive whole number", unit="MiB", low=low, high=MAX_MIB)
 
 
 def indices(value: Any) -> bool:
-    return isinstance(value, list | tuple) and all(whole(i, 0, MAX_GPUS) for i in value)
+    return isinstance(value, list | tuple) and all(is_integer(i, 0, MAX_GPUS) for i in value)
 
 
 TRUTH = Kind("truth", lambda v: isinstance(v, bool), "true or false")
 CARDS = count(0, MAX_GPUS)
-PERCENT = Kind("percent", lambda v: whole(v, 0, 100), "a whole number", unit="%", high=100)
+PERCENT = Kind("percent", lambda v: is_integer(v, 0, 100), "a whole number", unit="%", high=100)
 DURATION = Kind("duration", seconds, "a number of seconds", unit="s")
 LIMIT = Kind("limit", seconds, "a number of seconds", unit="s")
 SOME_TIME = Kind("limit", lambda v: number(v) and v > 0, "a number of seconds", unit="s")
 INDICES = Kind("indices", indices, "indices of GPUs")
-ATTEMPTS = Kind("attempts", lambda v: v is None or whole(v, 0, MAX_COUNT), "a whole number")
+ATTEMPTS = Kind("attempts", lambda v: v is None or is_integer(v, 0, MAX_COUNT), "a whole number")
 RETRY = Kind("retry", lambda v: isinstance(v, dict), "an object with max, backoff_after and backoff only")
 
 
@@ -100,7 +100,8 @@ def command(value: Any) -> bool:
 
 
 def two_counts(value: Any) -> bool:
-    return isinstance(value, list) and len(value) == 2 and whole(value[0], 0, MAX_GPUS) and whole(value[1], value[0], MAX_GPUS)
+    pair = isinstance(value, list) and len(value) == 2
+    return pair and is_integer(value[0], 0, MAX_GPUS) and is_integer(value[1], value[0], MAX_GPUS)
 
 
 def texts(value: Any) -> bool:
@@ -123,17 +124,18 @@ def sweep_values(value: Any) -> bool:
 
 
 def run_id(value: Any) -> bool:
-    return isinstance(value, list) and len(value) == 2 and all(whole(n, 1, MAX_ID) for n in value)
+    return isinstance(value, list) and len(value) == 2 and all(is_integer(n, 1, MAX_ID) for n in value)
 
 
 def one_input(value: Any) -> bool:
     """A file that a job is made of: backends/local/inputs.py."""
     if not (isinstance(value, list) and len(value) == 3 and path(value[0])):
         return False
-    digest, known = value[1:]
+    digest, identity = value[1:]
     if not (digest is None or (isinstance(digest, str) and len(digest) == 64)):
         return False
-    return known is None or (isinstance(known, list) and len(known) == 4 and all(whole(n, -(1 << 63), 1 << 64) for n in known))
+    four = isinstance(identity, list) and len(identity) == 4
+    return identity is None or (four and all(is_integer(n, -(1 << 63), 1 << 64) for n in identity))
 
 
 NAME = Kind("label", printable, f"1 to {MAX_NAME} printable characters", words=("a name",))
@@ -146,7 +148,7 @@ ENV = Kind("env", variables, "names (without = and NUL) and their texts")
 PATH = Kind("path", path, "an absolute path, in UTF-8: its name cannot be kept as it is otherwise")
 NEEDS = Kind("needs", lambda v: isinstance(v, list), "a list of other jobs")
 INSTANT = Kind("instant", seconds, "a number of seconds")
-JOB = Kind("job", lambda v: whole(v, 1, MAX_ID), "a job")
+JOB = Kind("job", lambda v: is_integer(v, 1, MAX_ID), "a job")
 RUN = Kind("run", run_id, "[job, run]")
 SWEEP_VALUES = Kind("values", sweep_values, "names and texts")
 DIGEST = Kind("digest", lambda v: isinstance(v, str) and 0 < len(v) <= 200, "a text")

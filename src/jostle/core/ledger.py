@@ -22,7 +22,7 @@ def offer_mib(gpu: Gpu) -> int:
     return gpu.total_mib - gpu.reserved_mib
 
 
-def whole(offer_mib: int, memory_mib: int | None) -> bool:
+def takes_whole(offer_mib: int, memory_mib: int | None) -> bool:
     """Whether a request means the whole card, alone, on a card that offers so much."""
     return memory_mib is None or offer_mib < memory_mib <= SLACK * offer_mib
 
@@ -139,9 +139,9 @@ def without_ours(card: Card) -> Card | None:
 
 def _nameless(card: Card, ours: list[Promise]) -> int:
     """Use without a name that is taken for that of our runs (containers)."""
-    whole = [p for p in ours if p.mib is None and not p.used_mib]
-    if whole:
-        return min(card.anonymous_mib, max(0, card.gpu.used_mib - whole[0].used_at_start_mib))
+    whole_card = [p for p in ours if p.mib is None and not p.used_mib]
+    if whole_card:
+        return min(card.anonymous_mib, max(0, card.gpu.used_mib - whole_card[0].used_at_start_mib))
     return card.silent_mib if ours else 0
 
 

@@ -197,11 +197,11 @@ class Places:
     def keep_cards(self) -> None:
         """Choose the big jobs that cards are kept for: of each node the first in line for which enough will be there."""
         open_ = [] if self.world.hold else [t for t in self.tables if not t.on_hold and not t.blind]
-        wanted: dict[int, tuple[Job, bool, list[Table]]] = {}
+        by_job: dict[int, tuple[Job, bool, list[Table]]] = {}
         for table in open_:
             for job, late in reserve.waiting(self.world, table.heads, table.easiest_mib):
-                wanted.setdefault(job.id, (job, late, []))[2].append(table)
-        for job, late, tables in sorted(wanted.values(), key=lambda w: reserve.in_line(w[0], w[1])):
+                by_job.setdefault(job.id, (job, late, []))[2].append(table)
+        for job, late, tables in sorted(by_job.values(), key=lambda w: reserve.in_line(w[0], w[1])):
             able = [t for t in tables if t.kept is None and impossible(job, t.scope(job.batch)) is None]
             if able and not any(isinstance(place, Handover) and place.takes for place in self.of(job)):
                 self._keep(job, late, able)
@@ -216,12 +216,12 @@ class Places:
         if policy.max_concurrent is not None and self._too_many(job, policy.max_concurrent) is not None:
             tables[0].kept = plain
             return
-        found: list[tuple[float, Table, reserve.Kept]] = []
+        options: list[tuple[float, Table, reserve.Kept]] = []
         for table in tables:
             answer = coming.with_cards(plain, table)
             if isinstance(answer, reserve.Kept):
-                found.append((answer.until, table, answer))
+                options.append((answer.until, table, answer))
             else:
                 table.unkept[job.shape] = answer
-        if found:
-            _, table, table.kept = min(found, key=lambda f: f[0])
+        if options:
+            _, table, table.kept = min(options, key=lambda f: f[0])

@@ -62,14 +62,14 @@ NEAREST = {
 
 def _count(code: str, group: list[Refusal]) -> dict[str, Any]:
     first = group[0].params
-    found = {
+    counts = {
         "code": code,
         "n": len(group),
         **{key: best(said) for key, best in NEAREST.items() if (said := [r.params[key] for r in group if key in r.params])},
     }
     if "user" in first:
         users = Counter(str(r.params.get("user", "?")) for r in group)
-        found["users"] = dict(sorted(users.items(), key=lambda item: (-item[1], item[0])))
+        counts["users"] = dict(sorted(users.items(), key=lambda item: (-item[1], item[0])))
     if "job" in first:
-        found["jobs"] = list(dict.fromkeys(r.params.get("job") for r in group))
-    return found
+        counts["jobs"] = list(dict.fromkeys(r.params.get("job") for r in group))
+    return counts

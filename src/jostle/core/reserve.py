@@ -57,8 +57,8 @@ class Kept:
 def waiting(world: World, heads: list[Job], easiest_mib: float) -> list[tuple[Job, bool]]:
     """Of the jobs that may go to a node, those that may keep cards of it, and whether they have waited long."""
     lowest = min((j.priority for j in heads if j.gpus_max), default=0)
-    found = [(j, world.now > reserve_at(world, j)) for j in heads if big(j, easiest_mib)]
-    return [(j, late) for j, late in found if late or j.priority > lowest]
+    candidates = [(j, world.now > reserve_at(world, j)) for j in heads if big(j, easiest_mib)]
+    return [(j, late) for j, late in candidates if late or j.priority > lowest]
 
 
 def in_line(job: Job, late: bool) -> Key:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from jostle.core import courtesy, failure, health
-from jostle.core.ledger import offer_mib, whole
+from jostle.core.ledger import offer_mib, takes_whole
 from jostle.core.model import Exit, Gpu, Node, Policy, Retry, Run, World
 from jostle.core.plan import Finish, Requeue
 from jostle.core.reasons import Reason
@@ -26,7 +26,7 @@ def error_type(end: Exit) -> str:
     return failure.error_type(**{name: getattr(end, name) for name in failure.FACTS})
 
 
-def ending(world: World, run: Run) -> Finish | Requeue:
+def finish_or_requeue(world: World, run: Run) -> Finish | Requeue:
     """The decision for a run that has ended, or never began."""
     end = run.ended
     if end is not None and not run.voided and failure.succeeded(end.code, end.said, end.stopped):
@@ -206,7 +206,7 @@ def _someone(run: Run, gpu: Gpu, small_mib: int) -> bool:
 def _had_all(world: World, run: Run, gpu: Gpu) -> bool:
     """The card itself was too small. Where sizes differ use tells it too, or a job would go round and round them."""
     mixed = len({g.total_mib for g in _range(world, run)}) > 1
-    return whole(offer_mib(gpu), run.memory_mib) or (mixed and run.peak_mib >= ALL * gpu.total_mib)
+    return takes_whole(offer_mib(gpu), run.memory_mib) or (mixed and run.peak_mib >= ALL * gpu.total_mib)
 
 
 def _crowded(own: list[Gpu]) -> Gpu:
@@ -215,8 +215,8 @@ def _crowded(own: list[Gpu]) -> Gpu:
 
 def _raised(world: World, run: Run) -> int | None:
     """The request that would have sufficed, in steps; None, the whole card, when no card has more."""
-    wanted = max(float(run.peak_mib), (run.memory_mib or 0) * 1.25)
-    mib = -int(-wanted // STEP_MIB) * STEP_MIB
+    needed = max(float(run.peak_mib), (run.memory_mib or 0) * 1.25)
+    mib = -int(-needed // STEP_MIB) * STEP_MIB
     largest = max((g.total_mib for g in _range(world, run)), default=0)
     return mib if mib <= largest else None
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from jostle.core import courtesy, health
-from jostle.core.ledger import Card, offer_mib, whole
+from jostle.core.ledger import Card, offer_mib, takes_whole
 from jostle.core.model import Gpu, Job, Policy
 from jostle.core.reasons import Reason
 
@@ -28,17 +28,17 @@ class Scope:
 
 def scope_of(policy: Policy, cards: Sequence[Card]) -> Scope:
     gpus = [card.gpu for card in cards]
-    known = courtesy.in_range(policy, gpus)
+    in_range = courtesy.in_range(policy, gpus)
     left = courtesy.left_for_others(policy, gpus)
-    usable = [g for g in known if g.uuid not in left]
+    usable = [g for g in in_range if g.uuid not in left]
     limited = courtesy.limited(policy)
     return Scope(
         policy=policy,
-        range=frozenset(g.uuid for g in known),
+        range=frozenset(g.uuid for g in in_range),
         left=left,
         roomy=courtesy.roomy(policy, gpus) if limited else frozenset(),
         by_hand=frozenset(c.gpu.uuid for c in cards if courtesy.by_hand(policy, c)) if limited else frozenset(),
-        most=courtesy.limit(policy, len(known)) if limited else math.inf,
+        most=courtesy.limit(policy, len(in_range)) if limited else math.inf,
         readable=all(g.state == "ok" for g in usable),
         sizes=sorted(map(offer_mib, usable), reverse=True),
         unsliced=sorted((offer_mib(g) for g in usable if not g.mig_slice), reverse=True),
@@ -48,7 +48,7 @@ def scope_of(policy: Policy, cards: Sequence[Card]) -> Scope:
 
 def large_enough(offer: int, job: Job, policy: Policy) -> bool:
     """Whether a card that offers so much when it is empty could carry the job."""
-    least = 0 if whole(offer, job.memory_mib) else job.memory_mib or 0
+    least = 0 if takes_whole(offer, job.memory_mib) else job.memory_mib or 0
     return offer >= max(least, policy.min_free_mib) + (policy.margin_mib if least or policy.min_free_mib else 0)
 
 

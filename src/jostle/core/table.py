@@ -11,7 +11,7 @@ from collections.abc import Set as AbstractSet
 from typing import Any
 
 from jostle.core import courtesy, fit, reserve
-from jostle.core.ledger import Card, cards_of, offer_mib, whole
+from jostle.core.ledger import Card, cards_of, offer_mib, takes_whole
 from jostle.core.model import Job, Node, Policy, Promise, Run, RunId, Target, World
 from jostle.core.plan import Start
 from jostle.core.reasons import GPU_HOLDS, Reason, Refusal
@@ -108,7 +108,7 @@ class Table:
 
     def _start(self, job: Job, scope: Scope, cards: list[Card]) -> Start:
         share = job.share or scope.policy.share
-        given_whole = {c.gpu.uuid for c in cards if job.memory_mib is not None and whole(offer_mib(c.gpu), job.memory_mib)}
+        given_whole = {c.gpu.uuid for c in cards if job.memory_mib is not None and takes_whole(offer_mib(c.gpu), job.memory_mib)}
         for card in cards:
             self._give(card, job, share, None if card.gpu.uuid in given_whole else job.memory_mib)
         uuids = tuple(c.gpu.uuid for c in sorted(cards, key=lambda c: c.gpu.index))
@@ -189,11 +189,11 @@ class Table:
         return id(scope), job.share or scope.policy.share, job.memory_mib, several, desperate(job, scope), *avoids
 
     def _view(self, job: Job, scope: Scope, standing: View) -> View:
-        known, cards = standing.refusals, self.cards
-        policy, memory, avoid, count = scope.policy, job.memory_mib, self.avoid(job, scope.policy, known), job.gpus_min
+        refusals, cards = standing.refusals, self.cards
+        policy, memory, avoid, count = scope.policy, job.memory_mib, self.avoid(job, scope.policy, refusals), job.gpus_min
 
         def answer(at: int) -> Refusal | None:
-            return known[at] or fit.several(cards[at], count) or fit.refusal(cards[at], policy, memory, avoid)
+            return refusals[at] or fit.several(cards[at], count) or fit.refusal(cards[at], policy, memory, avoid)
 
         return View(len(cards), self._changed, answer, standing)
 
@@ -211,11 +211,11 @@ class Table:
             policy=scope.policy, share=share, range=scope.range, left=scope.left, live=self._live, suspects=suspects
         )
 
-    def avoid(self, job: Job, policy: Policy, known: Refusals) -> frozenset[str]:
+    def avoid(self, job: Job, policy: Policy, refusals: Refusals) -> frozenset[str]:
         """The cards to avoid, as long as others are free; for a while also if our own runs will leave others."""
         if not job.avoid:
             return job.avoid
-        others = [(c, no) for c, no in zip(self.cards, known, strict=True) if c.gpu.uuid not in job.avoid]
+        others = [(c, no) for c, no in zip(self.cards, refusals, strict=True) if c.gpu.uuid not in job.avoid]
         free = [c for c, no in others if no is None and fit.refusal(c, policy, job.memory_mib, NO_CARD) is None]
         if len(free) >= job.gpus_min or not self._patient(job):
             return job.avoid if len(free) >= job.gpus_min else NO_CARD

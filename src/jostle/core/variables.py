@@ -14,9 +14,9 @@ _VARIABLE = re.compile(r"(?<!\$)\{(" + "|".join(NAMES) + r")\}")
 
 def places(text: str, name: str) -> list[tuple[int, int]]:
     """Where this variable stands, from and to."""
-    return [found.span() for found in _VARIABLE.finditer(text) if found[1] == name]
+    return [match.span() for match in _VARIABLE.finditer(text) if match[1] == name]
 
 
 def filled(text: str, values: Mapping[str, str]) -> str:
     """The text with the variables whose values are given; the others stay for whoever knows them."""
-    return _VARIABLE.sub(lambda found: values.get(found[1], found[0]), text)
+    return _VARIABLE.sub(lambda match: values.get(match[1], match[0]), text)

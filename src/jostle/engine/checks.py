@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from jostle.core.fields import JOB, RETRY, RULES, SETTINGS
-from jostle.core.kinds import MAX_ID, MAX_NAME, printable, variables, whole
+from jostle.core.kinds import MAX_ID, MAX_NAME, is_integer, printable, variables
 from jostle.core.model import Policy, Retry
 from jostle.errors import Invalid
 
@@ -28,7 +28,7 @@ def request(given: Mapping[str, Any]) -> dict[str, Any]:
         raise Invalid("`batch` and `context` are objects")
     policy(head.get("policy") or {})
     need(head.get("about") is None or isinstance(head["about"], dict), "the batch", "about must be an object")
-    need(head.get("seed") is None or whole(head["seed"], 0, MAX_ID), "the batch", "seed must be a whole number")
+    need(head.get("seed") is None or is_integer(head["seed"], 0, MAX_ID), "the batch", "seed must be a whole number")
     need(head.get("queues") in (None, "own"), "the batch", "queues must be \"own\" or not given")
     for key, value in (("key", head.get("key")), ("name", head.get("name")), ("once", given.get("once"))):
         need(value is None or isinstance(value, str), "the batch", f"{key} must be a text")
@@ -43,10 +43,10 @@ def request(given: Mapping[str, Any]) -> dict[str, Any]:
 def amendment(given: Mapping[str, Any]) -> dict[str, Any]:
     """A change to a batch, in canonical form."""
     batch, owner, order, drop = (given.get(key) for key in ("batch", "owner", "order", "drop"))
-    need(whole(batch, 1, MAX_ID), "amend", "batch must be the number of a batch")
-    need(owner is None or (isinstance(owner, list) and len(owner) == 2 and all(whole(n, 0, MAX_ID) for n in owner)),
+    need(is_integer(batch, 1, MAX_ID), "amend", "batch must be the number of a batch")
+    need(owner is None or (isinstance(owner, list) and len(owner) == 2 and all(is_integer(n, 0, MAX_ID) for n in owner)),
          "amend", "owner must be [pid, start ticks]")  # fmt: skip
-    need(drop is None or (isinstance(drop, list) and all(whole(i, 1, MAX_ID) for i in drop)), "amend", "drop must be ids")
+    need(drop is None or (isinstance(drop, list) and all(is_integer(i, 1, MAX_ID) for i in drop)), "amend", "drop must be ids")
     need(given.get("once") is None or isinstance(given["once"], str), "amend", "once must be a text")
     if given.get("policy") is not None:
         policy(given["policy"])
@@ -55,7 +55,7 @@ def amendment(given: Mapping[str, Any]) -> dict[str, Any]:
     good = isinstance(order, list) and all(isinstance(o, list) and one_need([*o, False], -1, len(jobs)) for o in order)
     need(order is None or good, "amend", "order must list [\"job\", id] and [\"index\", k]")
     into = given.get("into") or []
-    good = isinstance(into, list) and all(isinstance(m, list) and len(m) == 2 and whole(m[0], 1, MAX_ID) for m in into)
+    good = isinstance(into, list) and all(isinstance(m, list) and len(m) == 2 and is_integer(m[0], 1, MAX_ID) for m in into)
     need(good and all(isinstance(m[1], str) and m[1] for m in into), "amend", "into must list [id, queue]")
     return {**given, "jobs": [job(j, k, len(jobs)) for k, j in enumerate(jobs)],
             "context": surroundings(given.get("context") or {})}  # fmt: skip
@@ -65,9 +65,9 @@ def surroundings(given: Mapping[str, Any]) -> dict[str, Any]:
     """What a submit captured: environment, umask, limits."""
     env, umask, limits = given.get("env") or {}, given.get("umask", 0o022), given.get("limits") or {}
     need(variables(env), "context", "env must map names (without = and NUL) to texts")
-    need(whole(umask, 0, 0o777), "context", "umask must be a number from 0 to 0o777")
+    need(is_integer(umask, 0, 0o777), "context", "umask must be a number from 0 to 0o777")
     good = isinstance(limits, dict) and all(
-        isinstance(pair, list) and len(pair) == 2 and all(whole(v, -1, 1 << 63) for v in pair) for pair in limits.values()
+        isinstance(pair, list) and len(pair) == 2 and all(is_integer(v, -1, 1 << 63) for v in pair) for pair in limits.values()
     )
     need(good, "context", "limits must map names to [soft, hard]")
     return {"env": env, "umask": umask, "limits": limits}
@@ -127,7 +127,7 @@ def text(value: Any, what: str, key: str) -> str:
 
 
 def one_need(n: Any, k: int, count: int) -> bool:
-    if not (isinstance(n, list) and len(n) == 3 and n[0] in ("job", "index") and whole(n[1], 0, MAX_ID)):
+    if not (isinstance(n, list) and len(n) == 3 and n[0] in ("job", "index") and is_integer(n[1], 0, MAX_ID)):
         return False
     return n[0] == "job" or bool(n[1] < count and n[1] != k)
 
@@ -148,7 +148,7 @@ def destination(to: Any) -> Any:
         return to
     if isinstance(to, dict) and len(to) == 1:
         side, other = next(iter(to.items()))
-        if side in ("before", "after") and whole(other, 1, MAX_ID):
+        if side in ("before", "after") and is_integer(other, 1, MAX_ID):
             return to
     raise Invalid("a job is moved to first, to last, or before or after another job")
 

@@ -108,7 +108,7 @@ class Writes:
         if request.get("batch") is not None:
             return jobs.unfinished(self._store, int(request["batch"]))
         ids = request.get("ids")
-        if not isinstance(ids, list) or not all(kinds.whole(i, 1, kinds.MAX_ID) for i in ids):
+        if not isinstance(ids, list) or not all(kinds.is_integer(i, 1, kinds.MAX_ID) for i in ids):
             raise Invalid("ids must be a list of job numbers")
         return ids
 

@@ -64,7 +64,7 @@ def command(text: str) -> str:
     return text
 
 
-def whole(text: str, low: int = 0, high: int = MAX_COUNT) -> int:
+def integer(text: str, low: int = 0, high: int = MAX_COUNT) -> int:
     text = text.strip()
     if not _INT.match(text) or not low <= int(text) <= high:
         raise ValueError(
@@ -107,7 +107,7 @@ def attempts(text: str) -> int | None:
     if text in ("unlimited", "forever"):
         return None
     try:
-        return whole(text)
+        return integer(text)
     except ValueError:
         raise ValueError("a whole number of at least 0, or unlimited") from None
 
@@ -142,8 +142,8 @@ def mib(text: str) -> int:
 # kind of a field (core.kinds): how people write it
 READERS: dict[str, Callable[[str, Kind], Any]] = {
     "truth": lambda text, kind: truth(text),
-    "whole": lambda text, kind: whole(text, max(kind.low, -MAX_COUNT), min(kind.high, MAX_COUNT)),
-    "percent": lambda text, kind: whole(text.removesuffix("%"), kind.low, kind.high),
+    "whole": lambda text, kind: integer(text, max(kind.low, -MAX_COUNT), min(kind.high, MAX_COUNT)),
+    "percent": lambda text, kind: integer(text.removesuffix("%"), kind.low, kind.high),
     "size": lambda text, kind: 0 if kind.low == 0 and text.strip() == "0" else units.size_mib(text),
     "duration": lambda text, kind: units.seconds(text),
     "instant": lambda text, kind: units.instant(text),
