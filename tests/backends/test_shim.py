@@ -315,7 +315,7 @@ def test_a_signal_needs_a_proof() -> None:
 
 def test_a28_each_command_has_its_own_time_limit(bench: Bench) -> None:
     """Three commands that together take longer than the limit of one."""
-    end = bench.carry(RUN, "sleep 0.3", "sleep 0.3", "sleep 0.3", command_limit=0.7)
+    end = bench.carry(RUN, "sleep 2", "sleep 2", "sleep 2", command_limit=5.0)
     assert (end.code, end.timed_out) == (0, False)
 
 
@@ -376,12 +376,13 @@ def test_a_start_that_was_called_off_leaves_no_directory(bench: Bench) -> None:
     assert not [p for p in (bench.home / "runs").iterdir() if p.name.startswith(f".{reservation.pid}-")]
 
 
-@pytest.mark.parametrize(("more", "timed_out"), [({}, False), ({"time_limit": 0.3}, True)])
+@pytest.mark.parametrize(("more", "timed_out"), [({}, False), ({"time_limit": 3.0}, True)])
 def test_a_run_that_is_stopped_before_its_last_command_has_not_succeeded(
     bench: Bench, more: dict[str, Any], timed_out: bool
 ) -> None:
     """Though the command that was under way ended well."""
-    bench.start(RUN, "trap '' TERM; touch going; sleep 0.6", "touch never", **more)
+    going = "trap 'touch told' TERM; touch going; until [ -e told ]; do sleep 0.01; done"
+    bench.start(RUN, going, "touch never", **more)
     bench.until(lambda: (bench.home / "going").exists())
     if not timed_out:
         bench.stop(RUN, kill=False)

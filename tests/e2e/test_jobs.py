@@ -65,14 +65,15 @@ def test_captured_variables_are_not_shown(jostle: Instance) -> None:
 
 def test_a_job_begins_no_earlier_than_asked(jostle: Instance) -> None:
     asked = time.time()
-    id = jostle.add("--begin", "+1s", "--", "date +%s.%N")
-    assert jostle.call("why", id=id)["reason"]["code"] == "begin"
+    id, later = jostle.add("--begin", "+1s", "--", "date +%s.%N"), jostle.add("--begin", "+1h", "--", "true")
+    assert jostle.call("why", id=later)["reason"]["code"] == "begin"
+    jostle.ok("cancel", str(later))
     assert jostle.end(id) == ["succeeded"]
     assert float(jostle.output(id)) >= asked + 1.0
 
 
 def test_the_time_limit_ends_the_whole_tree_as_timeout(jostle: Instance) -> None:
-    id = jostle.add("--time-limit", "0.3s", "--", "sleep 60 & echo $! > limited; sleep 60")
+    id = jostle.add("--time-limit", "3s", "--", "sleep 60 & echo $! > limited; sleep 60")
     pid = jostle.pid_in("limited")
     assert jostle.end(id) == ["failed"]
     row = jostle.job(id)
