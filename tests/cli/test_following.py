@@ -10,6 +10,7 @@ import time
 
 import pytest
 
+from jostle import proc
 from jostle.cli.watching import picture
 from jostle.client import Lost
 from jostle.follow.feed import Feed
@@ -333,6 +334,31 @@ def test_an_engine_that_is_back_is_told_at_once_and_not_at_its_next_event():
     feed = Feed(Client, after=7, batch=1)
     feed.start()
     assert [feed.next(60)[0], feed.next(60)[0]] == ["lost", "back"] and tries == [7, 7]
+
+
+def test_a_signal_that_does_not_interrupt_the_waiting_is_heard_at_once():
+    """It was taken by another thread, or in the instant in which the waiting began: Python runs its handler when the main thread
+    comes to it."""
+    feed = Feed(None, after=0, batch=None)
+    feed.catch(signal.SIGUSR1)
+    about = threading.Event()
+
+    def strike():
+        about.wait()
+        time.sleep(0.01)
+        while proc.stat(os.getpid()).state != "S":  # the main thread waits
+            time.sleep(0.01)
+        signal.pthread_kill(threading.get_ident(), signal.SIGUSR1)
+
+    striker = threading.Thread(target=strike)
+    try:
+        striker.start()
+        about.set()
+        assert feed.next(60) == ("signal", signal.SIGUSR1)
+    finally:
+        striker.join()
+        feed.close()
+    assert signal.getsignal(signal.SIGUSR1) is signal.SIG_DFL
 
 
 def pending(pid):

@@ -40,6 +40,12 @@ def until(condition: Callable[[], Any], what: str = "", patience: float = PATIEN
         time.sleep(0.01)
 
 
+def hears_all() -> None:
+    """In a child: a nohup or a shell's `&` around these tests makes nobody deaf who is under test."""
+    for number in (signal.SIGHUP, signal.SIGINT):
+        signal.signal(number, signal.SIG_DFL)
+
+
 def alive(pid: int) -> bool:
     try:
         with open(f"/proc/{pid}/stat") as f:
@@ -70,6 +76,7 @@ class Instance:
     # --- verbs
 
     def start(self, *words: str, env: dict[str, str] | None = None, **options: Any) -> subprocess.Popen[str]:
+        options.setdefault("preexec_fn", hears_all)
         child = subprocess.Popen(
             [sys.executable, "-m", "jostle", *words], env={**self.env, **(env or {})}, cwd=options.pop("cwd", self.work),
             text=True, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, **options,

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 import jostle
-from tests.e2e.instance import PATIENCE, Instance, until
+from tests.e2e.instance import PATIENCE, Instance, hears_all, until
 
 pytest.importorskip("hydra", reason="hydra-core is not installed")
 
@@ -109,7 +109,9 @@ def test_an_interrupt_cancels_the_jobs_and_says_so(app: App, instance: Instance)
     waits = "open('began', 'w').close(); import time; time.sleep(100); print("
     (instance.work / "app.py").write_text(APP.replace("print(", waits))
     argv = [sys.executable, "app.py", "-m", *OURS, "x=1,2"]
-    child = subprocess.Popen(argv, cwd=instance.work, env=instance.env, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    child = subprocess.Popen(
+        argv, cwd=instance.work, env=instance.env, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE, preexec_fn=hears_all
+    )
     until((instance.work / "began").exists)
     child.send_signal(signal.SIGINT)
     _, err = child.communicate(timeout=PATIENCE)

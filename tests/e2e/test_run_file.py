@@ -103,7 +103,7 @@ def test_kill_9_of_the_client_leaves_the_batch_and_the_same_command_attaches_aga
 
 def test_a_hang_up_of_the_client_leaves_the_batch_running(jostle: Instance) -> None:
     file = jostle.file("jobs: [{run: 'touch hung; until [ -e on ]; do sleep 0.02; done'}]", "hangup.yaml")
-    client = jostle.start("run", file, preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_DFL))  # a nohup is inherited
+    client = jostle.start("run", file)
     jostle.made("hung")
     client.send_signal(signal.SIGHUP)
     client.communicate(timeout=PATIENCE)

@@ -166,9 +166,20 @@ def test_a_write_error_is_told_to_the_client_and_nothing_is_half_recorded(instan
 
 def test_a_disk_that_cannot_make_sure_holds_starts_until_it_can(instance: Instance) -> None:
     """fdatasync fails (F23): what was begun goes on, nothing else is begun, and it goes on by itself."""
-    instance.up("sim:1x24", env={"JOSTLE_FAILPOINTS": "store.before_sync=EIO@2"})  # the first is that of the engine's start
-    ids = instance.submit({}, {})
-    assert instance.end(*ids) == ["succeeded", "succeeded"]
+    flag = instance.root / "bad"
+    instance.up("sim:1x24", env={"LD_PRELOAD": library(BAD_SYNC, "badsync.so"), "BAD_SYNC": str(flag)})
+    ids = instance.submit(*[{"commands": [WAITING.format(name, 0)]} for name in "abc"])
+    instance.pid_in("a")
+    flag.touch()
+    (instance.work / "a.go").touch()  # its end is written down, and with it the start of the next
+    until(lambda: instance.call("hello")["hold"] == "disk_error")
+    second = instance.pid_in("b")
+    (instance.work / "b.go").touch()
+    until(lambda: not alive(second))
+    assert instance.states()[ids[2]] == "queued" and not (instance.work / "c").exists()
+    flag.unlink()
+    (instance.work / "c.go").touch()
+    assert instance.end(*ids) == ["succeeded"] * 3
     said = [line for line in instance.log().splitlines() if "the disk" in line]
     assert "reports an error (Input/output error)" in said[0] and "takes what is written again" in said[1]
 

@@ -6,6 +6,7 @@ so that nothing is missed and nothing told twice. Signals arrive in the same que
 
 from __future__ import annotations
 
+import os
 import queue
 import signal
 import threading
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from jostle.client import Client
 
 GIVE_UP = 60.0  # s without an engine
+WOKEN: tuple[str, Any] = ("woken", None)
 
 
 class Feed:
@@ -27,6 +29,7 @@ class Feed:
         self.connect, self.after, self.batch = connect, after, batch
         self.items: queue.SimpleQueue[tuple[str, Any]] = queue.SimpleQueue()
         self._before: dict[int, Any] = {}  # what signals meant to whoever was here before
+        self._wakeup: tuple[int, int] | None = None  # the pipe that each signal is written to, and what was in its place
         self._client: Client | None = None
         self._closed = False
 
@@ -36,24 +39,44 @@ class Feed:
         return pump
 
     def catch(self, *signals: int) -> None:
-        """Signals become items ("signal", number); SimpleQueue.put may be called from a handler."""
+        """Signals become items ("signal", number); SimpleQueue.put may be called from a handler. Python runs that when the main
+        thread comes to it; one that waits in `next`, and was not interrupted, is woken by the pipe."""
+        if signals:
+            heard, told = os.pipe()
+            os.set_blocking(told, False)
+            self._wakeup = told, signal.set_wakeup_fd(told, warn_on_full_buffer=False)
+            threading.Thread(target=self._wake, args=(heard,), daemon=True).start()
         for number in signals:
             self._before[number] = signal.signal(number, lambda n, _: self.items.put(("signal", n)))
+
+    def _wake(self, heard: int) -> None:
+        with open(heard, "rb", buffering=0) as pipe:
+            while pipe.read(64):
+                self.items.put(WOKEN)
 
     def close(self) -> None:
         """For a program that goes on: nothing is heard any more, and signals mean what they meant before."""
         for number, before in self._before.items():
             signal.signal(number, before if before is not None else signal.SIG_DFL)
+        if self._wakeup is not None:
+            signal.set_wakeup_fd(self._wakeup[1])
+            os.close(self._wakeup[0])
+            self._wakeup = None
         self._closed = True
         if self._client is not None:
             self._client.hang_up()
 
     def next(self, timeout: float | None) -> tuple[str, Any] | None:
         """("event", row), ("lost", text), ("back", None), ("signal", number), ("error", exception); None when time is up."""
-        try:
-            return self.items.get(timeout=timeout) if timeout is None or timeout > 0 else self.items.get_nowait()
-        except queue.Empty:
-            return None
+        end = None if timeout is None else time.monotonic() + timeout
+        item = WOKEN
+        while item is WOKEN:
+            left = None if end is None else end - time.monotonic()
+            try:
+                item = self.items.get(timeout=left) if left is None or left > 0 else self.items.get_nowait()
+            except queue.Empty:
+                return None
+        return item
 
     def _pump(self) -> None:
         lost_at: float | None = None
