@@ -225,7 +225,7 @@ def test_a22_a_task_goes_on_while_a_process_that_it_registered_lives(bench: Benc
     bench.start(RUN, script, **more(bench, leftovers="kill"))
     bench.running(RUN, "ready")
     bench.until(lambda: len(proc.tree(os.getpid())) and entries(bench).get(ME, {}).get("pid"))
-    assert bench.poll(RUN).kind == "alive"
+    bench.until(lambda: bench.has_begun(RUN))
     os.close(os.open(bench.home / "go", os.O_WRONLY))
     end = bench.end(RUN)
     assert (end.code, end.leftovers, entries(bench)) == (0, (), {})
@@ -259,7 +259,7 @@ def test_a22_a_registered_process_of_another_parent_is_waited_for(bench: Bench, 
     other = stranger()
     bench.start(RUN, word("running", "", str(other.pid)), **more(bench))
     bench.until(lambda: "waiting for process" in (bench.log(RUN) if (bench.dir(RUN) / "log").exists() else ""))
-    assert bench.poll(RUN).kind == "alive"
+    bench.until(lambda: bench.has_begun(RUN))
     other.kill()
     other.wait()
     end = bench.end(RUN)
@@ -294,7 +294,8 @@ def test_a22_what_may_still_be_at_work_is_not_let_go_by_a_time_limit(bench: Benc
     bench.start(RUN, word("running", "", str(other.pid)), **more(bench, time_limit=3.0, grace=0.2))
     log = bench.dir(RUN) / "log"
     bench.until(lambda: log.exists() and "it is waited for, not ended" in log.read_text())
-    assert bench.poll(RUN).kind == "alive" and other.poll() is None
+    bench.until(lambda: bench.has_begun(RUN))
+    assert other.poll() is None
     bench.stop(RUN, kill=False)
     end = bench.end(RUN)
     assert end.timed_out and other.poll() is None

@@ -160,7 +160,7 @@ def test_leftovers_may_be_waited_for(bench: Bench) -> None:
     rest = "(while [ ! -e go ]; do sleep 0.01; done; touch done) & exit 3"
     bench.start(RUN, rest, leftovers="wait", wants=[("GPU-1", None)])
     bench.until(lambda: _children(bench, RUN) == 1 or None, what="only the leftover lives")
-    assert bench.poll(RUN).kind == "alive"
+    bench.until(lambda: bench.has_begun(RUN))
     assert len(bench.local.claims()) == 1
     (bench.home / "go").touch()
     end = bench.end(RUN)
