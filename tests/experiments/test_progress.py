@@ -7,9 +7,10 @@ from typing import Any, cast
 
 import pytest
 
-from jostle.cli.watching import LiveCards, bar, picture, told
+from jostle.cli.watching import LiveCards, bar, picture
 from jostle.follow.progress import Progress
 from jostle.session import Session
+from jostle.wording.labels import occupancy
 
 
 def row(id: int, state: str = "queued", **more: Any) -> dict[str, Any]:
@@ -92,8 +93,8 @@ def test_cards_are_ours_free_or_not_to_be_had() -> None:
     ours: dict[str, Any] = {"runs": ["1.1"], "refusal": {}}
     free: dict[str, Any] = {"runs": [], "refusal": None}
     theirs: dict[str, Any] = {"runs": [], "refusal": {"code": "stranger"}}
-    assert told([ours, ours, free, theirs], "en") == "4 GPUs: 2 ours, 1 not to be had, 1 free"
-    assert (told([free], "en"), told([], "en")) == ("1 GPU: 1 free", "")
+    assert occupancy([ours, ours, free, theirs], "en") == "4 GPUs: 2 ours, 1 not to be had, 1 free"
+    assert (occupancy([free], "en"), occupancy([], "en")) == ("1 GPU: 1 free", "")
 
 
 class Cards(Session):

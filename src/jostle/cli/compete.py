@@ -7,12 +7,10 @@ same command attaches to them again. compete.resume finds or makes the batch, co
 from __future__ import annotations
 
 import os
-import signal
 import sys
 from typing import TYPE_CHECKING
 
 from jostle.cli import render
-from jostle.errors import Forbidden
 
 if TYPE_CHECKING:
     from argparse import Namespace
@@ -20,7 +18,6 @@ if TYPE_CHECKING:
 
     from jostle.cli.parse import Parser
     from jostle.cli.terminal import Terminal
-    from jostle.follow.feed import Feed
     from jostle.follow.listener import Listener
     from jostle.follow.progress import Progress
     from jostle.formats.workspace import Workspace
@@ -74,40 +71,18 @@ def compete(args: Namespace, terminal: Terminal) -> int:
     if args.status:
         one = bool(args.mode or args.command_file or args.config_index is not None)
         return show(terminal, workspace.find(args.directory, **which), one)
-    from jostle.compete.journal import Journal
-    from jostle.compete.resume import CompeteOptions, Resume, locked
-    from jostle.compete.schedlog import SchedulerLog
-    from jostle.compete.scheduler import follow
-    from jostle.formats import gpumanage, taskjobs
-    from jostle.intake import visible
+    from jostle.compete.resume import CompeteOptions
+    from jostle.compete.scheduler import run
 
-    space, blocks, warnings = workspace.tasks(args.directory, **which, lenient=args.lenient)
-    client = terminal.client(gpus=args.gpus)
-    seen = visible.with_indices(client)
-    batch = taskjobs.batch(space, blocks, seen)
-    try:
-        log = SchedulerLog(space.scheduler_log)
-    except OSError as e:
-        raise Forbidden(f"cannot write {space.scheduler_log}: {e.strerror}; see log_dir in the settings") from e
-    journal = Journal(log, say=terminal.say) if terminal.interactive else Journal(log, echo=echo)
-    for text in warnings:
-        journal.tell(text, "WARNING")
-    feed = heard(terminal, args.gpus)
-    resume = Resume(CompeteOptions(fresh=args.fresh, seed=args.seed, devices=args.gpus), terminal, space, journal, client, feed)
-    resume.warn()
-    with locked(terminal.home, space, feed):
-        number, without = resume.batch(batch)
-    client.close()
-    if number is None:
-        return resume.code
-    resume.warn_of_impossible(number, without, batch["policy"])
-    return follow(resume, number, without, lambda new: gpumanage.policy(new, space.mode, seen), picture(terminal))
+    tasks = workspace.tasks(args.directory, **which, lenient=args.lenient)
+    options = CompeteOptions(fresh=args.fresh, seed=args.seed, devices=args.gpus)
+    if terminal.interactive:
+        return run(terminal, *tasks, options, say=terminal.say, picture=picture(terminal))
+    return run(terminal, *tasks, options, echo=echo)
 
 
-def picture(terminal: Terminal) -> Callable[[Progress], Listener] | None:
-    """What draws the live view, if there is a terminal."""
-    if not terminal.interactive:
-        return None
+def picture(terminal: Terminal) -> Callable[[Progress], Listener]:
+    """What draws the live view."""
     from jostle.cli.watching import Live
 
     return lambda progress: Live(terminal, progress)
@@ -131,14 +106,5 @@ def show(terminal: Terminal, space: Workspace, one: bool) -> int:
             terminal.put(render.plain(line))
     if not told:
         left = terminal.reader.unfinished_batch(space.key)
-        runs_on = f", but batch {left} is not finished: `jostle compete` attaches to it" if left is not None else ""
-        terminal.say(f"jostle: no scheduler of {space.root} runs{runs_on or '; `jostle compete` starts one'}")
+        terminal.tell("no_scheduler" if left is None else "no_scheduler_left", root=space.root, batch=left)
     return 0 if told else 1
-
-
-def heard(terminal: Terminal, devices: str | None) -> Feed:
-    """Signals are for the batch from now on; those that nohup or a script's background has us ignore stay ignored."""
-    from jostle.follow.followed import attended
-
-    asked = [n for n in (signal.SIGINT, signal.SIGHUP) if signal.getsignal(n) is not signal.SIG_IGN]
-    return attended(terminal, gpus=devices, after=terminal.reader.last_seq(), signals=(signal.SIGTERM, signal.SIGUSR1, *asked))

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import os
-import time
-from shlex import quote
 from typing import TYPE_CHECKING
 
 from jostle.cli import render
-from jostle.errors import Damaged
 from jostle.store.file import database
 from jostle.views.health import health
 from jostle.wording.health import worded
@@ -46,22 +42,14 @@ def doctor(args: Namespace, terminal: Terminal) -> int:
 
 
 def salvage(terminal: Terminal) -> int:
-    from jostle.store import salvage as rescue
+    from jostle.store.salvage import going_on, salvage_beside
 
     path = database(terminal.home)
-    if not os.path.exists(path):
-        terminal.say(f"there is no database at {path}")
-        return 4
-    stamp = time.strftime("%Y%m%d-%H%M%S")
-    to = os.path.join(terminal.home, f"salvaged-{stamp}.db")
-    counts = rescue.salvage(path, to)
+    to, counts = salvage_beside(path)
     for table, (saved, gaps) in counts.items():
         terminal.put(f"{table:<8} {saved:>8} rows" + (f", {render.count(gaps, 'gap')}" if gaps else ""))
-    if not any(saved for saved, _ in counts.values()):
-        os.unlink(to)
-        raise Damaged(f"nothing can be read of {path}; it is as it was. Put a copy in its place, if there is one")
     terminal.say(f"written to {to}; the damaged file is as it was. To go on with the new one:")
-    terminal.say("\n".join(going_on(path, to, stamp)))
+    terminal.say("\n".join(f"  {line}" for line in going_on(path, to)))
     return 0
 
 
@@ -77,13 +65,3 @@ def accept(terminal: Terminal) -> int:
     seen.accept(path)
     terminal.say(f"{path} is taken as it is: events {terminal.reader.last_seq() + 1} to {expected} are given up")
     return 0
-
-
-def going_on(path: str, new: str, stamp: str) -> list[str]:
-    """The damaged file goes together with its journal: what is in that would be played into the new one."""
-    aside = os.path.join(os.path.dirname(path), f"damaged-{stamp}")
-    return [
-        "  jostle down",
-        f"  mkdir {quote(aside)} && mv {quote(path)}* {quote(aside)}",
-        f"  mv {quote(new)} {quote(path)}",
-    ]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from jostle.cli import render
-from jostle.intake.selection import selected
+from jostle.intake.selection import selected, texts
 from jostle.wording.labels import heads
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ def shown(batches: list[dict[str, Any]], options: Options, json: bool, terminal:
     for batch in batches:
         selection = selected(batch, options, terminal)
         if json:
-            told += [_as_json(batch, job, verdict) for job, verdict in zip(selection.jobs, selection.verdicts, strict=True)]
+            told += selection.plain(batch)
             continue
         unfinished = terminal.reader.unfinished_batch(batch["key"])
         if unfinished is not None:
@@ -42,19 +42,4 @@ def shown(batches: list[dict[str, Any]], options: Options, json: bool, terminal:
 def _line(job: dict[str, Any], verdict: Verdict) -> tuple[str, str, str]:
     by = f" by job {verdict.by[0]}" if verdict.by else ""
     by += f" with other code ({verdict.code[0]} → {verdict.code[1]})" if verdict.code else ""
-    return job["name"], DOES[verdict.what] + by, " && ".join(_texts(job))
-
-
-def _texts(job: dict[str, Any]) -> list[str]:
-    from shlex import join
-
-    return [c if isinstance(c, str) else join(c) for c in job["commands"]]
-
-
-def _as_json(batch: dict[str, Any], job: dict[str, Any], verdict: Verdict) -> dict[str, Any]:
-    return {
-        "batch": batch["name"], "suite": batch["about"].get("suite"), "name": job["name"], "do": verdict.what,
-        "by": list(verdict.by) if verdict.by else None, "other_code": list(verdict.code) if verdict.code else None,
-        "commands": _texts(job), "workdir": job["workdir"], "log": job["log"],
-        "params": job.get("params") or {},
-    }  # fmt: skip
+    return job["name"], DOES[verdict.what] + by, " && ".join(texts(job))

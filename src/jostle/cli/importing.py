@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import os
 from typing import TYPE_CHECKING
 
 from jostle.cli import render
-from jostle.errors import Invalid, JostleError
+from jostle.errors import Invalid
 
 if TYPE_CHECKING:
     from argparse import Namespace
@@ -48,23 +47,7 @@ def import_(args: Namespace, terminal: Terminal) -> int:
     if args.output is None or args.output == "-":
         terminal.put(text.removesuffix("\n"))
         return 0
-    write(args.output, text, force=args.force)
+    jobwriter.write(args.output, text, force=args.force)
     what = f"{render.count(len(blocks), 'job')}, {render.count(len({block.queue for block in blocks}), 'queue')}"
     terminal.say(f"wrote {render.plain(args.output)}: {what}. Run it: jostle run {render.plain(args.output)}")
     return 0
-
-
-def write(path: str, text: str, *, force: bool) -> None:
-    """A new file; an old one only by force, and then it is replaced in one step."""
-    made = f"{path}.jostle-{os.getpid()}" if force else path
-    try:
-        with open(made, "x", encoding="utf-8") as f:
-            f.write(text)
-        if force:
-            os.replace(made, path)
-    except FileExistsError:
-        raise Invalid(f"{path} exists; --force writes over it, or choose another name with -o") from None
-    except (OSError, UnicodeError) as e:
-        raise JostleError(
-            f"cannot write {path}: {e.strerror if isinstance(e, OSError) else 'a name in it is not UTF-8'}"
-        ) from None

@@ -5,8 +5,6 @@ Works without an engine, and on logs that jostle did not write.
 
 from __future__ import annotations
 
-import math
-import re
 from typing import TYPE_CHECKING
 
 from jostle.cli import render
@@ -54,18 +52,18 @@ def results_options(p: Parser) -> None:
 
 
 def results(args: Namespace, terminal: Terminal) -> int:
-    from jostle.experiments import collect, metrics, tables
+    from jostle.experiments import asked, collect, metrics, tables
     from jostle.views.results import Wanted
     from jostle.views.results import results as view
 
     wanted = metrics.parsed(args.metric)
     names = [metric.name for metric in wanted]
-    look = tables.Look(decimals=number(args.decimals, "--decimals", 0, 15), rename=renames(args.rename))
+    look = tables.Look(decimals=asked.number(args.decimals, "--decimals", 0, 15), rename=asked.renames(args.rename))
     found = view(terminal, Wanted(
-        metrics=wanted, targets=args.targets, last=number(args.last or "1", "--last", 1, 10**9),
-        names=pattern(args.names or collect.NAMES), tail=size(args.tail), factors=scales(args.scale, names),
-        any_state=args.any_state, seed_keys=listed(args.seed_key), by=listed(args.by) if args.by is not None else None,
-        across=args.across, best=directions(args.best, names),
+        metrics=wanted, targets=args.targets, last=asked.number(args.last or "1", "--last", 1, 10**9),
+        names=asked.pattern(args.names or collect.NAMES), tail=asked.size(args.tail), factors=asked.scales(args.scale, names),
+        any_state=args.any_state, seed_keys=asked.listed(args.seed_key), across=args.across,
+        by=asked.listed(args.by) if args.by is not None else None, best=asked.directions(args.best, names),
     ))  # fmt: skip
     for code, values in found.notes:
         terminal.tell(code, **values)
@@ -85,67 +83,6 @@ def results(args: Namespace, terminal: Terminal) -> int:
     if not found.summary.counted and any(one.why.startswith("no line") for one in found.summary.missing):
         advise(terminal, args.metric)
     return 0 if found.summary.counted else 1
-
-
-def pattern(regex: str) -> re.Pattern[str]:
-    try:
-        return re.compile(regex)
-    except re.error as e:
-        raise Usage(f"results: --names {regex!r} is no regular expression: {e}") from None
-
-
-def number(text: str, option: str, low: int, high: int) -> int:
-    if not (text.isascii() and text.isdigit() and len(text) < 12 and low <= int(text) <= high):
-        raise Usage(f"results: {option} {text!r} is not understood; expected a number from {low} to {high}")
-    return int(text)
-
-
-def size(text: str | None) -> int | None:
-    if text is None:
-        return None
-    match = re.fullmatch(r"(\d{1,15})\s*(|[kmg])(?:i?b)?", text.strip().lower())
-    if match is None or not int(match[1]):
-        raise Usage(f"results: --tail {text!r} is not understood; expected a size such as 64KiB or 1MiB")
-    return int(match[1]) << {"": 0, "k": 10, "m": 20, "g": 30}[match[2]]
-
-
-def listed(text: str) -> list[str]:
-    return [part.strip() for part in text.split(",") if part.strip()]
-
-
-def renames(texts: list[str]) -> dict[str, str]:
-    pairs = [text.partition("=") for text in texts]
-    for text, (old, given, _) in zip(texts, pairs, strict=True):
-        if not old or not given:
-            raise Usage(f"results: --rename {text!r} is not understood; expected OLD=NEW")
-    return {old: new for old, _, new in pairs}
-
-
-def scales(texts: list[str], names: list[str]) -> dict[str, float]:
-    """By metric; one that names none is for all."""
-    found: dict[str, float] = {}
-    for text in texts:
-        name, given, said = text.rpartition("=")
-        try:
-            factor = float(said)
-        except ValueError:
-            factor = 0.0
-        if not factor or not math.isfinite(factor) or (given and name not in names):
-            expected = f"a number such as 100, or METRIC=100 with METRIC of {', '.join(names)}"
-            raise Usage(f"results: --scale {text!r} is not understood; expected {expected}")
-        found |= {name: factor} if given else dict.fromkeys(names, factor)
-    return found
-
-
-def directions(texts: list[str], names: list[str]) -> dict[str, str]:
-    found: dict[str, str] = {}
-    for text in texts:
-        name, given, way = text.rpartition("=")
-        if way not in ("max", "min") or (given and name not in names):
-            known = ", ".join(names)
-            raise Usage(f"results: --best {text!r} is not understood; expected max, min, or METRIC=max with METRIC of {known}")
-        found |= {name: way} if given else dict.fromkeys(names, way)
-    return found
 
 
 def show(terminal: Terminal, found: Summary, look: Look, form: str) -> None:

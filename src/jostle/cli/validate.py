@@ -75,10 +75,9 @@ def as_data(batch: dict[str, Any]) -> dict[str, Any]:
 
 def expanded(batch: dict[str, Any], columns: int, colours: bool, language: str) -> str:
     """What would run, one line per job; names are not cut, for they are what people look for."""
-    from shlex import join
+    from jostle.intake.selection import texts
 
-    rows = [[str(k), job["name"], asked(job), " && ".join(c if isinstance(c, str) else join(c) for c in job["commands"])]
-            for k, job in enumerate(batch["jobs"], 1)]  # fmt: skip
+    rows = [[str(k), job["name"], asked(job), " && ".join(texts(job))] for k, job in enumerate(batch["jobs"], 1)]
     rules = ", ".join(f"{key} {value}" for key, value in batch["policy"].items())
     head = f"{render.plain(batch['name'])}: {render.count(len(rows), 'job')}" + (f" ({render.plain(rules)})" if rules else "")
     table = render.table(heads("expanded", language), rows, columns=columns, right=(0,), colours=colours)

@@ -10,16 +10,14 @@ from typing import TYPE_CHECKING, Any
 from jostle import units
 from jostle.cli import render
 from jostle.core.states import FINAL, OPEN
-from jostle.errors import JostleError
 from jostle.follow.listener import Listener, Narrator, why
-from jostle.wording.messages import listed, message
+from jostle.views.cards import seen_by_engine
+from jostle.wording.labels import occupancy
+from jostle.wording.messages import message
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
     from jostle.cli.terminal import Terminal
     from jostle.follow.progress import Progress
-    from jostle.session import Session
 
 REDRAW = 1.0
 LOOK = 2.0  # s between two looks at the GPUs
@@ -131,28 +129,8 @@ class LiveCards(Live):
         all is over, so that no card is said to be ours that is not."""
         if time.monotonic() - self.looked_at > LOOK or (self.progress.over and not self.last):
             self.looked_at, self.last = time.monotonic(), self.progress.over
-            self.cards = occupancy(self.session)
+            self.cards = occupancy(seen_by_engine(self.session) or (), self.session.language)
         super().draw()
-
-
-def occupancy(session: Session) -> str:
-    """How the cards stand, in words; nothing when the engine cannot be asked."""
-    try:
-        client = session.client(start=False)
-        gpus = client.call("gpus")["gpus"]
-        client.close()
-    except (JostleError, OSError):
-        return ""
-    return told(gpus, session.language)
-
-
-def told(gpus: Sequence[Mapping[str, Any]], language: str) -> str:
-    """`4 GPUs: 2 ours, 1 not to be had, 1 free`."""
-    ours = sum(bool(gpu["runs"]) for gpu in gpus)
-    free = sum(not gpu["runs"] and gpu["refusal"] is None for gpu in gpus)
-    counts = {"cards_ours": ours, "cards_refused": len(gpus) - ours - free, "cards_free": free}
-    parts = listed([message(code, language, n=n) for code, n in counts.items() if n], language)
-    return message("cards", language, n=len(gpus), parts=parts) if gpus else ""
 
 
 def bar(progress: Progress, now: float, columns: int) -> str:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from jostle.cli.parse import checked
-from jostle.errors import JostleError, NoEngine, NotFound, Usage
+from jostle.errors import JostleError, NoEngine, Usage
 
 if TYPE_CHECKING:
     from argparse import Namespace
@@ -101,9 +101,9 @@ def opened(args: Namespace, terminal: Terminal) -> None:
     """A console for the workspace that is meant, the running one if there is; says how to get there."""
     from dataclasses import replace
 
-    from jostle.web import instances
+    from jostle.web import instances, place
 
-    home, space = terminal.home, workspace(args.directory, terminal)
+    home, space = terminal.home, place.workspace(terminal.home, args.directory)
     bind, public_url = getattr(args, "bind", None), getattr(args, "public_url", None)  # `up` has no such options
     same = [
         one for one in instances.running(home)
@@ -112,7 +112,7 @@ def opened(args: Namespace, terminal: Terminal) -> None:
     if same:
         one = same[0]
     else:
-        kept = console_settings(space, terminal)
+        kept = place.settings(space, terminal.say)
         port = args.port if args.port is not None else kept.get("port")
         wanted = instances.Wanted(home=home, workspace=space, port=port, bind=bind, public_url=public_url)
         wanted = replace(wanted, log_level=kept.get("log-level") or wanted.log_level)
@@ -125,23 +125,8 @@ def opened(args: Namespace, terminal: Terminal) -> None:
     told(one, public_url, terminal)
 
 
-def console_settings(space: str | None, terminal: Terminal) -> dict[str, Any]:
-    """Of `config/control_setting.yaml` (SPEC A37): what a start obeys. Other addresses are said by options only."""
-    path = os.path.join(space or "", "config", "control_setting.yaml")
-    if space is None or not os.path.isfile(path):
-        return {}
-    from jostle.formats.processyaml import ProcessYAML
-
-    found = ProcessYAML(path).get_config()
-    if found.get("secret"):
-        terminal.say(f"{path}: secret is not used: the token lies in a file of its own (`jostle web --token`)")
-    port, level = found.get("port"), found.get("log-level")
-    good = {"port": type(port) is int and 0 < port < 65536, "log-level": level in ("debug", "info", "warning", "error")}
-    return {key: found[key] for key, holds in good.items() if holds}
-
-
 def told(one: Instance, public_url: str | None, terminal: Terminal) -> None:
-    from jostle.web import instances
+    from jostle.web import instances, place
 
     if one.note:
         terminal.say(f"warning: {one.note}")
@@ -149,43 +134,8 @@ def told(one: Instance, public_url: str | None, terminal: Terminal) -> None:
     if one.bind is None:
         terminal.say(
             f"the console{f' of {one.workspace}' if one.workspace else ''}: the URL is good for one login within 10 minutes "
-            f"(`jostle web --url` makes another). From another computer first: {tunnel(one.port)}"
+            f"(`jostle web --url` makes another). From another computer first: {place.tunnel(one.port)}"
         )
-
-
-def tunnel(port: int) -> str:
-    import pwd
-    import socket
-
-    try:
-        user = pwd.getpwuid(os.getuid()).pw_name + "@"
-    except KeyError:
-        user = ""
-    return f"ssh -L {port}:localhost:{port} {user}{socket.gethostname()}"
-
-
-def workspace(given: str | None, terminal: Terminal) -> str | None:
-    """The one that is named; else this directory, if it is one; else the last one that was used."""
-    from jostle.web.secret import folder
-
-    kept = os.path.join(folder(terminal.home), "workspace")
-    if given is None and not _is_workspace(os.getcwd()):
-        try:
-            with open(kept, encoding="utf-8", errors="surrogateescape") as f:
-                last = f.read().rstrip("\n")
-        except OSError:
-            return None
-        return last if os.path.isdir(last) else None
-    path = os.path.abspath(given or os.getcwd())
-    if not os.path.isdir(path):
-        raise NotFound(f"there is no directory {path}; expected a workspace (command/, config/, logs/)")
-    with open(kept, "w", encoding="utf-8", errors="surrogateescape") as f:
-        f.write(path + "\n")
-    return path
-
-
-def _is_workspace(path: str) -> bool:
-    return any(os.path.exists(os.path.join(path, name)) for name in ("command", "config/gpu_manage.yaml", "command.txt"))
 
 
 def with_engine(args: Namespace, terminal: Terminal) -> None:

@@ -20,6 +20,7 @@ from jostle.core.states import OPEN
 from jostle.errors import JostleError
 from jostle.follow.listener import Listener
 from jostle.formats import gpumanage
+from jostle.views.cards import seen_by_engine
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -143,7 +144,7 @@ class Chores(Listener):
     def status(self) -> None:
         """Recorded as it is now."""
         self._refresh()
-        gpus = cards(self.session)
+        gpus = seen_by_engine(self.session)
         self.gpus = gpus or self.gpus
         space = self.workspace
         lines = statustext.status(
@@ -214,17 +215,6 @@ class Chores(Listener):
             self.journal.tell(f"the new settings could not be given to the engine yet: {e}", "WARNING")
             return
         self.unsent = None
-
-
-def cards(session: Session) -> list[dict[str, Any]] | None:
-    """The GPUs as the engine sees them; None if none answers."""
-    try:
-        client = session.client(start=False)
-        gpus: list[dict[str, Any]] = client.call("gpus")["gpus"]
-        client.close()
-    except (JostleError, OSError):
-        return None
-    return gpus
 
 
 def user() -> str:

@@ -20,12 +20,12 @@ from typing import TYPE_CHECKING, Any
 from jostle import proc
 from jostle.compete import outlook
 from jostle.compete.board import Board
-from jostle.compete.chores import cards
 from jostle.compete.edits import Edits, edits
 from jostle.context import capture
 from jostle.errors import JostleError
 from jostle.follow.followed import owner
 from jostle.intake.request import request, sent
+from jostle.views.cards import seen_by_engine
 from jostle.wording.text import count, plain
 
 if TYPE_CHECKING:
@@ -95,7 +95,7 @@ class Resume:
         self.options, self.session, self.space = options, session, space
         self.journal, self.client, self.feed = journal, client, feed
         self.code = 0  # with which we leave, if there is nothing to follow
-        self.gpus = cards(session)  # before anything starts; None: not known
+        self.gpus = seen_by_engine(session)  # before anything starts; None: not known
 
     def warn(self) -> None:
         """What the settings ask for and this host does not give."""

@@ -15,16 +15,18 @@ from jostle.compete.board import Board
 from jostle.compete.chores import Chores
 from jostle.compete.edits import queue_of
 from jostle.compete.journal import Journal, Logged
-from jostle.compete.resume import NOBODY
+from jostle.compete.resume import NOBODY, CompeteOptions, Resume, locked
+from jostle.compete.schedlog import SchedulerLog
 from jostle.compete.statefile import Scheduler
 from jostle.core.states import OPEN
-from jostle.errors import JostleError
-from jostle.follow.followed import Followed
+from jostle.errors import Forbidden, JostleError
+from jostle.follow.followed import Followed, attended
 from jostle.follow.listener import Listener, Listeners
 from jostle.follow.progress import Progress
+from jostle.formats import gpumanage, taskjobs
+from jostle.intake import visible
 
 if TYPE_CHECKING:
-    from jostle.compete.resume import Resume
     from jostle.follow.feed import Feed
     from jostle.formats.gpumanage import Settings
     from jostle.formats.workspace import Workspace
@@ -38,6 +40,41 @@ def scheduler(space: Workspace, batch: int) -> Scheduler:
         pid=os.getpid(), mode=space.mode, config_index=space.index, config_file=space.command_file, host=socket.gethostname(),
         boot_id=proc.boot_id(), start_ticks=me.ticks if me is not None else 0, batch=batch, started_at=time.time(),
     )  # fmt: skip
+
+
+def run(
+    session: Session, space: Workspace, blocks: list[Any], warnings: list[str], options: CompeteOptions, *,
+    say: Callable[[str], None] | None = None, echo: Callable[[list[str]], None] | None = None,
+    picture: Callable[[Progress], Listener] | None = None,
+) -> int:  # fmt: skip
+    """The tasks of a workspace, as a new batch or the one that was left, to its end: the exit code. `say`: to a person who is
+    there; `echo`: each line of the log; `picture`: a live view."""
+    client = session.client(gpus=options.devices)
+    seen = visible.with_indices(client)
+    batch = taskjobs.batch(space, blocks, seen)
+    try:
+        log = SchedulerLog(space.scheduler_log)
+    except OSError as e:
+        raise Forbidden(f"cannot write {space.scheduler_log}: {e.strerror}; see log_dir in the settings") from e
+    journal = Journal(log, say=say, echo=echo)
+    for text in warnings:
+        journal.tell(text, "WARNING")
+    feed = heard(session, options.devices)
+    resume = Resume(options, session, space, journal, client, feed)
+    resume.warn()
+    with locked(session.home, space, feed):
+        number, without = resume.batch(batch)
+    client.close()
+    if number is None:
+        return resume.code
+    resume.warn_of_impossible(number, without, batch["policy"])
+    return follow(resume, number, without, lambda new: gpumanage.policy(new, space.mode, seen), picture)
+
+
+def heard(session: Session, devices: str | None) -> Feed:
+    """Signals are for the batch from now on; those that nohup or a script's background has us ignore stay ignored."""
+    asked = [n for n in (signal.SIGINT, signal.SIGHUP) if signal.getsignal(n) is not signal.SIG_IGN]
+    return attended(session, gpus=devices, after=session.reader.last_seq(), signals=(signal.SIGTERM, signal.SIGUSR1, *asked))
 
 
 def follow(

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any
 from jostle import proc
 from jostle.compete import outlook, statefile, statustext
 from jostle.compete.board import Board
-from jostle.compete.chores import cards, running, user
+from jostle.compete.chores import running, user
 from jostle.core.states import OPEN
+from jostle.views.cards import seen_by_engine
 
 if TYPE_CHECKING:
     from jostle.formats.workspace import Workspace
@@ -38,7 +39,7 @@ def _status(session: Session, space: Workspace, content: Mapping[str, Any], batc
     for row in rows:
         if row["state"] in OPEN and (runs := session.reader.runs(row["id"])):
             row["uni_id"] = runs[-1]["uni_id"]
-    gpus = cards(session)
+    gpus = seen_by_engine(session)
     theirs = replace(
         space, mode=content["mode"], index=content["config_index"], command_file=content["config_file"], numbered=numbered
     )

@@ -6,6 +6,7 @@ in `defaults:`. Comments come along as comments. Paths are absolute, so that the
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
@@ -13,7 +14,7 @@ from typing import Any
 
 from jostle.core import kinds
 from jostle.core.fields import RULES
-from jostle.errors import Invalid
+from jostle.errors import Invalid, JostleError
 from jostle.formats import spec
 from jostle.formats.taskblocks import bare, comment, lines_of, paragraphs
 from jostle.formats.yamledit import quoted, shown
@@ -126,3 +127,19 @@ def notes_of(text: str, mode: str) -> list[list[str]]:
 
 def _comments(lines: Sequence[str]) -> list[str]:
     return [re.sub(r"^[#＃]+\s?", "", bare(line)) for line in lines if comment(bare(line))]
+
+
+def write(path: str, text: str, *, force: bool) -> None:
+    """A new file; an old one only by force, and then it is replaced in one step."""
+    made = f"{path}.jostle-{os.getpid()}" if force else path
+    try:
+        with open(made, "x", encoding="utf-8") as f:
+            f.write(text)
+        if force:
+            os.replace(made, path)
+    except FileExistsError:
+        raise Invalid(f"{path} exists; --force writes over it, or choose another name with -o") from None
+    except (OSError, UnicodeError) as e:
+        raise JostleError(
+            f"cannot write {path}: {e.strerror if isinstance(e, OSError) else 'a name in it is not UTF-8'}"
+        ) from None

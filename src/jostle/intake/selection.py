@@ -55,6 +55,23 @@ class Selection:
         return message("other_code", language, n=len(codes), then=shown, now=codes[0][1])
 
 
+    def plain(self, batch: Mapping[str, Any]) -> list[dict[str, Any]]:
+        """Each job of the batch and what is done with it, as `run --dry-run --json` gives it."""
+        return [
+            {"batch": batch["name"], "suite": batch["about"].get("suite"), "name": job["name"], "do": verdict.what,
+             "by": list(verdict.by) if verdict.by else None, "other_code": list(verdict.code) if verdict.code else None,
+             "commands": texts(job), "workdir": job["workdir"], "log": job["log"], "params": job.get("params") or {}}
+            for job, verdict in zip(self.jobs, self.verdicts, strict=True)
+        ]  # fmt: skip
+
+
+def texts(job: Mapping[str, Any]) -> list[str]:
+    """Its commands as a shell would take them."""
+    from shlex import join
+
+    return [command if isinstance(command, str) else join(command) for command in job["commands"]]
+
+
 def selected(batch: dict[str, Any], options: Options, session: Session) -> Selection:
     """Skipping is for what says what it is made of (sweeps, old job files); for plain jobs only if it is asked for, since what
     their commands read is a guess."""

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 import sqlite3
+import time
 from collections.abc import Iterator
+from shlex import quote
 
-from jostle.errors import JostleError
+from jostle.errors import Damaged, JostleError, NotFound
 from jostle.store.reads import uri
 from jostle.store.store import MIGRATIONS, check_file, script, version
 from jostle.store.texts import broken, json_columns, readable
@@ -34,6 +36,24 @@ def complaints(path: str) -> list[str]:
             db.close()
     except (sqlite3.DatabaseError, UnicodeError) as e:
         return [str(e)]
+
+
+def salvage_beside(path: str) -> tuple[str, dict[str, tuple[int, int]]]:
+    """The new file, and what it has."""
+    if not os.path.exists(path):
+        raise NotFound(f"there is no database at {path}")
+    to = os.path.join(os.path.dirname(path), f"salvaged-{time.strftime('%Y%m%d-%H%M%S')}.db")
+    counts = salvage(path, to)
+    if not any(saved for saved, _ in counts.values()):
+        os.unlink(to)
+        raise Damaged(f"nothing can be read of {path}; it is as it was. Put a copy in its place, if there is one")
+    return to, counts
+
+
+def going_on(path: str, new: str) -> list[str]:
+    """How to go on with it: the damaged file goes together with its journal, which would be played into the new one."""
+    aside = new.replace("salvaged-", "damaged-").removesuffix(".db")
+    return ["jostle down", f"mkdir {quote(aside)} && mv {quote(path)}* {quote(aside)}", f"mv {quote(new)} {quote(path)}"]
 
 
 def salvage(path: str, to: str) -> dict[str, tuple[int, int]]:

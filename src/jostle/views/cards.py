@@ -38,6 +38,19 @@ def cards(session: Session, devices: str | None = None) -> Cards:
     return without_engine(wanted or spec_of(session), session.home)
 
 
+def seen_by_engine(session: Session) -> list[dict[str, Any]] | None:
+    """The cards as the engine sees them; None if none answers."""
+    from jostle.errors import JostleError
+
+    try:
+        client = session.client(start=False)
+        gpus: list[dict[str, Any]] = client.call("gpus")["gpus"]
+        client.close()
+    except (JostleError, OSError):
+        return None
+    return gpus
+
+
 def spec_of(session: Session) -> str:
     """The devices of the engine, or those that one started now would have."""
     from jostle import config

@@ -172,3 +172,12 @@ def _add(sums: dict[Any, int | None], who: Any, mib: int | None) -> None:
 
 def _held(who: str, mib: int | None, mark: str = "") -> str:
     return f"{who} ({units.show_size(mib)}{mark})" if mib else who
+
+
+def occupancy(gpus: Sequence[Row], language: str) -> str:
+    """`4 GPUs: 2 ours, 1 not to be had, 1 free`."""
+    ours = sum(bool(gpu["runs"]) for gpu in gpus)
+    free = sum(not gpu["runs"] and gpu["refusal"] is None for gpu in gpus)
+    counts = {"cards_ours": ours, "cards_refused": len(gpus) - ours - free, "cards_free": free}
+    parts = listed([message(code, language, n=n) for code, n in counts.items() if n], language)
+    return message("cards", language, n=len(gpus), parts=parts) if gpus else ""

@@ -77,6 +77,14 @@ MESSAGES: dict[str, tuple[str, str]] = {
         "the run of job {id} is over, and no engine runs to say how it ended: `jostle up` goes on",
         "任务 {id} 的运行已结束，但没有引擎记录它如何结束：用 `jostle up` 继续",
     ),
+    "no_scheduler": (
+        "jostle: no scheduler of {root} runs; `jostle compete` starts one",
+        "jostle: {root} 没有调度器在运行；用 `jostle compete` 启动一个",
+    ),
+    "no_scheduler_left": (
+        "jostle: no scheduler of {root} runs, but batch {batch} is not finished: `jostle compete` attaches to it",
+        "jostle: {root} 没有调度器在运行，但批次 {batch} 尚未结束：用 `jostle compete` 接上它",
+    ),
     # housekeeping
     "cleaned": (
         "{runs:run directory|run directories} ({size}){extra} and {events:event|events} removed",

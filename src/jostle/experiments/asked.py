@@ -1,0 +1,69 @@
+"""What is asked of results, as people write it: `METRIC=100`, `loss=min`, `OLD=NEW`, `64KiB`. Usage says what was expected."""
+
+from __future__ import annotations
+
+import math
+import re
+
+from jostle.errors import Usage
+
+
+def pattern(regex: str) -> re.Pattern[str]:
+    try:
+        return re.compile(regex)
+    except re.error as e:
+        raise Usage(f"results: --names {regex!r} is no regular expression: {e}") from None
+
+
+def number(text: str, option: str, low: int, high: int) -> int:
+    if not (text.isascii() and text.isdigit() and len(text) < 12 and low <= int(text) <= high):
+        raise Usage(f"results: {option} {text!r} is not understood; expected a number from {low} to {high}")
+    return int(text)
+
+
+def size(text: str | None) -> int | None:
+    if text is None:
+        return None
+    match = re.fullmatch(r"(\d{1,15})\s*(|[kmg])(?:i?b)?", text.strip().lower())
+    if match is None or not int(match[1]):
+        raise Usage(f"results: --tail {text!r} is not understood; expected a size such as 64KiB or 1MiB")
+    return int(match[1]) << {"": 0, "k": 10, "m": 20, "g": 30}[match[2]]
+
+
+def listed(text: str) -> list[str]:
+    return [part.strip() for part in text.split(",") if part.strip()]
+
+
+def renames(texts: list[str]) -> dict[str, str]:
+    pairs = [text.partition("=") for text in texts]
+    for text, (old, given, _) in zip(texts, pairs, strict=True):
+        if not old or not given:
+            raise Usage(f"results: --rename {text!r} is not understood; expected OLD=NEW")
+    return {old: new for old, _, new in pairs}
+
+
+def scales(texts: list[str], names: list[str]) -> dict[str, float]:
+    """By metric; one that names none is for all."""
+    factors: dict[str, float] = {}
+    for text in texts:
+        name, given, value = text.rpartition("=")
+        try:
+            factor = float(value)
+        except ValueError:
+            factor = 0.0
+        if not factor or not math.isfinite(factor) or (given and name not in names):
+            expected = f"a number such as 100, or METRIC=100 with METRIC of {', '.join(names)}"
+            raise Usage(f"results: --scale {text!r} is not understood; expected {expected}")
+        factors |= {name: factor} if given else dict.fromkeys(names, factor)
+    return factors
+
+
+def directions(texts: list[str], names: list[str]) -> dict[str, str]:
+    ways: dict[str, str] = {}
+    for text in texts:
+        name, given, way = text.rpartition("=")
+        if way not in ("max", "min") or (given and name not in names):
+            known = ", ".join(names)
+            raise Usage(f"results: --best {text!r} is not understood; expected max, min, or METRIC=max with METRIC of {known}")
+        ways |= {name: way} if given else dict.fromkeys(names, way)
+    return ways

@@ -1,0 +1,57 @@
+"""Where a console is: the workspace that is meant, what its settings say of the start, and the way there from another computer.
+Standard library only but for the settings: the command line imports this."""
+
+from __future__ import annotations
+
+import os
+import pwd
+import socket
+from collections.abc import Callable
+from typing import Any
+
+from jostle.errors import NotFound
+from jostle.formats.processyaml import ProcessYAML
+from jostle.web.secret import folder
+
+
+def settings(space: str | None, say: Callable[[str], None]) -> dict[str, Any]:
+    """Of `config/control_setting.yaml` (SPEC A37): what a start obeys. Other addresses are said by options only."""
+    path = os.path.join(space or "", "config", "control_setting.yaml")
+    if space is None or not os.path.isfile(path):
+        return {}
+    found = ProcessYAML(path).get_config()
+    if found.get("secret"):
+        say(f"{path}: secret is not used: the token lies in a file of its own (`jostle web --token`)")
+    port, level = found.get("port"), found.get("log-level")
+    good = {"port": type(port) is int and 0 < port < 65536, "log-level": level in ("debug", "info", "warning", "error")}
+    return {key: found[key] for key, holds in good.items() if holds}
+
+
+def tunnel(port: int) -> str:
+    try:
+        user = pwd.getpwuid(os.getuid()).pw_name + "@"
+    except KeyError:
+        user = ""
+    return f"ssh -L {port}:localhost:{port} {user}{socket.gethostname()}"
+
+
+def workspace(home: str, given: str | None) -> str | None:
+    """The one that is named; else this directory, if it is one; else the last one that was used."""
+    kept = os.path.join(folder(home), "workspace")
+    if given is None and not _is_workspace(os.getcwd()):
+        try:
+            with open(kept, encoding="utf-8", errors="surrogateescape") as f:
+                last = f.read().rstrip("\n")
+        except OSError:
+            return None
+        return last if os.path.isdir(last) else None
+    path = os.path.abspath(given or os.getcwd())
+    if not os.path.isdir(path):
+        raise NotFound(f"there is no directory {path}; expected a workspace (command/, config/, logs/)")
+    with open(kept, "w", encoding="utf-8", errors="surrogateescape") as f:
+        f.write(path + "\n")
+    return path
+
+
+def _is_workspace(path: str) -> bool:
+    return any(os.path.exists(os.path.join(path, name)) for name in ("command", "config/gpu_manage.yaml", "command.txt"))
