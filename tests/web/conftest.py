@@ -10,9 +10,9 @@ from tests.web.console import Console
 __all__ = ["instance", "make_instance"]
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def console(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Console]:
-    """One for the tests of a module that do not get in each other's way."""
+    """One for all tests that do not get in each other's way; who ends its engine or its process starts it again."""
     made = Console(tmp_path_factory.mktemp("c"))
     yield made
     made.close()

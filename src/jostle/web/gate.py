@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 LARGEST = 4 << 20  # bytes of a body
 HEAD = 32 << 10  # bytes of headers and query
 BODY_WITHIN = 30.0
+DRAINED, DRAINED_WITHIN = 1 << 20, 1.0
 DEEPEST = 64  # levels of JSON
 WRONG = 60  # wrong tokens in so many seconds …
 WITHIN = 60.0
@@ -113,12 +114,12 @@ class Gate:
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
-        send = _headed(send)
+        send, coming = _headed(send), Coming(receive)
         try:
             caller = self._caller(scope)
-            receive = await _body(scope, receive)
+            receive = await _body(scope, coming)
         except Refused as e:
-            await _refuse(send, e, close=scope["method"] not in ("GET", "HEAD"))
+            await _refuse(send, e, close=not await coming.drained())
             return
         scope["state"] = {**scope.get("state", {}), "caller": caller}
         await self.app(scope, receive, send)
@@ -185,7 +186,7 @@ def of_page(path: str) -> bool:
 def _sane(scope: Scope, heads: Heads) -> None:
     """What two programs could read differently is read by none."""
     raw: bytes = scope.get("raw_path") or b""
-    if not raw.startswith(b"/") or "\0" in scope["path"]:
+    if not raw.startswith(b"/") or "\0" in scope["path"] or b"%00" in scope["query_string"]:
         raise Refused(400, "expected a path", "invalid")
     if scope["method"] not in METHODS:
         raise Refused(400, "unknown method", "invalid")
@@ -198,16 +199,52 @@ def _sane(scope: Scope, heads: Heads) -> None:
         raise Refused(413, f"a body has at most {LARGEST:,} bytes", "invalid")
 
 
-async def _body(scope: Scope, receive: Receive) -> Receive:
+class Coming:
+    """What is sent along with a request."""
+
+    def __init__(self, receive: Receive) -> None:
+        self.receive = receive
+        self.over = False  # it has come to its end
+
+    async def next(self) -> bytes:
+        message = await self.receive()
+        if message["type"] != "http.request":
+            raise Refused(400, "the body was not sent to its end", "invalid")
+        self.over = not message.get("more_body")
+        part: bytes = message.get("body") or b""
+        return part
+
+    async def whole(self) -> bytes:
+        parts, size = [], 0
+        while not self.over:
+            parts.append(await self.next())
+            size += len(parts[-1])
+            if size > LARGEST:
+                raise Refused(413, f"a body has at most {LARGEST:,} bytes", "invalid")
+        return b"".join(parts)
+
+    async def drained(self) -> bool:
+        """Whether the rest of a refused request is read to its end: else nothing more is heard on this connection. A little is
+        read in any case, for who hangs up on somebody who still talks is not heard himself."""
+        size = 0
+        try:
+            while not self.over and size <= DRAINED:
+                size += len(await asyncio.wait_for(self.next(), DRAINED_WITHIN))
+        except (Refused, asyncio.TimeoutError):
+            pass
+        return self.over
+
+
+async def _body(scope: Scope, coming: Coming) -> Receive:
     """What the body is read from: whole, checked, and once."""
     heads = Heads(scope)
     kind = (heads.one(b"content-type") or "").partition(";")[0].strip().lower()
     if scope["method"] in ("GET", "HEAD", "OPTIONS"):
         if heads.one(b"transfer-encoding") is not None or (heads.one(b"content-length") or "0") != "0":
             raise Refused(400, "a body where none is expected", "invalid")
-        return receive
+        return coming.receive
     try:
-        body = await asyncio.wait_for(_read(receive), BODY_WITHIN)
+        body = await asyncio.wait_for(coming.whole(), BODY_WITHIN)
     except asyncio.TimeoutError:
         raise Refused(408, "the body did not come in time", "invalid") from None
     if (body or kind) and kind != "application/json":
@@ -219,25 +256,11 @@ async def _body(scope: Scope, receive: Receive) -> Receive:
     async def replay() -> Message:
         nonlocal told
         if told:
-            return await receive()
+            return await coming.receive()
         told = True
         return {"type": "http.request", "body": body, "more_body": False}
 
     return replay
-
-
-async def _read(receive: Receive) -> bytes:
-    parts, size = [], 0
-    while True:
-        message = await receive()
-        if message["type"] != "http.request":
-            raise Refused(400, "the body was not sent to its end", "invalid")
-        parts.append(message.get("body") or b"")
-        size += len(parts[-1])
-        if size > LARGEST:
-            raise Refused(413, f"a body has at most {LARGEST:,} bytes", "invalid")
-        if not message.get("more_body"):
-            return b"".join(parts)
 
 
 def _one_meaning(body: bytes) -> None:

@@ -30,6 +30,7 @@ TICKET_FOR = 30.0  # s
 class Page(NamedTuple):
     job: int
     run: int
+    path: str
     runs: list[int]  # all tries that have a log of their own
     start: int  # bytes
     end: int
@@ -39,8 +40,8 @@ class Page(NamedTuple):
 
     def plain(self) -> dict[str, Any]:
         return {
-            "job": self.job, "run": self.run, "runs": self.runs, "from": self.start, "to": self.end, "size": self.size,
-            "text": self.text, "over": self.over,
+            "job": self.job, "run": self.run, "path": self.path, "runs": self.runs, "from": self.start, "to": self.end,
+            "size": self.size, "text": self.text, "over": self.over,
         }  # fmt: skip
 
 
@@ -78,7 +79,7 @@ def page(visit: Visit, id: int, run: int | None, *, lines: int | None, start: in
     if not os.path.lexists(path):
         if ended:
             raise NotFound(f"the log of job {id} is gone: {path}")
-        return Page(id, number, numbers, 0, 0, 0, "", False)
+        return Page(id, number, path, numbers, 0, 0, 0, "", False)
     fd = opened(path)
     try:
         size = os.fstat(fd).st_size
@@ -88,7 +89,7 @@ def page(visit: Visit, id: int, run: int | None, *, lines: int | None, start: in
         text, end = _read(fd, first, limit)
     finally:
         os.close(fd)
-    return Page(id, number, numbers, first, end, size, text, ended and end >= size)
+    return Page(id, number, path, numbers, first, end, size, text, ended and end >= size)
 
 
 def _read(fd: int, start: int, limit: int) -> tuple[str, int]:
