@@ -94,7 +94,7 @@ class Listener(Protocol):
     """The engine, as its backends know it."""
 
     def changed(self, run: RunId) -> None: ...  # there is a new report of it
-    def ending(self, run: RunId) -> None: ...  # its end is about to be told; its cards are its own no more
+    def about_to_end(self, run: RunId) -> None: ...  # its end is about to be told; its cards are its own no more
     def wake(self) -> None: ...  # what could not be done may be worth another try, and tick() has something to do
     def noted(self, run: RunId, kind: str, data: Mapping[str, Any]) -> None: ...  # an event of its story
 
@@ -128,7 +128,7 @@ class Placing(Backend, Protocol):
 
     def claims(self, uuids: Collection[str]) -> Sequence[Claimed]: ...  # every live one on these cards
     def reserve(
-        self, run: RunId, node: str, wants: Sequence[tuple[str, int | None]], known: frozenset[str], *, alone: bool
+        self, run: RunId, node: str, wants: Sequence[tuple[str, int | None]], claim_names: frozenset[str], *, alone: bool
     ) -> Reserved | Denied: ...  # `wants`: cards with MiB, None: all; `known`: names of claims that were counted with
     def withdraw(self, runs: Collection[RunId]) -> None: ...  # what was reserved could not be recorded
 

@@ -54,7 +54,7 @@ class Ear:
     def changed(self, run: RunId) -> None:
         self.changes.append(run)
 
-    def ending(self, run: RunId) -> None:
+    def about_to_end(self, run: RunId) -> None:
         self.endings.append(run)
 
     def wake(self) -> None:

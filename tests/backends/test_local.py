@@ -692,7 +692,7 @@ def test_an_end_is_announced_before_it_is_read_and_nothing_else_is(bench: Bench)
         assert bench.local.claims() == []
         announced.append(run)
 
-    bench.ear.ending = look  # type: ignore[method-assign]
+    bench.ear.about_to_end = look  # type: ignore[method-assign]
     bench.start(RUN, "until [ -e go ]; do sleep 0.01; done", wants=[("GPU-0", None)])
     bench.until(lambda: bench.has_begun(RUN))
     assert announced == []

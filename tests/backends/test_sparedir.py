@@ -105,9 +105,9 @@ def test_what_killed_spares_left_is_swept_and_what_the_living_have_is_not(runs: 
 
 def test_one_whose_files_a_cleaner_removed_says_so(runs: Path) -> None:
     one = SpareDir(str(runs))
-    assert one.whole()
+    assert one.is_complete()
     os.unlink(f"{one.path}/log")
-    assert not one.whole()
+    assert not one.is_complete()
     one.discard()
     assert list(runs.iterdir()) == []
 

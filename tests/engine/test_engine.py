@@ -588,7 +588,7 @@ def test_the_look_that_an_end_needs_is_asked_for_when_the_end_is_announced_and_o
     host.step(1.0)
     host.clock.at += 5.0
     before = host.probe.asked
-    host.backend.listener.ending((id, 1))
+    host.backend.listener.about_to_end((id, 1))
     host.backend.listener.changed((id, 1))
     assert host.probe.asked == before + 1
     assert set(host.engine.cards.observer.distrusted.values()) == {before + 1}
@@ -598,7 +598,7 @@ def test_an_announced_end_that_did_not_come_is_no_look_for_a_later_one(host):
     (id,) = host.submit({})
     host.step()
     host.step(1.0)
-    host.backend.listener.ending((id, 1))
+    host.backend.listener.about_to_end((id, 1))
     host.step(1.0)
     asked = host.probe.asked
     host.clock.at += 5.0

@@ -123,8 +123,8 @@ FAULTS: dict[str, Fault] = {
     "a_claim_that_vanished_is_forgotten": Fault(
         promise="F14",
         file="backends/local/leasedir.py",
-        right="        return found + self._vanished(before.values(), found, known) + list(beyond.values())\n",
-        wrong="        return found + list(beyond.values())\n",
+        right="        return live_claims + self._vanished(before.values(), live_claims, inodes) + list(beyond.values())\n",
+        wrong="        return live_claims + list(beyond.values())\n",
         seen_by=(
             "tests/users/test_users.py::test_a_claim_deleted_before_its_run_has_allocated_lets_nobody_in",
             "tests/backends/test_leases.py::test_a_claim_that_was_seen_counts_for_as_long_as_it_is_held_whatever_becomes_of_its_file",

@@ -140,8 +140,9 @@ class Cards:
 
     def hold(self) -> str:
         """Why nothing that needs a card may start."""
-        seen = self.observer.snapshot
-        return self.starting() or seen["hold"] or (f"gpus: {seen['error']}" if seen["error"] and not seen["gpus"] else "")
+        snapshot = self.observer.snapshot
+        blind = snapshot["error"] and not snapshot["gpus"]
+        return self.starting() or snapshot["hold"] or (f"gpus: {snapshot['error']}" if blind else "")
 
     def trouble(self) -> str:
         """Why the cards cannot be read, if that is known: a hold, or words of the driver."""

@@ -73,7 +73,7 @@ class Carried:
         if run in self.runs:
             self.look([run])
 
-    def ending(self, run: RunId) -> None:
+    def about_to_end(self, run: RunId) -> None:
         """The look that will be needed is asked for first, so that probe and engine work at the same time."""
         if run in self.runs and self.runs[run].leases:
             self.runs[run].look = self._cards.look()
@@ -154,11 +154,11 @@ class Carried:
 
     def claims(self, uuids: Collection[str]) -> list[Claimed]:
         """Every live claim on these cards, anybody's."""
-        found: list[Claimed] = []
+        claims: list[Claimed] = []
         for backend in self.backends.values():
             if is_placing(backend):
-                found += backend.claims(uuids)
-        return found
+                claims += backend.claims(uuids)
+        return claims
 
     def see_neighbours(self, claims: Sequence[Claimed]) -> None:
         """Says of claims of others that their files were removed while they were held; they count all the same. Now and then of
@@ -224,11 +224,11 @@ class Carried:
     def tick(self, now: float) -> bool:
         """What time alone brings about; whether all runs were looked at."""
         self.due_at = now + SWEEP
-        wanted = [at for backend in self.backends.values() if (at := backend.tick(now)) is not None]
+        due = [at for backend in self.backends.values() if (at := backend.tick(now)) is not None]
         swept = now >= self._sweep_at
         if swept:
             self._sweep(now)
-        self.due_at = min(self.due_at, self._sweep_at, *wanted)
+        self.due_at = min(self.due_at, self._sweep_at, *due)
         return swept
 
     def _sweep(self, now: float) -> None:
@@ -250,10 +250,10 @@ class Carried:
 
     def remarks(self) -> dict[int, Reason]:
         """By job, what is remarkable of a run: where it was handed to keeps it waiting, or nobody here knows that place."""
-        found: dict[int, Reason] = {}
+        reasons: dict[int, Reason] = {}
         for run in self.runs.values():
             if run.backend not in self.backends:
-                found[run.id[0]] = Reason(code="target_absent", params={"target": run.backend})
+                reasons[run.id[0]] = Reason(code="target_absent", params={"target": run.backend})
             elif run.waits_there:
-                found[run.id[0]] = Reason(code="waits_there", params={"target": run.backend, "why": run.waits_there})
-        return found
+                reasons[run.id[0]] = Reason(code="waits_there", params={"target": run.backend, "why": run.waits_there})
+        return reasons

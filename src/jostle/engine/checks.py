@@ -18,52 +18,52 @@ SETTABLE = tuple(name for name, field in JOB.items() if field.settable)
 DEFAULTS = {name: field.default for name, field in FIELDS.items()}
 
 
-def request(given: Mapping[str, Any]) -> dict[str, Any]:
-    jobs = given.get("jobs")
+def request(asked: Mapping[str, Any]) -> dict[str, Any]:
+    jobs = asked.get("jobs")
     if not isinstance(jobs, list) or not jobs:
         raise Invalid("a submit needs a list of at least one job")
-    head = given.get("batch") or {}
-    context = given.get("context") or {}
+    head = asked.get("batch") or {}
+    context = asked.get("context") or {}
     if not isinstance(head, dict) or not isinstance(context, dict):
         raise Invalid("`batch` and `context` are objects")
     policy(head.get("policy") or {})
     need(head.get("about") is None or isinstance(head["about"], dict), "the batch", "about must be an object")
     need(head.get("seed") is None or is_integer(head["seed"], 0, MAX_ID), "the batch", "seed must be a whole number")
     need(head.get("queues") in (None, "own"), "the batch", "queues must be \"own\" or not given")
-    for key, value in (("key", head.get("key")), ("name", head.get("name")), ("once", given.get("once"))):
+    for key, value in (("key", head.get("key")), ("name", head.get("name")), ("once", asked.get("once"))):
         need(value is None or isinstance(value, str), "the batch", f"{key} must be a text")
     return {
         "batch": head,
-        "once": given.get("once"),
+        "once": asked.get("once"),
         "context": surroundings(context),
         "jobs": [job(j, k, len(jobs)) for k, j in enumerate(jobs)],
     }
 
 
-def amendment(given: Mapping[str, Any]) -> dict[str, Any]:
+def amendment(asked: Mapping[str, Any]) -> dict[str, Any]:
     """A change to a batch, in canonical form."""
-    batch, owner, order, drop = (given.get(key) for key in ("batch", "owner", "order", "drop"))
+    batch, owner, order, drop = (asked.get(key) for key in ("batch", "owner", "order", "drop"))
     need(is_integer(batch, 1, MAX_ID), "amend", "batch must be the number of a batch")
     need(owner is None or (isinstance(owner, list) and len(owner) == 2 and all(is_integer(n, 0, MAX_ID) for n in owner)),
          "amend", "owner must be [pid, start ticks]")  # fmt: skip
     need(drop is None or (isinstance(drop, list) and all(is_integer(i, 1, MAX_ID) for i in drop)), "amend", "drop must be ids")
-    need(given.get("once") is None or isinstance(given["once"], str), "amend", "once must be a text")
-    if given.get("policy") is not None:
-        policy(given["policy"])
-    jobs = given.get("jobs") or []
+    need(asked.get("once") is None or isinstance(asked["once"], str), "amend", "once must be a text")
+    if asked.get("policy") is not None:
+        policy(asked["policy"])
+    jobs = asked.get("jobs") or []
     need(isinstance(jobs, list), "amend", "jobs must be a list")
     good = isinstance(order, list) and all(isinstance(o, list) and one_need([*o, False], -1, len(jobs)) for o in order)
     need(order is None or good, "amend", "order must list [\"job\", id] and [\"index\", k]")
-    into = given.get("into") or []
+    into = asked.get("into") or []
     good = isinstance(into, list) and all(isinstance(m, list) and len(m) == 2 and is_integer(m[0], 1, MAX_ID) for m in into)
     need(good and all(isinstance(m[1], str) and m[1] for m in into), "amend", "into must list [id, queue]")
-    return {**given, "jobs": [job(j, k, len(jobs)) for k, j in enumerate(jobs)],
-            "context": surroundings(given.get("context") or {})}  # fmt: skip
+    return {**asked, "jobs": [job(j, k, len(jobs)) for k, j in enumerate(jobs)],
+            "context": surroundings(asked.get("context") or {})}  # fmt: skip
 
 
-def surroundings(given: Mapping[str, Any]) -> dict[str, Any]:
+def surroundings(context: Mapping[str, Any]) -> dict[str, Any]:
     """What a submit captured: environment, umask, limits."""
-    env, umask, limits = given.get("env") or {}, given.get("umask", 0o022), given.get("limits") or {}
+    env, umask, limits = context.get("env") or {}, context.get("umask", 0o022), context.get("limits") or {}
     need(variables(env), "context", "env must map names (without = and NUL) to texts")
     need(is_integer(umask, 0, 0o777), "context", "umask must be a number from 0 to 0o777")
     good = isinstance(limits, dict) and all(
@@ -73,41 +73,41 @@ def surroundings(given: Mapping[str, Any]) -> dict[str, Any]:
     return {"env": env, "umask": umask, "limits": limits}
 
 
-def job(given: Any, k: int, count: int) -> dict[str, Any]:
+def job(asked: Any, k: int, count: int) -> dict[str, Any]:
     """One job with all its fields. Most of 10,000 jobs differ from the defaults in a few: only those are looked at."""
-    if not isinstance(given, dict):
+    if not isinstance(asked, dict):
         raise Invalid(f"job {k + 1} is not an object")
-    for key, value in given.items():
+    for key, value in asked.items():
         field = FIELDS.get(key)
         if field is None:
-            raise Invalid(f"{called(given, k)}: there is no field {key}")
+            raise Invalid(f"{called(asked, k)}: there is no field {key}")
         if value is not field.default and not field.check(value):
-            raise Invalid(f"{called(given, k)}: {key} must be {field.kind.expected}")
-    j = {**DEFAULTS, **given}
+            raise Invalid(f"{called(asked, k)}: {key} must be {field.kind.expected}")
+    j = {**DEFAULTS, **asked}
     if not j["commands"]:
-        raise Invalid(f"{called(given, k)}: commands must be {JOB['commands'].kind.expected}")
+        raise Invalid(f"{called(asked, k)}: commands must be {JOB['commands'].kind.expected}")
     if j["workdir"] is None:
-        raise Invalid(f"{called(given, k)}: workdir must be {JOB['workdir'].kind.expected}")
+        raise Invalid(f"{called(asked, k)}: workdir must be {JOB['workdir'].kind.expected}")
     if j["name"] is None:
-        j["name"] = text(default_name(j["commands"][0]), called(given, k), "name")
+        j["name"] = text(default_name(j["commands"][0]), called(asked, k), "name")
     if j["queue"] is not None:
-        j["queue"] = text(str(j["queue"]), called(given, k), "queue")
+        j["queue"] = text(str(j["queue"]), called(asked, k), "queue")
     if j["retry"] is not None:
-        j["retry"] = retry(j["retry"], called(given, k))
+        j["retry"] = retry(j["retry"], called(asked, k))
     if j["needs"]:
-        need(all(one_need(n, k, count) for n in j["needs"]), called(given, k), "needs must name other jobs")
+        need(all(one_need(n, k, count) for n in j["needs"]), called(asked, k), "needs must name other jobs")
     return j
 
 
-def remark(given: Any, key: str) -> str:
+def remark(by: Any, key: str) -> str:
     """A part of what an audit says: a text, not long, and on one line."""
-    value = given.get(key) if isinstance(given, dict) else None
+    value = by.get(key) if isinstance(by, dict) else None
     need(isinstance(value, str) and len(value) <= MAX_NAME, "by", f"{key} must be a text of at most {MAX_NAME} characters")
     return "".join(c if c.isprintable() else " " for c in str(value))
 
 
-def called(given: Mapping[str, Any], k: int) -> str:
-    return f"job {k + 1} ({given['name']})" if given.get("name") else f"job {k + 1}"
+def called(asked: Mapping[str, Any], k: int) -> str:
+    return f"job {k + 1} ({asked['name']})" if asked.get("name") else f"job {k + 1}"
 
 
 def need(holds: bool, what: str, text: str) -> None:
@@ -163,15 +163,15 @@ def settable(values: Any) -> dict[str, Any]:
     return {key: checked[key] for key in values}
 
 
-def policy(given: Any) -> Policy:
+def policy(rules: Any) -> Policy:
     """The rules as a value; raises Invalid for unknown keys and wrong values."""
-    if not isinstance(given, Mapping):
+    if not isinstance(rules, Mapping):
         raise Invalid("a policy is an object")
-    unknown = sorted(set(given) - set(RULES))
+    unknown = sorted(set(rules) - set(RULES))
     if unknown:
         raise Invalid(f"a policy has no setting {', '.join(unknown)}")
-    values = dict(given)
-    for key, value in given.items():
+    values = dict(rules)
+    for key, value in rules.items():
         if key == "retry" and value is not None:
             values[key] = Retry(**(retry(value, "policy") or {}))
         elif not RULES[key].accepts(value):
@@ -183,9 +183,9 @@ def policy(given: Any) -> Policy:
     return Policy(**values)
 
 
-def settings(given: Mapping[str, Any]) -> Policy:
+def settings(values: Mapping[str, Any]) -> Policy:
     """The rules that a settings file sets; raises Invalid for wrong values. What a newer client knows besides is left alone."""
-    for key, value in given.items():
+    for key, value in values.items():
         if key != "policy" and key in SETTINGS and not SETTINGS[key].accepts(value):
             raise Invalid(f"the setting {key} must be {SETTINGS[key].kind.expected}, not {value!r}")
-    return policy(given.get("policy") or {})
+    return policy(values.get("policy") or {})

@@ -65,7 +65,7 @@ class Engine:
         self.tick_at: float | None = 0.0  # when to decide next
         self.housekeeping_at = 0.0
         self.settle_at: float | None = 0.0  # when what was committed is to be on the disk
-        self.ending = False  # its jobs are being stopped: no other is started meanwhile
+        self.stops_all = False  # its jobs are being stopped: no other is started meanwhile
 
     def open(self, backends: Mapping[str, Backend], probe: Probe) -> None:
         """Takes up what the store says may be alive; the probe reports to `heard`."""
@@ -138,7 +138,7 @@ class Engine:
         return self._hold_on_all() or self._hold_here()
 
     def _hold_on_all(self) -> str:
-        return self._stuck_at(ALL) or ("ending" if self.ending else "")
+        return self._stuck_at(ALL) or ("ending" if self.stops_all else "")
 
     def _hold_here(self) -> str:
         return self._stuck_at(LOCAL) or self.cards.hold()
@@ -159,9 +159,9 @@ class Engine:
         missing = {lane[0].batch for lane in self.lanes} | {r.batch for r in self.carried.runs.values()}
         missing -= self.policies.keys()
         if missing:
-            given = self.settings.get("policy") or {}
+            defaults = self.settings.get("policy") or {}
             for batch, values in jobs.policies(self.store, missing).items():
-                self.policies[batch] = checks.policy({**given, **values})
+                self.policies[batch] = checks.policy({**defaults, **values})
                 self.last_end.setdefault(batch, self.clock.now())
             self.cards.small_mib(self.policy, *self.policies.values())
 
@@ -255,13 +255,13 @@ class Engine:
     def _record_starts(
         self, plan: Plan, gpus: tuple[Gpu, ...], claims: Sequence[Claimed], started: list[Recorded], at: float, now: float
     ) -> None:
-        known = frozenset(c.name for c in claims)
+        claim_names = frozenset(c.name for c in claims)
         closed: set[str] = set()  # targets that take no more now
         for start in plan.decisions:
             if not isinstance(start, Start) or not closed.isdisjoint((ALL, start.target)):
                 continue
             answer = self._starting.record(
-                start, gpus=gpus, known=known, settings=self.settings, policy_of=self.policy_of, at=at, now=now
+                start, gpus=gpus, claim_names=claim_names, settings=self.settings, policy_of=self.policy_of, at=at, now=now
             )
             if not isinstance(answer, Postponed):
                 started.append(answer)
@@ -339,7 +339,7 @@ class Engine:
 
     def stop_all(self) -> None:
         """Its runs are being stopped; nothing else starts meanwhile."""
-        self.ending = True
+        self.stops_all = True
         self.soon()
 
     def open_ids(self) -> frozenset[RunId]:
@@ -352,9 +352,9 @@ class Engine:
     def surveyed(self, now: float) -> list[tuple[Gpu, int, Refusal | None, list[Open]]]:
         """Each card, what of it is to be had, why not, and the runs on it."""
         gpus = self.cards.gpus(now)
-        known = survey(self.world(now, gpus, self.carried.claims({g.uuid for g in gpus})))
+        offers = survey(self.world(now, gpus, self.carried.claims({g.uuid for g in gpus})))
         runs = self.carried.runs.values()
-        return [(g, *known[g.uuid], [r for r in runs if any(lease.uuid == g.uuid for lease in r.leases)]) for g in gpus]
+        return [(g, *offers[g.uuid], [r for r in runs if any(lease.uuid == g.uuid for lease in r.leases)]) for g in gpus]
 
     # --- between ticks
 

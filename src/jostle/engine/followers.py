@@ -46,9 +46,9 @@ class Followers:
             print(f"{e}", file=sys.stderr, flush=True)
             self.server.drop(peer)
             return
-        told = [row for row in rows if row["seq"] <= self.seq]
-        peer.seq = told[-1]["seq"] if len(told) == PAGE else self.seq
-        if told:
-            self.server.send(peer, b"".join(json.dumps(row).encode() + b"\n" for row in told))
+        durable = [row for row in rows if row["seq"] <= self.seq]
+        peer.seq = durable[-1]["seq"] if len(durable) == PAGE else self.seq
+        if durable:
+            self.server.send(peer, b"".join(json.dumps(row).encode() + b"\n" for row in durable))
         if peer.seq < self.seq:
             self.server.await_room(peer)

@@ -15,7 +15,7 @@ from jostle.store.store import Store
 class Journal:
     def __init__(self, store: Store, clock: Timer) -> None:
         self._store, self._clock = store, clock
-        self._given: dict[RunId, set[tuple[str, ...]]] = {}
+        self._noted: dict[RunId, set[tuple[str, ...]]] = {}
         self.after_commit: list[Callable[[], None]] = []
 
     def event(self, kind: str, **data: Any) -> None:
@@ -36,14 +36,14 @@ class Journal:
 
     def is_new(self, run: RunId, *what: str) -> bool:
         """Whether this was not asked before of a run that is open."""
-        given = self._given.setdefault(run, set())
-        if what in given:
+        events = self._noted.setdefault(run, set())
+        if what in events:
             return False
-        given.add(what)
+        events.add(what)
         return True
 
     def forget(self, run: RunId) -> None:
-        self._given.pop(run, None)
+        self._noted.pop(run, None)
 
     def committed(self) -> None:
         for callback in self.after_commit:

@@ -125,16 +125,16 @@ class Observer:
             data = json.loads(head)
         except (ValueError, RecursionError):
             return False
-        if not shaped(data, whole=head is line):
+        if not shaped(data, complete=head is line):
             return False  # garbage is no reading; silence will be noticed
         asked = data.get("asked") or 0
         if head is line:
             self.snapshot = data
             self.processes = {g["uuid"]: g["procs"] for g in data["gpus"]}
-        told = {k: data.get(k) for k in ("error", "hold", "driver")}
-        changed = head is line or self.snapshot | told != self.snapshot
+        trouble = {k: data.get(k) for k in ("error", "hold", "driver")}
+        changed = head is line or self.snapshot | trouble != self.snapshot
         changed = changed or bool(self.distrusted) or self.moving  # averages follow a change for as long as they reach back
-        self.snapshot.update(told)
+        self.snapshot.update(trouble)
         self.tail = tail
         self.read_at, self.probe_at = now, data.get("at") or 0.0
         self.looked = max(self.looked, asked)
@@ -253,29 +253,29 @@ class Observer:
 
     def intruders(self) -> list[tuple[RunId, str, int]]:
         """(run, uuid, pid) of other people's processes that came onto a card after it had been given to a run."""
-        found = []
+        intruders = []
         for run, uuids in self.placed.items():
             there = self._strangers(uuids) if uuids else frozenset()
             # of a run that an earlier engine started, the first reading says who was there before
-            found += [(run, uuid, pid) for uuid, pid in sorted(there - self.company.setdefault(run, there))]
-        return found
+            intruders += [(run, uuid, pid) for uuid, pid in sorted(there - self.company.setdefault(run, there))]
+        return intruders
 
     def misplaced(self) -> list[tuple[RunId, str, int]]:
         """(run, uuid, pid) of processes of ours on cards they were not given."""
-        found = []
+        misplaced = []
         for g in self.snapshot["gpus"]:
             for p in g.get("procs", ()):
                 run = self._run_of(p)
                 if run is not None and run in self.placed and self.placed[run] and g["uuid"] not in self.placed[run]:
-                    found.append((run, str(g["uuid"]), int(p["pid"])))
-        return found
+                    misplaced.append((run, str(g["uuid"]), int(p["pid"])))
+        return misplaced
 
     def used_by_session(self, uuid: str) -> dict[int, int]:
-        found: dict[int, int] = {}
+        by_session: dict[int, int] = {}
         for p in self.processes.get(uuid, ()):
             if p["sid"]:
-                found[p["sid"]] = found.get(p["sid"], 0) + (p["used_mib"] or 0)
-        return found
+                by_session[p["sid"]] = by_session.get(p["sid"], 0) + (p["used_mib"] or 0)
+        return by_session
 
     def used_by_run(self, uuid: str, run: RunId) -> int:
         return sum(p["used_mib"] or 0 for p in self.processes.get(uuid, ()) if self._run_of(p) == run)
@@ -301,11 +301,11 @@ PROC: dict[str, tuple[type, ...]] = {
 }  # fmt: skip
 
 
-def shaped(data: Any, *, whole: bool) -> bool:
+def shaped(data: Any, *, complete: bool) -> bool:
     """Whether a line of the probe is a snapshot (`whole`), or the part of one before its GPUs."""
     if not isinstance(data, dict) or not fits(data, HEAD):
         return False
-    if not whole:
+    if not complete:
         return True
     cards = data.get("gpus")
     return isinstance(cards, list) and all(fits(g, CARD) and all(fits(p, PROC) for p in g["procs"]) for g in cards)
@@ -319,7 +319,7 @@ def promises(
     observer: Observer, claims: Iterable[Any], leases: Mapping[RunId, Iterable[Lease]]
 ) -> tuple[Promise, ...]:
     """Holds on GPUs: of our open runs from the record, of all others (and of what ended runs left behind) from live claims."""
-    found = [
+    promised = [
         Promise(uuid=lease.uuid, mib=lease.mib, uid=observer.uid, run=run, used_mib=observer.used_by_run(lease.uuid, run),
                 used_at_start_mib=lease.used_at_start_mib)
         for run, held in leases.items()
@@ -330,5 +330,5 @@ def promises(
             continue  # else it is of another life of this home
         used = observer.used_by_session(c.claim.uuid).get(c.claim.sid, 0)
         mib = None if c.claim.alone else c.claim.mib
-        found.append(Promise(uuid=c.claim.uuid, mib=mib, uid=c.uid, sid=c.claim.sid, used_mib=used))
-    return tuple(found)
+        promised.append(Promise(uuid=c.claim.uuid, mib=mib, uid=c.uid, sid=c.claim.sid, used_mib=used))
+    return tuple(promised)

@@ -23,8 +23,8 @@ class Hopeless(Invalid):
 
     def __init__(self, number: int, name: str, reason: Reason) -> None:
         super().__init__(f"job {number} ({name}): {reason.code}. Nothing was queued (--strict)")
-        told = reason._replace(params={**reason.params, "refused_at_once": True})
-        self.about = {"job": number, "name": name, "reason": kept(told)}
+        at_once = reason._replace(params={**reason.params, "refused_at_once": True})
+        self.about = {"job": number, "name": name, "reason": kept(at_once)}
 
 
 def asked(job: Mapping[str, Any]) -> Asked:
@@ -37,7 +37,7 @@ def demanding(jobs: Any) -> bool:
     return any(j.get("memory_mib") or j.get("gpus", [1, 1]) != [1, 1] for j in each if isinstance(j, dict))
 
 
-def cards(seen: Sequence[Mapping[str, Any]]) -> tuple[Gpu, ...]:
+def cards(readings: Sequence[Mapping[str, Any]]) -> tuple[Gpu, ...]:
     """As far as they were ever read."""
     return tuple(
         Gpu(
@@ -48,29 +48,29 @@ def cards(seen: Sequence[Mapping[str, Any]]) -> tuple[Gpu, ...]:
             reserved_mib=g.get("reserved_mib") or 0,
             mig_slice=bool(g.get("mig_slice")),
         )
-        for g in seen
+        for g in readings
     )
 
 
-def hopeless(seen: Sequence[Mapping[str, Any]], policy: Policy, jobs: Sequence[Mapping[str, Any]]) -> Never:
-    world = World(now=0.0, uid=0, targets=(here(cards(seen)),), policy=policy)
-    found = never(world, {asked(job) for job in jobs if not job.get("done_by")})
-    return found if found or any(g.state == "ok" for g in world.gpus) else None
+def hopeless(readings: Sequence[Mapping[str, Any]], policy: Policy, jobs: Sequence[Mapping[str, Any]]) -> Never:
+    world = World(now=0.0, uid=0, targets=(here(cards(readings)),), policy=policy)
+    reasons = never(world, {asked(job) for job in jobs if not job.get("done_by")})
+    return reasons if reasons or any(g.state == "ok" for g in world.gpus) else None
 
 
-def refuse(found: Never, jobs: Sequence[Mapping[str, Any]]) -> None:
+def refuse(reasons: Never, jobs: Sequence[Mapping[str, Any]]) -> None:
     """For those who want to hear of it as an error."""
     for k, job in enumerate(jobs):
-        if found and not job.get("done_by") and (reason := found.get(asked(job))) is not None:
+        if reasons and not job.get("done_by") and (reason := reasons.get(asked(job))) is not None:
             raise Hopeless(k + 1, job["name"], reason)
 
 
-def listed(found: Never, jobs: Sequence[Mapping[str, Any]], first: int = 1) -> list[dict[str, Any]]:
+def listed(reasons: Never, jobs: Sequence[Mapping[str, Any]], first: int = 1) -> list[dict[str, Any]]:
     """Each reason with the jobs that it holds for; `first` is the number of the first of them."""
-    if not found:
+    if not reasons:
         return []
     alike: dict[Asked, list[int]] = {}
     for k, job in enumerate(jobs):
-        if asked(job) in found and not job.get("done_by"):
+        if asked(job) in reasons and not job.get("done_by"):
             alike.setdefault(asked(job), []).append(first + k)
-    return [{"jobs": ids[:SHOWN], "count": len(ids), "reason": kept(found[key])} for key, ids in alike.items()]
+    return [{"jobs": ids[:SHOWN], "count": len(ids), "reason": kept(reasons[key])} for key, ids in alike.items()]

@@ -11,25 +11,25 @@ from jostle.store.store import Store
 class Place:
     def __init__(self, home: str, store: Store, server: Server) -> None:
         self.home, self.store, self.server = home, store, server
-        self.said = ""
+        self.trouble = ""
 
     def keep(self) -> bool:
         """Puts a missing socket back, but only where our state is: elsewhere it would take submits that nobody finds again.
         False: there is no way back."""
-        said, lost = "", False
+        trouble, lost = "", False
         if self.store.in_place():
             try:
                 if not self.server.present():
                     self.server.reopen()
             except OSError as e:
-                said = f"the socket in {self.home} cannot be put back ({e.strerror}): trying again"
+                trouble = f"the socket in {self.home} cannot be put back ({e.strerror}): trying again"
         else:
             lost = self.store.lost()
             what = "was removed, or another is in its place: it takes nothing more and ends" if lost else (
                 "is not in its place (moved, or not to be seen): nothing starts until it is back"
             )  # fmt: skip
-            said = f"the state of this engine at {self.home} {what}"
-        if said and said != self.said:
-            print(said, file=sys.stderr, flush=True)
-        self.said = said
+            trouble = f"the state of this engine at {self.home} {what}"
+        if trouble and trouble != self.trouble:
+            print(trouble, file=sys.stderr, flush=True)
+        self.trouble = trouble
         return not lost

@@ -58,7 +58,7 @@ class Server:
                     pass
                 listener.bind(path)
                 os.chmod(path, 0o600)
-            self.file = self._found()
+            self.file = self._identity()
             listener.listen(512)
         except OSError:
             listener.close()
@@ -67,14 +67,14 @@ class Server:
         self.loop.watch(listener.fileno(), self._accept)
         self.listener = listener
 
-    def _found(self) -> tuple[int, int]:
+    def _identity(self) -> tuple[int, int]:
         s = os.stat(os.path.join(self.home, SOCKET))
         return s.st_dev, s.st_ino
 
     def present(self) -> bool:
         """Whether the socket is still where clients look for it (cleaners and logouts remove things)."""
         try:
-            return self._found() == self.file
+            return self._identity() == self.file
         except OSError:
             return False
 

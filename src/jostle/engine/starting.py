@@ -43,7 +43,7 @@ class Starting:
         self._contexts: dict[int, dict[str, Any]] = {}  # what submits captured, the latest used
 
     def record(
-        self, start: Start, *, gpus: Sequence[Gpu], known: frozenset[str], settings: Mapping[str, Any],
+        self, start: Start, *, gpus: Sequence[Gpu], claim_names: frozenset[str], settings: Mapping[str, Any],
         policy_of: Callable[[int], Policy], at: float, now: float,
     ) -> Recorded | Postponed:  # fmt: skip
         """Inside the caller's transaction."""
@@ -52,7 +52,7 @@ class Starting:
         backend = self._carried.backends[start.target]
         cards = [g for uuid in start.uuids for g in gpus if g.uuid == uuid]
         job = runs.job_to_start(self._store, start.job)
-        id, reserved = self._reserve(backend, start, job["attempt"] + 1, cards, known)
+        id, reserved = self._reserve(backend, start, job["attempt"] + 1, cards, claim_names)
         if isinstance(reserved, Postponed):
             return reserved
         failpoint("engine.after_reserve")
@@ -79,12 +79,12 @@ class Starting:
         return run, spec
 
     def _reserve(
-        self, backend: Backend, start: Start, n: int, cards: Sequence[Gpu], known: frozenset[str]
+        self, backend: Backend, start: Start, n: int, cards: Sequence[Gpu], claim_names: frozenset[str]
     ) -> tuple[RunId, Reserved | Postponed]:
         if not is_placing(backend):
             return (start.job, n), Reserved(handle="")
         wants = [(g.uuid, start.mib_on(g.uuid)) for g in cards]
-        while (answer := backend.reserve((start.job, n), start.node, wants, known, alone=not start.share)) is Denied.TAKEN:
+        while (answer := backend.reserve((start.job, n), start.node, wants, claim_names, alone=not start.share)) is Denied.TAKEN:
             n += 1  # of a database that was put back: that run's end must not be taken for this one's
         if answer is Denied.ASKED:
             return (start.job, n), Postponed(target=start.target)  # the backend wakes us

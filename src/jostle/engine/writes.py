@@ -120,17 +120,17 @@ class Writes:
     def exclude(self, request: Request) -> Answer:
         on, at = bool(request.get("on")), self._clock.wall()
         cards = [(g["index"], g["uuid"]) for g in self._cards.facts()]  # the slices of one have its index
-        wanted = request.get("gpus") or []
-        unknown = sorted(set(wanted) - {i for i, _ in cards})
+        indices = request.get("gpus") or []
+        unknown = sorted(set(indices) - {i for i, _ in cards})
         if unknown:
             raise NotFound(f"there is no GPU {', '.join(map(str, unknown))} here")
-        uuids = [uuid for i in wanted for index, uuid in cards if index == i]
+        uuids = [uuid for i in indices for index, uuid in cards if index == i]
         excluded = {*self._cards.excluded, *uuids} if on else {*self._cards.excluded} - {*uuids}
         self._store.put("excluded", sorted(excluded))
         self._then.append(lambda: self._cards.exclude(excluded))
         faulty = self._cards.faulty if on else self._pardon(uuids, at)
-        self._store.event(at, "excluded" if on else "included", gpus=wanted, uuids=uuids)
-        out, sick = (sorted({i for i, uuid in cards if uuid in those}) for those in (excluded, faulty))
+        self._store.event(at, "excluded" if on else "included", gpus=indices, uuids=uuids)
+        out, sick = (sorted({i for i, uuid in cards if uuid in set_of}) for set_of in (excluded, faulty))
         return {"excluded": out, "faulty": sick}
 
     def _pardon(self, uuids: list[str], at: float) -> Collection[str]:

@@ -17,7 +17,7 @@ from typing import cast
 from jostle import proc
 from jostle.backends.local import leases, process, shim, sparedir
 from jostle.backends.local.condition import Condition
-from jostle.backends.local.contact import Handle, Known, Reservation, Spare, send_spec
+from jostle.backends.local.contact import Contact, Handle, Reservation, Spare, send_spec
 from jostle.backends.local.leasedir import Directory
 from jostle.backends.local.pool import Pool
 from jostle.backends.local.records import RunClaim, RunDir, exit_of, pids_of, record
@@ -49,7 +49,7 @@ class Local:
         self._condition = Condition(self._runs_dir, self._boot, self._directory)
         self._republisher = Republisher(self._directory)
         self._reserved: dict[RunId, Reservation] = {}
-        self._runs: dict[RunId, Known] = {}
+        self._runs: dict[RunId, Contact] = {}
         self._started = False  # something was, since it was last asked whether spares are too many
         self._calm_at = 0.0
 
@@ -66,8 +66,8 @@ class Local:
 
     def close(self) -> None:
         self.withdraw(list(self._reserved))
-        for known in self._runs.values():
-            self._release(known)
+        for contact in self._runs.values():
+            self._release(contact)
         self._runs.clear()
         self._directory.close()
         self._pool.close()
@@ -83,7 +83,7 @@ class Local:
         self._republish(now)
         due: list[float] = [self._calm_at, self._republisher.due_at, *([] if at is None else [at])]
         if not hasattr(os, "pidfd_open"):  # then nobody tells of the end of a shim that an earlier engine started
-            for run in [run for run, known in self._runs.items() if known.sock is None]:
+            for run in [run for run, contact in self._runs.items() if contact.sock is None]:
                 self._listener.changed(run)
             due.append(now + LOOK_EVERY)
         return min(due)
@@ -103,22 +103,22 @@ class Local:
 
     def _returning(self) -> int:
         """Shims whose run has ended and is not confirmed yet."""
-        return sum(known.ended is not None and known.sock is not None for known in self._runs.values())
+        return sum(contact.ended is not None and contact.sock is not None for contact in self._runs.values())
 
     def _stirred(self, spare: Spare) -> None:
-        known = self._runs.get(spare.run) if spare.run is not None else None
-        if known is not None:
-            self._hear(known)
+        contact = self._runs.get(spare.run) if spare.run is not None else None
+        if contact is not None:
+            self._hear(contact)
 
     # ------------------------------------------------------------------ leases
 
     def claims(self, uuids: Collection[str] | None = None) -> Sequence[Claimed]:
         """Every live claim on these cards (None: on any); stale ones of this home are removed on the way."""
-        known = {n: i for k in self._runs.values() if k.sock is not None for n, i in k.inodes.items()}
-        return self._directory.live(known, uuids)
+        inodes = {n: i for k in self._runs.values() if k.sock is not None for n, i in k.inodes.items()}
+        return self._directory.live(inodes, uuids)
 
     def reserve(
-        self, run: RunId, node: str, wants: Sequence[tuple[str, int | None]], known: frozenset[str], *, alone: bool = False
+        self, run: RunId, node: str, wants: Sequence[tuple[str, int | None]], claim_names: frozenset[str], *, alone: bool = False
     ) -> Reserved | Denied:
         """Publishes the claims, then looks again: an unknown live claim on one of these GPUs came first or at once."""
         if not self._pool.spares:
@@ -134,7 +134,7 @@ class Local:
         held = self._directory.publish(names)
         if held is None:
             return Denied.REFUSED
-        if wants and self._directory.contested({uuid for uuid, _ in wants}, known.union(names)):
+        if wants and self._directory.contested({uuid for uuid, _ in wants}, claim_names.union(names)):
             leases.withdraw(self._lease_dir, held)
             return Denied.REFUSED
         self._pool.spares.pop(0)
@@ -175,12 +175,12 @@ class Local:
             old = self._runs.pop(r.run, None)
             if old is not None:
                 self._release(old)
-            self._runs[r.run] = Known.of(r, order.spec["uni_id"])
+            self._runs[r.run] = Contact.of(r, order.spec["uni_id"])
             place = {"dir": self._dir(r.run).path, "boot": self._boot, "ticks": r.spare.ticks}
             claims = [f"{self._lease_dir}/{name}" for name in r.names]
-            send_spec(r.spare.sock, {**order.spec, **place, "claims": claims}, [one.fd for one in r.held])
-            for one in r.held:
-                os.close(one.fd)
+            send_spec(r.spare.sock, {**order.spec, **place, "claims": claims}, [held.fd for held in r.held])
+            for held in r.held:
+                os.close(held.fd)
             self._started = True
         if not self._pool.spares:
             self._pool.replenish()
@@ -194,87 +194,87 @@ class Local:
     def _adopt(self, row: Row) -> None:
         """Watches a run that an earlier engine started, if its shim is provably alive."""
         claim = self._dir(row.run).claim()
-        known = Known(run=row.run, uni_id=row.uni_id, handle=Handle.of(row.handle), begun=row.begun)
+        contact = Contact(run=row.run, uni_id=row.uni_id, handle=Handle.of(row.handle), begun=row.begun)
         if claim is not None and not claim.void:
-            known.begun = True
-            known.inodes = {name: self._directory.inode(name) for name in claim.leases}
+            contact.begun = True
+            contact.inodes = {name: self._directory.inode(name) for name in claim.leases}
             if claim.boot == self._boot:  # another spare than the recorded one may have won
-                known.handle = Handle(claim.pid, claim.ticks, claim.boot)
-        self._runs[row.run] = known
-        if known.shim is None:
+                contact.handle = Handle(claim.pid, claim.ticks, claim.boot)
+        self._runs[row.run] = contact
+        if contact.shim is None:
             return
-        known.pidfd = process.open_pidfd(known.shim[0])
-        if known.pidfd is None:
+        contact.pidfd = process.open_pidfd(contact.shim[0])
+        if contact.pidfd is None:
             return
-        if proc.alive(*known.shim):
-            self._watch_process(known)
+        if proc.alive(*contact.shim):
+            self._watch_process(contact)
         else:
-            os.close(known.pidfd)
-            known.pidfd = None
+            os.close(contact.pidfd)
+            contact.pidfd = None
 
     # ------------------------------------------------------------------ watch
 
-    def _watch_process(self, known: Known) -> None:
-        if known.pidfd is not None:
-            known.watched = True
-            self._watcher.watch(known.pidfd, partial(self._process_ended, known))
+    def _watch_process(self, contact: Contact) -> None:
+        if contact.pidfd is not None:
+            contact.watched = True
+            self._watcher.watch(contact.pidfd, partial(self._process_ended, contact))
 
-    def _process_ended(self, known: Known) -> None:
-        self._close_pidfd(known)
-        self._listener.changed(known.run)
+    def _process_ended(self, contact: Contact) -> None:
+        self._close_pidfd(contact)
+        self._listener.changed(contact.run)
 
-    def _close_pidfd(self, known: Known) -> None:
-        if known.pidfd is None:
+    def _close_pidfd(self, contact: Contact) -> None:
+        if contact.pidfd is None:
             return
-        if known.watched:
-            self._watcher.unwatch(known.pidfd)
-        os.close(known.pidfd)
-        known.pidfd, known.watched = None, False
+        if contact.watched:
+            self._watcher.unwatch(contact.pidfd)
+        os.close(contact.pidfd)
+        contact.pidfd, contact.watched = None, False
 
-    def _hear(self, known: Known) -> None:
-        before = (known.begun, known.ended, known.background)
-        self._drain(known)
+    def _hear(self, contact: Contact) -> None:
+        before = (contact.begun, contact.ended, contact.background)
+        self._drain(contact)
         # a shim that died without a word: its locks go a moment after its socket, so we wait for the process itself
-        if (known.begun, known.ended, known.background) != before or (known.sock is None and not known.watched):
-            self._listener.changed(known.run)
+        if (contact.begun, contact.ended, contact.background) != before or (contact.sock is None and not contact.watched):
+            self._listener.changed(contact.run)
 
-    def _drain(self, known: Known) -> None:
+    def _drain(self, contact: Contact) -> None:
         """Reads what the shim has said. Its end of file closes our end, too."""
-        while known.sock is not None:
+        while contact.sock is not None:
             try:
-                data = known.sock.recv(65536)
+                data = contact.sock.recv(65536)
             except BlockingIOError:
                 return
             except OSError:
                 data = b""
             if not data:
-                self._silent(known)
+                self._silent(contact)
                 return
             if ENDED in data:
-                self._listener.ending(known.run)
-            *lines, known.heard = (known.heard + data).split(b"\n")
+                self._listener.about_to_end(contact.run)
+            *lines, contact.heard = (contact.heard + data).split(b"\n")
             for line in lines:
-                self._message(known, line)
-            if known.ended is not None:
+                self._message(contact, line)
+            if contact.ended is not None:
                 return  # its last word
 
-    def _message(self, known: Known, line: bytes) -> None:
+    def _message(self, contact: Contact, line: bytes) -> None:
         message = record(line)
         if "ended" in message:
-            known.ended = exit_of(message["ended"])
+            contact.ended = exit_of(message["ended"])
         elif "claimed" in message:
-            known.begun = True
+            contact.begun = True
             self._pool.replenish()  # only now: until here the cores were the starting run's
         elif "background" in message:
-            known.background = pids_of(message["background"])
+            contact.background = pids_of(message["background"])
 
-    def _silent(self, known: Known) -> None:
-        assert known.sock is not None
-        self._watcher.unwatch(known.sock.fileno())
-        known.sock.close()
-        known.sock = None
-        if known.ended is None:
-            self._watch_process(known)
+    def _silent(self, contact: Contact) -> None:
+        assert contact.sock is not None
+        self._watcher.unwatch(contact.sock.fileno())
+        contact.sock.close()
+        contact.sock = None
+        if contact.ended is None:
+            self._watch_process(contact)
 
     # ------------------------------------------------------------------ look
 
@@ -282,23 +282,23 @@ class Local:
         return [self._report(run) for run in (list(self._runs) if runs is None else runs)]
 
     def _report(self, run: RunId) -> Report:
-        known = self._runs.get(run)
-        if known is None:
-            return self._condition.report(Known(run))
-        if known.ended is None:
-            self._drain(known)
-        return self._condition.report(known)
+        contact = self._runs.get(run)
+        if contact is None:
+            return self._condition.report(Contact(run))
+        if contact.ended is None:
+            self._drain(contact)
+        return self._condition.report(contact)
 
-    def _heard_out(self, known: Known) -> Report:
+    def _heard_out(self, contact: Contact) -> Report:
         """A report that its end, if it lies unread, is not hidden from; the listener hears of that, too."""
-        if known.sock is not None and known.ended is None:
-            self._hear(known)
-        return self._condition.report(known)
+        if contact.sock is not None and contact.ended is None:
+            self._hear(contact)
+        return self._condition.report(contact)
 
     def _is_dead(self, claim: Claim) -> bool:
         """Whether surely nobody lives of the run that made this claim of ours; then a lock on it is a stranger's."""
-        known = self._runs.get(claim.run)
-        watched = known is not None and (known.sock is not None or known.pidfd is not None)
+        contact = self._runs.get(claim.run)
+        watched = contact is not None and (contact.sock is not None or contact.pidfd is not None)
         return not watched and self._dir(claim.run).deserted(claim.sid)
 
     def _dir(self, run: RunId) -> RunDir:
@@ -318,11 +318,11 @@ class Local:
 
     def _shim(self, run: RunId, claim: RunClaim | None) -> tuple[int, int] | None:
         """The process that carries this very run now; a living shim may have gone on to another."""
-        known = self._runs.get(run)
-        if known is not None and known.sock is not None:
-            return known.shim if known.ended is None else None
+        contact = self._runs.get(run)
+        if contact is not None and contact.sock is not None:
+            return contact.shim if contact.ended is None else None
         if claim is None:
-            return known.shim if known is not None else None  # adopted on its way to the claim
+            return contact.shim if contact is not None else None  # adopted on its way to the claim
         if claim.void or claim.boot != self._boot or not self._dir(run).locked(claim, self._boot):
             return None
         return claim.pid, claim.ticks
@@ -330,31 +330,31 @@ class Local:
     def forget(self, runs: Collection[RunId]) -> None:
         """Their shims need not make the exit records durable, and may carry another run; and we stop watching."""
         for run in runs:
-            known = self._runs.pop(run, None)
-            if known is not None:
-                self._forget(known)
+            contact = self._runs.pop(run, None)
+            if contact is not None:
+                self._forget(contact)
 
-    def _forget(self, known: Known) -> None:
-        leases.withdraw(self._lease_dir, known.republished)
-        known.republished = []
-        if known.sock is not None and known.ended is not None:
-            again = self._pool.takes_back(known.spare) and not known.ended.leftovers
+    def _forget(self, contact: Contact) -> None:
+        leases.withdraw(self._lease_dir, contact.republished)
+        contact.republished = []
+        if contact.sock is not None and contact.ended is not None:
+            again = self._pool.takes_back(contact.spare) and not contact.ended.leftovers
             try:
-                known.sock.send(shim.AGAIN if again else shim.FINAL)
+                contact.sock.send(shim.AGAIN if again else shim.FINAL)
             except OSError:
                 again = False
-            if again and known.spare is not None:
-                self._pool.take_back(known.spare)
+            if again and contact.spare is not None:
+                self._pool.take_back(contact.spare)
                 return
-        self._release(known)
+        self._release(contact)
 
-    def _release(self, known: Known) -> None:
+    def _release(self, contact: Contact) -> None:
         """Closes what we hold on a run; the run does not notice."""
-        if known.sock is not None:
-            self._watcher.unwatch(known.sock.fileno())
-            known.sock.close()
-            known.sock = None
-        self._close_pidfd(known)
-        for held in known.republished:
+        if contact.sock is not None:
+            self._watcher.unwatch(contact.sock.fileno())
+            contact.sock.close()
+            contact.sock = None
+        self._close_pidfd(contact)
+        for held in contact.republished:
             os.close(held.fd)
-        known.republished = []
+        contact.republished = []

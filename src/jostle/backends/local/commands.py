@@ -80,7 +80,7 @@ class Run:
                 return
         if self.spec.get("inputs"):
             self._inputs = inputs.compared(self.spec["inputs"])
-        told = False
+        said_so = False
         commands = self.spec["commands"]
         for n, command in enumerate(commands):
             self._main, self._status, self._last = 0, None, n + 1 == len(commands)
@@ -90,10 +90,10 @@ class Run:
             if self._started_at is None:
                 self._clocks()
             self._limit()
-            if self._main and not told:
+            if self._main and not said_so:
                 self._step(SETTLED)
-                told = self._status is None
-                if told:
+                said_so = self._status is None
+                if said_so:
                     started()
                     json.dumps(self.record())  # in vain, as rehearse(): the end of the run is to find its pages ready
             while self._main and self._status is None and not self._in_vain():
@@ -122,8 +122,8 @@ class Run:
 
     def _limit(self) -> None:
         """The run as a whole has a limit, and each command its own; the nearer one counts."""
-        whole, each = self.spec.get("time_limit"), self.spec.get("command_limit")
-        due = [] if whole is None else [self._began + whole]
+        in_all, each = self.spec.get("time_limit"), self.spec.get("command_limit")
+        due = [] if in_all is None else [self._began + in_all]
         due += [] if each is None else [time.monotonic() + each]
         self._deadline = min(due, default=None)
 
@@ -312,21 +312,21 @@ class Run:
         now = time.time()
         if self._log_look is not None:
             self._cap_log()
-        said, said_type = ("", "") if self._register is None else (self._register.said, self._register.said_type)
+        word, said_type = ("", "") if self._register is None else (self._register.said, self._register.said_type)
         return {
             "code": code,
             "signal": number,
             "timed_out": self._timed_out,
-            "stopped": self._stopped and not (self._last and said == failure.NORMAL),  # by its word it had nothing left to do
+            "stopped": self._stopped and not (self._last and word == failure.NORMAL),  # by its word it had nothing left to do
             "error": self.error,
             "unable": self._unable and bool(self.error),
-            "tail": joblog.tail(self.log) if (code != 0 or said == failure.ABNORMAL) and self.log is not None else "",
+            "tail": joblog.tail(self.log) if (code != 0 or word == failure.ABNORMAL) and self.log is not None else "",
             "started_at": self._started_at,
             "ended_at": self._ended_at or now,
             "ran_for": (self._ended or time.monotonic()) - self._began,
             "rss_mib": self._rss // 1024,
             "leftovers": self._leftovers,
-            "said": said,
+            "said": word,
             "said_type": said_type,
             "inputs": self._inputs,
             "log_id": None if self.log is None else joblog.identity(self.log),

@@ -49,10 +49,10 @@ def _bases(env: Mapping[str, str]) -> Iterator[str]:
         yield from (os.path.join(home, name) for name in IN_HOME)
     yield from ELSEWHERE
     if home.startswith("/"):
-        yield from _known(os.path.join(home, ".conda", "environments.txt"))
+        yield from _installations(os.path.join(home, ".conda", "environments.txt"))
 
 
-def _known(path: str) -> list[str]:
+def _installations(path: str) -> list[str]:
     """The environments that conda itself has noted; the base is among them."""
     try:
         fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY)

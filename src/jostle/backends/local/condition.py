@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from jostle import proc
 from jostle.backends.local import process
-from jostle.backends.local.contact import Known
+from jostle.backends.local.contact import Contact
 from jostle.backends.local.leasedir import Directory
 from jostle.backends.local.records import RunClaim, RunDir
 from jostle.port import Kind, Report
@@ -20,18 +20,18 @@ class Condition:
     def __init__(self, runs: str, boot: str, directory: Directory) -> None:
         self._runs, self._boot, self._directory = runs, boot, directory
 
-    def report(self, known: Known) -> Report:
-        run, session, files = known.run, known.handle.pid, RunDir(self._runs, known.run)
-        if known.ended is not None:
-            return Report(run=run, kind=Kind.ENDED, exit=known.ended, session=session)
-        if known.sock is not None:
-            kind = Kind.ALIVE if known.begun else Kind.STARTING
-            return Report(run=run, kind=kind, session=session, pids=known.background)
+    def report(self, contact: Contact) -> Report:
+        run, session, files = contact.run, contact.handle.pid, RunDir(self._runs, contact.run)
+        if contact.ended is not None:
+            return Report(run=run, kind=Kind.ENDED, exit=contact.ended, session=session)
+        if contact.sock is not None:
+            kind = Kind.ALIVE if contact.begun else Kind.STARTING
+            return Report(run=run, kind=kind, session=session, pids=contact.background)
         # the claim before the lock: one that was there first, with the lock free, belongs to a dead shim
         claim = files.claim()
         locked = files.locked(claim, self._boot)
         if claim is not None and not claim.void:
-            known.begun = True
+            contact.begun = True
         if locked:
             kind = Kind.ALIVE if claim is not None and not claim.void else Kind.STARTING
             return Report(run=run, kind=kind, session=session, pids=files.background())
@@ -39,43 +39,45 @@ class Condition:
         if record is not None:
             return Report(run=run, kind=Kind.ENDED, exit=record, session=session)
         if claim is None:
-            return self._unclaimed(known, files)
-        return self._unlocked(known, files, claim)
+            return self._unclaimed(contact, files)
+        return self._unlocked(contact, files, claim)
 
-    def _unclaimed(self, known: Known, files: RunDir) -> Report:
-        run, session, boot = known.run, known.handle.pid, known.handle.boot
+    def _unclaimed(self, contact: Contact, files: RunDir) -> Report:
+        run, session, boot = contact.run, contact.handle.pid, contact.handle.boot
         if files.claim() is not None:
-            return self.report(known)  # made since we looked; it is never unmade, so this ends
+            return self.report(contact)  # made since we looked; it is never unmade, so this ends
         if boot is not None and boot != self._boot:  # the claim may have been lost with the page cache
             return Report(run=run, kind=Kind.GONE, cause="host_rebooted" if boot else "exit_unknown", session=session)
-        if known.shim is not None and proc.alive(*known.shim):
+        if contact.shim is not None and proc.alive(*contact.shim):
             return Report(run=run, kind=Kind.STARTING, session=session)  # on its way to the claim, or leaving
-        if known.begun:  # somebody removed its directory, and how it ends will not be known
-            return self._unsupervised_or_gone(known, known.uni_id)
+        if contact.begun:  # somebody removed its directory, and how it ends will not be known
+            return self._unsupervised_or_gone(contact, contact.uni_id)
         return Report(run=run, kind=Kind.NOT_STARTED, session=session)
 
-    def _unlocked(self, known: Known, files: RunDir, claim: RunClaim) -> Report:
+    def _unlocked(self, contact: Contact, files: RunDir, claim: RunClaim) -> Report:
         """Claimed, no shim, no exit record."""
-        run, session = known.run, known.handle.pid
+        run, session = contact.run, contact.handle.pid
         if claim.void:
             return Report(run=run, kind=Kind.VOIDED, session=session)
         if claim.boot != self._boot:
             return Report(run=run, kind=Kind.GONE, cause="host_rebooted", session=session)
-        told, lives = files.registered(), files.lives(claim)
-        held = self._still_leased(known, claim) if lives is None else lives
-        report = self._unsupervised_or_gone(known, claim.uni_id, told.living, held=held)
-        word = told.word(claim.uni_id) if report.kind is Kind.GONE else None
+        registered, lives = files.registered(), files.lives(claim)
+        held = self._still_leased(contact, claim) if lives is None else lives
+        report = self._unsupervised_or_gone(contact, claim.uni_id, registered.living, held=held)
+        word = registered.word(claim.uni_id) if report.kind is Kind.GONE else None
         return report if word is None else Report(run=run, kind=Kind.ENDED, exit=word, session=session)
 
-    def _unsupervised_or_gone(self, known: Known, uni_id: str, others: list[int] | None = None, *, held: bool = False) -> Report:
+    def _unsupervised_or_gone(
+        self, contact: Contact, uni_id: str, others: list[int] | None = None, *, held: bool = False
+    ) -> Report:
         # twice: in the instant in which a process becomes another program it shows no environment
-        found = process.members(uni_id) or process.members(uni_id)
-        pids = tuple({*(pid for pid, _ in found), *(others or ())})
+        members = process.members(uni_id) or process.members(uni_id)
+        pids = tuple({*(pid for pid, _ in members), *(others or ())})
         if pids or held:
-            return Report(run=known.run, kind=Kind.ALIVE, supervised=False, pids=pids, session=known.handle.pid)
-        return Report(run=known.run, kind=Kind.GONE, cause="exit_unknown", session=known.handle.pid)
+            return Report(run=contact.run, kind=Kind.ALIVE, supervised=False, pids=pids, session=contact.handle.pid)
+        return Report(run=contact.run, kind=Kind.GONE, cause="exit_unknown", session=contact.handle.pid)
 
-    def _still_leased(self, known: Known, claim: RunClaim) -> bool:
+    def _still_leased(self, contact: Contact, claim: RunClaim) -> bool:
         """Whether some process has a lease of a run of an older shim, even one that hides its environment."""
-        by_us = {held.name for held in known.republished}
+        by_us = {held.name for held in contact.republished}
         return any(name not in by_us and self._directory.inode(name) is not None for name in claim.leases)

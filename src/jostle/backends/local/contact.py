@@ -26,8 +26,8 @@ class Handle(NamedTuple):
     @classmethod
     def of(cls, text: str) -> Handle:
         try:
-            found = json.loads(text)
-            pid, ticks, boot = found["pid"], found["ticks"], found["boot"]
+            parts = json.loads(text)
+            pid, ticks, boot = parts["pid"], parts["ticks"], parts["boot"]
         except (ValueError, TypeError, KeyError, RecursionError):
             return UNREADABLE
         sound = isinstance(pid, int | None) and isinstance(ticks, int | None) and isinstance(boot, str)
@@ -60,11 +60,11 @@ class Reservation:
 
     @property
     def names(self) -> tuple[str, ...]:
-        return tuple(one.name for one in self.held)
+        return tuple(lease.name for lease in self.held)
 
 
 @dataclass(slots=True, eq=False)
-class Known:
+class Contact:
     """A run this engine started or adopted, and the descriptors that watch it."""
 
     run: RunId
@@ -82,9 +82,9 @@ class Known:
     republished: list[leases.Held] = field(default_factory=list)
 
     @classmethod
-    def of(cls, r: Reservation, uni_id: str) -> Known:
+    def of(cls, r: Reservation, uni_id: str) -> Contact:
         spare = r.spare
-        inodes: dict[str, int | None] = {one.name: one.inode for one in r.held}
+        inodes: dict[str, int | None] = {lease.name: lease.inode for lease in r.held}
         return cls(r.run, uni_id, r.handle, spare, spare.sock, spare.pidfd, inodes=inodes)
 
     @property
@@ -104,16 +104,16 @@ def hung_up(sock: socket.socket) -> bool:
 def send_spec(sock: socket.socket, spec: Mapping[str, Any], fds: Iterable[int]) -> None:
     """One message that never waits; if it does not go out whole, the spare sees a torn one and leaves."""
     text = json.dumps(spec).encode()
-    given, extra = list(fds), None
+    descriptors, extra = list(fds), None
     try:
         if len(text) > shim.INLINE:
             extra = os.memfd_create("spec", os.MFD_CLOEXEC)
             with open(extra, "wb", closefd=False) as f:
                 f.write(text)
-            given.append(extra)
+            descriptors.append(extra)
             text = b""
         header = len(text).to_bytes(4, "big") + (b"\1" if extra is not None else b"\0")
-        if socket.send_fds(sock, [header + text], given) < len(header) + len(text):
+        if socket.send_fds(sock, [header + text], descriptors) < len(header) + len(text):
             sock.shutdown(socket.SHUT_RDWR)
     except OSError:
         try:

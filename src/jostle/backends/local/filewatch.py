@@ -60,13 +60,13 @@ class FileWatch:
 
     def changed(self) -> bool:
         """Whether the file was written since the last call, as far as was heard."""
-        found = False
+        stirred = False
         for _, mask, name in _events(self.fd) if self.fd is not None else ():
-            found |= name == self._name or bool(mask & _IN_OVERFLOW)
+            stirred |= name == self._name or bool(mask & _IN_OVERFLOW)
             if mask & (_IN_IGNORED | _IN_DELETE_SELF | _IN_MOVE_SELF):
                 self.close()
                 return True
-        return found
+        return stirred
 
     def close(self) -> None:
         if self.fd is not None:
@@ -106,12 +106,12 @@ class DirWatch:
 
         At most what one read gives: in a directory of everybody somebody may be quicker than we are. The rest is there at once.
         """
-        found: dict[str, bool] = {}
+        names: dict[str, bool] = {}
         missed = False
         for watch, mask, name in _events(self.fd, reads=1) if self.fd is not None else ():
             here = self._watches.get(watch)
             if here and name:
-                found[os.fsdecode(name)] = bool(mask & _IN_MOVED_TO)
+                names[os.fsdecode(name)] = bool(mask & _IN_MOVED_TO)
             elif mask & _IN_OVERFLOW or (here is False and os.fsdecode(name) == os.path.basename(self.path)):
                 missed = True
             elif here:  # the directory itself
@@ -121,7 +121,7 @@ class DirWatch:
                 missed = True
         if missed:
             self.attach()
-        return found, missed
+        return names, missed
 
     def close(self) -> None:
         if self.fd is not None:

@@ -19,40 +19,40 @@ BLOCK = 1 << 20
 
 
 def compared(inputs: Iterable[Any]) -> str:
-    found = {_one(*entry) for entry in inputs}
-    return OTHER if OTHER in found else UNKNOWN if UNKNOWN in found else SAME
+    answers = {_compared(*entry) for entry in inputs}
+    return OTHER if OTHER in answers else UNKNOWN if UNKNOWN in answers else SAME
 
 
-def identity(found: os.stat_result) -> list[int]:
-    return [found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns]
+def identity(status: os.stat_result) -> list[int]:
+    return [status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns]
 
 
-def _one(path: str, digest: str | None, known: list[int] | None) -> str:
+def _compared(path: str, digest: str | None, identity_then: list[int] | None) -> str:
     try:
         now = os.stat(path)
-        if known is not None and identity(now) == known:
+        if identity_then is not None and identity(now) == identity_then:
             return SAME
         if not stat.S_ISREG(now.st_mode):
-            found = None
+            digest_now = None
         elif now.st_size > LARGEST:
             return UNKNOWN
         else:
-            found = _digest(path)
+            digest_now = _digest(path)
     except (FileNotFoundError, NotADirectoryError, PermissionError):
-        found = None  # as the fingerprint has it: nothing that could be read
+        digest_now = None  # as the fingerprint has it: nothing that could be read
     except (OSError, ValueError):
         return UNKNOWN
-    return SAME if found == digest else OTHER
+    return SAME if digest_now == digest else OTHER
 
 
 def _digest(path: str) -> str:
-    found = hashlib.sha256()
+    digest = hashlib.sha256()
     fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)  # a pipe that took its place is not waited for
     try:
         left = LARGEST
         while left >= 0 and (block := os.read(fd, BLOCK)):
-            found.update(block)
+            digest.update(block)
             left -= len(block)
     finally:
         os.close(fd)
-    return found.hexdigest() if left >= 0 else ""
+    return digest.hexdigest() if left >= 0 else ""

@@ -53,13 +53,13 @@ class Directory:
 
     # ------------------------------------------------------------------ look
 
-    def live(self, known: Mapping[str, int | None], uuids: Collection[str] | None = None) -> list[LiveClaim]:
+    def live(self, inodes: Mapping[str, int | None], uuids: Collection[str] | None = None) -> list[LiveClaim]:
         """Every live claim on these cards (None: on any), and what this home has left on others.
 
         `known` ones, of runs that are surely alive, are not tested. Stale ones of ours go.
         """
         self._uuids = uuids
-        found: list[LiveClaim] = []
+        live_claims: list[LiveClaim] = []
         beyond: dict[tuple[int, str], LiveClaim] = {}
         self._counts.clear()
         before, self._listed = self._listed, {}
@@ -72,14 +72,14 @@ class Directory:
             self._listed[name] = entry
             if entry.claim is None:
                 self._sweep(name)
-            elif known.get(name) == inode:
-                found.append(LiveClaim(claim=entry.claim, name=name, uid=os.geteuid(), ours=True, inode=inode))
+            elif inodes.get(name) == inode:
+                live_claims.append(LiveClaim(claim=entry.claim, name=name, uid=os.geteuid(), ours=True, inode=inode))
             elif self._concerns(entry.claim) and self._is_regular(entry):
                 if self._too_many(entry, entry.claim):
                     beyond[entry.uid, entry.claim.uuid] = entry.claimed(replace(entry.claim, mib=None, alone=True))
                 elif self._is_live(entry):
-                    found.append(entry.claimed(entry.claim))
-        return found + self._vanished(before.values(), found, known) + list(beyond.values())
+                    live_claims.append(entry.claimed(entry.claim))
+        return live_claims + self._vanished(before.values(), live_claims, inodes) + list(beyond.values())
 
     def _concerns(self, claim: claims.Claim) -> bool:
         return self._uuids is None or claim.uuid in self._uuids or claim.home == self.home
@@ -122,9 +122,9 @@ class Directory:
         try:
             entry.fd = os.open(f"{self.path}/{entry.name}", LOOK)
         except OSError as e:
-            one = None if e.errno in NO_CLAIM or entry.claim is None else hidden(self.path, entry.name, entry.claim)
-            if one is not None:
-                entry.hidden, entry.uid, entry.ours, entry.inode = True, one.uid, False, one.inode
+            claim = None if e.errno in NO_CLAIM or entry.claim is None else hidden(self.path, entry.name, entry.claim)
+            if claim is not None:
+                entry.hidden, entry.uid, entry.ours, entry.inode = True, claim.uid, False, claim.inode
             return False
         s = os.fstat(entry.fd)
         if not stat.S_ISREG(s.st_mode):
@@ -135,20 +135,20 @@ class Directory:
         return True
 
     def _vanished(
-        self, missing: Iterable[_Entry], found: Iterable[LiveClaim], known: Mapping[str, int | None]
+        self, missing: Iterable[_Entry], claims: Iterable[LiveClaim], inodes: Mapping[str, int | None]
     ) -> list[LiveClaim]:
         """Claims whose files are gone while their locks are held, unless they have been published again."""
         gone = [entry for entry in missing if entry.fd >= 0]
         if gone and self.watch is not None:
             self.watch.attach()  # the directory may be another
-        there = {(one.uid, one.claim) for one in found}
+        there = {(claim.uid, claim.claim) for claim in claims}
         self._gone = [entry for entry in self._gone if entry.held()]
         for entry in gone:
             self._went(entry)
         return [
             entry.claimed(entry.claim, vanished=True)
             for entry in self._gone
-            if entry.claim is not None and (entry.uid, entry.claim) not in there and entry.name not in known
+            if entry.claim is not None and (entry.uid, entry.claim) not in there and entry.name not in inodes
         ]
 
     def heard(self) -> bool:
@@ -190,11 +190,11 @@ class Directory:
         cards: dict[str, _Entry] = {}
         for other in (*others, entry) if len(others) >= MOST and not entry.ours else ():
             assert other.claim is not None
-            one = cards.setdefault(other.claim.uuid, other)
-            if one is not other:
+            first = cards.setdefault(other.claim.uuid, other)
+            if first is not other:
                 other.claim = replace(other.claim, mib=None, alone=True)
-                self._gone.remove(one)
-                one.close()
+                self._gone.remove(first)
+                first.close()
                 break
         return True
 
@@ -225,8 +225,8 @@ class Directory:
                 if claim is None or claim.uuid not in uuids:
                     continue
                 looks += 1
-                one = look(self.path, name, claim, self.home) if looks <= MOST else None
-                if looks > MOST or (one is not None and not one.ours):
+                claimed = look(self.path, name, claim, self.home) if looks <= MOST else None
+                if looks > MOST or (claimed is not None and not claimed.ours):
                     return True
         except OSError as e:
             self.trouble = f"gpus_unlisted {self.path}: {e.strerror}"
@@ -251,8 +251,8 @@ class Directory:
     def inode(self, name: str) -> int | None:
         """The inode of a live claim of ours."""
         claim = claims.parse(name)
-        one = look(self.path, name, claim, self.home) if claim is not None else None
-        return one.inode if one is not None and one.ours else None
+        claimed = look(self.path, name, claim, self.home) if claim is not None else None
+        return claimed.inode if claimed is not None and claimed.ours else None
 
     def _entries(self) -> list[tuple[str, int]]:
         try:

@@ -125,10 +125,10 @@ def publish_all(directory: str, names: Iterable[str]) -> list[Held]:
 
 
 def withdraw(directory: str, held: Iterable[Held]) -> None:
-    for one in held:
-        give_back(one.fd)
-        unlink(f"{directory}/{one.name}", inode=one.inode)
-        os.close(one.fd)
+    for lease in held:
+        give_back(lease.fd)
+        unlink(f"{directory}/{lease.name}", inode=lease.inode)
+        os.close(lease.fd)
 
 
 def unlink(path: str, inode: int | None = None) -> None:

@@ -24,7 +24,7 @@ class Pool:
         self._watcher, self._heard, self._returning = watcher, heard, returning
         self.nursery = Nursery(watcher=watcher, python=python, runs=runs, arrived=self._born)
         self.spares: list[Spare] = []
-        self.wanted = 2
+        self.enough = 2
         self.arrived: Callable[[], None] | None = None
 
     def open(self) -> None:
@@ -38,7 +38,7 @@ class Pool:
         self.nursery.close()
 
     def want(self, n: int) -> None:
-        self.wanted = n
+        self.enough = n
         while len(self.spares) > n:
             self.hang_up(self.spares.pop())
         self.replenish()
@@ -47,7 +47,7 @@ class Pool:
         """Asks for more, less those that are on their way or about to come back; for one at least if there is none."""
         nursery = self.nursery
         if nursery.ready:
-            missing = self.wanted - len(self.spares) - nursery.owed - self._returning()
+            missing = self.enough - len(self.spares) - nursery.owed - self._returning()
             nursery.ask(max(missing, not self.spares and not nursery.owed))
 
     def _born(self, pid: int, sock: socket.socket) -> None:

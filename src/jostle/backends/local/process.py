@@ -40,21 +40,21 @@ def is_descendant(pid: int) -> bool:
 
 
 def living() -> list[int]:
-    found = [proc.stat(pid) for pid in proc.tree(os.getpid())]
-    return [s.pid for s in found if s is not None and s.state not in "ZX"]
+    stats = [proc.stat(pid) for pid in proc.tree(os.getpid())]
+    return [s.pid for s in stats if s is not None and s.state not in "ZX"]
 
 
 def members(uni_id: str) -> list[tuple[int, int]]:
     """Living processes of ours that carry the run's marker, with their start ticks."""
-    found = []
+    processes = []
     me = os.geteuid()
     for pid in proc.pids():
         if pid == os.getpid() or not uni_id or proc.uid(pid) != me or proc.mark(pid) != uni_id:
             continue
         s = proc.stat(pid)
         if s is not None and s.state not in "ZX":
-            found.append((pid, s.ticks))
-    return found
+            processes.append((pid, s.ticks))
+    return processes
 
 
 def is_member(pid: int, *, ticks: int, uni_id: str) -> bool:
@@ -115,15 +115,15 @@ def find_program(name: str, path: str) -> str:
     """The file that the run's own PATH gives this name."""
     if "/" in name:
         return name
-    found = None
+    program = None
     for directory in path.split(":"):
         candidate = os.path.join(directory or ".", name)
         if os.access(candidate, os.X_OK) and not os.path.isdir(candidate):
             return candidate
-        if found is None and os.path.isfile(candidate):
-            found = candidate
-    if found is not None:
-        return found  # not executable: let exec say so
+        if program is None and os.path.isfile(candidate):
+            program = candidate
+    if program is not None:
+        return program  # not executable: let exec say so
     raise FileNotFoundError(errno.ENOENT, "command not found", name)
 
 

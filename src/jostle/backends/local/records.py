@@ -71,12 +71,12 @@ class Registered:
         if not self.file:
             return None
         try:
-            seen = look(self.file)
+            content = look(self.file)
         except OSError:
             return None
-        if seen.fd >= 0:
-            os.close(seen.fd)
-        entry = entry_of((seen.data or {}).get(uni_id))
+        if content.fd >= 0:
+            os.close(content.fd)
+        entry = entry_of((content.data or {}).get(uni_id))
         return Exit(said=entry.state, said_type=entry.error_type) if entry is not None and entry.state in WORDS else None
 
 
@@ -117,11 +117,13 @@ class RunDir:
 
     def registered(self) -> Registered:
         """What the run's scripts told of themselves in a uni_id file, as its shim noted it."""
-        found = record(read(f"{self.path}/registered") or b"")
-        file, pids = found.get("file"), found.get("pids")
-        told = pids if isinstance(pids, dict) else {}
-        whole = {int(pid): ticks for pid, ticks in told.items() if pid.isdecimal() and len(pid) < 10 and isinstance(ticks, int)}
-        return Registered(file=file if isinstance(file, str) else "", pids=whole)
+        noted = record(read(f"{self.path}/registered") or b"")
+        file, pids = noted.get("file"), noted.get("pids")
+        ticks_of = pids if isinstance(pids, dict) else {}
+        processes = {
+            int(pid): ticks for pid, ticks in ticks_of.items() if pid.isdecimal() and len(pid) < 10 and isinstance(ticks, int)
+        }
+        return Registered(file=file if isinstance(file, str) else "", pids=processes)
 
     def background(self) -> tuple[int, ...]:
         """What its commands left running and its shim waits for; nothing while they have not ended."""
@@ -185,10 +187,10 @@ def read(path: str) -> bytes | None:
 
 def record(text: bytes) -> dict[str, Any]:
     try:
-        found = json.loads(text)
+        value = json.loads(text)
     except (ValueError, RecursionError):
         return {}
-    return found if isinstance(found, dict) else {}
+    return value if isinstance(value, dict) else {}
 
 
 def pids_of(value: Any) -> tuple[int, ...]:

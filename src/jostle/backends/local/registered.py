@@ -145,9 +145,9 @@ class Register:
             self._try(self._last_look)
 
     def _last_look(self) -> None:
-        seen = waited_look(self._file.path)
-        if seen.fd >= 0:
-            os.close(seen.fd)
+        content = waited_look(self._file.path)
+        if content.fd >= 0:
+            os.close(content.fd)
         self._look(time.monotonic())
         if not self.said:
             self._look_beside_scripts()
@@ -155,10 +155,10 @@ class Register:
     def _look_beside_scripts(self) -> None:
         """What older scripts wrote where their functions write, though our file is another."""
         for path in scriptfiles.files(self._spec, self._file.path):
-            seen = waited_look(path)
-            if seen.fd >= 0:
-                os.close(seen.fd)
-            value = (seen.data or {}).get(self._uni_id)
+            content = waited_look(path)
+            if content.fd >= 0:
+                os.close(content.fd)
+            value = (content.data or {}).get(self._uni_id)
             if entry_of(value) is not None:
                 self._script_file = path
                 self._is_wrong(value, time.monotonic())
@@ -197,18 +197,18 @@ class Register:
     def _look(self, now: float) -> None:
         quiet = self._watch is None or self._watch.fd is None
         self._look_at = now + POLL if quiet else None
-        seen = look(self._file.path)
-        if seen.fd >= 0:
-            self._hold(seen.fd, seen.stamp[0], now)
-            self._held[-1][2] = seen.text
+        content = look(self._file.path)
+        if content.fd >= 0:
+            self._hold(content.fd, content.stamp[0], now)
+            self._held[-1][2] = content.text
         self._late_words(now)
-        if seen.data is not None:
+        if content.data is not None:
             self._bad = None
-            if self._is_wrong(seen.data.get(self._uni_id), now):
+            if self._is_wrong(content.data.get(self._uni_id), now):
                 self._back_at = max(now, self._put_back_at + BACK_EVERY)
             return
-        if self._bad is None or self._bad[0] != seen.stamp:
-            self._bad = (seen.stamp, now)
+        if self._bad is None or self._bad[0] != content.stamp:
+            self._bad = (content.stamp, now)
         if now - self._bad[1] >= DAMAGED_AFTER:
             self._back_at, self._bad = max(now, self._put_back_at + BACK_EVERY), None
         self._look_at = now + DAMAGED_AFTER / 5

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 
 from jostle.backends.local import leases
-from jostle.backends.local.contact import Known
+from jostle.backends.local.contact import Contact
 from jostle.backends.local.leasedir import Directory
 from jostle.core.claims import parse
 from jostle.core.model import RunId
@@ -27,35 +27,35 @@ class Republisher:
         self._pause, self.due_at = SOON, 0.0
 
     def publish(
-        self, now: float, runs: Iterable[Known], report: Callable[[Known], Report]
+        self, now: float, runs: Iterable[Contact], report: Callable[[Contact], Report]
     ) -> Iterator[tuple[RunId, list[str]]]:
         """Once it is due: which claims of which runs were missing and are there again."""
         if now < self.due_at:
             return
         missing = False
-        for known in runs:
-            done = list(self._again(known, report))
+        for contact in runs:
+            done = list(self._again(contact, report))
             if done:
-                yield known.run, done
-            missing = missing or bool(self._missing(known))
+                yield contact.run, done
+            missing = missing or bool(self._missing(contact))
         self._pause = min(self._pause * 2, LOOK_EVERY) if missing else LOOK_EVERY
         self.due_at = now + self._pause
 
-    def _missing(self, known: Known) -> list[str]:
+    def _missing(self, contact: Contact) -> list[str]:
         """Claims of a run whose files are not there as they were made (deleted, replaced), though it has not given them back."""
-        if known.ended is not None:
+        if contact.ended is not None:
             return []
-        return [name for name, inode in known.inodes.items() if self._directory.lost(name, inode)]
+        return [name for name, inode in contact.inodes.items() if self._directory.lost(name, inode)]
 
-    def _again(self, known: Known, report: Callable[[Known], Report]) -> Iterator[str]:
-        for name in self._missing(known):
+    def _again(self, contact: Contact, report: Callable[[Contact], Report]) -> Iterator[str]:
+        for name in self._missing(contact):
             claim = parse(name)
-            if claim is None or report(known).kind not in LIVING:
+            if claim is None or report(contact).kind not in LIVING:
                 continue
             held = self._directory.publish([leases.drawn(claim)])  # the old name is known to all
             if held is None:
                 continue
-            known.republished += held
-            del known.inodes[name]
-            known.inodes[held[0].name] = held[0].inode
+            contact.republished += held
+            del contact.inodes[name]
+            contact.inodes[held[0].name] = held[0].inode
             yield name

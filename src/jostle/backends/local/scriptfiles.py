@@ -18,14 +18,14 @@ _BETWEEN = re.compile(r"[\s;&|()<>='\"]+")
 
 def files(spec: dict[str, Any], but: str) -> list[str]:
     """The files that exist, other than the one that is watched anyway."""
-    found: dict[str, None] = {}
+    paths: dict[str, None] = {}
     for folder in _folders(spec):
         path = os.path.join(folder, NAME)
         if os.path.isfile(path) and os.path.realpath(path) != os.path.realpath(but):
-            found[path] = None
-        if len(found) >= MOST:
+            paths[path] = None
+        if len(paths) >= MOST:
             break
-    return list(found)
+    return list(paths)
 
 
 def _folders(spec: dict[str, Any]) -> Iterator[str]:

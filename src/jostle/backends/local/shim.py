@@ -53,7 +53,7 @@ def spare(sock: socket.socket, runs: str) -> NoReturn:
     sparedir = prepared(runs)
     rehearse(sparedir)
     while (received := receive(sock)) is not None:
-        if sparedir is not None and not sparedir.whole():
+        if sparedir is not None and not sparedir.is_complete():
             sparedir.discard()
             sparedir = None
         if sparedir is None:
@@ -171,8 +171,8 @@ def carry(spec: dict[str, Any], leases: Sequence[int], sock: socket.socket, spar
     _tell(sock, {"ended": record})
     run.close()
     drop_unless(own_log, run.log, sparedir)  # of a run that ended at once
-    wanted = write_exit(spec["dir"], record, sparedir.lock, sock) == AGAIN
-    if not wanted or not run.empty or not _subreaper:
+    again = write_exit(spec["dir"], record, sparedir.lock, sock) == AGAIN
+    if not again or not run.empty or not _subreaper:
         return False
     if run.log is not None and run.log != sparedir.log:
         os.close(run.log)

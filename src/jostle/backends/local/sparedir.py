@@ -62,7 +62,7 @@ class SpareDir:
         self.path = directory
         return True
 
-    def whole(self) -> bool:
+    def is_complete(self) -> bool:
         """Whether its files are still there: it may have waited for days, and cleaners remove what is old."""
         return all(os.fstat(fd).st_nlink for fd in self._fds)
 
