@@ -130,7 +130,7 @@ class Carried:
         if report.kind is Kind.ALIVE and run.state == "starting" and not run.claimed:
             run.claimed = True
             self._soon(LAZY)
-        run.supervised, run.pids = report.supervised, report.pids
+        run.supervised = report.supervised
         if not run.supervised:
             self.sweep_within(UNSUPERVISED)  # nobody will tell us of its end
             if report.pids:

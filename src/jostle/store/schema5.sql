@@ -6,7 +6,7 @@ CREATE TABLE run5 (
     uni_id     TEXT NOT NULL,
     state      TEXT NOT NULL CHECK (state IN ('starting', 'running', 'stopping', 'ended')),
     backend    TEXT NOT NULL DEFAULT 'local',
-    node       TEXT NOT NULL DEFAULT '',
+    node       TEXT NOT NULL DEFAULT 'local',  -- '': whoever it was handed to chooses
     handle     TEXT NOT NULL DEFAULT '',
     memory_mib INTEGER,
     share      INTEGER NOT NULL,
