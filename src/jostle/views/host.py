@@ -34,7 +34,7 @@ def host(before: tuple[int, int] | None = None) -> Host:
     )  # fmt: skip
 
 
-def process(pid: int) -> Process:
+def process_facts(pid: int) -> Process:
     usage = proc.usage(pid)
     if usage is None:
         return Process("", None, None, None)

@@ -34,18 +34,18 @@ def app(site: Site) -> Any:
     """What uvicorn serves."""
 
     @asynccontextmanager
-    async def life(made: FastAPI) -> AsyncIterator[None]:
+    async def life(fast: FastAPI) -> AsyncIterator[None]:
         yield
 
-    made = FastAPI(
+    fast = FastAPI(
         title="jostle", version=__version__, openapi_url=None, docs_url=None, redoc_url=None, lifespan=life,
         default_response_class=answers.Answer,
     )  # fmt: skip
     wanted = site.wanted
-    gate = Gate(made, site.secrets, public_url=wanted.public_url, bind=wanted.bind, classic=wanted.classic)
-    made.state.site, made.state.gate, made.state.page, made.state.hub = site, gate, page.Page(), stream.Hub(site)
-    answers.install(made)
+    gate = Gate(fast, site.secrets, public_url=wanted.public_url, bind=wanted.bind, classic=wanted.classic)
+    fast.state.site, fast.state.gate, fast.state.page, fast.state.hub = site, gate, page.Page(), stream.Hub(site)
+    answers.install(fast)
     classic = (cards, commands, rules, schedulers, boundlogs, settings)
     for room in (auth, page, *classic, looking, changing, children, stream):
-        made.include_router(room.routes)
+        fast.include_router(room.routes)
     return gate

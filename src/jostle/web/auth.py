@@ -43,18 +43,18 @@ def health() -> dict[str, bool]:
 async def login(request: Request, given: Password) -> Response:
     site = request.app.state.site
     gate: Gate = request.app.state.gate
-    made = await asyncio.to_thread(site.secrets.log_in, given.password)
-    if made is None:
+    session = await asyncio.to_thread(site.secrets.log_in, given.password)
+    if session is None:
         wrong = gate.wrong.note()
         if wrong > WRONG:
             return Answer({"detail": "too many wrong passwords: wait a minute", "code": "forbidden"}, 429, {"Retry-After": "60"})
         await asyncio.sleep(min(SLOWEST, 0.1 * wrong))
         return Answer({"success": False, "message": "the password is wrong, or its code was used or is too old", "key": None})
-    site.audit(f"{made.rights} login", "login", "")
-    answer = Answer({"success": True, "message": "logged in", "key": made.key, "rights": made.rights})
+    site.audit(f"{session.rights} login", "login", "")
+    answer = Answer({"success": True, "message": "logged in", "key": session.key, "rights": session.rights})
     secure = request.url.scheme == "https" or (site.wanted.public_url or "").startswith("https://")
     answer.set_cookie(
-        gate.cookie, made.cookie, max_age=int(SESSION_FOR), httponly=True, samesite="strict", secure=secure, path="/"
+        gate.cookie, session.cookie, max_age=int(SESSION_FOR), httponly=True, samesite="strict", secure=secure, path="/"
     )  # fmt: skip
     return answer
 

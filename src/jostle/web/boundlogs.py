@@ -46,12 +46,12 @@ Placed = Annotated[Place, Query()]
 
 def roots(visit: Visit, root: str) -> list[str]:
     """Where log files may lie."""
-    found = {os.path.join(root, "logs"): None}
+    folders = {os.path.join(root, "logs"): None}
     prefix = f"compete:{os.path.realpath(root)}:"
     for batch in visit.reader.batches():
         if str(batch["key"] or "").startswith(prefix):
-            found |= {os.path.dirname(path): None for path in visit.reader.logs(batch["id"])}
-    return list(found)
+            folders |= {os.path.dirname(path): None for path in visit.reader.logs(batch["id"])}
+    return list(folders)
 
 
 def confined(visit: Visit, root: str, path: str) -> tuple[str, str]:
@@ -68,16 +68,16 @@ def confined(visit: Visit, root: str, path: str) -> tuple[str, str]:
 def bindings(root: str) -> dict[str, dict[str, Any]]:
     raw = files.content(root, BINDINGS)
     try:
-        found = json.loads(raw) if raw else {}
+        bound = json.loads(raw) if raw else {}
     except ValueError:
         raise JostleError(f"{BINDINGS} is damaged: mend it, or remove it") from None
-    if not isinstance(found, dict) or not all(isinstance(one, dict) and "log_path" in one for one in found.values()):
+    if not isinstance(bound, dict) or not all(isinstance(entry, dict) and "log_path" in entry for entry in bound.values()):
         raise JostleError(f"{BINDINGS} is damaged: mend it, or remove it")
-    return dict(found)
+    return dict(bound)
 
 
-def keep(root: str, found: dict[str, dict[str, Any]]) -> None:
-    files.save(root, BINDINGS, json.dumps(found, indent=2, ensure_ascii=False).encode("utf-8", "surrogatepass"))
+def keep(root: str, bound: dict[str, dict[str, Any]]) -> None:
+    files.save(root, BINDINGS, json.dumps(bound, indent=2, ensure_ascii=False).encode("utf-8", "surrogatepass"))
 
 
 @routes.post("/bind")
@@ -86,11 +86,11 @@ def bind(
 ) -> dict[str, Any]:  # fmt: skip
     root = workspace_of(visit.site, workspace)
     confined(visit, root, log_path)
-    found = bindings(root)
-    if place.key not in found and len(found) >= MOST:
+    bound = bindings(root)
+    if place.key not in bound and len(bound) >= MOST:
         raise Invalid(f"there are {MOST:,} bindings already")
-    found[place.key] = {**place.model_dump(), "log_path": log_path, "bound_at": time.strftime("%Y-%m-%dT%H:%M:%S")}
-    keep(root, found)
+    bound[place.key] = {**place.model_dump(), "log_path": log_path, "bound_at": time.strftime("%Y-%m-%dT%H:%M:%S")}
+    keep(root, bound)
     visit.note("bind", f"{place.key}: {log_path}")
     return {"success": True, "message": f"{log_path} is bound to process {place.process_index + 1} of queue {place.queue_id}"}
 
@@ -98,10 +98,10 @@ def bind(
 @routes.delete("/bind")
 def unbind(visit: Visiting, place: Placed, workspace: str | None = None) -> dict[str, Any]:
     root = workspace_of(visit.site, workspace)
-    found = bindings(root)
-    if found.pop(place.key, None) is None:
+    bound = bindings(root)
+    if bound.pop(place.key, None) is None:
         return {"success": False, "message": "no file is bound to this process"}
-    keep(root, found)
+    keep(root, bound)
     visit.note("unbind", place.key)
     return {"success": True, "message": "the file is bound no more"}
 

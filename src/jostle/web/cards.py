@@ -11,7 +11,7 @@ from fastapi import APIRouter, Depends
 
 from jostle.errors import JostleError
 from jostle.views.cards import cards
-from jostle.views.host import host, process
+from jostle.views.host import host, process_facts
 from jostle.web.site import Visit, visit
 from jostle.wording.reasons import trouble
 
@@ -30,7 +30,7 @@ def overview(visit: Visiting) -> dict[str, Any]:
         return {"available": False, "error": str(e), "gpu_count": 0, "gpus": [], "host": about_host(visit), "timestamp": now()}
     good = [gpu for gpu in gpus if "error" not in gpu]
     total, used = (sum(gpu["memory"][key] for gpu in good) for key in ("total", "used"))
-    users = sorted({one["username"] for gpu in good for one in gpu["processes"]})
+    users = sorted({process["username"] for gpu in good for process in gpu["processes"]})
     return {
         "available": True, "gpu_count": len(gpus), "total_memory": total, "used_memory": used, "total_memory_human": human(total),
         "used_memory_human": human(used), "memory_percent": percent(used, total),
@@ -46,7 +46,7 @@ def processes(visit: Visiting) -> dict[str, Any]:
     except JostleError:
         return {"processes": [], "count": 0}
     rows = [
-        {"gpu_index": gpu["index"], "gpu_name": gpu["name"], **one} for gpu in gpus for one in gpu.get("processes") or ()
+        {"gpu_index": gpu["index"], "gpu_name": gpu["name"], **process} for gpu in gpus for process in gpu.get("processes") or ()
     ]  # fmt: skip
     return {"processes": rows, "count": len(rows)}
 
@@ -69,10 +69,10 @@ def seen(visit: Visit) -> tuple[list[dict[str, Any]], str | None]:
         driver = client.call("hello").get("driver") or None
     finally:
         client.close()
-    found = cards(visit)
-    if found.error and not found.gpus:
-        raise JostleError(trouble(found.error, visit.language))
-    return [card(dict(gpu), driver, visit.caller.reads_only) for gpu in found.gpus], driver
+    looked = cards(visit)
+    if looked.error and not looked.gpus:
+        raise JostleError(trouble(looked.error, visit.language))
+    return [card(dict(gpu), driver, visit.caller.reads_only) for gpu in looked.gpus], driver
 
 
 def card(gpu: dict[str, Any], driver: str | None, reads_only: bool) -> dict[str, Any]:
@@ -86,18 +86,18 @@ def card(gpu: dict[str, Any], driver: str | None, reads_only: bool) -> dict[str,
         "utilization": {"gpu": gpu["utilization"], "memory": None}, "temperature": gpu["temperature"], "fan_speed": None,
         "power": {"draw": draw, "limit": None, "draw_human": f"{draw:.0f}W" if draw is not None else None, "limit_human": None},
         "clocks": None, "driver_version": driver,
-        "processes": [holder(one, sizes["total"], reads_only) for one in gpu["holders"][:ROWS]],
+        "processes": [holder(process, sizes["total"], reads_only) for process in gpu["holders"][:ROWS]],
     }  # fmt: skip
 
 
-def holder(one: dict[str, Any], total: int, reads_only: bool) -> dict[str, Any]:
-    used = one["used_mib"] * MIB if one["used_mib"] is not None else None
-    about = process(one["pid"])
+def holder(process: dict[str, Any], total: int, reads_only: bool) -> dict[str, Any]:
+    used = process["used_mib"] * MIB if process["used_mib"] is not None else None
+    about = process_facts(process["pid"])
     return {
-        "pid": one["pid"], "name": one["name"][:TEXT], "username": one["user"][:TEXT], "gpu_memory": used,
+        "pid": process["pid"], "name": process["name"][:TEXT], "username": process["user"][:TEXT], "gpu_memory": used,
         "gpu_memory_human": human(used), "gpu_memory_percent": percent(used, total), "gpu_sm_utilization": None,
         "cpu_percent": about.cpu_percent, "memory_percent": about.memory_percent, "running_time": about.seconds, "type": "C",
-        "command": "" if reads_only else about.command[:TEXT], "run": one["run"],
+        "command": "" if reads_only else about.command[:TEXT], "run": process["run"],
     }  # fmt: skip
 
 

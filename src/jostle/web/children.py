@@ -50,11 +50,11 @@ def verb(visit: Visit, words: Sequence[str], *, bounded: bool = True, text: str 
             raise JostleError(f"`jostle {words[0]}` took longer than {WITHIN:.0f} s and was ended") from None
         finally:
             _end(child)
-        printed, said = _content(out), _content(err)
-    for line in said.splitlines():
+        printed, messages = _content(out), _content(err)
+    for line in messages.splitlines():
         visit.say(line.removeprefix("jostle: "))
     if code not in good:
-        raise BY_EXIT.get(code, JostleError)(said.strip().removeprefix("jostle: ") or f"`jostle {words[0]}` failed ({code})")
+        raise BY_EXIT.get(code, JostleError)(messages.strip().removeprefix("jostle: ") or f"`jostle {words[0]}` failed ({code})")
     return printed
 
 

@@ -107,13 +107,13 @@ class Config:
 
 def queues_of(blocks: list[Block]) -> list[dict[str, Any]]:
     """Config → queue → process, in the order of the file."""
-    found: dict[int, list[dict[str, Any]]] = {}
+    by_queue: dict[int, list[dict[str, Any]]] = {}
     for block in blocks:
-        processes = found.setdefault(block.queue, [])
+        processes = by_queue.setdefault(block.queue, [])
         processes.append({
             "id": len(processes) + 1, "commands": list(block.commands), "gpu_count": block.gpus, "memory": block.memory_gb,
         })  # fmt: skip
-    return [{"id": queue, "processes": processes} for queue, processes in found.items()]
+    return [{"id": queue, "processes": processes} for queue, processes in by_queue.items()]
 
 
 def blocks_of(queues: list[Queue], mode: str, old: list[Block]) -> list[Block]:
@@ -158,8 +158,8 @@ def _all(waiting: list[Block]) -> list[Block]:
 def list_(visit: Visiting, mode: str, workspace: str | None = None) -> dict[str, Any]:
     from jostle.formats.workspace import configs
 
-    found = configs(workspace_of(visit.site, workspace), checked_mode(mode))
-    return {"mode": mode, "configs": [one.__dict__ for one in found]}
+    listed = configs(workspace_of(visit.site, workspace), checked_mode(mode))
+    return {"mode": mode, "configs": [config.__dict__ for config in listed]}
 
 
 @routes.get("/api/commands/{mode}/all")
@@ -167,9 +167,9 @@ def all_(visit: Visiting, mode: str, workspace: str | None = None) -> dict[str, 
     root = workspace_of(visit.site, workspace)
     visit.must_see_files()
     configs = []
-    for one in list_(visit, mode, workspace)["configs"]:
-        blocks, _ = taskfile.parse(Config(visit, root, mode, one["index"]).text()[0], mode)
-        configs.append({**{key: one[key] for key in ("index", "name", "file_name")}, "queues": queues_of(blocks)})
+    for config in list_(visit, mode, workspace)["configs"]:
+        blocks, _ = taskfile.parse(Config(visit, root, mode, config["index"]).text()[0], mode)
+        configs.append({**{key: config[key] for key in ("index", "name", "file_name")}, "queues": queues_of(blocks)})
     return {"mode": mode, "configs": configs}
 
 
@@ -178,11 +178,11 @@ def read(visit: Visiting, mode: str, config_index: Index = 0, workspace: str | N
     visit.must_see_files()
     config = Config(visit, workspace_of(visit.site, workspace), mode, config_index)
     blocks, flaws = taskfile.parse(config.text()[0], mode, config.path)
-    told = {
+    answer = {
         "queues": queues_of(blocks), "mode": mode, "config_index": config_index, "config_name": config.name,
         "flaws": [{"line": line, "text": text} for line, text in flaws],
     }  # fmt: skip
-    return Answer(told, headers={"ETag": config.etag})
+    return Answer(answer, headers={"ETag": config.etag})
 
 
 @routes.put("/api/commands/{mode}")
@@ -194,11 +194,11 @@ def write(
     old, encoding = config.text()
     blocks = blocks_of(given.queues, mode, taskfile.parse(old, mode)[0])
     config.save(taskfile.edited(old, blocks, mode), encoding, if_match)
-    told = {
+    answer = {
         "message": f"{os.path.basename(config.path)} is saved", "mode": mode, "config_index": config_index,
         "queues_count": len(queues_of(blocks)),
     }  # fmt: skip
-    return Answer(told, headers={"ETag": config.etag})
+    return Answer(answer, headers={"ETag": config.etag})
 
 
 @routes.post("/api/commands/{mode}/new")
@@ -206,7 +206,7 @@ def new(visit: Visiting, mode: str, workspace: str | None = None) -> dict[str, A
     from jostle.formats.workspace import STEMS, configs
 
     root, stem = workspace_of(visit.site, workspace), STEMS[checked_mode(mode)]
-    taken = {one.index for one in configs(root, mode) if one.exists}
+    taken = {config.index for config in configs(root, mode) if config.exists}
     for index in range(len(taken) + 1000):
         name = f"{stem}_{index}.txt" if index else f"{stem}.txt"
         if index not in taken and files.create(root, os.path.join("command", name)):
@@ -224,7 +224,7 @@ def delete(visit: Visiting, mode: str, index: int, workspace: str | None = None)
     config = Config(visit, workspace_of(visit.site, workspace), mode, index)
     if config.raw is None:
         raise NotFound(f"there is no config {index + 1} of {mode} mode")
-    if any((one.mode, one.index) == (mode, index) for one in running(visit, config.root)):
+    if any((scheduler.mode, scheduler.index) == (mode, index) for scheduler in running(visit, config.root)):
         raise JostleError(f"config {index + 1} is running: stop it first")
     files.put_aside(config.root, config._inside(), os.path.basename(config.path) + BACKUP)
     visit.note("delete", config.path)
@@ -251,11 +251,11 @@ def text_of(visit: Visiting, mode: str, config_index: Index = 0, workspace: str 
     visit.must_see_files()
     config = Config(visit, workspace_of(visit.site, workspace), mode, config_index)
     text, encoding = config.text()
-    told = {
+    answer = {
         **preview(config, text), "config_index": config_index, "config_name": config.name, "file_path": config.path,
         "exists": config.raw is not None, "encoding": encoding, "backup": config.backup() is not None,
     }  # fmt: skip
-    return Answer(told, headers={"ETag": config.etag})
+    return Answer(answer, headers={"ETag": config.etag})
 
 
 @routes.put("/api/v1/commands/{mode}")

@@ -88,19 +88,19 @@ def running(home: str) -> list[Instance]:
     """By port."""
     if not os.path.isdir(os.path.join(home, "web", "instances")):
         return []
-    found = []
+    living = []
     for entry in os.scandir(records(home)):
         try:
             with open(entry.path, encoding="utf-8", errors="surrogateescape") as f:
-                one = Instance(**json.load(f))
+                instance = Instance(**json.load(f))
         except (OSError, ValueError, TypeError):
             continue
-        if one.lives:
-            found.append(one)
+        if instance.lives:
+            living.append(instance)
         else:
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(entry.path)
-    return sorted(found, key=lambda one: one.port)
+    return sorted(living, key=lambda instance: instance.port)
 
 
 def check(wanted: Wanted) -> None:
@@ -143,19 +143,19 @@ def start(wanted: Wanted) -> Instance:
 
 def stop(home: str) -> list[Instance]:
     """Those that were there; gone when it returns."""
-    found = running(home)
-    for one in found:
-        proc.signal_proven(one.pid, signal.SIGTERM, lambda pid, one=one: one.lives)  # type: ignore[misc]
+    living = running(home)
+    for instance in living:
+        proc.signal_proven(instance.pid, signal.SIGTERM, lambda pid, instance=instance: instance.lives)  # type: ignore[misc]
     end = time.monotonic() + END_WITHIN
-    for one in found:
-        while one.lives:
+    for instance in living:
+        while instance.lives:
             if time.monotonic() > end:
-                proc.signal_proven(one.pid, signal.SIGKILL, lambda pid, one=one: one.lives)  # type: ignore[misc]
+                proc.signal_proven(instance.pid, signal.SIGKILL, lambda pid, instance=instance: instance.lives)  # type: ignore[misc]
             time.sleep(0.02)
-    return found
+    return living
 
 
-def login_url(home: str, one: Instance, public_url: str | None = None) -> str:
+def login_url(home: str, instance: Instance, public_url: str | None = None) -> str:
     """Good for one login."""
-    base = public_url or f"http://localhost:{one.port}"
+    base = public_url or f"http://localhost:{instance.port}"
     return f"{base}/ui/#code={Secrets(home).code()}"

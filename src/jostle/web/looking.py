@@ -13,7 +13,7 @@ from jostle.core.fields import JOB, RULES, Field
 from jostle.core.states import ALL, FINAL
 from jostle.errors import Forbidden, Invalid, NotFound, Usage
 from jostle.intake import ids as written
-from jostle.views.cards import cards
+from jostle.views.cards import Cards, cards
 from jostle.views.listing import Listing, listing
 from jostle.views.status import status as engine_status
 from jostle.views.story import story
@@ -44,17 +44,17 @@ def ps(
     visit: Visiting, all: bool = False, short: bool = False, batch: Annotated[int | None, Query(ge=1, lt=1 << 53)] = None,
     state: Annotated[list[str] | None, Query()] = None, id: Annotated[list[Id] | None, Query(max_length=AT_ONCE)] = None,
 ) -> Response:  # fmt: skip
-    for one in state or ():
-        if one not in (*ALL, "held"):
-            raise Usage(f"there is no state {one[:50]!r}; expected one of {', '.join((*ALL, 'held'))}")
+    for name in state or ():
+        if name not in (*ALL, "held"):
+            raise Usage(f"there is no state {name[:50]!r}; expected one of {', '.join((*ALL, 'held'))}")
     if id is not None:
-        found = by_id(visit, id)
+        listed = by_id(visit, id)
     else:
-        found = listing(visit, batch=batch, everything=all, states=state, short=short and not (all or state))
-    waiting, last = found.waiting
-    more = {"waiting": waiting, "last": last, "failed": found.failed, "ended": found.ended}
-    rows = shown(visit, [dict(row) for row in found.rows])
-    return Answer({"schema": 1, "engine": found.engine, "hold": found.hold, "jobs": rows, "more": more})
+        listed = listing(visit, batch=batch, everything=all, states=state, short=short and not (all or state))
+    waiting, last = listed.waiting
+    more = {"waiting": waiting, "last": last, "failed": listed.failed, "ended": listed.ended}
+    rows = shown(visit, [dict(row) for row in listed.rows])
+    return Answer({"schema": 1, "engine": listed.engine, "hold": listed.hold, "jobs": rows, "more": more})
 
 
 def by_id(visit: Visit, wanted: list[int]) -> Listing:
@@ -63,48 +63,48 @@ def by_id(visit: Visit, wanted: list[int]) -> Listing:
 
     rows = visit.reader.jobs(ids=wanted)
     unfinished = any(row["ended_at"] is None for row in rows)
-    told = engine_reasons(visit) if unfinished else {}
+    reasons = engine_reasons(visit) if unfinished else {}
     queues = visit.reader.places() if unfinished else rows
-    Waits(queues, told, visit.reader.needs, visit.reader.ahead).fill(rows)
-    return Listing(rows, told is not None, (told or {}).get("hold") or "")  # type: ignore[arg-type]  # rows are jobs
+    Waits(queues, reasons, visit.reader.needs, visit.reader.ahead).fill(rows)
+    return Listing(rows, reasons is not None, (reasons or {}).get("hold") or "")  # type: ignore[arg-type]  # rows are jobs
 
 
 @routes.get("/show/{id}")
 def show(visit: Visiting, id: int) -> Response:
-    told = story(visit, id)
-    (job,) = shown(visit, [dict(told.why.job)])
-    events = [sentences.event(event, visit.language) for event in told.events]
-    runs = [{**run, **({"log": ""} if visit.caller.reads_only else {})} for run in told.runs]
-    return Answer({"schema": 1, **told.plain(), "job": job, "events": events, "runs": runs})
+    whole = story(visit, id)
+    (job,) = shown(visit, [dict(whole.why.job)])
+    events = [sentences.event(event, visit.language) for event in whole.events]
+    runs = [{**run, **({"log": ""} if visit.caller.reads_only else {})} for run in whole.runs]
+    return Answer({"schema": 1, **whole.plain(), "job": job, "events": events, "runs": runs})
 
 
 @routes.get("/why/{id}")
 def why(visit: Visiting, id: int) -> Response:
-    told = explained(visit, id)
-    return Answer({"schema": 1, **sentences.explained(told.plain(visit.engine_runs()), visit.language)})
+    explanation = explained(visit, id)
+    return Answer({"schema": 1, **sentences.explained(explanation.plain(visit.engine_runs()), visit.language)})
 
 
 @routes.get("/gpus")
 def gpus(visit: Visiting) -> Response:
-    return Answer(shown_cards(visit))
+    return Answer(worded_cards(cards_now(visit), visit.language))
 
 
-def shown_cards(visit: Visit) -> dict[str, Any]:
+def cards_now(visit: Visit) -> Cards:
     """What the engine says of the cards. Without one nobody looks: a driver that hangs must not hold up the console."""
-    if not visit.engine_runs():
-        nobody = "no engine runs: `jostle up` starts one"
-        return {"schema": 1, "engine": False, "gpus": [], "spec": "", "age_s": None, "error": nobody}
-    seen = cards(visit)
-    worded = [sentences.card(gpu, visit.language) for gpu in seen.gpus]
-    return {"schema": 1, **seen.plain(), "gpus": worded, "error": trouble(seen.error, visit.language)}
+    return cards(visit) if visit.engine_runs() else Cards([], "", None, "no engine runs: `jostle up` starts one", False)
+
+
+def worded_cards(seen: Cards, language: str) -> dict[str, Any]:
+    gpus = [sentences.card(gpu, language) for gpu in seen.gpus]
+    return {"schema": 1, **seen.plain(), "gpus": gpus, "error": trouble(seen.error, language)}
 
 
 @routes.get("/status")
 def status(visit: Visiting) -> dict[str, Any]:
-    found = engine_status(visit)
-    hold = sentences.on_hold(found["hold"], visit.language) if found["hold"] else ""
+    engine = engine_status(visit)
+    hold = sentences.on_hold(engine["hold"], visit.language) if engine["hold"] else ""
     return {
-        "schema": 1, **found, "probe": trouble(found["probe"], visit.language), "hold_text": hold,
+        "schema": 1, **engine, "probe": trouble(engine["probe"], visit.language), "hold_text": hold,
         "seq": visit.reader.last_seq(), "user": _user(), "host": os.uname().nodename,
     }  # fmt: skip
 
@@ -125,8 +125,8 @@ def logs(
     limit: Annotated[int, Query(ge=1, le=MOST)] = 1 << 16,
 ) -> Response:  # fmt: skip
     """The end of what a run has printed; with `from`, what it printed from there on."""
-    found: Page = page(visit, id, run, lines=None if start is not None else lines, start=start or 0, limit=limit)
-    return Answer({"schema": 1, **found.plain()})
+    part: Page = page(visit, id, run, lines=None if start is not None else lines, start=start or 0, limit=limit)
+    return Answer({"schema": 1, **part.plain()})
 
 
 @routes.post("/logs/{id}/ticket")
@@ -184,7 +184,7 @@ def fields(visit: Visiting) -> dict[str, Any]:
             "absent": field.absent_zh if zh else field.absent, "settable": field.settable,
         }  # fmt: skip
 
-    return {"rules": [entry(one) for one in RULES.values()], "job": [entry(one) for one in JOB.values() if one.key]}
+    return {"rules": [entry(field) for field in RULES.values()], "job": [entry(field) for field in JOB.values() if field.key]}
 
 
 @routes.get("/openapi.json", include_in_schema=False)

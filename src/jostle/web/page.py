@@ -80,7 +80,7 @@ def front() -> Response:
 @routes.get("/favicon.ico")
 @routes.get("/ui/{path:path}")
 def page(request: Request) -> Response:
-    found: Page = request.app.state.page
+    files: Page = request.app.state.page
     packed = "gzip" in (request.headers.get("accept-encoding") or "")
     path = request.url.path
-    return found.answer("/ui/favicon.ico" if path == "/favicon.ico" else path, packed)
+    return files.answer("/ui/favicon.ico" if path == "/favicon.ico" else path, packed)

@@ -56,14 +56,14 @@ class Rules:
     def values(self, text: str | None = None) -> dict[str, Any]:
         """Every key, as the file has it or by its default; those of retry_config below it."""
         settings = self.read(self.text if text is None else text)[0]
-        found: dict[str, Any] = {}
+        by_key: dict[str, Any] = {}
         for key in gpumanage.KEYS:
             head, _, tail = key.partition(".")
             if key != "launch_delay":
                 value = getattr(settings, tail or head)
                 value = list(value) if isinstance(value, tuple) else value
-                (found.setdefault(head, {}) if tail else found)[tail or head] = value
-        return found
+                (by_key.setdefault(head, {}) if tail else by_key)[tail or head] = value
+        return by_key
 
     def said(self) -> dict[str, Any]:
         """What the file itself says."""
@@ -103,13 +103,13 @@ def same(one: Any, other: Any) -> bool:
 
 def flat(given: dict[str, Any]) -> dict[str, Any]:
     """Keys with a dot for those of retry_config."""
-    found: dict[str, Any] = {}
+    dotted: dict[str, Any] = {}
     for key, value in given.items():
         if key == gpumanage.RETRY and isinstance(value, dict):
-            found |= {f"{key}.{name}": inner for name, inner in value.items()}
+            dotted |= {f"{key}.{name}": inner for name, inner in value.items()}
         else:
-            found[key] = value
-    return found
+            dotted[key] = value
+    return dotted
 
 
 @routes.get("/api/config")
@@ -141,8 +141,8 @@ def rules_of(visit: Visiting, workspace: str | None = None) -> Response:
     visit.must_see_files()
     rules = Rules(workspace_of(visit.site, workspace))
     _, warnings, flaws = rules.read(rules.text)
-    told = {
+    answer = {
         "values": rules.values(), "said": sorted(flat(rules.said())) if not flaws else [], "text": rules.text, "flaws": flaws,
         "warnings": warnings, "path": rules.path, "exists": rules.raw is not None, "fixed": list(PLACES),
     }  # fmt: skip
-    return Answer(told, headers={"ETag": rules.etag})
+    return Answer(answer, headers={"ETag": rules.etag})

@@ -64,9 +64,9 @@ def running(visit: Visit, root: str | None = None) -> Iterator[Running]:
         if not owner or not owner[0]:
             continue
         at, mode, which = _parts(key)
-        one = Running(owner[0], owner[1], number, at, mode, int(which) if which.isdecimal() else None)
-        if one.proven(one.pid) and real in (None, at):
-            yield one
+        scheduler = Running(owner[0], owner[1], number, at, mode, int(which) if which.isdecimal() else None)
+        if scheduler.proven(scheduler.pid) and real in (None, at):
+            yield scheduler
 
 
 def _parts(key: str) -> tuple[str, str, str]:
@@ -80,30 +80,36 @@ def _parts(key: str) -> tuple[str, str, str]:
 
 
 def one_of(visit: Visit, root: str, mode: str, index: int) -> Running | None:
-    return next((one for one in running(visit, root) if (one.mode, one.index) == (mode, index)), None)
+    return next((scheduler for scheduler in running(visit, root) if (scheduler.mode, scheduler.index) == (mode, index)), None)
 
 
-def state_of(visit: Visit, one: Running) -> dict[str, Any]:
+def state_of(visit: Visit, scheduler: Running) -> dict[str, Any]:
     """What its state file says, if it is its own."""
     try:
-        folder = os.path.join(spaces.find(one.root, mode=one.mode).log_dir, "state")
+        folder = os.path.join(spaces.find(scheduler.root, mode=scheduler.mode).log_dir, "state")
     except JostleError:
-        folder = os.path.join(one.root, "logs", "state")
+        folder = os.path.join(scheduler.root, "logs", "state")
     for content in statefile.read_all(folder):
-        same = (content["pid"], content.get("start_ticks"), content.get("batch")) == (one.pid, one.ticks, one.batch)
-        if same and statefile.complete(content):
-            return shown(visit, {**content, "workspace": one.root})
-    bare = {"pid": one.pid, "mode": one.mode, "config_index": one.index, "state": "starting", "batch": one.batch, "queues": {}}
-    return {**bare, "workspace": one.root}
+        names = (content["pid"], content.get("start_ticks"), content.get("batch"))
+        if names == (scheduler.pid, scheduler.ticks, scheduler.batch) and statefile.complete(content):
+            return shown(visit, {**content, "workspace": scheduler.root})
+    bare = {
+        "pid": scheduler.pid, "mode": scheduler.mode, "config_index": scheduler.index, "state": "starting",
+        "batch": scheduler.batch, "queues": {},
+    }  # fmt: skip
+    return {**bare, "workspace": scheduler.root}
 
 
 def shown(visit: Visit, content: dict[str, Any]) -> dict[str, Any]:
     if not visit.caller.reads_only:
         return content
     queues = {
-        name: {**queue, "current_task": None, "processes": [{**one, "commands": []} for one in queue.get("processes") or ()]}
+        name: {
+            **queue, "current_task": None,
+            "processes": [{**process, "commands": []} for process in queue.get("processes") or ()],
+        }
         for name, queue in content["queues"].items()
-    }
+    }  # fmt: skip
     return {**content, "queues": queues, **dict.fromkeys(HIDDEN)}
 
 
@@ -134,8 +140,8 @@ def start(visit: Visit, root: str, mode: str, index: int, more: tuple[str, ...] 
     visit.site.children[space.key] = child
     end = time.monotonic() + START_WITHIN
     while child.poll() is None and time.monotonic() < end:
-        found = one_of(visit, root, mode, index)
-        if found is not None and found.pid == child.pid:
+        begun = one_of(visit, root, mode, index)
+        if begun is not None and begun.pid == child.pid:
             break
         time.sleep(LOOK)
     if child.poll() is not None:
@@ -153,27 +159,27 @@ def _last(log: str) -> str:
     return " ".join(lines[-3:])[-500:] or f"see {log}"
 
 
-def stop(visit: Visit, one: Running) -> dict[str, Any]:
+def stop(visit: Visit, scheduler: Running) -> dict[str, Any]:
     """It and its tasks; it ends as by Ctrl-C."""
-    visit.note("stop", f"scheduler {one.pid}, batch {one.batch}")
-    if not proc.signal_proven(one.pid, signal.SIGTERM, one.proven):
-        raise NotFound(f"process {one.pid} is no scheduler of ours any more")
+    visit.note("stop", f"scheduler {scheduler.pid}, batch {scheduler.batch}")
+    if not proc.signal_proven(scheduler.pid, signal.SIGTERM, scheduler.proven):
+        raise NotFound(f"process {scheduler.pid} is no scheduler of ours any more")
     end = time.monotonic() + STOP_WITHIN
-    while one.proven(one.pid) and time.monotonic() < end:
+    while scheduler.proven(scheduler.pid) and time.monotonic() < end:
         for child in visit.site.children.values():
             child.poll()  # a process of ours that has ended is there until it is asked for
         time.sleep(LOOK)
-    gone = not one.proven(one.pid)
-    return {"success": True, "message": f"scheduler {one.pid} {'has ended' if gone else 'is stopping its tasks'}"}
+    gone = not scheduler.proven(scheduler.pid)
+    return {"success": True, "message": f"scheduler {scheduler.pid} {'has ended' if gone else 'is stopping its tasks'}"}
 
 
 def brief(visit: Visit, root: str, mode: str, index: int) -> dict[str, Any]:
-    one = one_of(visit, root, mode, index)
+    scheduler = one_of(visit, root, mode, index)
     child = visit.site.children.get(f"compete:{os.path.realpath(root)}:{mode}:{index}")
-    if one is None and child is not None and child.poll() is None:
+    if scheduler is None and child is not None and child.poll() is None:
         return {"running": True, "pid": child.pid, "exit_code": None}  # about to begin, or to end
-    code = child.returncode if one is None and child is not None else None
-    return {"running": one is not None, "pid": one.pid if one else None, "exit_code": code}
+    code = child.returncode if scheduler is None and child is not None else None
+    return {"running": scheduler is not None, "pid": scheduler.pid if scheduler else None, "exit_code": code}
 
 
 # --- the paths of the source
@@ -184,20 +190,21 @@ def brief(visit: Visit, root: str, mode: str, index: int) -> dict[str, Any]:
 def status(visit: Visiting, workspace: str | None = None) -> dict[str, Any]:
     root = workspace_of(visit.site, workspace)
     return {
-        mode: {str(one.index): brief(visit, root, mode, one.index) for one in spaces.configs(root, mode)} for mode in spaces.STEMS
-    }  # fmt: skip
+        mode: {str(config.index): brief(visit, root, mode, config.index) for config in spaces.configs(root, mode)}
+        for mode in spaces.STEMS
+    }
 
 
 @routes.get("/api/scheduler/running")
 def running_ones(visit: Visiting, workspace: str | None = None) -> dict[str, Any]:
-    return {"schedulers": [state_of(visit, one) for one in running(visit, workspace_of(visit.site, workspace))]}
+    return {"schedulers": [state_of(visit, scheduler) for scheduler in running(visit, workspace_of(visit.site, workspace))]}
 
 
 @routes.post("/api/scheduler/stop/{pid}")
 def stop_pid(visit: Visiting, pid: int) -> dict[str, Any]:
-    for one in running(visit):
-        if one.pid == pid:
-            return stop(visit, one)
+    for scheduler in running(visit):
+        if scheduler.pid == pid:
+            return stop(visit, scheduler)
     raise NotFound(f"process {pid} is no scheduler of ours")
 
 
@@ -208,18 +215,18 @@ def start_mode(visit: Visiting, mode: str, config_index: Index = 0, workspace: s
 
 @routes.post("/api/scheduler/{mode}/stop")
 def stop_mode(visit: Visiting, mode: str, config_index: Index = 0, workspace: str | None = None) -> dict[str, Any]:
-    one = one_of(visit, workspace_of(visit.site, workspace), checked_mode(mode), config_index)
-    if one is None:
+    scheduler = one_of(visit, workspace_of(visit.site, workspace), checked_mode(mode), config_index)
+    if scheduler is None:
         raise Invalid(f"config {config_index + 1} of {mode} mode does not run")
-    return stop(visit, one)
+    return stop(visit, scheduler)
 
 
 @routes.get("/api/scheduler/{mode}/state")
 @routes.get("/api/scheduler/{mode}/status")
 def state_mode(visit: Visiting, mode: str, config_index: Index = 0, workspace: str | None = None) -> dict[str, Any]:
     root = workspace_of(visit.site, workspace)
-    one = one_of(visit, root, checked_mode(mode), config_index)
-    return {**(state_of(visit, one) if one is not None else {}), **brief(visit, root, mode, config_index)}
+    scheduler = one_of(visit, root, checked_mode(mode), config_index)
+    return {**(state_of(visit, scheduler) if scheduler is not None else {}), **brief(visit, root, mode, config_index)}
 
 
 # --- the verb
@@ -242,7 +249,7 @@ class Stop(BaseModel):
 def competing(visit: Visiting) -> dict[str, Any]:
     """Those of all known workspaces."""
     known = {os.path.realpath(path) for path in known_workspaces(visit.site)}
-    return {"schedulers": [state_of(visit, one) for one in running(visit) if one.root in known]}
+    return {"schedulers": [state_of(visit, scheduler) for scheduler in running(visit) if scheduler.root in known]}
 
 
 @routes.post("/api/v1/compete")

@@ -14,6 +14,7 @@ import os
 import secrets
 import stat
 import time
+from collections.abc import Iterator
 from typing import NamedTuple
 
 from jostle.errors import Forbidden, Invalid
@@ -97,12 +98,12 @@ class Secrets:
 
     def rights_of(self, token: str) -> str | None:
         """What this token allows; both are always compared, in a time that tells nothing of them."""
-        given, found = digest(token), None
+        given, allowed = digest(token), None
         for rights in TOKENS:
             known = self.known_token(rights)
             if known is not None and hmac.compare_digest(given, digest(known)):
-                found = rights
-        return found
+                allowed = rights
+        return allowed
 
     # --- codes for one login
 
@@ -139,10 +140,10 @@ class Secrets:
         if rights is None:
             return None
         _sweep(self.sessions, SESSION_FOR)
-        made = Login(secrets.token_urlsafe(32), secrets.token_urlsafe(32), rights)
-        kept = {"key": digest(made.key), "rights": rights, "token": digest(self.token(rights))}
-        _write_new(os.path.join(self.sessions, digest(made.cookie)), json.dumps(kept))
-        return made
+        login = Login(secrets.token_urlsafe(32), secrets.token_urlsafe(32), rights)
+        record = {"key": digest(login.key), "rights": rights, "token": digest(self.token(rights))}
+        _write_new(os.path.join(self.sessions, digest(login.cookie)), json.dumps(record))
+        return login
 
     def session(self, cookie: str) -> Known | None:
         """The session of a cookie, unless it is over, or its token has been changed since."""
@@ -151,10 +152,10 @@ class Secrets:
         try:
             if time.time() - os.lstat(path).st_mtime > SESSION_FOR:
                 return None
-            kept = json.loads(_kept(path))
-            known = Known(name, str(kept["key"]), str(kept["rights"]))
+            record = json.loads(_kept(path))
+            known = Known(name, str(record["key"]), str(record["rights"]))
             token = self.known_token(known.rights)
-            same = token is not None and hmac.compare_digest(str(kept["token"]), digest(token))
+            same = token is not None and hmac.compare_digest(str(record["token"]), digest(token))
         except (OSError, ValueError, KeyError, TypeError):
             return None
         return known if same else None
@@ -208,14 +209,18 @@ def _link_new(path: str, text: str) -> None:
 def _sweep(directory: str, kept_for: float) -> None:
     """Removes what is over, and of the rest the oldest if there are too many."""
     now = time.time()
-    found = sorted(((os.lstat(path).st_mtime, path) for path in _listed(directory)), reverse=True)
-    for k, (made, path) in enumerate(found):
-        if now - made > kept_for or k >= MOST:
+    newest_first = sorted(_dated(directory), reverse=True)
+    for k, (at, path) in enumerate(newest_first):
+        if now - at > kept_for or k >= MOST:
             try:
                 os.unlink(path)
             except FileNotFoundError:
                 pass
 
 
-def _listed(directory: str) -> list[str]:
-    return [entry.path for entry in os.scandir(directory)]
+def _dated(directory: str) -> Iterator[tuple[float, str]]:
+    for entry in os.scandir(directory):
+        try:
+            yield entry.stat(follow_symlinks=False).st_mtime, entry.path
+        except FileNotFoundError:
+            continue  # removed by another process of ours

@@ -97,24 +97,24 @@ def known_port(path: str) -> int:
 
 def bound(bind: str | None, port: int) -> list[socket.socket]:
     """Sockets that listen; OSError if one of them cannot."""
-    made: list[socket.socket] = []
+    sockets: list[socket.socket] = []
     addresses = [bind] if bind is not None else ["127.0.0.1", *(["::1"] if socket.has_ipv6 and has_loopback6() else [])]
     try:
         for address in addresses:
             family = socket.AF_INET6 if ":" in address else socket.AF_INET
-            one = socket.socket(family, socket.SOCK_STREAM)
-            made.append(one)
-            one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            listener = socket.socket(family, socket.SOCK_STREAM)
+            sockets.append(listener)
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             if family == socket.AF_INET6:
-                one.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
-            one.bind((address, port))
-            one.listen(128)
-            port = one.getsockname()[1]
+                listener.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+            listener.bind((address, port))
+            listener.listen(128)
+            port = listener.getsockname()[1]
     except OSError:
-        for one in made:
-            one.close()
+        for listener in sockets:
+            listener.close()
         raise
-    return made
+    return sockets
 
 
 def has_loopback6() -> bool:
@@ -132,11 +132,11 @@ def private_socket(path: str) -> socket.socket | None:
         return None
     with contextlib.suppress(FileNotFoundError):
         os.unlink(path)
-    made = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-    made.bind(path)  # under our umask
+    listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    listener.bind(path)  # under our umask
     os.chmod(path, 0o600)
-    made.listen(128)
-    return made
+    listener.listen(128)
+    return listener
 
 
 def serve(served: Any, sockets: list[socket.socket], wanted: Wanted) -> None:

@@ -36,8 +36,8 @@ IGNORED = "a secret in this file is not used: the token lies in a file of its ow
 
 def values(root: str) -> dict[str, Any]:
     raw = files.content(root, FILE)
-    found = processyaml.values(raw.decode("utf-8", "replace"), FILE) if raw else {}
-    return {key: found.get(key, default) for key, (default, _, _) in ABOUT.items()}
+    in_file = processyaml.values(raw.decode("utf-8", "replace"), FILE) if raw else {}
+    return {key: in_file.get(key, default) for key, (default, _, _) in ABOUT.items()}
 
 
 @routes.get("/api/settings")

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from jostle.web.gate import Caller
     from jostle.web.instances import Wanted
 
-ANSWER_WITHIN = 10.0  # s that the engine has for an answer; a page is told, and can ask again
+ANSWER_WITHIN = 5.0  # s that the engine has for an answer; a page is told, and can ask again
 TEXT = 200  # characters of what an audit says
 
 
@@ -63,9 +63,9 @@ class Visit(Session):
         """The reader is the site's."""
 
     def client(self, *, start: bool = True, gpus: str | None = None) -> Client:
-        made = super().client(start=start, gpus=gpus)
-        made.sock.settimeout(ANSWER_WITHIN)
-        return made
+        client = super().client(start=start, gpus=gpus)
+        client.sock.settimeout(ANSWER_WITHIN)
+        return client
 
     def must_see_files(self) -> None:
         if self.caller.reads_only:
@@ -107,18 +107,18 @@ def checked_mode(mode: str) -> str:
 
 def known_workspaces(site: Site) -> list[str]:
     """The workspace we were started for, first; then those of the store, the newest first. No caller can add one."""
-    found = [site.wanted.workspace] if site.wanted.workspace else []
+    roots = [site.wanted.workspace] if site.wanted.workspace else []
     for batch in reversed(site.reader.batches()):
         key = str(batch["key"] or "")
         if key.startswith("compete:"):
             for mode in (":single:", ":multi:"):
                 root, there, _ = key.removeprefix("compete:").rpartition(mode)
                 if there:
-                    found.append(root)
-    real: dict[str, str] = {}
-    for path in found:
-        real.setdefault(os.path.realpath(path), path)
-    return list(real.values())
+                    roots.append(root)
+    by_place: dict[str, str] = {}
+    for path in roots:
+        by_place.setdefault(os.path.realpath(path), path)
+    return list(by_place.values())
 
 
 def workspace_of(site: Site, named: str | None) -> str:

@@ -25,13 +25,14 @@ from jostle.errors import Forbidden, JostleError
 from jostle.views.status import status
 from jostle.web.answers import Answer
 from jostle.web.joblog import LINES, page
-from jostle.web.looking import shown_cards
+from jostle.web.looking import cards_now, worded_cards
 from jostle.web.site import Visit, visit
 from jostle.wording import sentences
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
+    from jostle.views.cards import Cards
     from jostle.web.site import Site
 
 routes = APIRouter(prefix="/api/v1")
@@ -53,6 +54,7 @@ class Hub:
         self.recent: deque[dict[str, Any]] = deque(maxlen=KEPT)
         self.seq = 0  # the newest event that is known
         self.engine: dict[str, Any] = {}
+        self.seen: Cards | None = None  # the last reading that was told
         self.cards: dict[str, dict[str, Any]] = {}  # by language
         self.turned = asyncio.Event()  # set, and replaced, whenever something is new
         self.woken = asyncio.Event()
@@ -82,7 +84,7 @@ class Hub:
     async def _begin(self) -> None:
         self.seq = await asyncio.to_thread(self.site.reader.last_seq)
         self.recent.clear()
-        self.cards = {}
+        self.seen, self.cards = None, {}
         await self._look_at_engine()
         self.tasks = [asyncio.create_task(work()) for work in (self._hear, self._read, self._look, self._look_at_cards)]
 
@@ -128,9 +130,9 @@ class Hub:
             await self._look_at_engine()
 
     async def _look_at_engine(self) -> None:
-        found = await asyncio.to_thread(self._engine)
-        if found != self.engine:
-            self.engine = found
+        engine = await asyncio.to_thread(self._engine)
+        if engine != self.engine:
+            self.engine = engine
             self.turn()
 
     def _engine(self) -> dict[str, Any]:
@@ -144,12 +146,11 @@ class Hub:
         while True:
             each = min((wanted for wanted in self.listeners.values() if wanted), default=0.0)
             if each:
-                for language in ("en", "zh"):
-                    with contextlib.suppress(JostleError):
-                        found = await asyncio.to_thread(shown_cards, self._visit(language))
-                        if {**found, "age_s": 0} != {**self.cards.get(language, {}), "age_s": 0}:
-                            self.cards = {**self.cards, language: found}
-                            self.turn()
+                with contextlib.suppress(JostleError):
+                    seen = await asyncio.to_thread(cards_now, self._visit("en"))
+                    if self.seen is None or seen._replace(age_s=0) != self.seen._replace(age_s=0):
+                        self.seen, self.cards = seen, {language: worded_cards(seen, language) for language in ("en", "zh")}
+                        self.turn()
             await asyncio.sleep(each or 0.5)
 
     def _visit(self, language: str) -> Visit:
@@ -238,15 +239,15 @@ class Stream:
         assert self.log is not None
         job, run, start = self.log
         try:
-            found = page(self.visit, job, run, lines=LINES if start is None else None, start=start or 0)
+            part = page(self.visit, job, run, lines=LINES if start is None else None, start=start or 0)
         except JostleError as e:
             if e.code == "not_found" and (self.visit.reader.job(job) or {}).get("attempt") == 0:
                 return []  # it has not begun
             self.log_over = True
             return [said("log", {"job": job, "run": run, "error": str(e), "over": True})]
-        self.log_over = found.over
-        self.log = (job, found.run, found.end)
-        return [said("log", found.plain())] if found.text or found.over or start is None else []
+        self.log_over = part.over
+        self.log = (job, part.run, part.end)
+        return [said("log", part.plain())] if part.text or part.over or start is None else []
 
 
 def said(kind: str, data: Any, number: int | None = None) -> bytes:
@@ -268,6 +269,6 @@ async def stream(
     heard = request.headers.get("last-event-id") or ""
     if heard.isascii() and heard.isdigit() and len(heard) < 18:
         after = int(heard)
-    made = Stream(hub, visit, after=after, log=(log, run, start) if log is not None else None, cards=gpus > 0)
+    opened = Stream(hub, visit, after=after, log=(log, run, start) if log is not None else None, cards=gpus > 0)
     each = max(0.5, gpus) if gpus else 0.0
-    return StreamingResponse(made.parts(each), media_type="text/event-stream", headers={"x-accel-buffering": "no"})
+    return StreamingResponse(opened.parts(each), media_type="text/event-stream", headers={"x-accel-buffering": "no"})

@@ -1,0 +1,45 @@
+"""Too many, too slow, or no answer: the console stays bounded, says what is wrong, and goes on when it is over."""
+
+import contextlib
+import os
+import signal
+import socket
+
+from jostle.web.protocol import MOST
+from tests.e2e.instance import until
+
+
+def test_s45_more_connections_than_it_takes_are_turned_away_and_it_serves_when_they_are_gone(console):
+    with contextlib.ExitStack() as open_ones:
+        for _ in range(MOST + 20):
+            open_ones.enter_context(socket.create_connection(("127.0.0.1", console.port), timeout=30))
+        late = open_ones.enter_context(socket.create_connection(("127.0.0.1", console.port), timeout=30))
+        assert late.recv(100).startswith(b"HTTP/1.1 503")
+    health = b"GET /api/health HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
+    until(lambda: console.bytes(health).startswith(b"HTTP/1.1 200"), "an answer")
+
+
+def test_f60_an_engine_that_does_not_answer_is_told_of_and_nothing_is_done_twice(console):
+    id = console.instance.add("--hold", "--", "true")
+    pid = console.instance.engine
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        assert console.ask("GET", "/api/health").status == 200
+        assert console.get(f"/api/v1/ps?id={id}")["jobs"][0]["state"] == "queued"
+        told = console.script("POST", "/api/v1/hold", {"ids": [id]})
+        assert told.status == 503 and told.json["code"] == "no_engine"
+    finally:
+        os.kill(pid, signal.SIGCONT)
+    assert console.post("/api/v1/cancel", {"ids": [id]})["done"] == [id]
+    assert len(console.instance.events("cancelled", job=id)) == 1
+
+
+def test_s56_what_strangers_call_themselves_is_text_and_short(make_console):
+    console = make_console(gpus=None)
+    name = "<script>alert(1)</script>" * 20
+    scene = f"gpus: {{count: 1, total: 24GiB}}\nstrangers: [{{user: bob, gpu: 0, used: 2GiB, name: \"{name}\"}}]\n"
+    console.instance.up(console.instance.scenario(scene))
+    (card,) = until(lambda: [card for card in console.get("/api/gpu")["gpus"] if card.get("processes")], "bob on the card")
+    assert card["processes"][0]["username"] == "bob" and len(card["processes"][0]["name"]) <= 200
+    told = console.script("GET", "/api/gpu")
+    assert told.heads["content-type"] == "application/json" and told.heads["x-content-type-options"] == "nosniff"
