@@ -77,8 +77,8 @@ def ack_before_commit() -> None:
     def eager(self: Any, writes: list[Any]) -> list[Any]:
         self.writes.begin()
         with self.store.transaction():
-            for peer, request in writes:
-                self.server.answer(peer, self._write(request))
+            for k, (peer, request) in enumerate(writes):
+                self.server.answer(peer, self._write(request, first=k == 0))
             failpoint("service.before_commit")
         self.writes.recorded()
         return []
