@@ -18,7 +18,7 @@ from jostle.core.fields import Field
 
 fields.SETTINGS["nice"] = Field("nice", kinds.count(0, 19), 0, "how much a job gives way", "让步")
 fields.RULES["quiet_mib"] = Field("quiet_mib", kinds.size(0), 7, "what counts as quiet", "安静", key="quiet")
-fields.JOB["cores"] = Field("cores", kinds.count(0, 512), 1, "cores of the host", "核数", shape=6, settable=True)
+fields.JOB["cores"] = Field("cores", kinds.count(0, 512), 1, "cores of the host", "核数", shape=7, settable=True)
 
 from jostle.core import model  # the types that decide reads: the one line beside the entry
 

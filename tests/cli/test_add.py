@@ -58,6 +58,8 @@ def test_every_option_reaches_the_job(added, tmp_path, monkeypatch):
         "--retry",
         "3",
         "--share",
+        "--on",
+        "slurm,local",
         "--hold",
         "--log",
         "out.log",
@@ -77,7 +79,7 @@ def test_every_option_reaches_the_job(added, tmp_path, monkeypatch):
     assert (job["priority"], job["time_limit"], job["share"], job["intent"]) == (-2, 7200.0, True, "hold")
     assert job["retry"] == {"max": 3, "backoff_after": 3, "backoff": 600.0}
     assert job["log"] == str(tmp_path / "out.log") and job["workdir"] == str(tmp_path / "sub")
-    assert job["env"] == {"A": "1=2", "FROM_HERE": "yes"} and job["tags"] == ["x"]
+    assert job["env"] == {"A": "1=2", "FROM_HERE": "yes"} and job["tags"] == ["x"] and job["on"] == ["slurm", "local"]
 
 
 @pytest.mark.parametrize(
@@ -85,6 +87,7 @@ def test_every_option_reaches_the_job(added, tmp_path, monkeypatch):
     [
         (["-g", "x", "--", "true"], "a count of GPUs"),
         (["-m", "lots", "--", "true"], "a size such as"),
+        (["--on", "a b", "--", "true"], "the name of a target"),
         (["--", ""], "is empty"),
         (["--share", "--", "true"], "--share needs -m"),
         (["-e", "=x", "--", "true"], "without ="),

@@ -72,13 +72,15 @@ def test_a_move_to_nowhere_is_a_usage_error(intent, store, argv):
 
 
 def test_set_reads_units(intent):
-    request = intent("set", "3", "priority=5", "memory=24GiB", "gpus=1-2", "time_limit=none", "tags=a,b", "share=true")[3]
+    settings = ("priority=5", "memory=24GiB", "gpus=1-2", "time_limit=none", "tags=a,b", "share=true", "on=slurm,local")
+    request = intent("set", "3", *settings)[3]
     assert request["values"] == {
         "priority": 5,
         "memory_mib": 24576,
         "gpus": [1, 2],
         "time_limit": None,
         "tags": ["a", "b"],
+        "on": ["slurm", "local"],
         "share": True,
     }
 

@@ -62,6 +62,7 @@ jobs:
     time_limit: 2h30m
     retry: {max: unlimited, backoff_after: 2, backoff: 1m}
     share: true
+    on: [slurm, local, slurm]
     tags: [x, 'y z']
     leftovers: wait
   - name: two
@@ -90,6 +91,7 @@ def test_every_key_is_read(load, tmp_path):
         time_limit=9000.0,
         retry={"max": None, "backoff_after": 2, "backoff": 60.0},
         share=True,
+        on=["slurm", "local"],
         tags=["x", "y z"],
         leftovers="wait",
     )
@@ -124,6 +126,11 @@ def test_every_rule_of_the_policy_can_be_written():
 def test_a_job_without_a_name_is_called_by_its_command(load):
     jobs = load("jobs:\n  - run: python train.py\n  - run: |\n\n      set -e\n      x\n")["jobs"]
     assert [job["name"] for job in jobs] == ["python train.py", "set -e"]
+
+
+def test_a_job_may_run_on_one_target_and_on_this_host_if_nothing_is_said(load):
+    jobs = load("defaults: {on: lab}\njobs:\n  - {run: x}\n  - {run: x, on: null}\n  - {run: x, on: slurm-2}\n")["jobs"]
+    assert [job["on"] for job in jobs] == [["lab"], ["local"], ["slurm-2"]]
 
 
 def test_null_takes_a_default_back(load):
@@ -197,6 +204,9 @@ def test_all_errors_are_told_at_once_with_their_lines(load):
         ("name: " + "x" * 300, "at most 200"),
         ('queue: "\\u202e"', "printable"),
         ("tags: [[x]]", "a list"),
+        ("on: local,slurm", "the name of a target"),
+        ("on: [local, a b]", "the name of a target"),
+        ("on: []", "a target, or a list of them"),
         ('tags: ["a\\tb"]', "printable"),
         ('workdir: ""', "a path"),
         ("leftovers: maybe", "one of kill, wait"),

@@ -71,7 +71,7 @@ def test_what_is_written_reads_back_as_the_same_jobs_and_policy(tmp_path_factory
 
 def test_every_key_of_a_job_that_can_be_written_is(tmp_path):
     job = spec.job(
-        name="all: of it", queue="q", commands=["a", "b"], gpus=[1, 4], memory_mib=1025, share=True,
+        name="all: of it", queue="q", commands=["a", "b"], gpus=[1, 4], memory_mib=1025, share=True, on=["lab", "local"],
         env={"A": "1e-5", "B C": "null"}, workdir="/w", log="/l", priority=-3, time_limit=0.5, tags=["x", "y z"],
         leftovers="wait",
     )  # fmt: skip

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from jostle.cli.parse import Parser
     from jostle.cli.terminal import Terminal
 
-FIELDS = ("gpus", "queue", "name", "priority", "begin", "time_limit", "share")
+FIELDS = ("gpus", "queue", "name", "priority", "on", "begin", "time_limit", "share")
 """Options that are fields of a job, by the field's name."""
 
 
@@ -30,6 +30,7 @@ def add_options(p: Parser) -> None:
     p.add_argument("-q", "--queue", **_field("queue"))
     p.add_argument("-n", "--name", **_field("name"))
     p.add_argument("-p", "--priority", **_field("priority", " (default 0)"))
+    p.add_argument("--on", metavar="TARGET[,TARGET]", **_field("on", " (default local)"))
     p.add_argument("--after", metavar="IDS", help="only when these have succeeded")
     p.add_argument("--after-any", metavar="IDS", help="when these have ended, however")
     p.add_argument("--begin", metavar="TIME", **_field("begin"))

@@ -18,6 +18,7 @@ MAX_MIB = 1 << 30  # 1 PiB: a larger number is a slip, and would not fit the ari
 MAX_COUNT = 1 << 31
 MAX_ID = 1 << 62
 MAX_NAME = 200
+TARGET_SIGNS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-.")
 MAX_TEXT = 1 << 20
 
 
@@ -108,6 +109,14 @@ def texts(value: Any) -> bool:
     return isinstance(value, list) and all(isinstance(text, str) for text in value)
 
 
+def target(value: Any) -> bool:
+    return isinstance(value, str) and 0 < len(value) <= MAX_NAME and set(value) <= TARGET_SIGNS
+
+
+def targets(value: Any) -> bool:
+    return isinstance(value, list) and 0 < len(value) == len(set(map(str, value))) and all(map(target, value))
+
+
 def path(value: Any) -> bool:
     return isinstance(value, str) and value[:1] == "/" and "\0" not in value and (value.isascii() or utf8(value))
 
@@ -141,6 +150,7 @@ def one_input(value: Any) -> bool:
 NAME = Kind("label", printable, f"1 to {MAX_NAME} printable characters", words=("a name",))
 QUEUE = Kind("label", lambda v: isinstance(v, str | int), "a text", words=("the name of a queue",))
 TAGS = Kind("labels", texts, "a list of texts", words=("a tag",))
+TARGETS = Kind("targets", targets, "names of targets, each once: letters, digits, _, - and .", words=("the name of a target",))
 COMMANDS = Kind("commands", lambda v: isinstance(v, list) and bool(v) and all(map(command, v)),
                 "a list of at least one command: a text or a list of texts, not empty and without NUL")  # fmt: skip
 GPUS = Kind("gpus", two_counts, f"[least, most] with 0 ≤ least ≤ most ≤ {MAX_GPUS}")

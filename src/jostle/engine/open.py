@@ -27,6 +27,7 @@ class Open:
     failures: int
     retry: Retry | None
     leases: list[Lease]
+    on: tuple[str, ...]  # the targets that may have its job
     excused: int = 0
     tried: tuple[tuple[str, float, str], ...] = ()
     intent: str = "run"
@@ -52,6 +53,7 @@ class Open:
             kill=self.intent == "kill",
             uuids=tuple(lease.uuid for lease in self.leases),
             target=self.backend,
+            on=self.on,
             memory_mib=self.memory_mib,
             share=self.share,
             started_at=self.clock_at,
@@ -89,6 +91,7 @@ def of_row(row: dict[str, Any]) -> Open:
         excused=row["excused"],
         retry=retry_of(row["retry"]),
         leases=row["leases"],
+        on=tuple(json.loads(row["targets"])),
         intent=row["intent"],
     )
 

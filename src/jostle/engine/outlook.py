@@ -6,10 +6,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from jostle.core.model import LOCAL, Gpu, Policy, World
+from jostle.core.model import Gpu, Policy, Target, World
 from jostle.core.reasons import Reason, kept
 from jostle.core.survey import Asked, never
-from jostle.engine.observe import here
 from jostle.errors import Invalid
 
 SHOWN = 8  # ids of jobs that are alike
@@ -28,7 +27,7 @@ class Hopeless(Invalid):
 
 
 def asked(job: Mapping[str, Any]) -> Asked:
-    return job["gpus"][0], job["memory_mib"], (LOCAL,)
+    return job["gpus"][0], job["memory_mib"], tuple(job["on"])
 
 
 def demanding(jobs: Any) -> bool:
@@ -52,8 +51,8 @@ def cards(readings: Sequence[Mapping[str, Any]]) -> tuple[Gpu, ...]:
     )
 
 
-def hopeless(readings: Sequence[Mapping[str, Any]], policy: Policy, jobs: Sequence[Mapping[str, Any]]) -> Never:
-    world = World(now=0.0, uid=0, targets=(here(cards(readings)),), policy=policy)
+def hopeless(targets: tuple[Target, ...], policy: Policy, jobs: Sequence[Mapping[str, Any]]) -> Never:
+    world = World(now=0.0, uid=0, targets=targets, policy=policy)
     reasons = never(world, {asked(job) for job in jobs if not job.get("done_by")})
     return reasons if reasons or any(g.state == "ok" for g in world.gpus) else None
 

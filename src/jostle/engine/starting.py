@@ -5,6 +5,7 @@ What was reserved for a commit that could not be made is given back.
 
 from __future__ import annotations
 
+import json
 import random
 import secrets
 from collections.abc import Callable, Mapping, Sequence
@@ -64,7 +65,7 @@ class Starting:
             handle=reserved.handle, session=reserved.session, memory_mib=start.memory_mib, share=start.share, clock_at=now,
             time_limit=job["time_limit"], failures=job["retries"], excused=job["excused"],
             tried=self._cards.tried(start.job) if job["retries"] or job["excused"] else (),
-            retry=retry_of(job["retry"]), leases=leases,
+            retry=retry_of(job["retry"]), leases=leases, on=tuple(json.loads(job["targets"])),
         )  # fmt: skip
         try:
             context, policy = self._context(job["context"]), policy_of(job["batch"])

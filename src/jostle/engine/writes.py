@@ -68,7 +68,7 @@ class Writes:
     def hopeless(self, checked: Request) -> outlook.Never:
         """What of these jobs could never run here."""
         rules = {**(self._engine.settings.get("policy") or {}), **(checked["batch"].get("policy") or {})}
-        return outlook.hopeless(self._cards.facts(), checks.policy(rules), checked["jobs"])
+        return outlook.hopeless(self._engine.targets(outlook.cards(self._cards.facts())), checks.policy(rules), checked["jobs"])
 
     def amend(self, request: Request) -> Answer:
         """Another owner, other rules or other jobs for a batch that runs."""

@@ -167,6 +167,17 @@ def _tags(file: FieldsFile, job: dict[str, Any], key: str, node: Node) -> None:
     job["tags"] = [tag for tag in tags if tag is not None]
 
 
+def _targets(file: FieldsFile, job: dict[str, Any], key: str, node: Node) -> None:
+    if null(node):
+        job["on"] = JOB["on"].fresh()
+        return
+    items = node.items if isinstance(node, Seq) else [node]
+    if not items:
+        file.wrong(node.line, f"{key}: nothing is named; expected a target, or a list of them")
+    names = [file.checked(key, item, spec.target) for item in items]
+    job["on"] = list(dict.fromkeys(name for name in names if name is not None))
+
+
 # kind of a field: how its key is read; all others are one value, read by formats.spec
 OF_KIND: dict[str, Callable[[Field], Read]] = {
     "commands": lambda field: _run,
@@ -176,5 +187,6 @@ OF_KIND: dict[str, Callable[[Field], Read]] = {
     "instant": lambda field: _begin,
     "retry": lambda field: _retry,
     "labels": lambda field: _tags,
+    "targets": lambda field: _targets,
 }
 FIELDS: dict[str, Read] = {field.key: OF_KIND.get(field.kind.name, _scalar)(field) for field in JOB.values() if field.key}

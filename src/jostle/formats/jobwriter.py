@@ -64,6 +64,7 @@ def _entries(job: Mapping[str, Any]) -> dict[str, str]:
         "gpus": str(low) if low == high else f"{low}-{high}",
         "memory": _size(job["memory_mib"]) if job["memory_mib"] is not None else None,
         "share": "true" if job["share"] else None,
+        "on": shown(job["on"]) if job["on"] != plain["on"] else None,
         "env": shown(env) if env else None,
         "uni_id_file": _text(ids) if ids is not None else None,
         "workdir": _text(job["workdir"]),

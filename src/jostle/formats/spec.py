@@ -10,6 +10,7 @@ import os
 import re
 
 from jostle import units
+from jostle.core import kinds
 from jostle.core.fields import JOB
 from jostle.core.kinds import MAX_NAME, Kind
 from jostle.formats.nodes import TRUTHS
@@ -42,6 +43,12 @@ def label(text: str, what: str = "a name") -> str:
         raise ValueError(f"{what} of at most {MAX_NAME} characters")
     if not text.isprintable():
         raise ValueError(f"{what} in one line of printable characters")
+    return text
+
+
+def target(text: str) -> str:
+    if not kinds.target(text):
+        raise ValueError("the name of a target: letters, digits, _, - and .")
     return text
 
 
@@ -156,6 +163,7 @@ READERS: dict[str, Callable[[str, Kind], Any]] = {
     "mib": lambda text, kind: mib(text),
     "label": lambda text, kind: label(text, *kind.words),
     "labels": lambda text, kind: [label(word, *kind.words) for word in text.split(",")],
+    "targets": lambda text, kind: list(dict.fromkeys(target(word) for word in text.split(","))),
 }
 
 

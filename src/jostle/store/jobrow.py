@@ -13,16 +13,16 @@ from jostle.core.fields import JOB
 
 dumped = json.JSONEncoder(check_circular=False).encode
 
-OTHERWISE = {"gpus": ("gpus_min", "gpus_max"), "begin": ("begin_at",), "needs": (), "done_by": ()}
+OTHERWISE = {"gpus": ("gpus_min", "gpus_max"), "on": ("targets",), "begin": ("begin_at",), "needs": (), "done_by": ()}
 WITH_THEIR_BATCH = ("gpus", "begin", "needs", "done_by", "queue", "intent")  # what store.jobs works out itself
-AS_JSON = frozenset({"commands", "env", "retry", "labels", "values", "inputs"})  # kinds
+AS_JSON = frozenset({"commands", "env", "retry", "labels", "targets", "values", "inputs"})  # kinds
 
 KEPT = {field.name: OTHERWISE.get(field.name, (field.name,)) for field in JOB.values() if not field.into}
 _OWN = [JOB[name] for name in KEPT if name not in WITH_THEIR_BATCH]
 _PLAIN = [field.name for field in _OWN if field.kind.name not in AS_JSON]
 _JSON = [field.name for field in _OWN if field.kind.name in AS_JSON]
 _EMPTY = [None if JOB[name].default is None else dumped(JOB[name].default) for name in _JSON]
-OWN = (*_PLAIN, *_JSON)
+OWN = tuple(KEPT[name][0] for name in (*_PLAIN, *_JSON))
 """Columns that are filled from a job as it was submitted."""
 
 _SHAPE = sorted((field for field in JOB.values() if field.shape), key=lambda field: field.shape)
@@ -30,6 +30,7 @@ SHAPE = tuple(column for field in _SHAPE for column in KEPT[field.name])
 """The parts of a shape's key, between the batch and the cards to avoid."""
 _AT = next(k for k, field in enumerate(_SHAPE) if field.name == "gpus")
 _TRUTHS = frozenset(column for field in _SHAPE if field.kind is kinds.TRUTH for column in KEPT[field.name])
+_LISTS = frozenset(column for field in _SHAPE if field.kind.name in AS_JSON for column in KEPT[field.name])
 
 _shape = itemgetter(*(field.name for field in _SHAPE))
 
@@ -44,12 +45,24 @@ def own(job: Mapping[str, Any]) -> tuple[Any, ...]:
 def shape(job: Mapping[str, Any]) -> tuple[Any, ...]:
     """The values of SHAPE, of a job that is submitted."""
     parts = _shape(job)
-    return *parts[:_AT], *parts[_AT], *parts[_AT + 1 :]
+    return *parts[:_AT], *parts[_AT], *[tuple(part) if isinstance(part, list) else part for part in parts[_AT + 1 :]]
 
 
 def shape_of_row(row: Sequence[Any]) -> tuple[Any, ...]:
     """The same, of what these columns hold."""
-    return tuple(bool(value) if column in _TRUTHS else value for column, value in zip(SHAPE, row, strict=True))
+    return tuple(_part(column, value) for column, value in zip(SHAPE, row, strict=True))
+
+
+def _part(column: str, value: Any) -> Any:
+    return bool(value) if column in _TRUTHS else tuple(json.loads(value)) if column in _LISTS else value
+
+
+def alike(parts: Sequence[Any]) -> dict[str, Any]:
+    """What the jobs of a shape have in common, as a decision calls it, by the parts of its key; an older key has fewer."""
+    known = dict(zip(SHAPE, parts, strict=False))
+    if "targets" in known:
+        known["on"] = tuple(known.pop("targets"))
+    return known
 
 
 def changed(name: str, value: Any) -> tuple[str, tuple[Any, ...]]:

@@ -11,7 +11,7 @@ import sqlite3
 from typing import Any
 
 from jostle.core.model import Job, Lane
-from jostle.store.jobrow import SHAPE
+from jostle.store import jobrow
 
 SEEN_OF_A_JOB = "id, queue, place, sort, ready_at"
 WATCH = """
@@ -59,7 +59,7 @@ class Lanes:
 
     def _lane(self, shape: int) -> Lane:
         batch, *parts, avoid = self._key(shape)
-        alike = dict(zip(SHAPE, parts, strict=False))  # an older key has fewer
+        alike = jobrow.alike(parts)
         rows = self._db.execute(
             f"SELECT {SEEN_OF_A_JOB} FROM job WHERE ready = 1 AND shape = ? ORDER BY sort LIMIT ?", (shape, self._depth)
         ).fetchall()

@@ -25,8 +25,8 @@ RAN = "CASE WHEN r.outcome NOT IN ('lost', 'voided') THEN r.ended_at - r.started
 
 JOB = f"""SELECT j.id, j.name, j.queue, j.batch, j.state, j.intent, j.attempt, j.retries, j.exit_code, j.error_type,
     j.submitted_at, j.started_at, j.ended_at, j.reason, j.commands, j.memory_mib, j.gpus_min, j.gpus_max, j.shape, j.ready,
-    j.priority, j.tags, j.begin_at, j.not_before, j.time_limit, j.workdir, j.log, j.retry, j.share, j.retry_of, j.place,
-    j.params, j.fingerprint,
+    j.priority, j.tags, j.targets, j.begin_at, j.not_before, j.time_limit, j.workdir, j.log, j.retry, j.share, j.retry_of,
+    j.place, j.params, j.fingerprint,
     CASE WHEN j.ended_at IS NOT NULL THEN (SELECT {RAN} FROM run r WHERE r.job = j.id AND r.n = j.attempt) END AS ran_s,
     CASE WHEN j.attempt THEN (SELECT group_concat(idx || '=' || uuid) FROM lease WHERE job = j.id AND n = j.attempt) END AS leases
     FROM job j"""
@@ -365,6 +365,7 @@ def job_row(r: sqlite3.Row) -> dict[str, Any]:
     row["gpu_request"] = [row.pop("gpus_min"), row.pop("gpus_max")]
     row["commands"] = [c if isinstance(c, str) else joined(c) for c in loaded(row["commands"])]
     row["tags"] = loaded(row["tags"]) if row["tags"] != "[]" else []
+    row["on"] = loaded(row.pop("targets"))
     row["params"] = loaded(row["params"]) if row["params"] else {}
     row["retry"] = loaded(row["retry"]) if row["retry"] else None
     row["share"] = bool(row["share"])

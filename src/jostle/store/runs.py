@@ -18,7 +18,8 @@ AVOIDED = 2
 """Cards that a job avoids, the last ones: each set of them is a shape of its own, and a decision looks at every shape."""
 
 JOB_FOR_START = """SELECT j.id, j.batch, j.name, j.queue, j.attempt, j.retries, j.excused, j.commands, j.env, j.workdir, j.log,
-    j.time_limit, j.retry, j.leftovers, j.context, j.inputs, j.gpus_min, j.gpus_max, j.memory_mib FROM job j WHERE j.id = ?"""
+    j.time_limit, j.retry, j.leftovers, j.context, j.inputs, j.gpus_min, j.gpus_max, j.memory_mib, j.targets
+    FROM job j WHERE j.id = ?"""
 
 
 def job_to_start(store: Store, id: int) -> dict[str, Any]:
@@ -189,7 +190,7 @@ def requeue(
 
 
 OPEN = """SELECT r.job, r.n, r.uni_id, r.state, r.backend, r.node, r.handle, r.memory_mib, r.share, r.clock_at,
-    j.batch, j.intent, j.time_limit, j.retries, j.excused, j.retry
+    j.batch, j.intent, j.time_limit, j.retries, j.excused, j.retry, j.targets
     FROM run r JOIN job j ON j.id = r.job WHERE r.ended_at IS NULL"""
 
 

@@ -15,7 +15,7 @@ TABLES: dict[str, tuple[tuple[str, ...], str | None]] = {
     "batch": (("owner", "policy", "about"), f"WHERE id IN ({OPEN.format('batch')})"),
     "shape": (("key",), f"WHERE id IN ({OPEN.format('shape')})"),
     "context": (("data",), f"WHERE id IN ({OPEN.format('context')})"),
-    "job": (("commands", "env", "retry", "tags", "avoid", "reason", "params", "inputs"), "WHERE ended_at IS NULL"),
+    "job": (("commands", "env", "retry", "tags", "targets", "avoid", "reason", "params", "inputs"), "WHERE ended_at IS NULL"),
     "run": (("leftovers",), "WHERE ended_at IS NULL"),
     "event": (("data",), None),
 }

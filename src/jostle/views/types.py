@@ -53,6 +53,7 @@ class Job(TypedDict):
     commands: list[str]
     memory_mib: int | None
     share: bool
+    on: list[str]
     gpu_request: list[int]
     gpus: list[int]
     gpu_uuids: list[str]

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from jostle import units
+from jostle.core.fields import JOB
 from jostle.wording.messages import listed, message
 from jostle.wording.sentences import beside
 from jostle.wording.text import gpus, plain
@@ -42,6 +43,7 @@ HEADS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
 # fact of a job: (English, Chinese)
 LABELS: dict[str, tuple[str, str]] = {
     "job": ("job", "任务"), "state": ("state", "状态"), "batch": ("batch, queue", "批次、队列"), "asks": ("asks for", "要求"),
+    "on": ("may run on", "可运行于"),
     "after": ("comes after", "依赖"), "repeats": ("repeats", "重试自"), "gpus": ("GPUs", "GPU"),
     "submitted": ("submitted", "提交"), "begin": ("begin", "定时"), "started": ("started", "开始"),
     "ended": ("ended", "结束"), "exit_code": ("exit code", "退出码"),
@@ -74,6 +76,7 @@ def facts(
         ("state", f"{job['state']}  {plain(beside(job['reason']))}".rstrip()),
         ("batch", listed([str(job["batch"]), plain(job["queue"] or message("no_queue", language))], language)),
         ("asks", request(job, language)),
+        ("on", "" if job["on"] == JOB["on"].default else listed(job["on"], language)),
         ("after", listed([need(row, language) for row in needs], language)),
         ("repeats", message("job_number", language, id=job["retry_of"]) if job.get("retry_of") else ""),
         ("gpus", gpus(job["gpus"])),
