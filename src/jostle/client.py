@@ -210,12 +210,12 @@ def _taken(home: str, once: str, again: str, e: NoEngine) -> dict[str, Any]:
     from jostle.store.reads import Reader
 
     try:
-        found = Reader(home).taken(once)
+        answer = Reader(home).taken(once)
     except JostleError:
-        found = None
-    if found is None:
+        answer = None
+    if answer is None:
         raise NoEngine(f"{e}. What was submitted is perhaps taken: `jostle ps` shows it, if so. {again}") from e
-    return found
+    return answer
 
 
 def _with_gpus(client: Client, gpus: str) -> Client | None:
@@ -287,7 +287,7 @@ def start_engine(home: str, *, gpus: str | None = None, permanent: bool = False,
     settings = config.load(home)
     spec = config.devices(gpus) if gpus else settings.get("gpus") or ""  # "": what this home used last
     config.check_devices(spec)
-    end, told = time.monotonic() + 20.0, False
+    end, told_once = time.monotonic() + 20.0, False
     while True:
         answer = _launch(home, [str(spec), *(["--permanent"] if permanent else [])], settings, tell)
         if answer.startswith("ready"):
@@ -299,8 +299,8 @@ def start_engine(home: str, *, gpus: str | None = None, permanent: bool = False,
             raise NoEngine(f"the engine of {home} did not come up: see {home}/engine.log")
         if _other_answers(home, 1.0):  # it was quicker, or on its way up; or on its way out: then we try again
             return
-        if time.monotonic() > end - 17.0 and not told:
-            told = True
+        if time.monotonic() > end - 17.0 and not told_once:
+            told_once = True
             tell("engine_locked", home=home)
         if time.monotonic() > end:
             raise NoEngine(f"another engine holds {home}/engine.lock but does not answer: see {home}/engine.log")
@@ -312,14 +312,14 @@ def _launch(home: str, words: list[str], settings: dict[str, Any], tell: Tell) -
     import subprocess
 
     here = os.path.dirname(os.path.abspath(__file__))
-    ready, told = os.pipe()
-    argv = [sys.executable, "-I", "-S", os.path.join(here, "daemon.py"), home, *words, "--ready", str(told)]
+    ready, done = os.pipe()
+    argv = [sys.executable, "-I", "-S", os.path.join(here, "daemon.py"), home, *words, "--ready", str(done)]
     with _log(home) as log:
         child = subprocess.Popen(
-            argv, stdin=subprocess.PIPE, stdout=log, stderr=log, pass_fds=[told], cwd="/", start_new_session=True,
+            argv, stdin=subprocess.PIPE, stdout=log, stderr=log, pass_fds=[done], cwd="/", start_new_session=True,
             env=own_environment(),
         )  # fmt: skip
-    os.close(told)
+    os.close(done)
     assert child.stdin is not None
     with child.stdin as pipe:
         pipe.write(json.dumps(settings).encode())

@@ -52,6 +52,6 @@ def test_the_last_of_nothing_is_not_found():
 
 
 def test_one_job_must_be_one():
-    assert ids.one("last", Reader) == 20
+    assert ids.single("last", Reader) == 20
     with pytest.raises(Usage):
-        ids.one("1-3", Reader)
+        ids.single("1-3", Reader)

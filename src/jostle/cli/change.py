@@ -57,7 +57,7 @@ def retry_options(p: Parser) -> None:
 
 def retry(args: Namespace, terminal: Terminal) -> int:
     """Final states are final, so a retry is a new job; its id is printed."""
-    answer = told(terminal, chosen("retry", args.ids, terminal), do="retry")
+    answer = send_intent(terminal, chosen("retry", args.ids, terminal), do="retry")
     for new in answer["new"].values():
         terminal.put(str(new))
     return refusals(terminal, answer)
@@ -77,8 +77,8 @@ def move(args: Namespace, terminal: Terminal) -> int:
     beside = args.where in ("before", "after")
     if beside != (args.other is not None):
         raise Usage("move: expected `first`, `last`, `before ID` or `after ID`")
-    to = {args.where: ids.one(args.other, lambda: terminal.reader)} if beside else args.where
-    answer = told(terminal, [ids.one(args.id, lambda: terminal.reader)], do="move", to=to)
+    to = {args.where: ids.single(args.other, lambda: terminal.reader)} if beside else args.where
+    answer = send_intent(terminal, [ids.single(args.id, lambda: terminal.reader)], do="move", to=to)
     return outcome(terminal, answer, "moved")
 
 
@@ -106,7 +106,7 @@ def intend(terminal: Terminal, words: list[str], verb: str, done: str, **fields:
     if not meant:
         terminal.tell("no_job_meant")
         return 0
-    answer = told(terminal, meant, do=verb, **fields)
+    answer = send_intent(terminal, meant, do=verb, **fields)
     if verb == "cancel" and words == ["all"]:  # those that could be meant: one that has ended since is no mistake
         answer["refused"] = []
     return outcome(terminal, answer, done)
@@ -118,7 +118,7 @@ def outcome(terminal: Terminal, answer: dict[str, Any], done: str) -> int:
     return refusals(terminal, answer)
 
 
-def told(terminal: Terminal, meant: list[int], **fields: Any) -> dict[str, Any]:
+def send_intent(terminal: Terminal, meant: list[int], **fields: Any) -> dict[str, Any]:
     if not meant:
         return {"done": [], "refused": [], "new": {}}
     client = terminal.client()

@@ -69,8 +69,8 @@ def compete(args: Namespace, terminal: Terminal) -> int:
         "mode": args.mode, "command_file": args.command_file, "config_file": args.config_file, "index": args.config_index
     }  # fmt: skip
     if args.status:
-        one = bool(args.mode or args.command_file or args.config_index is not None)
-        return show(terminal, workspace.find(args.directory, **which), one)
+        this_config = bool(args.mode or args.command_file or args.config_index is not None)
+        return show(terminal, workspace.find(args.directory, **which), this_config)
     from jostle.compete.resume import CompeteOptions
     from jostle.compete.scheduler import run
 
@@ -94,17 +94,17 @@ def echo(lines: list[str]) -> None:
         data = data[os.write(1, data) :]
 
 
-def show(terminal: Terminal, space: Workspace, one: bool) -> int:
+def show(terminal: Terminal, space: Workspace, this_config: bool) -> int:
     """The status of each scheduler of the workspace that runs here; of `one` config, if one was named."""
     from jostle.compete.status import schedulers
 
-    told = 0
-    for told, lines in enumerate(schedulers(terminal, space, this_config=one), 1):
-        if told > 1:
+    count = 0
+    for count, lines in enumerate(schedulers(terminal, space, this_config=this_config), 1):
+        if count > 1:
             terminal.put("")
         for line in lines:
             terminal.put(render.plain(line))
-    if not told:
+    if not count:
         left = terminal.reader.unfinished_batch(space.key)
         terminal.tell("no_scheduler" if left is None else "no_scheduler_left", root=space.root, batch=left)
-    return 0 if told else 1
+    return 0 if count else 1

@@ -36,24 +36,24 @@ def known_options() -> dict[str, list[tuple[str, str]]]:
     """(option, help) of each verb that is installed."""
     from jostle.cli.parse import parser
 
-    found: dict[str, list[tuple[str, str]]] = {}
+    options: dict[str, list[tuple[str, str]]] = {}
     for verb in VERBS:
         try:
             actions = parser(verb)._actions
         except (ImportError, AttributeError):
-            found[verb] = [("--help", "")]
+            options[verb] = [("--help", "")]
             continue
-        found[verb] = [(name, (a.help or "").replace("%%", "%")) for a in actions for name in a.option_strings]
-    return found
+        options[verb] = [(name, (a.help or "").replace("%%", "%")) for a in actions for name in a.option_strings]
+    return options
 
 
-def bash(known: dict[str, list[tuple[str, str]]]) -> str:
-    cases = "\n".join(f"    {verb}) options='{' '.join(o for o, _ in opts)}' ;;" for verb, opts in known.items())
+def bash(options: dict[str, list[tuple[str, str]]]) -> str:
+    cases = "\n".join(f"    {verb}) options='{' '.join(o for o, _ in opts)}' ;;" for verb, opts in options.items())
     return f"""# completion of jostle for bash
 _jostle() {{
   local word="${{COMP_WORDS[COMP_CWORD]}}" verb="${{COMP_WORDS[1]}}" options=''
   if [ "$COMP_CWORD" -eq 1 ]; then
-    COMPREPLY=($(compgen -W '{" ".join(known)} --help --version' -- "$word"))
+    COMPREPLY=($(compgen -W '{" ".join(options)} --help --version' -- "$word"))
     return
   fi
   case "$verb" in
@@ -72,9 +72,9 @@ _jostle() {{
 complete -o filenames -F _jostle jostle"""
 
 
-def zsh(known: dict[str, list[tuple[str, str]]]) -> str:
-    verbs = "\n".join(f"    '{verb}:{_quoted(VERBS[verb][1])}'" for verb in known)
-    cases = "\n".join(f"    {verb}) options=({' '.join(o for o, _ in opts)}) ;;" for verb, opts in known.items())
+def zsh(options: dict[str, list[tuple[str, str]]]) -> str:
+    verbs = "\n".join(f"    '{verb}:{_quoted(VERBS[verb][1])}'" for verb in options)
+    cases = "\n".join(f"    {verb}) options=({' '.join(o for o, _ in opts)}) ;;" for verb, opts in options.items())
     return f"""#compdef jostle
 # completion of jostle for zsh
 _jostle() {{
@@ -102,15 +102,15 @@ _jostle() {{
 if [ "$funcstack[1]" = "_jostle" ]; then _jostle "$@"; else compdef _jostle jostle; fi"""
 
 
-def fish(known: dict[str, list[tuple[str, str]]]) -> str:
+def fish(options: dict[str, list[tuple[str, str]]]) -> str:
     lines = ["# completion of jostle for fish", "complete -c jostle -f"]
-    for verb in known:
+    for verb in options:
         lines.append(f"complete -c jostle -n __fish_use_subcommand -a {verb} -d '{_quoted(VERBS[verb][1])}'")
-    for verb, opts in known.items():
-        seen = f"-n '__fish_seen_subcommand_from {verb}'"
+    for verb, opts in options.items():
+        condition = f"-n '__fish_seen_subcommand_from {verb}'"
         for option, text in opts:
             kind = f"-l {option[2:]}" if option.startswith("--") else f"-s {option[1:]}"
-            lines.append(f"complete -c jostle {seen} {kind} -d '{_quoted(text)}'")
+            lines.append(f"complete -c jostle {condition} {kind} -d '{_quoted(text)}'")
     lines.append(f"complete -c jostle -n '__fish_seen_subcommand_from {' '.join(TAKE_IDS)}' -a \"last all ({_fish_ids()})\"")
     lines.append(f"complete -c jostle -n '__fish_seen_subcommand_from set' -a '{KEYS}'")
     lines.append(f"complete -c jostle -n '__fish_seen_subcommand_from {' '.join(TAKE_FILES)} add' -F")

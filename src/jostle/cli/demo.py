@@ -39,10 +39,10 @@ def follow(engine: Any, reader: Any, terminal: Terminal) -> None:
     while True:
         events = reader.events(after=seq)
         seq = events[-1]["seq"] if events else seq
-        seen = (engine.call("gpus")["gpus"], engine.call("reasons")) if terminal.interactive else None
+        shown_now = (engine.call("gpus")["gpus"], engine.call("reasons")) if terminal.interactive else None
         rows = reader.jobs()  # the last: a job that has started meanwhile does not wait
-        if seen is not None:
-            lines = screen(seen[0], rows, seen[1], terminal)
+        if shown_now is not None:
+            lines = screen(shown_now[0], rows, shown_now[1], terminal)
             sys.stdout.write(f"\x1b[{drawn}F\x1b[J" * bool(drawn) + "\n".join(lines) + "\n")
             sys.stdout.flush()
             drawn = len(lines)
@@ -77,8 +77,8 @@ def screen(gpus: list[dict[str, Any]], rows: list[dict[str, Any]], reasons: dict
         lines.append(f"{queue or 'free':<6} {mine}")
     waiting = next((row for row in rows if row["state"] == "queued" and row["ready"] == 1), None)
     why = reasons["shapes"].get(str(waiting["shape"])) if waiting else None
-    told = f"why {waiting['name']} waits: {worded(why, terminal.language)['text']}" if waiting and why else ""
-    return [*lines, "", render.cut(told, terminal.width - 1)]
+    reason_line = f"why {waiting['name']} waits: {worded(why, terminal.language)['text']}" if waiting and why else ""
+    return [*lines, "", render.cut(reason_line, terminal.width - 1)]
 
 
 def card(g: dict[str, Any], names: dict[int, str], terminal: Terminal) -> str:

@@ -18,11 +18,11 @@ DOES = {"run": "run", "done": "done before", "log": "its log exists", "not_faile
 
 def shown(batches: list[dict[str, Any]], options: Options, json: bool, terminal: Terminal) -> int:
     """What would run, and what would not; without an engine."""
-    told = []
+    plain_jobs = []
     for batch in batches:
         selection = selected(batch, options, terminal)
         if json:
-            told += selection.plain(batch)
+            plain_jobs += selection.plain(batch)
             continue
         unfinished = terminal.reader.unfinished_batch(batch["key"])
         if unfinished is not None:
@@ -35,7 +35,7 @@ def shown(batches: list[dict[str, Any]], options: Options, json: bool, terminal:
         would = name + terminal.message("would_run", run=selection.count("run"), n=len(selection.jobs))
         terminal.say(would + (f" ({rest})" if rest else ""))
     if json:
-        terminal.put_json({"schema": 1, "jobs": told})
+        terminal.put_json({"schema": 1, "jobs": plain_jobs})
     return 0
 
 

@@ -89,26 +89,26 @@ def status(args: Namespace, terminal: Terminal) -> int:
     from jostle.views.status import status as look
     from jostle.wording.reasons import trouble
 
-    found = look(terminal)
-    told = {"schema": 1, **found, "probe": trouble(found["probe"], terminal.language)}
+    view = look(terminal)
+    answer = {"schema": 1, **view, "probe": trouble(view["probe"], terminal.language)}
     if args.json:
-        terminal.put_json(told)
+        terminal.put_json(answer)
     else:
-        terminal.put("\n".join(lines(told, terminal.language)))
+        terminal.put("\n".join(lines(answer, terminal.language)))
     return 0
 
 
-def lines(told: dict[str, Any], language: str) -> list[str]:
+def lines(status: dict[str, Any], language: str) -> list[str]:
     from jostle.wording.messages import listed, message
     from jostle.wording.sentences import on_hold, states
 
-    time, gpus = units.show_duration(told["uptime_s"]), told["gpus_spec"] or "nvml"
-    facts = {"pid": told["pid"], "version": told["version"], "time": time, "gpus": gpus}
-    found = [message("status_engine", language, **facts) if told["running"] else message("status_no_engine", language)]
-    if told["hold"] and told["hold"] != f"gpus: {told['probe']}":  # else the next line says it
-        found.append(message("status_hold", language, why=on_hold(told["hold"], language)))
-    if told["probe"]:
-        found.append(message("status_gpus", language, why=told["probe"]))
-    counts = listed(states(told["counts"], language), language) or message("none", language)
-    found.append(message("status_jobs", language, counts=counts))
-    return [*found, message("status_home", language, path=told["paths"]["home"])]
+    time, gpus = units.show_duration(status["uptime_s"]), status["gpus_spec"] or "nvml"
+    facts = {"pid": status["pid"], "version": status["version"], "time": time, "gpus": gpus}
+    texts = [message("status_engine", language, **facts) if status["running"] else message("status_no_engine", language)]
+    if status["hold"] and status["hold"] != f"gpus: {status['probe']}":  # else the next line says it
+        texts.append(message("status_hold", language, why=on_hold(status["hold"], language)))
+    if status["probe"]:
+        texts.append(message("status_gpus", language, why=status["probe"]))
+    counts = listed(states(status["counts"], language), language) or message("none", language)
+    texts.append(message("status_jobs", language, counts=counts))
+    return [*texts, message("status_home", language, path=status["paths"]["home"])]

@@ -36,21 +36,21 @@ def gpus_options(p: Parser) -> None:
 def gpus(args: Namespace, terminal: Terminal) -> int:
     if args.exclude or args.include:
         return change(args, terminal)
-    seen = views.cards(terminal, args.devices)
-    shown = [sentences.card(gpu, terminal.language) for gpu in seen.gpus]
-    error = trouble(seen.error, terminal.language)
+    view = views.cards(terminal, args.devices)
+    shown = [sentences.card(gpu, terminal.language) for gpu in view.gpus]
+    error = trouble(view.error, terminal.language)
     if args.json:
-        terminal.put_json({"schema": 1, **seen.plain(), "gpus": shown, "error": error})
+        terminal.put_json({"schema": 1, **view.plain(), "gpus": shown, "error": error})
     elif shown:
-        terminal.put(table(shown, seen.engine, terminal))
+        terminal.put(table(shown, view.engine, terminal))
     if error:
         terminal.tell("cards_unread", why=error)
         return 1
     if not shown:
         terminal.tell("no_cards")
-    elif not seen.engine and not args.json:
+    elif not view.engine and not args.json:
         why = "engine_has_others" if terminal.engine_runs() else "engine_not_up"
-        terminal.tell("single_look", spec=seen.spec, why=(why, {}))
+        terminal.tell("single_look", spec=view.spec, why=(why, {}))
     return 0
 
 

@@ -31,19 +31,19 @@ def import_options(p: Parser) -> None:
 def import_(args: Namespace, terminal: Terminal) -> int:
     from jostle.formats import jobwriter, plaintext, taskjobs, workspace
 
-    found, blocks, warnings = workspace.tasks(
+    space, blocks, warnings = workspace.tasks(
         args.source, mode=args.mode, index=args.config_index, config_file=args.config_file, lenient=args.lenient
     )
     for warning in warnings:
         terminal.tell("warning", text=warning)
     if not blocks:
-        raise Invalid(f"{found.command_file} holds no tasks; nothing is written")
-    source, _ = plaintext.read(found.command_file, "a task file")
-    head = [f"made by `jostle import` from {found.command_file}, {found.mode} mode"]
-    if found.config_file is not None:
-        head.append(f"and the settings {found.config_file}")
-    batch = taskjobs.batch(found, blocks, None)
-    text = jobwriter.text_of(batch, head=head, notes=jobwriter.notes_of(source, found.mode))
+        raise Invalid(f"{space.command_file} holds no tasks; nothing is written")
+    source, _ = plaintext.read(space.command_file, "a task file")
+    head = [f"made by `jostle import` from {space.command_file}, {space.mode} mode"]
+    if space.config_file is not None:
+        head.append(f"and the settings {space.config_file}")
+    batch = taskjobs.batch(space, blocks, None)
+    text = jobwriter.text_of(batch, head=head, notes=jobwriter.notes_of(source, space.mode))
     if args.output is None or args.output == "-":
         terminal.put(text.removesuffix("\n"))
         return 0

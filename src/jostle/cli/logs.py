@@ -39,7 +39,7 @@ def logs_options(p: Parser) -> None:
 
 
 def logs(args: Namespace, terminal: Terminal) -> int:
-    id = ids.one(args.id, lambda: terminal.reader)
+    id = ids.single(args.id, lambda: terminal.reader)
     run = count_of(args.run, "--run") if args.run else None
     lines = count_of(args.lines, "-n") if args.lines else None
     if args.json:

@@ -52,9 +52,9 @@ class Parser(argparse.ArgumentParser):
     def _guess(self, words: str) -> str:
         from difflib import get_close_matches
 
-        known = [name for action in self._actions for name in action.option_strings if name.startswith("--")]
-        near = [get_close_matches(word.partition("=")[0], known, 1) for word in words.split() if word.startswith("--")]
-        guesses = " ".join(dict.fromkeys(found[0] for found in near if found))
+        options = [name for action in self._actions for name in action.option_strings if name.startswith("--")]
+        near = [get_close_matches(word.partition("=")[0], options, 1) for word in words.split() if word.startswith("--")]
+        guesses = " ".join(dict.fromkeys(match[0] for match in near if match))
         return f" (did you mean {guesses}?)" if guesses else ""
 
     def example(self, text: str) -> None:

@@ -31,41 +31,41 @@ def ps_options(p: Parser) -> None:
 def ps(args: Namespace, terminal: Terminal) -> int:
     batch, states = batch_of(args.batch), states_of(args.state)
     short = not (args.all or args.state or args.json)  # a table that need not list every waiting job
-    found = listing(terminal, batch=batch, everything=args.all, states=states, short=short)
-    unfinished = any(row["ended_at"] is None for row in found.rows)
-    rows = sentences.jobs(found.rows, terminal.language)
+    listed = listing(terminal, batch=batch, everything=args.all, states=states, short=short)
+    unfinished = any(row["ended_at"] is None for row in listed.rows)
+    rows = sentences.jobs(listed.rows, terminal.language)
     if args.json:
-        terminal.put_json({"schema": 1, "engine": found.engine if unfinished else terminal.engine_runs(), "jobs": rows})
+        terminal.put_json({"schema": 1, "engine": listed.engine if unfinished else terminal.engine_runs(), "jobs": rows})
     elif not rows:
         terminal.tell("no_such_jobs" if args.state or batch is not None else "no_jobs")
     else:
-        say_what_concerns_all(found, terminal)
+        say_what_concerns_all(listed, terminal)
         now = time.time()
         lines = [row_of(row, now) for row in rows]
         head, columns = labels.heads("ps", terminal.language), terminal.width
         terminal.put(render.table(head, lines, columns=columns, right=(0, 5, 6), paint_column=3, colours=terminal.colours))
-        put_what_is_left_out(found, terminal)
+        put_what_is_left_out(listed, terminal)
     return 0
 
 
-def say_what_concerns_all(found: Listing, terminal: Terminal) -> None:
-    if not found.engine:
+def say_what_concerns_all(listed: Listing, terminal: Terminal) -> None:
+    if not listed.engine:
         terminal.tell("no_engine")
-    elif unwritten(found.hold):  # an end cannot be recorded then, and the table shows it as running
-        terminal.say(sentences.on_hold(found.hold, terminal.language))
+    elif unwritten(listed.hold):  # an end cannot be recorded then, and the table shows it as running
+        terminal.say(sentences.on_hold(listed.hold, terminal.language))
     for line in sentences.set_aside(terminal.reader.meta("health"), terminal.language):
         terminal.say(line)
 
 
-def put_what_is_left_out(found: Listing, terminal: Terminal) -> None:
-    folded, last = found.waiting
+def put_what_is_left_out(listed: Listing, terminal: Terminal) -> None:
+    folded, last = listed.waiting
     if folded:
-        first = max(row["id"] for row in found.rows if row["state"] == "queued") + 1
+        first = max(row["id"] for row in listed.rows if row["state"] == "queued") + 1
         terminal.put(terminal.message("more_waiting", n=folded, ids=f"{first}-{last}"))
-    if found.failed:
-        terminal.put(terminal.message("more_failed_lately", n=found.failed))
-    if found.ended:
-        terminal.put(terminal.message("more_ended_lately", n=found.ended))
+    if listed.failed:
+        terminal.put(terminal.message("more_failed_lately", n=listed.failed))
+    if listed.ended:
+        terminal.put(terminal.message("more_ended_lately", n=listed.ended))
 
 
 def unwritten(hold: str) -> bool:
@@ -80,13 +80,13 @@ def batch_of(text: str | None) -> int | None:
     return None if text is None else int(text)
 
 
-def states_of(given: list[str] | None) -> list[str] | None:
+def states_of(words: list[str] | None) -> list[str] | None:
     from jostle.core.states import ALL
 
-    for state in given or ():
+    for state in words or ():
         if state not in (*ALL, "held"):
             raise Usage(f"ps: there is no state {state!r}; expected one of {', '.join((*ALL, 'held'))}")
-    return given
+    return words
 
 
 def row_of(row: dict[str, Any], now: float) -> tuple[str, ...]:

@@ -53,75 +53,75 @@ def results_options(p: Parser) -> None:
 
 def results(args: Namespace, terminal: Terminal) -> int:
     from jostle.experiments import asked, collect, metrics, tables
-    from jostle.views.results import Wanted
+    from jostle.views.results import ResultsQuery
     from jostle.views.results import results as view
 
-    wanted = metrics.parsed(args.metric)
-    names = [metric.name for metric in wanted]
+    asked_metrics = metrics.parsed(args.metric)
+    names = [metric.name for metric in asked_metrics]
     look = tables.Look(decimals=asked.number(args.decimals, "--decimals", 0, 15), rename=asked.renames(args.rename))
-    found = view(terminal, Wanted(
-        metrics=wanted, targets=args.targets, last=asked.number(args.last or "1", "--last", 1, 10**9),
+    summary = view(terminal, ResultsQuery(
+        metrics=asked_metrics, targets=args.targets, last=asked.number(args.last or "1", "--last", 1, 10**9),
         names=asked.pattern(args.names or collect.NAMES), tail=asked.size(args.tail), factors=asked.scales(args.scale, names),
         any_state=args.any_state, seed_keys=asked.listed(args.seed_key), across=args.across,
         by=asked.listed(args.by) if args.by is not None else None, best=asked.directions(args.best, names),
     ))  # fmt: skip
-    for code, values in found.notes:
+    for code, values in summary.notes:
         terminal.tell(code, **values)
-    for one in found.batches if not (args.targets and args.json) else ():
-        about = collect.headline(terminal.reader, one)
+    for missing in summary.batches if not (args.targets and args.json) else ():
+        about = collect.headline(terminal.reader, missing)
         name = ("results_name", {"name": about["name"]}) if about["name"] else ""
         ran = ("results_code", {"commit": about["code"]}) if about["code"] else ""
         terminal.tell("results_batch", **{**about, "name": name, "code": ran})
     if args.plot:
         from jostle.experiments import plot
 
-        for note in plot.save(args.plot, found.summary, look, args.x):
+        for note in plot.save(args.plot, summary.summary, look, args.x):
             terminal.tell("warning", text=note)
     elif args.x:
         raise Usage("results: --x is the axis of a plot; expected --plot FILE with it")
-    show(terminal, found.summary, look, "json" if args.json else args.format)
-    if not found.summary.counted and any(one.why.startswith("no line") for one in found.summary.missing):
+    show(terminal, summary.summary, look, "json" if args.json else args.format)
+    if not summary.summary.counted and any(missing.why.startswith("no line") for missing in summary.summary.missing):
         advise(terminal, args.metric)
-    return 0 if found.summary.counted else 1
+    return 0 if summary.summary.counted else 1
 
 
-def show(terminal: Terminal, found: Summary, look: Look, form: str) -> None:
+def show(terminal: Terminal, summary: Summary, look: Look, form: str) -> None:
     from jostle.experiments import tables
 
     if form == "json":
-        terminal.put_json(tables.as_json(found, look))
+        terminal.put_json(tables.as_json(summary, look))
         return
     if form == "table":
-        show_table(terminal, found, look)
+        show_table(terminal, summary, look)
     else:
-        terminal.put(tables.FORMATS[form](found, look))
+        terminal.put(tables.FORMATS[form](summary, look))
     if form == "csv":
-        for one in found.missing:
-            terminal.tell("results_not_counted", why=tables.why(one))
-    elif found.missing and form != "table":
-        terminal.tell("results_listed_below", n=len(found.missing))
-    for note in found.notes:
+        for missing in summary.missing:
+            terminal.tell("results_not_counted", why=tables.why(missing))
+    elif summary.missing and form != "table":
+        terminal.tell("results_listed_below", n=len(summary.missing))
+    for note in summary.notes:
         terminal.tell("note", text=note)
 
 
-def advise(terminal: Terminal, given: list[str]) -> None:
+def advise(terminal: Terminal, metrics_given: list[str]) -> None:
     """Where no log has any line that was looked for: how to look for another."""
-    if not given:
+    if not metrics_given:
         terminal.tell("results_without_metric")
-    elif not any("=" in text for text in given):
+    elif not any("=" in text for text in metrics_given):
         terminal.tell("results_bare_metric")
 
 
-def show_table(terminal: Terminal, found: Summary, look: Look) -> None:
+def show_table(terminal: Terminal, summary: Summary, look: Look) -> None:
     from jostle.experiments import tables
 
-    head, rows = tables.text_cells(found, look)
-    first = len(head) - len(tables.layout(found).columns) - 2
+    head, rows = tables.text_cells(summary, look)
+    first = len(head) - len(tables.layout(summary).columns) - 2
     terminal.put(render.table(head, rows, columns=terminal.width, right=range(first, len(head) - 1)))
-    if found.missing:
-        terminal.put("\n" + terminal.message("results_missing", n=len(found.missing)))
-        short = terminal.interactive and len(found.missing) > TOLD
-        for one in found.missing[: TOLD if short else None]:
-            terminal.put(render.plain(f"  {tables.why(one)}"))
+    if summary.missing:
+        terminal.put("\n" + terminal.message("results_missing", n=len(summary.missing)))
+        short = terminal.interactive and len(summary.missing) > TOLD
+        for missing in summary.missing[: TOLD if short else None]:
+            terminal.put(render.plain(f"  {tables.why(missing)}"))
         if short:
-            terminal.put("  " + terminal.message("results_more", n=len(found.missing) - TOLD))
+            terminal.put("  " + terminal.message("results_more", n=len(summary.missing) - TOLD))

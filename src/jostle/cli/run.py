@@ -124,7 +124,7 @@ def run(args: Namespace, terminal: Terminal) -> int:
         if last is not None and interrupted(last):
             terminal.tell("interrupted_before", names=", ".join(b["name"] or "" for b in batches[k:]))
             return INTERRUPTED
-        code = one(batch, client, feed, options, args.json, terminal)
+        code = run_batch(batch, client, feed, options, args.json, terminal)
         if code == INTERRUPTED:
             return code
         worst = max(worst, code)
@@ -139,14 +139,14 @@ def interrupted(feed: Feed) -> bool:
     return False
 
 
-def one(batch: dict[str, Any], client: Client, feed: Feed, options: Options, json: bool, terminal: Terminal) -> int:
+def run_batch(batch: dict[str, Any], client: Client, feed: Feed, options: Options, json: bool, terminal: Terminal) -> int:
     """A batch from its submit, or from where it stands, to its end."""
-    found = submitted(batch, client, options, json, terminal, before=[], attached=True)
+    receipt = submitted(batch, client, options, json, terminal, before=[], attached=True)
     client.close()
-    if found.number is None:
+    if receipt.number is None:
         return 0
-    feed.batch = found.number
-    return follow(options, json, terminal, found.number, found.rows, feed)
+    feed.batch = receipt.number
+    return follow(options, json, terminal, receipt.number, receipt.rows, feed)
 
 
 def submitted(
@@ -155,14 +155,14 @@ def submitted(
     from jostle.intake.submitting import taken
 
     hint = f". {terminal.message('asks')}" if attached and not json and can_ask(terminal) else ""
-    found = taken(batch, client, options, terminal, before=before, owner=owner() if attached else None, hint=hint)
-    if found.number is None:
-        nothing(batch, found.selection, options, json, terminal)
-    elif found.new and not json:
-        rest, ids = found.selection.left_out(terminal.language), render.span(found.rows[0]["id"], found.rows[-1]["id"])
-        head = terminal.message("submitted", batch=found.number, n=len(found.rows), ids=ids)
+    receipt = taken(batch, client, options, terminal, before=before, owner=owner() if attached else None, hint=hint)
+    if receipt.number is None:
+        nothing(batch, receipt.selection, options, json, terminal)
+    elif receipt.new and not json:
+        rest, ids = receipt.selection.left_out(terminal.language), render.span(receipt.rows[0]["id"], receipt.rows[-1]["id"])
+        head = terminal.message("submitted", batch=receipt.number, n=len(receipt.rows), ids=ids)
         terminal.say(head + (f"; {rest}" if rest else "") + hint)
-    return found
+    return receipt
 
 
 def nothing(batch: dict[str, Any], selection: Selection, options: Options, json: bool, terminal: Terminal) -> None:
@@ -182,13 +182,13 @@ def detached(batches: list[dict[str, Any]], options: Options, json: bool, termin
     client = terminal.client(gpus=options.devices)
     before: list[int] = []
     for batch in batches:
-        found = submitted(batch, client, options, json, terminal, before=before, attached=False)
-        if found.number is None:
+        receipt = submitted(batch, client, options, json, terminal, before=before, attached=False)
+        if receipt.number is None:
             continue
-        before = [row["id"] for row in found.rows if row["state"] in UNFINISHED]
-        ids = [row["id"] for row in found.rows]
+        before = [row["id"] for row in receipt.rows if row["state"] in UNFINISHED]
+        ids = [row["id"] for row in receipt.rows]
         if json:
-            terminal.put_json({"schema": 1, "batch": found.number, "ids": ids})
+            terminal.put_json({"schema": 1, "batch": receipt.number, "ids": ids})
         else:
             terminal.put(render.span(ids[0], ids[-1]))
     client.close()

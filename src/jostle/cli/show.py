@@ -36,25 +36,25 @@ def show_options(p: Parser) -> None:
 
 
 def show(args: Namespace, terminal: Terminal) -> int:
-    id = ids.one(args.id, lambda: terminal.reader)
-    told = story(terminal, id)
-    say_silence([told.why], terminal)
-    (job,) = sentences.jobs([told.why.job], terminal.language)
-    events = [sentences.event(event, terminal.language) for event in told.events]
+    id = ids.single(args.id, lambda: terminal.reader)
+    tale = story(terminal, id)
+    say_silence([tale.why], terminal)
+    (job,) = sentences.jobs([tale.why.job], terminal.language)
+    events = [sentences.event(event, terminal.language) for event in tale.events]
     if args.json:
-        terminal.put_json({"schema": 1, **told.plain(), "job": job, "events": events})
+        terminal.put_json({"schema": 1, **tale.plain(), "job": job, "events": events})
         return 0
     if job["ended_at"] is None and not terminal.engine_runs():
         terminal.tell("no_engine")
     language = terminal.language
-    terminal.put("\n".join([*fact_lines(job, told, terminal), *run_lines(told.runs, language), *event_lines(events, language)]))
+    terminal.put("\n".join([*fact_lines(job, tale, terminal), *run_lines(tale.runs, language), *event_lines(events, language)]))
     return 0
 
 
-def say_silence(found: Sequence[Explained], terminal: Terminal) -> None:
-    for one in found:
-        if one.silent:
-            terminal.tell("engine_silent", why=one.silent)
+def say_silence(explanations: Sequence[Explained], terminal: Terminal) -> None:
+    for explanation in explanations:
+        if explanation.silent:
+            terminal.tell("engine_silent", why=explanation.silent)
 
 
 def why_options(p: Parser) -> None:
@@ -74,19 +74,21 @@ def why(args: Namespace, terminal: Terminal) -> int:
         )
     if not chosen:
         terminal.tell("nothing_to_explain")
-    found = [explained(terminal, id) for id in chosen]
-    say_silence(found, terminal)
-    engine = terminal.engine_runs() if args.json or any(one.job["ended_at"] is None for one in found) else True
+    explanations = [explained(terminal, id) for id in chosen]
+    say_silence(explanations, terminal)
+    unfinished = any(explanation.job["ended_at"] is None for explanation in explanations)
+    engine = terminal.engine_runs() if args.json or unfinished else True
     if not engine and not args.json:
         terminal.tell("no_engine")
     if args.json:
-        told = [sentences.explained(one.plain(engine), terminal.language) for one in found]
+        answers = [sentences.explained(explanation.plain(engine), terminal.language) for explanation in explanations]
         # who names one job gets the object, who may have named several gets a list
         single = len(args.ids) == 1 and (args.ids[0] == "last" or args.ids[0].isdecimal())
-        terminal.put_json({"schema": 1, **told[0]} if single else {"schema": 1, "jobs": told})
+        terminal.put_json({"schema": 1, **answers[0]} if single else {"schema": 1, "jobs": answers})
         return 0
-    for one, job in zip(found, sentences.jobs([one.job for one in found], terminal.language), strict=True):
-        terminal.put("\n".join(map(render.plain, why_lines(job, one.behind, terminal.language))))
+    jobs = sentences.jobs([explanation.job for explanation in explanations], terminal.language)
+    for explanation, job in zip(explanations, jobs, strict=True):
+        terminal.put("\n".join(map(render.plain, why_lines(job, explanation.behind, terminal.language))))
     return 0
 
 
@@ -101,11 +103,11 @@ def why_lines(job: dict[str, Any], behind: int, language: str = "en") -> list[st
     return lines
 
 
-def fact_lines(job: dict[str, Any], told: Story, terminal: Terminal) -> list[str]:
+def fact_lines(job: dict[str, Any], history: Story, terminal: Terminal) -> list[str]:
     language = terminal.language
-    inputs = told.runs[-1]["inputs"] if told.runs else None
-    pairs = labels.facts(job, told.needs, told.code, inputs, time.time(), language)
-    pairs += [("environment", render.plain(f"{name}={value}")) for name, value in told.env.items()]
+    inputs = history.runs[-1]["inputs"] if history.runs else None
+    pairs = labels.facts(job, history.needs, history.code, inputs, time.time(), language)
+    pairs += [("environment", render.plain(f"{name}={value}")) for name, value in history.env.items()]
     pairs += [("command", render.plain(line)) for command in job["commands"] for line in command.rstrip("\n").split("\n")]
     lines, last = [], ""
     for fact, text in pairs:

@@ -62,10 +62,10 @@ def uni_id(args: Namespace, terminal: Terminal) -> int:
 
 
 def _refuse_what_does_not_belong(args: Namespace) -> None:
-    given = [name for name in FOR_SET if getattr(args, name) is not None]
-    if args.action != "set" and given:
-        raise Usage(f"uni-id {args.action}: --{given[0].replace('_', '-')} belongs to `uni-id set`")
-    if args.action == "set" and not given:
+    options = [name for name in FOR_SET if getattr(args, name) is not None]
+    if args.action != "set" and options:
+        raise Usage(f"uni-id {args.action}: --{options[0].replace('_', '-')} belongs to `uni-id set`")
+    if args.action == "set" and not options:
         raise Usage("uni-id set: say what to set: --state, --pid, --error-type or --retry-count")
     if args.timeout is not None and args.action != "wait":
         raise Usage(f"uni-id {args.action}: --timeout belongs to `uni-id wait`")
@@ -76,11 +76,11 @@ def _refuse_what_does_not_belong(args: Namespace) -> None:
 
 
 def _id(args: Namespace) -> str:
-    found = args.id or (os.environ.get(proc.MARK) if args.action != "wait" else None)
-    if not found:
+    uni_id = args.id or (os.environ.get(proc.MARK) if args.action != "wait" else None)
+    if not uni_id:
         why = "a run cannot wait for itself" if args.action == "wait" else f"outside of a run there is no ${proc.MARK}"
         raise Usage(f"uni-id {args.action}: which uni_id? Name it: {why}")
-    return str(found)
+    return str(uni_id)
 
 
 def _set(args: Namespace, terminal: Terminal, file: UniIdFile) -> int:

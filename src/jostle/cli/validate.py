@@ -35,7 +35,7 @@ def validate(args: Namespace, terminal: Terminal) -> int:
     from jostle.intake.files import each
 
     try:
-        found, warnings = each(args.files, args.mode, args.suite)
+        batches, warnings = each(args.files, args.mode, args.suite)
     except BadFiles as e:
         if not args.json:
             raise
@@ -46,22 +46,22 @@ def validate(args: Namespace, terminal: Terminal) -> int:
         return e.exit_code
     for warning in warnings:
         terminal.tell("warning", text=warning)
-    jobs = [job for batch in found for job in batch["jobs"]]
+    jobs = [job for batch in batches for job in batch["jobs"]]
     warn_directories(jobs, terminal)
-    checked = can_run(found, terminal)
+    checked = can_run(batches, terminal)
     queues = len({
         (k if batch["queues"] == "own" else None, job["queue"])
-        for k, batch in enumerate(found) for job in batch["jobs"] if job["queue"] is not None
+        for k, batch in enumerate(batches) for job in batch["jobs"] if job["queue"] is not None
     })  # fmt: skip
     if args.json:
-        shown = {"batches": [as_data(batch) for batch in found]} if args.expand else {}
-        told = {"jobs": len(jobs), "queues": queues, "host_checked": checked, **shown}
-        terminal.put_json({"schema": 1, "ok": True, "errors": [], **told})
+        shown = {"batches": [as_data(batch) for batch in batches]} if args.expand else {}
+        answer = {"jobs": len(jobs), "queues": queues, "host_checked": checked, **shown}
+        terminal.put_json({"schema": 1, "ok": True, "errors": [], **answer})
         return 0
     if args.expand:
-        for batch in found:
+        for batch in batches:
             terminal.put(expanded(batch, terminal.width, terminal.colours, terminal.language))
-    many = f", {len(found)} batches" if len(found) > 1 else ""
+    many = f", {len(batches)} batches" if len(batches) > 1 else ""
     terminal.put(f"good: {render.count(len(jobs), 'job')}, {render.count(queues, 'queue')}{many}")
     if not checked:
         terminal.tell("not_checked")

@@ -83,9 +83,9 @@ class Live(Listener):
         if time.monotonic() - self.asked_at > 2.0:
             self.asked_at = time.monotonic()
             first = self.progress.first_waiting(1)
-            said = why(self.session, first[0]) if first else ""
+            reason = why(self.session, first[0]) if first else ""
             self.next = first[0] if first else None
-            self.waiting = self.session.message("next", job=self.progress.label(first[0]), why=said) if said else ""
+            self.waiting = self.session.message("next", job=self.progress.label(first[0]), why=reason) if reason else ""
         self.draw()
 
     def draw(self) -> None:
@@ -137,13 +137,13 @@ def bar(progress: Progress, now: float, columns: int) -> str:
     """`████████░░░░ 16/24  67%  about 12m left`."""
     ended, total = sum(progress.counts[state] for state in FINAL), len(progress.states)
     left = progress.left(now)
-    told = f" {ended:,}/{total:,} {100 * ended // max(1, total):3d}%"
+    text = f" {ended:,}/{total:,} {100 * ended // max(1, total):3d}%"
     if left is not None:
         time_left = units.show_duration(left) if left >= 60 else f"{max(1, round(left))}s"
-        told += "  " + message("progress_left", progress.language, time=time_left)
-    length = max(0, min(30, columns - render.width(told) - 1))
+        text += "  " + message("progress_left", progress.language, time=time_left)
+    length = max(0, min(30, columns - render.width(text) - 1))
     filled = length * ended // max(1, total)
-    return "█" * filled + "░" * (length - filled) + told
+    return "█" * filled + "░" * (length - filled) + text
 
 
 def picture(progress: Progress, now: float, columns: int, rows: int, waiting: str, cards: str = "") -> list[str]:

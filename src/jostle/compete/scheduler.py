@@ -50,8 +50,8 @@ def run(
     """The tasks of a workspace, as a new batch or the one that was left, to its end: the exit code. `say`: to a person who is
     there; `echo`: each line of the log; `picture`: a live view."""
     client = session.client(gpus=options.devices)
-    seen = visible.with_indices(client)
-    batch = taskjobs.batch(space, blocks, seen)
+    visible_cards = visible.with_indices(client)
+    batch = taskjobs.batch(space, blocks, visible_cards)
     try:
         log = SchedulerLog(space.scheduler_log)
     except OSError as e:
@@ -68,7 +68,7 @@ def run(
     if number is None:
         return resume.code
     resume.warn_of_impossible(number, without, batch["policy"])
-    return follow(resume, number, without, lambda new: gpumanage.policy(new, space.mode, seen), picture)
+    return follow(resume, number, without, lambda new: gpumanage.policy(new, space.mode, visible_cards), picture)
 
 
 def heard(session: Session, devices: str | None) -> Feed:

@@ -36,8 +36,8 @@ def listed(text: str) -> list[str]:
 
 def renames(texts: list[str]) -> dict[str, str]:
     pairs = [text.partition("=") for text in texts]
-    for text, (old, given, _) in zip(texts, pairs, strict=True):
-        if not old or not given:
+    for text, (old, equals, _) in zip(texts, pairs, strict=True):
+        if not old or not equals:
             raise Usage(f"results: --rename {text!r} is not understood; expected OLD=NEW")
     return {old: new for old, _, new in pairs}
 
@@ -46,24 +46,24 @@ def scales(texts: list[str], names: list[str]) -> dict[str, float]:
     """By metric; one that names none is for all."""
     factors: dict[str, float] = {}
     for text in texts:
-        name, given, value = text.rpartition("=")
+        name, equals, value = text.rpartition("=")
         try:
             factor = float(value)
         except ValueError:
             factor = 0.0
-        if not factor or not math.isfinite(factor) or (given and name not in names):
+        if not factor or not math.isfinite(factor) or (equals and name not in names):
             expected = f"a number such as 100, or METRIC=100 with METRIC of {', '.join(names)}"
             raise Usage(f"results: --scale {text!r} is not understood; expected {expected}")
-        factors |= {name: factor} if given else dict.fromkeys(names, factor)
+        factors |= {name: factor} if equals else dict.fromkeys(names, factor)
     return factors
 
 
 def directions(texts: list[str], names: list[str]) -> dict[str, str]:
     ways: dict[str, str] = {}
     for text in texts:
-        name, given, way = text.rpartition("=")
-        if way not in ("max", "min") or (given and name not in names):
-            known = ", ".join(names)
-            raise Usage(f"results: --best {text!r} is not understood; expected max, min, or METRIC=max with METRIC of {known}")
-        ways |= {name: way} if given else dict.fromkeys(names, way)
+        name, equals, way = text.rpartition("=")
+        if way not in ("max", "min") or (equals and name not in names):
+            listed = ", ".join(names)
+            raise Usage(f"results: --best {text!r} is not understood; expected max, min, or METRIC=max with METRIC of {listed}")
+        ways |= {name: way} if equals else dict.fromkeys(names, way)
     return ways

@@ -42,9 +42,9 @@ class Feed:
         """Signals become items ("signal", number); SimpleQueue.put may be called from a handler. Python runs that when the main
         thread comes to it; one that waits in `next`, and was not interrupted, is woken by the pipe."""
         if signals:
-            heard, told = os.pipe()
-            os.set_blocking(told, False)
-            self._wakeup = told, signal.set_wakeup_fd(told, warn_on_full_buffer=False)
+            heard, waking = os.pipe()
+            os.set_blocking(waking, False)
+            self._wakeup = waking, signal.set_wakeup_fd(waking, warn_on_full_buffer=False)
             threading.Thread(target=self._wake, args=(heard,), daemon=True).start()
         for number in signals:
             self._before[number] = signal.signal(number, lambda n, _: self.items.put(("signal", n)))

@@ -40,7 +40,7 @@ def output(session: Session, id: int, *, run: int | None = None, lines: int | No
     try:
         yield from chunks(fd, start_of(fd, lines))
         # where all tries write to one path, a run that has not begun names the file of the one before: the first of them wrote it
-        last = min((one["n"] for one in real(session.reader.runs(id)) if not other(fd, one["log"])), default=0)
+        last = min((try_of["n"] for try_of in real(session.reader.runs(id)) if not other(fd, try_of["log"])), default=0)
         alone = _Alone(session, id)
         while True:
             job, runs = session.reader.job(id), session.reader.runs(id)

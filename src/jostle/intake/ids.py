@@ -37,7 +37,7 @@ def jobs(words: Sequence[str], reader: Callable[[], Ids], every: Callable[[], li
     return list(ids)
 
 
-def one(word: str, reader: Callable[[], Ids]) -> int:
+def single(word: str, reader: Callable[[], Ids]) -> int:
     ids = jobs([word], reader) if word != "all" else []
     if len(ids) != 1:
         raise Usage(f"{word!r} is not one job; expected {WRITTEN_ONE}")

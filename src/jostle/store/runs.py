@@ -211,8 +211,8 @@ WELL = """SELECT EXISTS (SELECT 1 FROM job j CROSS JOIN run r ON r.job = j.id CR
 def tried(store: Store, job: int) -> list[tuple[str, float, str, float]]:
     """The last failed runs of a job on one card that it avoids, and on which no run has gone well since: the card, how long, what
     kind of failure, and when it ended."""
-    found = [row[:4] for row in store.db.execute(TRIED, (job,)).fetchall() if row[0] in json.loads(row[4])]
-    return [row for row in found if not store.db.execute(WELL, (row[3], row[0])).fetchone()[0]]
+    cards = [row[:4] for row in store.db.execute(TRIED, (job,)).fetchall() if row[0] in json.loads(row[4])]
+    return [row for row in cards if not store.db.execute(WELL, (row[3], row[0])).fetchone()[0]]
 
 
 def open_runs(store: Store) -> list[dict[str, Any]]:

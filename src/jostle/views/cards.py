@@ -26,16 +26,16 @@ def cards(session: Session, devices: str | None = None) -> Cards:
     """What the engine knows; a look of our own where none runs, or none with these devices."""
     from jostle import config
 
-    wanted = config.devices(devices) if devices else None
+    spec = config.devices(devices) if devices else None
     client = session.engine_if_any()
     if client is not None:
         try:
-            if wanted is None or wanted == client.call("hello")["gpus_spec"]:
-                told = client.call("gpus")
-                return Cards(told["gpus"], told["spec"], told["age_s"], told["error"], True)
+            if spec is None or spec == client.call("hello")["gpus_spec"]:
+                answer = client.call("gpus")
+                return Cards(answer["gpus"], answer["spec"], answer["age_s"], answer["error"], True)
         finally:
             client.close()
-    return without_engine(wanted or spec_of(session), session.home)
+    return without_engine(spec or spec_of(session), session.home)
 
 
 def seen_by_engine(session: Session) -> list[dict[str, Any]] | None:
@@ -57,17 +57,17 @@ def spec_of(session: Session) -> str:
 
     client = session.engine_if_any()
     if client is not None:
-        found = client.call("hello")["gpus_spec"]
+        spec = client.call("hello")["gpus_spec"]
         client.close()
-        if found:
-            return str(found)
+        if spec:
+            return str(spec)
     return str(config.load(session.home).get("gpus") or session.reader.meta("spec") or "nvml")
 
 
 def without_engine(spec: str, home: str) -> Cards:
     """A single look: what the driver shows, without the ledger that only an engine has."""
-    seen = look(spec, home)
-    return Cards(cast("list[Card]", [from_snapshot(gpu) for gpu in seen["gpus"]]), spec, 0.0, seen["error"] or "", False)
+    snapshot = look(spec, home)
+    return Cards(cast("list[Card]", [from_snapshot(gpu) for gpu in snapshot["gpus"]]), spec, 0.0, snapshot["error"] or "", False)
 
 
 def look(spec: str, home: str) -> dict[str, Any]:

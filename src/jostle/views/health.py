@@ -42,8 +42,8 @@ def looked(check: Callable[[Session], Verdict], session: Session) -> Verdict:
 
 def python(session: Session) -> Verdict:
     v = sys.version_info
-    found = {"version": f"{v.major}.{v.minor}.{v.micro}", "path": sys.executable}
-    return ("ok", "python", found) if v >= (3, 10) else ("bad", "python_old", found)
+    numbers = {"version": f"{v.major}.{v.minor}.{v.micro}", "path": sys.executable}
+    return ("ok", "python", numbers) if v >= (3, 10) else ("bad", "python_old", numbers)
 
 
 def pidfd(session: Session) -> Verdict:
@@ -60,27 +60,27 @@ def home(session: Session) -> Verdict:
 
     kind = file_system(session.home)
     mode = os.stat(session.home).st_mode & 0o777
-    found = {"path": session.home, "kind": kind, "mode": mode}
+    numbers = {"path": session.home, "kind": kind, "mode": mode}
     if mode & 0o077:
-        return "bad", "home_open", found
+        return "bad", "home_open", numbers
     try:
         check_way(session.home)
     except Forbidden as e:
-        return "bad", "home_way", {**found, "error": str(e)}
+        return "bad", "home_way", {**numbers, "error": str(e)}
     if kind in NETWORK:
-        return "bad", "home_network", found
+        return "bad", "home_network", numbers
     if kind in ("tmpfs", "ramfs"):
-        return "warn", "home_volatile", found
-    return "ok", "home", found
+        return "warn", "home_volatile", numbers
+    return "ok", "home", numbers
 
 
 def disk(session: Session) -> Verdict:
     s = os.statvfs(session.home)
     free = s.f_bavail * s.f_frsize // (1 << 20)
-    found = {"free_mib": free, "files": s.f_favail}
+    numbers = {"free_mib": free, "files": s.f_favail}
     if free < 100 or (s.f_files and s.f_favail < 1000):
-        return "bad", "disk_full", found
-    return ("warn", "disk_low", found) if free < 1024 else ("ok", "disk", found)
+        return "bad", "disk_full", numbers
+    return ("warn", "disk_low", numbers) if free < 1024 else ("ok", "disk", numbers)
 
 
 def database(session: Session) -> Verdict:
@@ -98,9 +98,9 @@ def database(session: Session) -> Verdict:
     if mode & 0o077:
         return "bad", "database_open", {"mode": mode, "path": path}
     expected = seen.noted(path)  # before the database, which may go on meanwhile
-    found = complaints(path)
-    if found:
-        return "bad", "database_damaged", {"error": " ".join(found[0].split())}
+    texts = complaints(path)
+    if texts:
+        return "bad", "database_damaged", {"error": " ".join(texts[0].split())}
     if (last := session.reader.last_seq()) < expected:
         return "bad", "error", {"error": str(seen.older(path, last, expected))}
     return "ok", "database", {"size_mib": os.path.getsize(path) / (1 << 20)}
@@ -112,11 +112,11 @@ def settings(session: Session) -> Verdict:
     if not os.path.exists(config.config_file(session.home)):
         return "ok", "no_settings", {}
     try:
-        found = config.load(session.home)
+        loaded = config.load(session.home)
     except Invalid as e:
         first, *more = str(e).split("\n")
         return "bad", "settings_wrong", {"error": first, "more": len(more)}
-    return "ok", "settings", {"keys": list(found)}
+    return "ok", "settings", {"keys": list(loaded)}
 
 
 def devices_of(session: Session) -> str:
@@ -138,13 +138,13 @@ def engine(session: Session) -> Verdict:
         return "ok", "no_engine", {}
     hello = client.call("hello")
     client.close()
-    found = {"pid": hello["pid"], "version": hello["version"], "own": __version__}
+    numbers = {"pid": hello["pid"], "version": hello["version"], "own": __version__}
     if hello["version"] != __version__:
-        return "warn", "engine_other", found
+        return "warn", "engine_other", numbers
     hold = hello.get("hold") or ""
     if hold and not hold.startswith(GPU_HOLDS):  # those are a finding of the GPUs
-        return "bad", "engine_holds", {**found, "hold": hold}
-    return "ok", "engine", found
+        return "bad", "engine_holds", {**numbers, "hold": hold}
+    return "ok", "engine", numbers
 
 
 def gpus(session: Session) -> Verdict:
@@ -154,18 +154,18 @@ def gpus(session: Session) -> Verdict:
     starting = driver_starting(session)
     if starting:
         return "warn", "driver_starting", {"hold": starting}
-    seen = look(spec, session.home)
-    if seen["error"]:
-        return "bad" if seen["gpus"] or seen.get("hold") else "warn", "error", {"error": seen["error"]}
-    sick = [gpu for gpu in seen["gpus"] if gpu["state"] in ("lost", "unreadable")]
+    snapshot = look(spec, session.home)
+    if snapshot["error"]:
+        return "bad" if snapshot["gpus"] or snapshot.get("hold") else "warn", "error", {"error": snapshot["error"]}
+    sick = [gpu for gpu in snapshot["gpus"] if gpu["state"] in ("lost", "unreadable")]
     aside = session.reader.meta("health") or {}
     if sick or aside.get("faulty"):
         unread = [{key: gpu[key] for key in ("index", "state", "error")} for gpu in sick]
         return "bad", "gpus_out", {"unread": unread, "faulty": aside.get("faulty") or {}}
-    late = [gpu["silent_since"] for gpu in seen["gpus"] if gpu["state"] == "starting"]
+    late = [gpu["silent_since"] for gpu in snapshot["gpus"] if gpu["state"] == "starting"]
     if late:
-        return "warn", "driver_starting", {"hold": f"driver_starting {seen['at'] - min(late):.0f}"}
-    return "ok", "gpus", {"count": len(seen["gpus"]), "spec": spec, "took_ms": seen["took_ms"]}
+        return "warn", "driver_starting", {"hold": f"driver_starting {snapshot['at'] - min(late):.0f}"}
+    return "ok", "gpus", {"count": len(snapshot["gpus"]), "spec": spec, "took_ms": snapshot["took_ms"]}
 
 
 def driver_starting(session: Session) -> str:
@@ -183,14 +183,14 @@ def leases(session: Session) -> Verdict:
 
     path = lease_dir(session.home, devices_of(session))
     s = os.stat(path)
-    found = {"path": path, "uid": s.st_uid, "mode": s.st_mode & 0o7777}
+    numbers = {"path": path, "uid": s.st_uid, "mode": s.st_mode & 0o7777}
     if not os.access(path, os.W_OK | os.X_OK):
-        return "bad", "leases_closed", found
+        return "bad", "leases_closed", numbers
     if s.st_uid not in (0, os.getuid()):
-        return "bad", "leases_of_another", found
+        return "bad", "leases_of_another", numbers
     if s.st_mode & 0o002 and not s.st_mode & 0o1000:
-        return "bad", "leases_open", found
-    return claims_removed(session, path) or ("ok", "leases", found)
+        return "bad", "leases_open", numbers
+    return claims_removed(session, path) or ("ok", "leases", numbers)
 
 
 def claims_removed(session: Session, path: str) -> Verdict | None:
@@ -200,13 +200,13 @@ def claims_removed(session: Session, path: str) -> Verdict | None:
     if not os.path.exists(file.database(session.home)):
         return None
     try:
-        seen = Reader(session.home).newest_event(("republished", "vanished"), time.time() - 7 * 86400)
+        event = Reader(session.home).newest_event(("republished", "vanished"), time.time() - 7 * 86400)
     except JostleError:
         return None  # a finding of the database
-    if seen is None:
+    if event is None:
         return None
-    uid = None if seen["kind"] == "republished" else seen["data"].get("uid")
-    return "warn", "claims_removed", {"path": path, "at": seen["at"], "ours": seen["kind"] == "republished", "uid": uid}
+    uid = None if event["kind"] == "republished" else event["data"].get("uid")
+    return "warn", "claims_removed", {"path": path, "at": event["at"], "ours": event["kind"] == "republished", "uid": uid}
 
 
 def bash(session: Session) -> Verdict:
@@ -234,17 +234,17 @@ def logout(session: Session) -> Verdict:
 def kills_user_processes() -> bool:
     from glob import glob
 
-    said = False
+    answer = False
     for path in ["/usr/lib/systemd/logind.conf", "/etc/systemd/logind.conf", *sorted(glob("/etc/systemd/logind.conf.d/*.conf"))]:
         try:
             with open(path, encoding="utf-8", errors="replace") as f:
                 for line in f:
                     key, _, value = line.strip().partition("=")
                     if key.strip() == "KillUserProcesses":
-                        said = value.strip().lower() in ("1", "yes", "true", "on")
+                        answer = value.strip().lower() in ("1", "yes", "true", "on")
         except OSError:
             continue
-    return said
+    return answer
 
 
 def clock(session: Session) -> Verdict:

@@ -45,16 +45,16 @@ def listing(
         raise NotFound(f"there is no batch {batch}")
     rows = chosen(reader, batch=batch, everything=everything, states=states, waiting=FOLD if short else None)
     unfinished = any(row["ended_at"] is None for row in rows)
-    told = engine_reasons(session) if unfinished else {}
+    answer = engine_reasons(session) if unfinished else {}
     count, last = reader.waiting(batch) if short else (0, None)
     folded = max(0, count - FOLD)
     queues = reader.places() if unfinished and (states or batch is not None) else rows  # a part tells no places
-    reasons = Waits(queues, told, reader.needs, reader.ahead if folded else None)
+    reasons = Waits(queues, answer, reader.needs, reader.ahead if folded else None)
     failed = reader.failures(time.time() - FAILED_SINCE, batch) if short and rows else []
     rows, ended = newest(rows, failed, reader) if short and rows else (rows, 0)
     reasons.fill(rows)
-    hold = (told or {}).get("hold") or ""
-    return Listing(cast("list[Job]", rows), told is not None, hold, (folded, last), max(0, len(failed) - FAILED), ended)
+    hold = (answer or {}).get("hold") or ""
+    return Listing(cast("list[Job]", rows), answer is not None, hold, (folded, last), max(0, len(failed) - FAILED), ended)
 
 
 def chosen(
@@ -68,8 +68,8 @@ def chosen(
         return [row for row in rows if row["state"] in states or (row["intent"] == "hold" and row["state"] == "queued")]
     rows = reader.jobs(batch=batch, finished_since=time.time() - LATELY, waiting=waiting)
     if sum(row["ended_at"] is not None for row in rows) < AT_LEAST:
-        known = {row["id"] for row in rows}
-        rows += [row for row in reader.jobs(batch=batch, states=FINAL, newest=AT_LEAST) if row["id"] not in known]
+        ids = {row["id"] for row in rows}
+        rows += [row for row in reader.jobs(batch=batch, states=FINAL, newest=AT_LEAST) if row["id"] not in ids]
         rows.sort(key=lambda row: int(row["id"]))
     return rows
 
@@ -80,8 +80,8 @@ def newest(rows: list[Row], failed: list[int], reader: Reader) -> tuple[list[Row
     kept, untold = set(failed[:FAILED]), set(failed[FAILED:])
     out = {id for _, id in finished[:-ENDED]} - kept - untold
     missing = kept - {row["id"] for row in rows}
-    found = [*(row for row in rows if row["id"] not in out | untold), *(reader.jobs(ids=missing) if missing else ())]
-    return sorted(found, key=lambda row: int(row["id"])), len(out)
+    chosen_rows = [*(row for row in rows if row["id"] not in out | untold), *(reader.jobs(ids=missing) if missing else ())]
+    return sorted(chosen_rows, key=lambda row: int(row["id"])), len(out)
 
 
 def engine_reasons(session: Session) -> dict[str, Any] | None:

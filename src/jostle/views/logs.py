@@ -63,10 +63,10 @@ def run_of(reader: Reader, id: int, number: int | None) -> dict[str, Any] | None
     runs = reader.runs(id)
     if number is None:
         return next(reversed(real(runs)), None)
-    found = [run for run in runs if run["n"] == number]
-    if not found and runs:
+    matching = [run for run in runs if run["n"] == number]
+    if not matching and runs:
         raise NotFound(f"job {id} has no run {number}: it has had {len(runs)}")
-    return found[0] if found else None
+    return matching[0] if matching else None
 
 
 def real(runs: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -92,30 +92,30 @@ def start_of(fd: int, lines: int | None) -> int:
     size = os.fstat(fd).st_size
     if lines == 0:
         return size
-    seen, last = 0, True
+    lines_seen, last = 0, True
     for start, end in reversed(parts(fd, size)):
         at = end
         while at > start:
             step = min(CHUNK, at - start)
             block = os.pread(fd, step, at - step)
             # the last line end closes a line, it does not begin another one
-            found = len(block) - (last and block.endswith(b"\n"))
+            line_end = len(block) - (last and block.endswith(b"\n"))
             last = False
-            while (found := block.rfind(b"\n", 0, found)) >= 0:
-                seen += 1
-                if seen == lines:
-                    return at - step + found + 1
+            while (line_end := block.rfind(b"\n", 0, line_end)) >= 0:
+                lines_seen += 1
+                if lines_seen == lines:
+                    return at - step + line_end + 1
             at -= step
     return 0
 
 
 def parts(fd: int, size: int) -> list[tuple[int, int]]:
     """Where there is something, from the first byte on: all of it, but for a log of which something was dropped."""
-    found, reached = [printed(fd, 0)], -1
-    while reached < found[-1][1] < size:  # a file that shrinks meanwhile gets no further
-        reached = found[-1][1]
-        found.append(printed(fd, reached))
-    return [(start, end) for start, end in found if end > start]
+    stretches, reached = [printed(fd, 0)], -1
+    while reached < stretches[-1][1] < size:  # a file that shrinks meanwhile gets no further
+        reached = stretches[-1][1]
+        stretches.append(printed(fd, reached))
+    return [(start, end) for start, end in stretches if end > start]
 
 
 def chunks(fd: int, start: int) -> Iterator[bytes]:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Wanted:
+class ResultsQuery:
     """What to look for, where, and how to group it."""
 
     metrics: Sequence[Metric]
@@ -42,12 +42,12 @@ class Results:
     notes: list[tuple[str, dict[str, Any]]]  # messages about what was chosen
 
 
-def results(session: Session, wanted: Wanted) -> Results:
-    chosen = _Chosen(session.reader, wanted)
-    trials, _ = collect.measured(chosen.trials(), wanted.metrics, wanted.tail, wanted.factors)
+def results(session: Session, query: ResultsQuery) -> Results:
+    chosen = _Chosen(session.reader, query)
+    trials, _ = collect.measured(chosen.trials(), query.metrics, query.tail, query.factors)
     summary = grouping.summary(
-        trials, [metric.name for metric in wanted.metrics], seed_keys=wanted.seed_keys, by=wanted.by, best=wanted.best,
-        across=wanted.across,
+        trials, [metric.name for metric in query.metrics], seed_keys=query.seed_keys, by=query.by, best=query.best,
+        across=query.across,
     )  # fmt: skip
     return Results(summary, chosen.batches, chosen.notes)
 
@@ -55,47 +55,47 @@ def results(session: Session, wanted: Wanted) -> Results:
 class _Chosen:
     """The trials of what is named."""
 
-    def __init__(self, reader: Reader, wanted: Wanted) -> None:
-        self.reader, self.wanted = reader, wanted
+    def __init__(self, reader: Reader, query: ResultsQuery) -> None:
+        self.reader, self.query = reader, query
         self.batches: list[int] = []
         self.others: list[tuple[str | None, list[Trial]]] = []  # what other batches have done for a file
         self.logs: list[Trial] = []
         self.notes: list[tuple[str, dict[str, Any]]] = []
 
     def trials(self) -> list[Trial]:
-        if not self.wanted.targets:
-            self.batches = collect.newest_batches(self.reader, self.wanted.last)
+        if not self.query.targets:
+            self.batches = collect.newest_batches(self.reader, self.query.last)
             if not self.batches:
                 raise NotFound("there is no batch yet: `jostle run FILE` makes one, and `jostle results DIR` reads logs")
-        for target in self.wanted.targets:
+        for target in self.query.targets:
             self._take(target)
-        done = collect.of_batches(self.reader, self.batches, self.wanted.names, self.wanted.any_state, self.others)
+        done = collect.of_batches(self.reader, self.batches, self.query.names, self.query.any_state, self.others)
         return self.logs + done
 
     def _take(self, target: str) -> None:
         if target.isascii() and target.isdigit() and len(target) < 16 and not os.path.exists(target):
             self.batches.append(int(target))
         elif os.path.isdir(target):
-            self.logs += collect.of_logs(target, self.wanted.names)
+            self.logs += collect.of_logs(target, self.query.names)
         elif self._take_file(target):
-            if left := collect.left_behind(self.reader, target, self.wanted.last):
-                self.notes.append(("results_left", {"file": target, "n": left, "last": self.wanted.last + 1}))
+            if left := collect.left_behind(self.reader, target, self.query.last):
+                self.notes.append(("results_left", {"file": target, "n": left, "last": self.query.last + 1}))
         elif not os.path.exists(target):
             raise NotFound(f"there is no batch, file or folder {target!r}")
         elif target.lower().endswith(collect.SPECS):
             raise NotFound(f"there is no batch of {target}, and none has done what it says: `jostle run {target}` makes one")
         else:
-            self.logs += collect.of_logs(target, self.wanted.names)
+            self.logs += collect.of_logs(target, self.query.names)
 
     def _take_file(self, target: str) -> bool:
         """The batches of a file, and what other batches have done for it; False: nothing."""
-        made = collect.batches_of_file(self.reader, target, self.wanted.last)
+        made = collect.batches_of_file(self.reader, target, self.query.last)
         if not os.path.isfile(target) or not target.lower().endswith(collect.SPECS):
             self.batches += made
             return bool(made)
         from jostle.experiments.otherbatches import done_by_other_batches
 
-        work = done_by_other_batches(self.reader, target, made, self.wanted.names, instead=self.wanted.last == 1)
+        work = done_by_other_batches(self.reader, target, made, self.query.names, instead=self.query.last == 1)
         self.batches += [number for number in made if number not in work.old]
         self.others += work.done
         self.notes += [("results_older", {"batch": number, "file": target}) for number in work.old]

@@ -39,5 +39,5 @@ def code_of(job: Job, reader: Reader) -> Code | None:
     reason = job["reason"]
     by = reason["params"]["job"] if reason and job["state"] == "skipped" and reason["code"] == "done_before" else None
     did = reader.job(by) if by else job
-    found = code.recorded((reader.batch(did["batch"]) or {}).get("about")) if did else None
-    return {"commit": found["commit"], "dirty": found["dirty"]} if found else None
+    recorded = code.recorded((reader.batch(did["batch"]) or {}).get("about")) if did else None
+    return {"commit": recorded["commit"], "dirty": recorded["dirty"]} if recorded else None

@@ -58,9 +58,9 @@ class Waits:
         needs = self.needs(row["id"]) if self.needs is not None and not row["ready"] and not ahead[0] else ()
         now = float((self.engine or {}).get("now") or 0.0)
         reason = explain(row, now=now, wall=time.time(), ahead=ahead, needs=needs)
-        said: dict[str, Any] | None = self.shapes.get(str(row["shape"])) if row["ready"] == 1 else None
-        if reason is None or (said is not None and reason.code == "starting_soon"):
-            return said
+        of_shape: dict[str, Any] | None = self.shapes.get(str(row["shape"])) if row["ready"] == 1 else None
+        if reason is None or (of_shape is not None and reason.code == "starting_soon"):
+            return of_shape
         return kept(reason)
 
 

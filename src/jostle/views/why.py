@@ -30,18 +30,18 @@ def explained(session: Session, id: int) -> Explained:
     job = session.reader.job(id)
     if job is None:
         raise NotFound(f"there is no job {id}; `jostle ps --all` lists them")
-    told: dict[str, Any] = {}
+    answer: dict[str, Any] = {}
     silent = ""
     client = session.engine_if_any() if job["state"] in ("queued", "running") else None
     if client is not None:
         try:
-            told = client.call("why", id=id)
+            answer = client.call("why", id=id)
         except NoEngine as e:
             silent = str(e)
         finally:
             client.close()
-    if told.get("reason"):
-        job["reason"] = told["reason"]
+    if answer.get("reason"):
+        job["reason"] = answer["reason"]
     else:
         Waits([job], {} if client is not None else None, session.reader.needs).fill([job])
-    return Explained(cast("Job", job), told.get("behind") or 0, silent)
+    return Explained(cast("Job", job), answer.get("behind") or 0, silent)

@@ -147,9 +147,9 @@ FOUND: dict[str, tuple[Words, Words]] = {
 def worded(finding: Mapping[str, Any], lang: str) -> dict[str, Any]:
     """The check in words: what was found, and the advice."""
     at, params = language(lang), finding["params"]
-    found, advice = FOUND[finding["code"]]
+    sentence, advice = FOUND[finding["code"]]
     shown = {**params, **_shown(params, lang)}
-    texts = {"found": found[at].format(**shown), "advice": advice[at].format(**shown)}
+    texts = {"found": sentence[at].format(**shown), "advice": advice[at].format(**shown)}
     return {"name": finding["name"], "verdict": finding["verdict"], **texts}
 
 

@@ -147,8 +147,8 @@ def event(event: Row, language: str) -> str:
 def _cards(data: Row) -> str:
     """The cards that an event is about: `GPU 0 (GPU-8f1c…), 1 (GPU-77ab…)`; "": none, or they were told by index alone."""
     indices, uuids = (data["gpus"], data["uuids"]) if "uuids" in data else ([data.get("gpu")], [data.get("uuid")])
-    known = [f"{index} ({uuid})" for index, uuid in zip(indices, uuids, strict=False) if uuid and index is not None]
-    return f"GPU {', '.join(known)}" if known else ""
+    named = [f"{index} ({uuid})" for index, uuid in zip(indices, uuids, strict=False) if uuid and index is not None]
+    return f"GPU {', '.join(named)}" if named else ""
 
 
 def holders(gpu: Row, language: str) -> str:

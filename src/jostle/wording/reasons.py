@@ -83,8 +83,8 @@ def _derived(reason: Reason, at: int) -> dict[str, Any]:
 def _places(places: Sequence[Mapping[str, Any]], at: int) -> str:
     """Each place with its own sentence; of many the first."""
     lang, shown = ("en", "zh")[at], places[:PLACES]
-    said = [Reason(p["code"], {**p["params"], "refused": p["refused"], "refused_at_once": True}) for p in shown]
-    each = [f"{p['place']}{'：' if at else ': '}{text(reason, lang)}" for p, reason in zip(shown, said, strict=True)]
+    reasons = [Reason(p["code"], {**p["params"], "refused": p["refused"], "refused_at_once": True}) for p in shown]
+    each = [f"{p['place']}{'：' if at else ': '}{text(reason, lang)}" for p, reason in zip(shown, reasons, strict=True)]
     more = len(places) - len(shown)
     rest = (f"另有 {more} 处。" if at else f"And {more} more.") if more else ""
     return ("" if at else " ").join([*each, *([rest] if rest else [])])
@@ -109,9 +109,9 @@ def hold_text(hold: str, at: int) -> str:
     return hold.removeprefix("gpus: ")
 
 
-def trouble(said: str, lang: str) -> str:
+def trouble(words: str, lang: str) -> str:
     """Why the cards cannot be read: a hold, or words of the driver, or nothing."""
-    return hold_text(said, language(lang))
+    return hold_text(words, language(lang))
 
 
 def _if(value: Any, words: str) -> str:

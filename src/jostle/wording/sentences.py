@@ -28,47 +28,47 @@ def worded(reason: Mapping[str, Any], language: str) -> dict[str, Any]:
     code, params = reason["code"], reason.get("params") or {}
     refusals = reason.get("gpus") or ()
     if code in REFUSALS:
-        said = refusal_text(Refusal(code, "", 0, params), language)
+        sentence = refusal_text(Refusal(code, "", 0, params), language)
     elif code not in TEXTS and reason.get("text"):
-        said = str(reason["text"])  # of a newer or older version: its own words are better than none
+        sentence = str(reason["text"])  # of a newer or older version: its own words are better than none
     else:
         against = tuple(Refusal(r["code"], r["uuid"], r["index"], r.get("params") or {}) for r in refusals)
-        said = text(Reason(code=code, params=params, gpus=against), language)
-    found = {**reason, "text": said, "params": params}
-    return {**found, "gpus": [worded(refusal, language) for refusal in refusals]} if "gpus" in reason else found
+        sentence = text(Reason(code=code, params=params, gpus=against), language)
+    with_text = {**reason, "text": sentence, "params": params}
+    return {**with_text, "gpus": [worded(refusal, language) for refusal in refusals]} if "gpus" in reason else with_text
 
 
 def jobs(rows: Iterable[Mapping[str, Any]], language: str) -> list[dict[str, Any]]:
     """The rows with the text of their reasons; one that several share is worded once."""
-    said: dict[int, dict[str, Any]] = {}
-    found = []
+    texts: dict[int, dict[str, Any]] = {}
+    worded_rows = []
     for row in rows:
         reason = row["reason"]
-        if reason and id(reason) not in said:
-            said[id(reason)] = worded(reason, language)
-        found.append({**row, "reason": said[id(reason)] if reason else None})
-    return found
+        if reason and id(reason) not in texts:
+            texts[id(reason)] = worded(reason, language)
+        worded_rows.append({**row, "reason": texts[id(reason)] if reason else None})
+    return worded_rows
 
 
-def explained(told: Mapping[str, Any], language: str) -> dict[str, Any]:
+def explained(answer: Mapping[str, Any], language: str) -> dict[str, Any]:
     """The answer to `why`, whose refusals stand beside the reason, too."""
-    reason = worded(told["reason"], language) if told["reason"] else None
-    return {**told, "reason": reason, "gpus": (reason or {}).get("gpus") or []}
+    reason = worded(answer["reason"], language) if answer["reason"] else None
+    return {**answer, "reason": reason, "gpus": (reason or {}).get("gpus") or []}
 
 
 def card(gpu: Mapping[str, Any], language: str) -> dict[str, Any]:
     """A card with the text of what is said against it, and of why it is set aside."""
-    found, refusal, faulty = dict(gpu), gpu.get("refusal"), gpu.get("faulty")
-    found.pop("faulty", None)
-    if faulty and not found.get("quarantine"):
-        found["quarantine"] = worded(faulty, language)["text"]
-    return {**found, "refusal": worded(refusal, language) if refusal else None}
+    worded_card, refusal, faulty = dict(gpu), gpu.get("refusal"), gpu.get("faulty")
+    worded_card.pop("faulty", None)
+    if faulty and not worded_card.get("quarantine"):
+        worded_card["quarantine"] = worded(faulty, language)["text"]
+    return {**worded_card, "refusal": worded(refusal, language) if refusal else None}
 
 
-def event(told: Mapping[str, Any], language: str) -> dict[str, Any]:
+def event(row: Mapping[str, Any], language: str) -> dict[str, Any]:
     """An event with the text of its reason, if it has one."""
-    reason = told["data"].get("reason")
-    return {**told, "data": {**told["data"], "reason": worded(reason, language)}} if reason else dict(told)
+    reason = row["data"].get("reason")
+    return {**row, "data": {**row["data"], "reason": worded(reason, language)}} if reason else dict(row)
 
 
 def refused(error: Mapping[str, Any]) -> str:
@@ -83,13 +83,13 @@ def on_hold(hold: str, language: str) -> str:
 
 def set_aside(health: Mapping[str, Any] | None, language: str) -> list[str]:
     """The faulty cards that the store knows of, a line each: `GPU 3: set aside as faulty: …`."""
-    found = sorted(((health or {}).get("faulty") or {}).values(), key=lambda card: int(card["index"]))
-    return [against(card, worded(card, language)["text"], language) for card in found]
+    cards = sorted(((health or {}).get("faulty") or {}).values(), key=lambda card: int(card["index"]))
+    return [against(card, worded(card, language)["text"], language) for card in cards]
 
 
-def against(card: Mapping[str, Any], said: str, language: str) -> str:
+def against(card: Mapping[str, Any], sentence: str, language: str) -> str:
     """One card and what is said against it."""
-    return f"GPU {card['index']}{'：' if column(language) else ': '}{said}"
+    return f"GPU {card['index']}{'：' if column(language) else ': '}{sentence}"
 
 
 def never(answer: Mapping[str, Any], language: str, batch: str = "") -> list[str]:
@@ -99,9 +99,9 @@ def never(answer: Mapping[str, Any], language: str, batch: str = "") -> list[str
         more = entry["count"] - len(entry["jobs"])
         ids = ", ".join(map(str, entry["jobs"])) + (message("and_others", language, n=more) if more else "")
         code = "never_one" if entry["count"] == 1 else "never_many"
-        said = message(code, language, ids=ids, why=worded(entry["reason"], language)["text"])
+        line = message(code, language, ids=ids, why=worded(entry["reason"], language)["text"])
         of = message("of_batch", language, name=batch) if batch else ""
-        lines.append(message("warning", language, text=of + said))
+        lines.append(message("warning", language, text=of + line))
     return lines
 
 
@@ -114,12 +114,12 @@ def beside(reason: Mapping[str, Any] | None) -> str:
     """The reason as it stands beside the state, without saying that again; nothing if there is no more to say."""
     if not reason:
         return ""
-    said = str(reason["text"])
+    sentence = str(reason["text"])
     for beginning in SAYS_STATE.get(reason["code"], ()):
-        if said.startswith(beginning):
-            rest = said[len(beginning) :].lstrip(" :：.。")
+        if sentence.startswith(beginning):
+            rest = sentence[len(beginning) :].lstrip(" :：.。")
             return rest[:1].upper() + rest[1:]
-    return said
+    return sentence
 
 
 def headline(job: Mapping[str, Any], name: str, cards: str, language: str) -> str:
@@ -127,13 +127,13 @@ def headline(job: Mapping[str, Any], name: str, cards: str, language: str) -> st
     at = column(language)
     who, colon, stop = (f"任务 {job['id']}（{name}）", "：", "。") if at else (f"job {job['id']} ({name})", ": ", ".")
     stands = STANDS[job["state"]][at]
-    said = continued(beside(job["reason"]))
-    if not said and job["state"] == "failed":
+    sentence = continued(beside(job["reason"]))
+    if not sentence and job["state"] == "failed":
         code = job["exit_code"]
-        said = (job["error_type"] or (f"退出码 {code}" if at else f"exit code {code}")) + stop
-    if not said and job["state"] == "running" and cards:
+        sentence = (job["error_type"] or (f"退出码 {code}" if at else f"exit code {code}")) + stop
+    if not sentence and job["state"] == "running" and cards:
         stands += f"，使用 GPU {cards}" if at else f" on GPU {cards}"
-    return who + ("" if at else " ") + stands + (colon + said if said else stop)
+    return who + ("" if at else " ") + stands + (colon + sentence if sentence else stop)
 
 
 def continued(sentence: str) -> str:
