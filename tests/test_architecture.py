@@ -135,6 +135,11 @@ def test_no_file_is_longer_than_400_lines():
     assert [str(path.relative_to(ROOT.parent)) for path, _ in modules() if len(path.read_text("utf-8").splitlines()) > 400] == []
 
 
+def test_the_command_line_parses_and_renders_and_is_small():
+    """What a page would need as well stands outside of it."""
+    assert sum(len(path.read_text("utf-8").splitlines()) for path, room in modules() if room == "cli") < 3000
+
+
 def test_nothing_is_called_by_a_name_that_says_nothing():
     vague = {"utils", "helpers", "manager", "common", "misc"}
     assert [str(path) for path, _ in modules() if path.stem in vague] == []

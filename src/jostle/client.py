@@ -26,10 +26,10 @@ PATIENCE = 4.0  # s until a person is told what is waited for
 SUBMIT_WITHIN = 10.0  # s in which a submit that was sent is sent again to the next engine
 
 
-def _refused(error: dict[str, Any]) -> str:
+def _refused(error: dict[str, Any], request: dict[str, Any]) -> str:
     from jostle.wording.sentences import refused
 
-    return refused(error)
+    return refused(error, alone=len(request.get("jobs") or ()) == 1)
 
 
 class Lost(NoEngine):
@@ -106,7 +106,7 @@ class Client:
                 self.sock.settimeout(None)
         if not answer.pop("ok"):
             error = answer["error"]
-            raise BY_CODE.get(error["code"], JostleError)(_refused(error) if "reason" in error else error["text"])
+            raise BY_CODE.get(error["code"], JostleError)(_refused(error, fields) if "reason" in error else error["text"])
         return answer
 
     def stream(self, after: int, batch: int | None = None) -> Iterator[dict[str, Any]]:
@@ -360,4 +360,5 @@ def _log(home: str) -> IO[bytes]:
 
 
 def _private(path: str, flags: int) -> int:
-    return os.open(path, flags, 0o600)
+    """A pipe that lies there has no reader: an error at once, instead of a wait for one."""
+    return os.open(path, flags | os.O_NONBLOCK, 0o600)

@@ -166,3 +166,16 @@ def test_single_commands_join_one_standing_batch(added):
 def test_what_cannot_be_meant_is_a_usage_error(jostle, engine, argv, said):
     code, _, err = jostle("add", *argv, "--", "true")
     assert code == 2 and said in err and engine.asked("submit") == []
+
+
+def test_a_number_that_was_meant_in_mib_gets_a_hint(jostle, engine):
+    engine.answers["submit"] = {"batch": 1, "ids": [12, 12], "count": 1}
+    assert "write 20000MiB if that is meant" in jostle("add", "-m", "20000", "--", "true")[2]
+    assert jostle("add", "-m", "20000MiB", "--", "true")[2] == ""
+
+
+def test_what_is_refused_has_no_number(jostle, engine):
+    reason = {"code": "impossible_count", "params": {"needed": 9, "cards": 2, "refused_at_once": True}}
+    engine.answers["submit"] = {"ok": False, "error": {"code": "invalid", "job": 1, "name": "wide", "reason": reason}}
+    code, _, err = jostle("add", "--strict", "-g", "9", "-n", "wide", "--", "true")
+    assert code == 6 and err.startswith("jostle: wide: It can never start") and "job 1" not in err

@@ -116,3 +116,20 @@ def test_all_means_those_that_are_not_finished_and_complains_of_none_that_has_en
     engine.answers["intent"] = {"done": [], "refused": [[id, f"job {id} is succeeded already"]], "new": {}}
     assert jostle("cancel", "all") == (0, "", "")
     assert jostle("cancel", id)[0] == 1
+
+
+def never(request):
+    """An engine whose cards have 24 GiB."""
+    wide = [k for k, job in enumerate(request["jobs"], 1) if (job["memory_mib"] or 0) > 24576]
+    params = {"needed": 1, "needed_mib": 40960, "able": 0, "largest_mib": 24576, "cards": 2}
+    entry = {"jobs": wide, "count": len(wide), "reason": {"code": "impossible", "params": params}}
+    return {"checked": True, "never": [entry] if wide else []}
+
+
+def test_a_change_or_a_retry_that_can_never_run_is_told_at_once_as_a_new_job_is(jostle, store, engine):
+    first, second = store(), store(memory_mib=40960)
+    engine.answers |= {"check": never, "intent": {"done": [first, second], "refused": [], "new": {}}}
+    code, _, err = jostle("set", first, second, "priority=3")
+    assert code == 0 and f"warning: job {second}: It can never start" in err and f"job {first}:" not in err
+    engine.answers["intent"] = {"done": [first], "refused": [], "new": {str(first): second}}
+    assert f"warning: job {second}: It can never start" in jostle("retry", first)[2]

@@ -6,7 +6,8 @@ import pytest
 
 from jostle import __version__, client, config
 from jostle.cli import engine as verbs
-from jostle.errors import Invalid, Usage
+from jostle.errors import Forbidden, Invalid, Usage
+from jostle.store import seen
 from jostle.wording.messages import message
 
 
@@ -97,3 +98,13 @@ def test_a_setting_of_devices_that_is_none_is_a_usage_error():
 
 def test_down_now_is_for_jobs_that_are_stopped(jostle, engine):
     assert jostle("down", "--now")[0] == 2 and engine.asked("down") == []
+
+
+@pytest.mark.parametrize("name", ["engine.log", "jostle.db-seen"])
+def test_a_pipe_in_the_place_of_a_file_is_not_waited_for(home, name):
+    os.mkfifo(home / name, 0o600)
+    if name == "engine.log":
+        with pytest.raises(Forbidden, match=r"engine\.log"):
+            client.start_engine(str(home), gpus="sim:1x1")
+    else:
+        assert seen.noted(str(home / "jostle.db")) == 0

@@ -230,6 +230,18 @@ def test_wait_gives_up_in_time(home, engine, store):
     assert code == 124 and "1 job not finished" in err
 
 
+def test_wait_says_on_a_terminal_what_it_waits_for(home, engine, store):
+    id = store()
+    ours, theirs = os.openpty()
+    child = subprocess.Popen([sys.executable, "-m", "jostle", "wait"], stderr=theirs, stdout=subprocess.PIPE)
+    os.close(theirs)
+    line = os.read(ours, 4096).decode()
+    child.send_signal(signal.SIGINT)
+    child.communicate()
+    os.close(ours)
+    assert line.startswith(f"waiting for 1 job ({id})") and child.returncode == 130
+
+
 def test_wait_for_an_unknown_job_is_not_found(home, store):
     store()
     assert ran(home, "wait", "99")[0] == 4

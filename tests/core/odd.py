@@ -47,7 +47,8 @@ def card(r: Random, index: int, host: str = "") -> Gpu:
         state=r.choice(["ok"] * 12 + ["lost", "unreadable", "unknown", "mig"]),
         holders=tuple(holder(r) for _ in range(r.choice([0, 0, 1, 2]))), mean_used_mib=used, mean_free_mib=total - used,
         mean_utilization=load, reserved_mib=r.choice([0, 300]), idle_for=r.choice(PATIENCE), excluded=r.random() < 0.07,
-        quarantine=seldom(r, "held"), faulty=r.choice([None] * 10 + [Reason("faulty_row"), Reason("faulty_jobs")]),
+        quarantine=((7, 1, 1),) if seldom(r, "held") else (),
+        faulty=r.choice([None] * 10 + [Reason("faulty_row"), Reason("faulty_jobs")]),
         new_errors=int(r.random() < 0.07), remap_failed=r.random() < 0.04, mig_slice=r.random() < 0.07,
         compute_mode=r.choice(["default"] * 10 + ["prohibited", "exclusive_process"]),
     )  # fmt: skip

@@ -54,7 +54,7 @@ def refused(card: Gpu, *, want: dict[str, Any] | None = None, policy: Policy | N
         (gpu(0, state="never heard of"), "unknown"),
         (gpu(0, state="mig"), "mig"),
         (gpu(0, excluded=True), "excluded"),
-        (gpu(0, quarantine="process 7 does not end"), "quarantined"),
+        (gpu(0, quarantine=((7, 1, 1),)), "quarantined"),
     ],
 )
 def test_only_a_card_read_as_ok_is_given(card: Gpu, code: str | None) -> None:

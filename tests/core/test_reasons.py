@@ -11,7 +11,7 @@ import pytest
 
 from jostle.core.reasons import Reason, Refusal, counted, plain
 from jostle.wording.holds import HOLDS
-from jostle.wording.reasons import histogram, refusal_text, text
+from jostle.wording.reasons import refusal_text, text
 from jostle.wording.sentences import worded
 from jostle.wording.words import REFUSALS, TEXTS
 
@@ -46,7 +46,7 @@ REFUSED: dict[str, dict[str, Any]] = {
     "faulty_jobs": {"failed": "12, 14, 17"},
     "prohibited": {},
     "exclusive": {},
-    "quarantined": {"why": "process 4242 of job 12 does not end"},
+    "quarantined": {"processes": [[4242, 12, 1]]},
     "lost": {"error": "GPU is lost"},
     "unreadable": {"error": "Unknown Error"},
     "silent": {"silent_s": 45.0, "error": "no answer"},
@@ -136,6 +136,12 @@ def test_a_reason_is_a_full_sentence_in_both_languages(code: str) -> None:
     assert re.fullmatch(r"[A-Z0-9].*\.", english) and chinese.endswith("。")
     assert not re.search(r"[?{}]|None|  |\.\.", english + chinese)
     assert re.search(r"[一-鿿]", chinese) and not re.search(r"[一-鿿]", english)
+
+
+def histogram(refusals: list[Refusal], lang: str = "en") -> str:
+    """The refusals as a reason tells them, counted: what stands in its parentheses."""
+    told = text(Reason(code="gpus_unknown", gpus=tuple(refusals)), lang)
+    return told.split("（" if lang == "zh" else " (", 1)[1].removesuffix("）。" if lang == "zh" else ").")
 
 
 @pytest.mark.parametrize("code", sorted(REFUSALS))

@@ -199,7 +199,7 @@ def test_a_reading_that_was_asked_for_and_does_not_come_is_told(host):
     assert service.hello(None, {})["probe"] == ""
     host.probe.look(host.clock.now())
     host.clock.at += 4.0
-    assert "do not answer" in service.hello(None, {})["probe"]
+    assert service.hello(None, {})["probe"] == "probe_waits"
 
 
 def test_another_error_of_the_whole_reading_is_news_though_no_card_changed():
@@ -272,7 +272,7 @@ def test_who_is_strict_gets_an_error_and_nothing_is_queued(host):
     answer = asked(service, {}, {"name": "wide", "gpus": [9, 9]}, strict=True)
     assert answer["ok"] is False and answer["error"]["code"] == "invalid" and host.states() == before
     told = refused(answer["error"])
-    assert "job 2 (wide)" in told and "needs 9 cards and may use 4" in told and "stays queued" not in told
+    assert "job 2 of these (wide)" in told and "needs 9 cards and may use 4" in told and "stays queued" not in told
     assert asked(service, {"gpus": [4, 4]}, strict=True)["ok"] is True
 
 

@@ -131,7 +131,7 @@ def test_a_card_on_which_something_of_an_ended_run_lives_is_set_aside_until_it_i
     assert host.job(second)["state"] == "queued"
     (refusal,) = host.engine.waits[host.job(second)["shape"]].gpus
     assert refusal.code == "quarantined"
-    assert "77" in refusal.params["why"], "it names the process"
+    assert refusal.params["processes"] == [[77, first, 1]], "it names the process, and the run it was of"
     left.clear()
     host.settle()
     assert host.job(second)["state"] == "succeeded"

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from jostle.cli import render
 from jostle.errors import Usage
 from jostle.intake import ids
+from jostle.intake.checking import warn_never_of
 from jostle.intake.intents import SETTINGS, chosen, setting
 
 if TYPE_CHECKING:
@@ -60,6 +61,7 @@ def retry(args: Namespace, terminal: Terminal) -> int:
     answer = send_intent(terminal, chosen("retry", args.ids, terminal), do="retry")
     for new in answer["new"].values():
         terminal.put(str(new))
+    warn_never_of(list(answer["new"].values()), terminal)
     return refusals(terminal, answer)
 
 
@@ -109,6 +111,8 @@ def intend(terminal: Terminal, words: list[str], verb: str, done: str, **fields:
     answer = send_intent(terminal, meant, do=verb, **fields)
     if verb == "cancel" and words == ["all"]:  # those that could be meant: one that has ended since is no mistake
         answer["refused"] = []
+    if verb == "set":
+        warn_never_of(answer["done"], terminal)
     return outcome(terminal, answer, done)
 
 

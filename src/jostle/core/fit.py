@@ -84,7 +84,7 @@ def closed(card: Card, suspects: bool = False) -> Refusal | None:
     if gpu.compute_mode == "prohibited":
         return no(card, "prohibited")
     if gpu.quarantine:
-        return no(card, "quarantined", why=gpu.quarantine)
+        return no(card, "quarantined", processes=list(map(list, gpu.quarantine)))
     if card.taken is not None:
         return taken(card, card.taken)
     return no(card, "exclusive") if gpu.compute_mode == "exclusive_process" and _computed_on(card) else None

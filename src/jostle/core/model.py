@@ -59,7 +59,7 @@ class Gpu:
     mean_utilization: int | None = None
     idle_for: float = 0.0  # how long no foreign process, no unexplained memory and no load was seen
     excluded: bool = False  # by hand
-    quarantine: str = ""  # why it is not handed out though it looks free
+    quarantine: tuple[tuple[int, int, int], ...] = ()  # (pid, job, run) of ended runs that are still on it: it is not handed out
     faulty: Reason | None = None  # why it is set aside until a person takes it back
     new_errors: int = 0  # uncorrectable ones of its memory, beyond those that are accounted for
     remap_failed: bool = False  # … and a broken row of it that could not be replaced

@@ -15,7 +15,7 @@ from jostle.errors import NotFound
 from jostle.store.reads import Reader
 
 Answer = dict[str, Any]
-SILENT = "the GPUs do not answer: the probe waits for the driver"
+SILENT = "probe_waits"
 GPUS_WITHIN = 3.0  # s; a driver that takes longer is not waited for
 
 

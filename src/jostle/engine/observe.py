@@ -231,7 +231,7 @@ class Observer:
             idle_for=now - max(self.busy_at.get(uuid, -1e9), self.first_seen.get(uuid, now)),
             excluded=uuid in self.excluded, given_at=self.given_at.get(uuid, 0.0),
             left_at=self.left_at.get(uuid, -math.inf),
-            quarantine=", ".join(f"process {h.pid} of run {h.run[0]}.{h.run[1]} is still on it" for h in left if h.run),
+            quarantine=tuple((h.pid, *h.run) for h in left if h.run),
             silent_for=0.0 if since is None else now - self.read_at + max(0.0, self.probe_at - since),
             no_handle=bool(g.get("no_handle")), mig_slice=bool(g.get("mig_slice")), reserved_mib=g.get("reserved_mib") or 0,
             compute_mode=g.get("compute_mode") or "default", faulty=self.health.faulty.get(uuid),

@@ -41,7 +41,7 @@ class ProbeProcess:
         try:
             self.child = subprocess.Popen(self.command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=self.env)
         except OSError as e:
-            self.trouble = f"the probe cannot be started: {e.strerror}"
+            self.trouble = f"probe_unstarted {e.strerror}"
             self._later(now)
             return
         assert self.child.stdout is not None
@@ -90,7 +90,7 @@ class ProbeProcess:
         except OSError:
             data = b""
         if not data:
-            self.trouble = "" if self.spent else "the probe ended"
+            self.trouble = "" if self.spent else "probe_ended"
             self._drop()
             return
         *lines, self.buffer = (self.buffer + data).split(b"\n")
@@ -131,7 +131,7 @@ class ProbeProcess:
                 due = now  # unasked readings come by themselves; the next one is owed from now on
                 self.owed_since = now + self.period
             if due is not None and now - due > self.patience + self.period:
-                self.trouble = f"the probe has not answered for {now - due:.0f} s"
+                self.trouble = f"probe_silent {now - due:.0f}"
                 self._drop()
                 self._later(now)
             else:

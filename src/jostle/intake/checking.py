@@ -8,8 +8,14 @@ from typing import TYPE_CHECKING, Any
 from jostle.errors import JostleError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from jostle.client import Client
     from jostle.session import Session
+
+
+KEYS = ("commands", "name", "workdir", "gpus", "memory_mib", "share")
+"""Of a job, what tells whether a host can run it."""
 
 
 def can_run(batches: list[dict[str, Any]], session: Session) -> bool:
@@ -29,14 +35,38 @@ def can_run(batches: list[dict[str, Any]], session: Session) -> bool:
 def _could_run(batch: dict[str, Any], client: Client, session: Session) -> bool:
     from jostle.wording.sentences import never
 
-    keys = ("commands", "name", "workdir", "gpus", "memory_mib", "share")
-    jobs = [{key: job[key] for key in keys} for job in batch["jobs"]]
+    jobs = [{key: job[key] for key in KEYS} for job in batch["jobs"]]
     if not jobs:
         return True
     answer = client.call("check", batch={"policy": batch["policy"]}, jobs=jobs)
     for line in never(answer, session.language, batch["name"] or ""):
         session.say(line)
     return bool(answer["checked"])
+
+
+def warn_never_of(ids: Sequence[int], session: Session) -> None:
+    """Says of jobs that were changed, or made anew, what can never run here, as of those that are submitted."""
+    from jostle.wording.sentences import never
+
+    client = session.engine_if_any()
+    if client is None:
+        return
+    rows: dict[int, list[dict[str, Any]]] = {}
+    for row in session.reader.jobs(ids=ids):
+        rows.setdefault(row["batch"], []).append(row)
+    try:
+        for number, of_batch in rows.items():
+            policy = (session.reader.batch(number) or {}).get("policy") or {}
+            jobs = [{**{key: row[key] for key in KEYS}, "gpus": row["gpu_request"]} for row in of_batch]
+            answer = client.call("check", batch={"policy": policy}, jobs=jobs)
+            for entry in answer.get("never") or ():
+                entry["jobs"] = [of_batch[k - 1]["id"] for k in entry["jobs"]]
+            for line in never(answer, session.language):
+                session.say(line)
+    except JostleError:
+        pass  # an older engine, or one that has gone: `jostle why` tells it later
+    finally:
+        client.close()
 
 
 def warn_directories(jobs: list[dict[str, Any]], session: Session) -> None:

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     T = TypeVar("T")
 
+NO_CARD_HAS = 1 << 20  # MiB: who asks for so much of a card has meant MiB by a number that counts GB
 SHELL = frozenset(" \t\n;&|<>()$`\\\"'*?[]{}~#!")
 BATCH = "add"
 """The key of the batch that single commands lie in."""
@@ -39,6 +40,8 @@ def queued(
         raise Usage("add: --share needs -m: a job without it takes the whole card")
     if values["memory_mib"] is not None and values["gpus"][1] == 0:
         raise Usage("add: -m with -g 0: a job without GPUs needs no memory")
+    if (values["memory_mib"] or 0) >= NO_CARD_HAS:
+        session.tell("much_memory", gib=values["memory_mib"] // 1024)
     cwd, words = os.getcwd(), _command(list(command))
     job = spec.job(
         **{**values, "name": values["name"] or spec.name_of([words])}, commands=[words], env=dict(map(_variable, env)),

@@ -42,11 +42,16 @@ class SeenFile:
 def noted(path: str) -> int:
     """The newest event that was recorded in this boot; 0 if nothing is known of it."""
     try:
-        with open(path + SUFFIX, "rb") as f:
+        with open(path + SUFFIX, "rb", opener=_at_once) as f:
             number, _, boot = f.read(100).partition(b" ")
         return int(number) if boot.strip().decode("ascii", "replace") == proc.boot_id()[:40] else 0
     except (OSError, ValueError):
         return 0
+
+
+def _at_once(path: str, flags: int) -> int:
+    """Whatever lies there, a pipe for one, is not waited for."""
+    return os.open(path, flags | os.O_NONBLOCK | os.O_NOFOLLOW)
 
 
 def last_seq(db: sqlite3.Connection) -> int:

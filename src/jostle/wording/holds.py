@@ -33,6 +33,11 @@ HOLDS: dict[str, tuple[str, str]] = {
     "nursery_silent": (
         "the process that makes shims does not answer; another is started", "用于创建 shim 的进程没有响应，正在重新启动",
     ),
+    # not holds, but why the cards cannot be read
+    "probe_unstarted": ("the probe cannot be started: {s}", "读取 GPU 的进程无法启动：{s}"),
+    "probe_ended": ("the probe ended", "读取 GPU 的进程已退出"),
+    "probe_silent": ("the probe has not answered for {s}", "读取 GPU 的进程已 {s}没有回答"),
+    "probe_waits": ("the GPUs do not answer: the probe waits for the driver", "GPU 没有回答：读取进程在等待驱动"),
 }
 
 NOTHING, NO_GPU_JOB = ("Nothing starts", "暂停启动任务"), ("No job with a GPU starts", "暂停启动需要 GPU 的任务")

@@ -250,6 +250,10 @@ MESSAGES: dict[str, tuple[str, str]] = {
         "warning: {n:job|jobs} without `memory` cannot share a card: each takes a whole one",
         "警告：{n:,} 个任务没有写 `memory`，不能共用一张卡：各占一整张",
     ),
+    "much_memory": (
+        "note: a number alone counts GB, and this asks for {gib} GB of each card; write {gib}MiB if that is meant",
+        "提示：不带单位的数以 GB 计，这里要求每张卡 {gib} GB；如果指的是 MiB，请写 {gib}MiB",
+    ),
     "no_directory": (
         "warning: workdir {path} does not exist; a job fails if it is not there when the job starts",
         "警告：工作目录 {path} 不存在；任务启动时若仍不存在就会失败",

@@ -33,12 +33,15 @@ def refusal_text(refusal: Refusal, lang: str = "en") -> str:
         return refusal.code
     at = language(lang)
     because = str(refusal.params.get("error") or "")
-    return words[at].format_map(_Shown({**refusal.params, "because": f": {because}" if because else ""}, at))
+    processes = refusal.params.get("processes")
+    why = {"why": still_there(processes, lang)} if processes else {}
+    return words[at].format_map(_Shown({**refusal.params, **why, "because": f": {because}" if because else ""}, at))
 
 
-def histogram(refusals: Iterable[Refusal], lang: str = "en") -> str:
-    """The refusals counted: "3 have too little memory (…), 5 are used by others (alice 3, bob 2)"."""
-    return _counts_text(counted(refusals), language(lang))
+def still_there(processes: Iterable[Sequence[int]], lang: str) -> str:
+    """What is left of ended runs on a card: (pid, job, run) each."""
+    words = "运行 {1}.{2} 的进程 {0} 仍在上面" if language(lang) else "process {0} of run {1}.{2} is still on it"
+    return ("，" if language(lang) else ", ").join(words.format(*process) for process in processes)
 
 
 def language(lang: str) -> int:

@@ -9,7 +9,7 @@ from jostle.core.reasons import Reason, Refusal
 from jostle.core.states import SUMMED
 from jostle.wording.messages import message
 from jostle.wording.reasons import language as column
-from jostle.wording.reasons import refusal_text, text
+from jostle.wording.reasons import refusal_text, still_there, text
 from jostle.wording.words import REFUSALS, STATES, TEXTS
 
 STANDS = {
@@ -60,6 +60,8 @@ def card(gpu: Mapping[str, Any], language: str) -> dict[str, Any]:
     """A card with the text of what is said against it, and of why it is set aside."""
     worded_card, refusal, faulty = dict(gpu), gpu.get("refusal"), gpu.get("faulty")
     worded_card.pop("faulty", None)
+    if isinstance(worded_card.get("quarantine"), list):
+        worded_card["quarantine"] = still_there(worded_card["quarantine"], language)
     if faulty and not worded_card.get("quarantine"):
         worded_card["quarantine"] = worded(faulty, language)["text"]
     return {**worded_card, "refusal": worded(refusal, language) if refusal else None}
@@ -71,9 +73,10 @@ def event(row: Mapping[str, Any], language: str) -> dict[str, Any]:
     return {**row, "data": {**row["data"], "reason": worded(reason, language)}} if reason else dict(row)
 
 
-def refused(error: Mapping[str, Any]) -> str:
-    """What is wrong with one job of a submit, none of which was taken."""
-    return f"job {error['job']} ({error['name']}): {worded(error['reason'], 'en')['text']} Nothing was queued (--strict)"
+def refused(error: Mapping[str, Any], *, alone: bool = False) -> str:
+    """What is wrong with one job of a submit, none of which was taken: none has a number yet, only a place in it."""
+    which = error["name"] if alone else f"job {error['job']} of these ({error['name']})"
+    return f"{which}: {worded(error['reason'], 'en')['text']} Nothing was queued (--strict)"
 
 
 def on_hold(hold: str, language: str) -> str:
