@@ -14,6 +14,8 @@ import sys
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
+from jostle.printable import one_line
+
 MARK = "JOSTLE_UNI_ID"
 """The variable in a run's environment by which its processes are recognised."""
 
@@ -201,7 +203,7 @@ def command_line(pid: int) -> str:
             text = f.read(4096).rstrip(b"\0").replace(b"\0", b" ").decode("utf-8", "replace")
     except OSError:
         return ""
-    return "".join(c if c.isprintable() else " " for c in text)
+    return one_line(text)
 
 
 def memory() -> dict[str, int]:

@@ -48,7 +48,7 @@ def test_a_refused_stop_of_all_jobs_leaves_them_running_and_the_engine_at_work(h
 def test_a_cancel_reaches_the_run_only_when_it_is_recorded(host, armed, intent):
     service = Service(host.engine, Loop(), permanent=True)
     failpoint.arm(armed)
-    ((_, answer),) = service._serve_writes([(None, {"op": "intent", "do": "cancel", "ids": [1]})])
+    ((_, answer),) = service.serve_writes([(None, {"op": "intent", "do": "cancel", "ids": [1]})])
     assert answer["ok"] is (armed == "")
     assert [run.intent for run in host.engine.carried.runs.values()] == [intent]
 
@@ -61,7 +61,7 @@ def test_a_request_that_names_a_job_which_does_not_exist_changes_nothing(host, d
     service = Service(host.engine, Loop(), permanent=True)
     host.submit({})
     before = host.store.db.execute("SELECT * FROM job").fetchall(), host.store.last_seq()
-    ((_, answer),) = service._serve_writes([(None, {"op": "intent", "do": do, "ids": [2, 99], **more})])
+    ((_, answer),) = service.serve_writes([(None, {"op": "intent", "do": do, "ids": [2, 99], **more})])
     assert not answer["ok"] and answer["error"]["text"] == "there is no job 99"
     assert (host.store.db.execute("SELECT * FROM job").fetchall(), host.store.last_seq()) == before
 
@@ -71,7 +71,7 @@ def test_of_requests_that_come_together_one_that_fails_is_undone_and_the_others_
     service = Service(host.engine, Loop(), permanent=True)
     host.submit({}, {})
     asked = [{"op": "intent", "do": "hold", "ids": [2, 99]}, {"op": "intent", "do": "hold", "ids": [3]}]
-    answers = service._serve_writes([(None, request) for request in asked[::order]])
+    answers = service.serve_writes([(None, request) for request in asked[::order]])
     assert [answer["ok"] for _, answer in answers[::order]] == [False, True]
     assert host.store.db.execute("SELECT id, intent FROM job WHERE id > 1").fetchall() == [(2, "run"), (3, "hold")]
 
@@ -187,9 +187,9 @@ def test_what_was_refused_does_not_act(host):
     service = Service(host.engine, Loop(), permanent=True)
     asked = [(None, {"op": "exclude", "gpus": [0], "on": True}), (None, {"op": "reload", "config": {"grace": 9.0}})]
     failpoint.arm("store.before_commit=ENOSPC@1")
-    assert [answer["ok"] for _, answer in service._serve_writes(asked)] == [False, False]
+    assert [answer["ok"] for _, answer in service.serve_writes(asked)] == [False, False]
     assert host.engine.cards.observer.excluded == set() and "grace" not in host.engine.settings
-    assert [answer["ok"] for _, answer in service._serve_writes(asked)] == [True, True]
+    assert [answer["ok"] for _, answer in service.serve_writes(asked)] == [True, True]
     assert host.engine.cards.observer.excluded == {"GPU-0"} and host.engine.settings["grace"] == 9.0
 
 
@@ -242,7 +242,7 @@ def test_a_database_that_cannot_be_read_costs_a_follower_and_not_the_engine(host
 
 def asked(service, *jobs, **more):
     request = {"op": "submit", "jobs": [{"commands": ["true"], "workdir": "/", **job} for job in jobs], **more}
-    ((_, answer),) = service._serve_writes([(None, request)])
+    ((_, answer),) = service.serve_writes([(None, request)])
     return answer
 
 
@@ -292,12 +292,12 @@ def test_a_new_engine_lets_the_first_reading_come_before_it_answers_who_asks_for
     made = Host(str(home))
     service = Service(made.engine, Loop(), permanent=True)
     wide = {"op": "submit", "jobs": [{"commands": ["true"], "workdir": "/", "gpus": [9, 9]}]}
-    service._request("wide", wide)
-    service._request("plain", {"op": "submit", "jobs": [{"commands": ["true"], "workdir": "/"}]})
+    service.request("wide", wide)
+    service.request("plain", {"op": "submit", "jobs": [{"commands": ["true"], "workdir": "/"}]})
     assert [peer for peer, _ in service.pending] == ["plain"]
     made.step()
     assert [peer for peer, _ in service.pending] == ["plain", "wide"]
-    service._request("wide", wide)
+    service.request("wide", wide)
     assert len(service.pending) == 3, "from now on nobody waits"
 
 
@@ -306,7 +306,7 @@ def test_a_driver_that_takes_long_does_not_keep_a_submit_waiting(tmp_path):
     home.mkdir(mode=0o700)
     made = Host(str(home))
     service = Service(made.engine, Loop(), permanent=True)
-    service._request("wide", {"op": "submit", "jobs": [{"commands": ["true"], "workdir": "/", "memory_mib": 1}]})
+    service.request("wide", {"op": "submit", "jobs": [{"commands": ["true"], "workdir": "/", "memory_mib": 1}]})
     service.overdue(made.clock.at + 0.9)
     assert service.pending == [] and service.answer_at == made.clock.at + 1.0
     service.overdue(made.clock.at + 1.0)

@@ -83,7 +83,7 @@ def ack_before_commit() -> None:
         self.writes.recorded()
         return []
 
-    swap(service.Service, "_serve_writes", eager)
+    swap(service.Service, "serve_writes", eager)
 
 
 @bug(ENGINE)

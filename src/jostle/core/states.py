@@ -40,6 +40,8 @@ TRANSITIONS: dict[str, dict[str, str]] = {
 ALL = tuple(TRANSITIONS)
 UNFINISHED = tuple(s for s, ways in TRANSITIONS.items() if ways)
 FINAL = tuple(s for s, ways in TRANSITIONS.items() if not ways)
+RAN = (SUCCEEDED, FAILED)  # a run of it came to an end that counts
+DROPPED = (CANCELLED, SKIPPED)  # it was not to run, or not to go on
 UNSUCCESSFUL = tuple(s for s in FINAL if s != SUCCEEDED)
 SUMMED = (RUNNING, STARTING, STOPPING, QUEUED, *FINAL)  # the order of a summary
 OPEN = frozenset({STARTING, RUNNING, STOPPING})  # a run of it may be alive

@@ -12,6 +12,7 @@ from jostle.core.fields import JOB, RETRY, RULES, SETTINGS
 from jostle.core.kinds import MAX_ID, MAX_NAME, is_integer, printable, variables
 from jostle.core.model import Policy, Retry
 from jostle.errors import Invalid
+from jostle.printable import one_line
 
 FIELDS = {name: field for name, field in JOB.items() if not field.into}
 SETTABLE = tuple(name for name, field in JOB.items() if field.settable)
@@ -103,7 +104,7 @@ def remark(by: Any, key: str) -> str:
     """A part of what an audit says: a text, not long, and on one line."""
     value = by.get(key) if isinstance(by, dict) else None
     need(isinstance(value, str) and len(value) <= MAX_NAME, "by", f"{key} must be a text of at most {MAX_NAME} characters")
-    return "".join(c if c.isprintable() else " " for c in str(value))
+    return one_line(str(value))
 
 
 def called(asked: Mapping[str, Any], k: int) -> str:
@@ -118,7 +119,7 @@ def need(holds: bool, what: str, text: str) -> None:
 def default_name(c: Any) -> str:
     """The first words of its command."""
     words = " ".join(c if isinstance(c, list) else c.split())
-    return "".join(ch if ch.isprintable() else " " for ch in words)[:40].strip() or "job"
+    return one_line(words)[:40].strip() or "job"
 
 
 def text(value: Any, what: str, key: str) -> str:

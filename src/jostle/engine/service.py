@@ -33,7 +33,7 @@ class Service:
     def __init__(self, engine: Engine, loop: Loop, *, permanent: bool) -> None:
         self.engine, self.store, self.clock, self.cards = engine, engine.store, engine.clock, engine.cards
         self.permanent = permanent
-        self.server = Server(loop, engine.home, self._request)
+        self.server = Server(loop, engine.home, self.request)
         self.place = Place(engine.home, self.store, self.server)
         self.reader = Reader(engine.home)
         self.pending: list[tuple[Peer, dict[str, Any]]] = []
@@ -49,7 +49,7 @@ class Service:
 
     # --- requests come in; those of one round are answered together
 
-    def _request(self, peer: Peer, request: dict[str, Any]) -> None:
+    def request(self, peer: Peer, request: dict[str, Any]) -> None:
         now = self.clock.now()
         early = self.cards.age(now) is None and now < self.began + FIRST_WITHIN
         if early and request["op"] == "submit" and outlook.demanding(request.get("jobs")):
@@ -63,7 +63,7 @@ class Service:
         writes = [(p, r) for p, r in batch if r["op"] in WRITES]
         answers: list[tuple[Peer, Answer]] = []
         if writes:
-            answers = self._serve_writes(writes)
+            answers = self.serve_writes(writes)
         for peer, answer in answers:
             self.server.answer(peer, answer)
         for peer, request in batch:
@@ -73,7 +73,7 @@ class Service:
             self.engine.soon()
             self.followers.push()
 
-    def _serve_writes(self, writes: list[tuple[Peer, dict[str, Any]]]) -> list[tuple[Peer, Answer]]:
+    def serve_writes(self, writes: list[tuple[Peer, dict[str, Any]]]) -> list[tuple[Peer, Answer]]:
         """One transaction; a request that fails is undone by itself."""
         answers = []
         if not self.store.in_place():

@@ -14,7 +14,7 @@ from decimal import Decimal
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from jostle.core.states import FINAL
+from jostle.core.states import DROPPED, FINAL
 from jostle.errors import JostleError, NotFound
 from jostle.experiments import code
 from jostle.experiments.grouping import Trial
@@ -166,7 +166,7 @@ def _state(row: Mapping[str, Any]) -> str:
         exit_code = f"exit code {row['exit_code']}" if row["exit_code"] is not None else ""
         why = row["error_type"] or exit_code
         return f"failed{': ' + why if why else ''}"
-    if state in ("cancelled", "skipped"):
+    if state in DROPPED:
         code = (row["reason"] or {}).get("code")
         return f"{state}{': ' + code.replace('_', ' ') if code else ''}"
     return f"{state}, not finished"

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from jostle.core.states import SUCCEEDED
+from jostle.core.states import RAN, SUCCEEDED
 from jostle.store.reads import LastRun, Places
 
 LastRuns = Mapping[str, Sequence[LastRun]]
@@ -130,4 +130,4 @@ def failed_names(batches: Iterable[Iterable[Mapping[str, Any]]], names: Iterable
 def _tells(row: Mapping[str, Any]) -> bool:
     """Whether a row says how the job does: a cancelled one, or one that another's failure kept from running, does not."""
     done_before = row["state"] == "skipped" and (row["reason"] or {}).get("code") == "done_before"
-    return row["state"] in ("succeeded", "failed") or done_before
+    return row["state"] in RAN or done_before

@@ -11,6 +11,7 @@ import signal
 import time
 from typing import TYPE_CHECKING, Any
 
+from jostle.core.states import DROPPED
 from jostle.errors import Invalid, JostleError, NotFound, Usage
 
 if TYPE_CHECKING:
@@ -144,4 +145,4 @@ def _told_at(item: tuple[str, Any]) -> tuple[int, int]:
     kind, value = item
     if kind != "event":
         return 2, 0
-    return (1, value["job"]) if value["kind"] in ("cancelled", "skipped") else (0, 0)
+    return (1, value["job"]) if value["kind"] in DROPPED else (0, 0)

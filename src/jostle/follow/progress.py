@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from jostle import units
-from jostle.core.states import FINAL, OPEN
+from jostle.core.states import FINAL, OPEN, RAN
 from jostle.wording.messages import listed, message, step
 from jostle.wording.sentences import beside, states, worded
 from jostle.wording.text import gpus, plain
@@ -40,7 +40,7 @@ class Progress:
                 self.done_before.add(row["id"])
             if row["state"] == "failed":
                 self._failed(row["id"], self._why(row), ran=row["started_at"] is not None)
-            if row["state"] in ("succeeded", "failed") and row.get("ran_s") is not None:
+            if row["state"] in RAN and row.get("ran_s") is not None:
                 self.took.append(row["ran_s"])
             if row["state"] in OPEN:
                 self.gpus[row["id"]] = list(row["gpus"])
@@ -120,7 +120,7 @@ class Progress:
             self._failed(id, why, ran=ran)
         if kind == "skipped" and _is_done_before(data.get("reason")):
             self.done_before.add(id)
-        if kind in ("succeeded", "failed") and data.get("ran_s") is not None:
+        if kind in RAN and data.get("ran_s") is not None:
             self.took.append(data["ran_s"])
 
     def _failed(self, id: int, why: str, *, ran: bool) -> None:

@@ -42,10 +42,10 @@ def entry_of(value: Any) -> Entry | None:
         state = RUNNING if pid else ""
     kind = value.get("error_type")
     count = _integer(value.get("retry_count")) or 0
-    return Entry(pid, state, max(0, count), said(kind) if isinstance(kind, str) and kind != "none" else "")
+    return Entry(pid, state, max(0, count), short_line(kind) if isinstance(kind, str) and kind != "none" else "")
 
 
-def said(text: str) -> str:
+def short_line(text: str) -> str:
     """What a script wrote, as something that can be kept and shown anywhere: short, one line, and text at all."""
     return one_line(text[:MOST_SAID]).strip()
 

@@ -18,7 +18,7 @@ from jostle import proc
 from jostle.backends.local import process
 from jostle.backends.local.sparedir import SpareDir
 from jostle.core.model import Exit, RunId
-from jostle.uniid.entries import WORDS, entry_of, said
+from jostle.uniid.entries import WORDS, entry_of, short_line
 from jostle.uniid.file import look
 
 MAX_RECORD = 1 << 20
@@ -226,7 +226,7 @@ def exit_of(record: Any) -> Exit | None:
     fields = {k: v.encode("utf-8", "replace").decode() if isinstance(v, str) else v for k, v in fields.items()}
     fields["said"] = fields.get("said", "") if fields.get("said") in WORDS else ""
     fields["inputs"] = fields.get("inputs", "") if fields.get("inputs") in INPUTS else ""
-    fields["said_type"] = said(fields.get("said_type", ""))
+    fields["said_type"] = short_line(fields.get("said_type", ""))
     left = fields.pop("leftovers", [])
     if not all(isinstance(pid, int) and abs(pid) < FAR for pid in left):
         return None
