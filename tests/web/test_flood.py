@@ -6,7 +6,7 @@ import signal
 import socket
 
 from jostle.web.protocol import MOST
-from tests.e2e.instance import until
+from tests.e2e.instance import alive, until
 
 
 def test_s45_more_connections_than_it_takes_are_turned_away_and_it_serves_when_they_are_gone(console):
@@ -32,6 +32,13 @@ def test_f60_an_engine_that_does_not_answer_is_told_of_and_nothing_is_done_twice
         os.kill(pid, signal.SIGCONT)
     assert console.post("/api/v1/cancel", {"ids": [id]})["done"] == [id]
     assert len(console.instance.events("cancelled", job=id)) == 1
+
+
+def test_f57_a_console_whose_home_is_gone_ends(make_console):
+    console = make_console(gpus=None)
+    pid = console.pid
+    (console.instance.home / "web" / "instances" / f"{pid}.json").unlink()
+    until(lambda: not alive(pid), "its end")
 
 
 def test_s56_what_strangers_call_themselves_is_text_and_short(make_console):

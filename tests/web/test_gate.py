@@ -286,9 +286,9 @@ def test_s43_the_token_is_in_no_command_line_environment_or_log(console):
 
 def test_s38_nothing_of_the_console_is_open_to_others_whatever_the_umask(instance):
     try:
-        instance.ok("web", "--port", "0", umask=0)
+        instance.ok("web", "--port", "0", str(instance.work), umask=0)
         found = [instance.home / "web", *(instance.home / "web").rglob("*")]
-        assert len(found) > 6
+        assert len(found) > 6 and (instance.home / "web" / "workspace").exists()
         assert [str(path) for path in found if stat.S_IMODE(path.lstat().st_mode) & 0o077] == []
     finally:
         instance.ok("web", "--stop")

@@ -68,18 +68,18 @@ def web(args: Namespace, terminal: Terminal) -> int:
         terminal.put(secrets.rotate(rights) if args.new else secrets.token(rights))
         return 0
     if args.list or args.stop:
-        found = instances.stop(terminal.home) if args.stop else instances.running(terminal.home)
-        for one in found:
-            terminal.put(("stopped: " if args.stop else "") + described(one))
-        if not found:
-            terminal.say("no console runs")
+        listed = instances.stop(terminal.home) if args.stop else instances.running(terminal.home)
+        for instance in listed:
+            terminal.put(("stopped: " if args.stop else "") + described(instance))
+        if not listed:
+            terminal.tell("console_none")
         return 0
     if args.url:
-        found = instances.running(terminal.home)
-        if not found:
+        running = instances.running(terminal.home)
+        if not running:
             raise NoEngine("no console runs: `jostle up` or `jostle web` starts one")
-        for one in found:
-            terminal.put(instances.login_url(terminal.home, one))
+        for instance in running:
+            terminal.put(instances.login_url(terminal.home, instance))
         return 0
     if not instances.available():
         raise JostleError(EXTRA)
@@ -112,7 +112,7 @@ def opened(args: Namespace, terminal: Terminal) -> None:
     if same:
         one = same[0]
     else:
-        kept = place.settings(space, terminal.say)
+        kept = place.settings(space, terminal.tell)
         port = args.port if args.port is not None else kept.get("port")
         wanted = instances.Wanted(home=home, workspace=space, port=port, bind=bind, public_url=public_url)
         wanted = replace(wanted, log_level=kept.get("log-level") or wanted.log_level)
@@ -128,14 +128,11 @@ def opened(args: Namespace, terminal: Terminal) -> None:
 def told(one: Instance, public_url: str | None, terminal: Terminal) -> None:
     from jostle.web import instances, place
 
-    if one.note:
-        terminal.say(f"warning: {one.note}")
+    if one.taken is not None:
+        terminal.tell("console_port", taken=one.taken, port=one.port)
     terminal.put(instances.login_url(terminal.home, one, public_url))
     if one.bind is None:
-        terminal.say(
-            f"the console{f' of {one.workspace}' if one.workspace else ''}: the URL is good for one login within 10 minutes "
-            f"(`jostle web --url` makes another). From another computer first: {place.tunnel(one.port)}"
-        )
+        terminal.tell("console_url", tunnel=place.tunnel(one.port))
 
 
 def with_engine(args: Namespace, terminal: Terminal) -> None:
@@ -145,7 +142,7 @@ def with_engine(args: Namespace, terminal: Terminal) -> None:
     if args.no_web or os.environ.get("JOSTLE_WEB") == "off":
         return
     if not instances.available():
-        terminal.say(f"without its console: {EXTRA.removeprefix('the console ')}")
+        terminal.tell("console_missing")
         return
     opened(args, terminal)
 
@@ -156,4 +153,4 @@ def closed(terminal: Terminal) -> None:
         from jostle.web import instances
 
         if instances.stop(terminal.home):
-            terminal.say("the console is down")
+            terminal.tell("console_down")

@@ -52,7 +52,7 @@ class Instance:
     socket: str | None
     bind: str | None
     started_at: float
-    note: str = ""  # what a person should know of its start
+    taken: int | None = None  # the port that it would have had, if another program had not
 
     @property
     def lives(self) -> bool:

@@ -14,14 +14,14 @@ from jostle.formats.processyaml import ProcessYAML
 from jostle.web.secret import folder
 
 
-def settings(space: str | None, say: Callable[[str], None]) -> dict[str, Any]:
+def settings(space: str | None, tell: Callable[..., None]) -> dict[str, Any]:
     """Of `config/control_setting.yaml` (SPEC A37): what a start obeys. Other addresses are said by options only."""
     path = os.path.join(space or "", "config", "control_setting.yaml")
     if space is None or not os.path.isfile(path):
         return {}
     found = ProcessYAML(path).get_config()
     if found.get("secret"):
-        say(f"{path}: secret is not used: the token lies in a file of its own (`jostle web --token`)")
+        tell("console_secret", path=path)
     port, level = found.get("port"), found.get("log-level")
     good = {"port": type(port) is int and 0 < port < 65536, "log-level": level in ("debug", "info", "warning", "error")}
     return {key: found[key] for key, holds in good.items() if holds}
@@ -48,7 +48,8 @@ def workspace(home: str, given: str | None) -> str | None:
     path = os.path.abspath(given or os.getcwd())
     if not os.path.isdir(path):
         raise NotFound(f"there is no directory {path}; expected a workspace (command/, config/, logs/)")
-    with open(kept, "w", encoding="utf-8", errors="surrogateescape") as f:
+    private = os.open(kept, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    with open(private, "w", encoding="utf-8", errors="surrogateescape") as f:
         f.write(path + "\n")
     return path
 

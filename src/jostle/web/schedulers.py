@@ -48,7 +48,8 @@ class Running:
     index: int | None  # None: a file that is no config of its workspace
 
     def proven(self, pid: int) -> bool:
-        return pid == self.pid and proc.alive(pid, self.ticks) and proc.uid(pid) == os.getuid()
+        same = pid == self.pid and proc.alive(pid, self.ticks) and proc.uid(pid) == os.getuid()
+        return same and "compete" in proc.command_line(pid).split()  # also if the pid and ticks are those of another boot
 
 
 def running(visit: Visit, root: str | None = None) -> Iterator[Running]:

@@ -20,12 +20,14 @@ import uvicorn
 from jostle import proc
 from jostle.errors import Forbidden, JostleError
 from jostle.web.app import app
-from jostle.web.instances import PORT, Instance, Wanted, check, record
+from jostle.web.instances import PORT, Instance, Wanted, check
+from jostle.web.instances import record as recorded
 from jostle.web.protocol import Connection
 from jostle.web.site import Site
 
 LEVELS = {"debug": "info", "info": "warning", "warning": "warning", "error": "error"}
 """Of uvicorn, which says more than we would of itself."""
+PRESENT_EACH = 3  # s
 TRIED = 100  # ports
 TOO_LONG = 107  # bytes of a unix socket's path
 
@@ -40,23 +42,23 @@ def main() -> int:
             check(wanted)
             site = Site(wanted)
             site.secrets.token()
-            sockets, port, note = listening(site)
+            sockets, port, taken = listening(site)
             path = os.path.join(site.secrets.folder, f"{port}.sock")
             unix = private_socket(path)
             me = proc.stat(os.getpid())
             instance = Instance(
                 pid=os.getpid(), ticks=me.ticks if me else 0, boot_id=proc.boot_id(), port=port, workspace=wanted.workspace,
-                socket=path if unix else None, bind=wanted.bind, started_at=time.time(), note=note,
+                socket=path if unix else None, bind=wanted.bind, started_at=time.time(), taken=taken,
             )  # fmt: skip
             site.port = port
             served = app(site)
-            kept = record(site.home, instance)
+            kept = recorded(site.home, instance)
         except JostleError as e:
             ready.write(f"error {e.code} {' '.join(str(e).split())}\n")
             return e.exit_code
         ready.write(json.dumps(instance.__dict__) + "\n")
     try:
-        serve(served, [*sockets, *([unix] if unix else [])], wanted)
+        serve(served, [*sockets, *([unix] if unix else [])], wanted, kept)
     finally:
         for gone in (kept, path):
             with contextlib.suppress(FileNotFoundError):
@@ -64,8 +66,8 @@ def main() -> int:
     return 0
 
 
-def listening(site: Site) -> tuple[list[socket.socket], int, str]:
-    """The sockets, their port, and what a person should know of it."""
+def listening(site: Site) -> tuple[list[socket.socket], int, int | None]:
+    """The sockets, their port, and the one that it would have been if another program had not taken it."""
     remembered = os.path.join(site.secrets.folder, "port")
     wanted = site.wanted.port
     first = wanted if wanted is not None else known_port(remembered)
@@ -78,11 +80,11 @@ def listening(site: Site) -> tuple[list[socket.socket], int, str]:
             continue
         port = sockets[0].getsockname()[1]
         if first and port != first:
-            return sockets, port, f"port {first} is taken by another program, perhaps a neighbour's: this console is on {port}"
+            return sockets, port, first
         if wanted is None:
             with open(remembered, "w", encoding="ascii") as f:
                 f.write(str(port))
-        return sockets, port, ""
+        return sockets, port, None
     raise Forbidden(f"no port from {first} to {first + TRIED - 1} is free; --port names another")
 
 
@@ -139,7 +141,8 @@ def private_socket(path: str) -> socket.socket | None:
     return listener
 
 
-def serve(served: Any, sockets: list[socket.socket], wanted: Wanted) -> None:
+def serve(served: Any, sockets: list[socket.socket], wanted: Wanted, record: str) -> None:
+    """Until it is told to end, or its record is gone: then its home is, too, and nobody would find it any more."""
     Connection.trusted, Connection.lan = frozenset(wanted.trusted_uids), wanted.bind is not None
     config = uvicorn.Config(
         served, http=Connection, ws="none", lifespan="on", log_level=LEVELS[wanted.log_level], access_log=False,
@@ -147,6 +150,11 @@ def serve(served: Any, sockets: list[socket.socket], wanted: Wanted) -> None:
         h11_max_incomplete_event_size=32 << 10,
     )  # fmt: skip
     server = uvicorn.Server(config)
+
+    async def present() -> None:
+        server.should_exit = server.should_exit or not os.path.exists(record)
+
+    config.callback_notify, config.timeout_notify = present, PRESENT_EACH
     server.capture_signals = contextlib.nullcontext  # type: ignore[assignment]  # ours: the end is no death by a signal
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, server.handle_exit)

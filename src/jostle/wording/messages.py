@@ -57,6 +57,26 @@ MESSAGES: dict[str, tuple[str, str]] = {
         "config.yaml names other GPUs ({gpus}): `jostle up --gpus {gpus}` changes to them",
         "config.yaml 写的是别的 GPU（{gpus}）：用 `jostle up --gpus {gpus}` 切换",
     ),
+    # the console
+    "console_url": (
+        "the console: this URL is good for one login within 10 minutes (`jostle web --url` makes another). "
+        "From another computer first: {tunnel}",
+        "控制台：此网址 10 分钟内可登录一次（`jostle web --url` 可再生成一个）。从其他电脑访问请先运行：{tunnel}",
+    ),
+    "console_down": ("the console is down", "控制台已停止"),
+    "console_none": ("no console runs", "没有控制台在运行"),
+    "console_missing": (
+        "without its console: that needs more packages, pip install 'jostle[web]'",
+        "没有启动控制台：它需要更多软件包，pip install 'jostle[web]'",
+    ),
+    "console_port": (
+        "warning: port {taken} is taken by another program, perhaps a neighbour's: this console is on {port}",
+        "警告：端口 {taken} 已被别的程序占用，可能是他人的：本控制台在 {port}",
+    ),
+    "console_secret": (
+        "{path}: secret is not used: the token lies in a file of its own (`jostle web --token`)",
+        "{path}：secret 不起作用：令牌保存在单独的文件中（`jostle web --token`）",
+    ),
     "engine_none": ("no engine runs", "引擎没有运行"),
     "engine_down": ("the engine is down", "引擎已停止"),
     "jobs_go_on": ("; {n:running job goes|running jobs go} on", "；{n:,} 个正在运行的任务继续运行"),
