@@ -65,3 +65,53 @@ def test_the_load_of_a_run_of_ours_is_not_theirs() -> None:
     assert card.small_for(process(), load=95) == [120.0], "what the driver shows is the load of a moment ago"
     assert card.small_for(process(), load=0, seconds=9) == [129.0]
     assert card.small_for(process(), load=95) == [0.0]
+
+
+def reading(at: float, **more: Any) -> dict[str, Any]:
+    card = {"uuid": U, "index": 0, "name": "", "state": "ok", "total_mib": 24576, "used_mib": 0, "free_mib": 24576,
+            "utilization": 0, "procs": [], "read_at": at}  # fmt: skip
+    return {**card, **more}
+
+
+def idle_for(seen: Observer, first: float, last: float, every: float = 1.0, **more: Any) -> float:
+    """Hears readings from one moment to another; for how long the card has been idle then."""
+    while first <= last:
+        seen.hear(json.dumps({"at": first, "gpus": [reading(first, **more)]}).encode(), first)
+        first += every
+    return seen.gpus(last)[0].idle_for
+
+
+def test_a_card_is_idle_since_a_stranger_was_last_seen_there_whoever_looked_meanwhile() -> None:
+    seen = Observer(ME)
+    idle_for(seen, 1000.0, 1000.0, procs=[process()])
+    for k in range(1, 600):  # nothing changes, so nobody decides anything
+        seen.hear(json.dumps({"at": 1000.0 + k, "gpus": [reading(1000.0 + k, procs=[process()])]}).encode(), 1000.0 + k)
+    assert idle_for(seen, 1600.0, 1600.0) <= 1.0
+    assert idle_for(seen, 1601.0, 1660.0) == 61.0
+
+
+def test_a_card_that_could_not_be_read_was_not_idle_meanwhile() -> None:
+    for blind in ("unreadable", "lost", "starting"):
+        seen = Observer(ME)
+        assert idle_for(seen, 1000.0, 1300.0) == 300.0
+        idle_for(seen, 1301.0, 1900.0, state=blind)
+        assert idle_for(seen, 1901.0, 1901.0) == 0.0 and idle_for(seen, 1902.0, 1910.0) == 9.0
+
+
+def test_a_card_of_which_nothing_was_heard_was_not_idle_meanwhile() -> None:
+    """The probe hung, the host slept; an engine at rest, which looks every ten seconds, has seen enough."""
+    seen = Observer(ME)
+    assert idle_for(seen, 1000.0, 1300.0, every=10.0) == 300.0
+    assert idle_for(seen, 1400.0, 1400.0) == 0.0
+
+
+def test_a_card_that_is_late_is_counted_by_its_own_readings() -> None:
+    """The others are read on; its last reading says nothing about now."""
+    seen = Observer(ME)
+    idle_for(seen, 1000.0, 1005.0, utilization=90, used_mib=8000, free_mib=16576)
+    for k in range(6, 11):  # late: the same reading again and again
+        line = {"at": 1000.0 + k, "gpus": [reading(1005.0, utilization=90, used_mib=8000, free_mib=16576)]}
+        seen.hear(json.dumps(line).encode(), 1000.0 + k)
+    seen.hear(json.dumps({"at": 1011.0, "gpus": [reading(1011.0)]}).encode(), 1011.0)
+    (gpu,) = seen.gpus(1011.0)
+    assert (gpu.state, gpu.mean_used_mib, gpu.mean_utilization) == ("ok", 0, 0), "the averages are of what was read lately"

@@ -23,6 +23,8 @@ FRESH_FOR = 0.7
 """A choice is made on readings no older than this."""
 KNOWN_FOR = 600.0
 """What an ended run left on a card is told from strangers for so long; all that is older is forgotten at once, now and then."""
+UNSEEN = 30.0
+"""What a card did between two readings further apart is not known: an engine at rest looks every 10 s."""
 STEADY_LOAD = 5
 """Percent of utilisation up to which a card counts as idle."""
 
@@ -30,16 +32,17 @@ STEADY_LOAD = 5
 class Samples:
     """What one card showed lately, and its averages."""
 
-    __slots__ = ("_taken", "_totals", "newest", "steady_since")
+    __slots__ = ("_taken", "_totals", "at", "newest", "steady_since")
 
     def __init__(self) -> None:
         self._taken: deque[tuple[float, int, int, int]] = deque()
         self._totals = [0, 0, 0]
         self.newest: tuple[int, int, int] | None = None
         self.steady_since = 0.0  # since when nothing changed
+        self.at = math.inf  # of the last reading; none yet
 
     def add(self, now: float, used: int, free: int, load: int) -> None:
-        taken, totals = self._taken, self._totals
+        taken, totals, self.at = self._taken, self._totals, now
         if not taken or now - taken[-1][0] >= APART:
             taken.append((now, used, free, load))
             if self.newest != (used, free, load):
@@ -70,8 +73,7 @@ class Observer:
         self.moving = False  # an average is not yet that of what is read now
         self.distrusted: dict[str, int] = {}  # uuid -> number of the look that will settle it
         self.samples: dict[str, Samples] = {}
-        self.busy_at: dict[str, float] = {}
-        self.first_seen: dict[str, float] = {}
+        self.idle_since: dict[str, float] = {}  # by its readings, which have followed each other closely since
         self.small_mib = 512  # the most that any policy calls small
         self.small_since: dict[tuple[str, int, Any], float] = {}  # card, pid, start -> since when: foreign processes
         self.left_at: dict[str, float] = {}  # when a run of ours last left a card
@@ -147,15 +149,19 @@ class Observer:
     def _sample(self, now: float) -> None:
         self.moving, since, self.small_since = False, self.small_since, {}
         for g in self.snapshot["gpus"]:
+            uuid, at = g["uuid"], self.card_read_at(g)
             if g["state"] != "ok":
-                self.samples.pop(g["uuid"], None)
+                self.samples.pop(uuid, None)
+                self.idle_since.pop(uuid, None)
                 continue
-            samples = self.samples.get(g["uuid"])
+            samples = self.samples.get(uuid)
             if samples is None:
-                samples = self.samples[g["uuid"]] = Samples()
-            samples.add(now, g["used_mib"], g["free_mib"], g["utilization"] or 0)
+                samples = self.samples[uuid] = Samples()
+            if at - samples.at > UNSEEN or self._used_by_others(g):
+                self.idle_since[uuid] = at
+            self.idle_since.setdefault(uuid, at)
+            samples.add(at, g["used_mib"], g["free_mib"], g["utilization"] or 0)
             self.moving = self.moving or samples.steady_since > now - WINDOW
-            self.first_seen.setdefault(g["uuid"], now)
             if g["procs"] and self._calm(g, now):
                 small = [key for p in g["procs"] if (key := self._small(g, p))]
                 self.small_since.update({key: since.get(key, now) for key in small})
@@ -164,6 +170,9 @@ class Observer:
                 if run is not None and p["used_mib"]:
                     used = sum(q["used_mib"] or 0 for q in g["procs"] if self._run_of(q) == run)
                     self.peaks[run] = max(self.peaks.get(run, 0), used)
+
+    def _used_by_others(self, g: Mapping[str, Any]) -> bool:
+        return (g["utilization"] or 0) > STEADY_LOAD or any(self._run_of(p) is None for p in g["procs"])
 
     def _calm(self, g: Mapping[str, Any], now: float) -> bool:
         """Whether the card carries no load but that of runs of ours, which shows for a while after their end."""
@@ -219,8 +228,6 @@ class Observer:
         )  # fmt: skip
         left = [h for h in holders if h.run is not None and h.run in self.ended]
         load = g["utilization"] or 0
-        if any(h.run is None for h in holders) or load > STEADY_LOAD:
-            self.busy_at[uuid] = now
         samples = self.samples.get(uuid)
         mean_used, mean_free, mean_load = samples.means() if samples is not None else (g["used_mib"], g["free_mib"], load)
         return Gpu(
@@ -228,7 +235,7 @@ class Observer:
             used_mib=g["used_mib"], free_mib=g["free_mib"], utilization=g["utilization"], temperature=g.get("temperature"),
             power_w=g.get("power_w"), holders=holders, mean_used_mib=mean_used, mean_free_mib=mean_free,
             mean_utilization=None if g["utilization"] is None else mean_load,
-            idle_for=now - max(self.busy_at.get(uuid, -1e9), self.first_seen.get(uuid, now)),
+            idle_for=now - self.idle_since.get(uuid, now),
             excluded=uuid in self.excluded, given_at=self.given_at.get(uuid, 0.0),
             left_at=self.left_at.get(uuid, -math.inf),
             quarantine=tuple((h.pid, *h.run) for h in left if h.run),
