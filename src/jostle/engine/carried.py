@@ -110,7 +110,7 @@ class Carried:
         elif report.kind is Kind.ENDED:
             run.exit = report.exit
         elif report.kind is Kind.GONE:
-            run.exit = Exit(lost=report.cause)
+            run.exit = Exit(lost=report.cause or "exit_unknown")
         else:
             self._living(run, report)
         if run.over:

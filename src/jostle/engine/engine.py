@@ -128,10 +128,9 @@ class Engine:
 
     def targets(self, gpus: tuple[Gpu, ...]) -> tuple[Target, ...]:
         """Where runs can go: to this host, and wherever they can be handed over."""
-        return tuple(
-            here(gpus, self._hold_here()) if b.places else Target(name=name, places=False, room=b.capacity(), hold=b.trouble)
-            for name, b in self.carried.backends.items()
-        )
+        handed = {name: backend for name, backend in self.carried.backends.items() if not backend.places}
+        others = tuple(Target(name=name, places=False, room=b.capacity(), hold=b.trouble) for name, b in handed.items())
+        return others if LOCAL in handed else (here(gpus, self._hold_here()), *others)
 
     def hold(self) -> str:
         """Why nothing starts on this host."""
