@@ -18,9 +18,9 @@ from tests.engine.fakes import Host
 from jostle import failpoint
 from jostle.core.model import Exit
 from jostle.port import Backend
-from jostle.store import runs
+from jostle.store import jobs, runs
 
-TARGET = "local"
+TARGET = "cluster"
 SEEDS = range(4)
 CRASHES = {
     "engine.before_spawn": "engine.before_spawn=crash@1",
@@ -43,7 +43,10 @@ class LoginNode(Host):
     def backends(self) -> dict[str, Backend]:
         self.cluster = self.cluster or Cluster(self.clock, self.seed, bad_line=self.bad_line)
         self.handing = ClusterBackend(self.cluster, self.most)
-        return {TARGET: self.handing} if self.reached else {}
+        return {"local": self.backend, **({TARGET: self.handing} if self.reached else {})}
+
+    def submit(self, *given: dict[str, Any], **more: Any) -> list[int]:
+        return super().submit(*({"on": [TARGET], **job} for job in given), **more)
 
     def step(self, seconds: float = 0.0) -> None:
         super().step(seconds)
@@ -221,3 +224,15 @@ def test_an_end_that_is_told_again_after_a_restart_is_one_end(host: LoginNode) -
     host.settle()
     assert host.job(id)["attempt"] == 1
     nothing_doubled(host)
+
+
+def test_a_job_that_needs_no_gpu_runs_here_and_one_that_may_go_to_several_goes_where_it_can(tmp_path: Path) -> None:
+    (tmp_path / "home").mkdir(mode=0o700)
+    host = LoginNode(str(tmp_path / "home"), 0, bad_line=False)
+    here, either, never = host.submit(
+        {"on": ["local"], "gpus": [0, 0]}, {"on": ["local", TARGET]}, {"on": ["local"]}
+    )
+    while jobs.unfinished(host.store) != [never]:
+        host.step(1.0)
+    assert [host.runs_of(id)[0]["backend"] for id in (here, either)] == ["local", TARGET]
+    assert host.job(never)["attempt"] == 0 and host.why(never) == "gpus_unknown"
