@@ -14,6 +14,7 @@ import pytest
 
 from jostle.compete.schedlog import SchedulerLog
 from jostle.compete.watched import Watched
+from jostle.formats.filemark import mark
 
 SOURCE = str(Path(__file__).parents[2] / "src")
 
@@ -76,7 +77,7 @@ def test_a_log_that_was_removed_or_moved_away_is_begun_again(tmp_path: Path) -> 
 def test_a14_a_file_has_changed_when_it_is_another_and_stays_so(tmp_path: Path) -> None:
     path = tmp_path / "gpu_manage.yaml"
     path.write_text("a: 1\n")
-    watched = Watched(str(path))
+    watched = Watched(str(path), mark(str(path)))
     assert not watched.changed() and not watched.changed()
     path.write_text("")  # an editor is half-way
     assert not watched.changed()
@@ -94,7 +95,7 @@ def test_a14_a_file_has_changed_when_it_is_another_and_stays_so(tmp_path: Path) 
 def test_a14_a_file_that_is_missing_twice_is_gone_once_and_when_it_is_back_it_has_changed(tmp_path: Path) -> None:
     path, kept = tmp_path / "gpu_manage.yaml", tmp_path / "kept"
     path.write_text("a: 1\n")
-    watched = Watched(str(path))
+    watched = Watched(str(path), mark(str(path)))
     path.rename(kept)  # as an editor does for a moment
     assert [watched.changed(), watched.gone()] == [False, False]
     kept.rename(path)
@@ -104,7 +105,7 @@ def test_a14_a_file_that_is_missing_twice_is_gone_once_and_when_it_is_back_it_ha
     assert looks == [(False, False), (False, True), (False, False), (False, False)]
     kept.rename(path)
     assert [watched.changed(), watched.changed(), watched.changed()] == [False, True, False]
-    assert not Watched(str(tmp_path / "never")).gone()
+    assert not Watched(str(tmp_path / "never"), None).gone()
 
 
 def test_a31_where_there_are_no_locks_it_rotates_and_goes_on_without(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

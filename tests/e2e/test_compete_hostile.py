@@ -97,16 +97,36 @@ with locked(sys.argv[1], workspace.find(sys.argv[2]), feed):
 """
 
 
-def test_a33_of_two_that_start_at_once_one_waits_even_if_an_editor_saves_the_file_in_between(jostle: Instance) -> None:
-    space = Space(jostle, "saved", "1\ntrue\n1\n")
-    words = [sys.executable, "-c", LOCKS, str(jostle.home), str(space.root)]
-    first = subprocess.Popen([*words, ""], env=jostle.env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+def starting(jostle: Instance, space: Space) -> subprocess.Popen[str]:
+    """A process that has the lock of the workspace until it is spoken to."""
+    words = [sys.executable, "-c", LOCKS, str(jostle.home), str(space.root), ""]
+    first = subprocess.Popen(words, env=jostle.env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     jostle.children.append(first)
     assert first.stdout is not None and first.stdout.readline() == "held\n"
+    return first
+
+
+def test_a14_what_is_edited_between_reading_and_the_first_task_is_seen(jostle: Instance) -> None:
+    space = Space(jostle, "early", f"1\n{WAIT % 'go'}\n1\n", "use_all_gpus: false\ncompete_gpus: [0]\nunheard_of: 1\n")
+    first = starting(jostle, space)
+    client = space.start()
+    space.says("unheard_of")  # it has read its files, and waits
+    space.settings("use_all_gpus: false\ncompete_gpus: [0, 1]\n")
+    space.commands("1\ntrue\n1\n")
+    first.communicate("", timeout=PATIENCE)
+    space.says("config/gpu_manage.yaml has changed: compete_gpus [0] → [0, 1]")
+    space.says("command/command_gpu.txt has changed")
+    space.file("go").touch()
+    assert ended(client)[0] == 0
+
+
+def test_a33_of_two_that_start_at_once_one_waits_even_if_an_editor_saves_the_file_in_between(jostle: Instance) -> None:
+    space = Space(jostle, "saved", "1\ntrue\n1\n")
+    first = starting(jostle, space)
     file = space.root / "command" / "command_gpu.txt"
     (space.root / "saved").write_text(file.read_text())
     (space.root / "saved").rename(file)
-    second = [*words, "impatient"]
+    second = [sys.executable, "-c", LOCKS, str(jostle.home), str(space.root), "impatient"]
     tried = subprocess.run(second, env=jostle.env, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=PATIENCE)
     assert tried.stdout == "" and "another `jostle compete` is just starting" in tried.stderr
     space.commands("2\ntrue\n1\n", "command_gpu_1.txt")

@@ -49,9 +49,10 @@ class Chores(Listener):
         self.policy_of = policy
         self.policy = policy(self.settings)
         self.unsent: dict[str, Any] | None = None  # rules that no engine has taken yet
-        self.config = Watched(workspace.config_file or os.path.join(workspace.root, "config", "gpu_manage.yaml"))
+        config_file = workspace.config_file or os.path.join(workspace.root, "config", "gpu_manage.yaml")
+        self.config = Watched(config_file, workspace.config_mark)
         self.bereft = False  # the settings' file was there and is gone
-        self.commands = Watched(workspace.command_file)
+        self.commands = Watched(workspace.command_file, workspace.command_mark)
         self.register = RegisterWatch(workspace.uni_id_file, session.reader, journal)
         self.now = "starting"
         self.gpus = gpus or ()  # as they were last seen

@@ -7,15 +7,14 @@ two looks is gone, and when it comes back it has changed.
 
 from __future__ import annotations
 
-import os
-
-Mark = tuple[int, int, int, int]
+from jostle.formats.filemark import Mark, mark
 
 
 class Watched:
-    def __init__(self, path: str) -> None:
-        self.path = path
-        self.read = self.newest = self.before = mark(path)
+    def __init__(self, path: str, read: Mark | None) -> None:
+        """`read`: the mark of what was read of it, None if there was nothing."""
+        self.path, self.read = path, read
+        self.newest = self.before = read
 
     def changed(self) -> bool:
         """True once per change."""
@@ -31,11 +30,3 @@ class Watched:
             return False
         self.read = None
         return True
-
-
-def mark(path: str) -> Mark | None:
-    try:
-        s = os.stat(path)
-    except OSError:
-        return None
-    return s.st_dev, s.st_ino, s.st_mtime_ns, s.st_size

@@ -15,6 +15,7 @@ from typing import Any
 
 from jostle.errors import NotFound, Usage
 from jostle.formats import gpumanage, spec, taskfile, workdir
+from jostle.formats.filemark import Mark, mark
 from jostle.formats.flaws import BadFiles
 from jostle.formats.gpumanage import Settings
 from jostle.formats.taskfile import Block
@@ -47,6 +48,8 @@ class Workspace:
     settings: Settings
     warnings: tuple[str, ...] = ()
     numbered: bool = field(default=True)  # False: a file given by name that is no config of this workspace
+    config_mark: Mark | None = None  # of the settings as they were read …
+    command_mark: Mark | None = None  # … and of the tasks; None: they were not
 
     @property
     def work_dir(self) -> str:
@@ -114,6 +117,7 @@ def find(
 def tasks(directory: str, *, lenient: bool = False, **which: Any) -> tuple[Workspace, list[Block], list[str]]:
     """The workspace, its tasks, and the warnings about both; `which` as for `find`."""
     workspace, flaws = _read(directory, **{"mode": None, "command_file": None, "config_file": None, "index": None, **which})
+    workspace = replace(workspace, command_mark=mark(workspace.command_file))
     blocks, about_tasks, bad = taskfile.read(workspace.command_file, workspace.mode, lenient=lenient)
     bad += workdir.flaws(workspace.work_dir, blocks, workspace.command_file)
     warnings = [*workspace.warnings, *about_tasks]
@@ -139,6 +143,7 @@ def _read(
     if os.path.basename(root) == "command" and not os.path.isdir(os.path.join(root, "command")):
         root = os.path.dirname(root)  # whoever stands in command/ means the workspace around it
     path = _settings_file(root, config_file)
+    config_mark = mark(path) if path is not None else None
     settings, warnings, flaws = gpumanage.read(path) if path is not None else (Settings(), _without_settings(root), [])
     try:
         mode, at, file = _chosen(root, mode, command_file, index, settings, path)
@@ -147,8 +152,9 @@ def _read(
             raise
         raise BadFiles([*flaws, (root, 0, str(e))], warnings) from None
     workspace = Workspace(
-        root=root, mode=mode, index=at or 0, command_file=file, config_file=path, settings=settings, numbered=at is not None
-    )
+        root=root, mode=mode, index=at or 0, command_file=file, config_file=path, settings=settings, numbered=at is not None,
+        config_mark=config_mark,
+    )  # fmt: skip
     return replace(workspace, warnings=(*warnings, *_outside(workspace))), flaws
 
 
