@@ -14,6 +14,7 @@ import time
 AT_ONCE = 3
 PYTEST = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-rs"]
 COMPETE = "compete or example or hydra"  # with the rest of tests/e2e in another part, each is half as long
+CLASSIC = "test_classic or test_fuzz"  # and so are these of tests/web
 PARTS = {
     "ruff": [sys.executable, "-m", "ruff", "check", "."],
     "torture": [*PYTEST, "tests/torture"],
@@ -23,7 +24,8 @@ PARTS = {
     "compete end to end": [*PYTEST, "tests/e2e", "-k", COMPETE],
     "formats": [*PYTEST, "tests/formats", "tests/compete", "tests/experiments"],
     "processes": [*PYTEST, "tests/backends"],
-    "web": [*PYTEST, "tests/web"],
+    "web": [*PYTEST, "tests/web", "-k", f"not ({CLASSIC})"],
+    "web of the source": [*PYTEST, "tests/web", "-k", CLASSIC],
     "page in a browser": [*PYTEST, "tests/browser/test_console.py"],
     "workspace in a browser": [*PYTEST, "tests/browser/test_workspace.py"],
     "users": [*PYTEST, "tests/users"],
