@@ -27,6 +27,7 @@ PARTS = {
     "web": [*PYTEST, "tests/web", "-k", f"not ({CLASSIC})"],
     "web of the source": [*PYTEST, "tests/web", "-k", CLASSIC],
     "page in a browser": [*PYTEST, "tests/browser/test_console.py"],
+    "page and engine": [*PYTEST, "tests/browser/test_link.py"],
     "workspace in a browser": [*PYTEST, "tests/browser/test_workspace.py"],
     "users": [*PYTEST, "tests/users"],
     "core and engine": [*PYTEST, "tests/core", "tests/engine", "tests/store"],

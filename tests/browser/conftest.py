@@ -10,9 +10,11 @@ from tests.web.console import Console
 
 sync_api = pytest.importorskip("playwright.sync_api", reason="no playwright: pip install 'playwright'")
 
-SCENARIO = """
+CARDS = """
 gpus: {count: 4, total: 24GiB, name: NVIDIA GeForce RTX 4090}
 runs: {use: 0.5, utilization: 80}
+"""
+BOB = """
 strangers:
   - {user: bob, gpu: 0, used: 18GiB, utilization: 97}
 """
@@ -22,9 +24,8 @@ PATIENCE_MS = 30_000
 @pytest.fixture(scope="module")
 def console(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Console]:
     """Four cards, the first used by bob."""
-    root = tmp_path_factory.mktemp("b")
-    (root / "sim.yaml").write_text(SCENARIO)
-    made = Console(root / "c", gpus=f"sim:{root}/sim.yaml")
+    made = Console(tmp_path_factory.mktemp("b"), gpus=None)
+    made.instance.up(made.instance.scenario(CARDS + BOB))
     yield made
     made.close()
 
@@ -72,3 +73,11 @@ def open_page(browser: Any, console: Console) -> Iterator[Callable[..., Any]]:
 def provoked(text: str) -> bool:
     """A connection that a test cut, or a refusal that it provoked, is an error in the browser's log, whatever a page does."""
     return "net::ERR_" in text or "412 (Precondition Failed)" in text
+
+
+def queued(console: Console, name: str, command: str, *options: str) -> int:
+    return int(console.instance.ok("add", "-n", name, *options, "--", command))
+
+
+def badge(page: Any) -> Any:
+    return page.locator(".badge")

@@ -7,23 +7,15 @@ from typing import Any
 
 import pytest
 
-from tests.web.console import Console
+from tests.browser.conftest import badge, queued
 
 expect = pytest.importorskip("playwright.sync_api").expect
 
 WAITING = "echo first line; while [ ! -e {flag} ]; do sleep 0.05; done; echo second line; sleep 600"
 
 
-def queued(console: Console, name: str, command: str, *options: str) -> int:
-    return int(console.instance.ok("add", "-n", name, *options, "--", command))
-
-
 def row(page: Any, name: str) -> Any:
     return page.locator(".jobrow", has_text=name)
-
-
-def badge(page: Any) -> Any:
-    return page.locator(".badge")
 
 
 def test_the_code_of_the_address_logs_in_once_and_is_taken_out_of_it(console, open_page):
@@ -45,12 +37,6 @@ def test_a_wrong_token_is_told_and_the_right_one_lets_in(console, open_page):
     page.fill("#token", console.token)
     page.get_by_role("button", name="Log in").click()
     expect(badge(page)).to_have_text("Live")
-
-
-def test_a_second_tab_needs_no_second_login(console, open_page):
-    page = open_page()
-    expect(badge(page)).to_have_text("Live")
-    expect(badge(open_page(log_in=False, context=page.context))).to_have_text("Live")
 
 
 def test_a_job_is_seen_to_start_its_log_is_followed_and_cancelling_it_names_what_dies(console, open_page, tmp_path: Path):
@@ -117,18 +103,6 @@ def test_a_job_is_made_on_the_page_after_a_look_at_what_would_become_of_it(conso
     expect(page.locator(".dialog .cmd")).to_contain_text(f"jostle add --workdir {tmp_path} -- 'echo made on the page'")
     page.get_by_role("button", name="Queue it").click()
     expect(page.locator(".loglines")).to_contain_text("made on the page")
-
-
-def test_a_lost_connection_is_said_at_once_and_comes_back_by_itself(console, open_page):
-    page = open_page()
-    expect(badge(page)).to_have_text("Live")
-    console.instance.ok("web", "--stop")
-    expect(badge(page)).to_have_text("Lost")
-    expect(page.locator(".banner")).to_contain_text("Engine and jobs are not affected")
-    expect(page.locator(".stale .card")).to_have_count(4)
-    console.instance.ok("web", "--port", str(console.port))
-    expect(badge(page)).to_have_text("Live")
-    expect(page.locator(".banner")).to_have_count(0)
 
 
 def test_output_is_text_whatever_it_says(console, open_page):

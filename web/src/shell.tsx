@@ -2,7 +2,7 @@
 import { type ReactNode, useEffect, useMemo, useRef, useState } from 'react'
 import { useTranslation } from 'react-i18next'
 import { Link, useLocation } from 'wouter'
-import { useJobs, useLive, useRights } from './api/hooks'
+import { useBlocked, useJobs, useLive } from './api/hooks'
 import { newJob, useDesk } from './desk'
 import { Dialogs } from './dialogs'
 import { HostFacts } from './host'
@@ -30,13 +30,13 @@ export function Shell({ children }: { children: ReactNode }) {
   const [, go] = useLocation()
   const [menu, setMenu] = useState(false)
   const find = useRef<HTMLInputElement>(null)
-  const { mayWrite } = useRights()
+  const blocked = useBlocked()
 
   const keys: Keys = {
     '/': () => find.current?.focus(),
     '?': () => desk.open({ kind: 'keys' }),
-    n: () => mayWrite && desk.open(newJob()),
-    N: () => mayWrite && desk.open(newJob()),
+    n: () => !blocked && desk.open(newJob()),
+    N: () => !blocked && desk.open(newJob()),
     Escape: () => setMenu(false),
   }
   for (const [path, , , letter] of PAGES) keys[`g ${letter}`] = () => go(path)
@@ -90,8 +90,8 @@ export function Shell({ children }: { children: ReactNode }) {
           type="button"
           className="btn primary new"
           aria-label={t('shell.new')}
-          disabled={!mayWrite}
-          title={mayWrite ? undefined : t('shell.readonly')}
+          disabled={blocked !== undefined}
+          title={blocked}
           onClick={() => desk.open(newJob())}
         >
           <Icon name="plus" />
@@ -129,12 +129,16 @@ function FreeCount() {
   const { cards, link, engine } = useLive()
   const gpus = cards?.gpus ?? []
   const free = useMemo(() => gpus.filter((card) => isFree(card, ownNames(gpus))).length, [gpus])
-  const known = link === 'live' && gpus.some((card) => card.state === 'ok')
+  const read = gpus.some((card) => card.state === 'ok')
+  const known = link === 'live' && engine !== false && read
   useEffect(() => {
     document.title = gpus.length ? t('shell.title', { free: known ? free : '?', total: gpus.length }) : 'jostle'
   }, [t, free, known, gpus.length])
   if (!cards) return null
-  if (!known) return <span className="freecount t2">{gpus.length ? t('shell.unknown') : t('shell.nocards')}</span>
+  if (!known) {
+    const before = read ? t('shell.before', { free, total: gpus.length }) : t('shell.unknown')
+    return <span className="freecount t2">{gpus.length || cards.error ? before : t('shell.nocards')}</span>
+  }
   const mine = gpus.filter(forYou).length
   const lost = gpus.filter((card) => card.state !== 'ok' && card.state !== 'mig').length
   return (

@@ -16,21 +16,65 @@ export function useRights(): { mayWrite: boolean } {
   return { mayWrite: useSession()?.rights === 'all' }
 }
 
+/** Why nothing can be changed at the moment, in words; undefined: it can. */
+export function useBlocked(): string | undefined {
+  const { t } = useTranslation()
+  const { link, engine } = useLive()
+  const { mayWrite } = useRights()
+  if (!mayWrite) return t('shell.readonly')
+  if (link === 'lost') return t('error.offline')
+  return engine === false ? t('error.engine') : undefined
+}
+
 const TOLD_MS = 250 // events of this long are one reading
 const REASONS_MS = 5000 // what waits is explained anew this often: cards change without an event of a job
 
-/** All jobs that a person reads; rows that an event speaks of are read anew, many at once. */
+/** As many jobs as a person reads: what runs, the first that wait, the last that ended. Small, so it is read again and again. */
 export function useJobs() {
   const { i18n } = useTranslation()
+  const client = useQueryClient()
   const picture = useLive()
   return useQuery({
-    queryKey: ['ps', i18n.language],
-    queryFn: ({ signal }) => get<Ps>('/api/v1/ps', { all: true }, signal),
+    queryKey: ['ps', 'short', i18n.language],
+    queryFn: async ({ signal }) => {
+      const told = await get<Ps>('/api/v1/ps', { short: true }, signal)
+      client.setQueryData<Ps>(['ps', 'all', i18n.language], (known) => known && patched(known, told.jobs))
+      return told
+    },
     refetchInterval: (query) => {
       const waits = query.state.data?.jobs.some((job) => job.state === 'queued')
-      return waits && picture.link === 'live' && document.visibilityState === 'visible' ? REASONS_MS : false
+      return waits && picture.link === 'live' ? REASONS_MS : false
     },
   })
+}
+
+/** Every job there is, read once; events and the short list keep it true. */
+export function useAllJobs(enabled = true) {
+  const { i18n } = useTranslation()
+  return useQuery({
+    queryKey: ['ps', 'all', i18n.language],
+    queryFn: ({ signal }) => get<Ps>('/api/v1/ps', { all: true }, signal),
+    enabled,
+    staleTime: Number.POSITIVE_INFINITY,
+  })
+}
+
+const FEW = 2000
+
+/** How many jobs there are in each state. */
+export function useCounts(): Record<string, number> {
+  const { data } = useQuery({ queryKey: ['counts'], queryFn: ({ signal }) => get<Status>('/api/v1/status', {}, signal) })
+  return data?.counts ?? {}
+}
+
+/** All jobs while they are few, else as many as a person reads. */
+export function useShownJobs(): { jobs: Job[] | undefined; whole: boolean; more: number; error: Error | null } {
+  const counts = useCounts()
+  const total = Object.values(counts).reduce((sum, count) => sum + count, 0)
+  const short = useJobs()
+  const all = useAllJobs(total > 0 && total <= FEW)
+  const jobs = all.data?.jobs ?? short.data?.jobs
+  return { jobs, whole: all.data !== undefined, more: all.data ? 0 : (short.data?.more?.waiting ?? 0), error: short.error }
 }
 
 /** Who and where one is; read once. */
@@ -108,18 +152,21 @@ export function useFreshness(): void {
   const client = useQueryClient()
   useEffect(() => {
     const touched = new Set<number>()
+    let unnamed = false // an event that names no job, as a submit of many
     let timer: ReturnType<typeof setTimeout> | undefined
     const later = (): void => {
       timer ??= setTimeout(() => {
         timer = undefined
         const ids = [...touched]
         touched.clear()
-        void refresh(client, ids)
+        void refresh(client, ids, unnamed)
+        unnamed = false
       }, TOLD_MS)
     }
     const stop = live.hear({
       event: (event) => {
-        if (event.job !== null) touched.add(event.job)
+        if (event.job === null) unnamed = true
+        else touched.add(event.job)
         later()
       },
       behind: () => {
@@ -134,12 +181,13 @@ export function useFreshness(): void {
   }, [client])
 }
 
-const AT_ONCE = 200
+const AT_ONCE = 500
 
-async function refresh(client: QueryClient, ids: number[]): Promise<void> {
+async function refresh(client: QueryClient, ids: number[], unnamed: boolean): Promise<void> {
   for (const id of ids) void client.invalidateQueries({ queryKey: ['show', id] })
   void client.invalidateQueries({ queryKey: ['compete'] })
-  if (!ids.length || ids.length > AT_ONCE) {
+  void client.invalidateQueries({ queryKey: ['counts'] })
+  if (unnamed || ids.length > AT_ONCE) {
     await client.invalidateQueries({ queryKey: ['ps'] })
     return
   }

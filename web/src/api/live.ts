@@ -1,14 +1,16 @@
 // The one stream of this tab, and what it says at this moment. Lost is said at once; it comes back by itself, after growing
 // pauses, from the event it has seen last. A hidden tab closes it and catches up when it is looked at again.
+import { ownNames, shares } from '../model/people'
 import { address, headers, refusal } from './call'
 import { session } from './session'
 import { Cutter, type Sent } from './sse'
-import type { Cards, StoreEvent } from './types'
+import type { Card, Cards, StoreEvent } from './types'
 
 export interface Sample {
   at: number
   load: number | null
   used: number
+  other: string // somebody else who is on it, the one with most memory
 }
 
 export interface LogPiece {
@@ -44,6 +46,9 @@ const KEPT_S = 10 * 60
 const SAMPLE_MS = 2000
 const SILENT_MS = 25_000 // a line comes each 10 s
 const PAUSES_MS = [500, 1000, 2000, 4000, 8000]
+
+/** A card whose reading is gone: what of ours is on it is still known, who else is not. */
+const unread = (card: Card): Card => ({ ...card, state: 'unknown', error: '', refusal: null, holders: [] })
 
 export class Live {
   picture: Picture = {
@@ -179,25 +184,35 @@ export class Live {
   }
 
   private engine(said: { running: boolean | null; hold?: string; hold_text?: string }): void {
-    const since = said.running ? null : (this.picture.engineLostAt ?? Date.now())
+    const before = this.picture
+    const since = said.running ? null : (before.engineLostAt ?? Date.now())
     this.change({ engine: said.running === true, hold: said.hold_text || said.hold || '', engineLostAt: since })
+    if (before.engine === null || (before.engine === this.picture.engine && before.hold === this.picture.hold)) return
     for (const heard of this.hearers) heard.behind?.() // the reasons of all that waits are others now
   }
 
   /** A reading per card. Cards are told only when they change, so between two tellings they are as they were. */
   private sample(cards: Cards, at: number): void {
+    const own = ownNames(cards.gpus)
     for (const card of cards.gpus) {
       const row = this.samples.get(card.uuid) ?? []
       const known = card.state === 'ok'
-      row.push({ at, load: known ? card.utilization : null, used: known ? card.used_mib / Math.max(1, card.total_mib) : 0 })
+      row.push({
+        at,
+        load: known ? card.utilization : null,
+        used: known ? card.used_mib / Math.max(1, card.total_mib) : 0,
+        other: known ? (shares(card, own).find((share) => share.person !== 'you')?.person ?? '') : '',
+      })
       while (row[0] && row[0].at < at - KEPT_S * 1000) row.shift()
       this.samples.set(card.uuid, row)
     }
   }
 
   private cards(cards: Cards): void {
-    if (!cards.engine && this.picture.cards?.gpus.length) return // nobody reads them: the last picture stays, and is shown as stale
+    const last = this.picture.cards?.gpus
+    if (!cards.engine && last?.length) return // nobody reads them: the last picture stays, and is shown as stale
     const at = Date.now()
+    if (cards.error && !cards.gpus.length && last) cards = { ...cards, gpus: last.map(unread) }
     this.sample(cards, at)
     this.change({ cards, cardsAt: at })
   }

@@ -54,7 +54,7 @@ export interface Job {
 export interface Ps {
   engine: boolean
   jobs: Job[]
-  more?: { waiting?: number; last?: number; failed?: number; ended?: Record<string, number> | number }
+  more?: { waiting: number; last: number | null; failed: number; ended: number }
 }
 
 export interface Run {

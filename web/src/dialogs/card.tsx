@@ -2,7 +2,7 @@
 import { lazy, Suspense, useState } from 'react'
 import { useTranslation } from 'react-i18next'
 import { useActs } from '../api/acts'
-import { useJobs, useLive, useProcesses, useRights } from '../api/hooks'
+import { useLive, useProcesses, useRights, useShownJobs } from '../api/hooks'
 import { useDesk } from '../desk'
 import { clock, gib, model, span } from '../model/format'
 import { elapsed } from '../model/jobs'
@@ -24,7 +24,7 @@ export default function CardDrawer({ index, onClose }: { index: number; onClose:
   const { takeCard } = useActs()
   const processes = useProcesses()
   const [, again] = useState(0)
-  const jobs = useJobs().data?.jobs ?? []
+  const jobs = useShownJobs().jobs ?? []
   const gpus = cards?.gpus ?? []
   const card = gpus.find((one) => one.index === index)
   if (!card) return null

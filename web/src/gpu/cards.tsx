@@ -1,6 +1,6 @@
 import { useMemo, useRef } from 'react'
 import { useTranslation } from 'react-i18next'
-import { type Known, useProcesses, useRights } from '../api/hooks'
+import { type Known, useBlocked, useProcesses } from '../api/hooks'
 import { live } from '../api/live'
 import type { Card, Job } from '../api/types'
 import { newJob, useDesk } from '../desk'
@@ -124,7 +124,7 @@ function Edge({ parts, total, hue }: { parts: Share[]; total: number; hue: strin
   )
 }
 
-function Bars({ card, known, parts, hue }: { card: Card; known: boolean; parts: Share[]; hue: string }) {
+function Bars({ card, known, parts, hue, dense }: { card: Card; known: boolean; parts: Share[]; hue: string; dense?: boolean }) {
   const { t } = useTranslation()
   const load = card.utilization
   const memory = parts.length
@@ -151,7 +151,8 @@ function Bars({ card, known, parts, hue }: { card: Card; known: boolean; parts: 
         figure={
           known ? (
             <>
-              <b>{gib(card.used_mib)}</b> / {Math.round(card.total_mib / 1024)} GiB
+              <b>{gib(card.used_mib)}</b>
+              {dense ? 'G' : ` / ${Math.round(card.total_mib / 1024)} GiB`}
             </>
           ) : (
             '–'
@@ -187,7 +188,7 @@ function GpuCard(props: CardProps) {
 function Holders({ card, own, jobs, now, since, processes }: CardProps) {
   const { t } = useTranslation()
   const { open } = useDesk()
-  const { mayWrite } = useRights()
+  const blocked = useBlocked()
   if (card.state !== 'ok') {
     return (
       <>
@@ -205,7 +206,7 @@ function Holders({ card, own, jobs, now, since, processes }: CardProps) {
       <>
         <div className="held">
           <span className="free strong">{long ? t('card.freefor', { long }) : t('card.free')}</span>
-          {mayWrite && (
+          {!blocked && (
             <button type="button" className="link right above" onClick={() => open(newJob())}>
               {t('card.run')}
             </button>
@@ -309,7 +310,7 @@ function DenseCell({ card, own, jobs, now, since, processes }: CardProps) {
           {known ? who : t(`cardstate.${card.state}`, { defaultValue: card.state })}
         </span>
       </div>
-      <Bars card={card} known={known} parts={parts} hue={hue} />
+      <Bars dense card={card} known={known} parts={parts} hue={hue} />
       <span className="foot clip">{known ? (ran === null ? '' : span(ran)) : card.error || t('card.nottaken')}</span>
     </li>
   )

@@ -3,7 +3,7 @@ import { useMemo, useState } from 'react'
 import { useTranslation } from 'react-i18next'
 import { useLocation } from 'wouter'
 import { useActs } from '../api/acts'
-import { useLive, useRights } from '../api/hooks'
+import { useBlocked, useCounts, useLive } from '../api/hooks'
 import type { Job } from '../api/types'
 import { useDesk } from '../desk'
 import { jobCommand } from '../model/command'
@@ -24,19 +24,24 @@ const AT_MOST = 200 // rows of one section; the state page has all
 interface PanelProps {
   jobs: Job[]
   loaded: boolean
+  whole: boolean // else only as many as a person reads
+  more: number // that wait and are not listed
   error: string
 }
 
-export function JobsPanel({ jobs, loaded, error }: PanelProps) {
+export function JobsPanel({ jobs, loaded, whole, more, error }: PanelProps) {
   const { t } = useTranslation()
   const { find, pick, picked, marked, mark, open } = useDesk()
   const [, go] = useLocation()
   const { act } = useActs()
-  const { mayWrite } = useRights()
+  const blocked = useBlocked()
   const seen = useSeenAt()
   const [unfolded, setUnfolded] = useState<ReadonlySet<string>>(new Set())
   const shown = useMemo(() => jobs.filter((job) => matches(job, find)), [jobs, find])
   const parts = useMemo(() => sections(shown, seen, new Date().setHours(0, 0, 0, 0)), [shown, seen])
+  const counts = useCounts()
+  const total = whole ? jobs.length : Object.values(counts).reduce((sum, count) => sum + count, 0)
+  const ended = whole ? parts.ended : counts
   const rows = useMemo(
     () => [
       ...parts.unseen,
@@ -74,11 +79,11 @@ export function JobsPanel({ jobs, loaded, error }: PanelProps) {
       const group = parts.waiting.find((one) => one.jobs.some((job) => job.id === picked))
       if (group) fold(group.key)
     },
-    x: () => mayWrite && askCancel(),
-    r: () => mayWrite && void act('retry', chosen()),
+    x: () => !blocked && askCancel(),
+    r: () => !blocked && void act('retry', chosen()),
     h: () => {
       const these = chosen()
-      if (mayWrite) void act(these.every((job) => job.intent === 'hold') ? 'unhold' : 'hold', these)
+      if (!blocked) void act(these.every((job) => job.intent === 'hold') ? 'unhold' : 'hold', these)
     },
     y: () => {
       const command = jobCommand(
@@ -96,7 +101,7 @@ export function JobsPanel({ jobs, loaded, error }: PanelProps) {
     <section className="panel" aria-label={t('jobs.title')}>
       <header>
         <h2>{t('jobs.title')}</h2>
-        <span className="pill">{find ? t('jobs.found', { count: shown.length, total: jobs.length }) : jobs.length}</span>
+        <span className="pill">{find ? t('jobs.found', { count: shown.length, total }) : total}</span>
         <span className="grow" />
         <span className="t3 clip hint">{t('jobs.keys')}</span>
       </header>
@@ -116,7 +121,7 @@ export function JobsPanel({ jobs, loaded, error }: PanelProps) {
           {loaded && parts.running.length === 0 && <p className="jobrow t2">{t('jobs.nonerunning')}</p>}
         </Section>
         {parts.waitingCount > 0 && (
-          <Section name={t('jobs.waiting')} count={parts.waitingCount}>
+          <Section name={t('jobs.waiting')} count={parts.waitingCount + more}>
             {parts.waiting.slice(0, AT_MOST).map((group) => (
               <WaitingGroup
                 key={group.key}
@@ -126,10 +131,11 @@ export function JobsPanel({ jobs, loaded, error }: PanelProps) {
                 onMark={toggle}
               />
             ))}
+            {more > 0 && <p className="more t2">{t('jobs.more', { count: more })}</p>}
           </Section>
         )}
       </div>
-      {marked.size > 0 && mayWrite && (
+      {marked.size > 0 && !blocked && (
         <div className="selbar">
           <b>{t('jobs.selected', { count: marked.size })}</b>
           <button type="button" className="btn small warn" onClick={askCancel}>
@@ -150,23 +156,23 @@ export function JobsPanel({ jobs, loaded, error }: PanelProps) {
         </div>
       )}
       <footer>
-        <span className="t2">{t('jobs.today')}</span>
+        <span className="t2">{whole ? t('jobs.today') : t('jobs.inall')}</span>
         <div className="today grow">
           <span>
             <Icon name="tick" size={12} />
-            <b>{parts.ended.succeeded}</b> {t('state.succeeded')}
+            <b>{ended.succeeded ?? 0}</b> {t('state.succeeded')}
           </span>
           <span>
             <Icon name="cross" size={12} />
-            <b>{parts.ended.failed}</b> {t('state.failed')}
+            <b>{ended.failed ?? 0}</b> {t('state.failed')}
           </span>
           <span>
             <Icon name="ban" size={12} />
-            <b>{parts.ended.cancelled}</b> {t('state.cancelled')}
+            <b>{ended.cancelled ?? 0}</b> {t('state.cancelled')}
           </span>
           <span>
             <Icon name="skip" size={12} />
-            <b>{parts.ended.skipped}</b> {t('state.skipped')}
+            <b>{ended.skipped ?? 0}</b> {t('state.skipped')}
           </span>
         </div>
         <button type="button" className="link" onClick={() => go('/state')}>
@@ -223,7 +229,7 @@ function FailedRow({ job, onMark }: { job: Job; onMark: (id: number) => void }) 
   const { t } = useTranslation()
   const [, go] = useLocation()
   const { act } = useActs()
-  const { mayWrite } = useRights()
+  const blocked = useBlocked()
   return (
     <>
       <JobRow
@@ -238,7 +244,8 @@ function FailedRow({ job, onMark }: { job: Job; onMark: (id: number) => void }) 
               <button
                 type="button"
                 className="btn small"
-                disabled={!mayWrite}
+                disabled={blocked !== undefined}
+                title={blocked}
                 onClick={(event) => {
                   event.stopPropagation()
                   void act('retry', [job])

@@ -1,10 +1,13 @@
 // A row per card: own runs solid, failures red, now at the right. The same as a table, for those who read tables.
 import { useEffect, useMemo, useRef, useState } from 'react'
 import { useTranslation } from 'react-i18next'
+import { live } from '../api/live'
 import type { Card, Job } from '../api/types'
 import { useDesk } from '../desk'
 import { clock, span } from '../model/format'
 import { ACTIVE, elapsed } from '../model/jobs'
+import { hueOf } from '../model/people'
+import { type Bar, bars, others } from '../model/timeline'
 import { Segmented } from '../parts/controls'
 import { useNow } from '../parts/now'
 
@@ -14,29 +17,6 @@ const ROW = 16
 const BAR = 12
 const LEFT = 22
 const TICKS = 4
-
-export interface Bar {
-  job: Job
-  row: number
-  from: number
-  to: number
-}
-
-/** The last run of each job on each of its cards, cut to what is shown. Times in seconds. */
-export function bars(jobs: readonly Job[], cards: readonly Card[], from: number, now: number): Bar[] {
-  const rows = new Map(cards.map((card, i) => [card.uuid, i]))
-  const found: Bar[] = []
-  for (const job of jobs) {
-    if (job.started_at === null || (job.state === 'queued' && !job.ended_at)) continue
-    const to = ACTIVE.has(job.state) ? now : (job.ended_at ?? now)
-    if (to < from) continue
-    for (const uuid of job.gpu_uuids) {
-      const row = rows.get(uuid)
-      if (row !== undefined) found.push({ job, row, from: Math.max(from, job.started_at), to: Math.min(now, to) })
-    }
-  }
-  return found
-}
 
 export function Timeline({ jobs, cards }: { jobs: Job[]; cards: Card[] }) {
   const { t } = useTranslation()
@@ -112,6 +92,29 @@ function Picture({ found, cards, from, now }: { found: Bar[]; cards: Card[]; fro
             </text>
           )
         })}
+        <defs>
+          <pattern id="hatch" width="5" height="5" patternUnits="userSpaceOnUse" patternTransform="rotate(45)">
+            <rect width="2" height="5" fill="#fff" />
+          </pattern>
+          <mask id="hatched">
+            <rect width="100%" height="100%" fill="url(#hatch)" />
+          </mask>
+        </defs>
+        <g mask="url(#hatched)">
+          {others(live.samples, cards, from).map((other) => (
+            <rect
+              key={`${other.row}.${other.from}`}
+              className={`hue-${hueOf(other.person)} other`}
+              x={x(other.from)}
+              y={other.row * ROW + 3}
+              width={Math.max(2, x(other.to) - x(other.from))}
+              height={BAR}
+              rx={2}
+            >
+              <title>{`${other.person || t('people.hidden')} · ${clock(other.from * 1000)} · ${span(other.to - other.from)}`}</title>
+            </rect>
+          ))}
+        </g>
         {found.map((bar) => {
           const [fill, opacity] = tone(bar.job)
           const wide = Math.max(2, x(bar.to) - x(bar.from))

@@ -62,6 +62,8 @@ export function since(jobs: readonly Job[], at: number): { done: number; failed:
   }
 }
 
+const BETWEEN = /[\s·,/|]/
+
 /** The name that several jobs share: what their names begin with alike, up to a border between words. */
 export function commonName(names: readonly string[]): string {
   const [first = '', ...rest] = names
@@ -71,9 +73,11 @@ export function commonName(names: readonly string[]): string {
     while (n < length && n < name.length && name[n] === first[n]) n += 1
     length = n
   }
-  if (rest.length === 0 || length === first.length) return first
-  const whole = first.slice(0, length).replace(/[^\p{L}\p{N}]*[\p{L}\p{N}]*$/u, '')
-  return whole || first
+  const all = [first, ...rest]
+  const border = all.every((name) => name.length === length || BETWEEN.test(name[length] ?? ''))
+  const shared = first.slice(0, length)
+  const whole = border ? shared : shared.slice(0, Math.max(0, shared.search(/[\s·,/|][^\s·,/|]*$/)))
+  return whole.replace(/[\s·,/|]+$/, '') || first
 }
 
 /** How long it has run or ran, in seconds. */

@@ -1,7 +1,7 @@
 // The first screen: which cards are free, who has the rest, what of mine runs, why the others wait.
 import { useEffect, useMemo } from 'react'
 import { useTranslation } from 'react-i18next'
-import { useJobs, useLive } from '../api/hooks'
+import { useLive, useShownJobs } from '../api/hooks'
 import { useDesk } from '../desk'
 import { CardGrid } from '../gpu/cards'
 import { Empty } from '../gpu/empty'
@@ -15,8 +15,7 @@ export default function Gpu() {
   const { t } = useTranslation()
   const { link, engine, cards } = useLive()
   const { picked, pick } = useDesk()
-  const { data, error } = useJobs()
-  const jobs = data?.jobs
+  const { jobs, whole, more, error } = useShownJobs()
   const stale = link === 'lost' || engine === false
   const first = useMemo(
     () => jobs?.find((job) => ACTIVE.has(job.state))?.id ?? jobs?.findLast((job) => job.started_at)?.id,
@@ -37,7 +36,7 @@ export default function Gpu() {
         <Empty cards={cards?.gpus ?? []} />
       ) : (
         <div className="lower">
-          <JobsPanel jobs={jobs ?? []} loaded={jobs !== undefined} error={error?.message ?? ''} />
+          <JobsPanel jobs={jobs ?? []} loaded={jobs !== undefined} whole={whole} more={more} error={error?.message ?? ''} />
           <div className="right">
             <div className={stale ? 'stale' : ''}>
               <Timeline jobs={jobs ?? []} cards={cards?.gpus ?? []} />

@@ -36,7 +36,7 @@ const LOOKS = { ok: ['free', 'tick'], warn: ['wait', 'warn'], bad: ['fail', 'cro
 
 function Health() {
   const { t, i18n } = useTranslation()
-  const { data, error } = useQuery({
+  const { data, error, isPending } = useQuery({
     queryKey: ['doctor', i18n.language],
     queryFn: ({ signal }) => get<{ checks: Check[] }>('/api/v1/doctor', {}, signal),
   })
@@ -48,6 +48,7 @@ function Health() {
         <Command text="jostle doctor" />
       </header>
       {error && <p className="note fail">{error.message}</p>}
+      {isPending && <p className="note">{t('new.asking')}</p>}
       <ul className="checks">
         {data?.checks.map((check) => {
           const [tone, icon] = LOOKS[check.verdict]
@@ -111,8 +112,8 @@ function ConsoleSettings() {
         <div key={key} className="setting">
           <div>
             <code>{key}</code> {setting.requires_restart && <span className="pill">{t('settings.needsrestart')}</span>}
-            <p>{setting.description}</p>
-            {setting.warning && <p className="wait">{setting.warning}</p>}
+            <p>{t(`settings.what.${key}`, { defaultValue: setting.description })}</p>
+            {FIXED.has(key) ? <p>{t('settings.fixed')}</p> : setting.warning && <p className="wait">{setting.warning}</p>}
           </div>
           <SettingField
             name={key}

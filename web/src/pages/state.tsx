@@ -3,7 +3,7 @@ import { useEffect, useState } from 'react'
 import { useTranslation } from 'react-i18next'
 import { useLocation, useParams } from 'wouter'
 import { useActs } from '../api/acts'
-import { useJobs, useRights, useStory } from '../api/hooks'
+import { useAllJobs, useBlocked, useJobs, useStory } from '../api/hooks'
 import type { Job, Run } from '../api/types'
 import { newJob, useDesk } from '../desk'
 import { LogPanel } from '../log/panel'
@@ -22,7 +22,8 @@ export default function State() {
   const [, go] = useLocation()
   const { id } = useParams<{ id?: string }>()
   const { picked, pick } = useDesk()
-  const jobs = useJobs().data?.jobs ?? []
+  const short = useJobs().data?.jobs
+  const jobs = useAllJobs().data?.jobs ?? short ?? []
   const named = id && /^\d+$/.test(id) ? Number(id) : null
   useEffect(() => {
     if (named !== null) pick(named)
@@ -105,7 +106,7 @@ function JobActs({ job }: { job: Job }) {
   const { t } = useTranslation()
   const { open } = useDesk()
   const { act } = useActs()
-  const { mayWrite } = useRights()
+  const blocked = useBlocked()
   const over = FINAL.has(job.state)
   const verb: JobAct = over ? 'retry' : 'cancel'
   const again = (): void => {
@@ -124,15 +125,14 @@ function JobActs({ job }: { job: Job }) {
       )
   }
   useKeys({
-    x: () => mayWrite && !over && open({ kind: 'cancel', jobs: [job] }),
-    r: () => mayWrite && over && again(),
-    h: () => mayWrite && job.state === 'queued' && void act(job.intent === 'hold' ? 'unhold' : 'hold', [job]),
+    x: () => !blocked && !over && open({ kind: 'cancel', jobs: [job] }),
+    r: () => !blocked && over && again(),
+    h: () => !blocked && job.state === 'queued' && void act(job.intent === 'hold' ? 'unhold' : 'hold', [job]),
   })
   const copy = async (): Promise<void> => {
     const command = jobCommand(verb, [job.id])
     if (await copyText(command)) say({ text: t('control.copiedtext', { text: command }) })
   }
-  const title = mayWrite ? undefined : t('shell.readonly')
   return (
     <span className="acts">
       <button type="button" className="btn" title={jobCommand(verb, [job.id])} onClick={() => void copy()}>
@@ -143,8 +143,8 @@ function JobActs({ job }: { job: Job }) {
         <button
           type="button"
           className="btn"
-          disabled={!mayWrite}
-          title={title}
+          disabled={blocked !== undefined}
+          title={blocked}
           onClick={() => void act(job.intent === 'hold' ? 'unhold' : 'hold', [job])}
         >
           <Icon name="pause" />
@@ -155,8 +155,8 @@ function JobActs({ job }: { job: Job }) {
         <button
           type="button"
           className="btn warn"
-          disabled={!mayWrite || job.state === 'stopping'}
-          title={title}
+          disabled={blocked !== undefined || job.state === 'stopping'}
+          title={blocked}
           onClick={() => (ACTIVE.has(job.state) ? open({ kind: 'cancel', jobs: [job] }) : void act('cancel', [job]))}
         >
           <Icon name="cross" />
@@ -164,7 +164,7 @@ function JobActs({ job }: { job: Job }) {
         </button>
       )}
       {over && (
-        <button type="button" className="btn primary" disabled={!mayWrite} title={title} onClick={again}>
+        <button type="button" className="btn primary" disabled={blocked !== undefined} title={blocked} onClick={again}>
           <Icon name="again" />
           {retryHelps(job) ? t('act.retry') : t('act.editretry')}
         </button>

@@ -177,10 +177,14 @@ export function JobList({ jobs, picked, onPick }: ListProps) {
   )
 }
 
+const STATES_MS = 2000
+
+/** Schedulers write their state a moment after the event that it is about, so while one runs it is looked at again. */
 export function useSchedulers() {
   return useQuery({
     queryKey: ['compete'],
     queryFn: ({ signal }) => get<{ schedulers: Scheduler[] }>('/api/v1/compete', {}, signal),
+    refetchInterval: (query) => (query.state.data?.schedulers.length ? STATES_MS : false),
   })
 }
 

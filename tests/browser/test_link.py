@@ -1,0 +1,57 @@
+"""The page and what it stands on: other tabs, a web process that goes away, an engine that dies, cards that change hands."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.browser.conftest import BOB, CARDS, badge, queued
+
+expect = pytest.importorskip("playwright.sync_api").expect
+
+
+def test_a_second_tab_needs_no_second_login(console, open_page):
+    page = open_page()
+    expect(badge(page)).to_have_text("Live")
+    expect(badge(open_page(log_in=False, context=page.context))).to_have_text("Live")
+
+
+def test_a_lost_connection_is_said_at_once_and_comes_back_by_itself(console, open_page):
+    page = open_page()
+    expect(badge(page)).to_have_text("Live")
+    console.instance.ok("web", "--stop")
+    expect(badge(page)).to_have_text("Lost")
+    expect(page.locator(".banner")).to_contain_text("Engine and jobs are not affected")
+    expect(page.locator(".stale .card")).to_have_count(4)
+    console.instance.ok("web", "--port", str(console.port))
+    expect(badge(page)).to_have_text("Live")
+    expect(page.locator(".banner")).to_have_count(0)
+
+
+def test_without_an_engine_the_last_picture_stays_and_is_shown_as_old(console, open_page):
+    page = open_page()
+    expect(page.locator(".card")).to_have_count(4)
+    job = queued(console, "waits", "true", "-g", "4")
+    expect(page.locator(".group", has_text="waits")).to_have_count(1)
+    console.instance.kill_engine()
+    expect(badge(page)).to_have_text("No engine")
+    expect(page.locator(".banner")).to_contain_text("nothing new starts")
+    expect(page.locator(".freecount")).to_have_text("before: 3 of 4 free")
+    expect(page.locator(".stale .card")).to_have_count(4)
+    expect(page.locator(".group")).to_contain_text("No engine is running")
+    expect(page.get_by_role("button", name="New job")).to_be_disabled()
+    assert page.title() == "?/4 free · jostle"
+    console.instance.up(console.instance.scenario(CARDS + BOB))
+    expect(badge(page)).to_have_text("Live")
+    expect(page.locator(".stale .card")).to_have_count(0)
+    console.instance.ok("cancel", str(job))
+
+
+def test_a_card_is_seen_to_change_its_owner(console, open_page):
+    page = open_page()
+    card = page.locator(".card").nth(0)
+    expect(card).to_contain_text("bob")
+    console.instance.scenario(CARDS)
+    expect(card).to_contain_text("Free")
+    expect(page.locator(".freecount")).to_contain_text("4 free")
+    console.instance.scenario(CARDS + BOB)
+    expect(card).to_contain_text("bob")
