@@ -381,7 +381,7 @@ def test_a_run_that_is_stopped_before_its_last_command_has_not_succeeded(
     bench: Bench, more: dict[str, Any], timed_out: bool
 ) -> None:
     """Though the command that was under way ended well."""
-    going = "trap 'touch told' TERM; touch going; until [ -e told ]; do sleep 0.01; done"
+    going = "trap 'touch told' TERM; touch going; until [ -e told ]; do sleep 0.01; done; true"
     bench.start(RUN, going, "touch never", **more)
     bench.until(lambda: (bench.home / "going").exists())
     if not timed_out:

@@ -16,7 +16,7 @@ def test_use_beyond_the_request_is_an_event_and_a_mark_while_it_lasts(instance: 
     assert uses in instance.ok("ps") and "它在 GPU 0 上用了 3 GiB，而只要求了 1 GiB。" in instance.ok("ps", env=zh)
     assert uses.replace("It", "it") in instance.ok("why", str(id))
     assert f"job {id} (3 GiB, asked for 1 GiB)" in instance.ok("gpus")
-    assert f"job {id} (3 GiB，只要求了 1 GiB)" in instance.ok("gpus", env=zh)
+    assert f"任务 {id} (3 GiB，只要求了 1 GiB)" in instance.ok("gpus", env=zh)
     shown = instance.ok("show", str(id))
     assert "starting (run 1): GPU 0 (GPU-sim-0000)" in shown
     assert "beyond (run 1): GPU 0 (GPU-sim-0000): used_mib 3072, asked_mib 1024" in shown

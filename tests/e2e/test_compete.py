@@ -82,7 +82,7 @@ def test_a30_a32_a33_while_it_runs_it_can_be_watched_and_sigterm_stops_its_tasks
     assert state["config_file"] == str(space.root / "command" / "command_gpu.txt")
     assert state["gpu_assignments"] == {"2": 1} and state["gpus_available"] == list(range(8))
     assert [p["status"] for p in state["queues"]["1"]["processes"]] == ["running", "pending"]
-    assert any("started" in line for line in space.state(running_tasks=1)["last_log_lines"])
+    until(lambda: any("started" in line for line in space.state(running_tasks=1)["last_log_lines"]), "the last lines")
 
     code, out, err = space.run("--status")
     uni_id = jostle.runs(jostle.newest(2)[0]["id"])[0]["uni_id"]

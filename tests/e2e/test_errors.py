@@ -9,7 +9,7 @@ import sqlite3
 import pytest
 
 from jostle.store.store import version
-from tests.e2e.instance import Instance
+from tests.e2e.instance import Instance, until
 
 
 def test_a_bad_file_is_refused_whole_with_file_line_and_what_was_expected(instance: Instance) -> None:
@@ -194,11 +194,13 @@ def test_a_bad_setting_is_told_with_its_name(instance: Instance) -> None:
 
 
 def test_what_can_never_run_on_this_host_is_said_at_once(instance: Instance) -> None:
-    """By the very first command, which starts the engine; and again by one that finds it running."""
+    """By whoever submits it when the cards have been read; an engine that starts slowly may have to answer before that."""
     instance.file("jobs: [{run: 'true'}, {run: 'true', gpus: 9}]")
     code, _, err = instance.run("validate", "jobs.yaml")
     assert code == 0 and "not checked" in err
     instance.file("gpus: sim:2x24", str(instance.home / "config.yaml"))
+    instance.up(None)
+    until(lambda: instance.call("gpus")["age_s"] is not None, "the cards are read")
     code, out, err = instance.run("add", "-g", "9", "--hold", "--", "true")
     assert (code, out) == (0, "1\n") and "needs 9 cards and may use 2" in err
     for words in (("-m", "48"), ("-g", "3")):

@@ -402,7 +402,7 @@ echo "Test Accuracy: 0.9"
     p.put("sweep.yaml", """
 command: sh train.sh {what}
 matrix: {what: [fails, hangs, floods, w, x, y, z]}
-job: {name: "{what}", log: "logs/{what}.log", time_limit: 0.5s}
+job: {name: "{what}", log: "logs/{what}.log", time_limit: 10s}
 """)  # fmt: skip
     code, _, err = p.run("sweep.yaml")
     assert (code, len(p.ran())) == (1, 7)
