@@ -237,7 +237,7 @@ class Carried:
         self.look()
         for name, backend in self.backends.items():
             stopping = [r for r in self.runs.values() if r.backend == name and r.told_to_stop and not r.over]
-            # said again: a shim that has just been given this run may have taken it for one meant for its last
+            # said again: the first may have come before the run could hear it
             supervised = [run for run in stopping if run.supervised]
             patience_lost = [run for run in stopping if not run.supervised and run.kill_at is not None and now >= run.kill_at]
             for kill in (False, True):

@@ -1,8 +1,8 @@
 """The engine: observe → decide → commit → act, at once when something happened and otherwise when a deadline says so.
 
-Commit, then act, then tell: a run is in the store before its shim hears of it, and a reservation that could not be committed is
-withdrawn. The end of one run and the start of the next are one commit. A card does not wait for the disk, people and shims do:
-they are told when the disk has it (`settle`).
+Commit, then act, then tell: a run is in the store before its backend hears of it, and a reservation that could not be committed
+is withdrawn. The end of one run and the start of the next are one commit. A card does not wait for the disk, people and backends
+do: they are told when the disk has it (`settle`).
 """
 
 from __future__ import annotations

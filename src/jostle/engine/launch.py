@@ -1,4 +1,4 @@
-"""What a run is given: its environment and its specification for the shim. Pure, from the job's row and the cards chosen."""
+"""What a run is given, whoever carries it: environment and specification. Pure, from the job's row and the cards chosen."""
 
 from __future__ import annotations
 

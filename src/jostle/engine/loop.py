@@ -51,8 +51,9 @@ class Loop:
 def turn(loop: Loop, engine: Engine, service: Service) -> None:
     """Until the engine ends: requests, ticks, housekeeping, and waiting for whichever comes first; the disk is waited for when
     there is nothing better to do, or after a while."""
+    clock = engine.clock
     while True:
-        now = engine.clock.now()
+        now = clock.now()
         service.serve()
         engine.step(now)
         service.step(now)
@@ -60,6 +61,6 @@ def turn(loop: Loop, engine: Engine, service: Service) -> None:
             engine.settle()
             return
         due = min(engine.next_at(), service.next_at())
-        happened = loop.wait(0.0 if service.pending else max(0.0, due - engine.clock.now()))
+        happened = loop.wait(0.0 if service.pending else max(0.0, due - clock.now()))
         if engine.settle_at is not None and engine.settle_at <= now and not (happened and now < engine.settle_at + GATHER):
             engine.settle()

@@ -80,7 +80,7 @@ class Observer:
         self.excluded: set[str] = set()
         self.health = Health()
         self.peaks: dict[RunId, int] = {}
-        self.sessions: dict[int, RunId] = {}  # shim pid -> run, open ones
+        self.sessions: dict[int, RunId] = {}  # session of its processes -> run, open ones
         self.marks: dict[str, RunId] = {}  # uni_id -> run, open ones and those that ended lately
         self.ended: dict[RunId, float] = {}  # when, in that order
         self.placed: dict[RunId, frozenset[str]] = {}

@@ -38,7 +38,7 @@ class Open:
     session: int | None = None  # of its processes on this host
     waits_there: str = ""  # why a cluster that it was handed to keeps it waiting, in its own word
     supervised: bool = True  # somebody will tell of its end
-    kill_at: float | None = None  # stopping without a shim: when we lose patience
+    kill_at: float | None = None  # stopping, and nobody sees to its end: when we lose patience
     look: int = 0  # the number of a look at its cards that began when they were given back; 0: none was asked for
     beyond: dict[str, dict[str, int]] = field(default_factory=dict)  # by card: what it uses now, and the less that it asked for
     told_to_stop: bool = False  # by this engine: an earlier one may have died between the record and the signal

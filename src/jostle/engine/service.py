@@ -31,7 +31,8 @@ NOT_UNDERSTOOD = (TypeError, ValueError, KeyError, AttributeError, OverflowError
 
 class Service:
     def __init__(self, engine: Engine, loop: Loop, *, permanent: bool) -> None:
-        self.engine, self.store, self.clock, self.cards = engine, engine.store, engine.clock, engine.cards
+        self.engine, self.cards, self.journal = engine, engine.cards, engine.journal
+        self.store, self.clock = engine.store, engine.clock
         self.permanent = permanent
         self.server = Server(loop, engine.home, self.request)
         self.place = Place(engine.home, self.store, self.server)
@@ -45,7 +46,7 @@ class Service:
         self.leaving = False
         self.waiting_for: frozenset[RunId] = frozenset()
         self.answer_at: float | None = None  # when those who asked for the GPUs are answered without a new reading
-        engine.journal.after_commit.append(self.followers.push)
+        self.journal.after_commit.append(self.followers.push)
 
     # --- requests come in; those of one round are answered together
 
@@ -212,7 +213,7 @@ class Service:
             self.leave()
         for uid in self.server.refused:
             print(f"refused a connection by uid {uid}", file=sys.stderr, flush=True)
-            self.engine.journal.event("refused", uid=uid)
+            self.journal.event("refused", uid=uid)
         self.server.refused.clear()
 
 
