@@ -129,7 +129,7 @@ class Placing(Backend, Protocol):
     def claims(self, uuids: Collection[str]) -> Sequence[Claimed]: ...  # every live one on these cards
     def reserve(
         self, run: RunId, node: str, wants: Sequence[tuple[str, int | None]], claim_names: frozenset[str], *, alone: bool
-    ) -> Reserved | Denied: ...  # `wants`: cards with MiB, None: all; `known`: names of claims that were counted with
+    ) -> Reserved | Denied: ...  # `wants`: cards with MiB, None: all; `claim_names`: those that were counted with
     def withdraw(self, runs: Collection[RunId]) -> None: ...  # what was reserved could not be recorded
 
 
