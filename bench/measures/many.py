@@ -90,10 +90,12 @@ def told(series: Series, peer: Peer, rep: int, count: int) -> None:
     os.makedirs(os.path.join(workspace, "command"))
     with open(os.path.join(workspace, "command", "command_gpu.txt"), "w") as f:
         f.writelines(f"sleep 600 # {n}\n{n % QUEUES + 1},10\n\n" for n in range(count))
-    peer.scene.start([*peer.program, "compete", workspace])
+    scheduler = peer.scene.start([*peer.program, "compete", workspace])
     states = os.path.join(workspace, "logs", "state")
     until(lambda: os.path.isdir(states) and os.listdir(states), 60.0, "the start of the scheduler")
     until(lambda: peer.queued() == count - peer.slots, 60.0, "the start of the first tasks")
     for turn in range(ROUNDS * rep, ROUNDS * (rep + 1)):
         series.add("python start", turn, peer.scene.timed(PYTHON_START) * 1e3)
         series.add("jostle", turn, peer.scene.timed([*peer.program, "compete", "--status", workspace]) * 1e3)
+    scheduler.kill()  # else it would look for an engine after this one has gone
+    scheduler.wait()
