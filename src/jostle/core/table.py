@@ -41,7 +41,7 @@ class Table:
         self.coming: dict[tuple[Any, ...], list[tuple[float, str]]] = {}  # by request: when cards will be there
         self._changed: list[int] = []  # positions of cards given away, in order
         self._scopes: dict[Policy, Scope] = {}
-        self._by_batch: dict[int, Scope] = {}
+        self._by_object: dict[int, Scope] = {}
         self._views: dict[tuple[Any, ...], View] = {}
         self._live = frozenset(runs)
 
@@ -164,13 +164,13 @@ class Table:
     # Worked out once.
 
     def scope(self, batch: int) -> Scope:
-        scope = self._by_batch.get(batch)
+        policy = self.world.policies.get(batch, self.world.policy)
+        scope = self._by_object.get(id(policy))  # equal rules are mostly one object, and to compare all of them takes long
         if scope is None:
-            policy = self.world.policies.get(batch, self.world.policy)
             scope = self._scopes.get(policy)
             if scope is None:
                 scope = self._scopes[policy] = scope_of(policy, self.cards)
-            self._by_batch[batch] = scope
+            self._by_object[id(policy)] = scope
         return scope
 
     def view(self, job: Job, scope: Scope) -> View:

@@ -159,8 +159,10 @@ class Engine:
         missing -= self.policies.keys()
         if missing:
             defaults = self.settings.get("policy") or {}
+            rules = {policy: policy for policy in self.policies.values()}  # equal ones are one object: decide knows them by it
             for batch, values in jobs.policies(self.store, missing).items():
-                self.policies[batch] = checks.policy({**defaults, **values})
+                policy = checks.policy({**defaults, **values})
+                self.policies[batch] = rules.setdefault(policy, policy)
                 self.last_end.setdefault(batch, self.clock.now())
             self.cards.small_mib(self.policy, *self.policies.values())
 
