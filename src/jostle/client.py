@@ -236,8 +236,9 @@ def _with_gpus(client: Client, gpus: str) -> Client | None:
 
 def up(home: str, gpus: str | None = None, tell: Tell = silent) -> tuple[dict[str, Any], dict[str, Any]]:
     """The engine that ran, if one did, and the one that runs now and stays: what each says of itself. An engine of another
-    version makes way, one that runs reads the settings again."""
+    version, or with another database, makes way; one that runs reads the settings again."""
     from jostle import __version__, config
+    from jostle.store import store
 
     settings = config.load(home)
     before: dict[str, Any] = {}
@@ -246,7 +247,7 @@ def up(home: str, gpus: str | None = None, tell: Tell = silent) -> tuple[dict[st
         start_engine(home, gpus=gpus, permanent=True, tell=tell)
     else:
         before = client.call("hello")
-        if before["version"] == __version__:
+        if (before["version"], before.get("store_version")) == (__version__, store.version()):
             client.close()
         else:
             down(client)

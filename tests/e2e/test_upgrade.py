@@ -10,6 +10,10 @@ import sqlite3
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
+
+from jostle import client
+from jostle.cli.engine import arrival
 from jostle.store.file import database
 from jostle.store.salvage import TABLES
 from jostle.store.store import MIGRATIONS, script
@@ -72,3 +76,16 @@ def test_a_run_of_a_version_that_knew_one_backend_only_goes_on(make_instance: Ca
     assert [(job, backend, node, json.loads(handle)["pid"]) for job, backend, node, handle in rows] == [
         (id, "local", "local", run["shim_pid"]) for id, run in before.items()
     ]
+
+
+def test_an_engine_with_another_database_makes_way_though_it_has_the_same_version(
+    make_instance: Callable[..., Instance], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    instance = make_instance()
+    instance.up("sim:2x24")
+    same, stays = client.up(str(instance.home))
+    assert same["pid"] == stays["pid"]
+    monkeypatch.setattr("jostle.store.store.MIGRATIONS", (*MIGRATIONS, "schema_of_tomorrow.sql"))
+    before, now = client.up(str(instance.home))
+    assert before["pid"] == same["pid"] != now["pid"]
+    assert arrival(before, {**now, "store_version": len(MIGRATIONS) + 1})[0] == "engine_replaced"

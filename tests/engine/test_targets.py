@@ -63,7 +63,24 @@ def test_a_key_of_a_shape_from_before_means_this_host(host: Host) -> None:
     assert seen(host) == {id: (LOCAL,)}
 
 
-@pytest.mark.parametrize("wrong", [[], "local", ["local", "local"], ["a b"], ["a,b"], [""], [1], ["ä"], ["x" * 201], None])
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        [],
+        "local",
+        ["local", "local"],
+        ["a b"],
+        ["a,b"],
+        [""],
+        [1],
+        ["ä"],
+        ["x" * 201],
+        None,
+        ["-o"],
+        [".."],
+        [f"t{k}" for k in range(17)],
+    ],
+)
 def test_what_is_no_list_of_targets_is_refused(wrong: Any) -> None:
-    with pytest.raises(Invalid, match="on must be names of targets"):
+    with pytest.raises(Invalid, match="on must be 1 to 16 names of targets"):
         checks.request({"jobs": [{"commands": ["true"], "workdir": "/", "on": wrong}]})

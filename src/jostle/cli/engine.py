@@ -49,7 +49,7 @@ def arrival(before: dict[str, Any], now: dict[str, Any]) -> tuple[str, dict[str,
         return "engine_up", facts
     if before["pid"] == now["pid"]:
         return "engine_runs", facts
-    if before["version"] != now["version"]:
+    if (before["version"], before.get("store_version")) != (now["version"], now["store_version"]):
         return "engine_replaced", {**facts, "version": before["version"]}
     return "engine_took_over", {**facts, "gpus": before["gpus_spec"] or "nvml"}
 

@@ -19,6 +19,7 @@ MAX_COUNT = 1 << 31
 MAX_ID = 1 << 62
 MAX_NAME = 200
 TARGET_SIGNS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-.")
+MAX_TARGETS = 16  # each is tried at every tick
 MAX_TEXT = 1 << 20
 
 
@@ -110,11 +111,11 @@ def texts(value: Any) -> bool:
 
 
 def target(value: Any) -> bool:
-    return isinstance(value, str) and 0 < len(value) <= MAX_NAME and set(value) <= TARGET_SIGNS
+    return isinstance(value, str) and 0 < len(value) <= MAX_NAME and set(value) <= TARGET_SIGNS and value[0] not in "_-."
 
 
 def targets(value: Any) -> bool:
-    return isinstance(value, list) and 0 < len(value) == len(set(map(str, value))) and all(map(target, value))
+    return isinstance(value, list) and 0 < len(value) <= MAX_TARGETS and all(map(target, value)) and len(value) == len(set(value))
 
 
 def path(value: Any) -> bool:
@@ -150,7 +151,9 @@ def one_input(value: Any) -> bool:
 NAME = Kind("label", printable, f"1 to {MAX_NAME} printable characters", words=("a name",))
 QUEUE = Kind("label", lambda v: isinstance(v, str | int), "a text", words=("the name of a queue",))
 TAGS = Kind("labels", texts, "a list of texts", words=("a tag",))
-TARGETS = Kind("targets", targets, "names of targets, each once: letters, digits, _, - and .", words=("the name of a target",))
+TARGETS = Kind("targets", targets,
+               f"1 to {MAX_TARGETS} names of targets, each once: letters, digits, _, - and ., a letter or digit first",
+               words=("the name of a target",))  # fmt: skip
 COMMANDS = Kind("commands", lambda v: isinstance(v, list) and bool(v) and all(map(command, v)),
                 "a list of at least one command: a text or a list of texts, not empty and without NUL")  # fmt: skip
 GPUS = Kind("gpus", two_counts, f"[least, most] with 0 ≤ least ≤ most ≤ {MAX_GPUS}")

@@ -12,6 +12,7 @@ from jostle.engine import shown
 from jostle.engine.cards import Cards
 from jostle.engine.engine import Engine
 from jostle.errors import NotFound
+from jostle.store import store
 from jostle.store.reads import Reader
 
 Answer = dict[str, Any]
@@ -27,8 +28,8 @@ class Answers:
     def hello(self) -> Answer:
         e = self._engine
         return {
-            "version": __version__, "pid": os.getpid(), "gpus_spec": e.spec, "home": e.home, "lease_dir": e.lease_dir,
-            "uptime_s": round(self._clock.now() - self.began, 1),
+            "version": __version__, "store_version": store.version(), "pid": os.getpid(), "gpus_spec": e.spec, "home": e.home,
+            "lease_dir": e.lease_dir, "uptime_s": round(self._clock.now() - self.began, 1),
             "sim_dir": config.sim_dir(e.home) if e.spec.startswith("sim:") else None,
             "counts": self._reader.counts(), "hold": e.hold(), "driver": self._cards.driver,
             "probe": self._cards.trouble() or (SILENT if self._cards.owed_for() > GPUS_WITHIN else ""), "kept_for": e.kept_for,
