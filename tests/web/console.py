@@ -36,6 +36,13 @@ class Console:
             self.instance.up(gpus)
         self.open()
 
+    @classmethod
+    def on(cls, instance: Instance, port: int) -> Console:
+        """One that runs already; who started it ends it."""
+        self = cls.__new__(cls)
+        self.instance, self.port, self.token = instance, port, instance.ok("web", "--token").strip()
+        return self
+
     def open(self) -> None:
         words = ["web", *([str(self.workspace)] if self.workspace else []), "--port", "0", *self.words]
         self.url = self.instance.ok(*words).strip()

@@ -373,6 +373,70 @@ def test_up_starts_both_and_prints_where_to_log_in(instance):
     assert instance.run("up", "--gpus", "sim:1x24", "--no-web", env={"JOSTLE_WEB": ""})[1] == ""
 
 
+def port_and_pid(instance):
+    (line,) = instance.ok("web", "--list").splitlines()
+    return line.partition(":")[2].split()[0], line.split("pid ")[1].split()[0]
+
+
+def test_a_home_has_one_console_and_it_takes_up_the_workspace_that_is_named(instance):
+    """Whoever is logged in stays so; a second one is a port that is named."""
+    env = {"JOSTLE_WEB": ""}
+    first, second = instance.root / "first", instance.root / "second"
+    first.mkdir(), second.mkdir()
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = str(free.getsockname()[1])
+    try:
+        instance.run("up", "--gpus", "sim:1x24", "--port", port, env=env)
+        plain = port_and_pid(instance)
+        console = Console.on(instance, int(port))
+        heads = console.log_in()
+        for space in (first, second):
+            code, out, err = instance.run("up", str(space), env=env)
+            assert code == 0 and f"localhost:{port}/" in out and "taken" not in err
+            assert f"the console on port {port} has started anew; its workspace: {space}\n" in err
+            assert port_and_pid(instance)[0] == port  # and there is no other
+            assert console.ask("GET", "/api/v1/workspaces", heads=heads).json["workspaces"][0]["path"] == str(space)
+        last = port_and_pid(instance)
+        assert last != plain
+        code, out, err = instance.run("up", env=env)
+        assert f"localhost:{port}/" in out and "anew" not in err and port_and_pid(instance) == last
+        assert f"  workspace {second}  " in instance.ok("web", "--list")
+        instance.ok("web", str(first), "--port", "0")
+        assert len(instance.ok("web", "--list").splitlines()) == 2
+        assert f"localhost:{port}/" not in instance.run("up", env=env)[1]  # the one that was used last
+        assert f"localhost:{port}/" in instance.run("up", str(second), env=env)[1]
+        assert len(instance.ok("web", "--list").splitlines()) == 2
+    finally:
+        instance.ok("web", "--stop")
+
+
+def test_a_console_has_the_options_that_are_said_until_others_are(instance):
+    (instance.root / "space").mkdir()
+
+    def status(host):
+        return Console.on(instance, int(port_and_pid(instance)[0])).ask("GET", "/api/health", heads={"Host": host}).status
+
+    try:
+        instance.ok("web", "--port", "0")
+        port = port_and_pid(instance)[0]
+        assert status("gpus.example") == 400
+        for words in (("--public-url", "https://gpus.example"), (str(instance.root / "space"),)):
+            instance.ok("web", *words)
+            assert status("gpus.example") == 200  # its name is allowed
+        instance.ok("web", "--public-url", "https://cards.example")
+        assert (status("gpus.example"), status("cards.example")) == (400, 200)
+        assert port_and_pid(instance)[0] == port and f"workspace {instance.root / 'space'}" in instance.ok("web", "--list")
+    finally:
+        instance.ok("web", "--stop")
+
+
+@pytest.mark.parametrize("url", ["foo", "ftp://gpus.example", "https://", "https://gpus.example/#x"])
+def test_an_address_for_browsers_that_is_none_is_refused(instance, url):
+    code, out, err = instance.run("web", "--public-url", url)
+    assert (code, out) == (2, "") and "such as https://gpus.example" in err and instance.ok("web", "--list") == ""
+
+
 def test_up_without_the_packages_starts_the_engine_and_says_so(instance, tmp_path):
     hides = "None if name == 'fastapi' else found(name, package)"
     text = f"import importlib.util as u\nfound = u.find_spec\nu.find_spec = lambda name, package=None: {hides}\n"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from jostle.cli.parse import checked
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from jostle.web.instances import Instance
 
 EXTRA = "the console needs more packages: pip install 'jostle[web]'"
+KEPT = ("public_url", "classic", "trusted_uids")  # options of `web` that a console has until others are said
 
 
 def web_options(p: Parser) -> None:
@@ -29,8 +31,12 @@ def web_options(p: Parser) -> None:
     p.add_argument("--bind", metavar="ADDRESS", help="listen there instead of on this host only; needs --allow-lan")
     p.add_argument("--allow-lan", action="store_true", help="--bind is meant")
     p.add_argument("--insecure-http", action="store_true", help="--bind without TLS, too: everybody on the way sees the token")
-    p.add_argument("--public-url", metavar="URL", help="what browsers call it behind a proxy with TLS: https://…")
-    p.add_argument("--trust-uid", metavar="UID", type=checked(_uid), action="append", default=[], help="of a proxy on this host")
+    p.add_argument(
+        "--public-url", metavar="URL", type=checked(_url), help="what browsers call it behind a proxy with TLS: https://…"
+    )
+    p.add_argument(
+        "--trust-uid", metavar="UID", dest="trusted_uids", type=checked(_uid), action="append", help="of a proxy on this host"
+    )
     p.add_argument("--classic", action="store_true", help="let the source system's own page in, which sends a cookie only")
     p.add_argument("--url", action="store_true", help="print a URL for one login within 10 minutes, and leave")
     p.add_argument("--token", action="store_true", help="print the token, and leave")
@@ -51,6 +57,15 @@ def _port(text: str) -> int:
     return int(text)
 
 
+def _url(text: str) -> str:
+    from urllib.parse import urlsplit
+
+    parts = urlsplit(text)
+    if parts.scheme not in ("https", "http") or not parts.hostname or parts.query or parts.fragment:
+        raise ValueError("what browsers call it, such as https://gpus.example")
+    return text
+
+
 def _uid(text: str) -> int:
     if not (text.isascii() and text.isdigit()):
         raise ValueError("the number of a user")
@@ -68,7 +83,9 @@ def web(args: Namespace, terminal: Terminal) -> int:
         terminal.put(secrets.rotate(rights) if args.new else secrets.token(rights))
         return 0
     if args.list or args.stop:
-        listed = instances.stop(terminal.home) if args.stop else instances.running(terminal.home)
+        listed = instances.running(terminal.home)
+        if args.stop:
+            instances.stop(listed)
         for instance in listed:
             terminal.put(("stopped: " if args.stop else "") + described(instance))
         if not listed:
@@ -98,39 +115,44 @@ def described(one: Instance) -> str:
 
 
 def opened(args: Namespace, terminal: Terminal) -> None:
-    """A console for the workspace that is meant, the running one if there is; says how to get there."""
-    from dataclasses import replace
-
+    """The console that is meant, and how to get there. One of another workspace or with other options gives way to it, unless
+    `--port` names a port that it does not have: logins lie in the home and outlive it."""
     from jostle.web import instances, place
 
-    home, space = terminal.home, place.workspace(terminal.home, args.directory)
-    bind, public_url = getattr(args, "bind", None), getattr(args, "public_url", None)  # `up` has no such options
-    same = [
-        one for one in instances.running(home)
-        if (args.directory is None or one.workspace == space) and args.port in (None, one.port) and one.bind == bind
-    ]  # fmt: skip
-    if same:
-        one = same[0]
-    else:
-        kept = place.settings(space, terminal.tell)
-        port = args.port if args.port is not None else kept.get("port")
-        wanted = instances.Wanted(home=home, workspace=space, port=port, bind=bind, public_url=public_url)
-        wanted = replace(wanted, log_level=kept.get("log-level") or wanted.log_level)
-        if hasattr(args, "trust_uid"):
-            wanted = replace(
-                wanted, allow_lan=args.allow_lan, insecure_http=args.insecure_http, classic=args.classic,
-                trusted_uids=tuple(args.trust_uid),
-            )  # fmt: skip
-        one = instances.start(wanted)
-    told(one, public_url, terminal)
+    space = place.workspace(terminal.home, args.directory)
+    said = {name: value for name in KEPT if (value := getattr(args, name, None))}  # `up` has no such options
+    bind = getattr(args, "bind", None)
+    found = [one for one in instances.running(terminal.home) if args.port in (None, one.port) and one.bind == bind]
+    for one in found:
+        if space in (None, one.workspace) and all(getattr(one, name) == value for name, value in said.items()):
+            told(one, args, terminal)
+            return
+    kept = place.settings(space, terminal.tell)
+    port = args.port if args.port is not None else kept.get("port")
+    before = min(found, key=lambda one: (one.port != port, one.workspace != space), default=None)
+    wanted = instances.Wanted(home=terminal.home, workspace=space, port=port, bind=bind)
+    if before:
+        as_before = {name: getattr(before, name) for name in KEPT}
+        wanted = replace(wanted, workspace=space or before.workspace, port=port or before.port, **as_before)
+    if bind:
+        wanted = replace(wanted, allow_lan=args.allow_lan, insecure_http=args.insecure_http)
+    wanted = replace(wanted, **said, log_level=kept.get("log-level", wanted.log_level))
+    instances.check(wanted)
+    if before:
+        instances.stop([before])
+    one = instances.start(wanted)
+    if before:
+        terminal.tell("console_anew", port=one.port, path=one.workspace or "-")
+    told(one, args, terminal)
 
 
-def told(one: Instance, public_url: str | None, terminal: Terminal) -> None:
+def told(one: Instance, args: Namespace, terminal: Terminal) -> None:
     from jostle.web import instances, place
 
     if one.taken is not None:
-        terminal.tell("console_port", taken=one.taken, port=one.port)
-    terminal.put(instances.login_url(terminal.home, one, public_url))
+        own = any(one.taken == another.port for another in instances.running(terminal.home))
+        terminal.tell("console_port_own" if own else "console_port", taken=one.taken, port=one.port)
+    terminal.put(instances.login_url(terminal.home, one, getattr(args, "public_url", None)))
     if one.bind is None:
         terminal.tell("console_url", tunnel=place.tunnel(one.port))
 
@@ -152,5 +174,7 @@ def closed(terminal: Terminal) -> None:
     if os.path.isdir(os.path.join(terminal.home, "web")):
         from jostle.web import instances
 
-        if instances.stop(terminal.home):
+        living = instances.running(terminal.home)
+        if living:
+            instances.stop(living)
             terminal.tell("console_down")

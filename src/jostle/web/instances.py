@@ -53,6 +53,9 @@ class Instance:
     bind: str | None
     started_at: float
     taken: int | None = None  # the port that it would have had, if another program had not
+    public_url: str | None = None
+    classic: bool = False
+    trusted_uids: tuple[int, ...] = ()
 
     @property
     def lives(self) -> bool:
@@ -141,9 +144,8 @@ def start(wanted: Wanted) -> Instance:
     raise BY_CODE.get(code, JostleError)(text or f"the web process did not come up: see {wanted.home}/web/web.log")
 
 
-def stop(home: str) -> list[Instance]:
-    """Those that were there; gone when it returns."""
-    living = running(home)
+def stop(living: list[Instance]) -> None:
+    """They are gone when it returns."""
     for instance in living:
         proc.signal_proven(instance.pid, signal.SIGTERM, lambda pid, instance=instance: instance.lives)  # type: ignore[misc]
     end = time.monotonic() + END_WITHIN
@@ -152,7 +154,6 @@ def stop(home: str) -> list[Instance]:
             if time.monotonic() > end:
                 proc.signal_proven(instance.pid, signal.SIGKILL, lambda pid, instance=instance: instance.lives)  # type: ignore[misc]
             time.sleep(0.02)
-    return living
 
 
 def login_url(home: str, instance: Instance, public_url: str | None = None) -> str:

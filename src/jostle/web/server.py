@@ -49,6 +49,7 @@ def main() -> int:
             instance = Instance(
                 pid=os.getpid(), ticks=me.ticks if me else 0, boot_id=proc.boot_id(), port=port, workspace=wanted.workspace,
                 socket=path if unix else None, bind=wanted.bind, started_at=time.time(), taken=taken,
+                public_url=wanted.public_url, classic=wanted.classic, trusted_uids=wanted.trusted_uids,
             )  # fmt: skip
             site.port = port
             served = app(site)

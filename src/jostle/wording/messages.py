@@ -73,6 +73,14 @@ MESSAGES: dict[str, tuple[str, str]] = {
         "warning: port {taken} is taken by another program, perhaps a neighbour's: this console is on {port}",
         "警告：端口 {taken} 已被别的程序占用，可能是他人的：本控制台在 {port}",
     ),
+    "console_port_own": (
+        "port {taken} is that of another console of yours: this one is on {port}",
+        "端口 {taken} 上是您的另一个控制台：本控制台在 {port}",
+    ),
+    "console_anew": (
+        "the console on port {port} has started anew; its workspace: {path}",
+        "端口 {port} 上的控制台已重新启动；工作区：{path}",
+    ),
     "console_secret": (
         "{path}: secret is not used: the token lies in a file of its own (`jostle web --token`)",
         "{path}：secret 不起作用：令牌保存在单独的文件中（`jostle web --token`）",
