@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator
 from typing import IO, Any
 
 from jostle.address import SOCKET, address
-from jostle.errors import BY_CODE, DiskFull, Forbidden, JostleError, NoEngine
+from jostle.errors import BY_CODE, DiskFull, Forbidden, Invalid, JostleError, NoEngine, Usage
 
 Tell = Callable[..., None]
 """Takes a message: its code in wording.messages, and its values."""
@@ -106,7 +106,10 @@ class Client:
                 self.sock.settimeout(None)
         if not answer.pop("ok"):
             error = answer["error"]
-            raise BY_CODE.get(error["code"], JostleError)(_refused(error, fields) if "reason" in error else error["text"])
+            text = _refused(error, fields) if "reason" in error else error["text"]
+            if error["code"] in (Invalid.code, Usage.code) and not of_this_version(self.call("hello")):
+                text += f"\nthe engine of {self.home} is of another version: `jostle up` replaces it, and jobs do not notice"
+            raise BY_CODE.get(error["code"], JostleError)(text)
         return answer
 
     def stream(self, after: int, batch: int | None = None) -> Iterator[dict[str, Any]]:
@@ -237,8 +240,7 @@ def _with_gpus(client: Client, gpus: str) -> Client | None:
 def up(home: str, gpus: str | None = None, tell: Tell = silent) -> tuple[dict[str, Any], dict[str, Any]]:
     """The engine that ran, if one did, and the one that runs now and stays: what each says of itself. An engine of another
     version, or with another database, makes way; one that runs reads the settings again."""
-    from jostle import __version__, config
-    from jostle.store import store
+    from jostle import config
 
     settings = config.load(home)
     before: dict[str, Any] = {}
@@ -247,7 +249,7 @@ def up(home: str, gpus: str | None = None, tell: Tell = silent) -> tuple[dict[st
         start_engine(home, gpus=gpus, permanent=True, tell=tell)
     else:
         before = client.call("hello")
-        if (before["version"], before.get("store_version")) == (__version__, store.version()):
+        if of_this_version(before):
             client.close()
         else:
             down(client)
@@ -259,6 +261,14 @@ def up(home: str, gpus: str | None = None, tell: Tell = silent) -> tuple[dict[st
         client.call("reload", config=settings)
     client.close()
     return before, now
+
+
+def of_this_version(hello: dict[str, Any]) -> bool:
+    """Whether it is an engine of ours that speaks; between releases its database says more than its version."""
+    from jostle import __version__
+    from jostle.store import store
+
+    return (hello["version"], hello.get("store_version")) == (__version__, store.version())
 
 
 def down(client: Client, *, stop_jobs: bool = False, now: bool = False) -> int:

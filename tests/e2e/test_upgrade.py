@@ -14,6 +14,7 @@ import pytest
 
 from jostle import client
 from jostle.cli.engine import arrival
+from jostle.errors import Invalid
 from jostle.store.file import database
 from jostle.store.salvage import TABLES
 from jostle.store.store import MIGRATIONS, script
@@ -89,3 +90,18 @@ def test_an_engine_with_another_database_makes_way_though_it_has_the_same_versio
     before, now = client.up(str(instance.home))
     assert before["pid"] == same["pid"] != now["pid"]
     assert arrival(before, {**now, "store_version": len(MIGRATIONS) + 1})[0] == "engine_replaced"
+
+
+def test_who_is_refused_by_an_engine_of_another_version_is_told_so(
+    make_instance: Callable[..., Instance], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    instance = make_instance()
+    instance.up("sim:2x24")
+    with contextlib.closing(client.connect(str(instance.home))) as engine:
+        request = {"jobs": [{"commands": ["true"], "workdir": "/", "of_tomorrow": 1}]}
+        with pytest.raises(Invalid, match="of_tomorrow") as refused:
+            engine.call("submit", **request)
+        assert "another version" not in str(refused.value)
+        monkeypatch.setattr("jostle.store.store.MIGRATIONS", (*MIGRATIONS, "schema_of_tomorrow.sql"))
+        with pytest.raises(Invalid, match=r"of_tomorrow[^\n]*\n.*another version: `jostle up`"):
+            engine.call("submit", **request)
