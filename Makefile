@@ -36,7 +36,7 @@ web: web/node_modules/.package-lock.json
 	@cd web && npm run --silent check && npm run --silent build
 
 web/node_modules/.package-lock.json: web/package-lock.json
-	@cd web && npm ci --silent && touch node_modules/.package-lock.json
+	@cd web && npm install --no-save --no-progress --loglevel=error && touch node_modules/.package-lock.json  # not ci: it refuses a lock file without the binaries of other systems
 
 $(VENV)/bin/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10))' || { echo "jostle needs Python 3.10 or newer; set PYTHON=…"; exit 1; }

@@ -126,6 +126,7 @@ export function JobsPanel({ jobs, loaded, whole, more, error }: PanelProps) {
               <WaitingGroup
                 key={group.key}
                 group={group}
+                all={parts.waiting.length === 1 && more === 0}
                 open={unfolded.has(group.key)}
                 onFold={() => fold(group.key)}
                 onMark={toggle}
@@ -214,7 +215,9 @@ function JobRow({ job, onMark, end }: { job: Job; onMark: (id: number) => void; 
         {job.name}
       </span>
       <JobPill job={job} />
-      <span className="where">{job.gpus.join(',') || (job.gpu_request[0] === 0 ? 'CPU' : '–')}</span>
+      <span className="where clip" title={job.gpus.join(', ')}>
+        {job.gpus.join(',') || (job.gpu_request[0] === 0 ? 'CPU' : '–')}
+      </span>
       <span className="long">
         {long === null ? '' : span(long)}
         {job.attempt > 1 && <span className="t3"> {t('jobs.try', { n: job.attempt })}</span>}
@@ -265,12 +268,13 @@ function FailedRow({ job, onMark }: { job: Job; onMark: (id: number) => void }) 
 
 interface GroupProps {
   group: Group
+  all: boolean // nothing waits for another reason
   open: boolean
   onFold: () => void
   onMark: (id: number) => void
 }
 
-function WaitingGroup({ group, open, onFold, onMark }: GroupProps) {
+function WaitingGroup({ group, all, open, onFold, onMark }: GroupProps) {
   const { t } = useTranslation()
   const { cards } = useLive()
   const { jobs, reason } = group
@@ -294,7 +298,7 @@ function WaitingGroup({ group, open, onFold, onMark }: GroupProps) {
         </button>
         <span className="who">
           <b className="strong">
-            {group.key === 'no_engine' || group.key === 'on_hold'
+            {all && (group.key === 'no_engine' || group.key === 'on_hold')
               ? t('jobs.allwaiting')
               : commonName(jobs.map((job) => job.name))}
           </b>

@@ -29,7 +29,9 @@ export function Timeline({ jobs, cards }: { jobs: Job[]; cards: Card[] }) {
     <section className="panel timeline" aria-label={t('timeline.title')}>
       <header>
         <h2>{t('timeline.title')}</h2>
-        <span className="t3 clip grow">{t('timeline.legend')}</span>
+        <span className="t3 clip grow" title={t('timeline.others')}>
+          {t('timeline.legend')}
+        </span>
         <Segmented
           label={t('timeline.span')}
           value={spanOf}

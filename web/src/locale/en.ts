@@ -25,7 +25,7 @@ export default {
     nocards: 'no GPUs',
     unseen_one: '{{count}} failure not seen yet',
     unseen_other: '{{count}} failures not seen yet',
-    updated: 'heard {{count}} s ago',
+    updated: '{{count}} s ago',
     stopped: 'stopped at {{at}}',
   },
   banner: {
@@ -111,7 +111,7 @@ export default {
     none: 'none',
     jobs_one: '{{count}} job',
     jobs_other: '{{count}} jobs',
-    since: 'Since you looked at {{at}}',
+    since: 'Since {{at}}',
     done: '{{count}} done',
     failed: '{{count}} failed',
     mark: 'Mark seen',
@@ -239,7 +239,8 @@ export default {
   },
   timeline: {
     title: 'Timeline',
-    legend: 'solid: mine · hatched: others, as seen here · red: failed',
+    legend: 'hatched: others · red: failed',
+    others: 'Others are shown since this page was opened.',
     span: 'How long',
     table: 'Table',
     picture: 'Picture',

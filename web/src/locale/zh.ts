@@ -23,7 +23,7 @@ export default {
     before: '断开前：空闲 {{free}} / {{total}}',
     nocards: '没有 GPU',
     unseen: '{{count}} 个失败还没看',
-    updated: '更新于 {{count}} 秒前',
+    updated: '{{count}} 秒前更新',
     stopped: '停在 {{at}}',
   },
   banner: {
@@ -102,7 +102,7 @@ export default {
     cards: '{{count}} 卡',
     none: '0 卡',
     jobs: '{{count}} 个任务',
-    since: '自 {{at}} 您上次查看',
+    since: '自 {{at}} 起',
     done: '{{count}} 完成',
     failed: '{{count}} 失败',
     mark: '标为已看',
@@ -217,7 +217,8 @@ export default {
   },
   timeline: {
     title: '时间线',
-    legend: '实心＝我的 · 斜纹＝本页所见的他人 · 红色＝失败',
+    legend: '斜纹＝他人 · 红色＝失败',
+    others: '他人的使用自本页打开时起显示。',
     span: '时长',
     table: '表格',
     picture: '图',

@@ -87,6 +87,11 @@ describe('cards', () => {
     expect(isFree(card({ quarantine: 'faulty' }), new Set())).toBe(false)
     expect(isFree(card({ used_mib: 9000 }), new Set())).toBe(false)
   })
+  test('memory that no process shows is told of a card that can be read, and of no other', () => {
+    const names = (state: string) => people([card({ state, used_mib: 9000 })]).map((person) => person.name)
+    expect(names('ok')).toEqual(['you', ''])
+    expect(names('unknown')).toEqual(['you'])
+  })
   test('a card is split between its holders, the larger first', () => {
     const both = card({
       used_mib: 21_000,

@@ -69,7 +69,7 @@ export function shares(card: Card, own: Set<string>): Share[] {
   }
   if (card.runs.length && !byPerson.has('you')) byPerson.set('you', 0) // promised and not used yet
   const told = [...byPerson.values()].reduce((sum, mib) => sum + mib, 0)
-  if (byPerson.size === 0 && card.used_mib - told > HIDDEN_MIB) byPerson.set('', card.used_mib)
+  if (byPerson.size === 0 && card.state === 'ok' && card.used_mib - told > HIDDEN_MIB) byPerson.set('', card.used_mib)
   else if (byPerson.size === 1 && told < card.used_mib) for (const person of byPerson.keys()) byPerson.set(person, card.used_mib)
   return [...byPerson].map(([person, mib]) => ({ person, mib })).sort((a, b) => b.mib - a.mib)
 }

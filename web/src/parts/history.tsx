@@ -37,7 +37,7 @@ export default function History({ uuid }: { uuid: string }) {
         cursor: { y: false },
         scales: { y: { range: [0, 100] } },
         axes: [
-          { ...axis, values: '{HH}:{mm}' },
+          { ...axis, values: '{HH}:{mm}:{ss}', space: 80 },
           { ...axis, size: 34, values: (_plot, ticks) => ticks.map((tick) => `${tick}%`) },
         ],
         series: [
