@@ -115,7 +115,7 @@ function Rules({ picker }: { picker: ReactNode }) {
                 {error}
               </span>
             ) : (
-              <span>
+              <span style={{ flex: '1 1 240px' }}>
                 <b className={count ? '' : 't2'}>{t('rules.changes', { count })}</b>{' '}
                 <span className="t2">{t('rules.atonce')}</span>
               </span>
