@@ -41,7 +41,7 @@ def test_a5_a15_blocks_become_jobs_in_the_order_of_the_file():
         "commands": ["rm -rf /p/kb", "bash /p/run.sh car --uni_id {uni_id} ${work_dir} {x} CUDA={available_gpu}"],
         "gpus": [1, 1], "memory_mib": 20480, "share": False, "env": {"JOSTLE_UNI_ID_FILE": "/p/compete/logs/uni_id.json"},
         "workdir": "/p", "log": "/p/compete/logs/tasks/single_2_queue1_task1.log", "priority": 0, "needs": [], "begin": None,
-        "time_limit": None, "retry": None, "tags": [], "leftovers": "wait",
+        "time_limit": None, "retry": None, "tags": [], "leftovers": "wait", "on": ["local"],
     }  # fmt: skip
     assert (second["queue"], second["memory_mib"]) == ("2", 512)
     assert (third["queue"], third["memory_mib"], third["log"][-23:]) == ("1", 1, "single_2_queue1_task2.log"[-23:])

@@ -278,3 +278,14 @@ def test_f49_the_engine_does_not_notice_the_end_of_the_console(console):
     assert console.get(f"/api/v1/ps?id={id}")["jobs"][0]["state"] == "running"
     console.post("/api/v1/cancel", {"ids": [id], "now": True})
     console.instance.end(id)
+
+
+@pytest.mark.parametrize("asked", [
+    ("GET", "logs/1?from=9223372036854775807"), ("GET", "stream?log=1&from=9223372036854775808"),
+    ("POST", "run?dry_run=true", {"file": "/x", "suites": ["\0"]}), ("POST", "clean", {"older_than": "\0"}),
+    ("POST", "import", {"file": "/x", "mode": "\0"}),
+])  # fmt: skip
+def test_s21_s31_a_number_or_text_that_no_system_takes_is_refused(console, asked):
+    console.instance.end(console.instance.add("--", "true"))
+    method, path, *body = asked
+    assert console.script(method, f"/api/v1/{path}", *body).status == 422

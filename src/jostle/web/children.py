@@ -35,6 +35,8 @@ File = Annotated[str, Field(min_length=1, max_length=4096)]
 
 def verb(visit: Visit, words: Sequence[str], *, bounded: bool = True, text: str = "", good: tuple[int, ...] = (0, 1)) -> str:
     """What the command prints. `bounded`: also in processor time and memory, unless it submits: jobs inherit such limits."""
+    if any("\0" in word for word in words):
+        raise Invalid("a value has a NUL in it, which no command can be given")
     env = {**own_environment(), "JOSTLE_HOME": visit.home, "JOSTLE_LANG": visit.language, "NO_COLOR": "1"}
     with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err, tempfile.TemporaryFile() as given:
         given.write(text.encode())

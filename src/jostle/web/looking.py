@@ -121,7 +121,8 @@ def _user() -> str:
 @routes.get("/logs/{id}")
 def logs(
     visit: Visiting, id: int, run: Annotated[int | None, Query(ge=1, lt=1 << 31)] = None,
-    lines: Annotated[int, Query(ge=0, le=100_000)] = LINES, start: Annotated[int | None, Query(alias="from", ge=0)] = None,
+    lines: Annotated[int, Query(ge=0, le=100_000)] = LINES,
+    start: Annotated[int | None, Query(alias="from", ge=0, lt=1 << 62)] = None,
     limit: Annotated[int, Query(ge=1, le=MOST)] = 1 << 16,
 ) -> Response:  # fmt: skip
     """The end of what a run has printed; with `from`, what it printed from there on."""

@@ -259,7 +259,8 @@ def said(kind: str, data: Any, number: int | None = None) -> bytes:
 async def stream(
     request: Request, visit: Annotated[Visit, Depends(visit)], after: Annotated[int | None, Query(ge=0, lt=1 << 62)] = None,
     gpus: Annotated[float, Query(ge=0, le=60)] = 0.0, log: Annotated[int | None, Query(ge=1, lt=1 << 53)] = None,
-    run: Annotated[int | None, Query(ge=1, lt=1 << 31)] = None, start: Annotated[int | None, Query(alias="from", ge=0)] = None,
+    run: Annotated[int | None, Query(ge=1, lt=1 << 31)] = None,
+    start: Annotated[int | None, Query(alias="from", ge=0, lt=1 << 62)] = None,
 ) -> Response:  # fmt: skip
     hub: Hub = request.app.state.hub
     if len(hub.listeners) >= MOST:
