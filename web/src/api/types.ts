@@ -222,6 +222,7 @@ export interface Config {
 }
 
 export interface Scheduler {
+  workspace: string
   pid: number
   mode: Mode
   config_index: number

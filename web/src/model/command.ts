@@ -47,6 +47,7 @@ export function addCommand(job: NewJob): string {
   return `${words.join(' ')} -- ${quoted(job.command)}`
 }
 
-export function competeCommand(mode: string, index: number): string {
-  return `jostle compete${mode === 'multi' ? ' --mode multi' : ''}${index ? ` --config-index ${index}` : ''}`
+export function competeCommand(mode: string, index: number, workspace: string): string {
+  const config = index ? ` --config-index ${index}` : ''
+  return `jostle compete${mode === 'multi' ? ' --mode multi' : ''}${config} ${quoted(workspace)}`
 }

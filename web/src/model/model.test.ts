@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import type { Card, Holder, Job } from '../api/types'
 import { plain, spans } from './ansi'
-import { addBody, addCommand, EMPTY_JOB, jobCommand, quoted } from './command'
+import { addBody, addCommand, competeCommand, EMPTY_JOB, jobCommand, quoted } from './command'
 import { clock, model, size, span } from './format'
 import { shownIds, typedIds } from './ids'
 import { commonName, lookOf, matches, sections, since } from './jobs'
@@ -71,6 +71,11 @@ const card = (over: Partial<Card>): Card => ({
   runs: [],
   holders: [],
   ...over,
+})
+
+test('a scheduler as a command names its workspace: it works in any directory', () => {
+  expect(competeCommand('single', 0, '/data/my work')).toBe("jostle compete '/data/my work'")
+  expect(competeCommand('multi', 2, '/data/w')).toBe('jostle compete --mode multi --config-index 2 /data/w')
 })
 
 describe('cards', () => {

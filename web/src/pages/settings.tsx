@@ -113,7 +113,7 @@ function ConsoleSettings() {
           <div>
             <code>{key}</code> {setting.requires_restart && <span className="pill">{t('settings.needsrestart')}</span>}
             <p>{t(`settings.what.${key}`, { defaultValue: setting.description })}</p>
-            {FIXED.has(key) ? <p>{t('settings.fixed')}</p> : setting.warning && <p className="wait">{setting.warning}</p>}
+            {FIXED.has(key) ? <p>{t('settings.fixed')}</p> : setting.warning && <p className="wait">{t('settings.ignored')}</p>}
           </div>
           <SettingField
             name={key}

@@ -24,10 +24,10 @@ type Bindings = Record<string, { log_path: string }>
 type Shown = 'diff' | 'leave' | 'remove' | { queue: number; process: number } | null
 
 export default function TasksPage() {
-  return <OfWorkspace>{(picker) => <Tasks picker={picker} />}</OfWorkspace>
+  return <OfWorkspace>{(picker, path) => <Tasks picker={picker} workspace={path} />}</OfWorkspace>
 }
 
-function Tasks({ picker }: { picker: ReactNode }) {
+function Tasks({ picker, workspace }: { picker: ReactNode; workspace: string }) {
   const { t } = useTranslation()
   const client = useQueryClient()
   const { mayWrite } = useRights()
@@ -273,7 +273,7 @@ function Tasks({ picker }: { picker: ReactNode }) {
           <span className="t2">{running ? t('tasks.runs', { pid: running.pid }) : t('tasks.idle')}</span>
         )}
         <span className="grow" />
-        <Command text={competeCommand(mode, index)} />
+        <Command text={competeCommand(mode, index, workspace)} />
         <button type="button" className="btn" disabled={!unsaved} onClick={draft.reload}>
           {t('tasks.discard')}
         </button>

@@ -9,13 +9,14 @@ import { Command } from './controls'
 let chosen: string | null = null
 
 /** What is inside only where there is a workspace; it is made anew when another one is chosen. */
-export function OfWorkspace({ children }: { children: (picker: ReactNode) => ReactNode }) {
+export function OfWorkspace({ children }: { children: (picker: ReactNode, path: string) => ReactNode }) {
   const { t } = useTranslation()
   const client = useQueryClient()
   const known = useWorkspaces()
   const [path, setPath] = useState(chosen)
   if (!known) return null
-  if (known.length === 0) {
+  const first = known[0]
+  if (first === undefined) {
     return (
       <section className="panel note">
         <p className="strong">{t('workspace.none')}</p>
@@ -31,9 +32,9 @@ export function OfWorkspace({ children }: { children: (picker: ReactNode) => Rea
     for (const name of ['configs', 'bindings', 'rules', 'settings']) client.removeQueries({ queryKey: [name] })
   }
   const picker = (
-    <label className="field" title={path ?? known[0]?.path}>
+    <label className="field" title={path ?? first.path}>
       <span className="sr">{t('workspace.which')}</span>
-      <select value={path ?? known[0]?.path} onChange={(event) => choose(event.target.value)}>
+      <select value={path ?? first.path} onChange={(event) => choose(event.target.value)}>
         {known.map((one) => (
           <option key={one.path} value={one.path}>
             {one.name}
@@ -42,7 +43,7 @@ export function OfWorkspace({ children }: { children: (picker: ReactNode) => Rea
       </select>
     </label>
   )
-  return <Inside key={path}>{children(picker)}</Inside>
+  return <Inside key={path}>{children(picker, path ?? first.path)}</Inside>
 }
 
 const Inside = ({ children }: { children: ReactNode }) => children

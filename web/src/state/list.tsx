@@ -240,7 +240,7 @@ function OneScheduler({ one }: { one: Scheduler }) {
           type="button"
           className={`btn small ${sure ? 'danger' : 'warn'}`}
           disabled={!mayWrite}
-          title={`${competeCommand(one.mode, one.config_index)} · kill ${one.pid}`}
+          title={`${competeCommand(one.mode, one.config_index, one.workspace)} · kill ${one.pid}`}
           onBlur={() => setSure(false)}
           onClick={() => void stop()}
         >
