@@ -14,9 +14,11 @@ import { Pill } from '../parts/pill'
 import { say } from '../parts/toast'
 import { OfWorkspace } from '../parts/workspace'
 import { useSchedulers } from '../state/list'
-import { changes, Diff } from '../tasks/diff'
-import { type Draft, useDraft } from '../tasks/draft'
+import { BindDialog } from '../tasks/bind'
+import { Diff, DiffButton } from '../tasks/diff'
+import { useDraft } from '../tasks/draft'
 import { QueueForm } from '../tasks/form'
+import { Queued } from '../tasks/queued'
 
 const Editor = lazy(() => import('../tasks/editor'))
 
@@ -392,122 +394,5 @@ function Tasks({ picker, workspace }: { picker: ReactNode; workspace: string }) 
         />
       )}
     </>
-  )
-}
-
-function DiffButton({ draft, onOpen }: { draft: Draft; onOpen: () => void }) {
-  const { t } = useTranslation()
-  const { plus, minus } = changes(draft.preview?.diff ?? [])
-  if (plus + minus === 0) return null
-  return (
-    <button type="button" className="btn small" onClick={onOpen}>
-      {t('tasks.diff')} <span className="free">+{plus}</span> <span className="fail">−{minus}</span>
-    </button>
-  )
-}
-
-const FIRST = 200
-
-/** What would be queued, in order. */
-function Queued({ draft, flaws }: { draft: Draft; flaws: number }) {
-  const { t } = useTranslation()
-  const tasks = draft.queues.flatMap((queue) => queue.processes.map((process) => ({ queue: queue.id, ...process })))
-  return (
-    <section className="panel queued" aria-label={t('tasks.preview')}>
-      <header>
-        <h2>{t('tasks.preview')}</h2>
-        {flaws > 0 ? (
-          <span className="pill fail">{t('tasks.nothing', { count: flaws })}</span>
-        ) : (
-          <span className="pill">{tasks.length}</span>
-        )}
-      </header>
-      <div className="scroll">
-        <table className="list">
-          <tbody>
-            {tasks.slice(0, FIRST).map((task) => (
-              <tr key={`${task.queue}.${task.id}`}>
-                <td className="mono t3">
-                  {task.queue}.{task.id}
-                </td>
-                <td className="mono clip" title={task.commands.join('\n')}>
-                  {task.commands.at(-1)}
-                </td>
-                <td className="num">
-                  {task.gpu_count > 1 && `${task.gpu_count} × `}
-                  {task.memory} GB
-                </td>
-                <td className="t2">
-                  {task.id === 1 ? t('tasks.first') : t('tasks.after', { what: `${task.queue}.${task.id - 1}` })}
-                </td>
-              </tr>
-            ))}
-          </tbody>
-        </table>
-        {tasks.length === 0 && <p className="note">{t('tasks.empty')}</p>}
-      </div>
-    </section>
-  )
-}
-
-interface BindProps {
-  mode: Mode
-  index: number
-  at: { queue: number; process: number }
-  bound: string
-  onClose: () => void
-}
-
-function BindDialog({ mode, index, at, bound, onClose }: BindProps) {
-  const { t } = useTranslation()
-  const client = useQueryClient()
-  const [path, setPath] = useState(bound)
-  const send = async (method: string): Promise<void> => {
-    try {
-      const query = {
-        mode,
-        config_index: index,
-        queue_id: at.queue,
-        process_index: at.process,
-        log_path: method === 'POST' ? path : undefined,
-      }
-      const { data } = await ask<{ success: boolean; message: string }>('/api/log/bind', { method, query })
-      say({ text: data.message, bad: !data.success })
-      if (data.success) onClose()
-    } catch (error) {
-      failed(error)
-    }
-    await client.invalidateQueries({ queryKey: ['bindings'] })
-  }
-  return (
-    <Dialog
-      title={t('tasks.bindtitle', { queue: at.queue, id: at.process + 1 })}
-      onClose={onClose}
-      footer={
-        <>
-          {bound && (
-            <button type="button" className="btn warn" onClick={() => void send('DELETE')}>
-              {t('tasks.unbind')}
-            </button>
-          )}
-          <span className="grow" />
-          <button type="button" className="btn primary" disabled={!path.trim()} onClick={() => void send('POST')}>
-            {t('tasks.bindit')}
-          </button>
-        </>
-      }
-    >
-      <p className="t2">{t('tasks.bindtext')}</p>
-      <label htmlFor="bind-path">{t('tasks.bindpath')}</label>
-      <span className="field">
-        <input
-          id="bind-path"
-          className="mono"
-          spellCheck={false}
-          value={path}
-          onChange={(event) => setPath(event.target.value)}
-        />
-      </span>
-    </Dialog>
   )
 }

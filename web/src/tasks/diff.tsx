@@ -1,3 +1,6 @@
+import { useTranslation } from 'react-i18next'
+import type { Draft } from './draft'
+
 /** Lines of a unified diff; `changes` counts them. */
 export function Diff({ lines }: { lines: string[] }) {
   return (
@@ -23,9 +26,20 @@ export function Diff({ lines }: { lines: string[] }) {
   )
 }
 
-export function changes(lines: readonly string[]): { plus: number; minus: number } {
+function changes(lines: readonly string[]): { plus: number; minus: number } {
   return {
     plus: lines.filter((line) => line.startsWith('+') && !line.startsWith('+++')).length,
     minus: lines.filter((line) => line.startsWith('-') && !line.startsWith('---')).length,
   }
+}
+
+export function DiffButton({ draft, onOpen }: { draft: Draft; onOpen: () => void }) {
+  const { t } = useTranslation()
+  const { plus, minus } = changes(draft.preview?.diff ?? [])
+  if (plus + minus === 0) return null
+  return (
+    <button type="button" className="btn small" onClick={onOpen}>
+      {t('tasks.diff')} <span className="free">+{plus}</span> <span className="fail">−{minus}</span>
+    </button>
+  )
 }
