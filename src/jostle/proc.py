@@ -113,6 +113,22 @@ def exe(pid: int) -> str:
         return ""
 
 
+def open_files(pid: int) -> set[str]:
+    """What its descriptors lead to, as the kernel names it; nothing if we may not see it."""
+    folder = f"/proc/{pid}/fd"
+    files: set[str] = set()
+    try:
+        names = os.listdir(folder)
+    except OSError:
+        return files
+    for name in names:
+        try:
+            files.add(os.readlink(f"{folder}/{name}"))
+        except OSError:
+            continue  # closed since
+    return files
+
+
 def tree(root: int) -> list[int]:
     """All descendants of a process, the nearest first."""
     children: dict[int, list[int]] = {}

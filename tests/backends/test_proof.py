@@ -27,17 +27,22 @@ def bystander() -> Iterator[subprocess.Popen[bytes]]:
     child.wait()
 
 
+def anybody(pid: int) -> bool:
+    """Leaves the proof to pid and start."""
+    return True
+
+
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGUSR1, signal.SIGKILL])
 def test_a_shims_pid_with_another_start_is_another_process_and_is_not_signalled(
     bystander: subprocess.Popen[bytes], number: int
 ) -> None:
     found = proc.stat(bystander.pid)
     assert found is not None
-    assert process.signal_shim(bystander.pid, found.ticks - 1, number) is False
-    assert process.signal_shim(bystander.pid, found.ticks + 1, number) is False
+    assert process.signal_shim(bystander.pid, found.ticks - 1, number, anybody) is False
+    assert process.signal_shim(bystander.pid, found.ticks + 1, number, anybody) is False
     os.kill(bystander.pid, 0)
     assert bystander.poll() is None
-    assert process.signal_shim(bystander.pid, found.ticks, signal.SIGKILL) is True
+    assert process.signal_shim(bystander.pid, found.ticks, signal.SIGKILL, anybody) is True
     assert bystander.wait(60) == -signal.SIGKILL
 
 

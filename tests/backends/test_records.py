@@ -31,6 +31,8 @@ def test_a_lease_that_no_file_could_be_named_is_dropped(name: object) -> None:
         {"code": 10**30},
         {"ended_at": 1e300},
         {"ended_at": float("nan")},
+        {"ended_at": 1 << 61},
+        {"started_at": -1e15},
         {"leftovers": [10**30]},
         {"rss_mib": -(10**30)},
         {"code": "0"},

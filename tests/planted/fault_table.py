@@ -50,11 +50,21 @@ FAULTS: dict[str, Fault] = {
         wrong="            pass\n",
         seen_by=("tests/backends/test_exit_record.py::test_an_end_that_no_engine_confirms_is_forced_to_the_disk",),
     ),
+    "a_shim_known_by_its_handle_alone": Fault(
+        promise="4",
+        file="backends/local/process.py",
+        right=" and proc.alive(pid, ticks) and is_shim(pid)\n",
+        wrong=" and proc.alive(pid, ticks)\n",
+        seen_by=(
+            "tests/backends/test_stopping.py::test_a_handle_that_names_a_stranger_is_no_proof",
+            "tests/backends/test_stopping.py::test_a_handle_that_names_the_shim_of_another_run_is_no_proof",
+        ),
+    ),
     "a_shim_known_by_its_pid_alone": Fault(
         promise="4",
         file="backends/local/process.py",
-        right="        return proc.uid(pid) == os.geteuid() and proc.alive(pid, ticks)\n\n    done",
-        wrong="        return proc.uid(pid) == os.geteuid()\n\n    done",
+        right="os.geteuid() and proc.alive(pid, ticks) and is_shim(pid)\n",
+        wrong="os.geteuid() and is_shim(pid)\n",
         seen_by=(
             "tests/backends/test_proof.py::test_a_shims_pid_with_another_start_is_another_process_and_is_not_signalled",
         ),

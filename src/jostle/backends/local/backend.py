@@ -310,11 +310,23 @@ class Local:
         """Asks the shim to end its run; without one, signals the run's processes (kill=True is then the caller's)."""
         for run in runs:
             claim = self._dir(run).claim()
-            who = self._shim(run, claim)
-            if who is not None and process.signal_shim(*who, signal.SIGUSR1 if kill else signal.SIGTERM):
-                continue
-            if claim is not None and not claim.void and claim.boot == self._boot:
-                process.signal_members(claim.uni_id, signal.SIGKILL if kill else signal.SIGTERM)
+            if not self._told(run, claim, signal.SIGUSR1 if kill else signal.SIGTERM):
+                process.signal_members(self._marker(run, claim), signal.SIGKILL if kill else signal.SIGTERM)
+
+    def _told(self, run: RunId, claim: RunClaim | None, number: int) -> bool:
+        """Whether its shim was signalled. Whose pid a record has is no proof: it must be at the other end of our socket, or
+        have the lock of this very run; one that is not so far hears of it when it is said again."""
+        contact = self._runs.get(run)
+        connected = contact is not None and contact.sock is not None
+        who = self._shim(run, claim)
+        return who is not None and process.signal_shim(*who, number, lambda pid: connected or self._dir(run).is_of_shim(pid))
+
+    def _marker(self, run: RunId, claim: RunClaim | None) -> str:
+        """By which the processes of a run without a shim are known, whatever became of its directory; "": it can have none."""
+        if claim is not None:
+            return claim.uni_id if not claim.void and claim.boot == self._boot else ""
+        contact = self._runs.get(run)
+        return contact.uni_id if contact is not None else ""
 
     def _shim(self, run: RunId, claim: RunClaim | None) -> tuple[int, int] | None:
         """The process that carries this very run now; a living shim may have gone on to another."""

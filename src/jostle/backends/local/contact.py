@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from jostle.backends.local import leases, shim
+from jostle.backends.local.records import is_pid, is_ticks
 from jostle.core.model import Exit, RunId
 
 
@@ -30,7 +31,7 @@ class Handle(NamedTuple):
             pid, ticks, boot = parts["pid"], parts["ticks"], parts["boot"]
         except (ValueError, TypeError, KeyError, RecursionError):
             return UNREADABLE
-        sound = isinstance(pid, int | None) and isinstance(ticks, int | None) and isinstance(boot, str)
+        sound = isinstance(boot, str) and (pid is ticks is None or (is_pid(pid) and is_ticks(ticks)))
         return cls(pid, ticks, boot) if sound else UNREADABLE
 
 

@@ -10,6 +10,7 @@ import errno
 import os
 import resource
 import signal
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -61,11 +62,11 @@ def is_member(pid: int, *, ticks: int, uni_id: str) -> bool:
     return proc.uid(pid) == os.geteuid() and proc.mark(pid) == uni_id and proc.alive(pid, ticks)
 
 
-def signal_shim(pid: int, ticks: int, number: int) -> bool:
+def signal_shim(pid: int, ticks: int, number: int, is_shim: Callable[[int], bool]) -> bool:
     """Signals the shim that was started then, and wakes it: one that is stopped could not stop its run."""
 
     def proof(pid: int) -> bool:
-        return proc.uid(pid) == os.geteuid() and proc.alive(pid, ticks)
+        return proc.uid(pid) == os.geteuid() and proc.alive(pid, ticks) and is_shim(pid)
 
     done = proc.signal_proven(pid, number, proof)
     if done:

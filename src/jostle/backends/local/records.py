@@ -12,7 +12,7 @@ import json
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeGuard
 
 from jostle import proc
 from jostle.backends.local import process
@@ -26,6 +26,8 @@ INPUTS = ("same", "other", "unknown")
 VOID = b'{"void": true}'
 FAR = 1 << 62
 """Larger numbers are nobody's, and SQLite could not keep them."""
+LATE = 1 << 37
+"""No clock shows that, and of much later moments no date can be made."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -46,9 +48,7 @@ class RunClaim:
             return cls(void=True)
         names = record.get("leases")
         pid, ticks, boot, uni_id = (record.get(k) for k in ("pid", "ticks", "boot", "uni_id"))
-        if not (isinstance(pid, int) and isinstance(ticks, int) and isinstance(boot, str) and isinstance(uni_id, str)):
-            return cls()
-        if not (0 <= pid < 1 << 31 and 0 <= ticks < FAR):
+        if not (is_pid(pid) and is_ticks(ticks) and isinstance(boot, str) and isinstance(uni_id, str)):
             return cls()
         named = names if isinstance(names, list) else []
         kept = tuple(n for n in named if isinstance(n, str) and n.isascii() and n.isprintable())
@@ -141,6 +141,11 @@ class RunDir:
             return e.errno not in (errno.ELOOP, errno.ENXIO, errno.ENOTDIR)
         return _is_locked(fd)
 
+    def is_of_shim(self, pid: int) -> bool:
+        """Whether this process has the run's lock open, as only its shim has for life: be it that somebody removed the file."""
+        lock = os.path.join(os.path.realpath(self.runs), os.path.basename(self.path), "lock")
+        return not proc.open_files(pid).isdisjoint((lock, f"{lock} (deleted)"))
+
     def lives(self, claim: RunClaim) -> bool | None:
         """Whether any process of the run lives, by the lock that all of them inherit; None: that cannot be said."""
         if not claim.life:
@@ -193,8 +198,17 @@ def record(text: bytes) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
+def is_pid(value: Any) -> TypeGuard[int]:
+    """Whether a process could have it: asked about a larger one, the system's calls raise."""
+    return type(value) is int and 0 < value < 1 << 31
+
+
+def is_ticks(value: Any) -> TypeGuard[int]:
+    return type(value) is int and 0 <= value < FAR
+
+
 def pids_of(value: Any) -> tuple[int, ...]:
-    return tuple(pid for pid in value if type(pid) is int and 0 < pid < 1 << 31) if isinstance(value, list) else ()
+    return tuple(pid for pid in value if is_pid(pid)) if isinstance(value, list) else ()
 
 
 def exit_of(record: Any) -> Exit | None:
@@ -223,6 +237,8 @@ def exit_of(record: Any) -> Exit | None:
         return None
     if not all(-FAR < v < FAR for v in fields.values() if isinstance(v, int | float)):
         return None  # nothing that anybody wrote honestly; NaN is among them
+    if not all(0 <= (fields.get(moment) or 0) < LATE for moment in ("started_at", "ended_at")):
+        return None
     fields = {k: v.encode("utf-8", "replace").decode() if isinstance(v, str) else v for k, v in fields.items()}
     fields["said"] = fields.get("said", "") if fields.get("said") in WORDS else ""
     fields["inputs"] = fields.get("inputs", "") if fields.get("inputs") in INPUTS else ""
