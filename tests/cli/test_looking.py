@@ -8,6 +8,8 @@ import time
 
 import pytest
 
+from jostle import proc
+from jostle.web import instances
 from tests.cli.conftest import event
 
 GPU = {
@@ -285,8 +287,19 @@ def test_status_works_with_and_without_an_engine(jostle, home, engine):
 )  # fmt: skip
 def test_status_words_a_hold_and_says_nothing_twice(jostle, engine, hold, probe, lines):
     engine.answers["hello"] = {**engine.answers["hello"], "hold": hold, "probe": probe}
-    assert jostle("status")[1].splitlines()[1:-2] == lines
+    assert jostle("status")[1].splitlines()[1:-3] == lines
     assert json.loads(jostle("status", "--json")[1])["hold"] == hold
+
+
+def test_status_says_where_the_console_is(jostle, home, engine):
+    """It is this very process, as its record says."""
+    assert "web:    no console runs; `jostle up` starts one" in jostle("status")[1].splitlines()
+    assert json.loads(jostle("status", "--json")[1])["consoles"] == []
+    me = proc.stat(os.getpid())
+    about = {"pid": os.getpid(), "port": 29214, "bind": None, "workspace": "/data/w", "socket": None}
+    instances.record(str(home), instances.Instance(**about, ticks=me.ticks, boot_id=proc.boot_id(), started_at=0.0))
+    assert json.loads(jostle("status", "--json")[1])["consoles"] == [about]
+    assert f"web:    localhost:29214, pid {os.getpid()}, workspace /data/w" in jostle("status")[1].splitlines()
 
 
 def test_gpus_shows_who_holds_what(jostle, engine):
@@ -452,8 +465,7 @@ def logged(store, tmp_path):
         if data is not None:
             path.write_bytes(data)
         store.store.db.execute(
-            "INSERT INTO run (job, n, uni_id, state, share, log, clock_at, started_at) "
-            "VALUES (?, 1, ?, 'running', 0, ?, 0, 0)",
+            "INSERT INTO run (job, n, uni_id, state, share, log, clock_at, started_at) VALUES (?, 1, ?, 'running', 0, ?, 0, 0)",
             (id, f"u{id}", str(path)),
         )
         return id, path

@@ -176,6 +176,36 @@ def test_s21_s24_s26_a_query_that_is_none_is_refused(console, query):
     assert console.script("GET", f"/api/v1/{query}").status in (404, 422)
 
 
+def test_a_flag_of_a_query_needs_no_value_and_means_true(console):
+    def ids(query):
+        return [job["id"] for job in console.get(f"/api/v1/ps?{query}")["jobs"]]
+
+    before = ids("all")
+    assert "starts_now" in console.post("/api/v1/add?dry_run", {"run": "true", "workdir": "/tmp"})
+    assert ids("all") == ids("all=true") == before and ids("short") == ids("short=true")
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "body", "words"),
+    [
+        ("GET", "ps?short=perhaps", None, "short: expected true or false"),
+        ("GET", "ps?batch=x", None, "batch: expected a whole number"),
+        ("GET", "ps?batch=0", None, "batch: expected 1 or more"),
+        ("GET", "logs/1?lines=100001", None, "lines: expected 100000 at the most"),
+        ("GET", "wait?ids=1&within=soon", None, "within: expected a number"),
+        ("GET", "wait", None, "ids: it is needed"),
+        ("POST", "compete/stop", {"pid": "7"}, "pid: expected a whole number"),
+        ("POST", "compete/stop", {"pid": 7, "hard": 1}, "hard: there is no such key"),
+        ("POST", "validate", {"file": ""}, "file: expected a text"),
+        ("POST", "hold", {"ids": [1.5]}, "ids.0: expected a whole number; ids.0: expected a text; ids: expected a text"),
+        ("POST", "validate", [], "the body: expected a mapping"),
+    ],
+)
+def test_a_query_or_body_that_is_wrong_is_told_what_is_expected(console, method, path, body, words):
+    told = console.script(method, f"/api/v1/{path}", body)
+    assert (told.status, told.json["detail"]) == (422, words)
+
+
 @pytest.mark.parametrize("id", [10**9, 2**63, -1, 1.5, "1e3", "c0ffee-1234", "1;drop", True, None, [], {}])
 @pytest.mark.parametrize("verb", ["cancel", "hold", "retry"])
 def test_s26_a_job_that_is_none_is_refused(console, verb, id):
@@ -223,7 +253,7 @@ def test_s20_s52_what_a_job_puts_in_the_place_of_its_log_is_not_read(console, wh
 
 
 def test_s49_a_download_is_good_once_and_for_its_session_only(console):
-    id = console.instance.add("-n", "a/b\"c", "--", "printf '<script>x</script>\\033[31m'")
+    id = console.instance.add("-n", 'a/b"c', "--", "printf '<script>x</script>\\033[31m'")
     console.instance.end(id)
     mine, other = console.log_in(), console.log_in()
     cookie = {"Cookie": mine["Cookie"]}

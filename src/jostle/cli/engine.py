@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from jostle.cli.terminal import Terminal
 
 
-
 def up_options(p: Parser) -> None:
     p.example("""
         jostle up                   the engine and the console; prints a URL for one login
@@ -87,9 +86,10 @@ def status_options(p: Parser) -> None:
 
 def status(args: Namespace, terminal: Terminal) -> int:
     from jostle.views.status import status as look
+    from jostle.web.instances import listed
     from jostle.wording.reasons import trouble
 
-    view = look(terminal)
+    view = look(terminal, listed(terminal.home))
     answer = {"schema": 1, **view, "probe": trouble(view["probe"], terminal.language)}
     if args.json:
         terminal.put_json(answer)
@@ -111,4 +111,9 @@ def lines(status: dict[str, Any], language: str) -> list[str]:
         texts.append(message("status_gpus", language, why=status["probe"]))
     counts = listed(states(status["counts"], language), language) or message("none", language)
     texts.append(message("status_jobs", language, counts=counts))
+    for one in status["consoles"]:
+        at = f"{one['bind'] or 'localhost'}:{one['port']}"
+        texts.append(message("status_web", language, at=at, pid=one["pid"], path=one["workspace"] or "-"))
+    if not status["consoles"]:
+        texts.append(message("status_no_web", language))
     return [*texts, message("status_home", language, path=status["paths"]["home"])]

@@ -1,4 +1,4 @@
-"""The engine itself: whether it runs, what keeps it from starting jobs, how many jobs there are, where things lie."""
+"""The engine itself: whether it runs, what keeps it from starting jobs, how many jobs there are, its consoles, where all lies."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from jostle.session import Session
-    from jostle.views.types import Status
+    from jostle.views.types import Console, Status
 
 
-def status(session: Session) -> Status:
+def status(session: Session, consoles: list[Console]) -> Status:
     """`hold` and `probe` are codes, or words of the driver. An engine that does not answer is neither up nor down: an error."""
     from jostle import __version__
     from jostle.store.file import database
@@ -24,7 +24,7 @@ def status(session: Session) -> Status:
         "running": bool(hello), "pid": hello.get("pid"), "version": hello.get("version") or __version__,
         "uptime_s": hello.get("uptime_s"), "gpus_spec": hello.get("gpus_spec"), "permanent": hello.get("permanent"),
         "hold": hello.get("hold") or "", "probe": hello.get("probe") or "",
-        "counts": hello.get("counts") or session.reader.counts(),
+        "counts": hello.get("counts") or session.reader.counts(), "consoles": consoles,
         "paths": {
             "home": home, "database": database(home), "socket": os.path.join(home, "engine.sock"),
             "log": os.path.join(home, "engine.log"), "runs": os.path.join(home, "runs"),

@@ -280,6 +280,14 @@ class Paths(TypedDict):
     sim: str | None
 
 
+class Console(TypedDict):
+    pid: int
+    port: int
+    bind: str | None
+    workspace: str | None
+    socket: str | None
+
+
 class Status(TypedDict):
     running: bool
     pid: int | None
@@ -290,4 +298,5 @@ class Status(TypedDict):
     hold: str
     probe: str
     counts: dict[str, int]
+    consoles: list[Console]
     paths: Paths

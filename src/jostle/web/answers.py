@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import json
-from typing import TYPE_CHECKING, Any
+import re
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Annotated, Any
 
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse, Response
+from pydantic import BeforeValidator
 from starlette.exceptions import HTTPException
 
 from jostle.errors import Damaged, DiskFull, Forbidden, Invalid, JostleError, NoEngine, NotFound, Unwritten, Usage
@@ -19,6 +22,8 @@ STATUS: dict[type[JostleError], int] = {
     NotFound: 404, Forbidden: 403, NoEngine: 503, DiskFull: 507, Unwritten: 503, Damaged: 503,
 }  # fmt: skip
 SHOWN = 100  # flaws of files
+Flag = Annotated[bool, BeforeValidator(lambda given: given == "" or given)]
+"""Of a query: `?all` means `?all=true`."""
 
 
 class Answer(JSONResponse):
@@ -63,6 +68,40 @@ def matched(request: Request, found: str) -> None:
         raise Changed("it was changed meanwhile: read it again, and save over what you have seen")
 
 
+EXPECTED = {
+    "missing": "it is needed",
+    "extra_forbidden": "there is no such key",
+    "json_invalid": "expected JSON",
+    "greater_than_equal": "expected {ge} or more",
+    "greater_than": "expected more than {gt}",
+    "less_than_equal": "expected {le} at the most",
+    "less_than": "expected less than {lt}",
+    "too_long": "expected {max_length} at the most",
+    "too_short": "expected one at least",
+    "string_too_long": "expected {max_length} characters at the most",
+    "string_too_short": "expected a text",
+}  # by the kind of a flaw
+KINDS = {
+    "bool": "true or false", "int": "a whole number", "float": "a number", "finite": "a number", "string": "a text",
+    "list": "a list", "dict": "a mapping", "model": "a mapping", "none": "null",
+}  # fmt: skip
+_ALTERNATIVE = re.compile(r"(int|str|float|bool)$|constrained-|(list|dict|function-\w+)\[")
+
+
+def expected(flaw: Mapping[str, Any]) -> str:
+    """What is wrong with a value, in our words: those of the library that found it are for programmers."""
+    kind = str(flaw["type"])
+    if kind in EXPECTED:
+        return EXPECTED[kind].format_map(flaw.get("ctx") or {})
+    what = KINDS.get(kind.partition("_")[0])
+    return f"expected {what}" if what else "this cannot be read"
+
+
+def place(steps: Sequence[str | int]) -> str:
+    """`ids.0`: without where it came from, and without the alternatives of a type, which have no name."""
+    return ".".join(str(step) for step in steps[1:] if not _ALTERNATIVE.match(str(step))) or "the body"
+
+
 def install(app: FastAPI) -> None:
     @app.exception_handler(JostleError)
     def refused(request: Request, e: JostleError) -> Response:
@@ -70,7 +109,7 @@ def install(app: FastAPI) -> None:
 
     @app.exception_handler(RequestValidationError)
     def invalid(request: Request, e: RequestValidationError) -> Response:
-        flaws = [f"{'.'.join(map(str, one['loc'][1:])) or 'the body'}: {one['msg']}" for one in e.errors()[:SHOWN]]
+        flaws = dict.fromkeys(f"{place(one['loc'])}: {expected(one)}" for one in e.errors()[:SHOWN])  # each once
         return Answer({"detail": "; ".join(flaws), "code": "invalid"}, 422 if request.url.path.startswith("/api/v1/") else 400)
 
     @app.exception_handler(HTTPException)

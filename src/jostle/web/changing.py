@@ -13,6 +13,7 @@ from jostle.errors import Invalid, JostleError, Usage
 from jostle.formats import jobfile
 from jostle.intake.intents import chosen, setting
 from jostle.intake.request import request, sent
+from jostle.web.answers import Flag
 from jostle.web.site import Visit, visit
 from jostle.wording import sentences
 
@@ -138,7 +139,7 @@ def gpus(visit: Visiting, given: Cards) -> dict[str, Any]:
 
 
 @routes.post("/add")
-def add(visit: Visiting, given: dict[str, Any], dry_run: bool = False) -> dict[str, Any]:
+def add(visit: Visiting, given: dict[str, Any], dry_run: Flag = False) -> dict[str, Any]:
     """One job, in the words of a job file; `hold` and `once` as `jostle add` has them."""
     said = dict(given)
     hold, once = said.pop("hold", False), said.pop("once", None)

@@ -18,6 +18,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from jostle.client import own_environment
 from jostle.errors import Forbidden, Invalid, JostleError, NoEngine, NotFound, Usage
+from jostle.web.answers import Flag
 from jostle.web.site import Visit, visit, workspace_of
 
 if TYPE_CHECKING:
@@ -130,7 +131,7 @@ def absolute(path: str) -> str:
 
 
 @routes.post("/run")
-def run(visit: Visiting, given: Run, dry_run: bool = False) -> dict[str, Any]:
+def run(visit: Visiting, given: Run, dry_run: Flag = False) -> dict[str, Any]:
     if dry_run:
         return {**one(verb(visit, ["run", "--dry-run", "--json", *given.words()])), "messages": visit.said}
     visit.client().close()  # an engine runs before: one that the child started would have its environment

@@ -14,11 +14,15 @@ import subprocess
 import sys
 import time
 from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING
 
 from jostle import proc
 from jostle.client import own_environment
 from jostle.errors import BY_CODE, Forbidden, JostleError
 from jostle.web.secret import Secrets, folder
+
+if TYPE_CHECKING:
+    from jostle.views.types import Console
 
 PORT = 29214
 END_WITHIN = 10.0
@@ -104,6 +108,14 @@ def running(home: str) -> list[Instance]:
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(entry.path)
     return sorted(living, key=lambda instance: instance.port)
+
+
+def listed(home: str) -> list[Console]:
+    """Those that run, as `status` shows them."""
+    return [
+        {"pid": one.pid, "port": one.port, "bind": one.bind, "workspace": one.workspace, "socket": one.socket}
+        for one in running(home)
+    ]
 
 
 def check(wanted: Wanted) -> None:

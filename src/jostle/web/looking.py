@@ -19,7 +19,8 @@ from jostle.views.status import status as engine_status
 from jostle.views.story import story
 from jostle.views.waits import Waits
 from jostle.views.why import explained
-from jostle.web.answers import Answer
+from jostle.web import instances
+from jostle.web.answers import Answer, Flag
 from jostle.web.joblog import LINES, MOST, Page, page, run_path
 from jostle.web.site import Visit, known_workspaces, visit
 from jostle.wording import sentences
@@ -41,7 +42,7 @@ def shown(visit: Visit, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 @routes.get("/ps")
 def ps(
-    visit: Visiting, all: bool = False, short: bool = False, batch: Annotated[int | None, Query(ge=1, lt=1 << 53)] = None,
+    visit: Visiting, all: Flag = False, short: Flag = False, batch: Annotated[int | None, Query(ge=1, lt=1 << 53)] = None,
     state: Annotated[list[str] | None, Query()] = None, id: Annotated[list[Id] | None, Query(max_length=AT_ONCE)] = None,
 ) -> Response:  # fmt: skip
     for name in state or ():
@@ -101,7 +102,7 @@ def worded_cards(seen: Cards, language: str) -> dict[str, Any]:
 
 @routes.get("/status")
 def status(visit: Visiting) -> dict[str, Any]:
-    engine = engine_status(visit)
+    engine = engine_status(visit, instances.listed(visit.home))
     hold = sentences.on_hold(engine["hold"], visit.language) if engine["hold"] else ""
     return {
         "schema": 1, **engine, "probe": trouble(engine["probe"], visit.language), "hold_text": hold,
@@ -192,5 +193,3 @@ def fields(visit: Visiting) -> dict[str, Any]:
 def openapi(request: Request) -> dict[str, Any]:
     made: dict[str, Any] = request.app.openapi()
     return made
-
-

@@ -137,7 +137,7 @@ class Hub:
 
     def _engine(self) -> dict[str, Any]:
         try:
-            seen = status(self._visit("en"))
+            seen = status(self._visit("en"), [])
         except JostleError as e:
             return {"running": None, "pid": None, "hold": "", "probe": str(e)}  # there, and does not answer
         return {"running": seen["running"], "pid": seen["pid"], "hold": seen["hold"], "probe": seen["probe"]}

@@ -185,6 +185,8 @@ MESSAGES: dict[str, tuple[str, str]] = {
     "status_hold": ("hold:   {why}", "暂停：  {why}"),
     "status_gpus": ("GPUs:   {why}", "显卡：  {why}"),
     "status_jobs": ("jobs:   {counts}", "任务：  {counts}"),
+    "status_web": ("web:    {at}, pid {pid}, workspace {path}", "控制台：{at}，进程 {pid}，工作区 {path}"),
+    "status_no_web": ("web:    no console runs; `jostle up` starts one", "控制台：没有运行；用 `jostle up` 启动"),
     "status_home": ("home:   {path}", "目录：  {path}"),
     "none": ("none", "无"),
     "logs_show": ("`jostle logs {id}` shows its output", "用 `jostle logs {id}` 查看输出"),
