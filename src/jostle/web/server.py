@@ -148,7 +148,7 @@ def serve(served: Any, sockets: list[socket.socket], wanted: Wanted, record: str
     config = uvicorn.Config(
         served, http=Connection, ws="none", lifespan="on", log_level=LEVELS[wanted.log_level], access_log=False,
         server_header=False, proxy_headers=False, timeout_graceful_shutdown=1, timeout_keep_alive=15,
-        h11_max_incomplete_event_size=32 << 10,
+        h11_max_incomplete_event_size=32 << 10, backlog=128,
     )  # fmt: skip
     server = uvicorn.Server(config)
 
