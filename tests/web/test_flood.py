@@ -1,12 +1,21 @@
 """Too many, too slow, or no answer: the console stays bounded, says what is wrong, and goes on when it is over."""
 
 import contextlib
+import http.client
 import os
+import select
 import signal
 import socket
 
+import pytest
+
+from jostle.web.answers import Busy, status_of
+from jostle.web.children import verb
+from jostle.web.gate import Caller
+from jostle.web.instances import Wanted
 from jostle.web.protocol import MOST
-from tests.e2e.instance import alive, until
+from jostle.web.site import LENGTHY, Site, Visit
+from tests.e2e.instance import PATIENCE, alive, until
 
 
 def test_s45_more_connections_than_it_takes_are_turned_away_and_it_serves_when_they_are_gone(console):
@@ -50,3 +59,31 @@ def test_s56_what_strangers_call_themselves_is_text_and_short(make_console):
     assert card["processes"][0]["username"] == "bob" and len(card["processes"][0]["name"]) <= 200
     told = console.script("GET", "/api/gpu")
     assert told.heads["content-type"] == "application/json" and told.heads["x-content-type-options"] == "nosniff"
+
+
+def test_however_many_wait_everything_else_is_answered(console):
+    reader = console.instance.ok("web", "--token", "--read-only").strip()
+    id = console.instance.add("--hold", "--", "true")
+    with contextlib.ExitStack() as ends:
+        waiting = [http.client.HTTPConnection("127.0.0.1", console.port, timeout=PATIENCE) for _ in range(60)]
+        for one in waiting:
+            ends.callback(one.close)
+            one.request("GET", f"/api/v1/wait?ids={id}&within=50", headers={"Authorization": f"Bearer {reader}"})
+        for path in ("/api/health", "/api/auth/check", "/ui/gpu", "/favicon.ico"):
+            assert console.ask("GET", path).status in (200, 404)
+        assert console.get(f"/api/v1/ps?id={id}")["jobs"][0]["state"] == "queued"
+        assert not select.select([one.sock for one in waiting], [], [], 0)[0]  # they wait yet
+        console.post("/api/v1/cancel", {"ids": [id]})
+        told = [one.getresponse().read() for one in waiting]
+    assert set(told) == {f'{{"schema":1,"over":true,"ok":false,"jobs":{{"{id}":"cancelled"}}}}'.encode()}
+
+
+def test_so_many_calls_that_take_long_go_on_at_once_and_one_more_is_told_to_ask_again(tmp_path):
+    visit = Visit(Site(Wanted(home=str(tmp_path))), Caller("all", "a test"), "en")
+    with contextlib.ExitStack() as under_way:
+        for _ in range(LENGTHY):
+            under_way.enter_context(visit.site.lengthy())
+        with pytest.raises(Busy, match="ask again") as refused:
+            verb(visit, ["--version"])
+        assert status_of(refused.value, "/api/v1/doctor") == 503
+    assert verb(visit, ["--version"]).startswith("jostle ")

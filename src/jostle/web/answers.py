@@ -18,9 +18,6 @@ from jostle.errors import Damaged, DiskFull, Forbidden, Invalid, JostleError, No
 if TYPE_CHECKING:
     from fastapi import FastAPI, Request
 
-STATUS: dict[type[JostleError], int] = {
-    NotFound: 404, Forbidden: 403, NoEngine: 503, DiskFull: 507, Unwritten: 503, Damaged: 503,
-}  # fmt: skip
 SHOWN = 100  # flaws of files
 Flag = Annotated[bool, BeforeValidator(lambda given: given == "" or given)]
 """Of a query: `?all` means `?all=true`."""
@@ -39,9 +36,18 @@ class Changed(JostleError):
     code = "changed"
 
 
+class Busy(JostleError):
+    """As much as may go on at once does; it was not begun, and can be asked for again."""
+
+    code = "busy"
+
+
+STATUS: dict[type[JostleError], int] = {
+    NotFound: 404, Forbidden: 403, Changed: 412, NoEngine: 503, Busy: 503, DiskFull: 507, Unwritten: 503, Damaged: 503,
+}  # fmt: skip
+
+
 def status_of(e: JostleError, path: str) -> int:
-    if isinstance(e, Changed):
-        return 412
     if isinstance(e, Invalid | Usage):
         return 422 if path.startswith("/api/v1/") else 400
     return next((status for kind, status in STATUS.items() if isinstance(e, kind)), 409)

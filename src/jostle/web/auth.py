@@ -25,7 +25,7 @@ class Password(BaseModel):
 
 
 @routes.get("/api/auth/check")
-def check(request: Request) -> dict[str, Any]:
+async def check(request: Request) -> dict[str, Any]:
     caller = request.state.caller
     return {
         "requires_auth": True, "authenticated": caller is not None, "rights": caller.rights if caller else None,
@@ -34,7 +34,7 @@ def check(request: Request) -> dict[str, Any]:
 
 
 @routes.get("/api/health")
-def health() -> dict[str, bool]:
+async def health() -> dict[str, bool]:
     """That the web process answers; of the rest `/api/v1/doctor` tells."""
     return {"ok": True}
 

@@ -39,7 +39,8 @@ def verb(visit: Visit, words: Sequence[str], *, bounded: bool = True, text: str 
     if any("\0" in word for word in words):
         raise Invalid("a value has a NUL in it, which no command can be given")
     env = {**own_environment(), "JOSTLE_HOME": visit.home, "JOSTLE_LANG": visit.language, "NO_COLOR": "1"}
-    with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err, tempfile.TemporaryFile() as given:
+    temporary = tempfile.TemporaryFile
+    with visit.site.lengthy(), temporary() as out, temporary() as err, temporary() as given:
         given.write(text.encode())
         given.seek(0)
         argv = [sys.executable, "-m", "jostle", *words]

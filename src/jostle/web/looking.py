@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import os
-import time
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Query, Request
 from fastapi.responses import Response
 
 from jostle.core.fields import JOB, RULES, Field
-from jostle.core.states import ALL, FINAL
-from jostle.errors import Forbidden, Invalid, NotFound, Usage
-from jostle.intake import ids as written
+from jostle.core.states import ALL
+from jostle.errors import Forbidden, Invalid, Usage
 from jostle.views.cards import Cards, cards
 from jostle.views.listing import Listing, listing
 from jostle.views.status import status as engine_status
@@ -30,7 +28,6 @@ routes = APIRouter(prefix="/api/v1")
 Visiting = Annotated[Visit, Depends(visit)]
 Id = Annotated[int, Query(ge=1, lt=1 << 53)]
 AT_ONCE = 500  # rows that are asked for by their ids
-WAIT = 60.0  # s at the most
 
 
 def shown(visit: Visit, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -147,19 +144,6 @@ def download(visit: Visiting, ticket: str) -> Response:
     return visit.site.tickets.redeem(ticket, visit.caller.session.digest)
 
 
-@routes.get("/wait")
-def wait(visit: Visiting, ids: str, within: Annotated[float, Query(ge=0, le=WAIT)] = 30.0) -> dict[str, Any]:
-    """When these have ended, or the time is up."""
-    chosen = written.jobs([ids], lambda: visit.reader, lambda: visit.reader.ids(tuple(s for s in ALL if s not in FINAL)))
-    end = time.monotonic() + within
-    while True:
-        states = {row["id"]: row["state"] for row in visit.reader.jobs(ids=chosen)}
-        if missing := [id for id in chosen if id not in states]:
-            raise NotFound(f"there is no job {missing[0]}")
-        over = all(state in FINAL for state in states.values())
-        if over or time.monotonic() > end:
-            return {"schema": 1, "over": over, "ok": all(s == "succeeded" for s in states.values()), "jobs": states}
-        time.sleep(0.1)
 
 
 @routes.get("/workspaces")

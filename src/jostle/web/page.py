@@ -73,13 +73,13 @@ def _read(path: str) -> File:
 @routes.get("/")
 @routes.get("/ui")
 @routes.get("/ui/")
-def front() -> Response:
+async def front() -> Response:
     return RedirectResponse("/ui/gpu")
 
 
 @routes.get("/favicon.ico")
 @routes.get("/ui/{path:path}")
-def page(request: Request) -> Response:
+async def page(request: Request) -> Response:
     files: Page = request.app.state.page
     packed = "gzip" in (request.headers.get("accept-encoding") or "")
     path = request.url.path

@@ -115,6 +115,11 @@ def shown(visit: Visit, content: dict[str, Any]) -> dict[str, Any]:
 
 
 def start(visit: Visit, root: str, mode: str, index: int, more: tuple[str, ...] = ()) -> dict[str, Any]:
+    with visit.site.lengthy():
+        return _started(visit, root, mode, index, more)
+
+
+def _started(visit: Visit, root: str, mode: str, index: int, more: tuple[str, ...]) -> dict[str, Any]:
     try:
         space, blocks, _ = spaces.tasks(root, mode=checked_mode(mode), index=index, lenient="--lenient" in more)
     except NotFound as e:
@@ -162,6 +167,11 @@ def _last(log: str) -> str:
 
 def stop(visit: Visit, scheduler: Running) -> dict[str, Any]:
     """It and its tasks; it ends as by Ctrl-C."""
+    with visit.site.lengthy():
+        return _stopped(visit, scheduler)
+
+
+def _stopped(visit: Visit, scheduler: Running) -> dict[str, Any]:
     visit.note("stop", f"scheduler {scheduler.pid}, batch {scheduler.batch}")
     if not proc.signal_proven(scheduler.pid, signal.SIGTERM, scheduler.proven):
         raise NotFound(f"process {scheduler.pid} is no scheduler of ours any more")

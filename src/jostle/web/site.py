@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import os
 import sys
+import threading
 import time
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from fastapi import Request
@@ -14,15 +16,19 @@ from jostle.errors import Forbidden, JostleError, NotFound, Usage
 from jostle.formats.workspace import STEMS
 from jostle.session import Session
 from jostle.store.reads import Reader
+from jostle.web.answers import Busy
 from jostle.web.joblog import Tickets
 from jostle.web.secret import Secrets
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from jostle.client import Client
     from jostle.web.gate import Caller
     from jostle.web.instances import Wanted
 
 ANSWER_WITHIN = 5.0  # s that the engine has for an answer; a page is told, and can ask again
+LENGTHY = 8  # calls at once that wait for another process; each holds one of the threads that all calls share
 TEXT = 200  # characters of what an audit says
 
 
@@ -33,8 +39,19 @@ class Site:
         self.reader = Reader(wanted.home)
         self.children: dict[str, Any] = {}  # schedulers that this process has started, by the key of their batch
         self.tickets = Tickets()
+        self._lengthy = threading.BoundedSemaphore(LENGTHY)
         self.processor: tuple[int, int] | None = None  # its ticks at the last look
         self.port = 0  # when it listens
+
+    @contextmanager
+    def lengthy(self) -> Iterator[None]:
+        """Around what waits for another process: there is room for a few at once, whoever asks, so that the rest is answered."""
+        if not self._lengthy.acquire(blocking=False):
+            raise Busy(f"{LENGTHY} calls that take long are under way: ask again when one has ended")
+        try:
+            yield
+        finally:
+            self._lengthy.release()
 
     def audit(self, who: str, did: str, what: str) -> dict[str, str]:
         """Into the log of the web process, and for the request that does it."""
@@ -93,7 +110,7 @@ class Visit(Session):
                 client.close()
 
 
-def visit(request: Request) -> Visit:
+async def visit(request: Request) -> Visit:
     """For a route's parameters: `Annotated[Visit, Depends(visit)]`."""
     chosen = request.query_params.get("lang") or request.headers.get("accept-language") or "en"
     return Visit(request.app.state.site, request.state.caller, "zh" if chosen.lower().startswith("zh") else "en")

@@ -13,6 +13,7 @@ import json
 import os
 import socket
 import struct
+import time
 from collections import deque
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -21,16 +22,18 @@ from fastapi.responses import Response, StreamingResponse
 
 from jostle import __version__
 from jostle.address import address
-from jostle.errors import Forbidden, JostleError
+from jostle.core.states import ALL, FINAL
+from jostle.errors import Forbidden, JostleError, NotFound
+from jostle.intake import ids as written
 from jostle.views.status import status
-from jostle.web.answers import Answer
+from jostle.web.answers import Busy
 from jostle.web.joblog import LINES, page
 from jostle.web.looking import cards_now, worded_cards
 from jostle.web.site import Visit, visit
 from jostle.wording import sentences
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Collection
 
     from jostle.views.cards import Cards
     from jostle.web.site import Site
@@ -38,7 +41,8 @@ if TYPE_CHECKING:
 routes = APIRouter(prefix="/api/v1")
 KEPT = 2000  # newest events that are not read from the store again
 PAGE = 500
-MOST = 150  # streams at once
+MOST = 150  # streams, and calls that wait, at once
+WAIT = 60.0  # s that such a call waits at the most
 ALIVE = 10.0  # s between signs of life
 LOOK = 3.0  # s between looks at the engine, and at the store if none runs
 LOG_LOOK = 0.3  # s between looks at a log that grows
@@ -61,12 +65,16 @@ class Hub:
         self.tasks: list[asyncio.Task[None]] = []
         self.beginning = asyncio.Lock()
 
+    def must_have_room(self) -> None:
+        if len(self.listeners) >= MOST:
+            raise Busy("too many streams are open, or calls that wait: ask again when one has ended")
+
     def turn(self) -> None:
         self.turned.set()
         self.turned = asyncio.Event()
 
     @contextlib.asynccontextmanager
-    async def listening(self, cards_each: float) -> AsyncIterator[None]:
+    async def listening(self, cards_each: float = 0.0) -> AsyncIterator[None]:
         me = object()
         self.listeners[me] = cards_each
         try:
@@ -166,6 +174,18 @@ class Hub:
             return None
         return [event for event in self.recent if event["seq"] > seq]
 
+    async def heard_of(self, jobs: Collection[int], seq: int, end: float) -> bool:
+        """Whether, after this one, there is an event of one of these jobs, or may have been; waits for it, until the end."""
+        while True:
+            turned, events = self.turned, self.since(seq)
+            if events is None or any(event["job"] in jobs for event in events):
+                return True
+            seq = self.seq
+            try:
+                await asyncio.wait_for(turned.wait(), max(0.0, end - time.monotonic()))
+            except asyncio.TimeoutError:
+                return False
+
 
 class Stream:
     """What one tab hears."""
@@ -263,8 +283,7 @@ async def stream(
     start: Annotated[int | None, Query(alias="from", ge=0, lt=1 << 62)] = None,
 ) -> Response:  # fmt: skip
     hub: Hub = request.app.state.hub
-    if len(hub.listeners) >= MOST:
-        return Answer({"detail": "too many streams are open", "code": "failed"}, 503)
+    hub.must_have_room()
     if log is not None and visit.caller.reads_only:
         raise Forbidden("this token may not see what jobs print")
     heard = request.headers.get("last-event-id") or ""
@@ -273,3 +292,33 @@ async def stream(
     opened = Stream(hub, visit, after=after, log=(log, run, start) if log is not None else None, cards=gpus > 0)
     each = max(0.5, gpus) if gpus else 0.0
     return StreamingResponse(opened.parts(each), media_type="text/event-stream", headers={"x-accel-buffering": "no"})
+
+
+@routes.get("/wait")
+async def wait(
+    request: Request, visit: Annotated[Visit, Depends(visit)], ids: str, within: Annotated[float, Query(ge=0, le=WAIT)] = 30.0
+) -> dict[str, Any]:  # fmt: skip
+    """When these have ended, or the time is up. It listens as a stream does: who waits holds no thread."""
+    hub: Hub = request.app.state.hub
+    hub.must_have_room()
+    end, heard = time.monotonic() + within, True
+    async with hub.listening():
+        chosen = await asyncio.to_thread(_chosen, visit, ids)
+        while True:
+            seq = hub.seq
+            states = await asyncio.to_thread(_states, visit, chosen)
+            over = all(state in FINAL for state in states.values())
+            if over or not heard:
+                return {"schema": 1, "over": over, "ok": all(s == "succeeded" for s in states.values()), "jobs": states}
+            heard = await hub.heard_of(set(chosen), seq, end)
+
+
+def _chosen(visit: Visit, ids: str) -> list[int]:
+    return written.jobs([ids], lambda: visit.reader, lambda: visit.reader.ids(tuple(s for s in ALL if s not in FINAL)))
+
+
+def _states(visit: Visit, chosen: list[int]) -> dict[int, str]:
+    states = {row["id"]: row["state"] for row in visit.reader.jobs(ids=chosen)}
+    if missing := [id for id in chosen if id not in states]:
+        raise NotFound(f"there is no job {missing[0]}")
+    return states
