@@ -142,6 +142,20 @@ def test_s16_a_stream_ends_with_its_session(console, hear):
     assert console.ask("GET", "/api/v1/ps", heads=page).status == 401
 
 
+@pytest.mark.parametrize("rights", [(), ("--read-only",)], ids=["all", "read"])
+@pytest.mark.parametrize("how", ["session", "token"])
+def test_s16_a_stream_ends_with_its_token_and_hears_nothing_more(console, hear, how, rights):
+    token = console.instance.ok("web", "--token", *rights).strip()
+    stream = hear(**(console.log_in(token) if how == "session" else {"Authorization": f"Bearer {token}"}))
+    assert stream.next()[0] == "hello"
+    console.instance.ok("web", "--token", "--new", *rights)
+    console.token = console.instance.ok("web", "--token").strip()
+    id = console.instance.add("--", "true")
+    console.instance.end(id)
+    heard = list(iter(stream.next, None))
+    assert id not in [data.get("job") for kind, data, _ in heard if kind == "event"]
+
+
 def test_the_end_and_the_return_of_the_engine_are_told_and_no_event_is_lost(console, hear):
     stream = hear()
     seq = stream.next()[1]["seq"]

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
+from jostle.errors import Forbidden
 from jostle.web.secret import ALL, Known, digest
 
 if TYPE_CHECKING:
@@ -57,10 +58,20 @@ class Caller:
     rights: str  # all | read
     who: str  # for the audit
     session: Known | None = None
+    token: str = ""  # its digest, if it came with one
 
     @property
     def reads_only(self) -> bool:
         return self.rights != ALL
+
+    def still_welcome(self, secrets: Secrets) -> bool:
+        """Whether what it came with is good yet."""
+        try:
+            if self.session is not None:
+                return secrets.session_by(self.session.digest) == self.session
+            return secrets.rights_by(self.token) == self.rights
+        except Forbidden:
+            return False  # a file of ours is open to others: nobody new would come in, either
 
 
 class Refused(Exception):
@@ -158,7 +169,7 @@ class Gate:
         if bearer is not None:
             kind, _, token = bearer.partition(" ")
             rights = self.secrets.rights_of(token) if kind.lower() == "bearer" else None
-            return Caller(rights, f"{rights} token") if rights else None
+            return Caller(rights, f"{rights} token", token=digest(token)) if rights else None
         cookies = [
             value.strip()
             for line in heads.each(b"cookie")

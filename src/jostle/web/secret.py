@@ -97,8 +97,11 @@ class Secrets:
         return token
 
     def rights_of(self, token: str) -> str | None:
-        """What this token allows; both are always compared, in a time that tells nothing of them."""
-        given, allowed = digest(token), None
+        return self.rights_by(digest(token))
+
+    def rights_by(self, given: str) -> str | None:
+        """What the token with this digest allows; both are always compared, in a time that tells nothing of them."""
+        allowed = None
         for rights in TOKENS:
             known = self.known_token(rights)
             if known is not None and hmac.compare_digest(given, digest(known)):
@@ -146,8 +149,10 @@ class Secrets:
         return login
 
     def session(self, cookie: str) -> Known | None:
-        """The session of a cookie, unless it is over, or its token has been changed since."""
-        name = digest(cookie)
+        return self.session_by(digest(cookie))
+
+    def session_by(self, name: str) -> Known | None:
+        """The session of the cookie with this digest, unless it is over, or its token has been changed since."""
         path = os.path.join(self.sessions, name)
         try:
             if time.time() - os.lstat(path).st_mtime > SESSION_FOR:

@@ -218,16 +218,8 @@ class Stream:
                 except asyncio.TimeoutError:
                     if not growing:
                         yield b": alive\n\n"
-                if not self._still_welcome():
-                    return
-
-    def _still_welcome(self) -> bool:
-        """A stream ends with the session that opened it."""
-        session = self.visit.caller.session
-        if session is None:
-            return True
-        path = os.path.join(self.visit.site.secrets.sessions, session.digest)
-        return os.path.exists(path)
+                if not self.visit.caller.still_welcome(self.visit.site.secrets):
+                    return  # it ends with its session, and with the token that opened either
 
     async def _news(self) -> list[bytes]:
         parts = []
