@@ -271,11 +271,11 @@ def of_this_version(hello: dict[str, Any]) -> bool:
     return (hello["version"], hello.get("store_version")) == (__version__, store.version())
 
 
-def down(client: Client, *, stop_jobs: bool = False, now: bool = False) -> int:
-    """Returns when the engine is gone; how many runs it had."""
+def down(client: Client, *, stop_jobs: bool = False, now: bool = False) -> tuple[int, int]:
+    """Returns when the engine is gone; how many runs it had, and how many of them on targets that it did not have."""
     answer = client.call("down", stop_jobs=stop_jobs, now=now)
     wait_gone(client)
-    return int(answer.get("runs") or 0)
+    return int(answer.get("runs") or 0), int(answer.get("absent") or 0)
 
 
 def wait_gone(client: Client, timeout: float = 60.0) -> None:

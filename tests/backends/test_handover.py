@@ -7,6 +7,7 @@ lost or repeated, and whenever the engine dies.
 from __future__ import annotations
 
 import itertools
+import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -16,9 +17,12 @@ from fake_cluster import PREFIX, Cluster, ClusterBackend
 from tests.engine.fakes import Host
 
 from jostle import failpoint
-from jostle.core.model import Exit
+from jostle.core.model import LOCAL, Exit
+from jostle.engine.loop import Loop
+from jostle.engine.service import Service
 from jostle.port import Backend
 from jostle.store import jobs, runs
+from jostle.views.waits import Waits
 
 TARGET = "cluster"
 SEEDS = range(4)
@@ -174,6 +178,45 @@ def test_no_more_runs_are_in_flight_than_the_target_takes(tmp_path: Path) -> Non
     assert host.why(ids[4]) == "no_room"
     host.settle()
     assert set(host.states().values()) == {"succeeded"}
+
+
+def test_of_a_cancelled_run_on_a_target_that_is_gone_it_is_not_said_that_it_ends(host: LoginNode) -> None:
+    (id,) = host.submit({})
+    host.ends_with(id, 5000.0, 0)
+    while host.job(id)["state"] != "running":
+        host.step(1.0)
+    host.crash()
+    host.reached = False
+    host.boot()
+    host.cancel(id)
+    host.step(1.0)
+    service = Service(host.engine, Loop(), permanent=True)
+    assert service.answers.why({"id": id})["reason"]["code"] == "target_absent"
+    rows = [service.answers.why({"id": id})["job"]]
+    Waits(rows, json.loads(json.dumps(service.answers.reasons()))).fill(rows)
+    assert rows[0]["reason"]["code"] == "target_absent"
+
+
+def test_an_engine_that_is_to_stop_all_does_not_wait_for_a_target_that_is_gone(host: LoginNode) -> None:
+    away, here = host.submit({}, {"on": [LOCAL], "gpus": [0, 0]})
+    host.ends_with(away, 5000.0, 0)
+    host.disk.durations[here] = (5000.0, 0, "")
+    while set(host.states().values()) != {"running"}:
+        host.step(1.0)
+    host.crash()
+    host.reached = False
+    host.boot()
+    service = Service(host.engine, Loop(), permanent=True)
+    answer = service.down(None, {"stop_jobs": True})  # type: ignore[arg-type]
+    assert (answer["runs"], answer["absent"]) == (2, 1)
+    while not service.finished(host.clock.now()):
+        host.step(1.0)
+    assert host.states() == {away: "stopping", here: "cancelled"}
+    host.crash()
+    host.reached = True
+    host.boot()
+    host.settle()
+    assert host.states()[away] == "cancelled", "it was asked when it was back"
 
 
 def test_a_run_on_a_target_that_is_gone_is_neither_lost_nor_failed(host: LoginNode) -> None:

@@ -64,6 +64,8 @@ class Engine:
                 answer = answer(request) if callable(answer) else answer
                 f.write(json.dumps({"ok": True, **answer}).encode() + b"\n")
                 f.flush()
+                if request["op"] == "down":
+                    return
 
     def _stream(self, f, request):
         f.write(b'{"ok": true, "seq": 0}\n')

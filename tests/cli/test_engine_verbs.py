@@ -108,3 +108,16 @@ def test_a_pipe_in_the_place_of_a_file_is_not_waited_for(home, name):
             client.start_engine(str(home), gpus="sim:1x1")
     else:
         assert seen.noted(str(home / "jostle.db")) == 0
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["--stop-jobs"], "2 running jobs were stopped; 1 job was not stopped"),
+        ([], "3 running jobs go on"),
+    ],
+)
+def test_down_says_what_it_could_not_stop(jostle, engine, options, said):
+    engine.answers["down"] = {"pid": 1, "runs": 3, "absent": 1}
+    code, _, err = jostle("down", *options)
+    assert code == 0 and said in err

@@ -73,9 +73,9 @@ def down(args: Namespace, terminal: Terminal) -> int:
     if client is None:
         terminal.tell("engine_none")
         return 0
-    runs = ended(client, stop_jobs=args.stop_jobs, now=args.now)
-    rest = terminal.message("jobs_stopped" if args.stop_jobs else "jobs_go_on", n=runs) if runs else ""
-    terminal.say(terminal.message("engine_down") + rest)
+    runs, absent = ended(client, stop_jobs=args.stop_jobs, now=args.now)
+    told = {"jobs_stopped": runs - absent, "jobs_not_stopped": absent} if args.stop_jobs else {"jobs_go_on": runs}
+    terminal.say(terminal.message("engine_down") + "".join(terminal.message(code, n=n) for code, n in told.items() if n))
     return 0
 
 

@@ -27,6 +27,9 @@ class Reason(NamedTuple):
     gpus: tuple[Refusal, ...] = ()
 
 
+ABSENT = "target_absent"
+"""Nobody here can reach the run; so of one that is to be cancelled, too, this is what there is to say."""
+
 UNWRITTEN = ("disk_full", "disk_error", "unwritten")
 """Holds during which nothing is recorded, not even an end."""
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from jostle import __version__, config
 from jostle.core.explain import explain
-from jostle.core.reasons import plain
+from jostle.core.reasons import ABSENT, plain
 from jostle.engine import shown
 from jostle.engine.cards import Cards
 from jostle.engine.engine import Engine
@@ -43,7 +43,8 @@ class Answers:
             row, shape_reason=self._engine.waits.get(row["shape"]), now=self._clock.now(), wall=self._clock.wall(),
             ahead=self._reader.ahead(row["id"]), needs=self._reader.needs(row["id"]),
         )  # fmt: skip
-        reason = reason or self._engine.remarks().get(row["id"])
+        remark = self._engine.remarks().get(row["id"])
+        reason = remark if reason is None or (remark is not None and remark.code == ABSENT) else reason
         row["reason"] = plain(reason) if reason else row["reason"]
         behind = self._reader.alike(row["shape"], row["id"]) if row["ready"] == 1 else 0
         return {"job": row, "reason": row["reason"], "behind": behind}

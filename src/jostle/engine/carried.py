@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 from jostle.core.model import Exit, RunId
-from jostle.core.reasons import Reason
+from jostle.core.reasons import ABSENT, Reason
 from jostle.engine.cards import Cards
 from jostle.engine.journal import Journal
 from jostle.engine.open import Open, of_row
@@ -248,12 +248,17 @@ class Carried:
 
     # --- what people are told
 
+    def absent(self) -> frozenset[RunId]:
+        """Runs on targets that this engine does not have: it cannot stop them, nor learn of their ends."""
+        return frozenset(run.id for run in self.runs.values() if run.backend not in self.backends)
+
     def remarks(self) -> dict[int, Reason]:
         """By job, what is remarkable of a run: where it was handed to keeps it waiting, or nobody here knows that place."""
         reasons: dict[int, Reason] = {}
+        absent = self.absent()
         for run in self.runs.values():
-            if run.backend not in self.backends:
-                reasons[run.id[0]] = Reason(code="target_absent", params={"target": run.backend})
+            if run.id in absent:
+                reasons[run.id[0]] = Reason(code=ABSENT, params={"target": run.backend})
             elif run.waits_there:
                 reasons[run.id[0]] = Reason(code="waits_there", params={"target": run.backend, "why": run.waits_there})
         return reasons

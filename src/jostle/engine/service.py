@@ -154,10 +154,10 @@ class Service:
         return None
 
     def down(self, peer: Peer, request: dict[str, Any]) -> Answer:
-        """Running jobs go on, unless they are to be stopped; then the engine goes when they have."""
-        open_ids = self.engine.open_ids()
+        """Running jobs go on, unless they are to be stopped; then the engine goes when those have that it can reach."""
+        open_ids, absent = self.engine.open_ids(), self.engine.carried.absent()
         if request.get("stop_jobs"):
-            self.waiting_for = open_ids
+            self.waiting_for = open_ids - absent
             self.writes.begin()
             with self.store.transaction():
                 running = sorted({run[0] for run in open_ids})
@@ -165,7 +165,7 @@ class Service:
             self.writes.recorded()
             self.engine.stop_all()
         self.leave()
-        return {"pid": os.getpid(), "runs": len(open_ids)}
+        return {"pid": os.getpid(), "runs": len(open_ids), "absent": len(absent)}
 
     def make_way(self, peer: Peer, request: dict[str, Any]) -> Answer:
         """Ends in favour of an engine with other GPUs, if nothing is at stake."""

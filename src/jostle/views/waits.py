@@ -6,6 +6,8 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
+from jostle.core.reasons import ABSENT
+
 Row = Mapping[str, Any]
 Ahead = Callable[[int], tuple[int, int | None]]
 
@@ -41,7 +43,8 @@ class Waits:
             if row["state"] == "queued":
                 row["reason"] = self._of(row)
             elif row["state"] == "stopping":
-                row["reason"] = {"code": "cancelling", "params": {}}
+                said = self.running.get(str(row["id"]))
+                row["reason"] = said if said and said["code"] == ABSENT else {"code": "cancelling", "params": {}}
             elif row["state"] == "running" and not row["reason"]:
                 row["reason"] = self.running.get(str(row["id"]))
 

@@ -32,7 +32,7 @@ def explained(session: Session, id: int) -> Explained:
         raise NotFound(f"there is no job {id}; `jostle ps --all` lists them")
     answer: dict[str, Any] = {}
     silent = ""
-    client = session.engine_if_any() if job["state"] in ("queued", "running") else None
+    client = session.engine_if_any() if job["state"] in ("queued", "running", "stopping") else None
     if client is not None:
         try:
             answer = client.call("why", id=id)

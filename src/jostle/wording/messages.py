@@ -88,6 +88,10 @@ MESSAGES: dict[str, tuple[str, str]] = {
     "engine_none": ("no engine runs", "引擎没有运行"),
     "engine_down": ("the engine is down", "引擎已停止"),
     "jobs_go_on": ("; {n:running job goes|running jobs go} on", "；{n:,} 个正在运行的任务继续运行"),
+    "jobs_not_stopped": (
+        "; {n:job was|jobs were} not stopped, handed over to a target that the engine did not have: asked again when it is back",
+        "；{n:,} 个任务未能停止，它们已交给引擎目前没有的目标：待其恢复后再次取消",
+    ),
     "jobs_stopped": ("; {n:running job was|running jobs were} stopped", "；{n:,} 个正在运行的任务已停止"),
     "engine_lost": ("jostle: {why}; connecting again", "jostle: {why}；正在重新连接"),
     "engine_back": ("jostle: the engine is back", "jostle: 引擎已恢复"),
