@@ -7,13 +7,13 @@ import pytest
 from jostle import __version__, client, config
 from jostle.cli import engine as verbs
 from jostle.errors import Forbidden, Invalid, Usage
-from jostle.store import seen
+from jostle.store import seen, store
 from jostle.wording.messages import message
 
 
 @pytest.fixture
 def running(engine):
-    engine.answers["hello"] = {**engine.answers["hello"], "version": __version__}
+    engine.answers["hello"] = {**engine.answers["hello"], "version": __version__, "store_version": store.version()}
     engine.answers["up"] = engine.answers["hello"]
     engine.answers["reload"] = {}
     return engine
@@ -38,7 +38,8 @@ def test_up_says_that_the_settings_name_other_devices(jostle, home, running):
 
 
 def test_up_says_what_became_of_the_engine_that_ran():
-    old, new = {"pid": 1, "version": "1", "gpus_spec": "sim:1x1"}, {"pid": 2, "version": "1", "gpus_spec": "sim:2x2"}
+    old = {"pid": 1, "version": "1", "store_version": 1, "gpus_spec": "sim:1x1"}
+    new = {**old, "pid": 2, "gpus_spec": "sim:2x2"}
 
     def arrival(before):
         code, values = verbs.arrival(before, new)
