@@ -51,6 +51,17 @@ def test_an_end_is_told_with_its_code_until_it_is_forgotten(bed: Bed) -> None:
     assert RUN not in {report.run for report in bed.backend.reports()}
 
 
+def test_a_run_that_has_begun_is_never_called_anything_else_while_it_lives(bed: Bed) -> None:
+    """Whatever is heard late of the time before: what is older than what is known is no news."""
+    bed.start(RUN)
+    bed.begun(RUN)
+    told = set()
+    for _ in range(30):
+        bed.pass_time()
+        told |= {report.kind for report in bed.backend.reports([RUN])}
+    assert told == {Kind.ALIVE}
+
+
 def test_a_run_goes_on_without_an_engine_and_the_next_one_adopts_it(bed: Bed) -> None:
     bed.start(RUN, code=5)
     bed.begun(RUN)
