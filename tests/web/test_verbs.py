@@ -1,6 +1,7 @@
 """`/api/v1`: one route per verb, with the values of the command line, and nothing but for its owner."""
 
 import itertools
+import json
 import os
 import signal
 
@@ -9,6 +10,7 @@ import pytest
 from jostle.cli.verbs import VERBS
 from jostle.web.gate import OPEN
 from tests.e2e.instance import alive, until
+from tests.web.test_stream import Heard, ended
 
 WITHOUT = {"up", "down", "web", "demo", "burn", "completion"}
 METHODS = ("get", "post", "put", "delete")
@@ -20,8 +22,9 @@ def routes(console):
     return [(method.upper(), path) for path, about in paths.items() for method in METHODS if method in about]
 
 
-def filled(path):
-    for name in ("id", "index", "pid", "ticket"):
+def filled(path, id="999999"):
+    path = path.replace("{id}", str(id))
+    for name in ("index", "pid", "ticket"):
         path = path.replace("{" + name + "}", "999999")
     return path.replace("{mode}", "single")
 
@@ -65,6 +68,37 @@ def test_s55_who_may_only_read_sees_no_command_directory_or_log(console):
     for path in (f"logs/{id}", f"stream?log={id}", "results"):
         assert console.script("GET", f"/api/v1/{path}", token=reader).status == 403, path
     assert b"hidden-1" not in console.script("GET", f"/api/v1/show/{id}").body  # nor does anybody unasked
+
+
+def test_s55_who_may_only_read_gets_numbers_codes_and_base_names_for_commands_and_paths(make_console, tmp_path):
+    space = tmp_path / "hidden-place" / "space"
+    (space / "command").mkdir(parents=True)
+    (space / "command" / "command_gpu.txt").write_text("1\necho hidden-task\n2\n")
+    console = make_console(workspace=space)
+    first = console.instance.add("-g", "0", "--", "/nowhere/hidden-program", "hidden-argument")
+    unnamed = console.instance.add("--hold", "--after-any", str(first), "--", "hidden-command")
+    console.instance.end(first)
+    console.post("/api/v1/run", {"file": console.instance.file("jobs: [{name: plain, run: 'true'}]", "hidden.yaml")})
+    reader = console.instance.ok("web", "--token", "--read-only").strip()
+    paths = [path for method, path in routes(console) if method == "GET" and path != "/api/v1/stream"]
+    told = {
+        path: console.script("GET", path, token=reader)
+        for id in (first, unnamed)
+        for path in (filled(one, id) + f"?all=true&ids={first}" for one in paths)
+    }
+    stream = Heard(console, "?after=0", Authorization=f"Bearer {reader}")
+    heard = json.dumps(stream.until(ended(first)))
+    stream.close()
+    for path, body in [*((path, one.body) for path, one in told.items()), ("the stream", heard.encode())]:
+        for secret in ("hidden", str(space.parent), str(console.instance.home)):
+            assert secret.encode() not in body, (path, secret, body)
+    rows = told[f"/api/v1/ps?all=true&ids={first}"].json["jobs"]
+    assert {row["name"] for row in rows} == {f"job {first}", f"job {unnamed}", "plain"}
+    why = told[f"/api/v1/why/{first}?all=true&ids={first}"].json["reason"]
+    assert why["code"] == "start_failed" and why["params"]["error"] == "…" and "…" in why["text"]
+    (known,) = told[f"/api/v1/workspaces?all=true&ids={first}"].json["workspaces"]
+    listed = console.script("GET", f"/api/commands/single/list?workspace={known['path']}", token=reader)
+    assert known["path"] == "space" and listed.json["configs"][0]["file_name"] == "command_gpu.txt"
 
 
 def test_it_answers_what_the_command_line_answers(console):

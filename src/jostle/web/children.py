@@ -86,8 +86,10 @@ def one(printed: str) -> dict[str, Any]:
 
 @routes.get("/doctor")
 def doctor(visit: Visiting) -> dict[str, Any]:
-    found = one(verb(visit, ["doctor", "--json"]))
-    return {**found, "ok": all(check["verdict"] != "bad" for check in found["checks"])}
+    """Who may only look gets the verdicts."""
+    checks = one(verb(visit, ["doctor", "--json"]))["checks"]
+    shown = [{**check, "found": "", "advice": ""} for check in checks] if visit.caller.reads_only else checks
+    return {"schema": 1, "ok": all(check["verdict"] != "bad" for check in checks), "checks": shown}
 
 
 @routes.get("/results")
@@ -183,5 +185,6 @@ def uni_id(visit: Visiting, mode: str = "single", workspace: str | None = None) 
     """The entries of the workspace's uni_id file."""
     from jostle.formats.workspace import find
 
+    visit.must_see_files()
     space = find(workspace_of(visit.site, workspace), mode=mode)
     return one(verb(visit, ["uni-id", "list", "--json", f"--file={space.uni_id_file}"]))

@@ -159,7 +159,8 @@ def list_(visit: Visiting, mode: str, workspace: str | None = None) -> dict[str,
     from jostle.formats.workspace import configs
 
     listed = configs(workspace_of(visit.site, workspace), checked_mode(mode))
-    return {"mode": mode, "configs": [config.__dict__ for config in listed]}
+    place = {"file_path": ""} if visit.caller.reads_only else {}
+    return {"mode": mode, "configs": [{**config.__dict__, **place} for config in listed]}
 
 
 @routes.get("/api/commands/{mode}/all")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Query, Request
@@ -17,7 +18,7 @@ from jostle.views.status import status as engine_status
 from jostle.views.story import story
 from jostle.views.waits import Waits
 from jostle.views.why import explained
-from jostle.web import instances
+from jostle.web import hidden, instances
 from jostle.web.answers import Answer, Flag
 from jostle.web.joblog import LINES, MOST, Page, page, run_path
 from jostle.web.site import Visit, known_workspaces, visit
@@ -32,9 +33,12 @@ AT_ONCE = 500  # rows that are asked for by their ids
 
 def shown(visit: Visit, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Rows of jobs with their words; who may only look does not see what they run, and where."""
-    worded = sentences.jobs(rows, visit.language)
-    hidden: dict[str, Any] = {"commands": [], "workdir": "", "log": None, "params": {}} if visit.caller.reads_only else {}
-    return [{**row, **hidden} for row in worded]
+    return sentences.jobs([hidden.job(row) for row in rows] if visit.caller.reads_only else rows, visit.language)
+
+
+def told(visit: Visit, event: Mapping[str, Any]) -> dict[str, Any]:
+    """An event with its words, as far as the caller may hear of it."""
+    return sentences.event(hidden.event(event) if visit.caller.reads_only else event, visit.language)
 
 
 @routes.get("/ps")
@@ -71,15 +75,22 @@ def by_id(visit: Visit, wanted: list[int]) -> Listing:
 def show(visit: Visiting, id: int) -> Response:
     whole = story(visit, id)
     (job,) = shown(visit, [dict(whole.why.job)])
-    events = [sentences.event(event, visit.language) for event in whole.events]
-    runs = [{**run, **({"log": ""} if visit.caller.reads_only else {})} for run in whole.runs]
-    return Answer({"schema": 1, **whole.plain(), "job": job, "events": events, "runs": runs})
+    events = [told(visit, event) for event in whole.events]
+    answer = {"schema": 1, **whole.plain(), "job": job, "events": events}
+    if visit.caller.reads_only:
+        before = shown(visit, visit.reader.jobs(ids=[need["id"] for need in whole.needs])) if whole.needs else []
+        names = {row["id"]: row["name"] for row in before}
+        answer["needs"] = [{**need, "name": names[need["id"]]} for need in whole.needs]
+        answer["runs"] = [{**run, "log": ""} for run in whole.runs]
+    return Answer(answer)
 
 
 @routes.get("/why/{id}")
 def why(visit: Visiting, id: int) -> Response:
-    explanation = explained(visit, id)
-    return Answer({"schema": 1, **sentences.explained(explanation.plain(visit.engine_runs()), visit.language)})
+    answer: dict[str, Any] = {**explained(visit, id).plain(visit.engine_runs())}
+    if visit.caller.reads_only:
+        answer["reason"] = hidden.reason(answer["reason"])
+    return Answer({"schema": 1, **sentences.explained(answer, visit.language)})
 
 
 @routes.get("/gpus")
@@ -101,8 +112,9 @@ def worded_cards(seen: Cards, language: str) -> dict[str, Any]:
 def status(visit: Visiting) -> dict[str, Any]:
     engine = engine_status(visit, instances.listed(visit.home))
     hold = sentences.on_hold(engine["hold"], visit.language) if engine["hold"] else ""
+    seen = hidden.status(engine) if visit.caller.reads_only else engine
     return {
-        "schema": 1, **engine, "probe": trouble(engine["probe"], visit.language), "hold_text": hold,
+        "schema": 1, **seen, "probe": trouble(engine["probe"], visit.language), "hold_text": hold,
         "seq": visit.reader.last_seq(), "user": _user(), "host": os.uname().nodename,
     }  # fmt: skip
 
@@ -148,13 +160,12 @@ def download(visit: Visiting, ticket: str) -> Response:
 
 @routes.get("/workspaces")
 def workspaces(visit: Visiting) -> dict[str, Any]:
-    known = known_workspaces(visit.site)
-    return {
-        "workspaces": [
-            {"path": path, "name": os.path.basename(path) or path, "current": k == 0, "exists": os.path.isdir(path)}
-            for k, path in enumerate(known)
-        ]
-    }
+    """Who may only look gets names for paths."""
+    listed = [
+        {"path": path, "name": os.path.basename(path) or path, "current": k == 0, "exists": os.path.isdir(path)}
+        for k, path in enumerate(known_workspaces(visit.site))
+    ]
+    return {"workspaces": [{**one, "path": one["name"]} for one in listed] if visit.caller.reads_only else listed}
 
 
 @routes.get("/fields")

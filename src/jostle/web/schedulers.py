@@ -24,6 +24,7 @@ from jostle.compete import statefile
 from jostle.errors import Forbidden, Invalid, JostleError, NotFound
 from jostle.formats import workspace as spaces
 from jostle.uniid.file import make_directory
+from jostle.web import hidden
 from jostle.web.site import Visit, checked_mode, known_workspaces, visit, workspace_of
 
 if TYPE_CHECKING:
@@ -98,7 +99,7 @@ def state_of(visit: Visit, scheduler: Running) -> dict[str, Any]:
         "pid": scheduler.pid, "mode": scheduler.mode, "config_index": scheduler.index, "state": "starting",
         "batch": scheduler.batch, "queues": {},
     }  # fmt: skip
-    return {**bare, "workspace": scheduler.root}
+    return shown(visit, {**bare, "workspace": scheduler.root})
 
 
 def shown(visit: Visit, content: dict[str, Any]) -> dict[str, Any]:
@@ -111,7 +112,7 @@ def shown(visit: Visit, content: dict[str, Any]) -> dict[str, Any]:
         }
         for name, queue in content["queues"].items()
     }  # fmt: skip
-    return {**content, "queues": queues, **dict.fromkeys(HIDDEN)}
+    return {**content, "queues": queues, **dict.fromkeys(HIDDEN), "workspace": hidden.base(content["workspace"])}
 
 
 def start(visit: Visit, root: str, mode: str, index: int, more: tuple[str, ...] = ()) -> dict[str, Any]:

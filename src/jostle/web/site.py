@@ -16,6 +16,7 @@ from jostle.errors import Forbidden, JostleError, NotFound, Usage
 from jostle.formats.workspace import STEMS
 from jostle.session import Session
 from jostle.store.reads import Reader
+from jostle.web import hidden
 from jostle.web.answers import Busy
 from jostle.web.joblog import Tickets
 from jostle.web.secret import Secrets
@@ -145,6 +146,8 @@ def workspace_of(site: Site, named: str | None) -> str:
         if not known:
             raise NotFound("this console has no workspace: `jostle up DIR` gives it one")
         return known[0]
+    if [hidden.base(path) for path in known].count(named) == 1:
+        return next(path for path in known if hidden.base(path) == named)  # who may only look knows no more of it
     for path in known:
         if named == path or os.path.realpath(named) == os.path.realpath(path):
             return path

@@ -28,7 +28,7 @@ from jostle.intake import ids as written
 from jostle.views.status import status
 from jostle.web.answers import Busy
 from jostle.web.joblog import LINES, page
-from jostle.web.looking import cards_now, worded_cards
+from jostle.web.looking import cards_now, told, worded_cards
 from jostle.web.site import Visit, visit
 from jostle.wording import sentences
 
@@ -238,7 +238,7 @@ class Stream:
                 self.hub.turn()  # there are more, and nobody else would wake us
         for event in events:
             self.after = event["seq"]
-            parts.append(said("event", sentences.event(event, self.visit.language), event["seq"]))
+            parts.append(said("event", told(self.visit, event), event["seq"]))
         cards = self.hub.cards.get(self.visit.language)
         if self.cards and cards is not None and cards is not self.shown:
             self.shown = cards
