@@ -86,6 +86,14 @@ def test_a_run_without_shim_and_directory_is_ended_by_an_engine_that_did_not_sta
     assert second.report(RUN, "gone").cause == "exit_unknown"
 
 
+def test_a_run_of_which_nothing_but_its_marker_is_known_lives_and_can_be_ended(bench: Bench, make_bench: MakeBench) -> None:
+    without_shim_and_directory(bench)
+    second = adopt(make_bench, RUN, "unreadable")
+    assert second.is_unsupervised(RUN)
+    second.stop(RUN, kill=False)
+    assert second.report(RUN, "gone").cause == "exit_unknown"
+
+
 def test_a_shim_whose_directory_is_gone_is_still_asked_to_end_its_run(bench: Bench, make_bench: MakeBench) -> None:
     """It has the run's lock open, which is proof enough; what hides its marker is ended by nobody else."""
     handle = begin(bench, RUN, f"exec env -i /bin/sh -c 'touch up-{mark(*RUN)}; exec sleep 600'")

@@ -46,8 +46,10 @@ class Condition:
         run, session, boot = contact.run, contact.handle.pid, contact.handle.boot
         if files.claim() is not None:
             return self.report(contact)  # made since we looked; it is never unmade, so this ends
+        if boot == "":
+            return self._unsupervised_or_gone(contact, contact.uni_id)
         if boot is not None and boot != self._boot:  # the claim may have been lost with the page cache
-            return Report(run=run, kind=Kind.GONE, cause="host_rebooted" if boot else "exit_unknown", session=session)
+            return Report(run=run, kind=Kind.GONE, cause="host_rebooted", session=session)
         if contact.shim is not None and proc.alive(*contact.shim):
             return Report(run=run, kind=Kind.STARTING, session=session)  # on its way to the claim, or leaving
         if contact.begun:  # somebody removed its directory, and how it ends will not be known
