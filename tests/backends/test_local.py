@@ -334,7 +334,14 @@ def test_a_process_that_hides_its_marker_still_holds_the_lease(bench: Bench) -> 
     assert bench.report(RUN, "gone")
 
 
-SIT = "import fcntl, sys; f = open(sys.argv[1]); fcntl.flock(f, fcntl.LOCK_EX); print(flush=True); sys.stdin.read()"
+SIT = """
+import fcntl, sys
+f = open(sys.argv[1])
+print("open", flush=True)
+fcntl.flock(f, fcntl.LOCK_EX)
+print("locked", flush=True)
+sys.stdin.read()
+"""
 
 
 @contextlib.contextmanager
@@ -343,10 +350,8 @@ def sitter(path: Path) -> Iterator[Callable[[], object]]:
     argv = [sys.executable, "-I", "-S", "-c", SIT, str(path)]
     with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as child:
         assert child.stdout is not None and child.stdin is not None
-        opened = Path(f"/proc/{child.pid}/fd/3")
-        while not (opened.exists() and opened.resolve() == path.resolve()):
-            assert child.poll() is None
         try:
+            assert child.stdout.readline() == b"open\n"
             yield child.stdout.readline
         finally:
             child.kill()
