@@ -6,6 +6,7 @@ import json
 import os
 import signal
 import subprocess
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -367,10 +368,20 @@ def test_b6_b7_after_kill_9_of_client_and_engine_nothing_runs_twice(jostle: Inst
     child.kill()
     child.communicate()
     jostle.kill_engine()
-    p.put("go", "")
-    err = p.ok("sweep.yaml")
-    assert "attached to it again" in err and "has changed" not in err
+    again = jostle.start("run", "sweep.yaml", cwd=p.at)
+    assert again.stderr is not None
+    said = "".join(iter_until(again.stderr, "attached to it again"))
+    p.put("go", "")  # not before: an engine needs no client to go on
+    said += again.communicate(timeout=PATIENCE)[1]
+    assert again.returncode == 0 and "attached to it again" in said and "has changed" not in said, said
     assert p.ran() == six(), "each ran once"
+
+
+def iter_until(lines: Iterable[str], text: str) -> Iterator[str]:
+    for line in lines:
+        yield line
+        if text in line:
+            return
 
 
 def test_b12_the_log_is_at_its_path_and_can_be_read_while_the_job_runs(jostle: Instance) -> None:
