@@ -671,7 +671,7 @@ def test_a_shim_killed_after_its_claim_is_an_unknown_exit_or_the_true_one(
             assert (report.kind, report.cause) == ("gone", "exit_unknown")
         if place != "shim.after_claim":
             assert bench.end(RUN).code == 5  # the living engine heard it
-        assert bench.local.claims() == []
+        bench.until(lambda: bench.local.claims() == [], what="the claim goes when the engine hears that its shim has died")
     finally:
         eyes.local.close()
 
