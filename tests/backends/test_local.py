@@ -311,7 +311,7 @@ def test_a_killed_shim_leaves_an_unsupervised_run_whose_exit_stays_unknown(bench
     assert len(bench.local.claims()) == 1  # the GPU is still held, by the job itself
     (bench.home / "go").touch()
     assert bench.report(RUN, "gone").cause == "exit_unknown"
-    assert bench.local.claims() == []
+    bench.until(lambda: bench.local.claims() == [], what="the GPU is given back")
 
 
 def test_an_unsupervised_run_can_be_stopped(bench: Bench) -> None:
@@ -393,7 +393,7 @@ def test_a_run_of_an_older_shim_is_known_to_live_by_its_lease(bench: Bench) -> N
     assert [c.ours for c in bench.local.claims()] == [True]
     (bench.home / "go").touch()
     assert bench.report(RUN, "gone")
-    assert bench.local.claims() == []
+    bench.until(lambda: bench.local.claims() == [], what="the GPU is given back")
 
 
 def test_a_run_of_another_boot_is_gone(bench: Bench) -> None:
@@ -651,7 +651,8 @@ def test_a_shim_killed_before_its_claim_has_not_started(
     bench.start(RUN, "touch never", wants=[("GPU-0", None)])
     bench.until(lambda: RUN in bench.changes)
     assert bench.poll(RUN).kind == "not_started"
-    assert bench.local.claims() == [] and not (bench.home / "never").exists()
+    bench.until(lambda: bench.local.claims() == [], what="the GPU is given back")
+    assert not (bench.home / "never").exists()
 
 
 @pytest.mark.parametrize("place", AFTER)
@@ -685,7 +686,8 @@ def test_a_claim_that_cannot_be_made_costs_no_try(
     bench = make_bench()
     bench.start(RUN, "touch never", wants=[("GPU-0", None)])
     assert bench.report(RUN, "not_started")
-    assert bench.local.claims() == [] and not (bench.home / "never").exists()
+    bench.until(lambda: bench.local.claims() == [], what="the GPU is given back")
+    assert not (bench.home / "never").exists()
 
 
 def test_an_end_is_announced_before_it_is_read_and_nothing_else_is(bench: Bench) -> None:
