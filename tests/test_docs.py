@@ -268,7 +268,7 @@ def test_each_sample_of_json_is_of_the_type_of_its_view_and_no_key_is_missing(tm
     for sample, kind in zip(samples, (types.Jobs, types.Cards, types.Why, types.Story, types.Status), strict=False):
         sample.pop("schema")
         assert list(misfits(sample, kind)) == []
-    for kind, key in ((types.Log, "text"), (types.Health, "checks"), (types.Results, "groups")):
+    for kind, key in ((types.Log, "text"), (types.Health, "checks"), (types.Results, "groups"), (types.History, "step_s")):
         (sample,) = (sample for sample in samples if key in sample)
         assert list(misfits({key: value for key, value in sample.items() if key != "schema"}, kind)) == []
     row, run = rows_of_a_store(tmp_path)

@@ -60,7 +60,7 @@ def test_s55_who_may_only_read_sees_no_command_directory_or_log(console):
     reader = console.instance.ok("web", "--token", "--read-only").strip()
     id = console.instance.add("-n", "plain", "-e", "PASS=hidden-1", "--", "echo hidden-2")
     console.instance.end(id)
-    for path in ("ps?all=true", f"ps?id={id}", f"show/{id}", f"why/{id}", "gpus", "status"):
+    for path in ("ps?all=true", f"ps?id={id}", f"show/{id}", f"why/{id}", "gpus", "history?since=1h", "status"):
         told = console.script("GET", f"/api/v1/{path}", token=reader)
         assert told.status == 200 and b"hidden" not in told.body, path
         assert str(console.instance.work).encode() not in told.body, path
@@ -99,6 +99,25 @@ def test_s55_who_may_only_read_gets_numbers_codes_and_base_names_for_commands_an
     (known,) = told[f"/api/v1/workspaces?all=true&ids={first}"].json["workspaces"]
     listed = console.script("GET", f"/api/commands/single/list?workspace={known['path']}", token=reader)
     assert known["path"] == "space" and listed.json["configs"][0]["file_name"] == "command_gpu.txt"
+
+
+def test_the_history_of_the_cards_names_our_jobs_and_a_reader_learns_no_command_from_it(console):
+    named, unnamed = console.instance.add("-n", "plain", "--", "true"), console.instance.add("--", "echo", "hidden-word")
+    console.instance.end(named, unnamed)
+    whole = console.get("/api/v1/history?since=1h")
+    past = console.instance.json("gpus", "--history", "1h")
+    assert whole.keys() == past.keys() and [card["uuid"] for card in whole["gpus"]] == [card["uuid"] for card in past["gpus"]]
+
+    def names(told):
+        return {span["job"]: span["name"] for card in told["gpus"] for span in card["spans"]}
+
+    assert names(whole)[named] == "plain" and "hidden-word" in names(whole)[unnamed]
+    reader = console.instance.ok("web", "--token", "--read-only").strip()
+    told = console.script("GET", "/api/v1/history?since=1h", token=reader)
+    assert names(told.json)[named] == "plain" and names(told.json)[unnamed] == f"job {unnamed}"
+    assert b"hidden-word" not in told.body
+    for wrong in ("soon", "1s", "90d"):
+        assert console.script("GET", f"/api/v1/history?since={wrong}").status == 422
 
 
 def test_it_answers_what_the_command_line_answers(console):

@@ -8,8 +8,8 @@ from jostle import units
 from jostle.cli import render
 from jostle.cli.parse import checked
 from jostle.views import cards as views
-from jostle.wording import labels, sentences
-from jostle.wording.messages import message
+from jostle.views.history import history as past_of
+from jostle.wording import history, labels, sentences
 from jostle.wording.reasons import trouble
 
 if TYPE_CHECKING:
@@ -25,10 +25,12 @@ NARROW = (0, 2, 3, 4, 5, 8, 9)
 def gpus_options(p: Parser) -> None:
     p.example("""
         jostle gpus
+        jostle gpus --history 24h       what they showed, and who had them
         jostle gpus --exclude 3         no job of ours starts there any more
         jostle gpus --gpus sim:8x24""")
     p.add_argument("--exclude", metavar="N", type=checked(units.numbers), help="do not use these cards: 3 or 0,4-7")
     p.add_argument("--include", metavar="N", type=checked(units.numbers), help="use them again, also those set aside as faulty")
+    p.add_argument("--history", metavar="TIME", type=checked(units.seconds), help="what they showed, and who had them: 2h, 7d")
     p.add_argument("--gpus", dest="devices", metavar="SPEC", help="look once at these devices: nvml, sim:8x24 or sim:FILE")
     p.json_option()
 
@@ -36,6 +38,8 @@ def gpus_options(p: Parser) -> None:
 def gpus(args: Namespace, terminal: Terminal) -> int:
     if args.exclude or args.include:
         return change(args, terminal)
+    if args.history is not None:
+        return past(args, terminal)
     view = views.cards(terminal, args.devices)
     shown = [sentences.card(gpu, terminal.language) for gpu in view.gpus]
     error = trouble(view.error, terminal.language)
@@ -54,11 +58,21 @@ def gpus(args: Namespace, terminal: Terminal) -> int:
     return 0
 
 
+def past(args: Namespace, terminal: Terminal) -> int:
+    seen = past_of(terminal, args.history).plain()
+    if args.json:
+        terminal.put_json({"schema": 1, **seen})
+    else:
+        terminal.put("\n".join(history.lines(seen, terminal.width, terminal.language)))
+    return 0
+
+
 def table(gpus: list[dict[str, Any]], engine: bool, terminal: Terminal) -> str:
     """All columns where there is room; on a narrow screen those that decide."""
     head = labels.heads("gpus" if engine else "gpus_without_engine", terminal.language)
     columns = range(len(head)) if terminal.width >= WIDE else NARROW
-    rows = [[row[k] for k in columns] for row in (row_of(gpu, engine, terminal.language) for gpu in gpus)]
+    cells = [labels.card_cells(gpu, engine, terminal.language) for gpu in gpus]
+    rows = [[row[k] for k in columns] for row in cells]
     right = [place for place, k in enumerate(columns) if 2 <= k <= 7]
     return render.table([head[k] for k in columns], rows, columns=terminal.width, right=right, colours=terminal.colours)
 
@@ -74,19 +88,3 @@ def change(args: Namespace, terminal: Terminal) -> int:
                 terminal.tell("set_aside", gpus=render.gpus(faulty))
     client.close()
     return 0
-
-
-def row_of(gpu: dict[str, Any], engine: bool = True, language: str = "en") -> tuple[str, ...]:
-    """The last column: with an engine whether the card may be taken, without one only how it is."""
-    refusal = gpu["refusal"]
-    good = message("card_yes", language) if engine else "ok"
-    verdict = refusal["text"] if refusal else good if gpu["state"] == "ok" else gpu["error"] or gpu["state"]
-    return (
-        str(gpu["index"]), gpu["name"], units.show_size(gpu["used_mib"]), units.show_size(gpu["total_mib"]),
-        units.show_size(gpu["available_mib"]), _number(gpu["utilization"], "%"), _number(gpu["temperature"]),
-        _number(gpu["power_w"]), labels.holders(gpu, language), verdict,
-    )  # fmt: skip
-
-
-def _number(value: float | None, unit: str = "") -> str:
-    return "-" if value is None else f"{value:.0f}{unit}"

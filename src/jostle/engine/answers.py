@@ -56,6 +56,10 @@ class Answers:
             "hold": self._engine.hold(), "now": self._clock.now(),
         }  # fmt: skip
 
+    def history(self, request: dict[str, Any]) -> Answer:
+        """What of it is not written yet."""
+        return {"cards": self._engine.history.tail(seconds=bool(request.get("seconds")))}
+
     def gpus(self) -> Answer:
         now = self._clock.now()
         age = self._cards.age(now)

@@ -120,7 +120,7 @@ class Cards:
         """How often to look from now on."""
         if waiting and not self.fresh(now) and self.probe.owed_since is None:
             self.probe.look(now)
-        self.probe.rate(0.1 if waiting and now < self._lively_until else 0.5 if waiting else 5.0 if running else 10.0)
+        self.probe.rate(0.1 if waiting and now < self._lively_until else 0.5 if waiting else 1.0 if running else 10.0)
 
     def look_again(self, now: float, *, waiting: bool) -> float | None:
         """A card may show an ended run's memory for a moment: look soon, then less and less often; the next time."""

@@ -23,6 +23,7 @@ from jostle.engine import checks, record
 from jostle.engine.cards import Cards
 from jostle.engine.carried import Carried
 from jostle.engine.health import Health
+from jostle.engine.history import History
 from jostle.engine.journal import Journal
 from jostle.engine.observe import here
 from jostle.engine.open import Open
@@ -48,6 +49,7 @@ class Engine:
         self.journal = Journal(store, clock)
         self.cards = Cards(store=store, clock=clock, journal=self.journal)
         self.carried = Carried(store=store, clock=clock, cards=self.cards, journal=self.journal, soon=self.soon)
+        self.history = History(home=home, store=store, clock=clock)
         self._starting = Starting(store=store, cards=self.cards, carried=self.carried)
         self.policy: Policy = checks.policy(settings.get("policy") or {})
         self.policies: dict[int, Policy] = {}
@@ -76,6 +78,7 @@ class Engine:
         failpoint("engine.recovered")
 
     def close(self) -> None:
+        self.history.close()
         self.carried.close()
         self.cards.probe.close()
 
@@ -87,6 +90,7 @@ class Engine:
     def heard(self, line: bytes) -> None:
         """A snapshot of the GPUs."""
         worth = self.cards.heard(line, self.carried.runs)
+        self.history.heard(self.cards.observer)
         # another's claim may go without anything to be seen on the cards, so who waits for one looks again
         if worth or (self.waits and self.carried.neighbours):
             self.soon()
@@ -379,4 +383,5 @@ class Engine:
             self.store.checkpoint()
             gc.collect()
         due = [self.carried.due_at, self.cards.probe.tick(now), self.cards.look_again(now, waiting=bool(self.lanes))]
+        due.append(self.history.step(now))
         return min(at for at in due if at is not None)

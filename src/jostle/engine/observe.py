@@ -166,18 +166,18 @@ class Observer:
                 small = [key for p in g["procs"] if (key := self._small(g, p))]
                 self.small_since.update({key: since.get(key, now) for key in small})
             for p in g["procs"]:
-                run = self._run_of(p)
+                run = self.run_of(p)
                 if run is not None and p["used_mib"]:
-                    used = sum(q["used_mib"] or 0 for q in g["procs"] if self._run_of(q) == run)
+                    used = sum(q["used_mib"] or 0 for q in g["procs"] if self.run_of(q) == run)
                     self.peaks[run] = max(self.peaks.get(run, 0), used)
 
     def _used_by_others(self, g: Mapping[str, Any]) -> bool:
-        return (g["utilization"] or 0) > STEADY_LOAD or any(self._run_of(p) is None for p in g["procs"])
+        return (g["utilization"] or 0) > STEADY_LOAD or any(self.run_of(p) is None for p in g["procs"])
 
     def _calm(self, g: Mapping[str, Any], now: float) -> bool:
         """Whether the card carries no load but that of runs of ours, which shows for a while after their end."""
         uuid = g["uuid"]
-        if now - self.left_at.get(uuid, -1e9) <= WINDOW or any(uuid in cards for cards in self.placed.values()):
+        if now - self.left_at.get(uuid, -1e9) <= WINDOW or self.given(uuid):
             return True
         return g["utilization"] is not None and g["utilization"] <= STEADY_LOAD
 
@@ -186,12 +186,16 @@ class Observer:
         used = g["used_mib"] if p["used_mib"] is None else p["used_mib"]
         return (g["uuid"], p["pid"], p.get("ticks")) if p["uid"] != self.uid and used < self.small_mib else None
 
-    def _run_of(self, p: Mapping[str, Any]) -> RunId | None:
+    def run_of(self, p: Mapping[str, Any]) -> RunId | None:
         """Ours by session or by the marker in its environment; only processes of our own user can be."""
         if p["uid"] != self.uid:
             return None
         run = self.sessions.get(p["sid"]) if p["sid"] else None
         return run or (self.marks.get(p["mark"]) if p["mark"] else None)
+
+    def given(self, uuid: str) -> bool:
+        """Whether a run of ours holds the card."""
+        return any(uuid in cards for cards in self.placed.values())
 
     def used_mib(self) -> dict[str, int]:
         """By card, of those that could be read."""
@@ -222,7 +226,7 @@ class Observer:
             state, error = "unknown", "a run ended here; the next reading is on its way"
         holders = tuple(
             Holder(pid=p["pid"], used_mib=p["used_mib"], uid=p["uid"], sid=p["sid"], user=p["user"] or "", name=p["name"] or "",
-                   run=self._run_of(p), kind=p.get("kind") or "compute", exe=p.get("exe") or "",
+                   run=self.run_of(p), kind=p.get("kind") or "compute", exe=p.get("exe") or "",
                    small_for=now - self.small_since.get((uuid, p["pid"], p.get("ticks")), now))
             for p in g["procs"]
         )  # fmt: skip
@@ -272,7 +276,7 @@ class Observer:
         misplaced = []
         for g in self.snapshot["gpus"]:
             for p in g.get("procs", ()):
-                run = self._run_of(p)
+                run = self.run_of(p)
                 if run is not None and run in self.placed and self.placed[run] and g["uuid"] not in self.placed[run]:
                     misplaced.append((run, str(g["uuid"]), int(p["pid"])))
         return misplaced
@@ -285,7 +289,7 @@ class Observer:
         return by_session
 
     def used_by_run(self, uuid: str, run: RunId) -> int:
-        return sum(p["used_mib"] or 0 for p in self.processes.get(uuid, ()) if self._run_of(p) == run)
+        return sum(p["used_mib"] or 0 for p in self.processes.get(uuid, ()) if self.run_of(p) == run)
 
 
 def here(gpus: tuple[Gpu, ...], hold: str = "") -> Target:

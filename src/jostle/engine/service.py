@@ -127,6 +127,9 @@ class Service:
     def reasons(self, peer: Peer, request: dict[str, Any]) -> Answer:
         return self.answers.reasons()
 
+    def history(self, peer: Peer, request: dict[str, Any]) -> Answer:
+        return self.answers.history(request)
+
     def check(self, peer: Peer, request: dict[str, Any]) -> Answer:
         """What of these jobs could never run here, without queueing them."""
         checked = checks.request(request)
@@ -226,6 +229,6 @@ def refused(e: Exception) -> Answer:
 
 READS: dict[str, Callable[[Service, Peer, dict[str, Any]], Answer | None]] = {
     "hello": Service.hello, "up": Service.up, "why": Service.why, "reasons": Service.reasons, "gpus": Service.gpus,
-    "check": Service.check,
+    "check": Service.check, "history": Service.history,
     "subscribe": Service.subscribe, "down": Service.down, "yield": Service.make_way,
 }  # fmt: skip

@@ -43,6 +43,14 @@ LAST_RUNS = """SELECT j.id, r.n, r.log, j.log AS named, r.outcome, r.started_at,
     JOIN run r ON r.job = j.id AND r.outcome IS NOT 'voided' WHERE j.fingerprint = ? ORDER BY j.id DESC, r.n DESC"""
 
 
+HELD_SINCE = f"""SELECT l.uuid, r.job, r.n, j.name, r.started_at, r.ended_at, r.outcome FROM (
+        SELECT id FROM job WHERE {UNFINISHED_SQL} AND attempt > 0
+        UNION ALL SELECT id FROM (SELECT id FROM job WHERE ended_at >= ?1 ORDER BY ended_at DESC LIMIT 5000)) AS lately
+    CROSS JOIN job j ON j.id = lately.id CROSS JOIN run r ON r.job = j.id CROSS JOIN lease l USING (job, n)
+    WHERE (r.ended_at IS NULL OR r.ended_at >= ?1) AND r.outcome IS NOT 'voided' ORDER BY r.started_at"""
+"""Of many jobs the last ones: what is shown of a week has no room for more."""
+
+
 class LastRun(NamedTuple):
     """The last run that computed something into a log."""
 
@@ -197,6 +205,10 @@ class Reader:
             row["log"] = log_of(os.path.dirname(self.path), id, row["n"], row["log"])
             runs.append(row)
         return runs
+
+    def runs_since(self, since: float) -> list[dict[str, Any]]:
+        """The runs that have held cards since then, once for each card."""
+        return [named(row) for row in self._all(HELD_SINCE, (since,))]
 
     def lost_runs(self, *, jobs: Iterable[int] | None = None, uni_ids: Iterable[str] | None = None) -> dict[str, str]:
         """uni_id -> kind of error of the runs whose end nobody recorded, of these jobs or with these uni_ids."""

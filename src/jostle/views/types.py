@@ -189,6 +189,44 @@ class Cards(TypedDict):
     error: str
 
 
+class Span(TypedDict):
+    """Somebody's time on a card: a run of ours, or another user."""
+
+    began_at: float
+    ended_at: float | None  # None: still there
+    job: int | None
+    run: int | None
+    name: str | None
+    outcome: str | None
+    user: str | None  # "": nobody could see who
+    pid: int | None
+
+
+class CardHistory(TypedDict):
+    index: int
+    uuid: str
+    name: str
+    total_mib: int
+    load: list[int | None]
+    used_mib: list[int | None]
+    temperature: list[int | None]
+    power_w: list[int | None]
+    spans: list[Span]
+    left_out: int
+    before: Span | None
+    free_since: float | None
+    idle_since: float | None
+
+
+class History(TypedDict):
+    engine: bool
+    began_at: float
+    ended_at: float
+    step_s: int
+    error: str
+    gpus: list[CardHistory]
+
+
 class Log(TypedDict):
     id: int
     path: str

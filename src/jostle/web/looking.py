@@ -9,10 +9,12 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Depends, Query, Request
 from fastapi.responses import Response
 
+from jostle import units
 from jostle.core.fields import JOB, RULES, Field
 from jostle.core.states import ALL
 from jostle.errors import Forbidden, Invalid, Usage
 from jostle.views.cards import Cards, cards
+from jostle.views.history import history as past_of
 from jostle.views.listing import Listing, listing
 from jostle.views.status import status as engine_status
 from jostle.views.story import story
@@ -96,6 +98,23 @@ def why(visit: Visiting, id: int) -> Response:
 @routes.get("/gpus")
 def gpus(visit: Visiting) -> Response:
     return Answer(worded_cards(cards_now(visit), visit.language))
+
+
+@routes.get("/history")
+def history(visit: Visiting, since: Annotated[str, Query(max_length=20)] = "24h") -> Response:
+    """What the cards showed, and who had them."""
+    try:
+        seconds = units.seconds(since)
+    except ValueError as e:
+        raise Invalid(f"since: {since!r} is not understood; expected {e}") from e
+    past = past_of(visit, seconds).plain()
+    spans = [span for card in past["gpus"] for span in (*card["spans"], card["before"]) if span is not None]
+    if visit.caller.reads_only:
+        ids = sorted({span["job"] for span in spans if span["job"] is not None})
+        names = {row["id"]: hidden.name(row["id"], row["name"], row["commands"]) for row in visit.reader.jobs(ids=ids)}
+        for span in spans:
+            span["name"] = names.get(span["job"]) if span["job"] is not None else None
+    return Answer({"schema": 1, **past})
 
 
 def cards_now(visit: Visit) -> Cards:

@@ -151,6 +151,22 @@ def _cards(data: Row) -> str:
     return f"GPU {', '.join(named)}" if named else ""
 
 
+def card_cells(gpu: Row, engine: bool, language: str) -> tuple[str, ...]:
+    """A row of the cards. The last cell: with an engine whether the card may be taken, without one only how it is."""
+    refusal = gpu["refusal"]
+    good = message("card_yes", language) if engine else "ok"
+    verdict = refusal["text"] if refusal else good if gpu["state"] == "ok" else gpu["error"] or gpu["state"]
+    return (
+        str(gpu["index"]), gpu["name"], units.show_size(gpu["used_mib"]), units.show_size(gpu["total_mib"]),
+        units.show_size(gpu["available_mib"]), _number(gpu["utilization"], "%"), _number(gpu["temperature"]),
+        _number(gpu["power_w"]), holders(gpu, language), verdict,
+    )  # fmt: skip
+
+
+def _number(value: float | None, unit: str = "") -> str:
+    return "-" if value is None else f"{value:.0f}{unit}"
+
+
 def holders(gpu: Row, language: str) -> str:
     """`job 17 (12 GiB, asked for 8 GiB), bob (4 GiB)`: our runs by number, others by name."""
     jobs: dict[int, int | None] = {}

@@ -1,0 +1,249 @@
+"""What cards showed lately, and who else was on them: seconds in memory, means of ten of them once a minute into the history.
+
+Rules: a reading speaks for the time since the one before it, unless nobody looked for long. Nothing here holds up a tick: it is
+written in small pieces between ticks, nothing is waited for, and a history that fails costs itself alone.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections import deque
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from jostle.core.ledger import ORDINARY_UID
+from jostle.engine.observe import UNSEEN, Observer
+from jostle.engine.ports import Timer
+from jostle.store.history import FINE, CardPage, Held, HistoryFile, Later, Mean, Spoilt
+from jostle.store.store import Store
+
+APART = 0.9  # s between two samples of a card, however often it is read
+RECENT = 300  # samples that are kept as they are
+FIRST, WRITE_EACH = 1.0, 60.0  # s from the first reading to the first look into the file, and from write to write
+PIECE = 16  # cards that are written at once
+PAUSE = 0.05  # s between two pieces
+KEPT = 60  # means a card that wait while nothing can be written
+PATIENCE = 10  # tries, one a minute, before a history that cannot be written is begun anew
+SAME_PROCESS = 600.0  # s without a look after which the same process on the same card counts as one that has stayed
+UNSEEN_USE = 512  # MiB that a card shows for nobody to be seen, when somebody is there
+
+
+class Sums:
+    """A mean in the making: what was shown, times how long."""
+
+    __slots__ = ("covered", "load", "power", "temperature", "used")
+
+    def __init__(self) -> None:
+        self.covered = self.used = 0.0
+        self.load, self.temperature, self.power = [0.0, 0.0], [0.0, 0.0], [0.0, 0.0]
+
+    def add(self, seconds: float, g: Mapping[str, Any]) -> None:
+        self.covered += seconds
+        self.used += seconds * g["used_mib"]
+        read = (self.load, g["utilization"]), (self.temperature, g.get("temperature")), (self.power, g.get("power_w"))
+        for sums, value in read:
+            if value is not None:
+                sums[0] += seconds * value
+                sums[1] += seconds
+
+    def mean(self, at: int) -> Mean:
+        load, temperature, power = (round(s / w, 1) if w else None for s, w in (self.load, self.temperature, self.power))
+        return Mean(at, round(self.covered, 2), load, round(self.used / self.covered, 1), temperature, power)
+
+
+@dataclass(slots=True)
+class Track:
+    """One card."""
+
+    uuid: str
+    index: int = 0
+    name: str = ""
+    total_mib: int = 0
+    at: float = 0.0  # of the last sample, by the engine's clock
+    sums: dict[int, Sums] = field(default_factory=dict)  # by the beginning of their ten seconds, in order
+    recent: deque[tuple[float, int | None, int]] = field(default_factory=lambda: deque(maxlen=RECENT))  # at, load, used
+    held: dict[str, Held] = field(default_factory=dict)  # by user: who is there
+    left: list[Held] = field(default_factory=list)  # who was, since the last write
+
+    def sample(self, g: Mapping[str, Any], at: float, wall: float) -> None:
+        self.index, self.name, self.total_mib = g["index"], g["name"] or "", g["total_mib"]
+        seconds = at - self.at if at - self.at <= UNSEEN else 1.0
+        self.at = at
+        self.recent.append((round(wall, 1), g["utilization"], g["used_mib"]))
+        for begin, part in parts(wall - seconds, wall):
+            if begin not in self.sums:
+                self.sums[begin] = Sums()
+                while len(self.sums) > KEPT:
+                    del self.sums[next(iter(self.sums))]
+            self.sums[begin].add(part, g)
+
+    def see(self, others: Mapping[str, int | None], wall: float) -> None:
+        """Who else is there now, with a process of theirs."""
+        for who, pid in others.items():
+            before = self.held.get(who)
+            if before is None or not _stayed(before, pid, wall):
+                if before is not None:
+                    self.left.append(before)
+                self.held[who] = Held(wall, who, pid, wall)
+            else:
+                self.held[who] = before._replace(seen=wall, pid=before.pid if pid is None else pid)
+        for who in [who for who, held in self.held.items() if wall - held.seen > UNSEEN]:
+            self.left.append(self.held.pop(who))
+
+    def page(self, wall: float, *, whole: bool) -> CardPage:
+        """What is new; `whole`: also the mean that is still in the making."""
+        means = [sums.mean(at) for at, sums in self.sums.items() if sums.covered and (whole or at + FINE <= wall)]
+        return CardPage(self.uuid, self.index, self.name, self.total_mib, means, [*self.left, *self.held.values()])
+
+    def written(self, page: CardPage) -> None:
+        for mean in page.means:
+            self.sums.pop(mean.at, None)
+        self.left.clear()
+
+
+def parts(began: float, ended: float) -> Iterator[tuple[int, float]]:
+    """A stretch of time by the ten seconds that it falls into."""
+    while began < ended:
+        begin = int(began // FINE) * FINE
+        until = min(ended, begin + FINE)
+        yield begin, until - began
+        began = until
+
+
+def _stayed(held: Held, pid: int | None, wall: float) -> bool:
+    gap = wall - held.seen
+    return 0 <= gap <= UNSEEN or (0 <= gap <= SAME_PROCESS and pid is not None and pid == held.pid)
+
+
+def others(g: Mapping[str, Any], observer: Observer, *, ours: bool) -> dict[str, int | None]:
+    """Who is on a card besides our runs (`ours`: some hold it): by user, each with the process that uses most."""
+    most: dict[str, tuple[int, int]] = {}
+    for p in g["procs"]:
+        system = p["uid"] is not None and p["uid"] < ORDINARY_UID and p["uid"] != observer.uid
+        if system or observer.run_of(p) is not None:
+            continue
+        use = (p["used_mib"] or 0, p["pid"])
+        most[p["user"] or ""] = max(use, most.get(p["user"] or "", use))
+    if not g["procs"] and not ours and g["used_mib"] - (g.get("reserved_mib") or 0) > UNSEEN_USE:
+        return {"": None}
+    return {who: pid for who, (_, pid) in most.items()}
+
+
+class History:
+    def __init__(self, *, home: str, store: Store, clock: Timer) -> None:
+        self._store, self._clock = store, clock
+        self._file = HistoryFile(home)
+        self._tracks: dict[str, Track] = {}
+        self._pieces: list[list[str]] = []  # cards that are still to be written
+        self._failed = 0  # tries in vain, one after the other
+        self._known = False  # whether what an earlier engine had written was looked at
+        self._due_at: float | None = None  # when something is to be written; None: there is nothing
+
+    def heard(self, observer: Observer) -> None:
+        """The cards have been read."""
+        now, wall = self._clock.now(), self._clock.wall()
+        for g in observer.snapshot["gpus"]:
+            if g["state"] != "ok":
+                continue
+            at = observer.card_read_at(g)
+            track = self._tracks.get(g["uuid"])
+            if track is None:
+                track = self._tracks[g["uuid"]] = Track(g["uuid"])
+            elif at - track.at < APART:
+                continue
+            shown = wall - (now - at)
+            track.sample(g, at, shown)
+            track.see(others(g, observer, ours=observer.given(g["uuid"])), shown)
+            if self._due_at is None:
+                self._due_at = now + FIRST
+
+    # --- into the file
+
+    def step(self, now: float) -> float | None:
+        """If it is time, a piece of what is to be written, the last one being what is too old; when to come again."""
+        if self._due_at is None or now < self._due_at:
+            return self._due_at
+        if not self._pieces:
+            cards = list(self._tracks)
+            self._pieces = [*(cards[k : k + PIECE] for k in range(0, len(cards), PIECE)), []]
+        if not self._write(self._pieces.pop(0)):
+            self._pieces.clear()
+        if self._pieces:
+            self._due_at = now + PAUSE
+        else:
+            self._forget_cards(now)
+            self._due_at = now + WRITE_EACH if self._tracks else None
+        return self._due_at
+
+    def close(self) -> None:
+        """Writes what is left."""
+        if self._tracks:
+            self._write(list(self._tracks), whole=True)
+        self._file.close()
+
+    def _write(self, cards: list[str], *, whole: bool = False) -> bool:
+        if not self._store.in_place():
+            return False  # that home is another's now
+        try:
+            self._take_up()
+            if cards:
+                wall = self._clock.wall()
+                pages = [self._tracks[uuid].page(wall, whole=whole) for uuid in cards]
+                self._file.write(pages)
+                for page in pages:
+                    self._tracks[page.uuid].written(page)
+            else:
+                self._file.prune(self._clock.wall())
+            self._failed = 0
+            return True
+        except (Later, Spoilt) as e:
+            self._fail(e)
+            return False
+
+    def _take_up(self) -> None:
+        """Who was on a card when an earlier engine ended, and is there now, has stayed."""
+        if not self._known:
+            wall = self._clock.wall()
+            for uuid, before in self._file.still_held(wall - SAME_PROCESS - WRITE_EACH).items():
+                track = self._tracks.get(uuid)
+                for held in before if track is not None else ():
+                    now = track.held.get(held.who) if track is not None else None
+                    if track is not None and now is not None and _stayed(held, now.pid, now.began):
+                        track.held[held.who] = now._replace(began=held.began)
+            self._known = True
+
+    def _fail(self, e: Later | Spoilt) -> None:
+        """Said once; what passes by itself is waited out for a while."""
+        self._failed += 1
+        if isinstance(e, Later) and self._failed < PATIENCE:
+            if self._failed == 1:
+                print(f"the history of the cards cannot be written ({e}); it is tried again", file=sys.stderr, flush=True)
+            return
+        try:
+            self._file.begin_anew()
+        except Later as other:
+            if self._failed % PATIENCE == 1:
+                print(f"the history of the cards cannot be begun anew ({other})", file=sys.stderr, flush=True)
+            return
+        self._failed = 0
+        print(f"the history of the cards is begun anew: {self._file.path}: {e}", file=sys.stderr, flush=True)
+
+    def _forget_cards(self, now: float) -> None:
+        """Those that are gone."""
+        for uuid in [uuid for uuid, track in self._tracks.items() if now - track.at > SAME_PROCESS and not track.sums]:
+            del self._tracks[uuid]
+
+    # --- what people ask about
+
+    def tail(self, *, seconds: bool) -> list[dict[str, Any]]:
+        """Of each card what is not written yet, and who else is there; `seconds`: also the last samples as they were."""
+        wall = self._clock.wall()
+        cards = []
+        for track in sorted(self._tracks.values(), key=lambda track: track.index):
+            page = track.page(wall, whole=True)
+            cards.append({
+                "uuid": page.uuid, "index": page.index, "name": page.name, "total_mib": page.total_mib, "means": page.means,
+                "held": page.held, "recent": list(track.recent) if seconds else [],
+            })  # fmt: skip
+        return cards
