@@ -77,13 +77,13 @@ def test_the_newest_minute_is_the_engines_and_short_stretches_are_its_seconds(ho
     written(home, now - 60, load=10.0)
     last = int(now // 10 * 10) - 20
     row = {"uuid": U, "index": 3, "name": "A100", "total_mib": 24576, "held": [[now - 50, "bob", 7, now - 1]],
-           "means": [[last, 10.0, 90.0, 2000.0, None, None]], "recent": [[now - 2, 7, 5], [now - 1, 8, 6]]}  # fmt: skip
+           "means": [[last, 10.0, 90.0, 2000.0, None, None]], "recent": [[now - 15, 7, 5], [now - 5, 8, 6]]}  # fmt: skip
     engine.answers["history"] = lambda request: {"cards": [row if request["seconds"] else {**row, "recent": []}]}
     (card,) = seen(1800).cards
     assert 90 in card["load"] and card["load"].count(90) == 1 and 10 in card["load"] and card["index"] == 3
     assert [(one["user"], one["pid"], one["ended_at"]) for one in card["spans"]] == [("bob", 7, None)]
     view = seen(60)
-    assert view.step_s == 1 and [load for load in view.cards[0]["load"] if load is not None] == [7, 8]
+    assert view.step_s == 1 and [load for load in view.cards[0]["load"] if load is not None] == [7, *[8] * 10]
 
 
 def test_our_runs_are_those_of_the_database_and_others_those_of_the_history(home, store):
@@ -155,7 +155,7 @@ def test_a_history_that_cannot_be_read_is_said(jostle, home):
 
 
 SHOWN = {
-    "began_at": 0, "ended_at": 7200, "step_s": 60, "engine": True, "error": "",
+    "at": 7200.0, "began_at": 0, "ended_at": 7200, "step_s": 60, "engine": True, "error": "",
     "gpus": [{
         "index": 0, "uuid": U, "name": "A100", "total_mib": 24576, "load": [0, None, 100], "used_mib": [0, None, 24576],
         "temperature": [], "power_w": [], "left_out": 0, "before": None, "free_since": None, "idle_since": 6600,
@@ -166,11 +166,11 @@ SHOWN = {
 
 def test_the_terminal_shows_blocks_and_who_had_the_card():
     assert list(lines(SHOWN, 100, "en")) == [
-        "the last 2h00m, up to 1m00s a mark; a gap: not read", "GPU 0  A100", "  ▁ █ load 100%", "  ▁ █ memory 24 GiB / 24 GiB",
+        "the last 2h00m, up to 1m00s a mark; a gap: not read", "GPU 0  A100", "  load   ▁ █ 100%", "  memory ▁ █ 24 GiB / 24 GiB",
         "  idle for 10m00s, bob 1h00m until now, job 17 train�[2J (failed) 1h00m",
     ]  # fmt: skip
     chinese = "\n".join(lines(SHOWN, 100, "zh"))
-    assert "已闲置 10m00s，bob 至今 1h00m，任务 17 train�[2J（failed） 1h00m" in chinese and "负载 100%" in chinese
+    assert "已闲置 10m00s，bob 至今 1h00m，任务 17 train�[2J（failed） 1h00m" in chinese and "负载 ▁ █ 100%" in chinese
 
 
 def test_a_free_card_says_for_how_long_and_who_had_it():

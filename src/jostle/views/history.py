@@ -37,6 +37,7 @@ Row = dict[str, Any]
 
 class History(NamedTuple):
     cards: list[CardHistory]
+    at: float  # now
     began_at: float
     ended_at: float
     step_s: int
@@ -45,7 +46,7 @@ class History(NamedTuple):
 
     def plain(self) -> Plain:
         return {
-            "engine": self.engine, "began_at": self.began_at, "ended_at": self.ended_at, "step_s": self.step_s,
+            "engine": self.engine, "at": self.at, "began_at": self.began_at, "ended_at": self.ended_at, "step_s": self.step_s,
             "error": self.error, "gpus": self.cards,
         }  # fmt: skip
 
@@ -65,7 +66,7 @@ def history(session: Session, seconds: float) -> History:
             _card(known, fresh, reader, ours.get(known.uuid, []), range(begin, end, step), now)
             for known, fresh in _known(reader.cards(begin), tail or [])
         ]
-        return History(cards, begin, end, step, tail is not None, reader.error)
+        return History(cards, now, begin, end, step, tail is not None, reader.error)
     finally:
         reader.close()
 
@@ -101,7 +102,7 @@ def _known(written: Sequence[KnownCard], tail: Sequence[Row]) -> Iterator[tuple[
 def _card(known: KnownCard, fresh: Row | None, reader: HistoryReader, ours: list[Span], times: range, now: float) -> CardHistory:
     means = [Mean(*mean) for mean in fresh["means"]] if fresh else []
     if times.step < FINE and fresh:
-        shown = [Mean(int(at), 1.0, load, used, None, None) for at, load, used in fresh["recent"]]
+        shown = list(seconds(fresh["recent"]))
     else:
         shown = [*reader.means(known.id, times.start, times.stop, times.step), *means]
     points = slots(shown, times)
@@ -120,6 +121,15 @@ def _card(known: KnownCard, fresh: Row | None, reader: HistoryReader, ours: list
         "free_since": before["ended_at"] if before is not None and not there else None,
         "idle_since": idle_since(read, min(there), now) if there else None,
     }  # fmt: skip
+
+
+def seconds(recent: Iterable[tuple[float, int | None, int]]) -> Iterator[Mean]:
+    """Of samples each second that they speak for: all since the one before, unless nobody looked for long."""
+    last = None
+    for at, load, used in recent:
+        first = int(at) if last is None or at - last > UNREAD / 2 else min(int(at), int(last) + 1)
+        yield from (Mean(second, 1.0, load, used, None, None) for second in range(first, int(at) + 1))
+        last = at
 
 
 class Point(NamedTuple):

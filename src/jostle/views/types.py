@@ -220,6 +220,7 @@ class CardHistory(TypedDict):
 
 class History(TypedDict):
     engine: bool
+    at: float
     began_at: float
     ended_at: float
     step_s: int

@@ -21,7 +21,7 @@ WORDS: dict[str, tuple[str, str]] = {
     "head": ("the last {time}, up to {step} a mark; a gap: not read", "最近 {time}，每格至多 {step}；空白：没有读数"),
     "nothing": ("nothing is known of any card in the last {time}", "最近 {time} 内没有任何显卡的记录"),
     "unread": ("the history cannot be read: {why}", "历史记录无法读取：{why}"),
-    "load": ("load", "负载"),
+    "load": ("load  ", "负载"),
     "memory": ("memory", "显存"),
     "free": ("free for {time}", "已空闲 {time}"),
     "unused": ("nobody has had it", "无人使用过"),
@@ -41,7 +41,7 @@ def word(code: str, language: str, **values: Any) -> str:
 
 def lines(history: Row, width: int, language: str) -> Iterator[str]:
     """`history` is the plain form of the view, `width` that of the screen."""
-    whole, now = history["ended_at"] - history["began_at"], history["ended_at"]
+    whole, now = history["ended_at"] - history["began_at"], history["at"]
     if not history["gpus"]:
         yield word("nothing", language, time=units.show_duration(whole))
     else:
@@ -52,10 +52,9 @@ def lines(history: Row, width: int, language: str) -> Iterator[str]:
     for card in history["gpus"]:
         used, load = last(card["used_mib"]), last(card["load"])
         yield f"GPU {card['index']}  {plain(card['name'])}"
-        figure = "-" if load is None else f"{load}%"
-        yield f"  {spark(card['load'], 100, room)} {word('load', language)} {figure}"
+        yield f"  {word('load', language)} {spark(card['load'], 100, room)} {'-' if load is None else f'{load}%'}"
         figures = f"{units.show_size(used)} / {units.show_size(card['total_mib'])}"
-        yield f"  {spark(card['used_mib'], card['total_mib'], room)} {word('memory', language)} {figures}"
+        yield f"  {word('memory', language)} {spark(card['used_mib'], card['total_mib'], room)} {figures}"
         yield "  " + ("，" if language == "zh" else ", ").join(stays(card, now, language))
     if history["error"]:
         yield word("unread", language, why=plain(history["error"]))
