@@ -1,15 +1,17 @@
 # make demo   shows jostle at work on simulated GPUs        make test    sets up and passes the tests
 # make bench  figures beside floors and peers               make torture N=1000   kill -9 the engine N times
+# make soak SECONDS=600  150 streams while the console is killed, hung, flooded
 # make seeded  breaks each promise on purpose and asks its tests     make web     builds the console's page (needs Node 20.19 or newer)
 PYTHON ?= python3
 VENV   ?= .venv
 BIN    := $(VENV)/bin
 N      ?= 60
+SECONDS ?= 600
 
 # The tests start jostle a thousand times; without bytecode on the disk each start would compile it anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test lint types unit torture seeded bench web clean
+.PHONY: demo test lint types unit torture soak seeded bench web clean
 
 demo: $(VENV)/run
 	@$(BIN)/jostle demo
@@ -25,6 +27,9 @@ unit: $(VENV)/test
 
 torture: $(VENV)/test
 	@$(BIN)/python tests/torture/run.py --kills $(N)
+
+soak: $(VENV)/test
+	@$(BIN)/python -m tests.web.soak --seconds $(SECONDS)
 
 seeded: $(VENV)/test
 	@$(BIN)/python tests/planted/plant.py

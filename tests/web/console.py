@@ -43,8 +43,8 @@ class Console:
         self.instance, self.port, self.token = instance, port, instance.ok("web", "--token").strip()
         return self
 
-    def open(self) -> None:
-        words = ["web", *([str(self.workspace)] if self.workspace else []), "--port", "0", *self.words]
+    def open(self, port: int = 0) -> None:
+        words = ["web", *([str(self.workspace)] if self.workspace else []), "--port", str(port), *self.words]
         self.url = self.instance.ok(*words).strip()
         self.port = int(re.search(r":(\d+)/", self.url)[1])  # type: ignore[index]
         self.token = self.instance.ok("web", "--token").strip()

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import itertools
 import json
 import os
 import socket
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Collection
 
     from jostle.views.cards import Cards
+    from jostle.web.gate import Caller
     from jostle.web.site import Site
 
 routes = APIRouter(prefix="/api/v1")
@@ -49,18 +51,33 @@ LOG_LOOK = 0.3  # s between looks at a log that grows
 SOON = 0.02  # s that what comes together is gathered
 
 
+class Happened:
+    """An event, and how it is told: to all of one language and the same rights in the same bytes."""
+
+    def __init__(self, row: dict[str, Any]) -> None:
+        self.row, self.seq, self.job = row, int(row["seq"]), row["job"]
+        self._said: dict[tuple[str, bool], bytes] = {}
+
+    def said(self, visit: Visit) -> bytes:
+        to = (visit.language, visit.caller.reads_only)
+        if to not in self._said:
+            self._said[to] = said("event", told(visit, self.row), self.seq)
+        return self._said[to]
+
+
 class Hub:
-    """What all streams of this process share."""
+    """What all streams of this process share: whatever is the same for many of them is made once."""
 
     def __init__(self, site: Site) -> None:
         self.site = site
         self.listeners: dict[object, float] = {}  # each with the seconds between two readings of the cards that it wants; 0: none
-        self.recent: deque[dict[str, Any]] = deque(maxlen=KEPT)
+        self.recent: deque[Happened] = deque(maxlen=KEPT)
         self.seq = 0  # the newest event that is known
         self.engine: dict[str, Any] = {}
         self.seen: Cards | None = None  # the last reading that was told
-        self.cards: dict[str, dict[str, Any]] = {}  # by language
+        self.cards: dict[str, bytes] = {}  # as it was told, by language
         self.turned = asyncio.Event()  # set, and replaced, whenever something is new
+        self.welcome: dict[Caller, bool] = {}  # who was looked at since
         self.woken = asyncio.Event()
         self.tasks: list[asyncio.Task[None]] = []
         self.beginning = asyncio.Lock()
@@ -72,6 +89,13 @@ class Hub:
     def turn(self) -> None:
         self.turned.set()
         self.turned = asyncio.Event()
+        self.welcome.clear()
+
+    def welcomes(self, caller: Caller) -> bool:
+        """Whether they may hear what is new."""
+        if caller not in self.welcome:
+            self.welcome[caller] = caller.still_welcome(self.site.secrets)
+        return self.welcome[caller]
 
     @contextlib.asynccontextmanager
     async def listening(self, cards_each: float = 0.0) -> AsyncIterator[None]:
@@ -126,7 +150,7 @@ class Hub:
             except JostleError:
                 continue
             if fresh:
-                self.recent.extend(fresh)
+                self.recent.extend(map(Happened, fresh))
                 self.seq = fresh[-1]["seq"]
                 self.turn()
                 if len(fresh) == PAGE:
@@ -157,7 +181,8 @@ class Hub:
                 with contextlib.suppress(JostleError):
                     seen = await asyncio.to_thread(cards_now, self._visit("en"))
                     if self.seen is None or seen._replace(age_s=0) != self.seen._replace(age_s=0):
-                        self.seen, self.cards = seen, {language: worded_cards(seen, language) for language in ("en", "zh")}
+                        self.seen = seen
+                        self.cards = {language: said("gpus", worded_cards(seen, language)) for language in ("en", "zh")}
                         self.turn()
             await asyncio.sleep(each or 0.5)
 
@@ -166,19 +191,19 @@ class Hub:
 
         return Visit(self.site, Caller("read", "the stream"), language)
 
-    def since(self, seq: int) -> list[dict[str, Any]] | None:
+    def since(self, seq: int) -> list[Happened] | None:
         """The events after this one; None: older ones have to be read from the store."""
         if seq >= self.seq:
             return []
-        if not self.recent or self.recent[0]["seq"] > seq + 1:
+        if not self.recent or self.recent[0].seq > seq + 1:
             return None
-        return [event for event in self.recent if event["seq"] > seq]
+        return [*itertools.takewhile(lambda event: event.seq > seq, reversed(self.recent))][::-1]
 
     async def heard_of(self, jobs: Collection[int], seq: int, end: float) -> bool:
         """Whether, after this one, there is an event of one of these jobs, or may have been; waits for it, until the end."""
         while True:
             turned, events = self.turned, self.since(seq)
-            if events is None or any(event["job"] in jobs for event in events):
+            if events is None or any(event.job in jobs for event in events):
                 return True
             seq = self.seq
             try:
@@ -196,8 +221,9 @@ class Stream:
         self.hub, self.visit, self.after = hub, visit, after
         self.log, self.cards = log, cards
         self.engine: dict[str, Any] = {}
-        self.shown: dict[str, Any] = {}
+        self.shown = b""
         self.log_over = False
+        self.log_at = 0.0  # when it is looked at next: however much happens, a log is read no oftener
 
     async def parts(self, each: float) -> AsyncIterator[bytes]:
         async with self.hub.listening(each):
@@ -210,15 +236,17 @@ class Stream:
             self.after = begin
             while True:
                 turned = hub.turned
-                for part in await self._news():
-                    yield part
+                if news := await self._news():
+                    yield b"".join(news)
                 growing = self.log is not None and not self.log_over
                 try:
-                    await asyncio.wait_for(turned.wait(), LOG_LOOK if growing else ALIVE)
+                    await asyncio.wait_for(turned.wait(), max(0.0, self.log_at - time.monotonic()) if growing else ALIVE)
+                    welcome = hub.welcomes(self.visit.caller)
                 except asyncio.TimeoutError:
+                    welcome = self.visit.caller.still_welcome(self.visit.site.secrets)
                     if not growing:
                         yield b": alive\n\n"
-                if not self.visit.caller.still_welcome(self.visit.site.secrets):
+                if not welcome:
                     return  # it ends with its session, and with the token that opened either
 
     async def _news(self) -> list[bytes]:
@@ -231,20 +259,21 @@ class Stream:
         assert self.after is not None
         events = self.hub.since(self.after)
         if events is None:
-            events = await asyncio.to_thread(self.visit.reader.events, None, self.after, PAGE)
-            if events and events[0]["seq"] > self.after + 1:
-                parts.append(said("behind", {"seq": events[0]["seq"]}))  # what was before it has been removed
+            events = [*map(Happened, await asyncio.to_thread(self.visit.reader.events, None, self.after, PAGE))]
+            if events and events[0].seq > self.after + 1:
+                parts.append(said("behind", {"seq": events[0].seq}))  # what was before it has been removed
             if len(events) == PAGE:
                 self.hub.turn()  # there are more, and nobody else would wake us
         for event in events:
-            self.after = event["seq"]
-            parts.append(said("event", told(self.visit, event), event["seq"]))
+            self.after = event.seq
+            parts.append(event.said(self.visit))
         cards = self.hub.cards.get(self.visit.language)
         if self.cards and cards is not None and cards is not self.shown:
             self.shown = cards
-            parts.append(said("gpus", cards))
-        if self.log is not None and not self.log_over:
+            parts.append(cards)
+        if self.log is not None and not self.log_over and time.monotonic() >= self.log_at:
             parts += await asyncio.to_thread(self._log)
+            self.log_at = time.monotonic() + LOG_LOOK
         return parts
 
     def _log(self) -> list[bytes]:
