@@ -7,7 +7,7 @@ import re
 import pytest
 
 ROOT = pathlib.Path(__file__).parents[1]
-POINTS = [*(f"A{n}" for n in range(1, 35)), *(f"B{n}" for n in range(1, 13))]
+POINTS = [*(f"A{n}" for n in range(1, 35)), "A39", *(f"B{n}" for n in range(1, 13))]
 
 
 def rows():

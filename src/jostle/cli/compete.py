@@ -24,9 +24,6 @@ if TYPE_CHECKING:
 
 
 def compete_options(p: Parser) -> None:
-    from jostle.cli.parse import checked
-    from jostle.formats import spec
-
     p.example("""
         cd scripts/compete_gpu_retry && jostle compete       command/command_gpu.txt with config/gpu_manage.yaml
         jostle compete --mode multi                          command/command_gpus.txt
@@ -40,11 +37,11 @@ def compete_options(p: Parser) -> None:
     p.add_argument("--mode", choices=("single", "multi"), help="one GPU per task, or several (default: as the file's name tells)")
     p.add_argument("--command-file", metavar="F", help="the tasks (default: command/command_gpu.txt or command.txt)")
     p.add_argument("--config-file", metavar="F", help="the settings (default: config/gpu_manage.yaml or config.yaml)")
-    p.add_argument("--config-index", metavar="N", type=checked(spec.integer), help="command_gpu_N.txt; 0 is command_gpu.txt")
+    p.number("--config-index", help="command_gpu_N.txt; 0 is command_gpu.txt")
     p.add_argument("--lenient", action="store_true", help="skip bad blocks with a warning instead of refusing the file")
     p.add_argument("--fresh", action="store_true", help="cancel an unfinished batch of these tasks and start over")
     p.add_argument("--status", action="store_true", help="print how the running schedulers of the workspace stand, and leave")
-    p.add_argument("--seed", metavar="N", type=checked(spec.integer), help="makes the random order of a new batch repeatable")
+    p.number("--seed", help="makes the random order of a new batch repeatable")
     p.add_argument("--gpus", metavar="SPEC", help="the set of devices: nvml, sim:8x24 or sim:FILE")
     p.set_defaults(json=False)
 

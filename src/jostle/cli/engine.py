@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING, Any
 
-from jostle import units
 from jostle.errors import Usage
 
 if TYPE_CHECKING:
@@ -29,7 +29,10 @@ def up(args: Namespace, terminal: Terminal) -> int:
     """Returns when the engine answers."""
     from jostle import client, config
     from jostle.cli.web import with_engine
+    from jostle.web import place
 
+    if args.directory is not None:
+        place.check(os.path.abspath(args.directory))
     settings = config.load(terminal.home)
     gpus = config.devices(args.gpus) if args.gpus else None
     before, now = client.up(terminal.home, gpus, terminal.tell)
@@ -87,6 +90,7 @@ def status_options(p: Parser) -> None:
 def status(args: Namespace, terminal: Terminal) -> int:
     from jostle.views.status import status as look
     from jostle.web.instances import listed
+    from jostle.wording.labels import status_lines
     from jostle.wording.reasons import trouble
 
     view = look(terminal, listed(terminal.home))
@@ -94,26 +98,5 @@ def status(args: Namespace, terminal: Terminal) -> int:
     if args.json:
         terminal.put_json(answer)
     else:
-        terminal.put("\n".join(lines(answer, terminal.language)))
+        terminal.put("\n".join(status_lines(answer, terminal.language)))
     return 0
-
-
-def lines(status: dict[str, Any], language: str) -> list[str]:
-    from jostle.wording.messages import listed, message
-    from jostle.wording.sentences import on_hold, states
-
-    time, gpus = units.show_duration(status["uptime_s"]), status["gpus_spec"] or "nvml"
-    facts = {"pid": status["pid"], "version": status["version"], "time": time, "gpus": gpus}
-    texts = [message("status_engine", language, **facts) if status["running"] else message("status_no_engine", language)]
-    if status["hold"] and status["hold"] != f"gpus: {status['probe']}":  # else the next line says it
-        texts.append(message("status_hold", language, why=on_hold(status["hold"], language)))
-    if status["probe"]:
-        texts.append(message("status_gpus", language, why=status["probe"]))
-    counts = listed(states(status["counts"], language), language) or message("none", language)
-    texts.append(message("status_jobs", language, counts=counts))
-    for one in status["consoles"]:
-        at = f"{one['bind'] or 'localhost'}:{one['port']}"
-        texts.append(message("status_web", language, at=at, pid=one["pid"], path=one["workspace"] or "-"))
-    if not status["consoles"]:
-        texts.append(message("status_no_web", language))
-    return [*texts, message("status_home", language, path=status["paths"]["home"])]

@@ -10,7 +10,6 @@ import time
 from typing import TYPE_CHECKING
 
 from jostle.cli import screen
-from jostle.errors import Usage
 from jostle.follow.output import POLL, begun, output
 from jostle.intake import ids
 from jostle.views.logs import chunks, log, opened, printed_path, start_of
@@ -31,8 +30,8 @@ def logs_options(p: Parser) -> None:
         jostle logs 17 --run 1 -n 50""")
     p.add_argument("id", metavar="ID", help=ids.WRITTEN_ONE)
     p.add_argument("-f", "--follow", action="store_true", help="go on until the job has ended")
-    p.add_argument("-n", "--lines", metavar="N", help="only the last N lines")
-    p.add_argument("--run", metavar="N", help="of the N-th try (default: the last)")
+    p.number("-n", "--lines", help="only the last N lines")
+    p.number("--run", help="of the N-th try (default: the last)")
     p.add_argument("--raw", action="store_true", help="pass control sequences to a terminal, too")
     p.add_argument("--path", action="store_true", help="print where the log lies")
     p.json_option()
@@ -40,26 +39,18 @@ def logs_options(p: Parser) -> None:
 
 def logs(args: Namespace, terminal: Terminal) -> int:
     id = ids.single(args.id, lambda: terminal.reader)
-    run = count_of(args.run, "--run") if args.run else None
-    lines = count_of(args.lines, "-n") if args.lines else None
     if args.json:
-        terminal.put_json({"schema": 1, **log(terminal, id, run, lines)})
+        terminal.put_json({"schema": 1, **log(terminal, id, args.run, args.lines)})
     elif args.path:
         if args.follow:
-            follow(begun(terminal, id, run), terminal, args)
-        terminal.put(printed_path(terminal, id, run))
+            follow(begun(terminal, id, args.run), terminal, args)
+        terminal.put(printed_path(terminal, id, args.run))
     elif args.follow:
-        follow(output(terminal, id, run=run, lines=lines), terminal, args)
+        follow(output(terminal, id, run=args.run, lines=args.lines), terminal, args)
     else:
-        fd = opened(printed_path(terminal, id, run))
-        follow(chunks(fd, start_of(fd, lines)), terminal, args)
+        fd = opened(printed_path(terminal, id, args.run))
+        follow(chunks(fd, start_of(fd, args.lines)), terminal, args)
     return 0
-
-
-def count_of(text: str, option: str) -> int:
-    if not (text.isascii() and text.isdigit() and len(text) < 10):
-        raise Usage(f"logs: {option} {text!r} is not understood; expected a number")
-    return int(text)
 
 
 def follow(items: Iterable[Item], terminal: Terminal, args: Namespace) -> None:

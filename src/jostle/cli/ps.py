@@ -23,13 +23,13 @@ def ps_options(p: Parser) -> None:
         jostle ps
         jostle ps --all --json""")
     p.add_argument("-a", "--all", action="store_true", help="also what ended long ago, and every waiting job")
-    p.add_argument("-b", "--batch", metavar="N", help="only jobs of this batch")
+    p.number("-b", "--batch", help="only jobs of this batch")
     p.add_argument("-s", "--state", action="append", metavar="STATE", help="only jobs in this state")
     p.json_option()
 
 
 def ps(args: Namespace, terminal: Terminal) -> int:
-    batch, states = batch_of(args.batch), states_of(args.state)
+    batch, states = args.batch, states_of(args.state)
     short = not (args.all or args.state or args.json)  # a table that need not list every waiting job
     listed = listing(terminal, batch=batch, everything=args.all, states=states, short=short)
     unfinished = any(row["ended_at"] is None for row in listed.rows)
@@ -72,12 +72,6 @@ def unwritten(hold: str) -> bool:
     from jostle.core.reasons import UNWRITTEN
 
     return hold in UNWRITTEN
-
-
-def batch_of(text: str | None) -> int | None:
-    if text is not None and not (text.isascii() and text.isdigit() and len(text) < 16):
-        raise Usage(f"ps: --batch {text!r} is not understood; expected the number of a batch")
-    return None if text is None else int(text)
 
 
 def states_of(words: list[str] | None) -> list[str] | None:

@@ -35,18 +35,12 @@ def uni_id_options(p: Parser) -> None:
     p.add_argument("id", nargs="?", metavar="ID", help="set, get: default $JOSTLE_UNI_ID, which each run has")
     p.add_argument("--file", metavar="FILE", help=f"default: ${VARIABLE}, else {' or '.join(PLACES)} if it is there")
     p.add_argument("--state", choices=STATES, help="set: what the entry is to say; the last two are its last word")
-    p.add_argument("--pid", type=checked(_number), metavar="N", help="set: the process to register; 0 is none")
+    p.number("--pid", help="set: the process to register; 0 is none")
     p.add_argument("--error-type", metavar="TYPE", help="set: why it failed: oom, runtime_error, …")
-    p.add_argument("--retry-count", type=checked(_number), metavar="N", help="set: how often it was tried again")
+    p.number("--retry-count", help="set: how often it was tried again")
     p.add_argument("--timeout", type=checked(units.seconds), metavar="TIME", help="wait: give up then, with exit code 124")
     p.add_argument("--all", action="store_true", help="clean: also the records of failures, and what nobody understands")
     p.json_option()
-
-
-def _number(text: str) -> int:
-    if not (text.isascii() and text.isdigit() and len(text) < 10):
-        raise ValueError("a number such as 0 or 4711")
-    return int(text)
 
 
 def uni_id(args: Namespace, terminal: Terminal) -> int:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from jostle.cli import render
-from jostle.wording.labels import heads
+from jostle.wording.labels import heads, job_request
 
 if TYPE_CHECKING:
     from argparse import Namespace
@@ -31,7 +31,7 @@ def validate_options(p: Parser) -> None:
 
 def validate(args: Namespace, terminal: Terminal) -> int:
     from jostle.formats.flaws import BadFiles
-    from jostle.intake.checking import can_run, warn_directories
+    from jostle.intake.checking import can_run, count_queues, warn_directories
     from jostle.intake.files import each
 
     try:
@@ -49,10 +49,7 @@ def validate(args: Namespace, terminal: Terminal) -> int:
     jobs = [job for batch in batches for job in batch["jobs"]]
     warn_directories(jobs, terminal)
     checked = can_run(batches, terminal)
-    queues = len({
-        (k if batch["queues"] == "own" else None, job["queue"])
-        for k, batch in enumerate(batches) for job in batch["jobs"] if job["queue"] is not None
-    })  # fmt: skip
+    queues = count_queues(batches)
     if args.json:
         shown = {"batches": [as_data(batch) for batch in batches]} if args.expand else {}
         answer = {"jobs": len(jobs), "queues": queues, "host_checked": checked, **shown}
@@ -77,17 +74,8 @@ def expanded(batch: dict[str, Any], columns: int, colours: bool, language: str) 
     """What would run, one line per job; names are not cut, for they are what people look for."""
     from jostle.intake.selection import texts
 
-    rows = [[str(k), job["name"], asked(job), " && ".join(texts(job))] for k, job in enumerate(batch["jobs"], 1)]
+    rows = [[str(k), job["name"], job_request(job), " && ".join(texts(job))] for k, job in enumerate(batch["jobs"], 1)]
     rules = ", ".join(f"{key} {value}" for key, value in batch["policy"].items())
     head = f"{render.plain(batch['name'])}: {render.count(len(rows), 'job')}" + (f" ({render.plain(rules)})" if rules else "")
     table = render.table(heads("expanded", language), rows, columns=columns, right=(0,), colours=colours)
     return render.paint(head, "bold", colours) + "\n" + table + "\n"
-
-
-def asked(job: dict[str, Any]) -> str:
-    """`1 × 8000 MiB`: the cards a job asks for."""
-    low, high = job["gpus"]
-    if high == 0:
-        return "no GPU"
-    memory = "whole" if job["memory_mib"] is None else f"{job['memory_mib']} MiB"
-    return f"{low if low == high else f'{low}-{high}'} × {memory}" + (" shared" if job["share"] else "")

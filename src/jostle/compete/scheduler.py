@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from jostle import proc
-from jostle.compete import statefile
+from jostle.compete import controlfiles, statefile
 from jostle.compete.board import Board
 from jostle.compete.chores import Chores
 from jostle.compete.edits import queue_of
@@ -68,7 +68,8 @@ def run(
     if number is None:
         return resume.code
     resume.warn_of_impossible(number, without, batch["policy"])
-    return follow(resume, number, without, lambda new: gpumanage.policy(new, space.mode, visible_cards), picture)
+    with controlfiles.scheduler(space.root if space.numbered else None, space.mode, space.index):
+        return follow(resume, number, without, lambda new: gpumanage.policy(new, space.mode, visible_cards), picture)
 
 
 def heard(session: Session, devices: str | None) -> Feed:

@@ -75,7 +75,7 @@ def integer(text: str, low: int = 0, high: int = MAX_COUNT) -> int:
     text = text.strip()
     if not _INT.match(text) or not low <= int(text) <= high:
         raise ValueError(
-            f"a whole number of at least {low}" if high == MAX_COUNT and low >= 0 else f"a whole number from {low} to {high}"
+            f"a whole number of at least {low}" if high >= MAX_COUNT and low >= 0 else f"a whole number from {low} to {high}"
         )
     return int(text)
 

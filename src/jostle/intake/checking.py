@@ -74,3 +74,11 @@ def warn_directories(jobs: list[dict[str, Any]], session: Session) -> None:
     for path in sorted({job["workdir"] for job in jobs}):
         if not os.path.isdir(path):
             session.tell("no_directory", path=path)
+
+
+def count_queues(batches: list[dict[str, Any]]) -> int:
+    """Those of a batch that has queues of its own are others than those of the same name elsewhere."""
+    return len({
+        (k if batch["queues"] == "own" else None, job["queue"])
+        for k, batch in enumerate(batches) for job in batch["jobs"] if job["queue"] is not None
+    })  # fmt: skip

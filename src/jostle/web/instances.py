@@ -13,8 +13,8 @@ import signal
 import subprocess
 import sys
 import time
-from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING
+from dataclasses import asdict, dataclass, fields
+from typing import TYPE_CHECKING, Any
 
 from jostle import proc
 from jostle.client import own_environment
@@ -60,6 +60,14 @@ class Instance:
     public_url: str | None = None
     classic: bool = False
     trusted_uids: tuple[int, ...] = ()
+    version: str = ""  # of the code that it runs
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """What a line about it says."""
+        since = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(self.started_at))
+        at = f"{self.bind or 'localhost'}:{self.port}"
+        return {"at": at, "pid": self.pid, "path": self.workspace or "-", "socket": self.socket or "-", "since": since}
 
     @property
     def lives(self) -> bool:
@@ -92,14 +100,14 @@ def record(home: str, instance: Instance) -> str:
 
 
 def running(home: str) -> list[Instance]:
-    """By port."""
+    """The oldest first."""
     if not os.path.isdir(os.path.join(home, "web", "instances")):
         return []
     living = []
     for entry in os.scandir(records(home)):
         try:
             with open(entry.path, encoding="utf-8", errors="surrogateescape") as f:
-                instance = Instance(**json.load(f))
+                instance = told(json.load(f))
         except (OSError, ValueError, TypeError):
             continue
         if instance.lives:
@@ -107,7 +115,13 @@ def running(home: str) -> list[Instance]:
         else:
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(entry.path)
-    return sorted(living, key=lambda instance: instance.port)
+    return sorted(living, key=lambda instance: (instance.started_at, instance.port))
+
+
+def told(said: dict[str, Any]) -> Instance:
+    """As one says it of itself; what a newer one says besides is left out."""
+    known = {field.name: said[field.name] for field in fields(Instance) if field.name in said}
+    return Instance(**{**known, "trusted_uids": tuple(said.get("trusted_uids") or ())})
 
 
 def listed(home: str) -> list[Console]:
@@ -149,7 +163,7 @@ def start(wanted: Wanted) -> Instance:
     with open(ready, encoding="utf-8", errors="surrogateescape") as pipe_out:
         answer = pipe_out.readline()
     if answer.startswith("{"):
-        return Instance(**json.loads(answer))
+        return told(json.loads(answer))
     child.wait()
     _, _, said = answer.partition("error ")
     code, _, text = said.strip().partition(" ")

@@ -6,15 +6,15 @@ from __future__ import annotations
 import os
 import pwd
 import socket
-from collections.abc import Callable
 from typing import Any
 
-from jostle.errors import NotFound
+from jostle.client import Tell, silent
+from jostle.errors import Forbidden, NotFound
 from jostle.formats.processyaml import ProcessYAML
 from jostle.web.secret import folder
 
 
-def settings(space: str | None, tell: Callable[..., None]) -> dict[str, Any]:
+def settings(space: str | None, tell: Tell) -> dict[str, Any]:
     """Of `config/control_setting.yaml` (SPEC A37): what a start obeys. Other addresses are said by options only."""
     path = os.path.join(space or "", "config", "control_setting.yaml")
     if space is None or not os.path.isfile(path):
@@ -35,7 +35,7 @@ def tunnel(port: int) -> str:
     return f"ssh -L {port}:localhost:{port} {user}{socket.gethostname()}"
 
 
-def workspace(home: str, given: str | None) -> str | None:
+def workspace(home: str, given: str | None, tell: Tell = silent) -> str | None:
     """The one that is named; else this directory, if it is one; else the last one that was used."""
     kept = os.path.join(folder(home), "workspace")
     if given is None and not _is_workspace(os.getcwd()):
@@ -46,12 +46,25 @@ def workspace(home: str, given: str | None) -> str | None:
             return None
         return last if os.path.isdir(last) else None
     path = os.path.abspath(given or os.getcwd())
-    if not os.path.isdir(path):
-        raise NotFound(f"there is no directory {path}; expected a workspace (command/, config/, logs/)")
+    check(path)
+    if not _is_workspace(path):
+        tell("console_no_workspace", path=path)
     private = os.open(kept, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
     with open(private, "w", encoding="utf-8", errors="surrogateescape") as f:
         f.write(path + "\n")
     return path
+
+
+def check(path: str) -> None:
+    """Whether a directory that is named is a workspace, or can become one: what lies in it is run as our own."""
+    if not os.path.isdir(path):
+        raise NotFound(f"there is no directory {path}; expected a workspace (command/, config/, logs/)")
+    s = os.stat(path)
+    if not _is_workspace(path) and (s.st_uid != os.getuid() or s.st_mode & 0o002):
+        raise Forbidden(
+            f"{path} is no workspace (it has no command/ and no config/gpu_manage.yaml) and others can put files there: "
+            "name a directory of your own"
+        )
 
 
 def _is_workspace(path: str) -> bool:

@@ -17,7 +17,8 @@ from typing import Any
 
 import uvicorn
 
-from jostle import proc
+from jostle import __version__, proc
+from jostle.compete import controlfiles
 from jostle.errors import Forbidden, JostleError
 from jostle.web.app import app
 from jostle.web.instances import PORT, Instance, Wanted, check
@@ -34,37 +35,54 @@ TOO_LONG = 107  # bytes of a unix socket's path
 
 def main() -> int:
     os.umask(0o077)
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))  # what is entered below is left, also before it serves
     told = int(sys.argv[sys.argv.index("--ready") + 1])
-    with os.fdopen(told, "w", encoding="utf-8", errors="surrogateescape") as ready:
-        try:
-            given = json.load(sys.stdin)
-            wanted = Wanted(**{**given, "trusted_uids": tuple(given["trusted_uids"])})
-            check(wanted)
-            site = Site(wanted)
-            site.secrets.token()
-            sockets, port, taken = listening(site)
-            path = os.path.join(site.secrets.folder, f"{port}.sock")
-            unix = private_socket(path)
-            me = proc.stat(os.getpid())
-            instance = Instance(
-                pid=os.getpid(), ticks=me.ticks if me else 0, boot_id=proc.boot_id(), port=port, workspace=wanted.workspace,
-                socket=path if unix else None, bind=wanted.bind, started_at=time.time(), taken=taken,
-                public_url=wanted.public_url, classic=wanted.classic, trusted_uids=wanted.trusted_uids,
+    with contextlib.ExitStack() as entered:
+        with os.fdopen(told, "w", encoding="utf-8", errors="surrogateescape") as ready:
+            try:
+                given = json.load(sys.stdin)
+                wanted = Wanted(**{**given, "trusted_uids": tuple(given["trusted_uids"])})
+                check(wanted)
+                site = Site(wanted)
+                site.secrets.token()
+                sockets, instance = opened(site, entered)
+                served = app(site)
+                kept = recorded(site.home, instance)
+                entered.callback(_unlink, kept)
+            except JostleError as e:
+                ready.write(f"error {e.code} {' '.join(str(e).split())}\n")
+                return e.exit_code
+            host = wanted.bind or "127.0.0.1"
+            told_to_others = controlfiles.console(
+                wanted.workspace, port=instance.port, host=host, started_at=instance.started_at
             )  # fmt: skip
-            site.port = port
-            served = app(site)
-            kept = recorded(site.home, instance)
-        except JostleError as e:
-            ready.write(f"error {e.code} {' '.join(str(e).split())}\n")
-            return e.exit_code
-        ready.write(json.dumps(instance.__dict__) + "\n")
-    try:
-        serve(served, [*sockets, *([unix] if unix else [])], wanted, kept)
-    finally:
-        for gone in (kept, path):
-            with contextlib.suppress(FileNotFoundError):
-                os.unlink(gone)
+            entered.enter_context(told_to_others)
+            ready.write(json.dumps(instance.__dict__) + "\n")
+        serve(served, sockets, wanted, kept)
     return 0
+
+
+def opened(site: Site, entered: contextlib.ExitStack) -> tuple[list[socket.socket], Instance]:
+    """The sockets that listen, and what this process is to others."""
+    wanted = site.wanted
+    sockets, port, taken = listening(site)
+    site.port = port
+    path = os.path.join(site.secrets.folder, f"{port}.sock")
+    unix = private_socket(path)
+    if unix is not None:
+        sockets.append(unix)
+        entered.callback(_unlink, path)
+    me = proc.stat(os.getpid())
+    return sockets, Instance(
+        pid=os.getpid(), ticks=me.ticks if me else 0, boot_id=proc.boot_id(), port=port, workspace=wanted.workspace,
+        socket=path if unix else None, bind=wanted.bind, started_at=time.time(), taken=taken,
+        public_url=wanted.public_url, classic=wanted.classic, trusted_uids=wanted.trusted_uids, version=__version__,
+    )  # fmt: skip
+
+
+def _unlink(path: str) -> None:
+    with contextlib.suppress(FileNotFoundError):
+        os.unlink(path)
 
 
 def listening(site: Site) -> tuple[list[socket.socket], int, int | None]:

@@ -11,7 +11,7 @@ from typing import Any
 from jostle import units
 from jostle.core.fields import JOB
 from jostle.wording.messages import listed, message
-from jostle.wording.sentences import beside
+from jostle.wording.sentences import beside, on_hold, states
 from jostle.wording.text import gpus, plain
 
 Row = Mapping[str, Any]
@@ -134,6 +134,15 @@ def request(job: Row, language: str) -> str:
     return cards + message("asks_memory" if high == 1 else "asks_memory_each", language, size=size) + shared
 
 
+def job_request(job: Row) -> str:
+    """`1 × 8000 MiB`: the cards that a job of a file asks for."""
+    low, high = job["gpus"]
+    if high == 0:
+        return "no GPU"
+    memory = "whole" if job["memory_mib"] is None else f"{job['memory_mib']} MiB"
+    return f"{low if low == high else f'{low}-{high}'} × {memory}" + (" shared" if job["share"] else "")
+
+
 def event(event: Row, language: str) -> str:
     """An event in a line: its kind, the cards it is about, and its reason, or else what it carries."""
     data, cards = event["data"], _cards(event["data"])
@@ -200,3 +209,22 @@ def occupancy(gpus: Sequence[Row], language: str) -> str:
     counts = {"cards_ours": ours, "cards_refused": len(gpus) - ours - free, "cards_free": free}
     parts = listed([message(code, language, n=n) for code, n in counts.items() if n], language)
     return message("cards", language, n=len(gpus), parts=parts) if gpus else ""
+
+
+def status_lines(status: Row, language: str) -> list[str]:
+    """The engine, its jobs and its consoles."""
+    time, gpus = units.show_duration(status["uptime_s"]), status["gpus_spec"] or "nvml"
+    facts = {"pid": status["pid"], "version": status["version"], "time": time, "gpus": gpus}
+    texts = [message("status_engine", language, **facts) if status["running"] else message("status_no_engine", language)]
+    if status["hold"] and status["hold"] != f"gpus: {status['probe']}":  # else the next line says it
+        texts.append(message("status_hold", language, why=on_hold(status["hold"], language)))
+    if status["probe"]:
+        texts.append(message("status_gpus", language, why=status["probe"]))
+    counts = listed(states(status["counts"], language), language) or message("none", language)
+    texts.append(message("status_jobs", language, counts=counts))
+    for one in status["consoles"]:
+        at = f"{one['bind'] or 'localhost'}:{one['port']}"
+        texts.append(message("status_web", language, at=at, pid=one["pid"], path=one["workspace"] or "-"))
+    if not status["consoles"]:
+        texts.append(message("status_no_web", language))
+    return [*texts, message("status_home", language, path=status["paths"]["home"])]

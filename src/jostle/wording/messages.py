@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from typing import Any
 
+from jostle.wording.consolemessages import CONSOLE
 from jostle.wording.text import plain
 from jostle.wording.words import STATES
 
 # code: (English, Chinese)
 MESSAGES: dict[str, tuple[str, str]] = {
+    **CONSOLE,
     "warning": ("warning: {text}", "警告：{text}"),
     "note": ("note: {text}", "提示：{text}"),
     "and_more": ("… and {n:,} more", "…… 还有 {n:,} 个"),
@@ -56,34 +58,6 @@ MESSAGES: dict[str, tuple[str, str]] = {
     "engine_other_gpus": (
         "config.yaml names other GPUs ({gpus}): `jostle up --gpus {gpus}` changes to them",
         "config.yaml 写的是别的 GPU（{gpus}）：用 `jostle up --gpus {gpus}` 切换",
-    ),
-    # the console
-    "console_url": (
-        "the console: this URL is good for one login within 10 minutes (`jostle web --url` makes another). "
-        "From another computer first: {tunnel}",
-        "控制台：此网址 10 分钟内可登录一次（`jostle web --url` 可再生成一个）。从其他电脑访问请先运行：{tunnel}",
-    ),
-    "console_down": ("the console is down", "控制台已停止"),
-    "console_none": ("no console runs", "没有控制台在运行"),
-    "console_missing": (
-        "without its console: that needs more packages, pip install 'jostle[web]'",
-        "没有启动控制台：它需要更多软件包，pip install 'jostle[web]'",
-    ),
-    "console_port": (
-        "warning: port {taken} is taken by another program, perhaps a neighbour's: this console is on {port}",
-        "警告：端口 {taken} 已被别的程序占用，可能是他人的：本控制台在 {port}",
-    ),
-    "console_port_own": (
-        "port {taken} is that of another console of yours: this one is on {port}",
-        "端口 {taken} 上是您的另一个控制台：本控制台在 {port}",
-    ),
-    "console_anew": (
-        "the console on port {port} has started anew; its workspace: {path}",
-        "端口 {port} 上的控制台已重新启动；工作区：{path}",
-    ),
-    "console_secret": (
-        "{path}: secret is not used: the token lies in a file of its own (`jostle web --token`)",
-        "{path}：secret 不起作用：令牌保存在单独的文件中（`jostle web --token`）",
     ),
     "engine_none": ("no engine runs", "引擎没有运行"),
     "engine_down": ("the engine is down", "引擎已停止"),

@@ -1,0 +1,109 @@
+"""Which console a person means, and that it runs: one that fits is used again, another makes way, else one starts.
+
+Rules: who looks and starts does it alone (a lock of the home), so that two who ask at once get one console. One of another
+version of jostle runs other code than the command that asks, and makes way. Standard library only, for the command line imports
+this.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from jostle import __version__
+from jostle.client import Tell
+from jostle.web import instances, place
+from jostle.web.instances import Instance, Wanted
+from jostle.web.secret import folder
+
+KEPT = ("public_url", "classic", "trusted_uids")  # what a console has until other words are said
+
+
+@dataclass(frozen=True, kw_only=True)
+class Asked:
+    """What a person says of a console."""
+
+    directory: str | None = None  # the workspace; None: this directory, or the last one
+    port: int | None = None
+    bind: str | None = None
+    allow_lan: bool = False
+    insecure_http: bool = False
+    public_url: str | None = None
+    classic: bool = False
+    trusted_uids: Sequence[int] = ()
+    multi: int | None = None  # so many new ones (SPEC A39)
+    keep_existing: bool = False  # and those that run stay
+
+
+def opened(home: str, asked: Asked, tell: Tell) -> list[Instance]:
+    space = place.workspace(home, asked.directory, tell)
+    with alone(home):
+        if asked.multi or asked.keep_existing:
+            return _new_ones(_wanted(home, space, asked, tell), asked)
+        return [_the_one(home, space, asked, tell)]
+
+
+def _new_ones(wanted: Wanted, asked: Asked) -> list[Instance]:
+    """As `run.sh --multi N --keep-existing` of the source starts them."""
+    instances.check(wanted)
+    if not asked.keep_existing:
+        instances.stop(instances.running(wanted.home))
+    return [instances.start(wanted) for _ in range(asked.multi or 1)]
+
+
+def _the_one(home: str, space: str | None, asked: Asked, tell: Tell) -> Instance:
+    """The console that is meant. One of another workspace or with other options gives way to it, unless `port` names a port that
+    it does not have: logins lie in the home and outlive it."""
+    found = [one for one in instances.running(home) if asked.port in (None, one.port) and one.bind == asked.bind]
+    fitting = next((one for one in found if _fits(one, space, asked)), None)
+    if fitting is not None and fitting.version == __version__:
+        return fitting
+    wanted = _wanted(home, space, asked, tell)
+    nearest = min(found, key=lambda one: (one.port != wanted.port, one.workspace != space), default=None)
+    before = fitting or nearest
+    if before is not None:
+        as_before = {name: getattr(before, name) for name in KEPT}
+        place_before = {"workspace": space or before.workspace, "port": wanted.port or before.port}
+        wanted = replace(wanted, **{**place_before, **as_before, **_said(asked)})
+    instances.check(wanted)
+    if before is not None:
+        instances.stop([before])
+    one = instances.start(wanted)
+    if fitting is not None:
+        tell("console_replaced", port=one.port, version=fitting.version or "?")
+    elif before is not None:
+        tell("console_anew", port=one.port, path=one.workspace or "-")
+    return one
+
+
+def _fits(one: Instance, space: str | None, asked: Asked) -> bool:
+    return space in (None, one.workspace) and all(getattr(one, name) == value for name, value in _said(asked).items())
+
+
+def _wanted(home: str, space: str | None, asked: Asked, tell: Tell) -> Wanted:
+    kept = place.settings(space, tell)
+    port = asked.port if asked.port is not None else kept.get("port")
+    wanted = Wanted(home=home, workspace=space, port=port, bind=asked.bind, **_said(asked))
+    if asked.bind is not None:
+        wanted = replace(wanted, allow_lan=asked.allow_lan, insecure_http=asked.insecure_http)
+    return replace(wanted, log_level=kept.get("log-level", wanted.log_level))
+
+
+def _said(asked: Asked) -> dict[str, Any]:
+    said = {"public_url": asked.public_url, "classic": asked.classic, "trusted_uids": tuple(asked.trusted_uids)}
+    return {name: value for name, value in said.items() if value}
+
+
+@contextlib.contextmanager
+def alone(home: str) -> Iterator[None]:
+    """One of a home's commands at a time looks for consoles and starts them."""
+    fd = os.open(os.path.join(folder(home), "opening.lock"), os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(fd)

@@ -1,0 +1,202 @@
+"""The consoles of a home: how many there are, which one a person gets, and by what files the source's scripts know them."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from tests.e2e.instance import alive, until
+
+ON = {"JOSTLE_WEB": ""}
+
+
+@pytest.fixture
+def home(instance):
+    """It ends with no console left."""
+    yield instance
+    instance.run("web", "--stop")
+
+
+@pytest.fixture
+def space(home):
+    root = home.root / "space"
+    (root / "command").mkdir(parents=True)
+    (root / "command" / "command_gpu.txt").write_text("1\nsleep 600\n2\n")
+    return root
+
+
+def listed(home):
+    return [(int(line.split("pid ")[1].split()[0]), int(line.partition(":")[2].split()[0]))
+            for line in home.ok("web", "--list").splitlines()]  # fmt: skip
+
+
+def consoles(space):
+    path = space / "control" / "logs" / "pid.json"
+    return json.loads(path.read_text())["instances"] if path.exists() else []
+
+
+def test_a39_multi_starts_so_many_anew_and_keep_existing_leaves_those_that_run(home, space):
+    urls = home.ok("web", str(space), "--port", "0", "--multi", "2").splitlines()
+    first = listed(home)
+    assert len(urls) == 2 and all("/ui/#code=" in url for url in urls)
+    assert len(first) == 2 and len({port for _, port in first}) == 2
+    assert {int(url.split(":")[2].split("/")[0]) for url in urls} == {port for _, port in first}
+    home.ok("web", "--port", "0", "--keep-existing")
+    more = listed(home)
+    assert more[:2] == first and len(more) == 3
+    home.ok("web", "--port", "0", "--multi", "2", "--keep-existing")
+    assert listed(home)[:3] == more and len(listed(home)) == 5
+    home.ok("web", "--port", "0", "--multi", "1")
+    (last,) = listed(home)
+    assert last not in more and not any(alive(pid) for pid, _ in more)
+
+
+def test_a39_stop_count_ends_the_oldest_and_status_shows_those_that_are_left(home, space):
+    home.ok("web", str(space), "--port", "0", "--multi", "3")
+    first, second, third = listed(home)
+    stopped = home.ok("web", "--stop", "--count", "2")
+    assert [f"pid {pid} " in line for (pid, _), line in zip((first, second), stopped.splitlines(), strict=True)] == [True, True]
+    assert not alive(first[0]) and not alive(second[0]) and alive(third[0])
+    status = home.ok("web", "--status")
+    assert f"localhost:{third[1]}  pid {third[0]}  workspace {space}" in status and len(status.splitlines()) == 1
+    assert f"localhost:{third[1]}, pid {third[0]}, workspace {space}" in home.ok("status")
+    assert [(entry["instance"], entry["pid"]) for entry in consoles(space)] == [(1, third[0])]
+    home.ok("web", "--stop")
+    assert home.run("web", "--status")[1:] == ("", "no console runs\n")
+
+
+@pytest.mark.parametrize("words", ["--multi 0", "--multi 21", "--multi x", "--stop --count 0", "--count 1", "--list --stop"])
+def test_a39_a_number_of_consoles_that_is_none_is_a_usage_error(home, words):
+    assert home.run("web", *words.split())[0] == 2 and home.ok("web", "--list") == ""
+
+
+SHUT_DOWN = """
+import json, os, signal, sys
+instances = json.load(open(sys.argv[1])).get('instances', [])
+for one in instances:
+    os.kill(one['pid'], 0)
+    print(one['instance'], one['url'], one['port'], one['start_time'])
+    os.kill(one['pid'], signal.SIGTERM)
+"""
+"""What the source's shut_down.sh reads of an entry, and does."""
+
+
+def test_a39_pid_json_is_where_and_as_the_scripts_of_the_source_read_it(home, space):
+    home.ok("web", str(space), "--port", "0", "--multi", "2")
+    path = space / "control" / "logs" / "pid.json"
+    entries = consoles(space)
+    assert [(entry["pid"], entry["port"]) for entry in entries] == listed(home)
+    assert [list(entry) for entry in entries] == 2 * [
+        ["instance", "pid", "port", "host", "ip", "url", "start_time", "start_timestamp"]
+    ]
+    assert all(entry["url"] == f"http://127.0.0.1:{entry['port']}" for entry in entries)
+    assert all(abs(entry["start_timestamp"] - time.time()) < 600 for entry in entries)
+    done = subprocess.run([sys.executable, "-c", SHUT_DOWN, str(path)], capture_output=True, text=True, check=True)
+    assert [line.split()[0] for line in done.stdout.splitlines()] == ["1", "2"]
+    until(lambda: not path.exists(), "the consoles have left, and the last has removed the file")
+    assert home.ok("web", "--list") == ""
+
+
+def test_a39_an_entry_of_a_console_that_was_killed_goes_and_that_of_another_program_stays(home, space):
+    home.ok("web", str(space), "--port", "0")
+    ((pid, _),) = listed(home)
+    path = space / "control" / "logs" / "pid.json"
+    theirs = {"instance": 1, "pid": os.getpid(), "port": 29214, "url": "http://10.0.0.1:29214", "start_time": "x"}
+    path.write_text(json.dumps({"instances": [theirs, *consoles(space)]}))
+    os.kill(pid, signal.SIGKILL)
+    until(lambda: not alive(pid), "it is dead")
+    home.ok("web", str(space), "--port", "0")
+    ((new, _),) = listed(home)
+    assert [(entry["instance"], entry["pid"]) for entry in consoles(space)] == [(1, os.getpid()), (2, new)]
+    assert consoles(space)[0] == theirs
+
+
+@pytest.mark.parametrize("what", ["a link", "no json", "a pipe", "a link to its folder"])
+def test_a39_what_lies_in_the_place_of_pid_json_is_neither_followed_nor_in_the_way(home, space, what):
+    folder, other = space / "control" / "logs", home.root / "other"
+    other.mkdir()
+    (other / "pid.json").write_text("mine")
+    (space / "control").mkdir()
+    if what == "a link to its folder":
+        folder.symlink_to(other)
+    else:
+        folder.mkdir()
+    if what == "a link":
+        (folder / "pid.json").symlink_to(other / "pid.json")
+    elif what == "no json":
+        (folder / "pid.json").write_text("[1")
+    elif what == "a pipe":
+        os.mkfifo(folder / "pid.json")
+    home.ok("web", str(space), "--port", "0")
+    assert len(listed(home)) == 1 and (other / "pid.json").read_text() == "mine"
+    if "link" not in what:
+        assert len(consoles(space)) == 1
+
+
+def test_a39_app_status_json_names_each_scheduler_that_runs_and_no_other(home, space):
+    home.up("sim:2x24")
+    home.ok("web", str(space), "--port", "0")
+    path = space / "control" / "logs" / "app_status.json"
+    scheduler = home.start("compete", str(space))
+    until(path.exists, "the scheduler stands in it")
+    assert json.loads(path.read_text()) == {"single_0": {"pid": scheduler.pid, "running": True}}
+    scheduler.send_signal(signal.SIGTERM)
+    scheduler.communicate(timeout=60)
+    assert not path.exists()
+    killed = home.start("compete", str(space))
+    until(path.exists, "the next one stands in it")
+    killed.kill()
+    killed.communicate(timeout=60)
+    again = home.start("compete", str(space))
+    until(lambda: json.loads(path.read_text()) == {"single_0": {"pid": again.pid, "running": True}}, "the last one alone")
+    again.send_signal(signal.SIGTERM)
+    again.communicate(timeout=60)
+
+
+def test_two_who_ask_at_once_get_one_console(home, space):
+    home.up("sim:1x24")
+    asking = [home.start("up", str(space), "--port", "0", env=ON) for _ in range(3)]
+    urls = [child.communicate(timeout=60)[0] for child in asking]
+    assert [child.returncode for child in asking] == [0, 0, 0]
+    ((_, port),) = listed(home)
+    assert [url.partition("#")[0] for url in urls] == 3 * [f"http://localhost:{port}/ui/"]
+
+
+def test_a_console_of_another_version_makes_way_and_it_is_said(home, space):
+    home.up("sim:1x24")
+    home.ok("up", str(space), "--port", "0", env=ON)
+    ((pid, port),) = listed(home)
+    record = home.home / "web" / "instances" / f"{pid}.json"
+    record.write_text(json.dumps({**json.loads(record.read_text()), "version": "0.1.9", "of_a_newer_one": 1}))
+    code, out, err = home.run("up", env=ON)
+    ((new, at),) = listed(home)
+    assert code == 0 and new != pid and at == port and f":{port}/" in out and not alive(pid)
+    assert f"the console on port {port} has started anew: the one that ran was of version 0.1.9" in err
+    code, _, err = home.run("up", env=ON)
+    assert code == 0 and "anew" not in err and listed(home) == [(new, port)]
+
+
+def test_one_thing_at_a_time_is_asked_of_web(home):
+    code, out, err = home.run("web", "--url", "--token")
+    assert (code, out) == (2, "") and "not allowed with" in err
+
+
+def test_a_directory_that_anybody_can_write_is_no_workspace_and_nothing_is_started(home):
+    shared = home.root / "shared"
+    shared.mkdir()
+    shared.chmod(0o1777)
+    code, out, err = home.run("up", str(shared), "--gpus", "sim:1x24", env=ON)
+    assert (code, out) == (5, "") and "is no workspace" in err and "name a directory of your own" in err
+    assert home.run("web", str(shared))[0] == 5
+    assert home.ok("web", "--list") == "" and "none runs" in home.ok("status")
+
+
+def test_a_directory_of_ones_own_can_become_a_workspace_and_it_is_said(home):
+    fresh = home.root / "fresh"
+    fresh.mkdir()
+    code, _, err = home.run("web", str(fresh), "--port", "0")
+    assert code == 0 and f"note: {fresh} is no workspace yet" in err and f"  workspace {fresh}  " in home.ok("web", "--list")
