@@ -1,30 +1,60 @@
-"""`jostle demo`: queues of jobs compete with scripted strangers for four simulated GPUs, live. It ends by itself."""
+"""`jostle demo`: jobs compete with scripted strangers for simulated GPUs.
+
+On a terminal it is a live picture, with a console, until Ctrl-C; elsewhere a line for each thing that happens, and it ends by
+itself. Whatever ends it: what it has started ends with it.
+"""
 
 from __future__ import annotations
 
+import os
+import signal
 import sys
 import time
 from typing import TYPE_CHECKING, Any
 
 from jostle.cli import render
+from jostle.cli.watching import screen_size
+from jostle.wording import sentences
 
 if TYPE_CHECKING:
     from argparse import Namespace
 
     from jostle.cli.parse import Parser
     from jostle.cli.terminal import Terminal
+    from jostle.demo.stage import Stage
+
+REDRAW = 0.5
+LONGEST = 120.0  # s of the show that ends by itself
+LOGIN_EACH = 540.0  # s: a URL is good for ten minutes
+TOLD = 3  # jobs of which the picture says why they wait
+
 
 def demo_options(p: Parser) -> None:
     p.example("jostle demo")
 
 
 def demo(args: Namespace, terminal: Terminal) -> int:
-    from jostle.demo import STORY, outcome, stage
+    from jostle.demo.shows import LONG, SHORT
+    from jostle.demo.stage import outcome, stage
+    from jostle.web.instances import available
 
-    with stage() as (engine, reader):
-        terminal.put(STORY)
-        follow(engine, reader, terminal)
-        end = outcome(reader)
+    heard = told_to_end()
+    off = os.environ.get("JOSTLE_WEB") == "off"
+    show = LONG if terminal.interactive else SHORT
+    with stage(show, console=available() and not off) as scene:
+        terminal.put(show.story)
+        if scene.console is None:
+            terminal.tell("console_off" if off else "console_missing")
+        if terminal.interactive:
+            live(scene, terminal, heard)
+            return 0 if heard == [signal.SIGINT] else 128 + heard[0] if heard else 1
+        if scene.console is not None:
+            count = len(scene.asked("/api/v1/gpus")["gpus"])
+            terminal.put(f"its console answers on http://localhost:{scene.console.port}: {count} cards")
+        follow(scene, terminal, heard)
+        if heard:
+            return 128 + heard[0]
+        end = outcome(scene.reader)
     terminal.put(
         f"\n{end.succeeded} of {end.jobs} jobs succeeded in {end.took_s:.1f} s with {end.tries} runs; "
         f"whole cards given out twice: {end.clashes}.\n"
@@ -33,67 +63,71 @@ def demo(args: Namespace, terminal: Terminal) -> int:
     return 0 if end.succeeded == end.jobs else 1
 
 
-def follow(engine: Any, reader: Any, terminal: Terminal) -> None:
-    """Draws the screen again and again on a terminal; elsewhere prints a line for each thing that happens."""
-    seq, drawn, began = 0, 0, time.monotonic()
-    while True:
-        events = reader.events(after=seq)
-        seq = events[-1]["seq"] if events else seq
-        shown_now = (engine.call("gpus")["gpus"], engine.call("reasons")) if terminal.interactive else None
-        rows = reader.jobs()  # the last: a job that has started meanwhile does not wait
-        if shown_now is not None:
-            lines = screen(shown_now[0], rows, shown_now[1], terminal)
-            sys.stdout.write(f"\x1b[{drawn}F\x1b[J" * bool(drawn) + "\n".join(lines) + "\n")
-            sys.stdout.flush()
-            drawn = len(lines)
-        else:
-            names = {row["id"]: row["name"] for row in rows}
-            for text in filter(None, (told(e, names) for e in events)):
-                terminal.put(f"{time.monotonic() - began:5.1f}s  {text}")
-        if any(e["kind"] == "batch_ended" for e in events) or time.monotonic() - began > 120:
-            return
+def told_to_end() -> list[int]:
+    """The signals that come from now on. None of them ends this process itself: first all goes that it has started."""
+    heard: list[int] = []
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(number) is not signal.SIG_IGN:
+            signal.signal(number, lambda number, _: heard.append(number))
+    return heard
+
+
+def follow(scene: Stage, terminal: Terminal, heard: list[int]) -> None:
+    """A line for each thing that happens."""
+    from jostle.follow.progress import Progress
+
+    progress, seq, began = Progress(scene.reader.jobs(), terminal.language), 0, time.monotonic()
+    while not heard and not progress.over and time.monotonic() - began < LONGEST:
+        for event in scene.reader.events(after=seq):
+            seq = event["seq"]
+            if line := progress.take(event):
+                terminal.put(f"{time.monotonic() - began:5.1f}s  {line}")
         time.sleep(0.2)
 
 
-def told(event: dict[str, Any], names: dict[int, str]) -> str | None:
-    name, data = names.get(event["job"], ""), event["data"]
-    if event["kind"] == "starting":
-        return f"{name} starts on GPU {render.gpus(data['gpus'])}"
-    if event["kind"] == "requeued":
-        return f"{name} failed ({data.get('error_type')}) and will be tried again"
-    return f"{name} {event['kind']}" if event["kind"] in ("succeeded", "failed", "skipped") else None
+def live(scene: Stage, terminal: Terminal, heard: list[int]) -> None:
+    """Until a signal comes, or the terminal is gone."""
+    drawn, login_at = 0, float("-inf")
+    try:
+        while not heard:
+            scene.go_on()
+            text = f"\x1b[{drawn}F\x1b[J" if drawn else ""
+            if scene.console is not None and time.monotonic() - login_at > LOGIN_EACH:
+                login_at = time.monotonic()
+                text += terminal.message("demo_login", url=scene.login_url()) + "\n"
+            columns, rows = screen_size()
+            lines = picture(scene, terminal, columns - 1)[: rows - 2]
+            sys.stdout.write(text + "\n".join(lines) + "\n")
+            sys.stdout.flush()
+            drawn = len(lines)
+            time.sleep(REDRAW)
+        terminal.tell("demo_ends")
+    except OSError:
+        pass  # nobody looks any more
 
 
-def screen(gpus: list[dict[str, Any]], rows: list[dict[str, Any]], reasons: dict[str, Any], terminal: Terminal) -> list[str]:
-    from jostle.wording.sentences import worded
-
+def picture(scene: Stage, terminal: Terminal, columns: int) -> list[str]:
+    rows = scene.jobs(terminal.language)
     names = {row["id"]: row["name"] for row in rows}
-    lines = [""]
-    for g in gpus:
-        lines.append(card(g, names, terminal))
-    lines.append("")
-    for queue in ("cifar", "svhn", None):
-        mine = "  ".join(piece(row, terminal) for row in rows if row["queue"] == queue)
-        lines.append(f"{queue or 'free':<6} {mine}")
-    waiting = next((row for row in rows if row["state"] == "queued" and row["ready"] == 1), None)
-    why = reasons["shapes"].get(str(waiting["shape"])) if waiting else None
-    reason_line = f"why {waiting['name']} waits: {worded(why, terminal.language)['text']}" if waiting and why else ""
-    return [*lines, "", render.cut(reason_line, terminal.width - 1)]
+    lines = ["", *(card(gpu, names, terminal, columns) for gpu in scene.cards()), "", scene.counts(terminal.language)]
+    for row in telling(rows):
+        why = render.cut(f"  {row['name']}: {render.plain(sentences.beside(row['reason']))}", columns - len(row["state"]))
+        lines.append(render.paint(row["state"], render.OF_STATE[row["state"]], terminal.colours) + why)
+    return [*lines, "", terminal.message("demo_ctrl_c")]
 
 
-def card(g: dict[str, Any], names: dict[int, str], terminal: Terminal) -> str:
+def telling(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Of each reason to wait the first job, and the last failure."""
+    waiting = {row["reason"]["code"]: row for row in reversed(rows) if row["state"] == "queued" and row["reason"]}
+    failed = [row for row in rows if row["state"] == "failed"]
+    return [*list(waiting.values())[:TOLD], *failed[-1:]]
+
+
+def card(g: dict[str, Any], names: dict[int, str], terminal: Terminal, columns: int) -> str:
     full = round(20 * g["used_mib"] / max(1, g["total_mib"]))
     bar = render.paint("█" * full, "blue" if g["runs"] else "magenta", terminal.colours) + "░" * (20 - full)
     mine = ", ".join(names.get(int(run.partition(".")[0]), run) for run in g["runs"])
     others = ", ".join(f"{h['user']} {(h['used_mib'] or 0) / 1024:.1f}G" for h in g["holders"] if h["run"] is None)
-    who = render.paint(mine, "green", terminal.colours) + f"  ({others})" * bool(others) if mine else others
-    return f"GPU {g['index']}  {bar}  {g['used_mib'] / 1024:4.1f}/{g['total_mib'] / 1024:.0f} GiB  {who or 'free'}"
-
-
-MARKS = {"queued": ("·", "dim"), "starting": ("▸", "yellow"), "running": ("▸", "green"), "stopping": ("▸", "yellow"),
-         "succeeded": ("✓", "dim"), "failed": ("✗", "red"), "cancelled": ("✗", "dim"), "skipped": ("✗", "dim")}  # fmt: skip
-
-
-def piece(row: dict[str, Any], terminal: Terminal) -> str:
-    mark, colour = MARKS[row["state"]]
-    return render.paint(f"{mark} {row['name']}", colour, terminal.colours)
+    who = render.cut(f"{mine}  ({others})" if mine and others else mine or others or g["error"] or "free", columns - 44)
+    head = f"GPU {g['index']}  {bar}  {g['used_mib'] / 1024:4.1f}/{g['total_mib'] / 1024:.0f} GiB  "
+    return head + render.paint(who, "green" if mine else "", terminal.colours)

@@ -15,6 +15,10 @@ CONSOLE: dict[str, tuple[str, str]] = {
         "without its console: that needs more packages, pip install 'jostle[web]'",
         "没有启动控制台：它需要更多软件包，pip install 'jostle[web]'",
     ),
+    "console_off": ("without its console: JOSTLE_WEB is off", "没有启动控制台：JOSTLE_WEB 为 off"),
+    "demo_login": ("its console, good for one login: {url}", "其控制台（可登录一次）：{url}"),
+    "demo_ctrl_c": ("Ctrl-C ends it and all that it has started", "按 Ctrl-C 结束，所启动的一切随之结束"),
+    "demo_ends": ("ending its engine, console and jobs; nothing is left behind", "正在结束其引擎、控制台和任务；不留下任何东西"),
     "console_port": (
         "warning: port {taken} is taken by another program, perhaps a neighbour's: this console is on {port}",
         "警告：端口 {taken} 已被别的程序占用，可能是他人的：本控制台在 {port}",

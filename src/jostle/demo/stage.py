@@ -1,0 +1,155 @@
+"""The stage of the demo: an engine and a console with a home of their own, of which nothing is left."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import shutil
+import tempfile
+import time
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from jostle import client
+from jostle.core.states import UNFINISHED
+from jostle.demo.shows import WORKSPACE, Show
+from jostle.experiments.skip import Rule
+from jostle.intake.batches import loaded
+from jostle.intake.options import Options
+from jostle.intake.selection import selected
+from jostle.intake.submitting import submitted
+from jostle.session import Session
+from jostle.views.cards import seen_by_engine
+from jostle.views.listing import listing
+from jostle.web import instances
+from jostle.wording import sentences
+from jostle.wording.messages import listed
+
+if TYPE_CHECKING:
+    from jostle.client import Client
+    from jostle.store.reads import Reader
+    from jostle.web.instances import Instance
+
+ACT_AT = 8  # unfinished jobs: with fewer the next act begins
+GONE_WITHIN = 10.0
+
+
+class Stage(Session):
+    """A session in the demo's home."""
+
+    def __init__(self, home: str, show: Show) -> None:
+        super().__init__()
+        self._home, self.show = home, show
+        self.acts = 0
+        self.workspace = os.path.join(home, "workspace")
+        self.engine: Client
+        self.console: Instance | None = None
+
+    def say(self, text: str) -> None:
+        """What is said of its files is for nobody."""
+
+    def set_up(self, *, console: bool) -> None:
+        for name, text in WORKSPACE.items():
+            self._write(os.path.join(self.workspace, name), text)
+        world = os.path.join(self.home, "world.json")
+        self._write(world, json.dumps(self.show.world))
+        self.engine = client.connect(self.home, gpus=f"sim:{world}")
+        if console:
+            self.console = instances.start(instances.Wanted(home=self.home, workspace=self.workspace, port=0))
+
+    def go_on(self) -> None:
+        """The next act, if there is one and it is time for it."""
+        counts = self.reader.counts() if self.acts else {}
+        if self.acts == self.show.acts or sum(counts.get(state, 0) for state in UNFINISHED) >= ACT_AT:
+            return
+        for name, text in self.show.act(self.acts).items():
+            path = os.path.join(self.workspace, name)
+            self._write(path, text)
+            options = Options(files=(path,), skip=Rule(redo=True))
+            for batch in loaded(options, self):
+                selection = selected(batch, options, self)
+                submitted(batch, selection, selection.taken(), options, self, None)
+        self.acts += 1
+
+    def _write(self, path: str, text: str) -> None:
+        os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
+        with open(path, "w", encoding="utf-8") as f:
+            f.write(text)
+
+    def jobs(self, language: str) -> list[dict[str, Any]]:
+        """What runs, waits and has lately ended, with the text of its reason."""
+        return sentences.jobs(listing(self, short=True).rows, language)
+
+    def cards(self) -> list[dict[str, Any]]:
+        return seen_by_engine(self) or []
+
+    def counts(self, language: str) -> str:
+        return listed(sentences.states(self.reader.counts(), language), language)
+
+    def login_url(self) -> str:
+        return instances.login_url(self.home, self.console) if self.console is not None else ""
+
+    def asked(self, path: str) -> dict[str, Any]:
+        """The console's answer over HTTP."""
+        from http.client import HTTPConnection
+
+        from jostle.web.secret import Secrets
+
+        assert self.console is not None
+        connection = HTTPConnection("127.0.0.1", self.console.port, timeout=30)
+        try:
+            connection.request("GET", path, headers={"Authorization": f"Bearer {Secrets(self.home).token()}"})
+            answer: dict[str, Any] = json.load(connection.getresponse())
+            return answer
+        finally:
+            connection.close()
+
+
+@contextlib.contextmanager
+def stage(show: Show, *, console: bool) -> Iterator[Stage]:
+    for name in ("JOSTLE_LEASE_DIR", "JOSTLE_SIM_DIR"):
+        os.environ.pop(name, None)  # this world is nobody else's
+    home = tempfile.mkdtemp(prefix="jostle-demo-")
+    made = Stage(home, show)
+    try:
+        made.set_up(console=console)
+        made.go_on()
+        yield made
+    finally:
+        made.close()
+        clear(home)
+
+
+def clear(home: str) -> None:
+    """All that was started for it ends, and it is no more."""
+    instances.stop(instances.running(home))
+    engine = client.attempt(home)
+    if engine is not None:
+        client.down(engine, stop_jobs=True, now=True)
+    end = time.monotonic() + GONE_WITHIN
+    while os.path.exists(home) and time.monotonic() < end:
+        shutil.rmtree(home, ignore_errors=True)  # somebody's last word may come between
+
+
+class Outcome(NamedTuple):
+    """What the record says, worked out anew from its rows."""
+
+    jobs: int
+    succeeded: int
+    tries: int
+    took_s: float
+    clashes: int  # whole cards that were given to two runs at once
+
+
+def outcome(reader: Reader) -> Outcome:
+    rows = reader.jobs()
+    spans = [(card, run["started_at"], run["ended_at"] or 0.0, run["memory_mib"])
+             for row in rows for run in reader.runs(row["id"]) for card in run["gpus"]]  # fmt: skip
+    clashes = sum(
+        a[0] == b[0] and a[1] < b[2] and b[1] < a[2] and (a[3] is None or b[3] is None)
+        for k, a in enumerate(spans) for b in spans[:k]
+    )  # fmt: skip
+    first, last = min(row["started_at"] for row in rows), max(row["ended_at"] or 0.0 for row in rows)
+    succeeded = sum(row["state"] == "succeeded" for row in rows)
+    return Outcome(len(rows), succeeded, sum(row["attempt"] for row in rows), last - first, clashes)
