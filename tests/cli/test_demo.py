@@ -176,7 +176,11 @@ def test_without_a_terminal_it_ends_by_itself_and_its_console_has_answered(tmp_p
     nothing_is_left(tmp_path)
 
 
-HIDES = "import importlib.util as u\nfound = u.find_spec\nu.find_spec = lambda name, package=None: None if name == 'fastapi' else found(name, package)\n"
+HIDES = """\
+import importlib.util as u
+found = u.find_spec
+u.find_spec = lambda name, package=None: None if name == "fastapi" else found(name, package)
+"""
 
 
 @pytest.mark.parametrize("why", ["off", "not installed"])
