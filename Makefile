@@ -1,4 +1,4 @@
-# make demo   shows jostle at work on simulated GPUs        make test    sets up and passes the tests
+# make demo   jostle at work on simulated GPUs, until Ctrl-C  make test    sets up and passes the tests
 # make bench  figures beside floors and peers               make torture N=1000   kill -9 the engine N times
 # make soak SECONDS=600  150 streams while the console is killed, hung, flooded
 # make seeded  breaks each promise on purpose and asks its tests     make web     builds the console's page (needs Node 20.19 or newer)

@@ -3,6 +3,7 @@
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -159,7 +160,10 @@ def test_a39_app_status_json_names_each_scheduler_that_runs_and_no_other(home, s
 
 def test_two_who_ask_at_once_get_one_console(home, space):
     home.up("sim:1x24")
-    asking = [home.start("up", str(space), "--port", "0", env=ON) for _ in range(3)]
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        wanted = str(free.getsockname()[1])
+    asking = [home.start("up", str(space), "--port", wanted, env=ON) for _ in range(3)]
     urls = [child.communicate(timeout=60)[0] for child in asking]
     assert [child.returncode for child in asking] == [0, 0, 0]
     ((_, port),) = listed(home)

@@ -43,7 +43,7 @@ def _short(_: int) -> Files:
 
 SHORT = Show(
     story="""\
-4 simulated GPUs. alice and bob come and go; carol keeps 300 MiB on GPU 0, which bothers nobody.
+4 simulated GPUs. alice and bob come and go; carol's desktop keeps 300 MiB on GPU 0, which bothers nobody.
 Queues `cifar` and `svhn` are each serial; `ddp` wants two cards; `probe-*` share one by memory; `flaky` fails once.""",
     world={
         "gpus": {"count": 4, "total": "24GiB", "name": "RTX 4090"},
@@ -51,7 +51,7 @@ Queues `cifar` and `svhn` are each serial; `ddp` wants two cards; `probe-*` shar
         "strangers": [
             {"user": "alice", "gpu": 1, "from": 0, "to": 5, "used": "18GiB", "utilization": 88},
             {"user": "bob", "gpu": 1, "from": 8, "to": 12, "used": "11GiB", "utilization": 70},
-            {"user": "carol", "gpu": 0, "from": 0, "used": "300MiB", "utilization": 0},
+            {"user": "carol", "gpu": 0, "used": "300MiB", "kind": "graphics", "name": "Xorg"},
         ],
     },
     act=_short,
@@ -130,8 +130,8 @@ def _long(n: int) -> Files:
 
 LONG = Show(
     story="""\
-8 simulated GPUs, real processes. alice, bob and erin come and go; dave holds GPU 7 and does nothing; carol's 300 MiB
-bother nobody.""",
+8 simulated GPUs, real processes. alice, bob and erin come and go; dave holds GPU 7 and does nothing; carol's desktop
+bothers nobody.""",
     world={
         "repeat": 120,
         "gpus": {"count": 8, "total": "24GiB", "name": "RTX 4090"},
@@ -140,8 +140,8 @@ bother nobody.""",
             {"user": "alice", "gpu": 1, "from": 0, "to": 45, "used": "18GiB", "utilization": 88},
             {"user": "alice", "gpu": 4, "from": 70, "to": 110, "used": "18GiB", "utilization": 92},
             {"user": "bob", "gpu": [2, 3], "from": 12, "to": 60, "used": "11GiB", "utilization": 70},
-            {"user": "carol", "gpu": 0, "from": 0, "used": "300MiB", "utilization": 0},
-            {"user": "dave", "gpu": 7, "from": 0, "used": "20GiB", "utilization": 0},
+            {"user": "carol", "gpu": 0, "used": "300MiB", "kind": "graphics", "name": "Xorg"},
+            {"user": "dave", "gpu": 7, "used": "20GiB", "utilization": 0},
             {"user": "erin", "gpu": 5, "from": 25, "to": 90, "used": "22GiB", "utilization": 97},
         ],
         "faults": [{"gpu": 6, "from": 80, "to": 95, "state": "lost"}],

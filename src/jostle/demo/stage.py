@@ -27,7 +27,6 @@ from jostle.wording import sentences
 from jostle.wording.messages import listed
 
 if TYPE_CHECKING:
-    from jostle.client import Client
     from jostle.store.reads import Reader
     from jostle.web.instances import Instance
 
@@ -43,18 +42,18 @@ class Stage(Session):
         self._home, self.show = home, show
         self.acts = 0
         self.workspace = os.path.join(home, "workspace")
-        self.engine: Client
         self.console: Instance | None = None
 
     def say(self, text: str) -> None:
         """What is said of its files is for nobody."""
 
-    def set_up(self, *, console: bool) -> None:
+    def begin(self, *, console: bool) -> None:
         for name, text in WORKSPACE.items():
             self._write(os.path.join(self.workspace, name), text)
         world = os.path.join(self.home, "world.json")
         self._write(world, json.dumps(self.show.world))
-        self.engine = client.connect(self.home, gpus=f"sim:{world}")
+        client.connect(self.home, gpus=f"sim:{world}").close()
+        self.go_on()
         if console:
             self.console = instances.start(instances.Wanted(home=self.home, workspace=self.workspace, port=0))
 
@@ -113,8 +112,7 @@ def stage(show: Show, *, console: bool) -> Iterator[Stage]:
     home = tempfile.mkdtemp(prefix="jostle-demo-")
     made = Stage(home, show)
     try:
-        made.set_up(console=console)
-        made.go_on()
+        made.begin(console=console)
         yield made
     finally:
         made.close()

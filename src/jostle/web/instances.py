@@ -107,7 +107,7 @@ def running(home: str) -> list[Instance]:
     for entry in os.scandir(records(home)):
         try:
             with open(entry.path, encoding="utf-8", errors="surrogateescape") as f:
-                instance = told(json.load(f))
+                instance = of_record(json.load(f))
         except (OSError, ValueError, TypeError):
             continue
         if instance.lives:
@@ -118,7 +118,7 @@ def running(home: str) -> list[Instance]:
     return sorted(living, key=lambda instance: (instance.started_at, instance.port))
 
 
-def told(said: dict[str, Any]) -> Instance:
+def of_record(said: dict[str, Any]) -> Instance:
     """As one says it of itself; what a newer one says besides is left out."""
     known = {field.name: said[field.name] for field in fields(Instance) if field.name in said}
     return Instance(**{**known, "trusted_uids": tuple(said.get("trusted_uids") or ())})
@@ -163,7 +163,7 @@ def start(wanted: Wanted) -> Instance:
     with open(ready, encoding="utf-8", errors="surrogateescape") as pipe_out:
         answer = pipe_out.readline()
     if answer.startswith("{"):
-        return told(json.loads(answer))
+        return of_record(json.loads(answer))
     child.wait()
     _, _, said = answer.partition("error ")
     code, _, text = said.strip().partition(" ")
