@@ -256,9 +256,12 @@ class Torture:
         return [w for w in self.case.wanted.values() if w.id is None or w.id not in self.case.finals]
 
     def work(self, to: Client) -> None:
-        """One thing a person may do; raises Lost when the engine dies of it."""
+        """One thing a person may do, after what was not answered before; raises Lost when the engine dies of it."""
         for once, jobs in list(self.unanswered):
             self.submit(to, self.case, jobs, once)
+        for job in self.unfinished():
+            if job.cancel_asked and job.cancel_told_at is None:  # else those that end by a cancel alone keep all cards in the end
+                self.cancel(to, job, now=job.kill_asked)
         running = [w for w in self.unfinished() if w.id is not None and not w.cancel_asked]
         long = [w for w in running if "long" in w.flags]
         choice = self.rng.random()
