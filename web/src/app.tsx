@@ -3,6 +3,7 @@ import { Redirect, Route, Switch, useLocation } from 'wouter'
 import { useFreshness, useSession } from './api/hooks'
 import { live } from './api/live'
 import { DeskProvider } from './desk'
+import { isWatching } from './parts/bell'
 import { Guard } from './parts/guard'
 import { Toasts } from './parts/toast'
 import { Shell } from './shell'
@@ -33,7 +34,7 @@ function Console() {
   useEffect(() => {
     const look = (): void => {
       if (document.visibilityState === 'visible') live.open()
-      else live.close() // a hidden tab takes no connection from those that are seen
+      else if (!isWatching()) live.close() // a hidden tab takes no connection from those that are seen
     }
     look()
     document.addEventListener('visibilitychange', look)

@@ -7,6 +7,7 @@ export type Asked =
   | { kind: 'new'; preset: NewJob }
   | { kind: 'cancel'; jobs: Job[] }
   | { kind: 'card'; index: number }
+  | { kind: 'change'; job: Job }
   | { kind: 'keys' }
   | null
 

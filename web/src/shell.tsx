@@ -2,11 +2,12 @@
 import { type ReactNode, useEffect, useMemo, useRef, useState } from 'react'
 import { useTranslation } from 'react-i18next'
 import { Link, useLocation } from 'wouter'
-import { useBlocked, useJobs, useLive } from './api/hooks'
+import { useBlocked, useJobs, useLive, useStatus } from './api/hooks'
 import { newJob, useDesk } from './desk'
 import { Dialogs } from './dialogs'
 import { HostFacts } from './host'
 import { clock } from './model/format'
+import { ACTIVE } from './model/jobs'
 import { forYou, isFree, ownNames } from './model/people'
 import { LanguageChoice, ThemeChoice } from './parts/choices'
 import { Command } from './parts/controls'
@@ -68,7 +69,10 @@ export function Shell({ children }: { children: ReactNode }) {
         <FreeCount />
         <HostFacts />
         <span className="grow" />
-        <span className="field find">
+        <button type="button" className="icon findicon" aria-label={t('shell.find')} onClick={() => find.current?.focus()}>
+          <Icon name="find" />
+        </button>
+        <span className={`field find${desk.find ? ' used' : ''}`}>
           <Icon name="find" />
           <input
             ref={find}
@@ -100,8 +104,10 @@ export function Shell({ children }: { children: ReactNode }) {
         </button>
         <LanguageChoice />
         <ThemeChoice />
+        <Me />
       </header>
       <Rail open={menu} onGo={() => setMenu(false)} />
+      <Herald />
       <main className="main" id="main" tabIndex={-1}>
         <Banners />
         {children}
@@ -160,16 +166,64 @@ function FreeCount() {
   )
 }
 
+function Me() {
+  const { t } = useTranslation()
+  const status = useStatus()
+  return (
+    <Link href="/setting" className="chip hue-you me" title={status?.user} aria-label={t('page.settings')}>
+      {t('people.youinitial')}
+    </Link>
+  )
+}
+
+const SAID_MS = 15_000
+
+/** For those who hear the page: what the first screen says, when it has changed, not more often than this. */
+function Herald() {
+  const { t } = useTranslation()
+  const { cards, link, engine } = useLive()
+  const jobs = useJobs().data?.jobs
+  const unseen = useUnseen()
+  const gpus = cards?.gpus ?? []
+  const count = (states: ReadonlySet<string>): number => jobs?.filter((job) => states.has(job.state)).length ?? 0
+  const summary =
+    cards && jobs && link === 'live' && engine
+      ? t('shell.summary', {
+          free: gpus.filter((card) => isFree(card, ownNames(gpus))).length,
+          total: gpus.length,
+          running: count(ACTIVE),
+          waiting: count(new Set(['queued'])),
+          failed: unseen,
+        })
+      : ''
+  const [said, setSaid] = useState('')
+  const latest = useRef(summary)
+  latest.current = summary
+  useEffect(() => {
+    const timer = setInterval(() => setSaid(latest.current), SAID_MS)
+    return () => clearInterval(timer)
+  }, [])
+  return (
+    <output className="sr" aria-live="polite">
+      {said}
+    </output>
+  )
+}
+
+function useUnseen(): number {
+  const seen = useSeenAt()
+  const jobs = useJobs().data?.jobs
+  return useMemo(
+    () => jobs?.filter((job) => job.state === 'failed' && (job.ended_at ?? 0) * 1000 > seen).length ?? 0,
+    [jobs, seen],
+  )
+}
+
 function Rail({ open, onGo }: { open: boolean; onGo: () => void }) {
   const { t } = useTranslation()
   const desk = useDesk()
   const [at] = useLocation()
-  const seen = useSeenAt()
-  const jobs = useJobs().data?.jobs
-  const unseen = useMemo(
-    () => jobs?.filter((job) => job.state === 'failed' && (job.ended_at ?? 0) * 1000 > seen).length ?? 0,
-    [jobs, seen],
-  )
+  const unseen = useUnseen()
   return (
     <nav className={`rail${open ? ' open' : ''}`} aria-label={t('shell.pages')}>
       {PAGES.map(([path, name, icon]) => (

@@ -35,15 +35,23 @@ export function setWorkspace(path: string | null): void {
   workspace = path
 }
 
-export function address(path: string, query: Ask['query'] = {}): string {
+export const address = (path: string, query: Ask['query'] = {}): string =>
+  `${path}?${asked(path, { ...query, lang: language() })}`
+
+/** The same call for a command line: with the name of this host, in the language of whoever types it. */
+export function wholeAddress(path: string, query: Ask['query'] = {}): string {
+  const params = asked(path, query)
+  return `${location.origin}${path}${params ? `?${params}` : ''}`
+}
+
+function asked(path: string, query: NonNullable<Ask['query']>): string {
   const params = new URLSearchParams()
   for (const [name, value] of Object.entries(query)) {
     if (Array.isArray(value)) for (const one of value) params.append(name, String(one))
     else if (value !== undefined && value !== null) params.set(name, String(value))
   }
   if (workspace && OF_WORKSPACE.test(path)) params.set('workspace', workspace)
-  params.set('lang', language())
-  return `${path}?${params}`
+  return params.toString()
 }
 
 export function language(): 'zh' | 'en' {

@@ -16,12 +16,18 @@ export function useRights(): { mayWrite: boolean } {
   return { mayWrite: useSession()?.rights === 'all' }
 }
 
+/** Why this person may change nothing, in words; undefined: they may. What needs the engine asks `useBlocked`. */
+export function useMayNot(): string | undefined {
+  const { t } = useTranslation()
+  return useRights().mayWrite ? undefined : t('shell.readonly')
+}
+
 /** Why nothing can be changed at the moment, in words; undefined: it can. */
 export function useBlocked(): string | undefined {
   const { t } = useTranslation()
   const { link, engine } = useLive()
-  const { mayWrite } = useRights()
-  if (!mayWrite) return t('shell.readonly')
+  const mayNot = useMayNot()
+  if (mayNot) return mayNot
   if (link === 'lost') return t('error.offline')
   return engine === false ? t('error.engine') : undefined
 }

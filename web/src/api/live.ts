@@ -30,6 +30,7 @@ export interface Picture {
   cards: Cards | null
   heardAt: number | null // when the web process said something last
   cardsAt: number | null
+  readAt: number | null // when a card could be read last
   engineLostAt: number | null
   retryAt: number | null
 }
@@ -59,6 +60,7 @@ export class Live {
     cards: null,
     heardAt: null,
     cardsAt: null,
+    readAt: null,
     engineLostAt: null,
     retryAt: null,
   }
@@ -214,7 +216,8 @@ export class Live {
     const at = Date.now()
     if (cards.error && !cards.gpus.length && last) cards = { ...cards, gpus: last.map(unread) }
     this.sample(cards, at)
-    this.change({ cards, cardsAt: at })
+    const read = cards.gpus.some((card) => card.state === 'ok')
+    this.change({ cards, cardsAt: at, readAt: read ? at : this.picture.readAt })
   }
 
   private log(piece: LogPiece): void {

@@ -49,6 +49,8 @@ export interface Job {
   workdir: string
   log: string | null
   retry: { max?: number | null } | null
+  place: number
+  params: Record<string, string>
 }
 
 export interface Ps {

@@ -4,6 +4,8 @@ import { useTranslation } from 'react-i18next'
 import { useActs } from '../api/acts'
 import { useLive, useProcesses, useRights, useShownJobs } from '../api/hooks'
 import { useDesk } from '../desk'
+import { unreadWhy } from '../gpu/cards'
+import { cardCommand } from '../model/command'
 import { clock, gib, model, span } from '../model/format'
 import { elapsed } from '../model/jobs'
 import { hueOf, initialsOf, isFree, ownNames, personOf, shares } from '../model/people'
@@ -40,7 +42,7 @@ export default function CardDrawer({ index, onClose }: { index: number; onClose:
   }
   const readable = card.state === 'ok'
   const said = !readable
-    ? t('card.unknown', { state: card.state, why: card.error })
+    ? t('card.unknown', { why: unreadWhy(card, t) })
     : card.excluded
       ? t('card.excluded')
       : card.refusal
@@ -198,7 +200,7 @@ export default function CardDrawer({ index, onClose }: { index: number; onClose:
           {card.excluded ? t('card.include') : t('card.exclude')}
         </button>
         <span className="grow" />
-        <Command text={`jostle gpus ${card.excluded ? '--include' : '--exclude'} ${card.index}`} />
+        <Command text={cardCommand(card.index, card.excluded)} />
       </footer>
     </Drawer>
   )

@@ -1,10 +1,10 @@
 import { useMemo, useRef } from 'react'
 import { useTranslation } from 'react-i18next'
-import { type Known, useBlocked, useProcesses } from '../api/hooks'
+import { type Known, useBlocked, useLive, useProcesses, useStatus } from '../api/hooks'
 import { live } from '../api/live'
 import type { Card, Job } from '../api/types'
 import { newJob, useDesk } from '../desk'
-import { gib, model, span } from '../model/format'
+import { clock, gib, model, span } from '../model/format'
 import { elapsed } from '../model/jobs'
 import { hueOf, initialsOf, isFree, ownNames, personOf, type Share, shares } from '../model/people'
 import { Measure } from '../parts/meter'
@@ -42,6 +42,7 @@ export function CardGrid({ cards, jobs, loaded }: GridProps) {
   const One = dense ? DenseCell : GpuCard
   return (
     <div className={dense ? 'dense' : ''}>
+      {dense && <HostCell cards={cards} own={own} />}
       <ul className={dense ? 'hostrow' : 'cards'} aria-label={t('page.gpu')}>
         {cards.map((card) => (
           <One
@@ -55,6 +56,25 @@ export function CardGrid({ cards, jobs, loaded }: GridProps) {
           />
         ))}
       </ul>
+    </div>
+  )
+}
+
+/** Whose cards these are: host, models, how many are free. */
+function HostCell({ cards, own }: { cards: Card[]; own: Set<string> }) {
+  const { t } = useTranslation()
+  const status = useStatus()
+  const free = cards.filter((card) => isFree(card, own)).length
+  const models = [...new Set(cards.map((card) => model(card.name)))]
+  return (
+    <div className="hostcell">
+      <b className="strong clip">{status?.host}</b>
+      {models.map((name) => (
+        <span key={name} className="t3">
+          {t('card.onhost', { count: cards.filter((card) => model(card.name) === name).length, name })}
+        </span>
+      ))}
+      <span className="free strong">{t('shell.free', { count: free })}</span>
     </div>
   )
 }
@@ -187,16 +207,22 @@ function GpuCard(props: CardProps) {
 /** Two lines that say whose it is. */
 function Holders({ card, own, jobs, now, since, processes }: CardProps) {
   const { t } = useTranslation()
+  const { readAt } = useLive()
   const { open } = useDesk()
   const blocked = useBlocked()
   if (card.state !== 'ok') {
     return (
       <>
         <Mine card={card} jobs={jobs} now={now} right={t('card.stillrunning')} />
-        <div className="held second">
-          <span className="strong">{t(`cardstate.${card.state}`, { defaultValue: card.state })}</span>
-          <span className="right clip">{card.error || t('card.nottaken')}</span>
-        </div>
+        {card.runs.length === 0 && (
+          <div className="held" title={card.error}>
+            <span className={`strong${card.state === 'lost' ? ' fail' : ''}`}>
+              {t(`cardstate.${card.state}`, { defaultValue: card.state })}
+            </span>
+            <span className="right clip">{unreadWhy(card, t)}</span>
+          </div>
+        )}
+        <div className="held second t2">{readAt !== null && t('card.lastread', { at: clock(readAt, now, true) })}</div>
       </>
     )
   }
@@ -247,6 +273,10 @@ function Holders({ card, own, jobs, now, since, processes }: CardProps) {
     </>
   )
 }
+
+/** Why a card that cannot be read is as it is, in the page's own words; the driver's are in the title. */
+export const unreadWhy = (card: Card, t: (key: string, values?: Record<string, unknown>) => string): string =>
+  t(`card.why.${card.state}`, { defaultValue: card.error || t('card.nottaken') })
 
 const long = (process: Known | undefined, now: number): string =>
   process?.since ? ` · ${span((now - process.since) / 1000)}` : ''
@@ -311,7 +341,9 @@ function DenseCell({ card, own, jobs, now, since, processes }: CardProps) {
         </span>
       </div>
       <Bars dense card={card} known={known} parts={parts} hue={hue} />
-      <span className="foot clip">{known ? (ran === null ? '' : span(ran)) : card.error || t('card.nottaken')}</span>
+      <span className="foot clip" title={card.error}>
+        {known ? (ran === null ? '' : span(ran)) : unreadWhy(card, t)}
+      </span>
     </li>
   )
 }

@@ -1,25 +1,25 @@
 // Jobs of the first screen: unseen failures, what runs, what waits (a sentence per reason), what ended today.
-import { useMemo, useState } from 'react'
+import { type ReactNode, useMemo, useState } from 'react'
 import { useTranslation } from 'react-i18next'
 import { useLocation } from 'wouter'
 import { useActs } from '../api/acts'
-import { useBlocked, useCounts, useLive } from '../api/hooks'
+import { useBlocked, useCounts, useLive, useProcesses } from '../api/hooks'
+import { useTails } from '../api/tails'
 import type { Job } from '../api/types'
 import { useDesk } from '../desk'
 import { jobCommand } from '../model/command'
-import { span } from '../model/format'
-import { shownIds } from '../model/ids'
-import { commonName, elapsed, FINAL, type Group, lookOf, matches, retryHelps, sections } from '../model/jobs'
+import { FINAL, type Group, matches, meant, sections } from '../model/jobs'
+import { foreign } from '../model/people'
+import { droppedOn, stepped } from '../model/place'
 import { copyText } from '../parts/controls'
-import { Icon } from '../parts/icons'
+import { Icon, type IconName } from '../parts/icons'
 import { useKeys } from '../parts/keys'
 import { useNow } from '../parts/now'
-import { JobPill } from '../parts/pill'
+import { SelectionBar } from '../parts/selection'
 import { say } from '../parts/toast'
-import { Verdict } from '../parts/verdict'
 import { useSeenAt } from '../seen'
-
-const AT_MOST = 200 // rows of one section; the state page has all
+import { Filters, NO_FILTER, passes } from './filters'
+import { AT_MOST, FailedRow, ForeignRow, GroupRow, JobRow, RowsContext } from './rows'
 
 interface PanelProps {
   jobs: Job[]
@@ -31,160 +31,83 @@ interface PanelProps {
 
 export function JobsPanel({ jobs, loaded, whole, more, error }: PanelProps) {
   const { t } = useTranslation()
-  const { find, pick, picked, marked, mark, open } = useDesk()
+  const now = useNow()
   const [, go] = useLocation()
-  const { act } = useActs()
-  const blocked = useBlocked()
+  const { find, marked } = useDesk()
+  const { cards } = useLive()
+  const processes = useProcesses()
   const seen = useSeenAt()
-  const [unfolded, setUnfolded] = useState<ReadonlySet<string>>(new Set())
-  const shown = useMemo(() => jobs.filter((job) => matches(job, find)), [jobs, find])
-  const parts = useMemo(() => sections(shown, seen, new Date().setHours(0, 0, 0, 0)), [shown, seen])
+  const [filter, setFilter] = useState(NO_FILTER)
+  const shown = useMemo(() => jobs.filter((job) => passes(job, filter) && matches(job, find)), [jobs, filter, find])
+  const parts = useMemo(() => sections(shown, seen, new Date().setHours(0, 0, 0, 0), jobs), [shown, seen, jobs])
+  const others = useMemo(() => foreign(cards?.gpus ?? []), [cards])
+  const running = useMemo(() => parts.running.flatMap((group) => group.jobs).filter((job) => job.state === 'running'), [parts])
+  const tails = useTails(running)
+  const { unfolded, fold, toggle, drop } = useJobKeys(jobs, [
+    ...parts.unseen.map((job) => ({ key: `${job.id}`, jobs: [job], reason: job.reason, sweep: null })),
+    ...parts.running,
+    ...parts.waiting,
+  ])
+  const rows = useMemo(() => ({ now, tails, toggle, drop }), [now, tails, toggle, drop])
   const counts = useCounts()
   const total = whole ? jobs.length : Object.values(counts).reduce((sum, count) => sum + count, 0)
-  const ended = whole ? parts.ended : counts
-  const rows = useMemo(
-    () => [
-      ...parts.unseen,
-      ...parts.running,
-      ...parts.waiting.flatMap((group) => (unfolded.has(group.key) ? group.jobs : group.jobs.slice(0, 1))),
-    ],
-    [parts, unfolded],
-  )
-  const chosen = (): Job[] => {
-    const ids = marked.size ? marked : new Set(picked === null ? [] : [picked])
-    return jobs.filter((job) => ids.has(job.id))
-  }
-  const step = (by: number): void => {
-    const at = rows.findIndex((job) => job.id === picked)
-    const next = rows[Math.max(0, Math.min(rows.length - 1, at + by))]
-    if (next) pick(next.id)
-  }
-  const fold = (key: string): void => {
-    const next = new Set(unfolded)
-    if (!next.delete(key)) next.add(key)
-    setUnfolded(next)
-  }
-  const toggle = (id: number): void => {
-    const next = new Set(marked)
-    if (!next.delete(id)) next.add(id)
-    mark(next)
-  }
-  useKeys({
-    j: () => step(1),
-    k: () => step(-1),
-    ' ': () => picked !== null && toggle(picked),
-    Enter: () => picked !== null && go(`/state/${picked}`),
-    Escape: () => mark(new Set()),
-    o: () => {
-      const group = parts.waiting.find((one) => one.jobs.some((job) => job.id === picked))
-      if (group) fold(group.key)
-    },
-    x: () => !blocked && askCancel(),
-    r: () => !blocked && void act('retry', chosen()),
-    h: () => {
-      const these = chosen()
-      if (!blocked) void act(these.every((job) => job.intent === 'hold') ? 'unhold' : 'hold', these)
-    },
-    y: () => {
-      const command = jobCommand(
-        'show',
-        chosen().map((job) => job.id),
-      )
-      void copyText(command).then((done) => done && say({ text: t('control.copiedtext', { text: command }) }))
-    },
-  })
-  const askCancel = (): void => {
-    const these = chosen().filter((job) => !FINAL.has(job.state))
-    if (these.length) open({ kind: 'cancel', jobs: these })
-  }
+  const group = (one: Group, alone = false) =>
+    one.jobs.length === 1 && one.jobs[0]?.state !== 'queued' ? (
+      <JobRow key={one.key} job={one.jobs[0] as Job} />
+    ) : (
+      <GroupRow key={one.key} group={one} alone={alone} open={unfolded.has(one.key)} onFold={() => fold(one.key)} />
+    )
   return (
-    <section className="panel" aria-label={t('jobs.title')}>
-      <header>
-        <h2>{t('jobs.title')}</h2>
-        <span className="pill">{find ? t('jobs.found', { count: shown.length, total }) : total}</span>
-        <span className="grow" />
-        <span className="t3 clip hint">{t('jobs.keys')}</span>
-      </header>
-      <div className="scroll">
-        {error && <p className="note fail">{error}</p>}
-        {parts.unseen.length > 0 && (
-          <Section name={t('jobs.unseen')} count={parts.unseen.length}>
-            {parts.unseen.slice(0, AT_MOST).map((job) => (
-              <FailedRow key={job.id} job={job} onMark={toggle} />
-            ))}
+    <RowsContext value={rows}>
+      <section className="panel" aria-label={t('jobs.title')}>
+        <header>
+          <h2>{t('jobs.title')}</h2>
+          <Filters jobs={jobs} mine={total} all={total + others.length} filter={filter} onChange={setFilter} />
+          {find && <span className="pill">{t('jobs.found', { count: shown.length, total })}</span>}
+          <span className="grow" />
+          <span className="t3 clip hint">{t('jobs.keys')}</span>
+        </header>
+        <div className="scroll">
+          {error && <p className="note fail">{error}</p>}
+          {parts.unseen.length > 0 && (
+            <Section name={t('jobs.unseen')} count={parts.unseen.length}>
+              {parts.unseen.slice(0, AT_MOST).map((job) => (
+                <FailedRow key={job.id} job={job} />
+              ))}
+            </Section>
+          )}
+          <Section name={t('jobs.running')} count={parts.runningCount}>
+            {parts.running.slice(0, AT_MOST).map((one) => group(one))}
+            {loaded && parts.runningCount === 0 && <p className="jobrow t2">{t('jobs.nonerunning')}</p>}
           </Section>
-        )}
-        <Section name={t('jobs.running')} count={parts.running.length}>
-          {parts.running.slice(0, AT_MOST).map((job) => (
-            <JobRow key={job.id} job={job} onMark={toggle} />
-          ))}
-          {loaded && parts.running.length === 0 && <p className="jobrow t2">{t('jobs.nonerunning')}</p>}
-        </Section>
-        {parts.waitingCount > 0 && (
-          <Section name={t('jobs.waiting')} count={parts.waitingCount + more}>
-            {parts.waiting.slice(0, AT_MOST).map((group) => (
-              <WaitingGroup
-                key={group.key}
-                group={group}
-                all={parts.waiting.length === 1 && more === 0}
-                open={unfolded.has(group.key)}
-                onFold={() => fold(group.key)}
-                onMark={toggle}
-              />
-            ))}
-            {more > 0 && <p className="more t2">{t('jobs.more', { count: more })}</p>}
-          </Section>
-        )}
-      </div>
-      {marked.size > 0 && !blocked && (
-        <div className="selbar">
-          <b>{t('jobs.selected', { count: marked.size })}</b>
-          <button type="button" className="btn small warn" onClick={askCancel}>
-            {t('act.cancel')}
-          </button>
-          <button type="button" className="btn small" onClick={() => void act('retry', chosen())}>
-            {t('act.retry')}
-          </button>
-          <button type="button" className="btn small" onClick={() => void act('hold', chosen())}>
-            {t('act.hold')}
-          </button>
-          <button type="button" className="btn small" onClick={() => void act('unhold', chosen())}>
-            {t('act.unhold')}
-          </button>
-          <button type="button" className="btn small quiet" onClick={() => mark(new Set())}>
-            {t('jobs.unselect')}
-          </button>
+          {parts.waitingCount > 0 && (
+            <Section name={t('jobs.waiting')} count={parts.waitingCount + more}>
+              {parts.waiting.slice(0, AT_MOST).map((one) => group(one, parts.waiting.length === 1 && more === 0))}
+              {more > 0 && <p className="more t2">{t('jobs.more', { count: more })}</p>}
+            </Section>
+          )}
+          {filter.everybody && others.length > 0 && (
+            <Section name={t('jobs.others')} count={others.length}>
+              {others.slice(0, AT_MOST).map((one) => (
+                <ForeignRow key={`${one.card}.${one.pid}`} one={one} known={processes.get(one.pid)} />
+              ))}
+            </Section>
+          )}
         </div>
-      )}
-      <footer>
-        <span className="t2">{whole ? t('jobs.today') : t('jobs.inall')}</span>
-        <div className="today grow">
-          <span>
-            <Icon name="tick" size={12} />
-            <b>{ended.succeeded ?? 0}</b> {t('state.succeeded')}
-          </span>
-          <span>
-            <Icon name="cross" size={12} />
-            <b>{ended.failed ?? 0}</b> {t('state.failed')}
-          </span>
-          <span>
-            <Icon name="ban" size={12} />
-            <b>{ended.cancelled ?? 0}</b> {t('state.cancelled')}
-          </span>
-          <span>
-            <Icon name="skip" size={12} />
-            <b>{ended.skipped ?? 0}</b> {t('state.skipped')}
-          </span>
-        </div>
-        <button type="button" className="link" onClick={() => go('/state')}>
-          {t('jobs.all')}
-        </button>
-      </footer>
-    </section>
+        <SelectionBar jobs={jobs.filter((job) => marked.has(job.id))} />
+        <footer>
+          <span className="t2">{whole ? t('jobs.today') : t('jobs.inall')}</span>
+          <Ended counts={whole ? parts.ended : counts} />
+          <button type="button" className="link" onClick={() => go('/state')}>
+            {t('jobs.all')}
+          </button>
+        </footer>
+      </section>
+    </RowsContext>
   )
 }
 
-function Section({ name, count, children }: { name: string; count: number; children: React.ReactNode }) {
+function Section({ name, count, children }: { name: string; count: number; children: ReactNode }) {
   return (
     <section className="section" aria-label={name}>
       <h3 className="gutter">
@@ -196,136 +119,100 @@ function Section({ name, count, children }: { name: string; count: number; child
   )
 }
 
-function JobRow({ job, onMark, end }: { job: Job; onMark: (id: number) => void; end?: React.ReactNode }) {
+const ENDS: [string, IconName][] = [
+  ['succeeded', 'tick'],
+  ['failed', 'cross'],
+  ['cancelled', 'ban'],
+  ['skipped', 'skip'],
+]
+
+function Ended({ counts }: { counts: Record<string, number> }) {
   const { t } = useTranslation()
-  const { picked, pick, marked } = useDesk()
-  const now = useNow()
-  const long = elapsed(job, now)
   return (
-    // biome-ignore lint/a11y/useKeyWithClickEvents: j, k and the button inside are the keyboard's way
-    // biome-ignore lint/a11y/noStaticElementInteractions: the button inside is what a reader of the screen finds
-    <div
-      className={`jobrow${picked === job.id ? ' picked' : ''}${marked.has(job.id) ? ' marked' : ''}`}
-      onClick={(event) => (event.ctrlKey || event.metaKey ? onMark(job.id) : pick(job.id))}
-    >
-      <button type="button" className="id" aria-label={t('jobs.pick', { id: job.id })} aria-pressed={picked === job.id}>
-        {job.id}
-      </button>
-      <span className="name clip" title={job.name}>
-        {job.name}
-      </span>
-      <JobPill job={job} />
-      <span className="where clip" title={job.gpus.join(', ')}>
-        {job.gpus.join(',') || (job.gpu_request[0] === 0 ? 'CPU' : '–')}
-      </span>
-      <span className="long">
-        {long === null ? '' : span(long)}
-        {job.attempt > 1 && <span className="t3"> {t('jobs.try', { n: job.attempt })}</span>}
-      </span>
-      <span className="tail clip">{job.state === 'failed' ? '' : (job.reason?.text ?? job.commands.at(-1) ?? '')}</span>
-      {end ?? <span />}
+    <div className="today grow">
+      {ENDS.map(([state, icon]) => (
+        <span key={state}>
+          <Icon name={icon} size={12} />
+          <b>{counts[state] ?? 0}</b> {t(`state.${state}`)}
+        </span>
+      ))}
     </div>
   )
 }
 
-function FailedRow({ job, onMark }: { job: Job; onMark: (id: number) => void }) {
+/** What keys do to the rows. A folded row stands for all of its jobs. */
+function useJobKeys(jobs: readonly Job[], groups: readonly Group[]) {
   const { t } = useTranslation()
   const [, go] = useLocation()
-  const { act } = useActs()
+  const { pick, picked, marked, mark, open } = useDesk()
+  const { act, move } = useActs()
   const blocked = useBlocked()
-  return (
-    <>
-      <JobRow
-        job={job}
-        onMark={onMark}
-        end={
-          <span className="row">
-            <button type="button" className="btn small" onClick={() => go(`/state/${job.id}`)}>
-              {t('jobs.seeerror')}
-            </button>
-            {retryHelps(job) && (
-              <button
-                type="button"
-                className="btn small"
-                disabled={blocked !== undefined}
-                title={blocked}
-                onClick={(event) => {
-                  event.stopPropagation()
-                  void act('retry', [job])
-                }}
-              >
-                <Icon name="again" size={12} />
-                {t('act.retry')}
-              </button>
-            )}
-          </span>
-        }
-      />
-      {job.reason?.text && <p className="whyline">{job.reason.text}</p>}
-    </>
-  )
-}
+  const [unfolded, setUnfolded] = useState<ReadonlySet<string>>(new Set())
+  const at = groups.find((one) => one.jobs.some((job) => job.id === picked))
+  const isFolded = (one: Group): boolean => one.jobs.length > 1 && !unfolded.has(one.key)
+  const ids = groups.flatMap((one) => (isFolded(one) ? one.jobs.slice(0, 1) : one.jobs).map((job) => job.id))
 
-interface GroupProps {
-  group: Group
-  all: boolean // nothing waits for another reason
-  open: boolean
-  onFold: () => void
-  onMark: (id: number) => void
-}
-
-function WaitingGroup({ group, all, open, onFold, onMark }: GroupProps) {
-  const { t } = useTranslation()
-  const { cards } = useLive()
-  const { jobs, reason } = group
-  const [first] = jobs
-  if (!first) return null
-  const never = reason?.code.startsWith('impossible') || reason?.code === 'no_engine'
-  const asks = first.gpu_request[0] ?? 0
-  return (
-    <>
-      {/* biome-ignore lint/a11y/useKeyWithClickEvents: the button inside is the keyboard's way, and o */}
-      {/* biome-ignore lint/a11y/noStaticElementInteractions: the button inside is what a reader of the screen finds */}
-      <div className="group" onClick={onFold}>
-        <button
-          type="button"
-          className={`count${never ? ' fail' : ''}`}
-          style={{ border: 0 }}
-          aria-expanded={open}
-          aria-label={t('jobs.unfold', { count: jobs.length })}
-        >
-          {jobs.length}
-        </button>
-        <span className="who">
-          <b className="strong">
-            {all && (group.key === 'no_engine' || group.key === 'on_hold')
-              ? t('jobs.allwaiting')
-              : commonName(jobs.map((job) => job.name))}
-          </b>
-          <span className="ids">
-            {jobs.length > 40 ? `#${first.id} …` : shownIds(jobs.map((job) => job.id))}
-            {asks > 1 && ` ×${asks}`}
-          </span>
-          {(lookOf(first) === 'backoff' || lookOf(first) === 'held') && <JobPill job={first} />}
-          {reason?.gpus?.length && cards ? (
-            <Verdict
-              cards={cards.gpus}
-              refused={
-                new Map(cards.gpus.map((card) => [card.index, reason.gpus?.find((one) => one.uuid === card.uuid) ?? null]))
-              }
-            />
-          ) : null}
-        </span>
-        <span className="sentence">{sentence(group, t)}</span>
-      </div>
-      {open && jobs.slice(0, AT_MOST).map((job) => <JobRow key={job.id} job={job} onMark={onMark} />)}
-    </>
-  )
-}
-
-/** One sentence for all of the group; the server's, but where several wait in one queue. */
-function sentence({ jobs, reason }: Group, t: (key: string, values?: Record<string, unknown>) => string): string {
-  if (!reason) return ''
-  if (reason.code === 'behind' && jobs.length > 1) return t('jobs.behind', { queue: jobs[0]?.queue, job: reason.params.job })
-  return reason.text ?? reason.code
+  const row = at && isFolded(at) ? at.jobs : jobs.filter((job) => job.id === picked)
+  const chosen = (): Job[] => {
+    if (marked.size) return jobs.filter((job) => marked.has(job.id))
+    return at && isFolded(at) ? meant(at) : row
+  }
+  const fold = (key: string): void => {
+    const next = new Set(unfolded)
+    if (!next.delete(key)) next.add(key)
+    setUnfolded(next)
+  }
+  const toggle = (these: readonly Job[]): void => {
+    const next = new Set(marked)
+    const all = these.every((job) => next.has(job.id))
+    for (const job of these) all ? next.delete(job.id) : next.add(job.id)
+    mark(next)
+  }
+  const drop = (moved: number, onto: number): void => {
+    const to = droppedOn(jobs, moved, onto)
+    if (to && !blocked) void move(moved, to)
+  }
+  const step = (by: number): void => {
+    const folded = at && isFolded(at) ? at.jobs[0]?.id : picked
+    const next = ids[Math.max(0, Math.min(ids.length - 1, ids.indexOf(folded ?? -1) + by))]
+    if (next !== undefined) pick(next)
+  }
+  const nudge = (by: 1 | -1): unknown => {
+    const to = picked === null || blocked ? null : stepped(jobs, picked, by)
+    return to ? void move(picked as number, to) : false
+  }
+  const cancel = (): void => {
+    const these = chosen().filter((job) => !FINAL.has(job.state))
+    if (these.length) open({ kind: 'cancel', jobs: these })
+  }
+  const hold = (): void => {
+    const these = chosen().filter((job) => job.state === 'queued')
+    if (these.length) void act(these.every((job) => job.intent === 'hold') ? 'unhold' : 'hold', these)
+  }
+  const retry = (): void => {
+    const these = chosen().filter((job) => FINAL.has(job.state))
+    if (these.length) void act('retry', these)
+  }
+  const copy = (): void => {
+    const command = jobCommand(
+      'show',
+      chosen().map((job) => job.id),
+    )
+    void copyText(command).then((done) => done && say({ text: t('control.copiedtext', { text: command }) }))
+  }
+  useKeys({
+    j: () => step(1),
+    k: () => step(-1),
+    ' ': () => row.length > 0 && toggle(row),
+    Enter: () => picked !== null && go(`/state/${picked}`),
+    Escape: () => (marked.size ? mark(new Set()) : false),
+    o: () => at && at.jobs.length > 1 && fold(at.key),
+    x: () => !blocked && cancel(),
+    r: () => !blocked && retry(),
+    h: () => !blocked && hold(),
+    y: copy,
+    'Alt ArrowUp': () => nudge(-1),
+    'Alt ArrowDown': () => nudge(1),
+  })
+  return { unfolded, fold, toggle, drop }
 }

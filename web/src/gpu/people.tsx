@@ -4,7 +4,7 @@ import { useLive } from '../api/hooks'
 import type { Job } from '../api/types'
 import { clock, gib } from '../model/format'
 import { ACTIVE, since } from '../model/jobs'
-import { people } from '../model/people'
+import { type Person, people } from '../model/people'
 import { Icon } from '../parts/icons'
 import { markSeen, useSeenAt } from '../seen'
 
@@ -13,11 +13,12 @@ const TILES = 8
 /** A strip per person: cards held; and what ended since you last looked. */
 export function PeopleStrip({ jobs }: { jobs: Job[] }) {
   const { t } = useTranslation()
-  const { cards, link, engine } = useLive()
+  const { cards, link, engine, readAt } = useLive()
   const seen = useSeenAt()
   const all = useMemo(() => people(cards?.gpus ?? []), [cards])
   const ended = useMemo(() => since(jobs, seen), [jobs, seen])
   const running = jobs.filter((job) => ACTIVE.has(job.state)).length
+  const unread = cards !== null && cards.gpus.length > 0 && !cards.gpus.some((card) => card.state === 'ok')
   const stale = link === 'lost' || engine === false
   return (
     <div className={`people${stale ? ' stale' : ''}`}>
@@ -30,15 +31,16 @@ export function PeopleStrip({ jobs }: { jobs: Job[] }) {
           >
             <span className="chip">{person.name === 'you' ? t('people.youinitial') : person.initials}</span>
             <b>{person.name === 'you' ? t('people.you') : person.name || t('people.hidden')}</b>
-            <span className="tiles">
+            <span className={`tiles${person.beside ? ' part' : ''}`}>
               {person.cards.slice(0, TILES).map((index) => (
                 <i key={index} />
               ))}
             </span>
-            {person.cards.length ? t('people.cards', { count: person.cards.length }) : t('people.none')}
+            <Held person={person} />
             {person.name === 'you' && running > 0 && <> · {t('people.jobs', { count: running })}</>}
           </li>
         ))}
+        {unread && <li className="person">{t('people.unknown', { at: readAt ? clock(readAt, Date.now(), true) : '–' })}</li>}
       </ul>
       {(ended.done > 0 || ended.failed > 0) && (
         <span className="lately">
@@ -62,4 +64,13 @@ export function PeopleStrip({ jobs }: { jobs: Job[] }) {
       )}
     </div>
   )
+}
+
+/** How much of the cards a person has: whole ones, or a part beside somebody else. */
+function Held({ person }: { person: Person }) {
+  const { t } = useTranslation()
+  const { name, beside, cards, usedMib } = person
+  if (beside && name !== 'you')
+    return t('people.beside', { gib: gib(usedMib), person: beside === 'you' ? t('people.you') : beside })
+  return cards.length ? t('people.cards', { count: cards.length }) : t('people.none')
 }

@@ -3,13 +3,14 @@ import { useEffect, useMemo, useRef, useState } from 'react'
 import { useTranslation } from 'react-i18next'
 import { failed } from '../api/acts'
 import { post } from '../api/call'
+import { useRights } from '../api/hooks'
 import type { Job } from '../api/types'
 import { plain, spans } from '../model/ansi'
 import { jobCommand } from '../model/command'
 import { size } from '../model/format'
 import { find, type Line, traceback } from '../model/logtext'
 import { copyText, Switch } from '../parts/controls'
-import { Icon } from '../parts/icons'
+import { Icon, type IconName } from '../parts/icons'
 import { useKeys } from '../parts/keys'
 import { say } from '../parts/toast'
 import { useLog } from './source'
@@ -18,19 +19,29 @@ const LINE = 16
 const SHOWN_CHARS = 4000 // of one line; a line of a megabyte must not hold up the page
 const NEAR_END = 24
 
-export function LogPanel({ job, run = null, compact = false }: { job: Job; run?: number | null; compact?: boolean }) {
+interface LogProps {
+  job: Job
+  run?: number | null
+  compact?: boolean // with its own title and tabs, beside other things
+}
+
+export function LogPanel({ job, run: given = null, compact = false }: LogProps) {
   const { t } = useTranslation()
-  const source = useLog(job.id, run, job.attempt)
+  const { mayWrite } = useRights()
+  const [chosen, setChosen] = useState<{ job: number; run: number } | null>(null)
+  const run = compact ? (chosen?.job === job.id ? chosen.run : null) : given
+  const source = useLog(job.id, run, job.attempt, mayWrite)
   const [follow, setFollow] = useState(true)
   const [wrap, setWrap] = useState(false)
   const [searching, setSearching] = useState(false)
   const [wanted, setWanted] = useState('')
   const [match, setMatch] = useState(0)
-  const [seenLines, setSeenLines] = useState(0)
+  const [seen, setSeen] = useState(0) // of all lines that ever came
   const place = useRef<HTMLDivElement>(null)
   const { version } = source
   // biome-ignore lint/correctness/useExhaustiveDependencies: the version stands for the text
   const lines = useMemo(() => source.text.shown.slice(), [source.text, version])
+  const arrived = source.text.arrived
   const pinned = useMemo(() => (job.state === 'failed' ? traceback(lines) : null), [lines, job.state])
   const hits = useMemo(() => (searching ? find(lines, wanted) : []), [lines, searching, wanted])
 
@@ -45,9 +56,11 @@ export function LogPanel({ job, run = null, compact = false }: { job: Job; run?:
   useEffect(() => {
     if (follow && lines.length) {
       rows.scrollToIndex(lines.length - 1, { align: 'end' })
-      setSeenLines(lines.length)
+      setSeen(arrived)
     }
-  }, [follow, lines.length, rows])
+  }, [follow, lines.length, arrived, rows])
+  // biome-ignore lint/correctness/useExhaustiveDependencies: lines have other heights when they wrap
+  useEffect(() => rows.measure(), [wrap])
   const followed = useRef(follow)
   followed.current = follow
   useEffect(() => {
@@ -62,7 +75,7 @@ export function LogPanel({ job, run = null, compact = false }: { job: Job; run?:
   // biome-ignore lint/correctness/useExhaustiveDependencies: another job is followed from its end
   useEffect(() => {
     setFollow(true)
-    setSeenLines(0)
+    setSeen(0)
   }, [job.id, run])
 
   const scrolled = (): void => {
@@ -104,12 +117,18 @@ export function LogPanel({ job, run = null, compact = false }: { job: Job; run?:
     N: () => hits.length > 0 && next(-1),
     G: () => setFollow(true),
   })
-  const fresh = lines.length - seenLines
+  const earlier = async (): Promise<void> => {
+    const top = place.current?.scrollTop ?? 0
+    setFollow(false)
+    const count = await source.earlier()
+    rows.scrollToOffset(top + count * LINE) // what was read stays where it is
+  }
+  const fresh = arrived - seen
   return (
     <section className="panel logpanel" aria-label={t('log.of', { id: job.id })}>
       <header>
         {compact && <h2>{t('log.of', { id: job.id })}</h2>}
-        {compact && source.run !== null && <span className="pill">{t('jobs.tryn', { n: source.run })}</span>}
+        {compact && <Tries runs={source.runs} shown={source.run} onPick={(n) => setChosen({ job: job.id, run: n })} />}
         <span className="t3 nowrap">{t('log.lines', { count: lines.length + source.text.dropped })}</span>
         {searching && (
           <span className="field" style={{ height: 24 }}>
@@ -136,38 +155,10 @@ export function LogPanel({ job, run = null, compact = false }: { job: Job; run?:
           </span>
         )}
         <span className="tools">
-          <button
-            type="button"
-            className="icon"
-            aria-label={t('log.search')}
-            title={t('log.search')}
-            aria-pressed={searching}
-            onClick={() => setSearching(!searching)}
-          >
-            <Icon name="find" />
-          </button>
-          <button
-            type="button"
-            className="icon"
-            aria-label={t('log.wrap')}
-            title={t('log.wrap')}
-            aria-pressed={wrap}
-            onClick={() => setWrap(!wrap)}
-          >
-            <Icon name="wrap" />
-          </button>
-          <button type="button" className="icon" aria-label={t('log.copy')} title={t('log.copy')} onClick={() => void copy()}>
-            <Icon name="copy" />
-          </button>
-          <button
-            type="button"
-            className="icon"
-            aria-label={t('log.download')}
-            title={t('log.download')}
-            onClick={() => void download()}
-          >
-            <Icon name="down" />
-          </button>
+          <Tool icon="find" label={t('log.search')} pressed={searching} onClick={() => setSearching(!searching)} />
+          <Tool icon="wrap" label={t('log.wrap')} pressed={wrap} onClick={() => setWrap(!wrap)} />
+          <Tool icon="copy" label={t('log.copy')} onClick={() => void copy()} />
+          <Tool icon="down" label={t('log.download')} disabled={!mayWrite} onClick={() => void download()} />
           <span className="t2">{t('log.follow')}</span>
           <Switch label={t('log.follow')} checked={follow} onChange={setFollow} />
         </span>
@@ -198,14 +189,16 @@ export function LogPanel({ job, run = null, compact = false }: { job: Job; run?:
       >
         {source.from > 0 && (
           <div className="line">
-            <button type="button" className="link" onClick={() => void source.earlier().catch(failed)}>
+            <button type="button" className="link" onClick={() => void earlier().catch(failed)}>
               {t('log.earlier', { size: size(source.from) })}
             </button>
           </div>
         )}
         {source.error && <div className="line fail">{source.error}</div>}
         {!source.error && lines.length === 0 && (
-          <div className="line t3">{job.started_at === null ? t('log.notstarted') : t('log.nothing')}</div>
+          <div className="line t3">
+            {!mayWrite ? t('log.readonly') : job.started_at === null ? t('log.notstarted') : t('log.nothing')}
+          </div>
         )}
         <div style={{ height: rows.getTotalSize(), position: 'relative' }}>
           {rows.getVirtualItems().map((row) => {
@@ -247,6 +240,52 @@ export function LogPanel({ job, run = null, compact = false }: { job: Job; run?:
         </footer>
       )}
     </section>
+  )
+}
+
+interface ToolProps {
+  icon: IconName
+  label: string
+  pressed?: boolean
+  disabled?: boolean
+  onClick: () => void
+}
+
+const Tool = ({ icon, label, pressed, disabled, onClick }: ToolProps) => (
+  <button
+    type="button"
+    className="icon"
+    aria-label={label}
+    title={label}
+    aria-pressed={pressed}
+    disabled={disabled}
+    onClick={onClick}
+  >
+    <Icon name={icon} />
+  </button>
+)
+
+const SHOWN_TRIES = 4
+
+/** A tab per try, the last few. */
+function Tries({ runs, shown, onPick }: { runs: number[]; shown: number | null; onPick: (n: number) => void }) {
+  const { t } = useTranslation()
+  useKeys({
+    '[': () => step(-1),
+    ']': () => step(1),
+  })
+  const step = (by: number): unknown => {
+    const next = runs[runs.indexOf(shown ?? -1) + by]
+    return next === undefined ? false : onPick(next)
+  }
+  return (
+    <span className="tries" role="tablist" aria-label={t('state.tries')}>
+      {runs.slice(-SHOWN_TRIES).map((n) => (
+        <button key={n} type="button" role="tab" className="btn small" aria-selected={n === shown} onClick={() => onPick(n)}>
+          {t('jobs.tryn', { n })}
+        </button>
+      ))}
+    </span>
   )
 }
 

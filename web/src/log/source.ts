@@ -11,14 +11,13 @@ const PAGE = 256 * 1024
 export interface Source {
   text: LogText
   version: number // changes whenever the text does
-  arrived: number // lines since it was opened
   from: number
   size: number
   runs: number[]
   run: number | null
   over: boolean
   error: string
-  earlier: () => Promise<void>
+  earlier: () => Promise<number> // how many lines were put before
 }
 
 interface Facts {
@@ -33,22 +32,20 @@ interface Facts {
 const NONE: Facts = { from: 0, size: 0, runs: [], run: null, over: false, error: '' }
 
 /** `again` changes when a job begins another try. */
-export function useLog(job: number, wanted: number | null, again: number): Source {
+export function useLog(job: number, wanted: number | null, again: number, allowed: boolean): Source {
   const text = useRef(new LogText())
   const [version, setVersion] = useState(0)
   const [facts, setFacts] = useState<Facts>(NONE)
-  const opened = useRef(0)
 
   useEffect(() => {
     const stop = new AbortController()
     text.current = new LogText()
     setFacts(NONE)
     setVersion((n) => n + 1)
-    if (again === 0) return // it has not run, so there is nothing to ask for
+    if (again === 0 || !allowed) return // it has not run, or who asks may not see it: an answer would be an error
     get<LogPage>(`/api/v1/logs/${job}`, { run: wanted, lines: LINES }, stop.signal)
       .then((page) => {
         text.current.append(page.text)
-        opened.current = text.current.shown.length
         setFacts({ from: page.from, size: page.size, runs: page.runs, run: page.run, over: page.over, error: '' })
         setVersion((n) => n + 1)
         live.follow(page.over ? null : { job, run: page.run, from: page.to })
@@ -69,17 +66,18 @@ export function useLog(job: number, wanted: number | null, again: number): Sourc
       stop.abort()
       quiet()
     }
-  }, [job, wanted, again])
+  }, [job, wanted, again, allowed])
 
   useEffect(() => () => live.follow(null), [])
 
   const earlier = useCallback(async () => {
     const begin = Math.max(0, facts.from - PAGE)
     const page = await get<LogPage>(`/api/v1/logs/${job}`, { run: facts.run, from: begin, limit: facts.from - begin })
-    text.current.prepend(page.text)
+    const count = text.current.prepend(page.text)
     setFacts((known) => ({ ...known, from: page.from }))
     setVersion((n) => n + 1)
+    return count
   }, [job, facts.from, facts.run])
 
-  return { text: text.current, version, arrived: text.current.shown.length - opened.current, ...facts, earlier }
+  return { text: text.current, version, ...facts, earlier }
 }

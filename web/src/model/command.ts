@@ -1,5 +1,7 @@
 // Every act of this page as the command that does the same.
+import type { Job } from '../api/types'
 import { typedIds } from './ids'
+import type { Place } from './place'
 
 const SAFE = /^[A-Za-z0-9_@%+=:,./-]+$/
 
@@ -9,6 +11,25 @@ export const quoted = (word: string): string => (SAFE.test(word) ? word : `'${wo
 export type JobAct = 'cancel' | 'retry' | 'hold' | 'unhold' | 'logs' | 'why' | 'show'
 
 export const jobCommand = (act: JobAct, ids: readonly number[]): string => `jostle ${act} ${typedIds(ids)}`
+
+export const moveCommand = (id: number, to: Place): string => `jostle move ${id} ${Object.entries(to).flat().join(' ')}`
+
+export const setCommand = (id: number, values: Record<string, string>): string =>
+  `jostle set ${id} ${Object.entries(values)
+    .map(([key, value]) => quoted(`${key}=${value}`))
+    .join(' ')}`
+
+export const cardCommand = (index: number, use: boolean): string => `jostle gpus ${use ? '--include' : '--exclude'} ${index}`
+
+/** What changes a file of a workspace has no verb of its own: the same call with the token, on this host. */
+export function callCommand(method: string, url: string, body?: unknown): string {
+  const sent = body === undefined ? '' : ` -H 'Content-Type: application/json' -d ${quoted(JSON.stringify(body))}`
+  return `curl -X ${method} -H "Authorization: Bearer $(jostle web --token)"${sent} ${quoted(url)}`
+}
+
+/** A file changed by these lines of a unified diff. */
+export const patchCommand = (path: string, diff: readonly string[]): string =>
+  [`patch ${quoted(path)} <<'JOSTLE_END'`, ...diff, 'JOSTLE_END'].join('\n')
 
 export interface NewJob {
   command: string
@@ -22,6 +43,17 @@ export interface NewJob {
 }
 
 export const EMPTY_JOB: NewJob = { command: '', name: '', gpus: 1, memory: '', share: false, queue: '', retry: 0, workdir: '' }
+
+/** A new job like an old one, to be changed before it is queued. */
+export const like = (job: Job): Partial<NewJob> => ({
+  command: job.commands.join(' && '),
+  name: job.name,
+  gpus: job.gpu_request[0] ?? 1,
+  memory: job.memory_mib === null ? '' : String(Math.round((job.memory_mib / 1024) * 10) / 10),
+  share: job.share,
+  queue: job.queue ?? '',
+  workdir: job.workdir,
+})
 
 /** What `POST /api/v1/add` takes: the keys of a job in a job file. */
 export function addBody(job: NewJob): Record<string, unknown> {

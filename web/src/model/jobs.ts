@@ -1,17 +1,22 @@
 // Jobs in the order in which people ask for them: failed and not yet seen, running, waiting (folded by reason), ended as counts.
 import type { Job, Reason } from '../api/types'
+import { byPlace } from './place'
+import { type Sweep, sweepKey, sweeps } from './sweeps'
 
+/** Jobs that one row stands for. */
 export interface Group {
   key: string
   jobs: Job[]
   reason: Reason | null
+  sweep: Sweep | null
 }
 
 export type Ended = 'succeeded' | 'failed' | 'cancelled' | 'skipped'
 
 export interface Sections {
   unseen: Job[]
-  running: Job[]
+  running: Group[]
+  runningCount: number
   waiting: Group[]
   waitingCount: number
   ended: Record<Ended, number>
@@ -20,30 +25,48 @@ export interface Sections {
 export const ACTIVE = new Set(['starting', 'running', 'stopping'])
 export const FINAL = new Set(['succeeded', 'failed', 'cancelled', 'skipped'])
 
-/** Jobs with one key wait for the same thing, so one sentence says it for all of them. */
-function groupKey(job: Job): string {
+/** What keeps everything from starting, so that one row stands for all that waits. */
+export const OF_ALL = new Set(['no_engine', 'on_hold'])
+
+/** Jobs with one key wait for the same thing, or are of one sweep, so one row says it for all of them. */
+function groupKey(job: Job, sweep: Sweep | undefined): string {
   const reason = job.reason
+  if (reason && OF_ALL.has(reason.code)) return reason.code
+  if (sweep) return `sweep|${sweep.key}`
   if (!reason) return `${job.id}`
   if (reason.code === 'behind') return `behind|${job.queue}`
-  if (reason.code === 'no_engine' || reason.code === 'on_hold') return reason.code
   return `${reason.code}|${reason.text ?? ''}|${job.batch}`
 }
 
-export function sections(jobs: readonly Job[], seenAt: number, dayStart: number): Sections {
+function gather(jobs: readonly Job[], keyOf: (job: Job) => string, of: Map<string, Sweep>): Group[] {
+  const groups = new Map<string, Group>()
+  for (const job of jobs) {
+    const key = keyOf(job)
+    const group = groups.get(key)
+    if (group) group.jobs.push(job)
+    else
+      groups.set(key, {
+        key,
+        jobs: [job],
+        reason: job.reason,
+        sweep: key.startsWith('sweep|') ? (of.get(sweepKey(job)) ?? null) : null,
+      })
+  }
+  return [...groups.values()]
+}
+
+const FOLD_RUNNING = 3 // more running jobs of one sweep than this are one row
+
+/** `all`: every job there is, as far as it is known; a sweep's row tells of all of its jobs, whichever are listed. */
+export function sections(jobs: readonly Job[], seenAt: number, dayStart: number, all: readonly Job[] = jobs): Sections {
   const unseen: Job[] = []
   const running: Job[] = []
-  const groups = new Map<string, Group>()
+  const waiting: Job[] = []
   const ended = { succeeded: 0, failed: 0, cancelled: 0, skipped: 0 }
-  let waitingCount = 0
   for (const job of jobs) {
     if (ACTIVE.has(job.state)) running.push(job)
-    else if (job.state === 'queued') {
-      waitingCount += 1
-      const key = groupKey(job)
-      const group = groups.get(key)
-      if (group) group.jobs.push(job)
-      else groups.set(key, { key, jobs: [job], reason: job.reason })
-    } else {
+    else if (job.state === 'queued') waiting.push(job)
+    else {
       const at = (job.ended_at ?? 0) * 1000
       if (job.state === 'failed' && at > seenAt) unseen.push(job)
       if (at >= dayStart) ended[job.state as Ended] += 1
@@ -51,8 +74,36 @@ export function sections(jobs: readonly Job[], seenAt: number, dayStart: number)
   }
   running.sort((a, b) => (a.started_at ?? 0) - (b.started_at ?? 0))
   unseen.sort((a, b) => (b.ended_at ?? 0) - (a.ended_at ?? 0))
-  return { unseen, running, waiting: [...groups.values()], waitingCount, ended }
+  waiting.sort(byPlace)
+  const of = sweeps(all)
+  const runs = new Map<string, number>()
+  for (const job of running) runs.set(sweepKey(job), (runs.get(sweepKey(job)) ?? 0) + 1)
+  const folds = (job: Job): boolean => of.has(sweepKey(job)) && (runs.get(sweepKey(job)) ?? 0) > FOLD_RUNNING
+  return {
+    unseen,
+    running: gather(running, (job) => (folds(job) ? `sweep|${sweepKey(job)}` : `${job.id}`), of),
+    runningCount: running.length,
+    waiting: gather(waiting, (job) => groupKey(job, of.get(sweepKey(job))), of),
+    waitingCount: waiting.length,
+    ended,
+  }
 }
+
+/** What a group waits for, each reason once with how many wait for it, the most frequent first. */
+export function reasonsOf(jobs: readonly Job[]): { reason: Reason; count: number }[] {
+  const found = new Map<string, { reason: Reason; count: number }>()
+  for (const { reason } of jobs) {
+    if (!reason) continue
+    const key = reason.text ?? reason.code
+    const known = found.get(key)
+    if (known) known.count += 1
+    else found.set(key, { reason, count: 1 })
+  }
+  return [...found.values()].sort((a, b) => b.count - a.count)
+}
+
+/** What an act on a group is about: a sweep is meant as a whole, what of it runs included. */
+export const meant = (group: Group): Job[] => group.sweep?.jobs.filter((job) => !FINAL.has(job.state)) ?? group.jobs
 
 export function since(jobs: readonly Job[], at: number): { done: number; failed: number } {
   const later = jobs.filter((job) => (job.ended_at ?? 0) * 1000 > at)

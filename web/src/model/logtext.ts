@@ -12,6 +12,7 @@ const MOST_CHARS = 1_000_000 // of one line; the rest is left to the download
 export class LogText {
   lines: Line[] = []
   dropped = 0 // lines that are no longer kept
+  begun = 0 // lines that were ever begun at the end; those put before do not count
   private open: Line | null = null // the last line, while it has no end
   private returned = false // a carriage return came, and nothing after it yet
 
@@ -45,6 +46,7 @@ export class LogText {
     if (!this.open) {
       this.open = { text: '', folded: 0 }
       this.lines.push(this.open)
+      this.begun += 1
     }
     const line = this.open
     for (const [i, drawn] of part.split('\r').entries()) {
@@ -63,6 +65,11 @@ export class LogText {
   get shown(): Line[] {
     const last = this.lines.at(-1)
     return last && last === this.open && last.text === '' ? this.lines.slice(0, -1) : this.lines
+  }
+
+  /** How many lines came at the end since it was opened: they only grow, whatever is dropped or put before. */
+  get arrived(): number {
+    return this.begun - (this.open?.text === '' ? 1 : 0)
   }
 }
 

@@ -1,5 +1,4 @@
 import { describe, expect, test } from 'vitest'
-import type { Card, Holder, Job } from '../api/types'
 import { plain, spans } from './ansi'
 import { addBody, addCommand, competeCommand, EMPTY_JOB, jobCommand, quoted } from './command'
 import { clock, model, size, span } from './format'
@@ -9,69 +8,8 @@ import { LogText, MOST_LINES, traceback } from './logtext'
 import { forYou, hueOf, isFree, ownNames, people, shares } from './people'
 import { moved, nudged, removed, sendable } from './queues'
 import { allowed, control, grouped, keysOf, nested, valueAt } from './rules'
+import { card, holder, job } from './samples'
 import { bars, others } from './timeline'
-
-const job = (over: Partial<Job>): Job => ({
-  id: 1,
-  name: 'a',
-  queue: null,
-  batch: 1,
-  state: 'queued',
-  intent: 'run',
-  attempt: 0,
-  retries: 0,
-  exit_code: null,
-  error_type: null,
-  submitted_at: 0,
-  started_at: null,
-  ended_at: null,
-  ran_s: null,
-  reason: null,
-  commands: [],
-  memory_mib: null,
-  share: false,
-  gpu_request: [1, 1],
-  gpus: [],
-  gpu_uuids: [],
-  priority: 0,
-  tags: [],
-  time_limit: null,
-  workdir: '/',
-  log: null,
-  retry: null,
-  ...over,
-})
-
-const holder = (over: Partial<Holder>): Holder => ({
-  pid: 1,
-  user: 'alice',
-  used_mib: 1024,
-  name: 'python',
-  exe: '',
-  run: null,
-  ...over,
-})
-
-const card = (over: Partial<Card>): Card => ({
-  index: 0,
-  uuid: 'GPU-0',
-  name: 'RTX 4090',
-  total_mib: 24576,
-  used_mib: 0,
-  free_mib: 24576,
-  available_mib: 24576,
-  utilization: 0,
-  temperature: 30,
-  power_w: 20,
-  state: 'ok',
-  error: '',
-  excluded: false,
-  quarantine: null,
-  refusal: null,
-  runs: [],
-  holders: [],
-  ...over,
-})
 
 test('a scheduler as a command names its workspace: it works in any directory', () => {
   expect(competeCommand('single', 0, '/data/my work')).toBe("jostle compete '/data/my work'")
@@ -141,7 +79,7 @@ describe('jobs', () => {
       100_000,
     )
     expect(found.unseen.map((one) => one.id)).toEqual([2])
-    expect(found.running.map((one) => one.id)).toEqual([4, 3])
+    expect(found.running.flatMap((group) => group.jobs.map((one) => one.id))).toEqual([4, 3])
     expect(found.waiting.map((group) => group.jobs.map((one) => one.id))).toEqual([[5, 6], [7]])
     expect(found.ended).toEqual({ succeeded: 1, failed: 1, cancelled: 0, skipped: 0 })
     expect(found.waitingCount).toBe(3)

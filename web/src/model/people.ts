@@ -10,6 +10,7 @@ export interface Person {
   initials: string
   cards: number[]
   usedMib: number
+  beside: string // who has more of each card that this person is on, '' if nobody has
 }
 
 function seen(): string[] {
@@ -78,16 +79,45 @@ const HIDDEN_MIB = 600 // a driver keeps up to this much of an empty card
 
 export function people(cards: readonly Card[]): Person[] {
   const own = ownNames(cards)
-  const found = new Map<string, Person>([['you', { name: 'you', hue: 'you', initials: '', cards: [], usedMib: 0 }]])
+  const found = new Map<string, Person>()
+  const one = (name: string): Person => {
+    const known = found.get(name)
+    if (known) return known
+    const initials = name === 'you' ? '' : initialsOf(name)
+    const made = { name, hue: hueOf(name), initials, cards: [], usedMib: 0, beside: '' }
+    found.set(name, made)
+    return made
+  }
+  one('you')
   for (const card of cards) {
-    for (const { person, mib } of shares(card, own)) {
-      const one = found.get(person) ?? { name: person, hue: hueOf(person), initials: initialsOf(person), cards: [], usedMib: 0 }
-      one.cards.push(card.index)
-      one.usedMib += mib
-      found.set(person, one)
+    const [first, ...rest] = shares(card, own)
+    if (!first) continue
+    for (const { person, mib } of [first, ...rest]) {
+      one(person).cards.push(card.index)
+      one(person).usedMib += mib
     }
+    for (const { person } of rest) if (one(person).cards.length === 1) one(person).beside = first.person
+    if (one(first.person).beside) one(first.person).beside = ''
   }
   return [...found.values()]
+}
+
+/** A process on a card that is not one's own. */
+export interface Foreign {
+  person: string
+  pid: number
+  card: number
+  mib: number | null
+  name: string
+}
+
+export function foreign(cards: readonly Card[]): Foreign[] {
+  const own = ownNames(cards)
+  return cards.flatMap((card) =>
+    card.holders
+      .filter((holder) => personOf(holder, own) !== 'you')
+      .map(({ user, pid, used_mib, name }) => ({ person: user, pid, card: card.index, mib: used_mib, name })),
+  )
 }
 
 /** Free: it can be read, nobody is on it, and nobody keeps it from being used. */

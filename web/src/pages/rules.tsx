@@ -2,11 +2,12 @@
 import { useQuery, useQueryClient } from '@tanstack/react-query'
 import { type ReactNode, useState } from 'react'
 import { useTranslation } from 'react-i18next'
-import { ask, CallError } from '../api/call'
+import { ask, CallError, wholeAddress } from '../api/call'
 import { useLive, useRights } from '../api/hooks'
 import type { Flaw } from '../api/types'
+import { callCommand } from '../model/command'
 import { control, grouped, keysOf, type Limits, nested, valueAt } from '../model/rules'
-import { Stepper, Switch } from '../parts/controls'
+import { Command, Stepper, Switch } from '../parts/controls'
 import { Icon } from '../parts/icons'
 import { say } from '../parts/toast'
 import { OfWorkspace } from '../parts/workspace'
@@ -43,12 +44,13 @@ function Rules({ picker }: { picker: ReactNode }) {
     setChanges(next)
   }
   const count = Object.keys(changes).length
+  const saveCommand = callCommand('PUT', wholeAddress('/api/config'), nested(changes))
   const save = async (): Promise<void> => {
     try {
       await ask('/api/config', { method: 'PUT', body: nested(changes), etag: rules.data?.etag })
       setChanges({})
       setError('')
-      say({ text: t('rules.saved') })
+      say({ text: t('rules.saved'), command: saveCommand })
     } catch (problem) {
       if (problem instanceof CallError && problem.status === 412) setError(t('rules.conflict'))
       else setError(problem instanceof Error ? problem.message : String(problem))
@@ -121,6 +123,7 @@ function Rules({ picker }: { picker: ReactNode }) {
               </span>
             )}
             <span className="grow" />
+            {count > 0 && <Command text={saveCommand} />}
             <button type="button" className="btn" disabled={!count} onClick={() => setChanges({})}>
               {t('rules.undo')}
             </button>

@@ -3,11 +3,12 @@ import { useQuery, useQueryClient } from '@tanstack/react-query'
 import { useState } from 'react'
 import { useTranslation } from 'react-i18next'
 import { failed } from '../api/acts'
-import { ask, get, post } from '../api/call'
+import { ask, get, post, wholeAddress } from '../api/call'
 import { useRights, useStatus } from '../api/hooks'
 import { live } from '../api/live'
 import { forget } from '../api/session'
 import type { Setting } from '../api/types'
+import { callCommand } from '../model/command'
 import { Command, Switch } from '../parts/controls'
 import { Icon } from '../parts/icons'
 import { say } from '../parts/toast'
@@ -89,11 +90,13 @@ function ConsoleSettings() {
     queryFn: ({ signal }) => get<Record<string, Setting>>('/api/settings', {}, signal),
   })
   const count = Object.keys(changes).length
+  const said = 'secret' in changes ? { ...changes, secret: '…' } : changes // a secret is nothing to copy
+  const saveCommand = callCommand('PUT', wholeAddress('/api/settings'), said)
   const save = async (): Promise<void> => {
     try {
       const saved = (await ask<Saved>('/api/settings', { method: 'PUT', body: changes })).data
       const later = saved.requires_restart
-      say({ text: later.length ? t('settings.restart', { keys: later.join(', ') }) : saved.message })
+      say({ text: later.length ? t('settings.restart', { keys: later.join(', ') }) : saved.message, command: saveCommand })
       for (const warning of saved.warnings) say({ text: warning, bad: true })
       setChanges({})
     } catch (problem) {
@@ -124,7 +127,8 @@ function ConsoleSettings() {
         </div>
       ))}
       <footer>
-        <span className="grow t2">{t('rules.changes', { count })}</span>
+        <span className="t2">{t('rules.changes', { count })}</span>
+        <span className="grow">{count > 0 && <Command text={saveCommand} />}</span>
         <button type="button" className="btn" disabled={!count} onClick={() => setChanges({})}>
           {t('rules.undo')}
         </button>

@@ -7,13 +7,13 @@ import { useAllJobs, useBlocked, useJobs, useStory } from '../api/hooks'
 import type { Job, Run } from '../api/types'
 import { newJob, useDesk } from '../desk'
 import { LogPanel } from '../log/panel'
-import { type JobAct, jobCommand } from '../model/command'
+import { type JobAct, jobCommand, like, moveCommand } from '../model/command'
 import { ACTIVE, FINAL, retryHelps } from '../model/jobs'
-import { copyText } from '../parts/controls'
+import { stepped } from '../model/place'
+import { Act } from '../parts/act'
 import { Icon } from '../parts/icons'
 import { useKeys } from '../parts/keys'
 import { JobPill } from '../parts/pill'
-import { say } from '../parts/toast'
 import { JobList } from '../state/list'
 import { StoryPanel } from '../state/story'
 
@@ -38,7 +38,7 @@ export default function State() {
       <h1 className="sr">{t('page.state')}</h1>
       <JobList jobs={jobs} picked={job?.id ?? null} onPick={choose} />
       {job ? (
-        <OneJob key={job.id} job={job} />
+        <OneJob key={job.id} job={job} jobs={jobs} />
       ) : (
         <section className="panel mid">
           <p className="note">{jobs.length ? t('state.pick') : t('state.nojobs')}</p>
@@ -48,7 +48,7 @@ export default function State() {
   )
 }
 
-function OneJob({ job }: { job: Job }) {
+function OneJob({ job, jobs }: { job: Job; jobs: readonly Job[] }) {
   const { t } = useTranslation()
   const { data: story } = useStory(job.id)
   const [run, setRun] = useState<number | null>(null)
@@ -68,7 +68,7 @@ function OneJob({ job }: { job: Job }) {
             <span className="mono t3">#{job.id}</span>
             <h1>{job.name}</h1>
             <JobPill job={job} />
-            <JobActs job={job} />
+            <JobActs job={job} jobs={jobs} />
           </div>
           {job.reason?.text && <p className="t2">{job.reason.text}</p>}
           {runs.length > 0 && (
@@ -102,72 +102,83 @@ function RunMark({ run }: { run: Run }) {
   )
 }
 
-function JobActs({ job }: { job: Job }) {
+function JobActs({ job, jobs }: { job: Job; jobs: readonly Job[] }) {
   const { t } = useTranslation()
   const { open } = useDesk()
-  const { act } = useActs()
+  const { act, move } = useActs()
   const blocked = useBlocked()
   const over = FINAL.has(job.state)
-  const verb: JobAct = over ? 'retry' : 'cancel'
+  const waits = job.state === 'queued'
+  const holding: JobAct = job.intent === 'hold' ? 'unhold' : 'hold'
   const again = (): void => {
     if (retryHelps(job)) void act('retry', [job])
-    else
-      open(
-        newJob({
-          command: job.commands.join(' && '),
-          name: job.name,
-          gpus: job.gpu_request[0] ?? 1,
-          memory: job.memory_mib === null ? '' : String(Math.round((job.memory_mib / 1024) * 10) / 10),
-          share: job.share,
-          queue: job.queue ?? '',
-          workdir: job.workdir,
-        }),
-      )
+    else open(newJob(like(job)))
+  }
+  const cancel = (): void => {
+    if (ACTIVE.has(job.state)) open({ kind: 'cancel', jobs: [job] })
+    else void act('cancel', [job])
+  }
+  const nudge = (by: 1 | -1): unknown => {
+    const to = blocked ? null : stepped(jobs, job.id, by)
+    return to ? void move(job.id, to) : false
   }
   useKeys({
     x: () => !blocked && !over && open({ kind: 'cancel', jobs: [job] }),
     r: () => !blocked && over && again(),
-    h: () => !blocked && job.state === 'queued' && void act(job.intent === 'hold' ? 'unhold' : 'hold', [job]),
+    h: () => !blocked && waits && void act(holding, [job]),
+    'Alt ArrowUp': () => nudge(-1),
+    'Alt ArrowDown': () => nudge(1),
   })
-  const copy = async (): Promise<void> => {
-    const command = jobCommand(verb, [job.id])
-    if (await copyText(command)) say({ text: t('control.copiedtext', { text: command }) })
+  const mover = (by: 1 | -1) => {
+    const to = stepped(jobs, job.id, by)
+    return (
+      <Act
+        icon={by < 0 ? 'up' : 'lower'}
+        blocked={blocked}
+        disabled={to === null}
+        command={to ? moveCommand(job.id, to) : `jostle move ${job.id} ${by < 0 ? 'first' : 'last'}`}
+        onDo={() => nudge(by)}
+      >
+        <span className="sr">{t(by < 0 ? 'act.up' : 'act.down')}</span>
+      </Act>
+    )
   }
   return (
     <span className="acts">
-      <button type="button" className="btn" title={jobCommand(verb, [job.id])} onClick={() => void copy()}>
-        <Icon name="copy" />
-        {t('control.copycommand')}
-      </button>
-      {job.state === 'queued' && (
+      {waits && mover(-1)}
+      {waits && mover(1)}
+      {waits && (
         <button
           type="button"
           className="btn"
           disabled={blocked !== undefined}
           title={blocked}
-          onClick={() => void act(job.intent === 'hold' ? 'unhold' : 'hold', [job])}
+          onClick={() => open({ kind: 'change', job })}
         >
-          <Icon name="pause" />
-          {job.intent === 'hold' ? t('act.unhold') : t('act.hold')}
+          {t('act.change')}
         </button>
+      )}
+      {waits && (
+        <Act icon="pause" blocked={blocked} command={jobCommand(holding, [job.id])} onDo={() => void act(holding, [job])}>
+          {t(`act.${holding}`)}
+        </Act>
       )}
       {!over && (
-        <button
-          type="button"
-          className="btn warn"
-          disabled={blocked !== undefined || job.state === 'stopping'}
-          title={blocked}
-          onClick={() => (ACTIVE.has(job.state) ? open({ kind: 'cancel', jobs: [job] }) : void act('cancel', [job]))}
+        <Act
+          look="warn"
+          icon="cross"
+          blocked={blocked}
+          disabled={job.state === 'stopping'}
+          command={jobCommand('cancel', [job.id])}
+          onDo={cancel}
         >
-          <Icon name="cross" />
           {t('act.cancel')}
-        </button>
+        </Act>
       )}
       {over && (
-        <button type="button" className="btn primary" disabled={blocked !== undefined} title={blocked} onClick={again}>
-          <Icon name="again" />
+        <Act look="primary" icon="again" blocked={blocked} command={jobCommand('retry', [job.id])} onDo={again}>
           {retryHelps(job) ? t('act.retry') : t('act.editretry')}
-        </button>
+        </Act>
       )}
     </span>
   )

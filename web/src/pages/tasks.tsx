@@ -4,17 +4,17 @@ import { lazy, type ReactNode, Suspense, useEffect, useState } from 'react'
 import { useTranslation } from 'react-i18next'
 import { failed } from '../api/acts'
 import { ask, get, post } from '../api/call'
-import { useRights } from '../api/hooks'
+import { useMayNot } from '../api/hooks'
 import type { Config, Mode } from '../api/types'
-import { competeCommand } from '../model/command'
-import { Command, Segmented } from '../parts/controls'
-import { Dialog } from '../parts/dialog'
+import { competeCommand, patchCommand } from '../model/command'
+import { Command } from '../parts/controls'
+import { Confirm, Dialog } from '../parts/dialog'
 import { Icon } from '../parts/icons'
-import { Pill } from '../parts/pill'
 import { say } from '../parts/toast'
 import { OfWorkspace } from '../parts/workspace'
 import { useSchedulers } from '../state/list'
 import { BindDialog } from '../tasks/bind'
+import { Configs, deleteCommand, newCommand, runsConfig } from '../tasks/configs'
 import { Diff, DiffButton } from '../tasks/diff'
 import { useDraft } from '../tasks/draft'
 import { QueueForm } from '../tasks/form'
@@ -32,7 +32,8 @@ export default function TasksPage() {
 function Tasks({ picker, workspace }: { picker: ReactNode; workspace: string }) {
   const { t } = useTranslation()
   const client = useQueryClient()
-  const { mayWrite } = useRights()
+  const mayNot = useMayNot()
+  const mayWrite = mayNot === undefined
   const [mode, setMode] = useState<Mode>('single')
   const [index, setIndex] = useState(0)
   const [shown, setShown] = useState<Shown>(null)
@@ -48,7 +49,7 @@ function Tasks({ picker, workspace }: { picker: ReactNode; workspace: string }) 
     queryFn: ({ signal }) => get<Bindings>('/api/log/bindings', {}, signal),
   })
   const schedulers = useSchedulers().data?.schedulers ?? []
-  const running = schedulers.find((one) => one.mode === mode && one.config_index === index && one.state !== 'completed')
+  const running = runsConfig(schedulers, mode, index)
   const unsaved = draft.loaded && draft.text !== draft.saved
   const flaws = draft.preview?.flaws ?? draft.file?.flaws ?? []
   const name = list?.configs.find((one) => one.index === index)?.file_name ?? draft.file?.file_path.split('/').at(-1) ?? ''
@@ -76,10 +77,10 @@ function Tasks({ picker, workspace }: { picker: ReactNode; workspace: string }) 
     await client.invalidateQueries({ queryKey: ['configs'] })
     await client.invalidateQueries({ queryKey: ['compete'] })
   }
-  const tell = async (act: () => Promise<{ message?: string }>): Promise<void> => {
+  const tell = async (command: string, act: () => Promise<{ message?: string }>): Promise<void> => {
     try {
       const { message } = await act()
-      if (message) say({ text: message })
+      if (message) say({ text: message, command })
     } catch (problem) {
       failed(problem)
     }
@@ -93,17 +94,20 @@ function Tasks({ picker, workspace }: { picker: ReactNode; workspace: string }) 
   }
   const start = async (): Promise<void> => {
     if (unsaved && !(await save())) return
-    await tell(() => post(`/api/scheduler/${mode}/start`, undefined, { config_index: index }))
+    await tell(competeCommand(mode, index, workspace), () =>
+      post(`/api/scheduler/${mode}/start`, undefined, { config_index: index }),
+    )
   }
-  const stop = (): Promise<void> => tell(() => post(`/api/scheduler/${mode}/stop`, undefined, { config_index: index }))
+  const stop = (): Promise<void> =>
+    tell(`kill ${running?.pid}`, () => post(`/api/scheduler/${mode}/stop`, undefined, { config_index: index }))
   const create = (): Promise<void> =>
-    tell(async () => {
+    tell(newCommand(mode), async () => {
       const made = await post<{ message: string; config: Config }>(`/api/commands/${mode}/new`)
       setIndex(made.config.index)
       return made
     })
   const remove = (): Promise<void> =>
-    tell(async () => {
+    tell(deleteCommand(mode, index), async () => {
       const { data } = await ask<{ message: string }>(`/api/commands/${mode}/${index}`, { method: 'DELETE' })
       setIndex(0)
       return data
@@ -121,81 +125,30 @@ function Tasks({ picker, workspace }: { picker: ReactNode; workspace: string }) 
     window.addEventListener('keydown', down)
     return () => window.removeEventListener('keydown', down)
   })
-  const blocked = !mayWrite ? t('shell.readonly') : flaws.length ? t('tasks.nothing', { count: flaws.length }) : undefined
+  const blocked = mayNot ?? (flaws.length ? t('tasks.nothing', { count: flaws.length }) : undefined)
   return (
     <>
       <h1 className="sr">{t('page.tasks')}</h1>
       <div className="tasks">
-        <section className="panel" aria-label={t('tasks.configs')}>
-          <div style={{ padding: 6 }}>
-            <Segmented
-              wide
-              label={t('tasks.mode')}
-              value={mode}
-              choices={[
-                { value: 'single', label: t('mode.single') },
-                { value: 'multi', label: t('mode.multi') },
-              ]}
-              onChange={(next) =>
-                leave(() => {
-                  setMode(next)
-                  setIndex(0)
-                })
-              }
-            />
-          </div>
-          <div className="scroll">
-            {error && <p className="note fail">{error.message}</p>}
-            {list?.configs.map((config) => {
-              const runs = schedulers.find(
-                (one) => one.mode === mode && one.config_index === config.index && one.state !== 'completed',
-              )
-              return (
-                <button
-                  key={config.index}
-                  type="button"
-                  className="config"
-                  aria-current={config.index === index}
-                  onClick={() => leave(() => setIndex(config.index))}
-                >
-                  <span className="grow">
-                    {t('tasks.config', { n: config.index + 1 })}
-                    <code className="clip">{config.file_name}</code>
-                  </span>
-                  {runs ? (
-                    <Pill look="running" />
-                  ) : config.index === index && flaws.length > 0 ? (
-                    <span className="pill fail">{t('tasks.flaws', { count: flaws.length })}</span>
-                  ) : (
-                    !config.exists && <span className="pill">{t('tasks.missing')}</span>
-                  )}
-                </button>
-              )
-            })}
-            <button type="button" className="config" disabled={!mayWrite} onClick={() => leave(() => void create())}>
-              <Icon name="plus" size={12} />
-              {t('tasks.new')}
-            </button>
-          </div>
-          <footer style={{ flexDirection: 'column', alignItems: 'stretch', gap: 4 }}>
-            <span className="t2">{t('workspace.which')}</span>
-            {picker}
-            <span className="t2">{t('tasks.file')}</span>
-            <code className="clip" title={draft.file?.file_path}>
-              {draft.file?.file_path ?? '–'}
-            </code>
-            {index > 0 && (
-              <button
-                type="button"
-                className="btn small warn"
-                disabled={!mayWrite || running !== undefined}
-                onClick={() => setShown('remove')}
-              >
-                {t('tasks.delete')}
-              </button>
-            )}
-          </footer>
-        </section>
+        <Configs
+          mode={mode}
+          index={index}
+          configs={list?.configs ?? []}
+          schedulers={schedulers}
+          flaws={flaws.length}
+          path={draft.file?.file_path}
+          picker={picker}
+          error={error?.message ?? ''}
+          onMode={(next) =>
+            leave(() => {
+              setMode(next)
+              setIndex(0)
+            })
+          }
+          onPick={(next) => leave(() => setIndex(next))}
+          onNew={() => leave(() => void create())}
+          onDelete={() => setShown('remove')}
+        />
         <div className="mid">
           <QueueForm
             queues={draft.queues}
@@ -275,7 +228,7 @@ function Tasks({ picker, workspace }: { picker: ReactNode; workspace: string }) 
           <span className="t2">{running ? t('tasks.runs', { pid: running.pid }) : t('tasks.idle')}</span>
         )}
         <span className="grow" />
-        <Command text={competeCommand(mode, index, workspace)} />
+        <Command text={running ? `kill ${running.pid}` : competeCommand(mode, index, workspace)} />
         <button type="button" className="btn" disabled={!unsaved} onClick={draft.reload}>
           {t('tasks.discard')}
         </button>
@@ -289,7 +242,7 @@ function Tasks({ picker, workspace }: { picker: ReactNode; workspace: string }) 
           {t('tasks.save')}
         </button>
         {running ? (
-          <button type="button" className="btn danger" disabled={!mayWrite} onClick={() => void stop()}>
+          <button type="button" className="btn danger" disabled={mayNot !== undefined} title={mayNot} onClick={() => void stop()}>
             <Icon name="stop" size={12} />
             {t('tasks.stop')}
           </button>
@@ -313,6 +266,9 @@ function Tasks({ picker, workspace }: { picker: ReactNode; workspace: string }) 
           onClose={() => setShown(null)}
           footer={
             <>
+              <span className="grow">
+                <Command text={patchCommand(draft.file?.file_path ?? name, draft.preview?.diff ?? [])} />
+              </span>
               <button type="button" className="btn" onClick={() => setShown(null)}>
                 {t('tasks.back')}
               </button>
@@ -335,54 +291,27 @@ function Tasks({ picker, workspace }: { picker: ReactNode; workspace: string }) 
         </Dialog>
       )}
       {shown === 'leave' && (
-        <Dialog
+        <Confirm
           title={t('tasks.leave')}
+          keep={t('tasks.stay')}
+          act={t('tasks.discardchanges')}
+          onDo={() => wanted?.()}
           onClose={() => setShown(null)}
-          footer={
-            <>
-              <button type="button" className="btn" onClick={() => setShown(null)}>
-                {t('tasks.stay')}
-              </button>
-              <button
-                type="button"
-                className="btn danger"
-                onClick={() => {
-                  setShown(null)
-                  wanted?.()
-                }}
-              >
-                {t('tasks.discardchanges')}
-              </button>
-            </>
-          }
         >
           {t('tasks.leavetext', { name })}
-        </Dialog>
+        </Confirm>
       )}
       {shown === 'remove' && (
-        <Dialog
+        <Confirm
           title={t('tasks.deletetitle', { name })}
+          keep={t('tasks.keepfile')}
+          act={t('tasks.delete')}
+          command={deleteCommand(mode, index)}
+          onDo={() => void remove()}
           onClose={() => setShown(null)}
-          footer={
-            <>
-              <button type="button" className="btn" onClick={() => setShown(null)}>
-                {t('tasks.keepfile')}
-              </button>
-              <button
-                type="button"
-                className="btn danger"
-                onClick={() => {
-                  setShown(null)
-                  void remove()
-                }}
-              >
-                {t('tasks.delete')}
-              </button>
-            </>
-          }
         >
           {t('tasks.deletetext')}
-        </Dialog>
+        </Confirm>
       )}
       {shown !== null && typeof shown === 'object' && (
         <BindDialog

@@ -1,6 +1,7 @@
 // The browser's own dialog: it keeps the focus inside, gives it back, and Esc closes it.
 import { type CSSProperties, type ReactNode, useEffect, useId, useRef } from 'react'
 import { useTranslation } from 'react-i18next'
+import { Command } from './controls'
 import { Icon } from './icons'
 
 interface DialogProps {
@@ -48,6 +49,50 @@ export function Dialog({ title, onClose, children, footer, extra, width }: Dialo
         {footer && <footer>{footer}</footer>}
       </div>
     </dialog>
+  )
+}
+
+interface ConfirmProps {
+  title: string
+  children: ReactNode
+  keep: string // the way out names what stays
+  act: string
+  command?: string // that does the same
+  onDo: () => void
+  onClose: () => void
+}
+
+/** A question before something is lost. */
+export function Confirm({ title, children, keep, act, command, onDo, onClose }: ConfirmProps) {
+  return (
+    <Dialog
+      title={title}
+      onClose={onClose}
+      footer={
+        <>
+          {command && (
+            <span className="grow">
+              <Command text={command} />
+            </span>
+          )}
+          <button type="button" className="btn" onClick={onClose}>
+            {keep}
+          </button>
+          <button
+            type="button"
+            className="btn danger"
+            onClick={() => {
+              onClose()
+              onDo()
+            }}
+          >
+            {act}
+          </button>
+        </>
+      }
+    >
+      {children}
+    </Dialog>
   )
 }
 

@@ -6,16 +6,16 @@ export function typing(target: EventTarget | null): boolean {
   return target.isContentEditable || /^(INPUT|TEXTAREA|SELECT)$/.test(target.tagName)
 }
 
-/** By what the key types; a second letter after `g` is named `g x`. An answer of `false` leaves the key to others. */
+/** By what the key types; a second letter after `g` is named `g x`, one with Alt `Alt x`. An answer of `false` leaves it to others. */
 export type Keys = Record<string, () => unknown>
 
 const layers: { current: Keys }[] = []
 let lead = ''
 
 function down(event: KeyboardEvent): void {
-  if (event.ctrlKey || event.metaKey || event.altKey || event.defaultPrevented) return
+  if (event.ctrlKey || event.metaKey || event.defaultPrevented) return
   if (typing(event.target) || document.querySelector('dialog[open]')) return
-  const name = lead ? `${lead} ${event.key}` : event.key
+  const name = event.altKey ? `Alt ${event.key}` : lead ? `${lead} ${event.key}` : event.key
   lead = event.key === 'g' && !lead ? 'g' : ''
   for (const layer of [...layers].reverse()) {
     const act = layer.current[name]

@@ -1,11 +1,13 @@
 // What an act brought, said once at the foot of the page, perhaps with a way back.
 import { useEffect, useState } from 'react'
 import { useTranslation } from 'react-i18next'
+import { CopyButton } from './controls'
 
 export interface Toast {
   text: string
   bad?: boolean
   undo?: () => void
+  command?: string // that does the same
 }
 
 interface Shown extends Toast {
@@ -42,6 +44,12 @@ export function Toasts() {
       {shown.map((toast) => (
         <div key={toast.id} className={`toast${toast.bad ? ' bad' : ''}`}>
           <span>{toast.text}</span>
+          {toast.command && (
+            <span className="cmd">
+              <code title={toast.command}>{toast.command}</code>
+              <CopyButton text={toast.command} label={t('control.copycommand')} />
+            </span>
+          )}
           {toast.undo && (
             <button
               type="button"

@@ -3,13 +3,19 @@ import { useQueryClient } from '@tanstack/react-query'
 import { type ReactNode, useState } from 'react'
 import { useTranslation } from 'react-i18next'
 import { setWorkspace } from '../api/call'
-import { useWorkspaces } from '../api/hooks'
+import { useRights, useWorkspaces } from '../api/hooks'
 import { Command } from './controls'
 
 let chosen: string | null = null
 
 /** What is inside only where there is a workspace; it is made anew when another one is chosen. */
 export function OfWorkspace({ children }: { children: (picker: ReactNode, path: string) => ReactNode }) {
+  const { t } = useTranslation()
+  const { mayWrite } = useRights()
+  return mayWrite ? <Chosen>{children}</Chosen> : <p className="panel note">{t('workspace.readonly')}</p>
+}
+
+function Chosen({ children }: { children: (picker: ReactNode, path: string) => ReactNode }) {
   const { t } = useTranslation()
   const client = useQueryClient()
   const known = useWorkspaces()

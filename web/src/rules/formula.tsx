@@ -53,13 +53,7 @@ export function Formula({ cards, limits }: { cards: Card[]; limits: Limits }) {
       spared,
       `${available} − ${limits.left}`,
     ],
-    [
-      t('rules.row.clamp'),
-      t('rules.row.clampwhy', { least: limits.least ?? '–', most: limits.most ?? '–' }),
-      (i) => (i < most ? ['in', ''] : ['', '']),
-      most,
-      t('rules.row.yourlimit'),
-    ],
+    [t('rules.row.clamp'), clamped(limits, t), (i) => (i < most ? ['in', ''] : ['', '']), most, t('rules.row.yourlimit')],
     [
       t('rules.row.held'),
       t('rules.row.heldwhy', { count: yours }),
@@ -95,6 +89,12 @@ export function Formula({ cards, limits }: { cards: Card[]; limits: Limits }) {
       </div>
     </section>
   )
+}
+
+function clamped({ least, most }: Limits, t: (key: string, values?: Record<string, unknown>) => string): string {
+  if (least !== null && most !== null) return t('rules.row.clampwhy', { least, most })
+  if (least !== null) return t('rules.row.clampleast', { least })
+  return most === null ? t('rules.row.clampnone') : t('rules.row.clampmost', { most })
 }
 
 const LEFTS = [0, 1, 2, 3]

@@ -2,17 +2,19 @@ import { useQuery, useQueryClient } from '@tanstack/react-query'
 import { useVirtualizer } from '@tanstack/react-virtual'
 import { useEffect, useMemo, useRef, useState } from 'react'
 import { useTranslation } from 'react-i18next'
-import { failed, useActs } from '../api/acts'
+import { failed } from '../api/acts'
 import { get, post } from '../api/call'
-import { useRights } from '../api/hooks'
+import { useMayNot } from '../api/hooks'
 import type { Job, Scheduler } from '../api/types'
 import { useDesk } from '../desk'
-import { competeCommand } from '../model/command'
 import { ACTIVE, FINAL, matches } from '../model/jobs'
+import { Act } from '../parts/act'
 import { Segmented } from '../parts/controls'
 import { Icon } from '../parts/icons'
 import { useKeys } from '../parts/keys'
 import { JobPill } from '../parts/pill'
+import { SegBar } from '../parts/segbar'
+import { SelectionBar } from '../parts/selection'
 import { say } from '../parts/toast'
 
 const ROW = 28
@@ -46,9 +48,7 @@ interface ListProps {
 
 export function JobList({ jobs, picked, onPick }: ListProps) {
   const { t } = useTranslation()
-  const { find, setFind, marked, mark, open } = useDesk()
-  const { act } = useActs()
-  const { mayWrite } = useRights()
+  const { find, setFind, marked, mark } = useDesk()
   const [filter, setFilter] = useState<Filter>('all')
   const place = useRef<HTMLDivElement>(null)
   const shown = useMemo(() => ordered(jobs.filter((job) => HOLDS[filter](job) && matches(job, find))), [jobs, filter, find])
@@ -73,7 +73,6 @@ export function JobList({ jobs, picked, onPick }: ListProps) {
   }
   useKeys({ j: () => step(1), k: () => step(-1), ' ': () => picked !== null && toggle(picked), Escape: () => mark(new Set()) })
   const chosen = jobs.filter((job) => marked.has(job.id))
-  const open_ = chosen.filter((job) => !FINAL.has(job.state))
   const allMarked = shown.length > 0 && shown.every((job) => marked.has(job.id))
   return (
     <section className="panel list" aria-label={t('jobs.title')}>
@@ -134,6 +133,13 @@ export function JobList({ jobs, picked, onPick }: ListProps) {
                   <span className="clip" title={job.name}>
                     {job.name}
                   </span>
+                  {job.attempt > 1 ? (
+                    <span className="t3" title={t('jobs.tryn', { n: job.attempt })}>
+                      {job.attempt}×
+                    </span>
+                  ) : (
+                    <span />
+                  )}
                   <JobPill job={job} />
                 </div>
               )
@@ -141,38 +147,7 @@ export function JobList({ jobs, picked, onPick }: ListProps) {
           })}
         </div>
       </div>
-      {chosen.length > 0 && (
-        <div className="selbar">
-          <b>{t('jobs.selected', { count: chosen.length })}</b>
-          <button
-            type="button"
-            className="btn small warn"
-            disabled={!mayWrite || open_.length === 0}
-            onClick={() => open({ kind: 'cancel', jobs: open_ })}
-          >
-            {t('act.cancel')}
-          </button>
-          <button
-            type="button"
-            className="btn small"
-            disabled={!mayWrite}
-            onClick={() =>
-              void act(
-                'retry',
-                chosen.filter((job) => FINAL.has(job.state)),
-              )
-            }
-          >
-            {t('act.retry')}
-          </button>
-          <button type="button" className="btn small" disabled={!mayWrite} onClick={() => void act('hold', open_)}>
-            {t('act.hold')}
-          </button>
-          <button type="button" className="btn small" disabled={!mayWrite} onClick={() => void act('unhold', open_)}>
-            {t('act.unhold')}
-          </button>
-        </div>
-      )}
+      <SelectionBar jobs={chosen} />
     </section>
   )
 }
@@ -208,7 +183,7 @@ function Schedulers() {
 function OneScheduler({ one }: { one: Scheduler }) {
   const { t } = useTranslation()
   const client = useQueryClient()
-  const { mayWrite } = useRights()
+  const blocked = useMayNot()
   const [sure, setSure] = useState(false)
   const stop = async (): Promise<void> => {
     if (!sure) {
@@ -217,53 +192,39 @@ function OneScheduler({ one }: { one: Scheduler }) {
     }
     try {
       await post('/api/v1/compete/stop', { pid: one.pid })
-      say({ text: t('sched.stopping', { pid: one.pid }) })
+      say({ text: t('sched.stopping', { pid: one.pid }), command: `kill ${one.pid}` })
     } catch (error) {
       failed(error)
     }
     setSure(false)
     await client.invalidateQueries({ queryKey: ['compete'] })
   }
-  const looks = [
-    ...Array<string>(one.completed_tasks).fill('done'),
-    ...Array<string>(one.running_tasks).fill('run'),
-    ...Array<string>(one.failed_tasks).fill('bad'),
-    ...Array<string>(Math.max(0, one.pending_tasks)).fill(''),
-  ]
   return (
     <div className="sched">
-      <div className="row">
+      {/* biome-ignore lint/a11y/noStaticElementInteractions: who leaves it has not confirmed */}
+      <div className="row" onBlur={(event) => !event.currentTarget.contains(event.relatedTarget) && setSure(false)}>
         <b>{t('sched.name', { mode: t(`mode.${one.mode}`), n: one.config_index + 1 })}</b>
         <span className="mono t3">pid {one.pid}</span>
         <span className="grow" />
-        <button
-          type="button"
-          className={`btn small ${sure ? 'danger' : 'warn'}`}
-          disabled={!mayWrite}
-          title={`${competeCommand(one.mode, one.config_index, one.workspace)} · kill ${one.pid}`}
-          onBlur={() => setSure(false)}
-          onClick={() => void stop()}
+        <Act
+          look={`small ${sure ? 'danger' : 'warn'}`}
+          icon="stop"
+          blocked={blocked}
+          command={`kill ${one.pid}`}
+          onDo={() => void stop()}
         >
-          <Icon name="stop" size={12} />
           {sure ? t('sched.sure', { count: one.running_tasks }) : t('sched.stop')}
-        </button>
+        </Act>
       </div>
-      {looks.length <= 60 && (
-        <div className="segbar" aria-hidden="true">
-          {looks.map((look, i) => (
-            // biome-ignore lint/suspicious/noArrayIndexKey: segments have no other name
-            <i key={i} className={look} />
-          ))}
-        </div>
-      )}
-      <span className="t2">
-        {t('sched.counts', {
+      <SegBar
+        count={{
           done: one.completed_tasks,
-          running: one.running_tasks,
           failed: one.failed_tasks,
-          waiting: one.pending_tasks,
-        })}
-      </span>
+          running: one.running_tasks,
+          waiting: Math.max(0, one.pending_tasks),
+          dropped: 0,
+        }}
+      />
       {one.last_error && <span className="fail clip">{one.last_error}</span>}
     </div>
   )

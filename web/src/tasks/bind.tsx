@@ -3,8 +3,10 @@ import { useQueryClient } from '@tanstack/react-query'
 import { useState } from 'react'
 import { useTranslation } from 'react-i18next'
 import { failed } from '../api/acts'
-import { ask } from '../api/call'
+import { ask, wholeAddress } from '../api/call'
 import type { Mode } from '../api/types'
+import { callCommand } from '../model/command'
+import { Act } from '../parts/act'
 import { Dialog } from '../parts/dialog'
 import { say } from '../parts/toast'
 
@@ -20,17 +22,18 @@ export function BindDialog({ mode, index, at, bound, onClose }: BindProps) {
   const { t } = useTranslation()
   const client = useQueryClient()
   const [path, setPath] = useState(bound)
+  const queryOf = (method: string) => ({
+    mode,
+    config_index: index,
+    queue_id: at.queue,
+    process_index: at.process,
+    log_path: method === 'POST' ? path : undefined,
+  })
+  const commandOf = (method: string): string => callCommand(method, wholeAddress('/api/log/bind', queryOf(method)))
   const send = async (method: string): Promise<void> => {
     try {
-      const query = {
-        mode,
-        config_index: index,
-        queue_id: at.queue,
-        process_index: at.process,
-        log_path: method === 'POST' ? path : undefined,
-      }
-      const { data } = await ask<{ success: boolean; message: string }>('/api/log/bind', { method, query })
-      say({ text: data.message, bad: !data.success })
+      const { data } = await ask<{ success: boolean; message: string }>('/api/log/bind', { method, query: queryOf(method) })
+      say({ text: data.message, bad: !data.success, command: data.success ? commandOf(method) : undefined })
       if (data.success) onClose()
     } catch (error) {
       failed(error)
@@ -44,14 +47,14 @@ export function BindDialog({ mode, index, at, bound, onClose }: BindProps) {
       footer={
         <>
           {bound && (
-            <button type="button" className="btn warn" onClick={() => void send('DELETE')}>
+            <Act look="warn" command={commandOf('DELETE')} onDo={() => void send('DELETE')}>
               {t('tasks.unbind')}
-            </button>
+            </Act>
           )}
           <span className="grow" />
-          <button type="button" className="btn primary" disabled={!path.trim()} onClick={() => void send('POST')}>
+          <Act look="primary" disabled={!path.trim()} command={commandOf('POST')} onDo={() => void send('POST')}>
             {t('tasks.bindit')}
-          </button>
+          </Act>
         </>
       }
     >

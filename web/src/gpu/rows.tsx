@@ -1,0 +1,288 @@
+// Rows of the jobs panel: one job, a failure with its reason, jobs that wait for one thing or are of one sweep, others' processes.
+import { createContext, type DragEvent, type ReactNode, use } from 'react'
+import { useTranslation } from 'react-i18next'
+import { useLocation } from 'wouter'
+import { useActs } from '../api/acts'
+import { type Known, useBlocked, useLive } from '../api/hooks'
+import type { Job } from '../api/types'
+import { newJob, useDesk } from '../desk'
+import { jobCommand, like } from '../model/command'
+import { gib, span } from '../model/format'
+import { shownIds } from '../model/ids'
+import { commonName, elapsed, type Group, lookOf, OF_ALL, reasonsOf, retryHelps } from '../model/jobs'
+import { type Foreign, hueOf, initialsOf } from '../model/people'
+import { progress } from '../model/sweeps'
+import { Act } from '../parts/act'
+import { Icon } from '../parts/icons'
+import { JobPill } from '../parts/pill'
+import { SegBar } from '../parts/segbar'
+import { Verdict } from '../parts/verdict'
+import { TellEnd } from './filters'
+
+export const AT_MOST = 200 // rows of one section; the state page has all
+const NAMED_IDS = 40
+const SENTENCES = 3
+
+/** What all rows of a panel share. */
+export interface Rows {
+  now: number
+  tails: ReadonlyMap<number, string>
+  toggle: (jobs: readonly Job[]) => void
+  drop: (moved: number, onto: number) => void
+}
+
+export const RowsContext = createContext<Rows>({ now: 0, tails: new Map(), toggle: () => {}, drop: () => {} })
+
+interface RowProps {
+  job: Job
+  end?: ReactNode
+  movable?: boolean // by its grip, in its queue
+}
+
+const DRAGGED = 'application/x-jostle-job'
+
+export function JobRow({ job, end, movable }: RowProps) {
+  const { t } = useTranslation()
+  const { picked, pick, marked } = useDesk()
+  const { now, tails, toggle, drop } = use(RowsContext)
+  const long = elapsed(job, now)
+  const said = job.state === 'failed' ? '' : (tails.get(job.id) ?? job.reason?.text ?? job.commands.at(-1) ?? '')
+  const over = (event: DragEvent): void => {
+    if (event.dataTransfer.types.includes(DRAGGED)) event.preventDefault()
+  }
+  return (
+    // biome-ignore lint/a11y/useKeyWithClickEvents: j, k and the button inside are the keyboard's way
+    // biome-ignore lint/a11y/noStaticElementInteractions: the button inside is what a reader of the screen finds
+    <div
+      className={`jobrow${picked === job.id ? ' picked' : ''}${marked.has(job.id) ? ' marked' : ''}`}
+      onClick={(event) => (event.ctrlKey || event.metaKey ? toggle([job]) : pick(job.id))}
+      onDragOver={movable ? over : undefined}
+      onDrop={movable ? (event) => drop(Number(event.dataTransfer.getData(DRAGGED)), job.id) : undefined}
+    >
+      <Tick jobs={[job]} label={t('jobs.mark', { id: job.id })} />
+      <button type="button" className="id" aria-label={t('jobs.pick', { id: job.id })} aria-pressed={picked === job.id}>
+        {job.id}
+      </button>
+      <span className="name clip" title={job.name}>
+        {job.name}
+      </span>
+      <JobPill job={job} />
+      <span className="where clip" title={job.gpus.join(', ')}>
+        {job.gpus.join(',') || (job.gpu_request[0] === 0 ? 'CPU' : '–')}
+      </span>
+      <span className="long">
+        {long === null ? '' : span(long)}
+        {job.attempt > 1 && <span className="t3"> {t('jobs.try', { n: job.attempt })}</span>}
+      </span>
+      <span className={`tail clip${tails.has(job.id) ? ' mono' : ''}`} title={said}>
+        {said}
+      </span>
+      {end ?? (movable ? <Grip job={job} /> : <span />)}
+    </div>
+  )
+}
+
+function Grip({ job }: { job: Job }) {
+  const { t } = useTranslation()
+  const { pick } = useDesk()
+  if (useBlocked()) return <span />
+  const label = t('jobs.move', { id: job.id })
+  return (
+    <button
+      type="button"
+      className="grip"
+      draggable
+      aria-label={label}
+      title={label}
+      onFocus={() => pick(job.id)}
+      onDragStart={(event) => {
+        event.dataTransfer.setData(DRAGGED, String(job.id))
+        event.dataTransfer.effectAllowed = 'move'
+      }}
+    >
+      <Icon name="grip" size={12} />
+    </button>
+  )
+}
+
+function Tick({ jobs, label }: { jobs: Job[]; label: string }) {
+  const { marked } = useDesk()
+  const { toggle } = use(RowsContext)
+  return (
+    <input
+      type="checkbox"
+      className="tick"
+      tabIndex={-1}
+      aria-label={label}
+      checked={jobs.every((job) => marked.has(job.id))}
+      onClick={(event) => event.stopPropagation()}
+      onChange={() => toggle(jobs)}
+    />
+  )
+}
+
+export function FailedRow({ job }: { job: Job }) {
+  const { t } = useTranslation()
+  const [, go] = useLocation()
+  const { open } = useDesk()
+  const { act } = useActs()
+  const blocked = useBlocked()
+  const helps = retryHelps(job)
+  return (
+    <>
+      <JobRow
+        job={job}
+        end={
+          // biome-ignore lint/a11y/useKeyWithClickEvents: only keeps the row from being picked as well
+          // biome-ignore lint/a11y/noStaticElementInteractions: the buttons inside are what is pressed
+          <span className="row" onClick={(event) => event.stopPropagation()}>
+            <button type="button" className="btn small" onClick={() => go(`/state/${job.id}`)}>
+              {t('jobs.seeerror')}
+            </button>
+            {helps ? (
+              <Act
+                look="small"
+                icon="again"
+                blocked={blocked}
+                command={jobCommand('retry', [job.id])}
+                onDo={() => void act('retry', [job])}
+              >
+                {t('act.retry')}
+              </Act>
+            ) : (
+              <button
+                type="button"
+                className="btn small"
+                disabled={blocked !== undefined}
+                title={blocked}
+                onClick={() => open(newJob(like(job)))}
+              >
+                <Icon name="again" size={12} />
+                {t('act.editretry')}
+              </button>
+            )}
+          </span>
+        }
+      />
+      {job.reason?.text && <p className="whyline">{job.reason.text}</p>}
+    </>
+  )
+}
+
+interface GroupProps {
+  group: Group
+  alone?: boolean // nothing waits for another reason
+  open: boolean
+  onFold: () => void
+}
+
+/** Several jobs as one row: of a sweep with how far it is, and why they wait. */
+export function GroupRow({ group, alone, open, onFold }: GroupProps) {
+  const { t } = useTranslation()
+  const { cards } = useLive()
+  const { picked, marked } = useDesk()
+  const { jobs, reason, sweep } = group
+  const [first] = jobs
+  if (!first) return null
+  const waits = first.state === 'queued'
+  const never = reason?.code.startsWith('impossible') || reason?.code === 'no_engine'
+  const asks = first.gpu_request[0] ?? 0
+  const held = !open && jobs.some((job) => job.id === picked)
+  return (
+    <>
+      {/* biome-ignore lint/a11y/useKeyWithClickEvents: the button inside is the keyboard's way, and o */}
+      {/* biome-ignore lint/a11y/noStaticElementInteractions: the button inside is what a reader of the screen finds */}
+      <div
+        className={`group${held ? ' picked' : ''}${jobs.every((job) => marked.has(job.id)) ? ' marked' : ''}`}
+        onClick={onFold}
+      >
+        <Tick jobs={jobs} label={t('jobs.markgroup', { count: jobs.length })} />
+        <button
+          type="button"
+          className={`count${never ? ' fail' : waits ? '' : ' runs'}`}
+          aria-expanded={open}
+          aria-label={t(waits ? 'jobs.unfold' : 'jobs.unfoldrunning', { count: jobs.length })}
+        >
+          {jobs.length}
+        </button>
+        <span className="who">
+          <b className="strong">
+            {alone && OF_ALL.has(group.key)
+              ? t('jobs.allwaiting')
+              : [commonName(jobs.map((job) => job.name)), sweep?.axes].filter(Boolean).join(' · ')}
+          </b>
+          <span className="ids">
+            {jobs.length > NAMED_IDS ? `#${first.id} …` : shownIds(jobs.map((job) => job.id))}
+            {asks > 1 && ` ×${asks}`}
+          </span>
+          {(lookOf(first) === 'backoff' || lookOf(first) === 'held') && <JobPill job={first} />}
+          {sweep && <TellEnd batch={sweep.batch} />}
+          {sweep && <SegBar count={progress(sweep.jobs)} />}
+          {waits && reason?.gpus?.length && cards ? (
+            <Verdict
+              cards={cards.gpus}
+              refused={
+                new Map(cards.gpus.map((card) => [card.index, reason.gpus?.find((one) => one.uuid === card.uuid) ?? null]))
+              }
+            />
+          ) : null}
+        </span>
+        <span className="sentence">{waits && <Sentences group={group} />}</span>
+      </div>
+      {open && jobs.slice(0, AT_MOST).map((job) => <JobRow key={job.id} job={job} movable={waits} />)}
+    </>
+  )
+}
+
+/** Why they wait: the server's sentence; one for all that wait in one queue; of a sweep each reason once. */
+function Sentences({ group: { jobs, reason, sweep } }: { group: Group }) {
+  const { t } = useTranslation()
+  if (!reason) return null
+  if (!sweep) {
+    if (reason.code === 'behind' && jobs.length > 1)
+      return t('jobs.behind', { queue: jobs[0]?.queue, job: String(reason.params.job) })
+    return reason.text ?? reason.code
+  }
+  const reasons = reasonsOf(jobs)
+  if (reasons.length === 1) return reason.text ?? reason.code
+  return (
+    <ul>
+      {reasons.slice(0, SENTENCES).map((one) => (
+        <li key={one.reason.text ?? one.reason.code}>
+          <b className="strong">{one.count}</b> {one.reason.text ?? one.reason.code}
+        </li>
+      ))}
+      {reasons.length > SENTENCES && <li>{t('jobs.otherreasons', { count: reasons.length - SENTENCES })}</li>}
+    </ul>
+  )
+}
+
+export function ForeignRow({ one, known }: { one: Foreign; known: Known | undefined }) {
+  const { t } = useTranslation()
+  const { open } = useDesk()
+  const { now } = use(RowsContext)
+  return (
+    <div className="jobrow foreign">
+      <span />
+      <button
+        type="button"
+        className="id"
+        aria-label={t('card.open', { index: one.card })}
+        onClick={() => open({ kind: 'card', index: one.card })}
+      >
+        <span className={`chip hue-${hueOf(one.person)}`}>{initialsOf(one.person)}</span>
+      </button>
+      <span className="name clip">
+        {one.person}:{one.pid}
+      </span>
+      <span />
+      <span className="where">{one.card}</span>
+      <span className="long">{known?.since ? span((now - known.since) / 1000) : ''}</span>
+      <span className="tail clip mono">
+        {one.mib === null ? '' : `${gib(one.mib)}G `}
+        {known?.command || one.name}
+      </span>
+      <span />
+    </div>
+  )
+}
