@@ -170,7 +170,12 @@ function Me() {
   const { t } = useTranslation()
   const status = useStatus()
   return (
-    <Link href="/setting" className="chip hue-you me" title={status?.user} aria-label={t('page.settings')}>
+    <Link
+      href="/setting"
+      className="chip hue-you me"
+      title={status?.user}
+      aria-label={t('shell.me', { user: status?.user ?? '' })}
+    >
       {t('people.youinitial')}
     </Link>
   )

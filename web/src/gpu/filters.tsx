@@ -28,7 +28,7 @@ interface FiltersProps {
 export function Filters({ jobs, mine, all, filter, onChange }: FiltersProps) {
   const { t } = useTranslation()
   useWatched()
-  const batches = useMemo(() => named(jobs), [jobs])
+  const batches = useMemo(() => named(jobs, (count) => t('people.jobs', { count })), [jobs, t])
   const queues = useMemo(() => [...new Set(jobs.map((job) => job.queue))].filter((queue) => queue !== null).sort(), [jobs])
   const whose = (everybody: boolean, label: string) => (
     <button
@@ -100,12 +100,19 @@ export function TellEnd({ batch }: { batch: number }) {
 
 const SHOWN_BATCHES = 50
 
-/** The newest batches, each with the name that its jobs share. */
-function named(jobs: readonly Job[]): [number, string][] {
+/** The newest batches, each with the name that its jobs share, else with their number. */
+function named(jobs: readonly Job[], counted: (count: number) => string): [number, string][] {
   const byBatch = new Map<number, string[]>()
-  for (const job of jobs) byBatch.set(job.batch, [...(byBatch.get(job.batch) ?? []), job.name])
+  for (const job of jobs) {
+    const names = byBatch.get(job.batch)
+    if (names) names.push(job.name)
+    else byBatch.set(job.batch, [job.name])
+  }
   return [...byBatch]
     .sort(([a], [b]) => b - a)
     .slice(0, SHOWN_BATCHES)
-    .map(([batch, names]) => [batch, commonName(names).slice(0, 40)])
+    .map(([batch, names]) => {
+      const shared = commonName(names)
+      return [batch, names.every((name) => name.startsWith(shared)) ? shared.slice(0, 40) : counted(names.length)]
+    })
 }

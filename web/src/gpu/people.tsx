@@ -1,11 +1,13 @@
 import { useMemo } from 'react'
 import { useTranslation } from 'react-i18next'
+import { useLocation } from 'wouter'
 import { useLive } from '../api/hooks'
 import type { Job } from '../api/types'
 import { clock, gib } from '../model/format'
 import { ACTIVE, since } from '../model/jobs'
 import { type Person, people } from '../model/people'
 import { Icon } from '../parts/icons'
+import { JobPill } from '../parts/pill'
 import { markSeen, useSeenAt } from '../seen'
 
 const TILES = 8
@@ -63,6 +65,32 @@ export function PeopleStrip({ jobs }: { jobs: Job[] }) {
         </span>
       )}
     </div>
+  )
+}
+
+/** The newest failure that nobody has looked at yet, where there is room for one thing only. */
+export function Notice({ jobs }: { jobs: Job[] }) {
+  const { t } = useTranslation()
+  const [, go] = useLocation()
+  const seen = useSeenAt()
+  const [last] = jobs
+    .filter((job) => job.state === 'failed' && (job.ended_at ?? 0) * 1000 > seen)
+    .sort((a, b) => (b.ended_at ?? 0) - (a.ended_at ?? 0))
+  if (!last) return null
+  return (
+    <section className="notice" aria-label={t('jobs.unseen')}>
+      <span className="grow">
+        <span className="row">
+          <span className="mono t3">{last.id}</span>
+          <b className="strong clip">{last.name}</b>
+          <JobPill job={last} />
+        </span>
+        <span className="t2">{last.reason?.text}</span>
+      </span>
+      <button type="button" className="btn" onClick={() => go(`/state/${last.id}`)}>
+        {t('jobs.seeerror')}
+      </button>
+    </section>
   )
 }
 

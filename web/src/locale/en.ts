@@ -29,6 +29,7 @@ export default {
     stopped: 'stopped at {{at}}',
     summary:
       '{{free}} of {{total}} GPUs free, {{running}} jobs running, {{waiting}} waiting, {{failed}} failed and not seen yet.',
+    me: 'Logged in as {{user}}',
   },
   banner: {
     link: 'No connection to the web process since {{at}}.',

@@ -26,6 +26,7 @@ export default {
     updated: '{{count}} 秒前更新',
     stopped: '停在 {{at}}',
     summary: '{{total}} 张 GPU 中空闲 {{free}} 张，{{running}} 个任务在运行，{{waiting}} 个在等待，{{failed}} 个失败还没看。',
+    me: '已登录：{{user}}',
   },
   banner: {
     link: '自 {{at}} 起连不上网页服务。',

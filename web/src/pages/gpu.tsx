@@ -6,7 +6,7 @@ import { useDesk } from '../desk'
 import { CardGrid } from '../gpu/cards'
 import { Empty } from '../gpu/empty'
 import { JobsPanel } from '../gpu/jobs'
-import { PeopleStrip } from '../gpu/people'
+import { Notice, PeopleStrip } from '../gpu/people'
 import { Timeline } from '../gpu/timeline'
 import { LogPanel } from '../log/panel'
 import { ACTIVE } from '../model/jobs'
@@ -29,6 +29,7 @@ export default function Gpu() {
     <>
       <h1 className="sr">{t('page.gpu')}</h1>
       <PeopleStrip jobs={jobs ?? []} />
+      <Notice jobs={jobs ?? []} />
       <div className={stale ? 'stale' : ''}>
         <CardGrid cards={cards?.gpus ?? []} jobs={jobs ?? []} loaded={cards !== null} />
       </div>

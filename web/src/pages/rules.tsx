@@ -25,7 +25,13 @@ interface Told {
 const number = (value: unknown): number | null => (typeof value === 'number' ? value : null)
 
 export default function RulesPage() {
-  return <OfWorkspace>{(picker) => <Rules picker={picker} />}</OfWorkspace>
+  const { t } = useTranslation()
+  return (
+    <>
+      <h1 className="sr">{t('page.rules')}</h1>
+      <OfWorkspace>{(picker) => <Rules picker={picker} />}</OfWorkspace>
+    </>
+  )
 }
 
 function Rules({ picker }: { picker: ReactNode }) {
@@ -64,83 +70,79 @@ function Rules({ picker }: { picker: ReactNode }) {
   }
   const problem = rules.error
   return (
-    <>
-      <h1 className="sr">{t('page.rules')}</h1>
-      <div className="rules">
-        <div>
-          <section className="panel" style={{ flex: 'none' }}>
-            <header>
-              <h2>{t('page.rules')}</h2>
-              <code className="t2 clip grow">{rules.data?.data.path}</code>
-              {picker}
-            </header>
-            {problem && <p className="note fail">{problem.message}</p>}
-            {rules.data?.data.flaws.map((flaw) => (
-              <p key={flaw.text} className="rule fail">
-                {flaw.line ? t('tasks.line', { line: flaw.line }) : ''} {flaw.text}
-              </p>
+    <div className="rules">
+      <div>
+        <section className="panel" style={{ flex: 'none' }}>
+          <header>
+            <h2>{t('page.rules')}</h2>
+            <code className="t2 clip grow">{rules.data?.data.path}</code>
+            {picker}
+          </header>
+          {problem && <p className="note fail">{problem.message}</p>}
+          {rules.data?.data.flaws.map((flaw) => (
+            <p key={flaw.text} className="rule fail">
+              {flaw.line ? t('tasks.line', { line: flaw.line }) : ''} {flaw.text}
+            </p>
+          ))}
+          {rules.data &&
+            grouped(keysOf(values)).map(([name, keys]) => (
+              <div key={name}>
+                <h3 className="rulehead">{t(`rules.group.${name}`)}</h3>
+                {keys.map((key) => (
+                  <Rule
+                    key={key}
+                    name={key}
+                    value={present(key)}
+                    before={valueAt(values, key)}
+                    disabled={!mayWrite || rules.data.data.fixed.includes(key)}
+                    onChange={(value) => set(key, value)}
+                  />
+                ))}
+              </div>
             ))}
-            {rules.data &&
-              grouped(keysOf(values)).map(([name, keys]) => (
-                <div key={name}>
-                  <h3 className="rulehead">{t(`rules.group.${name}`)}</h3>
-                  {keys.map((key) => (
-                    <Rule
-                      key={key}
-                      name={key}
-                      value={present(key)}
-                      before={valueAt(values, key)}
-                      disabled={!mayWrite || rules.data.data.fixed.includes(key)}
-                      onChange={(value) => set(key, value)}
-                    />
-                  ))}
-                </div>
-              ))}
-          </section>
-        </div>
-        <div>
-          {cards && cards.gpus.length > 0 && <Formula cards={cards.gpus} limits={limits} />}
-          {cards && cards.gpus.length > 0 && (
-            <WhatIf
-              cards={cards.gpus}
-              limits={limits}
-              disabled={!mayWrite}
-              onChoose={(left, most) => {
-                const next = { ...changes, gpu_left: left, max_gpu: most }
-                setChanges(Object.fromEntries(Object.entries(next).filter(([key, value]) => value !== valueAt(values, key))))
-              }}
-            />
+        </section>
+      </div>
+      <div>
+        {cards && cards.gpus.length > 0 && <Formula cards={cards.gpus} limits={limits} />}
+        {cards && cards.gpus.length > 0 && (
+          <WhatIf
+            cards={cards.gpus}
+            limits={limits}
+            disabled={!mayWrite}
+            onChoose={(left, most) => {
+              const next = { ...changes, gpu_left: left, max_gpu: most }
+              setChanges(Object.fromEntries(Object.entries(next).filter(([key, value]) => value !== valueAt(values, key))))
+            }}
+          />
+        )}
+        <div className="bar">
+          {error ? (
+            <span className="fail" role="alert">
+              {error}
+            </span>
+          ) : (
+            <span style={{ flex: '1 1 240px' }}>
+              <b className={count ? '' : 't2'}>{t('rules.changes', { count })}</b> <span className="t2">{t('rules.atonce')}</span>
+            </span>
           )}
-          <div className="bar">
-            {error ? (
-              <span className="fail" role="alert">
-                {error}
-              </span>
-            ) : (
-              <span style={{ flex: '1 1 240px' }}>
-                <b className={count ? '' : 't2'}>{t('rules.changes', { count })}</b>{' '}
-                <span className="t2">{t('rules.atonce')}</span>
-              </span>
-            )}
-            <span className="grow" />
-            {count > 0 && <Command text={saveCommand} />}
-            <button type="button" className="btn" disabled={!count} onClick={() => setChanges({})}>
-              {t('rules.undo')}
-            </button>
-            <button
-              type="button"
-              className="btn primary"
-              disabled={!count || !mayWrite}
-              title={mayWrite ? undefined : t('shell.readonly')}
-              onClick={() => void save()}
-            >
-              <Icon name="tick" />
-              {t('rules.save')}
-            </button>
-          </div>
+          <span className="grow" />
+          {count > 0 && <Command text={saveCommand} />}
+          <button type="button" className="btn" disabled={!count} onClick={() => setChanges({})}>
+            {t('rules.undo')}
+          </button>
+          <button
+            type="button"
+            className="btn primary"
+            disabled={!count || !mayWrite}
+            title={mayWrite ? undefined : t('shell.readonly')}
+            onClick={() => void save()}
+          >
+            <Icon name="tick" />
+            {t('rules.save')}
+          </button>
         </div>
       </div>
-    </>
+    </div>
   )
 }
 

@@ -26,7 +26,13 @@ type Bindings = Record<string, { log_path: string }>
 type Shown = 'diff' | 'leave' | 'remove' | { queue: number; process: number } | null
 
 export default function TasksPage() {
-  return <OfWorkspace>{(picker, path) => <Tasks picker={picker} workspace={path} />}</OfWorkspace>
+  const { t } = useTranslation()
+  return (
+    <>
+      <h1 className="sr">{t('page.tasks')}</h1>
+      <OfWorkspace>{(picker, path) => <Tasks picker={picker} workspace={path} />}</OfWorkspace>
+    </>
+  )
 }
 
 function Tasks({ picker, workspace }: { picker: ReactNode; workspace: string }) {
@@ -128,7 +134,6 @@ function Tasks({ picker, workspace }: { picker: ReactNode; workspace: string }) 
   const blocked = mayNot ?? (flaws.length ? t('tasks.nothing', { count: flaws.length }) : undefined)
   return (
     <>
-      <h1 className="sr">{t('page.tasks')}</h1>
       <div className="tasks">
         <Configs
           mode={mode}
