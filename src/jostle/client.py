@@ -84,13 +84,17 @@ class Client:
         if not self.asked:
             raise Lost(f"the engine of {self.home} did not answer in time")  # by the time of whoever set one
         if Client.patience == PATIENCE:
-            pid = int.from_bytes(self.sock.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12)[:4], sys.byteorder)
             code = "engine_unanswering" if self.asked in READING else "engine_awaited"
-            self.tell(code, home=self.home, pid=pid, condition=(condition(pid), {"pid": pid}))
+            self.tell(code, home=self.home, pid=self.pid, condition=(condition(self.pid), {"pid": self.pid}))
         if self.asked in READING:
             Client.patience = 0.2
             raise Silent(f"the engine of {self.home} did not answer and was not waited for any longer")
         self.sock.settimeout(None)
+
+    @property
+    def pid(self) -> int:
+        """Of the engine at the other end."""
+        return int.from_bytes(self.sock.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12)[:4], sys.byteorder)
 
     def call(self, op: str, **fields: Any) -> dict[str, Any]:
         if self.sock.gettimeout() is None:

@@ -10,8 +10,10 @@ import os
 import sys
 import time
 from collections.abc import Callable
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from jostle.core.states import UNFINISHED
 from jostle.errors import Forbidden, Invalid, JostleError
 from jostle.store import file
 
@@ -20,33 +22,82 @@ if TYPE_CHECKING:
     from jostle.views.types import Finding
 
 Verdict = tuple[str, str, dict[str, Any]]
+Check = Callable[["Patient"], Verdict]
+
+
+class Patient:
+    """Whose health it is. What several checks want to know is asked for once."""
+
+    def __init__(self, session: Session) -> None:
+        self.session = session
+
+    @property
+    def home(self) -> str:
+        return self.session.home
+
+    @cached_property
+    def engine(self) -> dict[str, Any]:
+        """What it says of itself; nothing: none runs, or it does not answer, and then `silent` is its pid."""
+        from jostle.client import Lost, Silent
+
+        self.silent = 0
+        client = self.session.engine_if_any()
+        if client is None:
+            return {}
+        try:
+            return client.call("hello")
+        except Silent:
+            self.silent = client.pid
+        except Lost:
+            pass
+        finally:
+            client.close()
+        return {}
+
+    @cached_property
+    def devices(self) -> str:
+        """The devices, even if the settings have errors: those have a line of their own."""
+        from jostle import config
+
+        try:
+            said = config.load(self.home).get("gpus")
+        except Invalid:
+            said = None
+        return str(self.engine.get("gpus_spec") or said or self.session.reader.meta("spec") or "nvml")
+
+    @cached_property
+    def snapshot(self) -> dict[str, Any]:
+        from jostle.views import cards
+
+        return cards.look(self.devices, self.home)
 
 
 def health(session: Session) -> list[Finding]:
-    return [finding(name, check, session) for name, check in CHECKS.items()]
+    patient = Patient(session)
+    return [finding(name, check, patient) for name, check in CHECKS.items()]
 
 
-def finding(name: str, check: Callable[[Session], Verdict], session: Session) -> Finding:
-    verdict, code, params = looked(check, session)
+def finding(name: str, check: Check, patient: Patient) -> Finding:
+    verdict, code, params = looked(check, patient)
     return {"name": name, "verdict": verdict, "code": code, "params": params}
 
 
-def looked(check: Callable[[Session], Verdict], session: Session) -> Verdict:
+def looked(check: Check, patient: Patient) -> Verdict:
     try:
-        return check(session)
+        return check(patient)
     except JostleError as e:
         return "bad", "error", {"error": str(e)}
     except Exception as e:  # a doctor who falls ill must still see the other patients
         return "bad", "check_failed", {"error": f"{type(e).__name__}: {e}"}
 
 
-def python(session: Session) -> Verdict:
+def python(patient: Patient) -> Verdict:
     v = sys.version_info
     numbers = {"version": f"{v.major}.{v.minor}.{v.micro}", "path": sys.executable}
     return ("ok", "python", numbers) if v >= (3, 10) else ("bad", "python_old", numbers)
 
 
-def pidfd(session: Session) -> Verdict:
+def pidfd(patient: Patient) -> Verdict:
     try:
         os.close(os.pidfd_open(os.getpid()))
     except (OSError, AttributeError) as e:
@@ -54,17 +105,17 @@ def pidfd(session: Session) -> Verdict:
     return "ok", "pidfd", {}
 
 
-def home(session: Session) -> Verdict:
+def home(patient: Patient) -> Verdict:
     from jostle.config import NETWORK, file_system
     from jostle.store.private import check_way
 
-    kind = file_system(session.home)
-    mode = os.stat(session.home).st_mode & 0o777
-    numbers = {"path": session.home, "kind": kind, "mode": mode}
+    kind = file_system(patient.home)
+    mode = os.stat(patient.home).st_mode & 0o777
+    numbers = {"path": patient.home, "kind": kind, "mode": mode}
     if mode & 0o077:
         return "bad", "home_open", numbers
     try:
-        check_way(session.home)
+        check_way(patient.home)
     except Forbidden as e:
         return "bad", "home_way", {**numbers, "error": str(e)}
     if kind in NETWORK:
@@ -74,8 +125,8 @@ def home(session: Session) -> Verdict:
     return "ok", "home", numbers
 
 
-def disk(session: Session) -> Verdict:
-    s = os.statvfs(session.home)
+def disk(patient: Patient) -> Verdict:
+    s = os.statvfs(patient.home)
     free = s.f_bavail * s.f_frsize // (1 << 20)
     numbers = {"free_mib": free, "files": s.f_favail}
     if free < 100 or (s.f_files and s.f_favail < 1000):
@@ -83,11 +134,11 @@ def disk(session: Session) -> Verdict:
     return ("warn", "disk_low", numbers) if free < 1024 else ("ok", "disk", numbers)
 
 
-def database(session: Session) -> Verdict:
+def database(patient: Patient) -> Verdict:
     from jostle.store import seen
     from jostle.store.salvage import complaints
 
-    path = file.database(session.home)
+    path = file.database(patient.home)
     if not os.path.lexists(path):
         if seen.noted(path):
             return "bad", "database_missing", {}
@@ -101,43 +152,35 @@ def database(session: Session) -> Verdict:
     texts = complaints(path)
     if texts:
         return "bad", "database_damaged", {"error": " ".join(texts[0].split())}
-    if (last := session.reader.last_seq()) < expected:
-        return "bad", "error", {"error": str(seen.older(path, last, expected))}
+    if (last := patient.session.reader.last_seq()) < expected:
+        return "bad", "database_older", {"error": str(seen.older(path, last, expected))}
     return "ok", "database", {"size_mib": os.path.getsize(path) / (1 << 20)}
 
 
-def settings(session: Session) -> Verdict:
+def settings(patient: Patient) -> Verdict:
     from jostle import config
 
-    if not os.path.exists(config.config_file(session.home)):
+    if not os.path.exists(config.config_file(patient.home)):
         return "ok", "no_settings", {}
     try:
-        loaded = config.load(session.home)
+        loaded = config.load(patient.home)
     except Invalid as e:
         first, *more = str(e).split("\n")
         return "bad", "settings_wrong", {"error": first, "more": len(more)}
     return "ok", "settings", {"keys": list(loaded)}
 
 
-def devices_of(session: Session) -> str:
-    """The devices, even if the settings have errors: those have a line of their own."""
-    from jostle.views.cards import spec_of
-
-    try:
-        return spec_of(session)
-    except Invalid:
-        return str(session.reader.meta("spec") or "nvml")
-
-
-def engine(session: Session) -> Verdict:
+def engine(patient: Patient) -> Verdict:
     from jostle import __version__
+    from jostle.client import condition
     from jostle.core.reasons import GPU_HOLDS
 
-    client = session.engine_if_any()
-    if client is None:
-        return "ok", "no_engine", {}
-    hello = client.call("hello")
-    client.close()
+    hello = patient.engine
+    if not hello and patient.silent:
+        return "bad", "engine_silent", {"pid": patient.silent, "condition": condition(patient.silent)}
+    if not hello:
+        waiting = sum(n for state, n in patient.session.reader.counts().items() if state in UNFINISHED)
+        return ("bad", "engine_gone", {"jobs": waiting}) if waiting else ("ok", "no_engine", {})
     numbers = {"pid": hello["pid"], "version": hello["version"], "own": __version__}
     if hello["version"] != __version__:
         return "warn", "engine_other", numbers
@@ -147,41 +190,48 @@ def engine(session: Session) -> Verdict:
     return "ok", "engine", numbers
 
 
-def gpus(session: Session) -> Verdict:
-    from jostle.views.cards import look
+def gpus(patient: Patient) -> Verdict:
+    """The driver: whether it answers. One that has answered before and is starting again does not."""
+    from jostle.views.cards import cards as cards_view
 
-    spec = devices_of(session)
-    starting = driver_starting(session)
-    if starting:
-        return "warn", "driver_starting", {"hold": starting}
-    snapshot = look(spec, session.home)
+    hold, trouble = patient.engine.get("hold") or "", patient.engine.get("probe") or ""
+    if trouble.startswith("probe"):
+        return "bad", "driver_silent", {"hold": trouble}
+    if hold.startswith("driver_starting"):  # a look of our own would only wait with it
+        answered = cards_view(patient.session, None).age_s is not None
+        return ("bad", "driver_silent", {"hold": hold}) if answered else ("warn", "driver_starting", {"hold": hold})
+    snapshot = patient.snapshot
     if snapshot["error"]:
-        return "bad" if snapshot["gpus"] or snapshot.get("hold") else "warn", "error", {"error": snapshot["error"]}
-    sick = [gpu for gpu in snapshot["gpus"] if gpu["state"] in ("lost", "unreadable")]
-    aside = session.reader.meta("health") or {}
-    if sick or aside.get("faulty"):
-        unread = [{key: gpu[key] for key in ("index", "state", "error")} for gpu in sick]
-        return "bad", "gpus_out", {"unread": unread, "faulty": aside.get("faulty") or {}}
+        return "bad" if snapshot["gpus"] or snapshot.get("hold") else "warn", "gpus_error", {"error": snapshot["error"]}
     late = [gpu["silent_since"] for gpu in snapshot["gpus"] if gpu["state"] == "starting"]
     if late:
         return "warn", "driver_starting", {"hold": f"driver_starting {snapshot['at'] - min(late):.0f}"}
-    return "ok", "gpus", {"count": len(snapshot["gpus"]), "spec": spec, "took_ms": snapshot["took_ms"]}
+    return "ok", "gpus", {"count": len(snapshot["gpus"]), "spec": patient.devices, "took_ms": snapshot["took_ms"]}
 
 
-def driver_starting(session: Session) -> str:
-    """What the engine says of a driver that has not answered yet: a look of our own would only wait with it."""
-    client = session.engine_if_any()
-    if client is None:
-        return ""
-    hold = client.call("hello").get("hold") or ""
-    client.close()
-    return hold if hold.startswith("driver_starting") else ""
+def cards(patient: Patient) -> Verdict:
+    """Those that are not used: set aside as faulty, or not to be read."""
+    faulty = (patient.session.reader.meta("health") or {}).get("faulty") or {}
+    try:
+        silent = any((patient.engine.get(key) or "").startswith(("driver", "probe")) for key in ("hold", "probe"))
+        seen = [] if silent else patient.snapshot["gpus"]
+    except JostleError:
+        seen = []  # a finding of the driver
+    unread = [{key: gpu[key] for key in ("index", "state", "error")} for gpu in seen if gpu["state"] in ("lost", "unreadable")]
+    if unread or faulty:
+        return "bad", "cards_out", {"unread": unread, "faulty": faulty}
+    return ("ok", "cards", {"count": len(seen)}) if seen else ("ok", "no_cards", {})
 
 
-def leases(session: Session) -> Verdict:
+def leases(patient: Patient) -> Verdict:
     from jostle.config import lease_dir
 
-    path = lease_dir(session.home, devices_of(session))
+    try:
+        path = lease_dir(patient.home, patient.devices)
+    except FileExistsError as e:
+        path = str(e.filename)
+    if not os.path.isdir(path):
+        return "bad", "leases_missing", {"path": path}
     s = os.stat(path)
     numbers = {"path": path, "uid": s.st_uid, "mode": s.st_mode & 0o7777}
     if not os.access(path, os.W_OK | os.X_OK):
@@ -190,17 +240,17 @@ def leases(session: Session) -> Verdict:
         return "bad", "leases_of_another", numbers
     if s.st_mode & 0o002 and not s.st_mode & 0o1000:
         return "bad", "leases_open", numbers
-    return claims_removed(session, path) or ("ok", "leases", numbers)
+    return claims_removed(patient, path) or ("ok", "leases", numbers)
 
 
-def claims_removed(session: Session, path: str) -> Verdict | None:
+def claims_removed(patient: Patient, path: str) -> Verdict | None:
     """Whether somebody removed claims while they were held, ours or a neighbour's."""
     from jostle.store.reads import Reader
 
-    if not os.path.exists(file.database(session.home)):
+    if not os.path.exists(file.database(patient.home)):
         return None
     try:
-        event = Reader(session.home).newest_event(("republished", "vanished"), time.time() - 7 * 86400)
+        event = Reader(patient.home).newest_event(("republished", "vanished"), time.time() - 7 * 86400)
     except JostleError:
         return None  # a finding of the database
     if event is None:
@@ -209,7 +259,7 @@ def claims_removed(session: Session, path: str) -> Verdict | None:
     return "warn", "claims_removed", {"path": path, "at": event["at"], "ours": event["kind"] == "republished", "uid": uid}
 
 
-def bash(session: Session) -> Verdict:
+def bash(patient: Patient) -> Verdict:
     for folder in os.environ.get("PATH", "/usr/bin:/bin").split(":"):
         path = os.path.join(folder, "bash")
         if os.access(path, os.X_OK) and os.path.isfile(path):
@@ -217,7 +267,7 @@ def bash(session: Session) -> Verdict:
     return "bad", "no_bash", {}
 
 
-def logout(session: Session) -> Verdict:
+def logout(patient: Patient) -> Verdict:
     """Whether the engine and jobs survive the end of the login."""
     import pwd
 
@@ -247,9 +297,9 @@ def kills_user_processes() -> bool:
     return answer
 
 
-def clock(session: Session) -> Verdict:
+def clock(patient: Patient) -> Verdict:
     now = time.time()
-    path = file.database(session.home)
+    path = file.database(patient.home)
     if now < 1_700_000_000:
         return "warn", "clock_behind", {"at": now}
     if os.path.exists(path) and os.path.getmtime(path) > now + 120:
@@ -257,7 +307,7 @@ def clock(session: Session) -> Verdict:
     return "ok", "clock", {"at": now}
 
 
-CHECKS: dict[str, Callable[[Session], Verdict]] = {
-    "python": python, "home": home, "disk": disk, "settings": settings, "database": database, "engine": engine, "gpus": gpus,
-    "leases": leases, "bash": bash, "pidfd": pidfd, "logout": logout, "clock": clock,
+CHECKS: dict[str, Check] = {
+    "engine": engine, "gpus": gpus, "cards": cards, "disk": disk, "leases": leases, "home": home, "database": database,
+    "settings": settings, "python": python, "bash": bash, "pidfd": pidfd, "logout": logout, "clock": clock,
 }  # fmt: skip

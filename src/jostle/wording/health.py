@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from jostle.units import show_size
+from jostle.wording.messages import message
 from jostle.wording.reasons import hold_text, language
 from jostle.wording.sentences import continued, on_hold, set_aside
 from jostle.wording.text import count
@@ -24,7 +25,7 @@ NOTHING = ("", "")
 
 # code: (what was found, advice), each (English, Chinese)
 FOUND: dict[str, tuple[Words, Words]] = {
-    "error": (ERROR, NOTHING),
+    "error": (ERROR, ("mend that, and ask again", "请排除后再检查")),
     "check_failed": (("the check itself failed: {error}", "检查本身失败：{error}"), ("please report this", "请报告此问题")),
     "python": (PYTHON, NOTHING),
     "python_old": (PYTHON, ("jostle needs 3.10 or newer", "jostle 需要 3.10 或更新的版本")),
@@ -63,6 +64,13 @@ FOUND: dict[str, tuple[Words, Words]] = {
         ("{path} is no file", "{path} 不是文件"),
         ("move it away and put the database, or a copy, in its place", "请移走它，并把数据库或其副本放到原处"),
     ),
+    "database_older": (
+        ERROR,
+        (
+            "put the newer one back, or `jostle doctor --accept` takes this one",
+            "请放回较新的；或用 `jostle doctor --accept` 接受这一个",
+        ),
+    ),
     "database_open": (("mode {mode:o}", "权限 {mode:o}"), ("chmod 600 {path}", "chmod 600 {path}")),
     "database_damaged": (
         ERROR,
@@ -80,14 +88,51 @@ FOUND: dict[str, tuple[Words, Words]] = {
             "本命令的版本是 {own}：`jostle up` 会替换引擎，任务不受影响",
         ),
     ),
-    "engine_holds": ((ENGINE[0] + "; {on_hold}", ENGINE[1] + "；{on_hold}"), NOTHING),
+    "engine_holds": (
+        (ENGINE[0] + "; {on_hold}", ENGINE[1] + "；{on_hold}"),
+        ("mend that: it goes on by itself", "请排除：之后会自动继续"),
+    ),
+    "engine_gone": (
+        ("none runs, and {jobs:,} of your jobs have not ended", "没有运行，而您有 {jobs:,} 个任务尚未结束"),
+        ("`jostle up` starts one; what runs goes on meanwhile", "用 `jostle up` 启动；正在运行的不受影响"),
+    ),
+    "engine_silent": (
+        ("pid {pid} does not answer: {why}", "进程 {pid} 没有回答：{why}"),
+        (
+            "if it stays so: `kill -9 {pid}`, then `jostle up`; jobs do not notice",
+            "若一直如此：`kill -9 {pid}`，然后 `jostle up`；任务不受影响",
+        ),
+    ),
     "gpus": (("{gpus} by {spec}, read in {took_ms:.0f} ms", "{spec} 的 {gpus}，读取用时 {took_ms:.0f} ms"), NOTHING),
-    "gpus_out": (("{out}", "{out}"), ("the other cards are used", "其余的卡照常使用")),
+    "gpus_error": (
+        ERROR,
+        (
+            "see whether `nvidia-smi` works: it asks the same driver; jobs without a GPU run all the same",
+            "请看 `nvidia-smi` 能否工作：它问的是同一个驱动；不用 GPU 的任务照常运行",
+        ),
+    ),
+    "driver_silent": (
+        ("{hold}", "{hold}"),
+        (
+            "if `nvidia-smi` hangs, too, an admin has to reset the driver or reboot; running jobs go on, none starts on a GPU",
+            "如果 `nvidia-smi` 也卡住，需由管理员重置驱动或重启；正在运行的任务继续，需要 GPU 的任务不会启动",
+        ),
+    ),
+    "cards": (("none of {gpus} is lost or set aside", "{gpus} 中没有丢失或被隔离的"), NOTHING),
+    "no_cards": (("none is known", "没有已知的卡"), NOTHING),
+    "cards_out": (("{out}", "{out}"), ("{mend}; the other cards are used", "{mend}；其余的卡照常使用")),
     "driver_starting": (
         ("{hold}", "{hold}"),
         ("persistence mode keeps it ready (an admin: nvidia-smi -pm 1)", "持久模式可让驱动保持就绪（管理员：nvidia-smi -pm 1）"),
     ),
     "leases": (LEASES, NOTHING),
+    "leases_missing": (
+        ("{path} is no directory", "{path} 不是目录"),
+        (
+            "make it (`mkdir -m 1777 {path}`), or unset JOSTLE_LEASE_DIR: nothing starts on a GPU until then",
+            "请建立它（`mkdir -m 1777 {path}`），或取消 JOSTLE_LEASE_DIR：在此之前需要 GPU 的任务不会启动",
+        ),
+    ),
     "leases_closed": (
         LEASES,
         ("an admin can prepare one: mkdir -m 1777 /run/lock", "管理员可以准备一个：mkdir -m 1777 /run/lock"),
@@ -167,9 +212,10 @@ def _shown(params: Mapping[str, Any], lang: str) -> dict[str, Any]:
         shown["gpus"] = f"{params['count']} 张 GPU" if zh else count(params["count"], "GPU")
     if "hold" in params:
         shown |= {"hold": hold_text(params["hold"], language(lang)), "on_hold": continued(on_hold(params["hold"], lang))}
+    if "condition" in params:
+        shown["why"] = message(params["condition"], lang, pid=params["pid"])
     if "unread" in params:
-        unread = [f"GPU {gpu['index']} is {gpu['state']}: {gpu['error']}" for gpu in params["unread"]]
-        shown["out"] = ", ".join([*unread, *set_aside(params, lang)])
+        shown |= _out(params, lang)
     if "ours" in params:
         ours, theirs = ("您的运行", f" uid {params['uid']} ") if zh else ("of your runs", f"of uid {params['uid']}")
         shown["whose"] = ours if params["ours"] else theirs
@@ -177,3 +223,23 @@ def _shown(params: Mapping[str, Any], lang: str) -> dict[str, Any]:
         local = time.localtime(params["at"])
         shown |= {"at": time.strftime("%Y-%m-%d %H:%M:%S", local), "zone": time.strftime("%Z", local)}
     return shown
+
+
+def _out(params: Mapping[str, Any], lang: str) -> dict[str, str]:
+    """Cards that are not used: what is said of each, and what helps."""
+    zh = bool(language(lang))
+    states = {"lost": "丢失", "unreadable": "无法读取"} if zh else {"lost": "lost", "unreadable": "unreadable"}
+    unread = [
+        f"GPU {gpu['index']} {'' if zh else 'is '}{states[gpu['state']]}{'：' if zh else ': '}{gpu['error']}"
+        for gpu in params["unread"]
+    ]
+    lost, aside = (",".join(str(gpu["index"]) for gpu in cards) for cards in (params["unread"], params["faulty"].values()))
+    helps = []
+    if lost:
+        reset = f"nvidia-smi --gpu-reset -i {lost}"
+        helps.append(f"管理员可用 `{reset}` 重置，或重启" if zh else f"an admin can reset it (`{reset}`) or reboot")
+    if aside:
+        include = f"jostle gpus --include {aside}"
+        helps.append(f"修好后用 `{include}` 重新使用" if zh else f"once it is mended, `{include}` uses it again")
+    joint = "；" if zh else "; "
+    return {"out": joint.join([*unread, *set_aside(params, lang)]), "mend": joint.join(helps)}
