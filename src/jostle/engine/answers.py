@@ -33,6 +33,7 @@ class Answers:
             "sim_dir": config.sim_dir(e.home) if e.spec.startswith("sim:") else None,
             "counts": self._reader.counts(), "hold": e.hold(), "driver": self._cards.driver,
             "probe": self._cards.trouble() or (SILENT if self._cards.owed_for() > GPUS_WITHIN else ""), "kept_for": e.kept_for,
+            "tally": e.tally.plain(),
         }  # fmt: skip
 
     def why(self, request: dict[str, Any]) -> Answer:

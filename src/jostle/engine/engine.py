@@ -29,6 +29,7 @@ from jostle.engine.observe import here
 from jostle.engine.open import Open
 from jostle.engine.ports import Probe, Timer
 from jostle.engine.starting import Postponed, Recorded, Starting
+from jostle.engine.tally import Tally
 from jostle.errors import Unwritten
 from jostle.failpoint import failpoint
 from jostle.port import Backend, Claimed
@@ -51,6 +52,7 @@ class Engine:
         self.carried = Carried(store=store, clock=clock, cards=self.cards, journal=self.journal, soon=self.soon)
         self.history = History(home=home, store=store, clock=clock)
         self._starting = Starting(store=store, cards=self.cards, carried=self.carried)
+        self.tally = Tally()
         self.policy: Policy = checks.policy(settings.get("policy") or {})
         self.policies: dict[int, Policy] = {}
         self.cards.small_mib(self.policy)
@@ -103,7 +105,7 @@ class Engine:
         gpus: tuple[Gpu, ...],
         claims: Sequence[Claimed],
         *,
-        without: frozenset[RunId] = frozenset(),
+        without: Collection[RunId] = (),
         ends_only: bool = False,
     ) -> World:
         if ends_only:
@@ -233,6 +235,7 @@ class Engine:
         self.lanes_at = -1
         self.cards.judge(health)
         self._act(plan, started, now)  # first of all: a card waits for it
+        self.tally.recorded(len(started), ended.values())
         for id in ended:
             self._forget(id, now)
         if ended and self.lanes:
@@ -366,7 +369,9 @@ class Engine:
     def step(self, now: float) -> None:
         """Whatever is due."""
         if self.tick_at is not None and self.tick_at <= now:
+            began = self.clock.now()
             self.tick()
+            self.tally.ticked(self.clock.now() - began)
         if now >= self.housekeeping_at or any(at is not None and now >= at for at in (self.cards.relook_at, self.carried.due_at)):
             self.housekeeping_at = self.housekeeping(now)
 

@@ -15,34 +15,33 @@ from jostle.store import runs
 from jostle.store.store import Store
 
 
-def ends(store: Store, plan: Plan, open_runs: Mapping[RunId, Open], cards: Cards, at: float, now: float) -> frozenset[RunId]:
-    """Which runs have ended by it."""
-    ended = set()
+def ends(store: Store, plan: Plan, open_runs: Mapping[RunId, Open], cards: Cards, at: float, now: float) -> dict[RunId, str]:
+    """Which runs have ended by it, and how."""
+    ended = {}
     for d in plan.decisions:
         if isinstance(d, Finish | Requeue):
             run = open_runs[d.run]
             exit = run.exit or Exit()
             reason = kept(d.reason) if d.reason else None
             if isinstance(d, Finish):
-                runs.finish(
+                ended[d.run] = runs.finish(
                     store, d.run, batch=run.batch, state=d.state, exit=exit, error_type=d.error_type, reason=reason,
                     closes_queue=d.closes_queue, peak_mib=cards.peak_mib(d.run), at=at, now=now,
                 )  # fmt: skip
             else:
-                outcome = "voided" if run.voided or exit.unable else "lost" if exit.lost else "failed"
+                ended[d.run] = outcome = "voided" if run.voided or exit.unable else "lost" if exit.lost else "failed"
                 runs.requeue(
                     store, d.run, outcome=outcome, exit=exit, counts=d.counts, excused=d.excused, not_before=d.not_before,
                     error_type=d.error_type, memory_mib=d.memory_mib, avoid=d.avoid, reason=reason,
                     peak_mib=cards.peak_mib(d.run), at=at, now=now,
                 )  # fmt: skip
-            ended.add(d.run)
         elif isinstance(d, Fail):
             store_ends.end_queued(store, d.job, "failed", kept(d.reason), at=at, now=now, error_type=d.error_type)
             if d.closes_queue:
                 store_ends.close_queue(store, d.job, at=at, now=now)
     if ended:
         failpoint("engine.ends_recorded")
-    return frozenset(ended)
+    return ended
 
 
 def batches_left(plan: Plan, open_runs: Mapping[RunId, Open]) -> set[int]:

@@ -42,6 +42,14 @@ RUN = f"""SELECT r.n, r.uni_id, r.state, {SHIM} AS shim_pid, r.started_at, r.end
 LAST_RUNS = """SELECT j.id, r.n, r.log, j.log AS named, r.outcome, r.started_at, j.batch, r.inputs FROM job j
     JOIN run r ON r.job = j.id AND r.outcome IS NOT 'voided' WHERE j.fingerprint = ? ORDER BY j.id DESC, r.n DESC"""
 
+AHEAD = """o.queue = j.queue AND o.ended_at IS NULL
+    AND (o.state = 'queued', o.attempt = 0, o.place, o.id) < (j.state = 'queued', j.attempt = 0, j.place, j.id)"""
+
+WAITING = f"""SELECT CASE WHEN j.intent = 'hold' THEN 'held' WHEN j.ready = 2 AND j.retries THEN 'backoff'
+    WHEN j.ready = 2 AND j.begin_at THEN 'begin' WHEN j.ready THEN NULL
+    WHEN NOT j.blocked OR EXISTS (SELECT 1 FROM job o WHERE {AHEAD}) THEN 'behind' ELSE 'after' END,
+    CASE WHEN j.ready = 1 THEN j.shape END, count(*) FROM job j WHERE j.ended_at IS NULL AND j.state = 'queued' GROUP BY 1, 2"""
+
 
 HELD_SINCE = f"""SELECT l.uuid, r.job, r.n, j.name, r.started_at, r.ended_at, r.outcome FROM (
         SELECT id FROM job WHERE {UNFINISHED_SQL} AND attempt > 0
@@ -180,6 +188,10 @@ class Reader:
         where, args = ("AND batch = ?", (batch,)) if batch is not None else ("", ())
         rows = self._all(f"SELECT count(*), max(id) FROM job WHERE {UNFINISHED_SQL} AND state = 'queued' {where}", args)
         return (rows[0][0], rows[0][1]) if rows else (0, None)
+
+    def waiting_by_shape(self) -> list[tuple[str | None, int | None, int]]:
+        """The jobs that wait, counted: by the code of their reason where their rows tell it, else by shape."""
+        return [tuple(row) for row in self._all(WAITING)]
 
     def failures(self, since: float, batch: int | None = None) -> list[int]:
         """The jobs that failed since then, the newest first; of all batches from an index alone."""
@@ -339,9 +351,8 @@ class Reader:
     def ahead(self, id: int) -> tuple[int, int | None]:
         """How many of its queue come before it, and the first of them."""
         rows = self._all(
-            """SELECT count(*) OVER (), o.id FROM job j JOIN job o ON o.queue = j.queue AND o.ended_at IS NULL
-               AND (o.state = 'queued', o.attempt = 0, o.place, o.id) < (j.state = 'queued', j.attempt = 0, j.place, j.id)
-               WHERE j.id = ? ORDER BY o.state = 'queued', o.attempt = 0, o.place, o.id LIMIT 1""",
+            f"""SELECT count(*) OVER (), o.id FROM job j JOIN job o ON {AHEAD} WHERE j.id = ?
+                ORDER BY o.state = 'queued', o.attempt = 0, o.place, o.id LIMIT 1""",
             (id,),
         )
         return (rows[0][0], rows[0][1]) if rows else (0, None)

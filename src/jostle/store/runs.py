@@ -127,9 +127,10 @@ def finish(
     peak_mib: int,
     at: float,
     now: float,
-) -> None:
-    """The run has ended, and its job with it."""
-    _end(store, run, "lost" if exit.lost else state, exit, error_type, peak_mib, at)
+) -> str:
+    """The run has ended, and its job with it; its outcome."""
+    outcome = "lost" if exit.lost else state
+    _end(store, run, outcome, exit, error_type, peak_mib, at)
     store.db.execute(
         """UPDATE job SET state = ?, exit_code = ?, error_type = ?, reason = ?, ended_at = ?, ready = 0 WHERE id = ?""",
         (state, exit.code, error_type, json.dumps(reason) if reason else None, exit.ended_at or at, run[0]),
@@ -142,6 +143,7 @@ def finish(
     )  # fmt: skip
     if closes_queue:
         close_queue(store, run[0], at=at, now=now)
+    return outcome
 
 
 def requeue(

@@ -17,6 +17,7 @@ from jostle.web import (
     children,
     commands,
     looking,
+    metrics,
     page,
     rules,
     schedulers,
@@ -46,6 +47,6 @@ def app(site: Site) -> Any:
     fast.state.site, fast.state.gate, fast.state.page, fast.state.hub = site, gate, page.Page(), stream.Hub(site)
     answers.install(fast)
     classic = (cards, commands, rules, schedulers, boundlogs, settings)
-    for room in (auth, page, *classic, looking, changing, children, stream):
+    for room in (auth, page, *classic, looking, changing, children, stream, metrics):
         fast.include_router(room.routes)
     return gate
