@@ -141,8 +141,9 @@ JSON = [("job", "commands"), ("job", "env"), ("batch", "policy"), ("shape", "key
 
 @pytest.mark.parametrize(
     ("table", "column", "broken"),
-    [*((*where, "CAST(x'fffe41' AS TEXT)") for where in [*JSON, ("job", "name")]), *((*where, "'[\"echo'") for where in JSON)],
-)
+    [*((*where, "CAST(x'fffe41' AS TEXT)") for where in [*JSON, ("job", "name")]), *((*where, "'[\"echo'") for where in JSON),
+     *((*where, "'5'") for where in [*JSON, ("job", "targets")] if where != ("meta", "value"))],
+)  # fmt: skip
 def test_broken_text_is_said_and_kept_and_what_is_whole_can_be_salvaged(
     home: str, tmp_path: Path, table: str, column: str, broken: str
 ) -> None:

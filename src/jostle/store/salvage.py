@@ -101,12 +101,12 @@ def _table(old: sqlite3.Connection, new: sqlite3.Connection, table: str) -> tupl
     columns = [row[1] for row in new.execute(f"PRAGMA table_info({table})") if row[1] in theirs]
     if not columns:
         return 0, 1
-    texts = [columns.index(name) for name in json_columns(new, table) if name in columns]
+    texts = {columns.index(name): begins for name, begins in json_columns(new, table).items() if name in columns}
     insert = f"INSERT OR IGNORE INTO {table} ({', '.join(columns)}) VALUES ({', '.join('?' * len(columns))})"
     saved = gaps = 0
     rows = _by_rowid(old, table, columns) if table in WALKED_BY_ROWID else _both_ways(old, table, columns)
     for row in rows:
-        if row is None or NO_TEXT in row or not all(readable(row[k]) for k in texts):
+        if row is None or NO_TEXT in row or not all(readable(row[k], begins) for k, begins in texts.items()):
             gaps += 1
             continue
         try:

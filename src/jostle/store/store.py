@@ -389,7 +389,7 @@ def migrate(db: sqlite3.Connection, path: str) -> None:
         raise damaged(path, "it has no tables")
     if schema == version():
         return
-    backup = f"{path}.schema{schema}-{int(time.time())}"
+    backup = f"{path}.schema{schema}-{time.time_ns()}"
     os.close(os.open(backup, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
     try:
         with contextlib.closing(sqlite3.connect(backup)) as copy:

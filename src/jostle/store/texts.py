@@ -1,4 +1,5 @@
-"""Texts in the database that cannot be read: not UTF-8, or not the JSON that they should be. SQLite's own check does not look."""
+"""Texts in the database that cannot be read: not UTF-8, not JSON, or not the list or mapping that they should be. SQLite's own
+check does not look."""
 
 from __future__ import annotations
 
@@ -9,15 +10,20 @@ from typing import Any
 
 OPEN = "SELECT {} FROM job WHERE ended_at IS NULL"
 
-# table: (columns that hold JSON, the rows that an engine reads, None: it reads none)
-TABLES: dict[str, tuple[tuple[str, ...], str | None]] = {
-    "meta": (("value",), ""),
-    "batch": (("owner", "policy", "about"), f"WHERE id IN ({OPEN.format('batch')})"),
-    "shape": (("key",), f"WHERE id IN ({OPEN.format('shape')})"),
-    "context": (("data",), f"WHERE id IN ({OPEN.format('context')})"),
-    "job": (("commands", "env", "retry", "tags", "targets", "avoid", "reason", "params", "inputs"), "WHERE ended_at IS NULL"),
-    "run": (("leftovers",), "WHERE ended_at IS NULL"),
-    "event": (("data",), None),
+LIST, MAPPING, ANY = "[", "{", ""  # how the text begins
+NULL = "n"
+LISTS = ("commands", "tags", "targets", "avoid", "inputs")
+MAPPINGS = ("env", "retry", "reason", "params")
+
+# table: (columns that hold JSON, and how it may begin; the rows that an engine reads, None: it reads none)
+TABLES: dict[str, tuple[dict[str, str], str | None]] = {
+    "meta": ({"value": ANY}, ""),
+    "batch": ({"owner": LIST + NULL, "policy": MAPPING, "about": MAPPING + NULL}, f"WHERE id IN ({OPEN.format('batch')})"),
+    "shape": ({"key": LIST}, f"WHERE id IN ({OPEN.format('shape')})"),
+    "context": ({"data": MAPPING}, f"WHERE id IN ({OPEN.format('context')})"),
+    "job": (dict.fromkeys(LISTS, LIST) | dict.fromkeys(MAPPINGS, MAPPING), "WHERE ended_at IS NULL"),
+    "run": ({"leftovers": LIST}, "WHERE ended_at IS NULL"),
+    "event": ({"data": MAPPING}, None),
 }
 
 
@@ -30,20 +36,23 @@ def broken(db: sqlite3.Connection, *, everything: bool) -> Iterator[str]:
                 yield wrong
 
 
-def json_columns(db: sqlite3.Connection, table: str) -> list[str]:
+def json_columns(db: sqlite3.Connection, table: str) -> dict[str, str]:
     have = {row[1] for row in db.execute(f"PRAGMA table_info({table})")}
-    return [name for name in TABLES.get(table, ((), None))[0] if name in have]
+    return {name: begins for name, begins in TABLES.get(table, ({}, None))[0].items() if name in have}
 
 
 def _first(db: sqlite3.Connection, table: str, rows: str) -> str:
     columns = json_columns(db, table)
     try:
         # SQLite's opinion is quick and a little stricter than ours (NaN), so only what it doubts is read here
-        doubt = " OR ".join(f"coalesce(json_valid({name}), 1) = 0" for name in columns)
+        doubt = " OR ".join(
+            f"coalesce(json_valid({name}) = 0 OR instr('{begins}', substr({name}, 1, 1)) = 0, 0)" if begins
+            else f"coalesce(json_valid({name}), 1) = 0" for name, begins in columns.items()
+        )  # fmt: skip
         for row in db.execute(f"SELECT ({doubt}), {', '.join(columns)}, * FROM {table} {rows}"):
             if row[0]:
-                for name, text in zip(columns, row[1:], strict=False):
-                    if not readable(text):
+                for (name, begins), text in zip(columns.items(), row[1:], strict=False):
+                    if not readable(text, begins):
                         return f"{table} {row[len(columns) + 1]}: {name} is not what was written there"
     except sqlite3.OperationalError as e:
         if "decode" not in str(e):
@@ -52,8 +61,8 @@ def _first(db: sqlite3.Connection, table: str, rows: str) -> str:
     return ""
 
 
-def readable(text: Any) -> bool:
+def readable(text: Any, begins: str = ANY) -> bool:
     try:
-        return text is None or json.loads(text) is not ...
+        return text is None or (json.loads(text) is not ... and (not begins or text[0] in begins))
     except (ValueError, TypeError, RecursionError):
         return False
