@@ -15,6 +15,8 @@ from jostle.web.gate import Caller
 from jostle.web.instances import Wanted
 from jostle.web.protocol import MOST
 from jostle.web.site import LENGTHY, Site, Visit
+from jostle.web.stream import KEPT_PLACES
+from jostle.web.stream import MOST as STREAMS
 from tests.e2e.instance import PATIENCE, alive, until
 
 
@@ -82,8 +84,44 @@ def test_so_many_calls_that_take_long_go_on_at_once_and_one_more_is_told_to_ask_
     visit = Visit(Site(Wanted(home=str(tmp_path))), Caller("all", "a test"), "en")
     with contextlib.ExitStack() as under_way:
         for _ in range(LENGTHY):
-            under_way.enter_context(visit.site.lengthy())
+            under_way.enter_context(visit.lengthy())
         with pytest.raises(Busy, match="ask again") as refused:
             verb(visit, ["--version"])
         assert status_of(refused.value, "/api/v1/doctor") == 503
     assert verb(visit, ["--version"]).startswith("jostle ")
+
+
+def test_who_may_only_look_cannot_take_the_last_places_from_who_may_do_everything(tmp_path):
+    site = Site(Wanted(home=str(tmp_path)))
+    owner, reader = (Visit(site, Caller(rights, "a test"), "en") for rights in ("all", "read"))
+    with contextlib.ExitStack() as under_way:
+        with pytest.raises(Busy):
+            for _ in range(LENGTHY):
+                under_way.enter_context(reader.lengthy())
+        assert verb(owner, ["--version"]).startswith("jostle ")
+        with pytest.raises(Busy, match="ask again"):
+            verb(reader, ["--version"])
+    assert verb(reader, ["--version"]).startswith("jostle ")
+
+
+def opened_at_once(console, token, n):
+    """The answers to so many streams that are asked for before any is answered, and their connections."""
+    asked = b"GET /api/v1/stream HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer " + token.encode() + b"\r\n\r\n"
+    opened = [socket.create_connection(("127.0.0.1", console.port), timeout=PATIENCE) for _ in range(n)]
+    for one in opened:
+        one.sendall(asked)
+    return [int(one.recv(12)[9:]) for one in opened], opened
+
+
+def test_of_streams_that_are_asked_for_together_no_more_are_opened_than_there_is_room_for(console):
+    reader = console.instance.ok("web", "--token", "--read-only").strip()
+    readers, opened = opened_at_once(console, reader, STREAMS + 10)
+    try:
+        assert readers.count(200) == STREAMS - KEPT_PLACES and readers.count(503) == KEPT_PLACES + 10
+        owners, more = opened_at_once(console, console.token, KEPT_PLACES + 5)
+        opened += more
+        assert owners.count(200) == KEPT_PLACES and owners.count(503) == 5
+    finally:
+        for one in opened:
+            one.close()
+    until(lambda: console.script("GET", "/api/v1/wait?ids=all&within=0").status == 200, "a place is free again")

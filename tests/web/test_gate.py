@@ -84,6 +84,20 @@ def test_s6_a_token_file_that_others_could_know_is_refused(instance, how, tmp_pa
     assert instance.run("web", "--list")[1] == ""
 
 
+@pytest.mark.parametrize("rights", ["token", "read-token"])
+def test_s6_a_token_file_that_is_opened_to_others_lets_nobody_in_until_it_is_mended(other, rights):
+    other.instance.ok("web", "--token", "--read-only")
+    path = other.instance.home / "web" / rights
+    path.chmod(0o644)
+    try:
+        told = other.script("GET", "/api/v1/ps")
+        assert told.status == 403 and "jostle web --token" in told.json["detail"] and str(path).encode() not in told.body
+        assert other.ask("GET", "/api/health").status == 200
+    finally:
+        path.chmod(0o600)
+    assert other.script("GET", "/api/v1/ps").status == 200
+
+
 def test_s7_another_address_must_be_said_twice_and_without_tls_three_times(instance):
     for words, missing in ((["--bind", "0.0.0.0"], "--allow-lan"), (["--bind", "0.0.0.0", "--allow-lan"], "--insecure-http")):
         code, _, err = instance.run("web", "--port", "0", *words)

@@ -69,7 +69,7 @@ def bindings(root: str) -> dict[str, dict[str, Any]]:
     raw = files.content(root, BINDINGS)
     try:
         bound = json.loads(raw) if raw else {}
-    except ValueError:
+    except (ValueError, RecursionError):
         raise JostleError(f"{BINDINGS} is damaged: mend it, or remove it") from None
     if not isinstance(bound, dict) or not all(isinstance(entry, dict) and "log_path" in entry for entry in bound.values()):
         raise JostleError(f"{BINDINGS} is damaged: mend it, or remove it")

@@ -18,8 +18,9 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from jostle.client import own_environment
 from jostle.errors import Forbidden, Invalid, JostleError, NoEngine, NotFound, Usage
+from jostle.web import files
 from jostle.web.answers import Flag
-from jostle.web.site import Visit, visit, workspace_of
+from jostle.web.site import Visit, checked_mode, visit, workspace_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -40,7 +41,7 @@ def verb(visit: Visit, words: Sequence[str], *, bounded: bool = True, text: str 
         raise Invalid("a value has a NUL in it, which no command can be given")
     env = {**own_environment(), "JOSTLE_HOME": visit.home, "JOSTLE_LANG": visit.language, "NO_COLOR": "1"}
     temporary = tempfile.TemporaryFile
-    with visit.site.lengthy(), temporary() as out, temporary() as err, temporary() as given:
+    with visit.lengthy(), temporary() as out, temporary() as err, temporary() as given:
         given.write(text.encode())
         given.seek(0)
         argv = [sys.executable, "-m", "jostle", *words]
@@ -162,6 +163,7 @@ class Import(BaseModel):
 @routes.post("/import")
 def import_(visit: Visiting, given: Import, workspace: str | None = None) -> dict[str, Any]:
     root = workspace_of(visit.site, workspace)
+    files.must_be_plain(root, checked_mode(given.mode), given.config_index)
     words = ["import", f"--mode={given.mode}", f"--config-index={given.config_index}", "--", root]
     return {"text": verb(visit, words), "messages": visit.said}
 

@@ -16,7 +16,7 @@ from fastapi import APIRouter, Depends, Header, Query, Request
 from fastapi.responses import Response
 from pydantic import BaseModel, ConfigDict, Field
 
-from jostle.errors import Forbidden, Invalid, JostleError, NotFound, Usage
+from jostle.errors import Invalid, JostleError, NotFound, Usage
 from jostle.formats import plaintext, taskfile, workspace
 from jostle.formats.flaws import BadFiles
 from jostle.formats.nodes import Flaw
@@ -70,15 +70,8 @@ class Config:
         usual = os.path.join(root, "command", f"{workspace.STEMS[mode]}_{index}.txt")
         self.path = listed[index].file_path if index in listed else usual
         self.name = f"config {index + 1}"
-        self.raw = files.content(root, self._inside())
-
-    def _inside(self) -> str:
-        """Its way from the root; a file that the settings name elsewhere is not for a browser."""
-        path = os.path.realpath(os.path.dirname(self.path))
-        root = os.path.realpath(self.root)
-        if path != root and not path.startswith(root + os.sep):
-            raise Forbidden(f"{self.path} lies outside of the workspace: it is not shown in a browser")
-        return os.path.join(os.path.relpath(path, root), os.path.basename(self.path)).removeprefix("./")
+        self.way = files.inside(root, self.path)
+        self.raw = files.content(root, self.way)
 
     @property
     def etag(self) -> str:
@@ -97,12 +90,12 @@ class Config:
             new = mark + text.encode(encoding)
         except UnicodeEncodeError:
             raise Invalid(f"{self.path} is {encoding}, which has no such character; save it as UTF-8 first") from None
-        files.save(self.root, self._inside(), new, seen=seen, backup=os.path.basename(self.path) + BACKUP)
+        files.save(self.root, self.way, new, seen=seen, backup=os.path.basename(self.path) + BACKUP)
         self.raw = new
         self.visit.note("save", self.path)
 
     def backup(self) -> bytes | None:
-        return files.content(self.root, self._inside() + BACKUP)
+        return files.content(self.root, self.way + BACKUP)
 
 
 def queues_of(blocks: list[Block]) -> list[dict[str, Any]]:
@@ -227,7 +220,7 @@ def delete(visit: Visiting, mode: str, index: int, workspace: str | None = None)
         raise NotFound(f"there is no config {index + 1} of {mode} mode")
     if any((scheduler.mode, scheduler.index) == (mode, index) for scheduler in running(visit, config.root)):
         raise JostleError(f"config {index + 1} is running: stop it first")
-    files.put_aside(config.root, config._inside(), os.path.basename(config.path) + BACKUP)
+    files.put_aside(config.root, config.way, os.path.basename(config.path) + BACKUP)
     visit.note("delete", config.path)
     name = os.path.basename(config.path)
     return {"message": f"{name} is deleted; what it was is kept as {name}{BACKUP}"}
@@ -239,7 +232,7 @@ def reset(visit: Visiting, mode: str, config_index: Index = 0, workspace: str | 
     kept = config.backup()
     if kept is None:
         raise Usage(f"there is no backup of {os.path.basename(config.path)}")
-    files.save(config.root, config._inside(), kept)
+    files.save(config.root, config.way, kept)
     visit.note("reset", config.path)
     return {"message": f"{os.path.basename(config.path)} is as it was", "mode": mode, "config_index": config_index}
 

@@ -16,6 +16,7 @@ import stat
 from collections.abc import Iterator
 
 from jostle.errors import Forbidden, JostleError, NotFound
+from jostle.formats.workspace import configs
 from jostle.web.answers import Changed, etag
 
 LARGEST = 16 << 20  # bytes of a file that a person edits
@@ -31,6 +32,22 @@ def parts(root: str, path: str) -> list[str]:
     if names[0] in (os.pardir, os.curdir) or ".." in path.split("/"):
         raise NotFound(f"{path[:200]} does not lie in {root}")
     return names
+
+
+def inside(root: str, path: str) -> str:
+    """The way from the root to a file that settings may name elsewhere, too: such a one is not for a browser."""
+    folder, real = os.path.realpath(os.path.dirname(path)), os.path.realpath(root)
+    if folder != real and not folder.startswith(real + os.sep):
+        raise Forbidden(f"{path} lies outside of the workspace: it is not shown in a browser")
+    return os.path.join(os.path.relpath(folder, real), os.path.basename(path)).removeprefix("./")
+
+
+def must_be_plain(root: str, mode: str, index: int) -> None:
+    """Before a task file of the workspace is read by a reader that follows links, and quotes what is wrong."""
+    for config in configs(root, mode):
+        if config.index == index and config.file_path.startswith(os.path.abspath(root) + os.sep):
+            with contextlib.suppress(NotFound):
+                os.close(opened(root, inside(root, config.file_path)))
 
 
 @contextlib.contextmanager

@@ -41,6 +41,7 @@ WITHIN = 60.0
 OPEN = {("GET", "/api/auth/check"), ("POST", "/api/auth/login"), ("GET", "/api/health")}
 ANYBODY = {("POST", "/api/auth/logout")}  # who may only read may leave, too
 METHODS = ("GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS", "PATCH")
+UNSAFE = "a secret of this console is not safe, so nobody is let in: `jostle web --token` (or `--token --read-only`) tells why"
 LOOPBACK = re.compile(r"(?:localhost|127\.0\.0\.1|\[::1\])(?::\d{1,5})?", re.ASCII)
 HEADERS = {
     b"x-content-type-options": b"nosniff",
@@ -149,7 +150,10 @@ class Gate:
             raise Refused(403, "the call comes from a page of another origin")
         if site is not None and site not in ("same-origin", "none"):
             raise Refused(403, "the call comes from a page of another site")
-        caller = self._proven(heads, path, site)
+        try:
+            caller = self._proven(heads, path, site)
+        except Forbidden:  # it names the file: for its owner, who asks on the terminal
+            raise Refused(403, UNSAFE) from None
         if (method, path) in OPEN:
             return caller
         if caller is None:

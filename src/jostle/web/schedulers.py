@@ -24,7 +24,7 @@ from jostle.compete import statefile
 from jostle.errors import Forbidden, Invalid, JostleError, NotFound
 from jostle.formats import workspace as spaces
 from jostle.uniid.file import make_directory
-from jostle.web import hidden
+from jostle.web import files, hidden
 from jostle.web.site import Visit, checked_mode, known_workspaces, visit, workspace_of
 
 if TYPE_CHECKING:
@@ -116,13 +116,14 @@ def shown(visit: Visit, content: dict[str, Any]) -> dict[str, Any]:
 
 
 def start(visit: Visit, root: str, mode: str, index: int, more: tuple[str, ...] = ()) -> dict[str, Any]:
-    with visit.site.lengthy():
+    with visit.lengthy():
         return _started(visit, root, mode, index, more)
 
 
 def _started(visit: Visit, root: str, mode: str, index: int, more: tuple[str, ...]) -> dict[str, Any]:
+    files.must_be_plain(root, checked_mode(mode), index)
     try:
-        space, blocks, _ = spaces.tasks(root, mode=checked_mode(mode), index=index, lenient="--lenient" in more)
+        space, blocks, _ = spaces.tasks(root, mode=mode, index=index, lenient="--lenient" in more)
     except NotFound as e:
         raise Invalid(str(e)) from None
     if not blocks:
@@ -168,7 +169,7 @@ def _last(log: str) -> str:
 
 def stop(visit: Visit, scheduler: Running) -> dict[str, Any]:
     """It and its tasks; it ends as by Ctrl-C."""
-    with visit.site.lengthy():
+    with visit.lengthy():
         return _stopped(visit, scheduler)
 
 

@@ -7,7 +7,7 @@ import os
 import sys
 import threading
 import time
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from typing import TYPE_CHECKING, Any
 
 from fastapi import Request
@@ -30,7 +30,35 @@ if TYPE_CHECKING:
 
 ANSWER_WITHIN = 5.0  # s that the engine has for an answer; a page is told, and can ask again
 LENGTHY = 8  # calls at once that wait for another process; each holds one of the threads that all calls share
+LENGTHY_KEPT = 3  # … of them kept for who may do everything
 TEXT = 200  # characters of what an audit says
+
+
+class Room:
+    """For so many at once; some places are kept for who may do everything, however many others look."""
+
+    def __init__(self, places: int, kept: int, full: str) -> None:
+        self._places, self._for_readers, self._full = places, places - kept, full
+        self._all = self._readers = 0
+        self._lock = threading.Lock()
+
+    @contextmanager
+    def place(self, caller: Caller) -> Iterator[None]:
+        """Busy if there is none."""
+        reader = caller.reads_only
+        with self._lock:
+            if self._all >= self._places or (reader and self._readers >= self._for_readers):
+                raise Busy(self._full)
+            self._count(1, reader)
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._count(-1, reader)
+
+    def _count(self, more: int, reader: bool) -> None:
+        self._all += more
+        self._readers += more * reader
 
 
 class Site:
@@ -40,19 +68,9 @@ class Site:
         self.reader = Reader(wanted.home)
         self.children: dict[str, Any] = {}  # schedulers that this process has started, by the key of their batch
         self.tickets = Tickets()
-        self._lengthy = threading.BoundedSemaphore(LENGTHY)
+        self.lengthy = Room(LENGTHY, LENGTHY_KEPT, "too many calls that take long are under way: ask again when one has ended")
         self.processor: tuple[int, int] | None = None  # its ticks at the last look
         self.port = 0  # when it listens
-
-    @contextmanager
-    def lengthy(self) -> Iterator[None]:
-        """Around what waits for another process: there is room for a few at once, whoever asks, so that the rest is answered."""
-        if not self._lengthy.acquire(blocking=False):
-            raise Busy(f"{LENGTHY} calls that take long are under way: ask again when one has ended")
-        try:
-            yield
-        finally:
-            self._lengthy.release()
 
     def audit(self, who: str, did: str, what: str) -> dict[str, str]:
         """Into the log of the web process, and for the request that does it."""
@@ -84,6 +102,10 @@ class Visit(Session):
         client = super().client(start=start, gpus=gpus)
         client.sock.settimeout(ANSWER_WITHIN)
         return client
+
+    def lengthy(self) -> AbstractContextManager[None]:
+        """Around what waits for another process: there is room for a few at once, so that the rest is answered."""
+        return self.site.lengthy.place(self.caller)
 
     def must_see_files(self) -> None:
         if self.caller.reads_only:

@@ -27,14 +27,13 @@ from jostle.core.states import ALL, FINAL
 from jostle.errors import Forbidden, JostleError, NotFound
 from jostle.intake import ids as written
 from jostle.views.status import status
-from jostle.web.answers import Busy
 from jostle.web.joblog import LINES, page
 from jostle.web.looking import cards_now, told, worded_cards
-from jostle.web.site import Visit, visit
+from jostle.web.site import Room, Visit, visit
 from jostle.wording import sentences
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Collection
+    from collections.abc import AsyncGenerator, AsyncIterator, Collection
 
     from jostle.views.cards import Cards
     from jostle.web.gate import Caller
@@ -44,6 +43,7 @@ routes = APIRouter(prefix="/api/v1")
 KEPT = 2000  # newest events that are not read from the store again
 PAGE = 500
 MOST = 150  # streams, and calls that wait, at once
+KEPT_PLACES = 50  # … of them kept for who may do everything
 WAIT = 60.0  # s that such a call waits at the most
 ALIVE = 10.0  # s between signs of life
 LOOK = 3.0  # s between looks at the engine, and at the store if none runs
@@ -70,6 +70,7 @@ class Hub:
 
     def __init__(self, site: Site) -> None:
         self.site = site
+        self.room = Room(MOST, KEPT_PLACES, "too many streams are open, or calls that wait: ask again when one has ended")
         self.listeners: dict[object, float] = {}  # each with the seconds between two readings of the cards that it wants; 0: none
         self.recent: deque[Happened] = deque(maxlen=KEPT)
         self.seq = 0  # the newest event that is known
@@ -81,10 +82,6 @@ class Hub:
         self.woken = asyncio.Event()
         self.tasks: list[asyncio.Task[None]] = []
         self.beginning = asyncio.Lock()
-
-    def must_have_room(self) -> None:
-        if len(self.listeners) >= MOST:
-            raise Busy("too many streams are open, or calls that wait: ask again when one has ended")
 
     def turn(self) -> None:
         self.turned.set()
@@ -98,20 +95,22 @@ class Hub:
         return self.welcome[caller]
 
     @contextlib.asynccontextmanager
-    async def listening(self, cards_each: float = 0.0) -> AsyncIterator[None]:
+    async def listening(self, caller: Caller, cards_each: float = 0.0) -> AsyncIterator[None]:
+        """Busy if there is no place."""
         me = object()
-        self.listeners[me] = cards_each
-        try:
-            async with self.beginning:
-                if not self.tasks:
-                    await self._begin()
-            yield
-        finally:
-            del self.listeners[me]
-            if not self.listeners:
-                for task in self.tasks:
-                    task.cancel()
-                self.tasks = []
+        with self.room.place(caller):
+            self.listeners[me] = cards_each
+            try:
+                async with self.beginning:
+                    if not self.tasks:
+                        await self._begin()
+                yield
+            finally:
+                del self.listeners[me]
+                if not self.listeners:
+                    for task in self.tasks:
+                        task.cancel()
+                    self.tasks = []
 
     async def _begin(self) -> None:
         self.seq = await asyncio.to_thread(self.site.reader.last_seq)
@@ -225,8 +224,8 @@ class Stream:
         self.log_over = False
         self.log_at = 0.0  # when it is looked at next: however much happens, a log is read no oftener
 
-    async def parts(self, each: float) -> AsyncIterator[bytes]:
-        async with self.hub.listening(each):
+    async def parts(self, each: float) -> AsyncGenerator[bytes, None]:
+        async with self.hub.listening(self.visit.caller, each):
             hub = self.hub
             begin = hub.seq if self.after is None else self.after
             yield said("hello", {"seq": hub.seq, "engine": bool(hub.engine.get("running")), "version": __version__})
@@ -304,7 +303,6 @@ async def stream(
     start: Annotated[int | None, Query(alias="from", ge=0, lt=1 << 62)] = None,
 ) -> Response:  # fmt: skip
     hub: Hub = request.app.state.hub
-    hub.must_have_room()
     if log is not None and visit.caller.reads_only:
         raise Forbidden("this token may not see what jobs print")
     heard = request.headers.get("last-event-id") or ""
@@ -312,7 +310,16 @@ async def stream(
         after = int(heard)
     opened = Stream(hub, visit, after=after, log=(log, run, start) if log is not None else None, cards=gpus > 0)
     each = max(0.5, gpus) if gpus else 0.0
-    return StreamingResponse(opened.parts(each), media_type="text/event-stream", headers={"x-accel-buffering": "no"})
+    parts = opened.parts(each)
+    first = await anext(parts)  # it has its place, or is refused, before it is answered
+    return StreamingResponse(_all(first, parts), media_type="text/event-stream", headers={"x-accel-buffering": "no"})
+
+
+async def _all(first: bytes, rest: AsyncGenerator[bytes, None]) -> AsyncIterator[bytes]:
+    async with contextlib.aclosing(rest):
+        yield first
+        async for part in rest:
+            yield part
 
 
 @routes.get("/wait")
@@ -321,9 +328,8 @@ async def wait(
 ) -> dict[str, Any]:  # fmt: skip
     """When these have ended, or the time is up. It listens as a stream does: who waits holds no thread."""
     hub: Hub = request.app.state.hub
-    hub.must_have_room()
     end, heard = time.monotonic() + within, True
-    async with hub.listening():
+    async with hub.listening(visit.caller):
         chosen = await asyncio.to_thread(_chosen, visit, ids)
         while True:
             seq = hub.seq
