@@ -337,6 +337,12 @@ API ret nvmlDeviceGetUtilizationRates(void *handle, utilization *u) {
 SENSOR(nvmlDeviceGetPowerUsage, 60000 + 2000 * d->util)
 SENSOR(nvmlDeviceGetEnforcedPowerLimit, 300000)
 SENSOR(nvmlDeviceGetFanSpeed, 30)
+API ret nvmlDeviceGetClockInfo(void *handle, unsigned clock, unsigned *x) {
+    DEVICE(0);
+    if (d->parent >= 0) return NOT_SUPPORTED;
+    *x = clock == 2 ? 10501 : 1980;
+    return OK;
+}
 SENSOR(nvmlDeviceGetMaxMigDeviceCount, 7)
 API ret nvmlDeviceGetTemperature(void *handle, unsigned sensor, unsigned *x) {
     (void)sensor;

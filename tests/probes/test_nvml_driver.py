@@ -98,12 +98,12 @@ def test_any_error_of_one_gpu_is_that_gpus_state(place: Place, call: str) -> Non
         assert (bad["free_mib"], bad["uuid"]) == (0, "GPU-sim-0004") and bad["error"], code
 
 
-@pytest.mark.parametrize("call", ["UtilizationRates", "Temperature", "PowerUsage", "EnforcedPowerLimit", "FanSpeed"])
+@pytest.mark.parametrize("call", ["UtilizationRates", "Temperature", "PowerUsage", "EnforcedPowerLimit", "FanSpeed", "ClockInfo"])
 def test_a_sensor_that_is_not_there_is_none_and_the_gpu_is_fine(place: Place, call: str) -> None:
     _, process = probe(place, [f"fail nvmlDeviceGet{call} 3"])
     gpu = process.look()["gpus"][0]
     field = {"UtilizationRates": "utilization", "Temperature": "temperature", "PowerUsage": "power_w"}
-    field |= {"EnforcedPowerLimit": "power_limit_w", "FanSpeed": "fan"}
+    field |= {"EnforcedPowerLimit": "power_limit_w", "FanSpeed": "fan", "ClockInfo": "sm_mhz"}
     assert gpu["state"] == "ok"
     assert gpu[field[call]] is None
 

@@ -93,6 +93,8 @@ def test_a36_gpu(space):
     }  # fmt: skip
     assert set(card["memory"]) >= {"total", "used", "free", "percent", "total_human", "used_human", "free_human"}
     assert set(card["power"]) == {"draw", "limit", "draw_human", "limit_human"} and set(card["utilization"]) == {"gpu", "memory"}
+    assert card["power"]["limit"] == 300 and card["power"]["limit_human"] == "300W"
+    assert card["fan_speed"] is not None and card["clocks"]["sm"] > 0 and card["clocks"]["memory"] > 0
     host = told["host"]
     assert host["hostname"] == os.uname().nodename and host["cpu"]["count"] == os.cpu_count() and host["memory"]["total"] > 0
     assert space.get("gpu")["host"]["cpu"]["percent"] is not None  # since the last look
@@ -245,6 +247,20 @@ def test_s54_nothing_is_saved_through_a_link(space, tmp_path, how):
         if how == "folder":
             (space.root / "command").unlink()
             (space.root / "command").mkdir()
+
+
+@pytest.mark.parametrize("call", ["scheduler/single/start", "v1/compete", "v1/import"])
+def test_s54_no_scheduler_or_import_reads_a_task_file_through_a_link(space, tmp_path, call):
+    secret = tmp_path / "secret.txt"
+    secret.write_text("the secret\n")
+    path = space.root / "command" / "command_gpu.txt"
+    path.unlink()
+    path.symlink_to(secret)
+    try:
+        told = space.ask("POST", call, {} if call.startswith("v1/") else None)
+        assert told.status == 403 and "link" in told.json["detail"] and b"the secret" not in told.body
+    finally:
+        path.unlink()
 
 
 def test_an_editor_sees_errors_at_their_lines_and_what_would_be_queued(space):
@@ -442,6 +458,18 @@ OUTSIDE = [
     "logs/../../c/home/web/token",
     "logs", "logs/", "", "#", "?", "logs/nothing.log", "command/command_gpu.txt", "config/gpu_manage.yaml",
 ]  # fmt: skip
+
+
+@pytest.mark.parametrize("content", ["[" * 200_000, "{", "[]", '{"single_0_1_0": 5}'])
+def test_a_file_of_bindings_that_is_none_is_told(space, content):
+    path = space.root / "control" / "logs" / "log_bindings.json"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(content)
+    try:
+        told = space.ask("GET", "log/bindings")
+        assert told.status == 409 and "log_bindings.json is damaged" in told.json["detail"]
+    finally:
+        path.unlink()
 
 
 @pytest.mark.parametrize("path", OUTSIDE)

@@ -53,6 +53,10 @@ class Gpu:
     utilization: int | None = None
     temperature: int | None = None
     power_w: float | None = None
+    power_limit_w: float | None = None
+    fan: int | None = None  # % of its speed
+    sm_mhz: int | None = None
+    memory_mhz: int | None = None
     holders: tuple[Holder, ...] = ()
     mean_used_mib: int = 0  # over the last 3 s, always warm
     mean_free_mib: int = 0

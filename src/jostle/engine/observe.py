@@ -237,7 +237,8 @@ class Observer:
         return Gpu(
             uuid=uuid, index=g["index"], name=g["name"] or "", state=state, error=error, total_mib=g["total_mib"],
             used_mib=g["used_mib"], free_mib=g["free_mib"], utilization=g["utilization"], temperature=g.get("temperature"),
-            power_w=g.get("power_w"), holders=holders, mean_used_mib=mean_used, mean_free_mib=mean_free,
+            power_w=g.get("power_w"), power_limit_w=g.get("power_limit_w"), fan=g.get("fan"), sm_mhz=g.get("sm_mhz"),
+            memory_mhz=g.get("memory_mhz"), holders=holders, mean_used_mib=mean_used, mean_free_mib=mean_free,
             mean_utilization=None if g["utilization"] is None else mean_load,
             idle_for=now - self.idle_since.get(uuid, now),
             excluded=uuid in self.excluded, given_at=self.given_at.get(uuid, 0.0),

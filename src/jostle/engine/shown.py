@@ -15,7 +15,8 @@ def gpu(g: Gpu, available_mib: int, refusal: Refusal | None, ours: Sequence[Open
     return {
         "index": g.index, "uuid": g.uuid, "name": g.name, "total_mib": g.total_mib, "used_mib": g.used_mib,
         "free_mib": g.free_mib, "reserved_mib": g.reserved_mib, "available_mib": available_mib, "utilization": g.utilization,
-        "temperature": g.temperature, "power_w": g.power_w, "state": g.state, "error": g.error, "excluded": g.excluded,
+        "temperature": g.temperature, "power_w": g.power_w, "power_limit_w": g.power_limit_w, "fan": g.fan, "sm_mhz": g.sm_mhz,
+        "memory_mhz": g.memory_mhz, "state": g.state, "error": g.error, "excluded": g.excluded,
         "quarantine": [list(process) for process in g.quarantine] or None, "faulty": g.faulty and kept(g.faulty),
         "runs": [f"{r.id[0]}.{r.id[1]}" for r in ours], "beyond": beyond,
         "refusal": refusal and {"code": refusal.code, "params": dict(refusal.params)},

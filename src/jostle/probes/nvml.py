@@ -41,7 +41,7 @@ _COMPUTE_MODES = {
     n.NVML_COMPUTEMODE_EXCLUSIVE_PROCESS: "exclusive_process",
 }
 
-_Sensors = tuple[int | None, float | None, float | None, int | None, str]  # temperature, power, its limit, fan, compute mode
+_Sensors = dict[str, Any]  # by the names of a reading
 _Health = tuple[int | None, bool | None]  # uncorrected errors, a failed remap
 
 
@@ -136,8 +136,7 @@ class Nvml:
         gpu = self._memory(index, uuid, name, handle)
         utilization = _maybe(n.nvmlDeviceGetUtilizationRates, handle)
         gpu["utilization"] = None if utilization is None else utilization.gpu
-        sensors = self._sensors_of(uuid, handle)
-        gpu["temperature"], gpu["power_w"], gpu["power_limit_w"], gpu["fan"], gpu["compute_mode"] = sensors
+        gpu.update(self._sensors_of(uuid, handle))  # type: ignore[typeddict-item]
         gpu["ecc_uncorrected"], gpu["remap_failed"] = self._health_of(uuid, handle)
         return gpu
 
@@ -300,13 +299,15 @@ def _used_mib(used: int) -> int | None:
 
 
 def _sensors(handle: Any) -> _Sensors:
-    return (
-        _maybe(n.nvmlDeviceGetTemperature, handle, n.NVML_TEMPERATURE_GPU),
-        _watts(_maybe(n.nvmlDeviceGetPowerUsage, handle)),
-        _watts(_maybe(n.nvmlDeviceGetEnforcedPowerLimit, handle)),
-        _maybe(n.nvmlDeviceGetFanSpeed, handle),
-        _COMPUTE_MODES.get(_maybe(n.nvmlDeviceGetComputeMode, handle), "default"),
-    )
+    return {
+        "temperature": _maybe(n.nvmlDeviceGetTemperature, handle, n.NVML_TEMPERATURE_GPU),
+        "power_w": _watts(_maybe(n.nvmlDeviceGetPowerUsage, handle)),
+        "power_limit_w": _watts(_maybe(n.nvmlDeviceGetEnforcedPowerLimit, handle)),
+        "fan": _maybe(n.nvmlDeviceGetFanSpeed, handle),
+        "sm_mhz": _maybe(n.nvmlDeviceGetClockInfo, handle, n.NVML_CLOCK_SM),
+        "memory_mhz": _maybe(n.nvmlDeviceGetClockInfo, handle, n.NVML_CLOCK_MEM),
+        "compute_mode": _COMPUTE_MODES.get(_maybe(n.nvmlDeviceGetComputeMode, handle), "default"),
+    }
 
 
 def _health(handle: Any) -> _Health:

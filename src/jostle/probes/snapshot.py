@@ -48,7 +48,9 @@ class _GpuReading(TypedDict):
 
 class GpuReading(_GpuReading, total=False):
     power_limit_w: float | None
-    fan: int | None
+    fan: int | None  # % of its speed
+    sm_mhz: int | None
+    memory_mhz: int | None
     reserved_mib: int  # what the driver keeps for itself, empty or not
     compute_mode: str  # default | exclusive_process | prohibited; absent: default
     ecc_uncorrected: int | None  # errors of its memory since the driver was loaded; read once a minute at most

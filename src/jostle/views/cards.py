@@ -83,23 +83,14 @@ def look(spec: str, home: str) -> dict[str, Any]:
 
 def from_snapshot(gpu: dict[str, Any]) -> dict[str, Any]:
     keys = (
-        "index",
-        "uuid",
-        "name",
-        "total_mib",
-        "used_mib",
-        "free_mib",
-        "utilization",
-        "temperature",
-        "power_w",
-        "state",
-        "error",
-    )
+        "index", "uuid", "name", "total_mib", "used_mib", "free_mib", "utilization", "temperature", "power_w", "power_limit_w",
+        "fan", "sm_mhz", "memory_mhz", "state", "error",
+    )  # fmt: skip
     holders = [
         {"pid": p["pid"], "user": p["user"], "used_mib": p["used_mib"], "name": p["name"], "exe": p["exe"], "run": None}
         for p in gpu["procs"]
     ]
     return {
-        **{key: gpu[key] for key in keys}, "available_mib": gpu["free_mib"] if gpu["state"] == "ok" else 0,
+        **{key: gpu.get(key) for key in keys}, "available_mib": gpu["free_mib"] if gpu["state"] == "ok" else 0,
         "reserved_mib": gpu.get("reserved_mib") or 0, "holders": holders, "refusal": None, "excluded": False, "runs": [],
     }  # fmt: skip

@@ -173,6 +173,10 @@ class Card(OfEngine):
     utilization: int | None
     temperature: int | None
     power_w: float | None
+    power_limit_w: float | None
+    fan: int | None
+    sm_mhz: int | None
+    memory_mhz: int | None
     state: str
     error: str
     excluded: bool

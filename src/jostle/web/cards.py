@@ -80,12 +80,14 @@ def card(gpu: dict[str, Any], driver: str | None, reads_only: bool) -> dict[str,
         return {"index": gpu["index"], "name": gpu["name"], "uuid": gpu["uuid"], "error": gpu["error"] or gpu["state"]}
     sizes = {key: gpu[f"{key}_mib"] * MIB for key in ("total", "used", "free")}
     memory = {**sizes, "percent": percent(sizes["used"], sizes["total"]), **{f"{k}_human": human(v) for k, v in sizes.items()}}
-    draw = gpu["power_w"]
+    draw, limit = gpu["power_w"], gpu.get("power_limit_w")
+    clocks = {"sm": gpu.get("sm_mhz"), "memory": gpu.get("memory_mhz")}
     return {
         "index": gpu["index"], "name": gpu["name"], "uuid": gpu["uuid"], "memory": memory,
-        "utilization": {"gpu": gpu["utilization"], "memory": None}, "temperature": gpu["temperature"], "fan_speed": None,
-        "power": {"draw": draw, "limit": None, "draw_human": f"{draw:.0f}W" if draw is not None else None, "limit_human": None},
-        "clocks": None, "driver_version": driver,
+        "utilization": {"gpu": gpu["utilization"], "memory": None}, "temperature": gpu["temperature"],
+        "fan_speed": gpu.get("fan"),
+        "power": {"draw": draw, "limit": limit, "draw_human": watts(draw), "limit_human": watts(limit)},
+        "clocks": clocks if any(clocks.values()) else None, "driver_version": driver,
         "processes": [holder(process, sizes["total"], reads_only) for process in gpu["holders"][:ROWS]],
     }  # fmt: skip
 
@@ -125,6 +127,10 @@ def human(size: int | None) -> str | None:
         if size >= step:
             return f"{size / step:.1f}{unit}"
     return f"{size / 1024:.0f}KiB"
+
+
+def watts(power: float | None) -> str | None:
+    return f"{power:.0f}W" if power is not None else None
 
 
 def percent(part: int | None, whole: int) -> float | None:
