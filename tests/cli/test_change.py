@@ -48,8 +48,16 @@ def test_retry_prints_the_new_ids(intent):
 
 
 def test_a_refusal_is_told_and_is_a_failure(jostle, engine):
-    engine.answers["intent"] = {"done": [], "refused": [[3, "job 3 is failed: it is final"]], "new": {}}
-    assert jostle("hold", 3) == (1, "", "jostle: job 3 is failed: it is final\n")
+    why = {"code": "cannot_hold", "params": {"job": 3, "state": "failed"}}
+    engine.answers["intent"] = {"done": [], "refused": [[3, why]], "new": {}}
+    assert jostle("hold", 3) == (1, "", "jostle: job 3 is failed: only a queued job can be held\n")
+
+
+def test_a_refusal_is_told_in_the_language_of_the_person(jostle, engine, monkeypatch):
+    monkeypatch.setenv("JOSTLE_LANG", "zh")
+    why = {"code": "tried_already", "params": {"job": 3, "new": 9}}
+    engine.answers["intent"] = {"done": [], "refused": [[3, why]], "new": {}}
+    assert jostle("retry", 3) == (1, "", "jostle: 任务 3 已经作为任务 9 重试过\n")
 
 
 @pytest.mark.parametrize(
@@ -113,7 +121,8 @@ def test_retry_all_means_failed_and_skipped_jobs_that_were_not_retried(intent, s
 
 def test_all_means_those_that_are_not_finished_and_complains_of_none_that_has_ended_since(jostle, store, engine):
     id = store()
-    engine.answers["intent"] = {"done": [], "refused": [[id, f"job {id} is succeeded already"]], "new": {}}
+    ended = {"code": "ended_already", "params": {"job": id, "state": "succeeded"}}
+    engine.answers["intent"] = {"done": [], "refused": [[id, ended]], "new": {}}
     assert jostle("cancel", "all") == (0, "", "")
     assert jostle("cancel", id)[0] == 1
 

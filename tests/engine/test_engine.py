@@ -7,6 +7,7 @@ import pytest
 
 from jostle import failpoint
 from jostle.core.claims import Claim, name_of
+from jostle.core.reasons import Reason
 from jostle.errors import DiskError
 from jostle.port import Claimed
 from jostle.store import intents
@@ -489,7 +490,7 @@ def test_a_job_is_tried_again_by_hand_once_and_its_copy_after_that(host):
         assert (list(new), refused) == ([id], [])
         assert intents.retry(host.store, [id], at=1.0, now=host.clock.at) == (
             {},
-            [(id, f"job {id} was tried again as job {new[id]} already")],
+            [(id, Reason("tried_already", {"job": id, "new": new[id]}))],
         )
 
 
@@ -499,7 +500,7 @@ def test_a_skipped_job_is_tried_again_only_together_with_what_it_comes_after(hos
     host.settle()
     with host.store.transaction():
         new, refused = intents.retry(host.store, [skipped], at=1.0, now=host.clock.at)
-    assert new == {} and f"jostle retry {bad} {skipped}" in refused[0][1]
+    assert new == {} and refused == [(skipped, Reason("needs_another", {"job": skipped, "other": bad, "state": "failed"}))]
     with host.store.transaction():
         new, refused = intents.retry(host.store, [skipped, bad], at=1.0, now=host.clock.at)
     assert refused == []

@@ -271,6 +271,11 @@ def test_s28_a_job_that_runs_or_has_ended_is_not_changed(console):
     for verb, more in (("set", {"values": {"priority": 1}}), ("hold", {}), ("cancel", {})):
         told = console.script("POST", f"/api/v1/{verb}", {"ids": [id], **more})
         assert told.status == 409 and told.json["refused"][0]["id"] == id
+    (why,) = told.json["refused"]
+    assert why == {"id": id, "code": "ended_already", "params": {"job": id, "state": "succeeded"}, "text": told.json["detail"]}
+    assert why["text"] == f"job {id} is succeeded already"
+    zh = console.script("POST", "/api/v1/cancel?lang=zh", {"ids": [id]}).json
+    assert zh["refused"][0]["code"] == why["code"] and zh["detail"] == f"任务 {id} 早已结束（成功）"
 
 
 def test_a_log_is_read_from_its_end_and_from_any_place_on(console):

@@ -9,6 +9,7 @@ from jostle.errors import Usage
 from jostle.intake import ids
 from jostle.intake.checking import warn_never_of
 from jostle.intake.intents import SETTINGS, chosen, setting
+from jostle.wording.declined import declined
 
 if TYPE_CHECKING:
     from argparse import Namespace
@@ -89,9 +90,7 @@ def set_options(p: Parser) -> None:
     p.example("""
         jostle set 12 priority=5 memory=24GiB
         jostle set 3-7 time_limit=none""")
-    p.add_argument(
-        "words", nargs="+", metavar="ID… KEY=VALUE…", help="; ".join((", ".join(SETTINGS), "`none` takes a value back"))
-    )
+    p.add_argument("words", nargs="+", metavar="ID… KEY=VALUE…", help=f"{', '.join(SETTINGS)}; `none` takes a value back")
 
 
 def set(args: Namespace, terminal: Terminal) -> int:
@@ -133,8 +132,8 @@ def send_intent(terminal: Terminal, meant: list[int], **fields: Any) -> dict[str
 
 
 def refusals(terminal: Terminal, answer: dict[str, Any]) -> int:
-    for _, text in answer["refused"][:SHOWN]:
-        terminal.tell("refused", why=text)
+    for _, why in answer["refused"][:SHOWN]:
+        terminal.tell("refused", why=declined(why, terminal.language))
     if len(answer["refused"]) > SHOWN:
         terminal.tell("more_refused", n=len(answer["refused"]) - SHOWN)
     return 1 if answer["refused"] else 0

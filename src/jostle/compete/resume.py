@@ -26,6 +26,7 @@ from jostle.errors import JostleError
 from jostle.follow.followed import owner
 from jostle.intake.request import request, sent
 from jostle.views.cards import seen_by_engine
+from jostle.wording.declined import declined
 from jostle.wording.text import count, plain
 
 if TYPE_CHECKING:
@@ -233,7 +234,7 @@ class Resume:
         self._tell_edits(added, changes.drop, batch["jobs"], {row["id"]: row for row in rows})
         self._tell_moves(len(moved), changes.unmoved)
         for _, why in answer["refused"]:  # started meanwhile
-            self.journal.tell(f"{why}; it goes on", "WARNING")
+            self.journal.tell(f"{declined(why, 'en')}; it goes on", "WARNING")
         return without - {id for id, _ in answer["refused"]}
 
     def _moved(self, number: int, changes: Edits) -> frozenset[int]:

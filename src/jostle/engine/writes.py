@@ -6,10 +6,11 @@ What a change means for the engine's memory counts only when it is recorded: `re
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable
 from typing import Any
 
 from jostle.core import kinds
+from jostle.core.reasons import Reason, kept
 from jostle.engine import checks, outlook
 from jostle.engine.cards import Cards
 from jostle.engine.engine import Engine
@@ -82,12 +83,12 @@ class Writes:
         ids = self._ids(request)
         at, now = self._clock.wall(), self._clock.now()
         if do == "retry":
-            new, refused = intents.retry(self._store, ids, at=at, now=now)
-            return {"done": list(new), "refused": refused, "new": new}
+            new, declined = intents.retry(self._store, ids, at=at, now=now)
+            return {"done": list(new), "refused": plain(declined), "new": new}
         if do == "cancel":
-            done, refused = self.cancel(ids, bool(request.get("now")), at, now)
-            return {"done": done, "refused": refused, "new": {}}
-        acts: dict[str, Callable[[int], str | None]] = {
+            done, declined = self.cancel(ids, bool(request.get("now")), at, now)
+            return {"done": done, "refused": plain(declined), "new": {}}
+        acts: dict[str, Callable[[int], Reason | None]] = {
             "hold": lambda id: intents.hold(self._store, id, True, at=at, now=now),
             "unhold": lambda id: intents.hold(self._store, id, False, at=at, now=now),
             "move": lambda id: intents.move(self._store, id, checks.destination(request.get("to")), at=at, now=now),
@@ -95,14 +96,9 @@ class Writes:
         }
         if do not in acts:
             raise Usage(f"an intent is one of {', '.join([*acts, 'cancel', 'retry'])}, not {do!r}")
-        done, refused = [], []
-        for id in ids:
-            why = acts[do](id)
-            if why is None:
-                done.append(id)
-            else:
-                refused.append((id, why))
-        return {"done": done, "refused": refused, "new": {}}
+        answers = [(id, acts[do](id)) for id in ids]
+        done = [id for id, why in answers if why is None]
+        return {"done": done, "refused": plain((id, why) for id, why in answers if why is not None), "new": {}}
 
     def _ids(self, request: Request) -> list[int]:
         if request.get("batch") is not None:
@@ -112,10 +108,10 @@ class Writes:
             raise Invalid("ids must be a list of job numbers")
         return ids
 
-    def cancel(self, ids: list[int], kill: bool, at: float, now: float) -> tuple[list[int], list[tuple[int, str]]]:
-        done, refused = intents.cancel(self._store, ids, kill, at=at, now=now)
+    def cancel(self, ids: list[int], kill: bool, at: float, now: float) -> tuple[list[int], intents.Declined]:
+        done, declined = intents.cancel(self._store, ids, kill, at=at, now=now)
         self._cancels.update(dict.fromkeys(done, "kill" if kill else "cancel"))
-        return done, refused
+        return done, declined
 
     def exclude(self, request: Request) -> Answer:
         on, at = bool(request.get("on")), self._clock.wall()
@@ -153,6 +149,10 @@ class Writes:
         self._store.event(self._clock.wall(), "reloaded")
         self._then.append(lambda: self._engine.reload(settings, policy))
         return {}
+
+
+def plain(declined: Iterable[tuple[int, Reason]]) -> list[tuple[int, dict[str, Any]]]:
+    return [(id, kept(why)) for id, why in declined]
 
 
 WRITES: dict[str, Callable[[Writes, Request], Answer]] = {

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from jostle.core.order import sort
+from jostle.core.reasons import Reason, kept
 from jostle.errors import NotFound
 from jostle.store import jobs
 from jostle.store.ends import Row, end_queued
@@ -48,14 +49,14 @@ def amend(store: Store, request: Row, *, at: float, now: float, rank: Callable[[
     return answer
 
 
-def _drop(store: Store, batch: int, ids: Iterable[int], *, at: float, now: float) -> list[tuple[int, str]]:
+def _drop(store: Store, batch: int, ids: Iterable[int], *, at: float, now: float) -> list[tuple[int, dict[str, Any]]]:
     refused = []
     for id in sorted(ids, reverse=True):
         row = store.db.execute("SELECT batch, state FROM job WHERE id = ?", (id,)).fetchone()
         if row is None or row[0] != batch:
-            refused.append((id, f"job {id} is not of batch {batch}"))
+            refused.append((id, kept(Reason("of_another_batch", {"job": id, "batch": batch}))))
         elif row[1] != "queued":
-            refused.append((id, f"job {id} is {row[1]}: only a queued job can be dropped"))
+            refused.append((id, kept(Reason("cannot_drop", {"job": id, "state": row[1]}))))
         else:
             end_queued(store, id, "cancelled", {"code": "dropped", "params": {}}, at=at, now=now)
     return refused

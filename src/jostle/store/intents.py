@@ -1,6 +1,6 @@
 """What people want of jobs: hold, cancel, move, change, try again, forget. Every function works inside the caller's transaction.
 
-Each answers None, or why it is not to be had.
+Each answers None, or why it is not to be had: a code and its numbers (wording.declined has the sentences).
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
+from jostle.core.reasons import Reason
 from jostle.core.states import FINAL, SUCCEEDED
 from jostle.store import jobrow
 from jostle.store.ends import Row, cancel_queued
@@ -17,23 +18,25 @@ from jostle.store.readiness import UNFINISHED, refresh, refresh_queue, state_of,
 from jostle.store.reads import UNUSED_CONTEXT
 from jostle.store.store import Store
 
+Declined = list[tuple[int, Reason]]
 
-def hold(store: Store, id: int, on: bool, *, at: float, now: float) -> str | None:
+
+def hold(store: Store, id: int, on: bool, *, at: float, now: float) -> Reason | None:
     """None, or why not."""
     state = state_of(store, id)
     if state != "queued":
-        return f"job {id} is {state}: only a queued job can be {'held' if on else 'released'}"
+        return Reason("cannot_hold" if on else "cannot_release", {"job": id, "state": state})
     store.db.execute("UPDATE job SET intent = ? WHERE id = ?", ("hold" if on else "run", id))
     store.event(at, "held" if on else "unheld", job=id, batch=_batch_of(store, id))
     refresh(store, id, now)
     return None
 
 
-def cancel(store: Store, ids: Sequence[int], kill: bool, *, at: float, now: float) -> tuple[list[int], list[tuple[int, str]]]:
+def cancel(store: Store, ids: Sequence[int], kill: bool, *, at: float, now: float) -> tuple[list[int], Declined]:
     """Those that are cancelled, and why others are not. What their ends bring about is done once, not once for each of them."""
     ids = list(dict.fromkeys(ids))
     states = states_of(store, ids)
-    refused = [(id, f"job {id} is {states[id]} already") for id in ids if states[id] in FINAL]
+    refused = [(id, Reason("ended_already", {"job": id, "state": states[id]})) for id in ids if states[id] in FINAL]
     cancelled = [id for id in ids if states[id] not in FINAL]
     for id in cancelled:
         if states[id] != "queued":
@@ -43,15 +46,15 @@ def cancel(store: Store, ids: Sequence[int], kill: bool, *, at: float, now: floa
     return cancelled, refused
 
 
-def move(store: Store, id: int, to: Any, *, at: float, now: float) -> str | None:
+def move(store: Store, id: int, to: Any, *, at: float, now: float) -> Reason | None:
     """To the first or last place of its queue (without one: of all that wait), or beside another job."""
     state = state_of(store, id)
     if state != "queued":
-        return f"job {id} is {state}: only a queued job can be moved"
+        return Reason("cannot_move", {"job": id, "state": state})
     queue = store.db.execute("SELECT queue FROM job WHERE id = ?", (id,)).fetchone()[0]
     for number in (id, to.get("before") if isinstance(to, dict) else None):
         if store.db.execute("SELECT 1 FROM job WHERE id = ? AND queue = ? AND attempt > 0", (number, queue)).fetchone():
-            return f"job {number} has begun: it heads its queue until it ends, and can be cancelled, not overtaken"
+            return Reason("has_begun", {"job": number})
     places = store.db.execute(
         "SELECT id, place FROM job WHERE queue IS ? AND state = 'queued' AND id <> ? ORDER BY place, id", (queue, id)
     ).fetchall()
@@ -64,10 +67,10 @@ def move(store: Store, id: int, to: Any, *, at: float, now: float) -> str | None
     else:
         side, other = next(iter(to.items()))
         if other == id:
-            return f"job {id} cannot be moved {side} itself"
+            return Reason("beside_itself", {"job": id, "side": side})
         at_index = next((k for k, (job, _) in enumerate(places) if job == other), None)
         if at_index is None:
-            return f"job {other} does not wait in the same queue as job {id}"
+            return Reason("in_another_queue", {"job": id, "other": other})
         k = at_index if side == "before" else at_index + 1
         below = places[k - 1][1] if k > 0 else places[0][1] - 2
         above = places[k][1] if k < len(places) else places[-1][1] + 2
@@ -80,13 +83,13 @@ def move(store: Store, id: int, to: Any, *, at: float, now: float) -> str | None
     return None
 
 
-def change(store: Store, id: int, values: Row, *, at: float, now: float) -> str | None:
+def change(store: Store, id: int, values: Row, *, at: float, now: float) -> Reason | None:
     state = state_of(store, id)
     if state != "queued":
-        return f"job {id} is {state}: only a queued job can be changed"
+        return Reason("cannot_change", {"job": id, "state": state})
     old_queue, memory, share = store.db.execute("SELECT queue, memory_mib, share FROM job WHERE id = ?", (id,)).fetchone()
     if values.get("share", share) and values.get("memory_mib", memory) is None:
-        return f"job {id} cannot share a card without a memory: set memory=… too, or share=false"
+        return Reason("shares_without_memory", {"job": id})
     for key, value in values.items():
         new, stored = jobrow.changed(key, value)
         store.db.execute(f"UPDATE job SET {new} WHERE id = ?", (*stored, id))
@@ -132,7 +135,7 @@ COPIED = ", ".join(("batch", "context", "shape", "queue", "place", "sort", "gpus
                     *(column for column in jobrow.OWN if column != "retry_of")))  # fmt: skip
 
 
-def retry(store: Store, ids: Sequence[int], *, at: float, now: float) -> tuple[dict[int, int], list[tuple[int, str]]]:
+def retry(store: Store, ids: Sequence[int], *, at: float, now: float) -> tuple[dict[int, int], Declined]:
     """Finished jobs are copied as new ones, since final states are final; a copy comes after the newest of what it came after."""
     ids = list(dict.fromkeys(ids))
     together = frozenset(ids)
@@ -157,21 +160,21 @@ def retry(store: Store, ids: Sequence[int], *, at: float, now: float) -> tuple[d
     return new, refused
 
 
-def _no_retry(store: Store, id: int, together: frozenset[int]) -> str | None:
+def _no_retry(store: Store, id: int, together: frozenset[int]) -> Reason | None:
     """Why a job is not to be tried again; None if it is."""
     state = state_of(store, id)
     if state not in FINAL:
-        return f"job {id} is {state}: it has not ended"
+        return Reason("not_ended", {"job": id, "state": state})
     if store.db.execute("SELECT context FROM job WHERE id = ?", (id,)).fetchone()[0] == FORGOTTEN:
-        return f"the environment that job {id} ran in was removed by `jostle clean`: submit it anew"
+        return Reason("environment_removed", {"job": id})
     newest = _newest(store, id)
     if newest != id:
-        return f"job {id} was tried again as job {newest} already"
+        return Reason("tried_already", {"job": id, "new": newest})
     for needed, any_end in _deps(store, id):
         last = _newest(store, needed)
         how = state_of(store, last)
         if how in FINAL and how != SUCCEEDED and not any_end and last not in together:
-            return f"job {id} comes after job {last}, which ended as {how}: try that again too, as in `jostle retry {last} {id}`"
+            return Reason("needs_another", {"job": id, "other": last, "state": how})
     return None
 
 

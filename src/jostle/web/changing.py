@@ -16,6 +16,7 @@ from jostle.intake.request import request, sent
 from jostle.web.answers import Flag
 from jostle.web.site import Visit, visit
 from jostle.wording import sentences
+from jostle.wording.declined import declined
 
 routes = APIRouter(prefix="/api/v1")
 Visiting = Annotated[Visit, Depends(visit)]
@@ -75,7 +76,7 @@ def intend(visit: Visit, verb: str, jobs: Jobs, **fields: Any) -> dict[str, Any]
         if not meant:
             return {"done": [], "refused": [], "new": {}}
     answer = visit.ask("intent", did=verb, what=what, ids=meant, batch=jobs.batch, do=verb, **fields)
-    refused = [{"id": id, "text": text} for id, text in answer["refused"]][:SHOWN]
+    refused = [{"id": id, **why, "text": declined(why, visit.language)} for id, why in answer["refused"][:SHOWN]]
     if refused and not answer["done"]:
         raise Refused(refused)
     return {"done": sorted(answer["done"]), "refused": refused, "new": answer["new"]}
