@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Protocol
 
+Sample = tuple[str, float, Mapping[str, str]]
 KIND = "text/plain; version=0.0.4; charset=utf-8"
 PARTS = ("_bucket", "_sum", "_count")  # of a histogram
 
@@ -36,15 +36,6 @@ METRICS: dict[str, tuple[str, str]] = {
 }
 
 
-class Sample(Protocol):
-    @property
-    def name(self) -> str: ...
-    @property
-    def value(self) -> float: ...
-    @property
-    def labels(self) -> Mapping[str, str]: ...
-
-
 def family(name: str) -> str:
     """The metric that a sample belongs to."""
     if name in METRICS:
@@ -55,7 +46,7 @@ def family(name: str) -> str:
 def exposition(samples: Iterable[Sample]) -> str:
     by_family: dict[str, list[str]] = {name: [] for name in METRICS}
     for sample in samples:
-        by_family[family(sample.name)].append(_line(sample))
+        by_family[family(sample[0])].append(_line(*sample))
     return "".join(
         f"# HELP {name} {METRICS[name][1]}\n# TYPE {name} {METRICS[name][0]}\n{''.join(lines)}"
         for name, lines in by_family.items()
@@ -63,9 +54,9 @@ def exposition(samples: Iterable[Sample]) -> str:
     )
 
 
-def _line(sample: Sample) -> str:
-    labels = ",".join(f'{key}="{_escaped(value)}"' for key, value in sample.labels.items())
-    return f"{sample.name}{{{labels}}} {sample.value}\n" if labels else f"{sample.name} {sample.value}\n"
+def _line(name: str, value: float, labels: Mapping[str, str]) -> str:
+    marks = ",".join(f'{key}="{_escaped(text)}"' for key, text in labels.items())
+    return f"{name}{{{marks}}} {value}\n" if marks else f"{name} {value}\n"
 
 
 def _escaped(text: str) -> str:
