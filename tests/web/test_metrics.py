@@ -63,12 +63,12 @@ def test_the_numbers_are_those_of_the_command_line(make_console):
     console = make_console()
     jostle = console.instance
     done = jostle.add("-g", "0", "--", "true")
-    bad = jostle.add("-g", "0", "--no-retry", "--", "exit 3")
+    bad = jostle.add("-g", "0", "--", "exit 3")
     assert jostle.end(done, bad) == ["succeeded", "failed"]
     running = jostle.add("-g", "2", "-m", "20GiB", "--", "sleep 600")
     jostle.reach(running, "running")
     too_many = jostle.add("-g", "3", "-m", "20GiB", "--", "true")
-    jostle.reason(too_many, "no_fit")
+    jostle.reason(too_many, "gpus")
     held = jostle.add("--hold", "-q", "line", "-n", "secret-name", "--", "secret-command")
     behind = jostle.add("-q", "line", "--", "true")
     after = jostle.add("--after", str(held), "--", "true")
@@ -78,7 +78,7 @@ def test_the_numbers_are_those_of_the_command_line(make_console):
     assert value(samples, "jostle_jobs", state="running") == 1 and value(samples, "jostle_jobs", state="failed") == 1
     assert value(samples, "jostle_jobs", state="skipped") == 0
     rows = {row["id"]: row["reason"]["code"] for row in jostle.json("ps")["jobs"] if row["state"] == "queued"}
-    assert rows == {too_many: "no_fit", held: "held", behind: "behind", after: "after", later: "begin"}
+    assert rows == {too_many: "gpus", held: "held", behind: "behind", after: "after", later: "begin"}
     for code in rows.values():
         assert value(samples, "jostle_jobs_waiting", reason=code) == 1
     assert value(samples, "jostle_runs_started_total") == 3
@@ -103,7 +103,7 @@ def test_without_an_engine_what_the_store_knows_is_told_and_no_card(make_console
     console = make_console()
     console.instance.add("--hold", "--", "true")
     waiting = console.instance.add("-m", "900GiB", "--", "true")
-    console.instance.ok("down")
+    console.instance.kill_engine()
     samples = scrape(console)
     assert value(samples, "jostle_engine_up") == 0 and value(samples, "jostle_jobs", state="queued") == 2
     assert value(samples, "jostle_jobs_waiting", reason="held") == 1

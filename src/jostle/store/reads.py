@@ -16,6 +16,7 @@ from jostle.errors import JostleError
 from jostle.store import seen
 from jostle.store.file import database
 from jostle.store.logs import log_of
+from jostle.store.rows import cards, event_row, job_row, loaded, named
 
 UNFINISHED_SQL = "ended_at IS NULL"  # as the partial indexes are written
 UNUSED_CONTEXT = "id NOT IN (SELECT context FROM job WHERE ended_at IS NULL OR ended_at >= ?)"
@@ -206,7 +207,7 @@ class Reader:
     def env(self, id: int) -> dict[str, str]:
         """The variables that were given for this very job; those captured at the submit are never shown."""
         rows = self._all("SELECT env FROM job WHERE id = ?", (id,))
-        return dict(loaded(rows[0][0])) if rows else {}
+        return dict(loaded(rows[0][0], dict)) if rows else {}
 
     def runs(self, id: int) -> list[dict[str, Any]]:
         runs = []
@@ -363,46 +364,3 @@ class Reader:
             "SELECT count(*) FROM job WHERE ready = 1 AND shape = ? AND sort < (SELECT sort FROM job WHERE id = ?)", (shape, id)
         )
         return rows[0][0] if rows else 0
-
-
-def loaded(text: str) -> Any:
-    try:
-        return json.loads(text)
-    except ValueError as e:
-        raise JostleError(f"a text in the database cannot be read ({e}): `jostle doctor` tells where") from e
-
-
-def cards(leases: str | None) -> tuple[list[int], list[str]]:
-    pairs = sorted((int(i), uuid) for i, _, uuid in (part.partition("=") for part in leases.split(","))) if leases else []
-    return [i for i, _ in pairs], [uuid for _, uuid in pairs]
-
-
-def named(r: sqlite3.Row) -> dict[str, Any]:
-    """As dict(r), which looks each name up from the first on: four times slower for a job."""
-    return dict(zip(r.keys(), r, strict=True))
-
-
-def job_row(r: sqlite3.Row) -> dict[str, Any]:
-    row = named(r)
-    row["gpus"], row["gpu_uuids"] = cards(row.pop("leases"))
-    row["gpu_request"] = [row.pop("gpus_min"), row.pop("gpus_max")]
-    row["commands"] = [c if isinstance(c, str) else joined(c) for c in loaded(row["commands"])]
-    row["tags"] = loaded(row["tags"]) if row["tags"] != "[]" else []
-    row["on"] = loaded(row.pop("targets"))
-    row["params"] = loaded(row["params"]) if row["params"] else {}
-    row["retry"] = loaded(row["retry"]) if row["retry"] else None
-    row["share"] = bool(row["share"])
-    row["reason"] = loaded(row["reason"]) if row["reason"] else None
-    return row
-
-
-def joined(argv: list[str]) -> str:
-    import shlex
-
-    return shlex.join(argv)
-
-
-def event_row(r: sqlite3.Row) -> dict[str, Any]:
-    row = named(r)
-    row["data"] = loaded(row["data"]) if row["data"] else {}
-    return row
