@@ -12,6 +12,7 @@ from jostle.core.decide import decide
 from jostle.core.failure import error_type, succeeded
 from jostle.core.model import Exit, Gpu, Policy, Retry
 from jostle.core.plan import Finish, Requeue
+from jostle.core.reasons import Reason
 from jostle.core.variables import filled
 from jostle.engine import checks, launch
 from jostle.errors import Invalid, NotFound
@@ -297,7 +298,7 @@ def test_a25_what_has_begun_is_not_overtaken_by_hand(host: Host) -> None:
     at = {"at": host.clock.wall(), "now": host.clock.now()}
     with host.store.transaction():
         for id, to in ((bad, "last"), (other, {"before": bad})):
-            assert "heads its queue until it ends" in str(intents.move(host.store, id, to, **at))
+            assert intents.move(host.store, id, to, **at) == Reason("has_begun", {"job": bad})
         assert intents.move(host.store, last, "first", **at) is None
     assert Reader(host.home).ahead(last) == (1, bad) and Reader(host.home).ahead(other) == (2, bad)
 

@@ -12,6 +12,7 @@ from typing import Any
 from jostle import failpoint
 from jostle.core.claims import Claim, name_of
 from jostle.core.model import Exit, RunId
+from jostle.core.reasons import Reason
 from jostle.engine import checks
 from jostle.engine.engine import Engine
 from jostle.port import Backend, Claimed, Denied, Kind, Listener, Order, Report, Reserved, Row, Void
@@ -306,7 +307,7 @@ class Host:
         first, last = answer["ids"]
         return list(range(first, last + 1))
 
-    def cancel(self, id: int) -> str | None:
+    def cancel(self, id: int) -> Reason | None:
         answer = self.request(lambda: intents.cancel(self.store, [id], False, at=self.clock.wall(), now=self.clock.now()))
         self.engine.people_want(dict.fromkeys(answer[0], "cancel"))
         return answer[1][0][1] if answer[1] else None

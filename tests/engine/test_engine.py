@@ -172,7 +172,7 @@ def test_cancelling_a_running_job_stops_it(host):
     host.step(1)
     host.step(1)
     assert host.job(id)["state"] == "cancelled"
-    assert host.cancel(id) == f"job {id} is cancelled already"
+    assert host.cancel(id) == Reason("ended_already", {"job": id, "state": "cancelled"})
 
 
 def test_final_states_are_final(host):
@@ -293,7 +293,7 @@ def test_move_changes_the_order_of_a_queue(host):
     with host.store.transaction():
         assert intents.move(host.store, c, "first", at=0, now=0) is None
         assert intents.move(host.store, a, {"after": b}, at=0, now=0) is None
-        assert intents.move(host.store, a, {"before": a}, at=0, now=0) == f"job {a} cannot be moved before itself"
+        assert intents.move(host.store, a, {"before": a}, at=0, now=0) == Reason("beside_itself", {"job": a, "side": "before"})
     host.settle()
     order = sorted((p.began, p.run[0]) for p in host.disk.processes.values())
     assert [job for _, job in order] == [blocker, c, b, a]
@@ -513,7 +513,8 @@ def test_a_skipped_job_is_tried_again_only_together_with_what_it_comes_after(hos
 def test_a_job_that_shares_keeps_a_memory(host):
     (id,) = host.submit({"share": True, "memory_mib": 4000, "intent": "hold"})
     with host.store.transaction():
-        assert "without a memory" in str(intents.change(host.store, id, {"memory_mib": None}, at=1.0, now=1.0))
+        told = intents.change(host.store, id, {"memory_mib": None}, at=1.0, now=1.0)
+        assert told == Reason("shares_without_memory", {"job": id})
         assert intents.change(host.store, id, {"memory_mib": None, "share": False}, at=1.0, now=1.0) is None
 
 
