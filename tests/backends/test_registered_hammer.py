@@ -16,7 +16,6 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-import pytest
 from local_bench import Bench, mark
 
 from jostle.core import failure
@@ -108,7 +107,6 @@ exit $EXIT_CODE
 """
 
 
-@pytest.mark.timeout(120)
 def test_a29_twenty_writers_lose_double_or_misjudge_no_task(bench: Bench) -> None:
     assert len(CROWD) == 20
     path, stop = bench.home / "script_process" / "uni_id.json", bench.home / "stop"

@@ -184,7 +184,7 @@ def test_output_that_a_process_substitution_still_writes_is_not_cut_off(bench: B
 
 
 def test_the_time_limit_holds_over_all_commands(bench: Bench) -> None:
-    end = bench.carry(RUN, "true", "sleep 1000", "touch never", time_limit=0.3, grace=1.0)
+    end = bench.carry(RUN, "true", "sleep 1000", "touch never", time_limit=0.3, grace=60.0)
     assert end.timed_out
     assert end.signal == signal.SIGTERM
     assert end.ran_for is not None and end.ran_for >= 0.3
@@ -230,7 +230,7 @@ def test_a_log_over_its_cap_loses_its_middle(bench: Bench) -> None:
 
 
 def test_a_log_is_under_its_cap_at_the_end_and_never_far_above_it(bench: Bench) -> None:
-    """Far above: twice the cap, and what the disk took in the fastest second."""
+    """Far above: twice the cap, and what the disk took in the fastest seconds: the shim looks each second, if it gets a core."""
     cap = 8 << 20
     bench.start(RUN, "touch on; for i in 1 2 3 4 5; do head -c 150000000 /dev/zero | tr '\\0' x; done", log_cap_mib=8)
     bench.running(RUN, "on")
@@ -243,7 +243,7 @@ def test_a_log_is_under_its_cap_at_the_end_and_never_far_above_it(bench: Bench) 
         return bench.poll(RUN).kind == "ended"
 
     bench.until(over, what="the end")
-    fastest = max(size - was for at, _, size in seen for before, _, was in seen if 0 <= at - before <= 1)
+    fastest = max(size - was for at, _, size in seen for before, _, was in seen if 0 <= at - before <= 3)
     assert seen[-1][2] > 700_000_000
     assert max(used for _, used, _ in seen) <= 2 * cap + fastest
     assert log.stat().st_blocks * 512 <= cap
@@ -320,7 +320,7 @@ def test_a28_each_command_has_its_own_time_limit(bench: Bench) -> None:
 
 
 def test_a28_the_command_that_exceeds_its_limit_ends_the_run(bench: Bench) -> None:
-    end = bench.carry(RUN, "true", "sleep 1000", "touch never", command_limit=0.3, grace=1.0)
+    end = bench.carry(RUN, "true", "sleep 1000", "touch never", command_limit=0.3, grace=60.0)
     assert end.timed_out and end.signal == signal.SIGTERM
     assert not (bench.home / "never").exists()
 
@@ -357,8 +357,8 @@ def test_a_cleaner_that_empties_waiting_directories_costs_no_log(bench: Bench) -
     assert bench.carry(RUN, "echo here").code == 0
     assert bench.log(RUN) == "here\n" and (bench.dir(RUN) / "claim").exists()
     shim = json.loads((bench.dir(RUN) / "claim").read_text())["pid"]
-    left = [p for p in (bench.home / "runs").glob(f".{shim}-*") if not (p / "lock").exists()]
-    assert left == [], "nor does it leave a directory behind"
+    runs = bench.home / "runs"
+    bench.until(lambda: all((p / "lock").exists() for p in runs.glob(f".{shim}-*")), what="nor does it leave a directory behind")
 
 
 def test_a_run_starts_though_somebody_removed_the_directory_of_all_runs(bench: Bench) -> None:
@@ -373,7 +373,7 @@ def test_a_start_that_was_called_off_leaves_no_directory(bench: Bench) -> None:
     os.kill(reservation.pid, signal.SIGTERM)
     bench.give(reservation, bench.spec(RUN, ["true"]))
     bench.report(RUN, "not_started")
-    assert not [p for p in (bench.home / "runs").iterdir() if p.name.startswith(f".{reservation.pid}-")]
+    bench.until(lambda: not [*(bench.home / "runs").glob(f".{reservation.pid}-*")], what="no directory is left")
 
 
 @pytest.mark.parametrize(("more", "timed_out"), [({}, False), ({"time_limit": 3.0}, True)])

@@ -32,6 +32,7 @@ def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Instance]:
     """One engine with four cards of 24 GiB for the tests of a module that do not get in each other's way."""
     instance = Instance(tmp_path_factory.mktemp("shared"))
     instance.up("sim:4x24")
+    instance.see_cards()
     yield instance
     instance.close()
 
@@ -41,5 +42,6 @@ def jostle(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Instance]:
     """One engine with eight cards of 24 GiB for a module; a test's workspace says which of them it uses."""
     instance = Instance(tmp_path_factory.mktemp("eight"))
     instance.up("sim:8x24")
+    instance.see_cards()
     yield instance
     instance.close()

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -46,12 +47,36 @@ def hears_all() -> None:
         signal.signal(number, signal.SIG_DFL)
 
 
+def listening(child: subprocess.Popen[str]) -> None:
+    """Until a client that follows a batch has told of a start: from then on it hears signals."""
+    assert child.stdout is not None
+    for line in child.stdout:
+        if "started" in line:
+            return
+    raise AssertionError(f"it ended without a word of a start: {child.stderr and child.stderr.read()}")
+
+
 def alive(pid: int) -> bool:
     try:
         with open(f"/proc/{pid}/stat") as f:
             return f.read().rsplit(")", 1)[1].split()[0] not in "ZX"
     except OSError:
         return False
+
+
+def remove(place: Path) -> None:
+    """A directory in which processes make and remove things meanwhile."""
+    until(lambda: shutil.rmtree(place, ignore_errors=True) or not place.exists(), f"{place} is gone")
+
+
+def modes(root: Path) -> dict[Path, int]:
+    """Of all that lies there, and of the place itself; what goes away while we look is left out."""
+    found = {}
+    for folder, _, names in os.walk(root):
+        for path in (Path(folder), *(Path(folder, name) for name in names)):
+            with contextlib.suppress(FileNotFoundError):
+                found[path] = path.lstat().st_mode
+    return found
 
 
 def said(reason: dict[str, Any] | None) -> str:
@@ -226,6 +251,10 @@ class Instance:
     @property
     def engine(self) -> int:
         return int(self.call("hello")["pid"])
+
+    def see_cards(self) -> None:
+        """Until the engine has read its cards: one that starts slowly answers before that, and cannot say much."""
+        until(lambda: self.call("gpus")["age_s"] is not None, "the cards are read")
 
     def kill_engine(self, number: int = signal.SIGKILL) -> int:
         pid = self.engine

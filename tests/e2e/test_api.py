@@ -17,6 +17,7 @@ from tests.e2e.instance import PATIENCE, Instance
 def here(instance: Instance, monkeypatch: pytest.MonkeyPatch) -> Iterator[Instance]:
     """A process that lives in the instance's home and directory."""
     instance.up("sim:2x24")
+    instance.see_cards()
     for name in [name for name in os.environ if name.startswith("JOSTLE_")]:
         monkeypatch.delenv(name)
     monkeypatch.setenv("JOSTLE_HOME", str(instance.home))

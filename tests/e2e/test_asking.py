@@ -19,6 +19,7 @@ import pytest
 from tests.e2e.instance import PATIENCE, Instance, until
 
 ASKS = "[c] cancel batch"
+HEARS = "Ctrl-C asks whether to cancel, to detach or to go on"
 JOBS = "jobs: [{name: long, run: 'touch began; until [ -e go ]; do sleep 0.02; done', gpus: 0}]\n"
 
 
@@ -73,13 +74,13 @@ def file(shared: Instance) -> Iterator[str]:
 
 def begun(jostle: Instance, file: str) -> Terminal:
     terminal = Terminal(jostle, file)
+    terminal.says(HEARS)
     until((jostle.work / "began").exists, "a job that runs")
     return terminal
 
 
 def test_one_interrupt_on_a_terminal_asks_and_detaching_leaves_the_batch_running(shared: Instance, file: str) -> None:
     terminal = begun(shared, file)
-    terminal.says("Ctrl-C asks whether to cancel, to detach or to go on")
     terminal.press("\x03")
     terminal.says(ASKS)
     assert shared.newest(1)[0]["state"] == "running"

@@ -77,7 +77,8 @@ def test_a23_a_damaged_file_is_told_in_the_scheduler_s_log_and_on_the_screen(jos
     run = run_of(space)
     file.write_text('{"new": {"pid"')
     until(lambda: space.log().count(f"WARNING {file} was damaged: it was replaced by {{}}, and kept as") == 2, "the second one")
-    assert len([*file.parent.glob("uni_id.json.damaged-*")]) == 2 and entries(space)[run["uni_id"]]["state"] == "running"
+    assert len([*file.parent.glob("uni_id.json.damaged-*")]) == 2
+    until(lambda: entries(space).get(run["uni_id"], {}).get("state") == "running", "its entry is there again")
     space.file("go").touch()
     code, told = ended(client)
     assert code == 0 and told.count("was damaged: it was replaced") == 2, "each once"

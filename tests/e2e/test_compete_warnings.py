@@ -6,7 +6,7 @@ import os
 
 import pytest
 
-from tests.e2e.instance import Instance, until
+from tests.e2e.instance import Instance, modes, until
 from tests.e2e.space import WAIT, Space, ended
 
 
@@ -27,6 +27,7 @@ def test_what_this_host_does_not_have_is_told_at_the_start(jostle: Instance) -> 
     space.says("Processes running according to /proc/x/uni.json")
     assert space.log().count(" WARNING compete_gpus names 8, 9; this host has 0-7\n") == 1
     assert space.log().count(" WARNING /proc/x/uni.json (process_json_path) cannot be written: No such file or directory") == 1
+    space.says("can never start")
     warned = [line for line in space.log().split("\n") if " WARNING " in line and "can never start" in line]
     assert len(warned) == 1 and "queue 2 task 1: true: It can never start with the cards this host has" in warned[0]
     assert "queue 2 task 1: true: It can never start" in space.run("--status")[1], "the status names it"
@@ -39,7 +40,7 @@ def test_what_this_host_does_not_have_is_told_at_the_start(jostle: Instance) -> 
 
 
 def test_a_task_that_can_never_start_ends_its_batch_with_max_wait_and_the_summary_names_it(jostle: Instance) -> None:
-    space = Space(jostle, "given-up", "1\ntrue\n1\n\n2\ntrue\n100\n", "use_all_gpus: false\ncompete_gpus: [4]\nmax_wait: 0.3\n")
+    space = Space(jostle, "given-up", "1\ntrue\n1\n\n2\ntrue\n100\n", "use_all_gpus: false\ncompete_gpus: [4]\nmax_wait: 5\n")
     code, out, _ = space.run()
     summary = out.split("INFO batch ")[-1]
     assert code == 1 and "1 succeeded, 1 failed" in summary and "queue 2 task 1: true: It can never start" in summary
@@ -96,9 +97,9 @@ def test_a21_a31_a32_nothing_of_a_workspace_can_be_written_by_the_group_whatever
     client = space.start(umask=0o002)
     states = space.root / "deep" / "logs" / "state"
     until(lambda: [*states.glob("*.json")] and space.file("made").exists(), "a state file, and a task that runs")
-    found = [space.root / "deep", *(space.root / "deep").rglob("*")]
-    loose = [str(path.relative_to(space.root)) for path in found if path.lstat().st_mode & 0o022]
-    loose += [str(path) for path in (jostle.home / "runs").glob("*/*") if path.lstat().st_mode & 0o077]
+    found = modes(space.root / "deep")
+    loose = [str(path.relative_to(space.root)) for path, mode in found.items() if mode & 0o022]
+    loose += [str(path) for path, mode in modes(jostle.home / "runs").items() if mode & 0o077]
     space.file("go").touch()
     assert ended(client)[0] == 0
     assert loose == [] and {"uni_id.json", "state", "tasks", "compete_gpu.log"} <= {path.name for path in found}

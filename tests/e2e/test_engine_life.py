@@ -66,6 +66,7 @@ def test_a_verb_that_needs_an_engine_starts_one(instance: Instance) -> None:
 def test_an_idle_engine_makes_way_for_other_gpus_and_a_busy_one_says_what_to_do(instance: Instance) -> None:
     instance.up("sim:1x24")
     instance.up("sim:2x16")
+    instance.see_cards()
     assert len(instance.call("gpus")["gpus"]) == 2
     (id,) = instance.submit({"commands": [WAITING.format("a", 0)]})
     instance.pid_in("a")

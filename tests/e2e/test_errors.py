@@ -9,7 +9,7 @@ import sqlite3
 import pytest
 
 from jostle.store.store import version
-from tests.e2e.instance import Instance, until
+from tests.e2e.instance import Instance
 
 
 def test_a_bad_file_is_refused_whole_with_file_line_and_what_was_expected(instance: Instance) -> None:
@@ -200,7 +200,7 @@ def test_what_can_never_run_on_this_host_is_said_at_once(instance: Instance) -> 
     assert code == 0 and "not checked" in err
     instance.file("gpus: sim:2x24", str(instance.home / "config.yaml"))
     instance.up(None)
-    until(lambda: instance.call("gpus")["age_s"] is not None, "the cards are read")
+    instance.see_cards()
     code, out, err = instance.run("add", "-g", "9", "--hold", "--", "true")
     assert (code, out) == (0, "1\n") and "needs 9 cards and may use 2" in err
     for words in (("-m", "48"), ("-g", "3")):

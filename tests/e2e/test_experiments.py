@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from tests.e2e.instance import PATIENCE, Instance, until
+from tests.e2e.instance import PATIENCE, Instance, listening, until
 from tests.e2e.test_placing import TELL, most_at_once, spans
 
 SWEEP = """
@@ -345,6 +345,7 @@ WAITS = 'touch "at-$1-$2"; test -e go || test "$1 $2" = "a 1" || exec sleep 60'
 def stopped_in_the_middle(p: Project) -> subprocess.Popen[str]:
     p.put("sweep.yaml", SWEEP)
     child = p.jostle.start("run", "sweep.yaml", "--max-concurrent", "2", cwd=p.at)
+    listening(child)
     until(lambda: (p.at / "at-a-2").exists() and (p.at / "at-a-3").exists(), "the first has ended, two run")
     return child
 
@@ -516,7 +517,7 @@ job: {name: "job {gpus}", gpus: "{cards}", memory: 20GiB}
 """)  # fmt: skip
     (busy,) = jostle.submit({"commands": ["touch busy; exec sleep 60"]})
     jostle.reach(busy, "running")
-    code, _, err = p.run("sweep.yaml", "--max-wait", "0.3s")
+    code, _, err = p.run("sweep.yaml", "--max-wait", "5s")  # the others start within it on a slow host, too
     jostle.call("intent", ids=[busy], batch=None, do="cancel", now=True)
     rows = {row["name"]: row for row in jostle.newest(3)}
     assert (code, {name: row["state"] for name, row in rows.items()}) == (
@@ -574,6 +575,7 @@ def test_b9_an_interrupt_ends_the_suite_and_those_that_would_follow(jostle: Inst
     p = Project(jostle, "cut", "touch here; exec sleep 60")
     p.put("suites.yaml", SUITES.replace("  third: third.yaml\n", ""))
     child = jostle.start("run", "suites.yaml", cwd=p.at)
+    listening(child)
     until((p.at / "here").exists)
     child.send_signal(signal.SIGINT)
     _, err = child.communicate(timeout=PATIENCE)

@@ -14,6 +14,7 @@ def broken_on(instance: Instance, index: int) -> str:
 
 def test_a_card_with_memory_errors_does_not_eat_the_queue(instance: Instance) -> None:
     instance.up("sim:2x24")
+    instance.see_cards()
     ids = instance.submit(*[{"commands": [broken_on(instance, 0)]}] * 10)
     assert instance.end(*ids) == ["succeeded"] * 10
     said = "set aside as faulty"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sqlite3
 from pathlib import Path
@@ -11,8 +12,14 @@ from tests.e2e.instance import Instance, until
 
 
 def holding(instance: Instance, secret: str) -> list[str]:
-    """Files of the home that hold this text."""
-    return [path.name for path in Path(instance.home).rglob("*") if path.is_file() and secret.encode() in path.read_bytes()]
+    """Files of the home that hold this text; its processes make and remove some meanwhile."""
+    found = []
+    for folder, _, names in os.walk(instance.home):
+        for name in names:
+            path = Path(folder, name)
+            with contextlib.suppress(FileNotFoundError):
+                found += [name] if path.is_file() and secret.encode() in path.read_bytes() else []
+    return found
 
 
 def test_an_environment_is_deleted_with_its_last_job_and_no_byte_of_it_is_left(instance: Instance) -> None:

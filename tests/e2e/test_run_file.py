@@ -5,18 +5,11 @@ from __future__ import annotations
 import json
 import os
 import signal
-import subprocess
 from collections.abc import Iterator
 
 import pytest
 
-from tests.e2e.instance import PATIENCE, Instance, alive, until
-
-
-def listening(child: subprocess.Popen[str]) -> None:
-    """Until the client has told of a start: from then on it hears signals."""
-    assert child.stdout is not None
-    assert "started" in until(child.stdout.readline)
+from tests.e2e.instance import PATIENCE, Instance, alive, listening, until
 
 
 @pytest.fixture(scope="module")

@@ -98,6 +98,7 @@ def test_a12_the_settings_of_the_engine_are_not_widened(instance: Instance) -> N
     instance.home.mkdir(mode=0o700)
     (instance.home / "config.yaml").write_text("policy: {gpus: 0-1}\n")
     instance.up("sim:4x24")
+    instance.see_cards()
     id, said = added(instance, "1,2")
     assert "only GPU 1 may be used" in said and instance.end(id) == ["succeeded"] and instance.job(id)["gpus"] == [1]
     id, said = added(instance, "3")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import signal
 import subprocess
 import sys
@@ -14,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from jostle import proc
-from tests.e2e.instance import SOURCE, Instance, alive, said, until
+from tests.e2e.instance import SOURCE, Instance, alive, remove, said, until
 
 WAITING = "echo $$ > {0}; until [ -e {0}.go ]; do sleep 0.02; done; exit {1}"
 
@@ -193,7 +192,7 @@ def test_a_run_whose_directory_was_removed_is_not_started_again(instance: Instan
     pid = instance.pid_in("bereft")
     instance.reach(id, "running")
     instance.kill_engine()
-    shutil.rmtree(instance.home / "runs")
+    remove(instance.home / "runs")
     if shim == "killed":
         os.kill(shim_of(instance, id), signal.SIGKILL)
     instance.up()
@@ -306,9 +305,5 @@ def test_nothing_listens_on_the_network(jostle: Instance) -> None:
         with open(f"/proc/net/{table}") as f:
             inodes |= {line.split()[9] for line in f.readlines()[1:]}
     for pid in jostle.processes():
-        for fd in os.listdir(f"/proc/{pid}/fd"):
-            try:
-                target = os.readlink(f"/proc/{pid}/fd/{fd}")
-            except OSError:
-                continue
+        for target in proc.open_files(pid):
             assert target.removeprefix("socket:[").removesuffix("]") not in inodes or not target.startswith("socket:")

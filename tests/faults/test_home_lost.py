@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
-import shutil
 import signal
 from collections.abc import Callable
 from pathlib import Path
@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from jostle.errors import JostleError
-from tests.e2e.instance import Instance, alive, until
+from tests.e2e.instance import Instance, alive, remove, until
 
 WAITING = "echo $$ > {0}; until [ -e {0}.go ]; do sleep 0.02; done"
 
@@ -24,7 +24,7 @@ def instance(make_instance: Callable[..., Instance], tmp_path: Path) -> Instance
 
 def taken_away(instance: Instance, how: str) -> None:
     if how == "removed":
-        shutil.rmtree(instance.home)
+        remove(instance.home)
     else:
         os.rename(instance.home, instance.root / "moved")
 
@@ -63,11 +63,11 @@ def test_an_engine_whose_home_another_has_taken_ends_and_spoils_nothing_of_it(in
 def test_an_engine_whose_database_was_removed_takes_nothing_more_and_ends(instance: Instance) -> None:
     instance.up("sim:2x24")
     instance.submit({"intent": "hold"})
-    client, old = instance.client(), instance.engine
-    shutil.rmtree(instance.home)
-    with pytest.raises(JostleError, match="takes nothing more"):
-        client.call("intent", ids=[1], do="unhold")
-    client.close()
+    with contextlib.closing(instance.client()) as client:
+        old = instance.engine
+        remove(instance.home)
+        with pytest.raises(JostleError, match="takes nothing more"):
+            client.call("intent", ids=[1], do="unhold")
     until(lambda: not alive(old), "the end of the engine")
     assert not instance.home.exists(), "nor is anything put there again"
 

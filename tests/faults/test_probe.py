@@ -61,7 +61,7 @@ def shows(instance: Instance, uuid: str, state: str) -> bool:
 
 
 def probe_of(instance: Instance) -> int:
-    return next((p for p in proc.tree(instance.engine) if b"jostle.probes" in Path(f"/proc/{p}/cmdline").read_bytes()), 0)
+    return next((p for p in proc.tree(instance.engine) if "jostle.probes" in proc.command_line(p)), 0)
 
 
 def test_one_broken_card_never_stops_the_others(jostle: Instance, world: Callable[[str], None]) -> None:
@@ -525,11 +525,6 @@ def test_a_line_that_comes_in_pieces_or_with_others_is_read_whole(tmp_path: Any)
         heard.probe.open(0.0)
         for n in range(20):
             heard.probe.look(float(n))
-        deadline = time.monotonic() + 20
-        answered: list[int] = []
-        while 20 not in answered and time.monotonic() < deadline:
-            heard.loop.wait(0.5)
-            answered = [json.loads(line)["asked"] for line in heard.lines]
-        assert answered[-1] == 20
+        heard.until(lambda: heard.lines and json.loads(heard.lines[-1])["asked"] == 20)
     finally:
         heard.close()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import resource
@@ -18,7 +19,7 @@ from hypothesis import strategies as st
 from jostle.address import address
 from jostle.client import Lost
 from jostle.errors import Invalid, JostleError
-from tests.e2e.instance import Instance, alive, until
+from tests.e2e.instance import PATIENCE, Instance, alive, until
 
 
 @pytest.fixture(scope="module")
@@ -28,9 +29,13 @@ def jostle(shared: Instance) -> Instance:
 
 def dial(instance: Instance) -> socket.socket:
     sock = socket.socket(socket.AF_UNIX)
-    with address(str(instance.home)) as path:
-        sock.connect(path)
-    sock.settimeout(20)
+    try:
+        with address(str(instance.home)) as path:
+            sock.connect(path)  # it waits where many knock; with a timeout it would be refused
+        sock.settimeout(PATIENCE)
+    except OSError:
+        sock.close()
+        raise
     return sock
 
 
@@ -139,12 +144,12 @@ def test_an_engine_with_few_descriptors_lives_through_more_clients_than_it_can_t
     """EMFILE (F19): those who are too many wait or are turned away; nothing is lost, and nothing spins."""
     instance.up("sim:1x24", preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64)))
     engine = instance.engine
-    crowd = [dial(instance) for _ in range(120)]
-    began, cpu = time.monotonic(), cpu_of(engine)
-    until(lambda: time.monotonic() - began > 1.0)
-    assert cpu_of(engine) - cpu < 0.5, "the engine spins"
-    for sock in crowd:
-        sock.close()
+    with contextlib.ExitStack() as crowd:
+        for _ in range(120):
+            crowd.enter_context(dial(instance))
+        began, cpu = time.monotonic(), cpu_of(engine)
+        until(lambda: time.monotonic() - began > 1.0)
+        assert cpu_of(engine) - cpu < 0.5, "the engine spins"
     (id,) = until(lambda: quietly(lambda: instance.submit({})), "a place for a client")
     assert instance.end(id) == ["succeeded"]
     assert instance.engine == engine
@@ -191,7 +196,7 @@ def test_fifty_clients_with_one_key_submit_one_job(jostle: Instance) -> None:
     for one in crowd:
         one.start()
     for one in crowd:
-        one.join(30)
+        one.join(PATIENCE)
     assert len(answers) == 50
     assert len({tuple(a["ids"]) for a in answers}) == 1
 
@@ -229,7 +234,7 @@ def test_ten_thousand_queued_and_two_hundred_submits_at_once_lose_nothing(crowde
     for each in crowd:
         each.start()
     for each in crowd:
-        each.join(60)
+        each.join(PATIENCE)
     assert len(set(ids)) == 200
     assert set(ids) == set(range(10_001, 10_201))
     (id,) = crowded.submit({"gpus": [1, 1]})
