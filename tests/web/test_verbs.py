@@ -1,5 +1,6 @@
 """`/api/v1`: one route per verb, with the values of the command line, and nothing but for its owner."""
 
+import gzip
 import itertools
 import json
 import os
@@ -276,6 +277,19 @@ def test_s28_a_job_that_runs_or_has_ended_is_not_changed(console):
     assert why["text"] == f"job {id} is succeeded already"
     zh = console.script("POST", "/api/v1/cancel?lang=zh", {"ids": [id]}).json
     assert zh["refused"][0]["code"] == why["code"] and zh["detail"] == f"任务 {id} 早已结束（成功）"
+
+
+def test_long_answers_are_compressed_for_who_takes_that_and_short_ones_and_logins_never(console):
+    id = console.instance.add("--", "seq 1 5000")
+    console.instance.end(id)
+    for path, long in ((f"/api/v1/logs/{id}?lines=5000", True), (f"/api/v1/logs/{id}?lines=3", False)):
+        plain = console.script("GET", path)
+        packed = console.script("GET", path, **{"Accept-Encoding": "gzip"})
+        assert "content-encoding" not in plain.heads
+        assert ("content-encoding" in packed.heads, len(packed.body) < len(plain.body)) == (long, long)
+        assert (gzip.decompress(packed.body) if long else packed.body) == plain.body
+    told = console.ask("POST", "/api/auth/login", {"password": console.token}, heads={"Accept-Encoding": "gzip"})
+    assert told.json["success"] and "content-encoding" not in told.heads
 
 
 def test_a_log_is_read_from_its_end_and_from_any_place_on(console):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import hashlib
 import json
 import re
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from fastapi import FastAPI, Request
 
 SHOWN = 100  # flaws of files
+PACKED_FROM = 4096  # bytes of an answer that is worth compressing
 Flag = Annotated[bool, BeforeValidator(lambda given: given == "" or given)]
 """Of a query: `?all` means `?all=true`."""
 
@@ -28,6 +30,21 @@ class Answer(JSONResponse):
 
     def render(self, content: Any) -> bytes:
         return json.dumps(content, separators=(",", ":"), allow_nan=False).encode("ascii")
+
+
+def takes_gzip(request: Request) -> bool:
+    return "gzip" in (request.headers.get("accept-encoding") or "")
+
+
+def large(content: Any, *, packed: bool) -> Answer:
+    """One that may be long, compressed for who takes that. It must hold no secret of ours: the length of what is compressed tells
+    of what is in it."""
+    answer = Answer(content)
+    if packed and len(answer.body) >= PACKED_FROM:
+        answer.body = gzip.compress(bytes(answer.body), 1)
+        answer.headers.update({"content-encoding": "gzip", "content-length": str(len(answer.body))})
+    answer.headers["vary"] = "accept-encoding"
+    return answer
 
 
 class Changed(JostleError):

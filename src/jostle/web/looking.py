@@ -21,7 +21,7 @@ from jostle.views.story import story
 from jostle.views.waits import Waits
 from jostle.views.why import explained
 from jostle.web import hidden, instances
-from jostle.web.answers import Answer, Flag
+from jostle.web.answers import Answer, Flag, large, takes_gzip
 from jostle.web.joblog import LINES, MOST, Page, page, run_path
 from jostle.web.site import Visit, known_workspaces, visit
 from jostle.wording import sentences
@@ -45,7 +45,8 @@ def told(visit: Visit, event: Mapping[str, Any]) -> dict[str, Any]:
 
 @routes.get("/ps")
 def ps(
-    visit: Visiting, all: Flag = False, short: Flag = False, batch: Annotated[int | None, Query(ge=1, lt=1 << 53)] = None,
+    request: Request, visit: Visiting, all: Flag = False, short: Flag = False,
+    batch: Annotated[int | None, Query(ge=1, lt=1 << 53)] = None,
     state: Annotated[list[str] | None, Query()] = None, id: Annotated[list[Id] | None, Query(max_length=AT_ONCE)] = None,
 ) -> Response:  # fmt: skip
     for name in state or ():
@@ -58,7 +59,8 @@ def ps(
     waiting, last = listed.waiting
     more = {"waiting": waiting, "last": last, "failed": listed.failed, "ended": listed.ended}
     rows = shown(visit, [dict(row) for row in listed.rows])
-    return Answer({"schema": 1, "engine": listed.engine, "hold": listed.hold, "jobs": rows, "more": more})
+    answer = {"schema": 1, "engine": listed.engine, "hold": listed.hold, "jobs": rows, "more": more}
+    return large(answer, packed=takes_gzip(request))
 
 
 def by_id(visit: Visit, wanted: list[int]) -> Listing:
@@ -149,14 +151,14 @@ def _user() -> str:
 
 @routes.get("/logs/{id}")
 def logs(
-    visit: Visiting, id: int, run: Annotated[int | None, Query(ge=1, lt=1 << 31)] = None,
+    request: Request, visit: Visiting, id: int, run: Annotated[int | None, Query(ge=1, lt=1 << 31)] = None,
     lines: Annotated[int, Query(ge=0, le=100_000)] = LINES,
     start: Annotated[int | None, Query(alias="from", ge=0, lt=1 << 62)] = None,
     limit: Annotated[int, Query(ge=1, le=MOST)] = 1 << 16,
 ) -> Response:  # fmt: skip
     """The end of what a run has printed; with `from`, what it printed from there on."""
     part: Page = page(visit, id, run, lines=None if start is not None else lines, start=start or 0, limit=limit)
-    return Answer({"schema": 1, **part.plain()})
+    return large({"schema": 1, **part.plain()}, packed=takes_gzip(request))
 
 
 @routes.post("/logs/{id}/ticket")

@@ -15,6 +15,8 @@ from typing import NamedTuple
 from fastapi import APIRouter, Request
 from fastapi.responses import RedirectResponse, Response
 
+from jostle.web.answers import takes_gzip
+
 routes = APIRouter(include_in_schema=False)
 BUILT, PLAIN = (os.path.join(os.path.dirname(os.path.abspath(__file__)), name) for name in ("page", "plain"))
 POLICY = (
@@ -81,6 +83,5 @@ async def front() -> Response:
 @routes.get("/ui/{path:path}")
 async def page(request: Request) -> Response:
     files: Page = request.app.state.page
-    packed = "gzip" in (request.headers.get("accept-encoding") or "")
     path = request.url.path
-    return files.answer("/ui/favicon.ico" if path == "/favicon.ico" else path, packed)
+    return files.answer("/ui/favicon.ico" if path == "/favicon.ico" else path, takes_gzip(request))
