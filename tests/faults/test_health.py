@@ -59,7 +59,7 @@ def test_an_engine_that_is_gone_while_jobs_wait(instance: Instance) -> None:
     pid = instance.call("hello")["pid"]
     os.kill(pid, signal.SIGKILL)
     until(lambda: not alive(pid), "it is dead")
-    bad(instance, "engine", "none runs, and 1 of your jobs have not ended", "`jostle up`")
+    bad(instance, "engine", "none runs; jobs of yours that have not ended: 1", "`jostle up`")
     instance.ok("up")
     assert row(instance, "engine")["verdict"] == "ok"
     instance.ok("cancel", str(held))

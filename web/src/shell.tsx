@@ -5,6 +5,7 @@ import { Link, useLocation } from 'wouter'
 import { useBlocked, useJobs, useLive, useStatus } from './api/hooks'
 import { newJob, useDesk } from './desk'
 import { Dialogs } from './dialogs'
+import { Health } from './health'
 import { HostFacts } from './host'
 import { clock } from './model/format'
 import { ACTIVE } from './model/jobs'
@@ -68,6 +69,7 @@ export function Shell({ children }: { children: ReactNode }) {
         <Badge />
         <FreeCount />
         <HostFacts />
+        <Health />
         <span className="grow" />
         <button type="button" className="icon findicon" aria-label={t('shell.find')} onClick={() => find.current?.focus()}>
           <Icon name="find" />

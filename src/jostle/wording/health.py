@@ -93,7 +93,7 @@ FOUND: dict[str, tuple[Words, Words]] = {
         ("mend that: it goes on by itself", "请排除：之后会自动继续"),
     ),
     "engine_gone": (
-        ("none runs, and {jobs:,} of your jobs have not ended", "没有运行，而您有 {jobs:,} 个任务尚未结束"),
+        ("none runs; jobs of yours that have not ended: {jobs:,}", "没有运行；您尚未结束的任务：{jobs:,} 个"),
         ("`jostle up` starts one; what runs goes on meanwhile", "用 `jostle up` 启动；正在运行的不受影响"),
     ),
     "engine_silent": (

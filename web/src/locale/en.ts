@@ -562,6 +562,15 @@ export default {
     },
     logout: 'Log out',
   },
+  health: {
+    label: 'Health: {{verdict}}',
+    ok: 'healthy',
+    warn_one: '{{count}} to look at',
+    warn_other: '{{count}} to look at',
+    bad_one: '{{count}} problem',
+    bad_other: '{{count}} problems',
+    name: { engine: 'Engine', gpus: 'Driver', cards: 'Cards', disk: 'Disk', leases: 'Claims' },
+  },
   host: {
     system: 'System',
     cpu: '{{count}} cores, {{percent}}%',

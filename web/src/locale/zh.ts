@@ -521,6 +521,13 @@ export default {
     },
     logout: '退出登录',
   },
+  health: {
+    label: '健康：{{verdict}}',
+    ok: '健康',
+    warn: '{{count}} 处需注意',
+    bad: '{{count}} 个问题',
+    name: { engine: '引擎', gpus: '驱动', cards: '显卡', disk: '磁盘', leases: '占用' },
+  },
   host: {
     system: '系统',
     cpu: '{{count}} 核，{{percent}}%',

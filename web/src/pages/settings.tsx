@@ -8,9 +8,9 @@ import { useRights, useStatus } from '../api/hooks'
 import { live } from '../api/live'
 import { forget } from '../api/session'
 import type { Setting } from '../api/types'
+import { HealthPanel } from '../health'
 import { callCommand } from '../model/command'
 import { Command, Switch } from '../parts/controls'
-import { Icon } from '../parts/icons'
 import { say } from '../parts/toast'
 import { OfWorkspace } from '../parts/workspace'
 
@@ -19,55 +19,10 @@ export default function SettingsPage() {
   return (
     <div className="settings">
       <h1 className="sr">{t('page.settings')}</h1>
-      <Health />
+      <HealthPanel />
       <OfWorkspace>{() => <ConsoleSettings />}</OfWorkspace>
       <About />
     </div>
-  )
-}
-
-interface Check {
-  name: string
-  verdict: 'ok' | 'warn' | 'bad'
-  found: string
-  advice: string
-}
-
-const LOOKS = { ok: ['free', 'tick'], warn: ['wait', 'warn'], bad: ['fail', 'cross'] } as const
-
-function Health() {
-  const { t, i18n } = useTranslation()
-  const { data, error, isPending } = useQuery({
-    queryKey: ['doctor', i18n.language],
-    queryFn: ({ signal }) => get<{ checks: Check[] }>('/api/v1/doctor', {}, signal),
-  })
-  return (
-    <section className="panel">
-      <header>
-        <h2>{t('settings.health')}</h2>
-        <span className="grow" />
-        <Command text="jostle doctor" />
-      </header>
-      {error && <p className="note fail">{error.message}</p>}
-      {isPending && <p className="note">{t('new.asking')}</p>}
-      <ul className="checks">
-        {data?.checks.map((check) => {
-          const [tone, icon] = LOOKS[check.verdict]
-          return (
-            <li key={check.name}>
-              <span className={`pill ${tone}`}>
-                <Icon name={icon} size={10} />
-                {t(`settings.verdict.${check.verdict}`)}
-              </span>
-              <b>{check.name}</b>
-              <span className="t2">
-                {check.found} {check.advice}
-              </span>
-            </li>
-          )
-        })}
-      </ul>
-    </section>
   )
 }
 

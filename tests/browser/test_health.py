@@ -1,0 +1,27 @@
+"""Health in one look: the header says the worst, and behind it stands what is wrong and what to do."""
+
+import os
+import signal
+
+from tests.e2e.instance import alive, until
+
+
+def test_what_is_wrong_is_told_with_what_to_do_and_is_gone_when_it_is_mended(console, open_page):
+    page = open_page()
+    badge = page.locator(".health > button")
+    badge.wait_for()
+    badge.click()
+    rows = page.locator(".health .checks li")
+    assert [row.split("\n")[1] for row in rows.all_inner_texts()[:5]] == ["Engine", "Driver", "Cards", "Disk", "Claims"]
+    assert "fine" in rows.nth(0).inner_text() and "none of 4 GPUs" in rows.nth(2).inner_text()
+    held = console.instance.add("--hold", "--", "true")
+    pid = console.instance.call("hello")["pid"]
+    os.kill(pid, signal.SIGKILL)
+    until(lambda: not alive(pid), "it is dead")
+    wrong = page.locator(".health .checks li", has_text="none runs; jobs of yours that have not ended: 1")
+    wrong.wait_for()
+    assert "bad" in wrong.inner_text() and "`jostle up` starts one" in wrong.locator("strong").inner_text()
+    assert "problem" in badge.get_attribute("aria-label")
+    console.instance.up(None)
+    wrong.wait_for(state="detached")
+    console.instance.ok("cancel", str(held))
