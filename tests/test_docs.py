@@ -265,7 +265,8 @@ def test_each_key_of_a_scenario_is_documented():
 def test_each_sample_of_json_is_of_the_type_of_its_view_and_no_key_is_missing(tmp_path):
     samples = [json.loads(block) for block in blocks("docs/json.md", "json")]
     assert all(sample.get("schema", 1) == 1 for sample in samples)
-    for sample, kind in zip(samples, (types.Jobs, types.Cards, types.Why, types.Story, types.Status), strict=False):
+    kinds = (types.Jobs, types.Batches, types.Cards, types.Why, types.Story, types.Status)
+    for sample, kind in zip(samples, kinds, strict=False):
         sample.pop("schema")
         assert list(misfits(sample, kind)) == []
     for kind, key in ((types.Log, "text"), (types.Health, "checks"), (types.Results, "groups"), (types.History, "step_s")):

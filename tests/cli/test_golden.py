@@ -29,6 +29,7 @@ LOOKS = [
     ["ps"],
     ["ps", "--all"],
     ["ps", "-s", "failed"],
+    ["ps", "--batches"],
     ["gpus"],
     ["why", "all"],
     *(["why", str(id)] for id in JOBS),
@@ -188,7 +189,8 @@ def test_what_the_reading_verbs_give_as_json_is_of_the_types_of_the_views(look, 
         if argv[0] in kinds and "--format" not in argv and argv != ["why", "all"]:
             told = json.loads(look([*argv, "--json"]).partition("\n")[2].replace('"pid": PID', '"pid": 1'))
             assert told.pop("schema") == 1
-            assert list(misfits(told, kinds[argv[0]], " ".join(argv))) == []
+            kind = types.Batches if "--batches" in argv else kinds[argv[0]]
+            assert list(misfits(told, kind, " ".join(argv))) == []
 
 
 @pytest.mark.parametrize("language", ["en", "zh"])

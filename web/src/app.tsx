@@ -12,6 +12,8 @@ const Login = lazy(() => import('./pages/login'))
 const Gpu = lazy(() => import('./pages/gpu'))
 const Tasks = lazy(() => import('./pages/tasks'))
 const State = lazy(() => import('./pages/state'))
+const Experiments = lazy(() => import('./pages/experiments'))
+const JobFiles = lazy(() => import('./pages/jobfiles'))
 const Rules = lazy(() => import('./pages/rules'))
 const Settings = lazy(() => import('./pages/settings'))
 
@@ -51,6 +53,8 @@ function Console() {
             <Route path="/gpu" component={Gpu} />
             <Route path="/command" component={Tasks} />
             <Route path="/state/:id?" component={State} />
+            <Route path="/experiment/file" component={JobFiles} />
+            <Route path="/experiment" component={Experiments} />
             <Route path="/rule" component={Rules} />
             <Route path="/setting" component={Settings} />
             <Route>

@@ -22,8 +22,9 @@ const PAGES: [string, string, IconName, string][] = [
   ['/gpu', 'gpu', 'gpu', 'g'],
   ['/command', 'tasks', 'tasks', 'c'],
   ['/state', 'state', 'state', 's'],
+  ['/experiment', 'experiments', 'experiments', 'e'],
   ['/rule', 'rules', 'rules', 'r'],
-  ['/setting', 'settings', 'settings', 'e'],
+  ['/setting', 'settings', 'settings', 't'],
 ]
 
 export function Shell({ children }: { children: ReactNode }) {

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from jostle import units
 from jostle.cli import render
 from jostle.errors import Usage
 from jostle.views.listing import listing
 from jostle.wording import labels, sentences
+from jostle.wording import rows as table_rows
 
 if TYPE_CHECKING:
     from argparse import Namespace
@@ -21,14 +21,18 @@ if TYPE_CHECKING:
 def ps_options(p: Parser) -> None:
     p.example("""
         jostle ps
-        jostle ps --all --json""")
+        jostle ps --all --json
+        jostle ps --batches""")
     p.add_argument("-a", "--all", action="store_true", help="also what ended long ago, and every waiting job")
     p.number("-b", "--batch", help="only jobs of this batch")
     p.add_argument("-s", "--state", action="append", metavar="STATE", help="only jobs in this state")
+    p.add_argument("--batches", action="store_true", help="batches and how they stand, instead of jobs; the newest first")
     p.json_option()
 
 
 def ps(args: Namespace, terminal: Terminal) -> int:
+    if args.batches:
+        return put_batches(args, terminal)
     batch, states = args.batch, states_of(args.state)
     short = not (args.all or args.state or args.json)  # a table that need not list every waiting job
     listed = listing(terminal, batch=batch, everything=args.all, states=states, short=short)
@@ -41,10 +45,26 @@ def ps(args: Namespace, terminal: Terminal) -> int:
     else:
         say_what_concerns_all(listed, terminal)
         now = time.time()
-        lines = [row_of(row, now) for row in rows]
+        lines = [table_rows.job(row, now) for row in rows]
         head, columns = labels.heads("ps", terminal.language), terminal.width
         terminal.put(render.table(head, lines, columns=columns, right=(0, 5, 6), paint_column=3, colours=terminal.colours))
         put_what_is_left_out(listed, terminal)
+    return 0
+
+
+def put_batches(args: Namespace, terminal: Terminal) -> int:
+    from jostle.views.batches import batches
+
+    if args.batch is not None or args.state:
+        raise Usage("ps: --batches lists batches; expected it without --batch and --state")
+    listed = batches(terminal, everything=args.all)
+    if args.json:
+        terminal.put_json({"schema": 1, "batches": listed})
+    elif not listed:
+        terminal.tell("no_jobs")
+    else:
+        lines = [table_rows.batch(row, time.time(), terminal.language) for row in listed]
+        terminal.put(render.table(labels.heads("batches", terminal.language), lines, columns=terminal.width, right=(0, 3, 4)))
     return 0
 
 
@@ -81,33 +101,3 @@ def states_of(words: list[str] | None) -> list[str] | None:
         if state not in (*ALL, "held"):
             raise Usage(f"ps: there is no state {state!r}; expected one of {', '.join((*ALL, 'held'))}")
     return words
-
-
-def row_of(row: dict[str, Any], now: float) -> tuple[str, ...]:
-    why = sentences.beside(row["reason"])
-    if row["state"] == "failed" and not why:
-        why = row["error_type"] or (f"exit code {row['exit_code']}" if row["exit_code"] is not None else "")
-    state = "held" if row["state"] == "queued" and row["intent"] == "hold" else row["state"]
-    return (
-        str(row["id"]), row["name"], row["queue"] or "-", state, render.gpus(row["gpus"]) if holds(row) else asked(row),
-        str(row["attempt"] or "-"), units.show_duration(elapsed(row, now)), why,
-    )  # fmt: skip
-
-
-def holds(row: dict[str, Any]) -> bool:
-    return bool(row["gpus"]) and row["state"] != "queued"
-
-
-def asked(row: dict[str, Any]) -> str:
-    """What a job without cards wants: `×2`, `×1-4`."""
-    low, high = row["gpu_request"]
-    return "-" if row["ended_at"] is not None or not high else f"×{low}" if low == high else f"×{low}-{high}"
-
-
-def elapsed(row: dict[str, Any], now: float) -> float | None:
-    """How long it ran, runs, or waits."""
-    if row["state"] == "queued":
-        return now - float(row["submitted_at"])
-    if row["started_at"] is None:
-        return None
-    return now - float(row["started_at"]) if row["ended_at"] is None else row["ran_s"]

@@ -10,7 +10,7 @@ from __future__ import annotations
 import gc
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from jostle.core.kinds import MAX_NAME
@@ -27,7 +27,7 @@ _SWEEPS = re.compile(r"\b(?:matrix|zip|include|suites|command|config|algorithm|l
 
 def load(
     files: Sequence[str], suites: Sequence[str] = (), *, base: str | None = None, min_memory: int | None = None,
-    now: float | None = None,
+    now: float | None = None, texts: Mapping[str, str] | None = None,
 ) -> list[dict[str, Any]]:  # fmt: skip
     """The batches, in order: {"name", "policy", "queues", "jobs", "about": {"file", "suite", "source"}, "kind"}.
 
@@ -36,12 +36,12 @@ def load(
     Each job is a spec.job(…) and has "params" {key: text}, "inputs" [paths of files that are part of what it is] and "copy"
     {"of", "to", "values"} (the copy of a config file it needs) or None; take PRIVATE away before a submit. `base`: where relative
     paths start, instead of the file's directory. `min_memory` (MiB): the gate and promise of old job files. BadFiles; Usage if
-    there is no such suite.
+    there is no such suite. `texts`: what a file is to hold, instead of what it holds.
     """
     collecting = gc.isenabled()
     gc.disable()  # a big sweep makes a million small objects that all live
     try:
-        return _Files(base, min_memory, now).load(files, suites)
+        return _Files(base, min_memory, now, texts or {}).load(files, suites)
     finally:
         if collecting:
             gc.enable()
@@ -76,8 +76,8 @@ class _Entry:
 
 
 class _Files:
-    def __init__(self, base: str | None, min_memory: int | None, now: float | None) -> None:
-        self.base, self.min_memory, self.now = base, min_memory, now
+    def __init__(self, base: str | None, min_memory: int | None, now: float | None, texts: Mapping[str, str]) -> None:
+        self.base, self.min_memory, self.now, self.texts = base, min_memory, now, texts
         self.flaws: list[tuple[str, int, str]] = []
         self.places: dict[str, tuple[str, dict[str, str]]] = {}  # of copies, of all suites
 
@@ -101,7 +101,7 @@ class _Files:
 
     def _entries(self, file: str, nested: bool = False) -> list[_Entry]:
         try:
-            text = yamlfile.text_of(file)
+            text = self.texts[file] if file in self.texts else yamlfile.text_of(file)
             root = yamlfile.parse(text) if _SWEEPS.search(text) else None
         except Flaw as e:
             self.flaws.append((file, e.line, e.text))

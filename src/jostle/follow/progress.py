@@ -8,11 +8,10 @@ from typing import Any
 
 from jostle import units
 from jostle.core.states import FINAL, OPEN, RAN
+from jostle.views.batches import LAST, remaining
 from jostle.wording.messages import listed, message, step
 from jostle.wording.sentences import beside, states, worded
 from jostle.wording.text import gpus, plain
-
-LAST = 200  # how many of the newest durations an estimate is made of
 
 
 class Progress:
@@ -161,10 +160,9 @@ class Progress:
         to tell it from."""
         if not self.took or not self._live():
             return None
-        mean = sum(self.took) / len(self.took)
         live = [id for id, state in self.states.items() if state in OPEN]
-        rest = [max(0.0, mean - (now - self.since.get(id, now))) for id in live]
-        return max((sum(rest) + mean * self.counts["queued"]) / max(self.at_once, len(live)), *rest)
+        ages = [now - self.since.get(id, now) for id in live]
+        return remaining(sum(self.took) / len(self.took), ages, self.counts["queued"], self.at_once)
 
 
 def _is_done_before(reason: Mapping[str, Any] | None) -> bool:

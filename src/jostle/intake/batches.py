@@ -21,7 +21,8 @@ def loaded(options: Options, session: Session) -> list[dict[str, Any]]:
     named = options.files
     if options.suites and any(files.is_tasks(file) for file in named):
         raise Usage("--suite: a workspace or task file has no suites; expected job files")
-    batches, warnings = files.batches(named, options.mode, options.suites, min_memory=options.rules.get("min_free_mib"))
+    memory = options.rules.get("min_free_mib")
+    batches, warnings = files.batches(named, options.mode, options.suites, min_memory=memory, texts=options.texts)
     for warning in warnings:
         session.tell("warning", text=warning)
     alone = all(batch["kind"] in ("jobs", "tasks") and not batch["about"].get("suite") for batch in batches)

@@ -13,19 +13,21 @@ from jostle.errors import JostleError, Usage
 from jostle.formats.flaws import BadFiles
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     Flawed = tuple[str, int, str]  # file, line, what is wrong
 
 
 def batches(
-    files: Sequence[str], mode: str | None = None, suites: Sequence[str] = (), *, min_memory: int | None = None
-) -> tuple[list[dict[str, Any]], list[str]]:
-    """The batches, as experiments.load gives them, and warnings; BadFiles with everything that is wrong. Nothing is written."""
+    files: Sequence[str], mode: str | None = None, suites: Sequence[str] = (), *, min_memory: int | None = None,
+    texts: Mapping[str, str] | None = None,
+) -> tuple[list[dict[str, Any]], list[str]]:  # fmt: skip
+    """The batches, as experiments.load gives them, and warnings; BadFiles with everything that is wrong. Nothing is written.
+    `texts`: what a job file is to hold, instead of what it holds."""
     if not any(is_tasks(file) for file in files):
         from jostle.experiments import load as experiments
 
-        return experiments.load(files, suites, min_memory=min_memory), []
+        return experiments.load(files, suites, min_memory=min_memory, texts=texts), []
     batch, warnings = _tasks(files, mode)
     for job in batch["jobs"]:
         job["params"], job["inputs"], job["copy"] = {}, [], None

@@ -12,6 +12,7 @@ from jostle.experiments.skip import Rule
 @dataclass(frozen=True, kw_only=True)
 class Options:
     files: tuple[str, ...]
+    texts: Mapping[str, str] = field(default_factory=dict)  # what a file is to hold, instead of what it holds
     suites: tuple[str, ...] = ()  # only these of the files; none: all
     mode: str | None = None  # of a task file: single or multi; None: by its name
     devices: str | None = None  # of an engine that has to be started: nvml, sim:8x24, sim:FILE

@@ -78,6 +78,25 @@ class Jobs(TypedDict):
     jobs: list[Job]
 
 
+class Batch(TypedDict):
+    id: int
+    name: str
+    file: str | None
+    suite: str | None
+    sweep: bool
+    submitted_at: float
+    started_at: float | None
+    ended_at: float | None
+    jobs: int
+    counts: dict[str, int]
+    done_before: int
+    left_s: float | None
+
+
+class Batches(TypedDict):
+    batches: list[Batch]
+
+
 class Why(TypedDict):
     id: int
     state: str

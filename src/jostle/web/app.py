@@ -16,6 +16,7 @@ from jostle.web import (
     changing,
     children,
     commands,
+    jobfiles,
     looking,
     metrics,
     page,
@@ -47,6 +48,6 @@ def app(site: Site) -> Any:
     fast.state.site, fast.state.gate, fast.state.page, fast.state.hub = site, gate, page.Page(), stream.Hub(site)
     answers.install(fast)
     classic = (cards, commands, rules, schedulers, boundlogs, settings)
-    for room in (auth, page, *classic, looking, changing, children, stream, metrics):
+    for room in (auth, page, *classic, looking, changing, children, jobfiles, stream, metrics):
         fast.include_router(room.routes)
     return gate

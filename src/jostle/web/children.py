@@ -11,7 +11,7 @@ import signal
 import subprocess
 import sys
 import tempfile
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
 from fastapi import APIRouter, Depends, Query
 from pydantic import BaseModel, ConfigDict, Field
@@ -25,42 +25,79 @@ from jostle.web.site import Visit, checked_mode, visit, workspace_of
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+
+class Limits(NamedTuple):
+    within: float  # s
+    processor: int  # s
+    memory: int  # bytes of address space
+
+
+ONCE = Limits(60.0, 45, 4 << 30)
+OFTEN = Limits(30.0, 10, 2 << 30)  # what a page asks for again and again
 routes = APIRouter(prefix="/api/v1")
 Visiting = Annotated[Visit, Depends(visit)]
-WITHIN = 60.0  # s
-PROCESSOR = 45  # s
-MEMORY = 4 << 30  # bytes of address space
+NICE = 5  # behind whatever people wait for more
 LARGEST = 32 << 20  # bytes of an answer
 BY_EXIT: dict[int, type[JostleError]] = {2: Usage, 3: NoEngine, 4: NotFound, 5: Forbidden, 6: Invalid}
 File = Annotated[str, Field(min_length=1, max_length=4096)]
+Text = Annotated[str, Field(max_length=4096)]
 
 
-def verb(visit: Visit, words: Sequence[str], *, bounded: bool = True, text: str = "", good: tuple[int, ...] = (0, 1)) -> str:
+def verb(
+    visit: Visit, words: Sequence[str], *, bounded: bool = True, limits: Limits = ONCE, good: tuple[int, ...] = (0, 1)
+) -> str:  # fmt: skip
     """What the command prints. `bounded`: also in processor time and memory, unless it submits: jobs inherit such limits."""
     if any("\0" in word for word in words):
         raise Invalid("a value has a NUL in it, which no command can be given")
+    code, printed, messages = child(visit, ["jostle", *words], limits, bounded=bounded)
+    for line in messages.splitlines():
+        visit.say(line.removeprefix("jostle: "))
+    if code not in good or (code and not printed):
+        raise BY_EXIT.get(code, JostleError)(messages.strip().removeprefix("jostle: ") or f"`jostle {words[0]}` failed ({code})")
+    return printed
+
+
+def child(
+    visit: Visit, words: Sequence[str], limits: Limits, *, bounded: bool = True, text: str = ""
+) -> tuple[int, str, str]:  # fmt: skip
+    """A module of ours in a process of its own: its exit code, what it printed, and what it said. JostleError where it came to
+    the end of its time or memory."""
     env = {**own_environment(), "JOSTLE_HOME": visit.home, "JOSTLE_LANG": visit.language, "NO_COLOR": "1"}
     temporary = tempfile.TemporaryFile
     with visit.lengthy(), temporary() as out, temporary() as err, temporary() as given:
         given.write(text.encode())
         given.seek(0)
-        argv = [sys.executable, "-m", "jostle", *words]
-        child = subprocess.Popen(argv, stdin=given, stdout=out, stderr=err, env=env, cwd="/", start_new_session=True)
+        argv = [sys.executable, "-m", *words]
+        process = subprocess.Popen(argv, stdin=given, stdout=out, stderr=err, env=env, cwd="/", start_new_session=True)
         if bounded:
-            resource.prlimit(child.pid, resource.RLIMIT_CPU, (PROCESSOR, PROCESSOR))
-            resource.prlimit(child.pid, resource.RLIMIT_AS, (MEMORY, MEMORY))
+            _bound(process.pid, limits)
         try:
-            code = child.wait(WITHIN)
+            code = process.wait(limits.within)
         except subprocess.TimeoutExpired:
-            raise JostleError(f"`jostle {words[0]}` took longer than {WITHIN:.0f} s and was ended") from None
+            raise JostleError(_too_long(words, f"{limits.within:.0f} s")) from None
         finally:
-            _end(child)
+            _end(process)
         printed, messages = _content(out), _content(err)
-    for line in messages.splitlines():
-        visit.say(line.removeprefix("jostle: "))
-    if code not in good:
-        raise BY_EXIT.get(code, JostleError)(messages.strip().removeprefix("jostle: ") or f"`jostle {words[0]}` failed ({code})")
-    return printed
+    if bounded and code in (-signal.SIGXCPU, -signal.SIGKILL):
+        raise JostleError(_too_long(words, f"{limits.processor} s of the processor"))
+    if messages.rstrip().endswith("MemoryError"):
+        raise JostleError(f"`{' '.join(words[:2])}` needs more memory than it may have here: ask the command line")
+    return code, printed, messages
+
+
+def _too_long(words: Sequence[str], limit: str) -> str:
+    command = " ".join(words[:2])
+    return f"`{command}` took longer than {limit} and was ended: ask for less, or ask the command line, which has no limit"
+
+
+def _bound(pid: int, limits: Limits) -> None:
+    try:
+        os.setpriority(os.PRIO_PROCESS, pid, NICE)
+        # the signal of the first of these says what happened
+        resource.prlimit(pid, resource.RLIMIT_CPU, (limits.processor, limits.processor + 5))
+        resource.prlimit(pid, resource.RLIMIT_AS, (limits.memory, limits.memory))
+    except ProcessLookupError:
+        pass  # it has ended already
 
 
 def _end(child: subprocess.Popen[bytes]) -> None:
@@ -93,16 +130,41 @@ def doctor(visit: Visiting) -> dict[str, Any]:
     return {"schema": 1, "ok": all(check["verdict"] != "bad" for check in checks), "checks": shown}
 
 
+class Results(BaseModel):
+    """The options of `jostle results` that read; a plot is drawn by the page."""
+
+    model_config = ConfigDict(extra="ignore")
+    target: list[Text] = Field([], max_length=50)
+    metric: list[Text] = Field([], max_length=50)
+    best: list[Text] = Field([], max_length=50)
+    scale: list[Text] = Field([], max_length=50)
+    rename: list[Text] = Field([], max_length=50)
+    across: Text | None = None
+    by: Text | None = None
+    last: Text | None = None
+    seed_key: Text | None = None
+    names: Text | None = None
+    tail: Text | None = None
+    decimals: Text | None = None
+    any_state: Flag = False
+    format: Literal["json", "markdown", "latex", "csv"] = "json"
+
+    def words(self) -> list[str]:
+        repeated = [f"--{name}={value}" for name in ("metric", "best", "scale", "rename") for value in getattr(self, name)]
+        named = ("across", "by", "last", "seed_key", "names", "tail", "decimals")
+        single = [f"--{name.replace('_', '-')}={value}" for name in named if (value := getattr(self, name)) is not None]
+        return [*repeated, *single, *(["--any-state"] if self.any_state else []), "--", *self.target]
+
+
 @routes.get("/results")
-def results(
-    visit: Visiting, target: Annotated[list[str] | None, Query(max_length=50)] = None,
-    metric: Annotated[list[str] | None, Query(max_length=50)] = None, across: str | None = None, by: str | None = None,
-) -> dict[str, Any]:  # fmt: skip
+def results(visit: Visiting, given: Annotated[Results, Query()]) -> dict[str, Any]:
+    """The table of `results --json`; with another `format` its text."""
     if visit.caller.reads_only:
         raise Forbidden("this token may not see what jobs print")
-    options = [f"--metric={name}" for name in metric or ()]
-    options += [f"--{name}={value}" for name, value in (("across", across), ("by", by)) if value is not None]
-    return {**one(verb(visit, ["results", "--json", *options, "--", *(target or ())])), "messages": visit.said}
+    form = "--json" if given.format == "json" else f"--format={given.format}"
+    printed = verb(visit, ["results", form, *given.words()], limits=OFTEN)
+    table = one(printed) if given.format == "json" else {"text": printed}
+    return {**table, "messages": visit.said}
 
 
 class Run(BaseModel):

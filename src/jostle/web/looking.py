@@ -13,6 +13,7 @@ from jostle import units
 from jostle.core.fields import JOB, RULES, Field
 from jostle.core.states import ALL
 from jostle.errors import Forbidden, Invalid, Usage
+from jostle.views.batches import batches as batches_of
 from jostle.views.cards import Cards, cards
 from jostle.views.history import history as past_of
 from jostle.views.listing import Listing, listing
@@ -73,6 +74,14 @@ def by_id(visit: Visit, wanted: list[int]) -> Listing:
     queues = visit.reader.places() if unfinished else rows
     Waits(queues, reasons, visit.reader.needs, visit.reader.ahead).fill(rows)
     return Listing(rows, reasons is not None, (reasons or {}).get("hold") or "")  # type: ignore[arg-type]  # rows are jobs
+
+
+@routes.get("/batches")
+def batches(visit: Visiting, all: Flag = False) -> Response:
+    """As `ps --batches` lists them; who may only look gets names for paths."""
+    listed = batches_of(visit, everything=all)
+    shown = [{**one, "file": hidden.base(one["file"]) or None} for one in listed] if visit.caller.reads_only else listed
+    return Answer({"schema": 1, "batches": shown})
 
 
 @routes.get("/show/{id}")

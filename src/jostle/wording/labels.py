@@ -22,6 +22,7 @@ HEADS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
         ("ID", "NAME", "QUEUE", "STATE", "GPUS", "TRY", "TIME", "WHY"),
         ("编号", "名称", "队列", "状态", "GPU", "次数", "时间", "原因"),
     ),
+    "batches": (("BATCH", "NAME", "FILE", "JOBS", "TIME", "STATES"), ("批次", "名称", "文件", "任务", "时间", "状态")),
     "gpus": (
         ("GPU", "NAME", "USED", "TOTAL", "FREE FOR YOU", "LOAD", "°C", "W", "HELD BY", "MAY BE TAKEN"),
         ("GPU", "型号", "已用", "总量", "可供您用", "负载", "°C", "W", "占用者", "能否占用"),

@@ -16,7 +16,7 @@ export class CallError extends Error {
 
 export interface Ask {
   method?: string
-  query?: Record<string, string | number | boolean | readonly number[] | undefined | null>
+  query?: Record<string, string | number | boolean | readonly (number | string)[] | undefined | null>
   body?: unknown
   etag?: string | null
   signal?: AbortSignal

@@ -50,6 +50,7 @@ export interface Job {
   log: string | null
   retry: { max?: number | null } | null
   place: number
+  retry_of: number | null
   params: Record<string, string>
 }
 

@@ -5,7 +5,7 @@ const KEYS: [string, string][] = [
   ['/', 'find'],
   ['N', 'new'],
   ['?', 'keys'],
-  ['g g · c · s · r · e', 'pages'],
+  ['g g · c · s · e · r · t', 'pages'],
   ['j  k', 'move'],
   ['Space', 'select'],
   ['Enter', 'log'],

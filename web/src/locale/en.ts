@@ -1,6 +1,8 @@
+import { en as experiments, enFile as jobfile } from './experiments'
+
 // Plain present, sentence case, no exclamation. GPU, OOM, seed, pid and keys of files stay as they are.
 export default {
-  page: { gpu: 'GPU', tasks: 'Tasks', state: 'State', rules: 'Rules', settings: 'Settings' },
+  page: { gpu: 'GPU', tasks: 'Tasks', state: 'State', experiments: 'Experiments', rules: 'Rules', settings: 'Settings' },
   link: { live: 'Live', joining: 'Connecting', lost: 'Lost', engine: 'No engine' },
   shell: {
     skip: 'Skip to the content',
@@ -452,6 +454,8 @@ export default {
     stay: 'Keep editing',
     discardchanges: 'Discard them',
   },
+  experiments,
+  jobfile,
   workspace: {
     none: 'No workspace is known.',
     how: 'A workspace is a directory with command/ and config/. Name it when you start the console:',
@@ -585,7 +589,7 @@ export default {
     find: 'find',
     new: 'new job',
     keys: 'this list',
-    pages: 'GPU, tasks, state, rules, settings',
+    pages: 'GPU, tasks, state, experiments, rules, settings',
     move: 'next row, row before',
     select: 'select the row',
     log: 'its log',

@@ -1,6 +1,8 @@
+import { zh as experiments, zhFile as jobfile } from './experiments'
+
 // 用“您”，全角标点，中文与数字或拉丁字母之间空一格。GPU、OOM、seed、pid 与文件里的键不译。
 export default {
-  page: { gpu: 'GPU', tasks: '命令', state: '状态', rules: '规则', settings: '设置' },
+  page: { gpu: 'GPU', tasks: '命令', state: '状态', experiments: '实验', rules: '规则', settings: '设置' },
   link: { live: '实时', joining: '连接中', lost: '已断开', engine: '引擎断开' },
   shell: {
     skip: '跳到内容',
@@ -414,6 +416,8 @@ export default {
     stay: '继续编辑',
     discardchanges: '放弃改动',
   },
+  experiments,
+  jobfile,
   workspace: {
     none: '没有已知的工作区。',
     how: '工作区是含有 command/ 和 config/ 的目录。启动控制台时指定它：',
@@ -542,7 +546,7 @@ export default {
     find: '搜索',
     new: '新建任务',
     keys: '本列表',
-    pages: 'GPU、命令、状态、规则、设置',
+    pages: 'GPU、命令、状态、实验、规则、设置',
     move: '下一行、上一行',
     select: '选择这一行',
     log: '看日志',

@@ -30,6 +30,7 @@ export const job = (over: Partial<Job>): Job => ({
   log: null,
   retry: null,
   place: over.id ?? 1,
+  retry_of: null,
   params: {},
   ...over,
 })

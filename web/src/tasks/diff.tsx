@@ -1,5 +1,4 @@
 import { useTranslation } from 'react-i18next'
-import type { Draft } from './draft'
 
 /** Lines of a unified diff; `changes` counts them. */
 export function Diff({ lines }: { lines: string[] }) {
@@ -33,7 +32,7 @@ function changes(lines: readonly string[]): { plus: number; minus: number } {
   }
 }
 
-export function DiffButton({ draft, onOpen }: { draft: Draft; onOpen: () => void }) {
+export function DiffButton({ draft, onOpen }: { draft: { preview: { diff: string[] } | null }; onOpen: () => void }) {
   const { t } = useTranslation()
   const { plus, minus } = changes(draft.preview?.diff ?? [])
   if (plus + minus === 0) return null

@@ -1,4 +1,4 @@
-// The text of a command file in CodeMirror, loaded only when this page is. Errors stand at their lines.
+// The text of a command file or a job file in CodeMirror, loaded only when it is needed. Errors stand at their lines.
 import { indentOnInput } from '@codemirror/language'
 import { type Diagnostic, linter, lintGutter, setDiagnostics } from '@codemirror/lint'
 import { Compartment, EditorState } from '@codemirror/state'
@@ -7,7 +7,7 @@ import { basicSetup } from 'codemirror'
 import { useEffect, useRef } from 'react'
 import type { Flaw } from '../api/types'
 
-const words = new MatchDecorator({
+const commands = new MatchDecorator({
   regexp: /^\s*#.*$|\{(?:work_dir|uni_id|available_gpu|gpu_list)\}|^\d+(?:\s*,\s*[\d.]+)?\s*$/gm,
   decoration: (match) =>
     Decoration.mark({
@@ -15,18 +15,25 @@ const words = new MatchDecorator({
     }),
 })
 
-const colours = ViewPlugin.fromClass(
-  class {
-    marks
-    constructor(view: EditorView) {
-      this.marks = words.createDeco(view)
-    }
-    update(update: ViewUpdate): void {
-      this.marks = words.updateDeco(update, this.marks)
-    }
-  },
-  { decorations: (plugin) => plugin.marks },
-)
+const yaml = new MatchDecorator({
+  regexp: /(?:^|(?<=\s))#.*$|\{[\w.]+\}|^\s*(?:- +)?[\w.-]+(?=:(?:\s|$))/gm,
+  decoration: (match) =>
+    Decoration.mark({ class: match[0].startsWith('#') ? 'cm-note' : match[0].startsWith('{') ? 'cm-hole' : 'cm-key' }),
+})
+
+const coloured = (words: MatchDecorator) =>
+  ViewPlugin.fromClass(
+    class {
+      marks
+      constructor(view: EditorView) {
+        this.marks = words.createDeco(view)
+      }
+      update(update: ViewUpdate): void {
+        this.marks = words.updateDeco(update, this.marks)
+      }
+    },
+    { decorations: (plugin) => plugin.marks },
+  )
 
 const look = EditorView.theme({
   '&': { height: '100%', backgroundColor: 'var(--log)', color: 'var(--t1)', fontSize: '11.5px' },
@@ -41,6 +48,7 @@ const look = EditorView.theme({
   '.cm-note': { color: 'var(--t3)' },
   '.cm-hole': { color: 'var(--wait)' },
   '.cm-num': { color: 'var(--ansi5)' },
+  '.cm-key': { color: 'var(--accent)' },
   '.cm-tooltip, .cm-panels': { backgroundColor: 'var(--s1)', color: 'var(--t1)', border: '1px solid var(--line2)' },
   '.cm-lintRange-error': { backgroundImage: 'none', textDecoration: 'underline wavy var(--fail-solid)' },
 })
@@ -53,6 +61,7 @@ interface EditorProps {
   onChange: (text: string) => void
   onSave: () => void
   jump: { line: number; n: number } | null
+  isYaml?: boolean
 }
 
 function diagnostics(state: EditorState, flaws: readonly Flaw[]): Diagnostic[] {
@@ -62,7 +71,7 @@ function diagnostics(state: EditorState, flaws: readonly Flaw[]): Diagnostic[] {
   })
 }
 
-export default function Editor({ text, flaws, readOnly, label, onChange, onSave, jump }: EditorProps) {
+export default function Editor({ text, flaws, readOnly, label, onChange, onSave, jump, isYaml }: EditorProps) {
   const place = useRef<HTMLDivElement>(null)
   const view = useRef<EditorView | null>(null)
   const lock = useRef(new Compartment())
@@ -88,7 +97,7 @@ export default function Editor({ text, flaws, readOnly, label, onChange, onSave,
           indentOnInput(),
           linter(null),
           lintGutter(),
-          colours,
+          coloured(isYaml ? yaml : commands),
           look,
           EditorView.lineWrapping,
           EditorView.contentAttributes.of({ 'aria-label': label }),

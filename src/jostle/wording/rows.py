@@ -1,0 +1,55 @@
+"""Jobs and batches as rows of a table: the texts of their cells, under the heads of labels."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import Any
+
+from jostle import units
+from jostle.wording.messages import listed, message
+from jostle.wording.sentences import beside, states
+from jostle.wording.text import gpus
+
+Row = Mapping[str, Any]
+
+
+def job(row: Row, now: float) -> tuple[str, ...]:
+    why = beside(row["reason"])
+    if row["state"] == "failed" and not why:
+        why = row["error_type"] or (f"exit code {row['exit_code']}" if row["exit_code"] is not None else "")
+    state = "held" if row["state"] == "queued" and row["intent"] == "hold" else row["state"]
+    return (
+        str(row["id"]), row["name"], row["queue"] or "-", state, gpus(row["gpus"]) if _holds(row) else _asked(row),
+        str(row["attempt"] or "-"), units.show_duration(_elapsed(row, now)), why,
+    )  # fmt: skip
+
+
+def _holds(row: Row) -> bool:
+    return bool(row["gpus"]) and row["state"] != "queued"
+
+
+def _asked(row: Row) -> str:
+    """What a job without cards wants: `×2`, `×1-4`."""
+    low, high = row["gpu_request"]
+    return "-" if row["ended_at"] is not None or not high else f"×{low}" if low == high else f"×{low}-{high}"
+
+
+def _elapsed(row: Row, now: float) -> float | None:
+    """How long it ran, runs, or waits."""
+    if row["state"] == "queued":
+        return now - float(row["submitted_at"])
+    if row["started_at"] is None:
+        return None
+    return now - float(row["started_at"]) if row["ended_at"] is None else row["ran_s"]
+
+
+def batch(row: Row, now: float, language: str) -> tuple[str, ...]:
+    """`12, multi_seed, suites.yaml, 24, 2h06m, 22 succeeded, 1 running, about 25m left`."""
+    took = None if row["started_at"] is None else (row["ended_at"] or now) - row["started_at"]
+    counts = {**row["counts"], "skipped": row["counts"].get("skipped", 0) - row["done_before"]}
+    parts = states(counts, language)
+    parts += [message("done_before", language, n=row["done_before"])] if row["done_before"] else []
+    parts += [message("progress_left", language, time=units.show_duration(row["left_s"]))] if row["left_s"] else []
+    file = os.path.basename(row["file"] or "") or "-"
+    return str(row["id"]), row["name"] or "-", file, f"{row['jobs']:,}", units.show_duration(took), listed(parts, language)

@@ -1,0 +1,156 @@
+import { expect, test } from 'vitest'
+import type { Job, State } from '../api/types'
+import {
+  axes,
+  columnKey,
+  fewer,
+  folds,
+  lacking,
+  lookOfBatch,
+  lookOfFold,
+  newest,
+  parts,
+  resultsCommand,
+  runCommand,
+  segments,
+  table,
+  ticks,
+} from './model'
+import type { Cell, Results } from './types'
+
+const job = (id: number, state: State, params: Record<string, string> = {}, more: Partial<Job> = {}): Job =>
+  ({ id, state, params, name: `j${id}`, reason: null, retry_of: null, gpus: [], attempt: 1, ran_s: null, ...more }) as Job
+
+const SWEEP = ['A', 'B'].flatMap((config, c) =>
+  ['x', 'y'].flatMap((algorithm, a) =>
+    ['1', '2', '3'].map((seed, s) => job(c * 6 + a * 3 + s + 1, 'succeeded', { config, algorithm, seed })),
+  ),
+)
+
+test('jobs that differ in the seed only are one group, named by what differs', () => {
+  const groups = folds(SWEEP)
+  expect(groups.map((group) => group.jobs.length)).toEqual([3, 3, 3, 3])
+  expect(groups[1]?.params).toEqual([
+    ['config', 'A'],
+    ['algorithm', 'y'],
+  ])
+  expect(axes(SWEEP)).toEqual([
+    ['config', 2],
+    ['algorithm', 2],
+    ['seed', 3],
+  ])
+})
+
+test('jobs without parameters are not taken for one group', () => {
+  expect(folds([job(1, 'queued'), job(2, 'queued')])).toHaveLength(2)
+})
+
+test('what was tried again counts as its last try', () => {
+  const jobs = [
+    job(1, 'failed', { seed: '1' }),
+    job(2, 'succeeded', { seed: '1' }, { retry_of: 1 }),
+    job(3, 'failed', { seed: '2' }),
+  ]
+  expect(newest(jobs).map((one) => one.id)).toEqual([2, 3])
+})
+
+test('a group is failed as soon as one of it is, and done only when all are, or were before', () => {
+  const before = job(3, 'skipped', {}, { reason: { code: 'done_before', params: {} } })
+  expect(lookOfFold([job(1, 'succeeded'), job(2, 'failed'), job(3, 'running')])).toBe('failed')
+  expect(lookOfFold([job(1, 'succeeded'), job(2, 'running')])).toBe('running')
+  expect(lookOfFold([job(1, 'succeeded'), before])).toBe('succeeded')
+  expect(lookOfFold([job(1, 'skipped')])).toBe('skipped')
+})
+
+test('a bar has what is done first, a segment per job up to 60, parts beyond', () => {
+  const few = parts({ counts: { succeeded: 2, running: 1, skipped: 3, queued: 1 }, done_before: 2 })
+  expect(few).toEqual([
+    { tone: 'before', n: 2 },
+    { tone: 'done', n: 2 },
+    { tone: 'run', n: 1 },
+    { tone: 'out', n: 1 },
+    { tone: '', n: 1 },
+  ])
+  expect(segments(few)).toHaveLength(7)
+  const many = parts({ counts: { succeeded: 60, failed: 1 }, done_before: 0 })
+  expect(segments(many)).toEqual([
+    { tone: 'done', n: 60 },
+    { tone: 'bad', n: 1 },
+  ])
+  expect(lookOfBatch({ jobs: 61, counts: { succeeded: 60, failed: 1 } })).toBe('failed')
+  expect(lookOfBatch({ jobs: 2, counts: { skipped: 2 } })).toBe('succeeded')
+})
+
+test('columns are made of a key with few values, and only where another is left for the rows', () => {
+  expect(columnKey(SWEEP)).toBe('config')
+  expect(columnKey(SWEEP.filter((one) => one.params.config === 'A'))).toBeNull()
+})
+
+const cell = (n: number, mean: number, best = false): Cell => ({ n, mean, std: 1, best, values: [mean], runs: [] })
+const group = (config: string, algorithm: string, made: Cell | null, runs = 3) => ({
+  params: { config, algorithm },
+  runs,
+  metrics: made ? { acc: made } : ({} as Record<string, Cell>),
+})
+const RESULTS: Results = {
+  keys: ['config', 'algorithm'],
+  seed_keys: ['seed'],
+  metrics: [{ name: 'acc', best: 'max' }],
+  groups: [group('A', 'x', cell(3, 1)), group('A', 'y', cell(2, 2, true)), group('B', 'x', cell(3, 5)), group('B', 'y', null)],
+  missing: [],
+  notes: [],
+  messages: [],
+}
+
+test('a table has a line per group, with a key across one for all its values', () => {
+  expect(table(RESULTS, null).lines.map((line) => line.name)).toEqual(['A · x', 'A · y', 'B · x', 'B · y'])
+  const wide = table(RESULTS, 'config')
+  expect(wide.columns.map((column) => column.value)).toEqual(['A', 'B'])
+  expect(wide.lines.map((line) => [line.name, ...line.cells.map((one) => one?.mean ?? null)])).toEqual([
+    ['x', 1, 5],
+    ['y', 2, null],
+  ])
+  expect(wide.most).toEqual([3, 3])
+})
+
+test('a mean of fewer runs than others have, or than it should have, is marked', () => {
+  expect(fewer(cell(2, 1), 3, 3)).toBe(true)
+  expect(fewer(cell(2, 1), 2, 3)).toBe(true)
+  expect(fewer(cell(2, 1), 3, 2)).toBe(true)
+  expect(fewer(cell(3, 1), 3, 3)).toBe(false)
+  expect(fewer(null, 3, 3)).toBe(false)
+})
+
+test('what is missing is told apart: unfinished, failed, without a value; what was run again is not missing', () => {
+  const one = (why: string, state: string, metric: string | null = null) => ({
+    label: '',
+    params: {},
+    job: 1,
+    state,
+    metric,
+    why,
+  })
+  const missing = [
+    one('running, not finished', 'running'),
+    one('failed: nan_loss', 'failed'),
+    one('no line that matches', 'succeeded', 'acc'),
+    one('no line that matches', 'succeeded', 'other'),
+    one('failed: exit code 1; job 9 (b) counts', 'failed'),
+  ]
+  expect(lacking(missing, 'acc')).toEqual({ unfinished: 1, failed: 1, other: 1 })
+})
+
+test('ticks are round and cover the range', () => {
+  expect(ticks(40.65, 51.64)).toEqual([40, 45, 50, 55])
+  expect(ticks(0.912, 0.931)).toEqual([0.91, 0.915, 0.92, 0.925, 0.93, 0.935])
+  expect(ticks(5, 5).length).toBeGreaterThan(1)
+  expect(ticks(-3, -3)[0]).toBeLessThanOrEqual(-3)
+  expect(ticks(0, 0)).toEqual(expect.arrayContaining([0]))
+})
+
+test('commands are those of the command line', () => {
+  expect(resultsCommand({ batch: 12, metrics: ['loss=a ([0-9.]+)'], across: 'config' }, 'latex')).toBe(
+    "jostle results 12 --metric 'loss=a ([0-9.]+)' --across config --format latex",
+  )
+  expect(runCommand('/a b/s.yaml', 'gamma', true)).toBe("jostle run --detach '/a b/s.yaml' --suite gamma")
+})
