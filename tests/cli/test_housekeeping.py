@@ -159,6 +159,12 @@ def test_each_finding_has_words_and_no_words_are_left_over():
     assert len(codes) > 35 and codes == set(FOUND)
 
 
+def test_whatever_is_wrong_says_what_to_do():
+    source = pathlib.Path(health.__file__).read_text("utf-8")
+    wrong = set(re.findall(r'"(?:warn|bad)"(?: if [^,]+)?(?: else "warn")?, "(\w+)", [{\w]', source))
+    assert len(wrong) > 20 and [code for code in sorted(wrong) if not all(FOUND[code][1])] == []
+
+
 def test_a_check_that_fails_is_a_finding():
     def broken(terminal):
         raise RuntimeError("boom")

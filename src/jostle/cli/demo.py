@@ -107,20 +107,15 @@ def live(scene: Stage, terminal: Terminal, heard: list[int]) -> None:
 
 
 def picture(scene: Stage, terminal: Terminal, columns: int) -> list[str]:
+    from jostle.demo.stage import telling
+
     rows = scene.jobs(terminal.language)
     names = {row["id"]: row["name"] for row in rows}
     lines = ["", *(card(gpu, names, terminal, columns) for gpu in scene.cards()), "", scene.counts(terminal.language)]
-    for row in telling(rows):
+    for row in telling(rows, TOLD):
         why = render.cut(f"  {row['name']}: {render.plain(sentences.beside(row['reason']))}", columns - len(row["state"]))
         lines.append(render.paint(row["state"], render.OF_STATE[row["state"]], terminal.colours) + why)
     return [*lines, "", terminal.message("demo_ctrl_c")]
-
-
-def telling(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Of each reason to wait the first job, and the last failure."""
-    waiting = {row["reason"]["code"]: row for row in reversed(rows) if row["state"] == "queued" and row["reason"]}
-    failed = [row for row in rows if row["state"] == "failed"]
-    return [*list(waiting.values())[:TOLD], *failed[-1:]]
 
 
 def card(g: dict[str, Any], names: dict[int, str], terminal: Terminal, columns: int) -> str:

@@ -13,6 +13,7 @@ from jostle.intake import ids
 from jostle.views.story import story
 from jostle.views.why import explained
 from jostle.wording import labels, sentences
+from jostle.wording import rows as table_rows
 from jostle.wording.messages import message
 
 if TYPE_CHECKING:
@@ -121,16 +122,8 @@ def fact_lines(job: dict[str, Any], history: Story, terminal: Terminal) -> list[
 def run_lines(runs: Sequence[Mapping[str, Any]], language: str) -> list[str]:
     if not runs:
         return []
-    rows = [
-        (str(r["n"]), r["outcome"] or r["state"], render.gpus(r["gpus"]), units.show_instant(r["started_at"]), took(r),
-         "-" if r["exit_code"] is None else str(r["exit_code"]), units.show_size(r["peak_mib"]), r["error_type"] or "", r["log"])
-        for r in runs
-    ]  # fmt: skip
+    rows = [table_rows.run(run, time.time()) for run in runs]
     return ["", render.table(labels.heads("runs", language), rows, right=(0, 4, 5, 6), paint_column=1)]
-
-
-def took(run: Mapping[str, Any]) -> str:
-    return units.show_duration(time.time() - run["started_at"] if run["ended_at"] is None else run["ran_s"])
 
 
 def event_lines(events: list[dict[str, Any]], language: str) -> list[str]:

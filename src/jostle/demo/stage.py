@@ -130,6 +130,13 @@ def clear(home: str) -> None:
         shutil.rmtree(home, ignore_errors=True)  # somebody's last word may come between
 
 
+def telling(rows: list[dict[str, Any]], most: int) -> list[dict[str, Any]]:
+    """Of each reason to wait the first job, and the last failure."""
+    waiting = {row["reason"]["code"]: row for row in reversed(rows) if row["state"] == "queued" and row["reason"]}
+    failed = [row for row in rows if row["state"] == "failed"]
+    return [*list(waiting.values())[:most], *failed[-1:]]
+
+
 class Outcome(NamedTuple):
     """What the record says, worked out anew from its rows."""
 

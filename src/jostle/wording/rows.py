@@ -1,4 +1,4 @@
-"""Jobs and batches as rows of a table: the texts of their cells, under the heads of labels."""
+"""Jobs, runs and batches as rows of a table: the texts of their cells, under the heads of labels."""
 
 from __future__ import annotations
 
@@ -42,6 +42,15 @@ def _elapsed(row: Row, now: float) -> float | None:
     if row["started_at"] is None:
         return None
     return now - float(row["started_at"]) if row["ended_at"] is None else row["ran_s"]
+
+
+def run(run: Row, now: float) -> tuple[str, ...]:
+    took = units.show_duration(now - run["started_at"] if run["ended_at"] is None else run["ran_s"])
+    code = "-" if run["exit_code"] is None else str(run["exit_code"])
+    return (
+        str(run["n"]), run["outcome"] or run["state"], gpus(run["gpus"]), units.show_instant(run["started_at"]), took, code,
+        units.show_size(run["peak_mib"]), run["error_type"] or "", run["log"],
+    )  # fmt: skip
 
 
 def batch(row: Row, now: float, language: str) -> tuple[str, ...]:
