@@ -347,6 +347,13 @@ def test_both_readmes_have_the_same_parts_commands_and_links():
     assert links[0] == links[1]
 
 
+def test_the_api_in_chinese_has_every_call_event_and_metric_of_the_english_page():
+    row = re.compile(r"^\| (`[^|]*(?:\\\|[^|]*)*) \|", re.MULTILINE)
+    rows = [row.findall(text(page)) for page in ("docs/api.md", "docs/api.zh-CN.md")]
+    english, chinese = ([re.findall(r"`[^`]+`", row) for row in of] for of in rows)
+    assert len(english) > 90 and english == chinese
+
+
 def test_every_page_is_linked_from_the_readme():
     linked = set(re.findall(r"\]\((docs/[\w.-]+\.md)\)", text("README.md")))
     assert {f"docs/{page.name}" for page in (ROOT / "docs").glob("*.md")} <= linked
