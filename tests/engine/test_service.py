@@ -123,7 +123,7 @@ def test_followers_are_told_of_nothing_that_the_disk_does_not_have(tmp_path, mon
     host.engine.tick()
     assert host.job(id)["state"] == "succeeded" and host.store.unsynced
     told = []
-    follower = SimpleNamespace(following=True, batch=None, seq=0, out=b"")
+    follower = SimpleNamespace(following=True, batch=None, rows=True, seq=0, out=b"")
     monkeypatch.setattr(
         service.server,
         "send",
@@ -223,6 +223,27 @@ def test_an_engine_that_starts_on_a_failing_disk_tells_nobody_what_the_last_one_
     service.server.peers[99] = peer
     service.followers.push()
     assert b'"submitted"' in sent[1]
+
+
+def test_who_wants_numbers_only_is_told_how_far_it_is_and_no_event_is_read_for_it(host, monkeypatch):
+    """As the console does: it reads the store itself."""
+    service = Service(host.engine, Loop(), permanent=True)
+    told = []
+    monkeypatch.setattr(service.followers.reader, "events", lambda **_: pytest.fail("an event was read"))
+    monkeypatch.setattr(service.server, "answer", lambda peer, answer: told.append(answer))
+    peer = service.server.peers[99] = SimpleNamespace(following=False, batch=None, seq=0, out=b"")
+    service.subscribe(peer, {"after": host.store.last_seq(), "rows": False})
+    host.submit({}, {})
+    service.followers.push()
+    service.followers.push()
+    assert [set(one) for one in told] == [{"ok", "seq"}, {"seq"}] and told[1]["seq"] == host.store.last_seq() > told[0]["seq"]
+
+
+def test_who_counts_the_jobs_in_the_store_does_not_make_the_engine_count_them(host, monkeypatch):
+    service = Service(host.engine, Loop(), permanent=True)
+    assert "counts" in service.hello(None, {})
+    monkeypatch.setattr(service.reader, "counts", lambda: pytest.fail("they were counted"))
+    assert "pid" in service.hello(None, {"counts": False})
 
 
 def test_a_database_that_cannot_be_read_costs_a_follower_and_not_the_engine(host, monkeypatch):

@@ -25,13 +25,14 @@ class Answers:
         self._engine, self._cards, self._reader, self._clock = engine, cards, reader, engine.clock
         self.began = engine.clock.now()
 
-    def hello(self) -> Answer:
+    def hello(self, *, counts: bool) -> Answer:
+        """With a million jobs counting them takes longer than a hand-over may: who can read the store counts there."""
         e = self._engine
         return {
             "version": __version__, "store_version": store.version(), "pid": os.getpid(), "gpus_spec": e.spec, "home": e.home,
             "lease_dir": e.lease_dir, "uptime_s": round(self._clock.now() - self.began, 1),
             "sim_dir": config.sim_dir(e.home) if e.spec.startswith("sim:") else None,
-            "counts": self._reader.counts(), "hold": e.hold(), "driver": self._cards.driver,
+            **({"counts": self._reader.counts()} if counts else {}), "hold": e.hold(), "driver": self._cards.driver,
             "probe": self._cards.trouble() or (SILENT if self._cards.owed_for() > GPUS_WITHIN else ""), "kept_for": e.kept_for,
             "tally": e.tally.plain(),
         }  # fmt: skip

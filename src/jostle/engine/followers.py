@@ -31,14 +31,20 @@ class Followers:
             for peer in [p for p in self.server.peers.values() if p.following]:
                 self._go_on(peer)
 
-    def add(self, peer: Peer, after: int, batch: int | None) -> None:
-        peer.following, peer.batch, peer.seq = True, batch, max(0, min(after, self.store.last_seq()))
+    def add(self, peer: Peer, after: int, batch: int | None, *, rows: bool = True) -> None:
+        """Without `rows` it hears how far it has come, and reads the store itself: that costs us next to nothing."""
+        peer.following, peer.batch, peer.rows = True, batch, rows
+        peer.seq = max(0, min(after, self.store.last_seq()))
         self.server.answer(peer, {"ok": True, "seq": self.seq})
         self._go_on(peer)
 
     def _go_on(self, peer: Peer) -> None:
         """One page of what it has not heard; the next when there is room, so that one who is far behind keeps nobody waiting."""
         if not peer.following or peer.out or peer.seq >= self.seq:
+            return
+        if not peer.rows:
+            peer.seq = self.seq
+            self.server.answer(peer, {"seq": self.seq})
             return
         try:
             rows = self.reader.events(after=peer.seq, batch=peer.batch, limit=PAGE)

@@ -34,6 +34,7 @@ class Peer:
         self.out = bytearray()  # not yet sent
         self.following = False
         self.batch: int | None = None
+        self.rows = True  # events are told, not only that there are some
         self.seq = 0
 
 

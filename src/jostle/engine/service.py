@@ -115,7 +115,8 @@ class Service:
     # --- reads, and the engine's own life
 
     def hello(self, peer: Peer, request: dict[str, Any]) -> Answer:
-        return {**self.answers.hello(), "permanent": self.permanent, "seq": self.followers.seq}
+        told = self.answers.hello(counts=bool(request.get("counts", True)))
+        return {**told, "permanent": self.permanent, "seq": self.followers.seq}
 
     def up(self, peer: Peer, request: dict[str, Any]) -> Answer:
         self.permanent = True
@@ -153,7 +154,8 @@ class Service:
             self.cards.answer_waiting()
 
     def subscribe(self, peer: Peer, request: dict[str, Any]) -> Answer | None:
-        self.followers.add(peer, int(request.get("after") or 0), request.get("batch"))
+        rows = bool(request.get("rows", True))
+        self.followers.add(peer, int(request.get("after") or 0), request.get("batch"), rows=rows)
         return None
 
     def down(self, peer: Peer, request: dict[str, Any]) -> Answer:

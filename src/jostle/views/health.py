@@ -45,7 +45,7 @@ class Patient:
         if client is None:
             return {}
         try:
-            return client.call("hello")
+            return client.call("hello", counts=False)
         except Silent:
             self.silent = client.pid
         except Lost:

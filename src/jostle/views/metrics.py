@@ -54,7 +54,7 @@ def _engine(session: Session) -> tuple[dict[str, Any], dict[str, Any], dict[str,
     if client is None:
         return {}, {}, None
     try:
-        return client.call("hello"), client.call("gpus"), client.call("reasons")
+        return client.call("hello", counts=False), client.call("gpus"), client.call("reasons")
     except NoEngine:
         return {}, {}, None
     finally:

@@ -10,15 +10,23 @@ if TYPE_CHECKING:
     from jostle.views.types import Console, Status
 
 
+def of_itself(session: Session) -> dict[str, Any]:
+    """What the engine says of itself; nothing where none runs."""
+    client = session.engine_if_any()
+    if client is None:
+        return {}
+    try:
+        return client.call("hello", counts=False)
+    finally:
+        client.close()
+
+
 def status(session: Session, consoles: list[Console]) -> Status:
     """`hold` and `probe` are codes, or words of the driver. An engine that does not answer is neither up nor down: an error."""
     from jostle import __version__
     from jostle.store.file import database
 
-    client = session.engine_if_any()
-    hello: dict[str, Any] = client.call("hello") if client else {}
-    if client:
-        client.close()
+    hello = of_itself(session)
     home = session.home
     return {
         "running": bool(hello), "pid": hello.get("pid"), "version": hello.get("version") or __version__,

@@ -66,7 +66,7 @@ def seen(visit: Visit) -> tuple[list[dict[str, Any]], str | None]:
     """Every card, and the driver's version; JostleError if there is none to be seen."""
     client = visit.client(start=False)
     try:
-        driver = client.call("hello").get("driver") or None
+        driver = client.call("hello", counts=False).get("driver") or None
     finally:
         client.close()
     looked = cards(visit)

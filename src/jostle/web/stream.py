@@ -26,7 +26,7 @@ from jostle.address import address
 from jostle.core.states import ALL, FINAL
 from jostle.errors import Forbidden, JostleError, NotFound
 from jostle.intake import ids as written
-from jostle.views.status import status
+from jostle.views.status import of_itself
 from jostle.web.joblog import LINES, page
 from jostle.web.looking import cards_now, told, worded_cards
 from jostle.web.site import Room, Visit, visit
@@ -128,7 +128,7 @@ class Hub:
                 try:
                     peer = writer.get_extra_info("socket").getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12)
                     if struct.unpack("3i", peer)[1] == os.getuid():
-                        writer.write(json.dumps({"op": "subscribe", "after": self.seq}).encode() + b"\n")
+                        writer.write(json.dumps({"op": "subscribe", "after": self.seq, "rows": False}).encode() + b"\n")
                         await self._look_at_engine()
                         while await reader.read(1 << 16):
                             self.woken.set()
@@ -168,10 +168,11 @@ class Hub:
 
     def _engine(self) -> dict[str, Any]:
         try:
-            seen = status(self._visit("en"), [])
+            hello = of_itself(self._visit("en"))
         except JostleError as e:
             return {"running": None, "pid": None, "hold": "", "probe": str(e)}  # there, and does not answer
-        return {"running": seen["running"], "pid": seen["pid"], "hold": seen["hold"], "probe": seen["probe"]}
+        said = {key: hello.get(key) or "" for key in ("hold", "probe")}
+        return {"running": bool(hello), "pid": hello.get("pid"), **said}
 
     async def _look_at_cards(self) -> None:
         while True:
