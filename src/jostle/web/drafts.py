@@ -20,7 +20,7 @@ from jostle.intake.selection import selected
 from jostle.session import Session
 
 SHOWN = 100  # flaws, and jobs of each batch
-LONGEST = 500  # characters of one flaw
+LONGEST = 500  # characters of one flaw, and of a line of the difference
 COMPARED = 20_000  # lines of a text whose difference is shown
 
 
@@ -58,7 +58,11 @@ def _wrong(flaws: list[tuple[str, int, str]]) -> dict[str, Any]:
 
 
 def _flaw(file: str, line: int, text: str) -> dict[str, Any]:
-    return {"file": file, "line": line or None, "text": text if len(text) <= LONGEST else text[:LONGEST] + "…"}
+    return {"file": file, "line": line or None, "text": _cut(text)}
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= LONGEST else text[:LONGEST] + "…"
 
 
 def _shown(batch: dict[str, Any], options: Options, session: Session) -> dict[str, Any]:
@@ -76,7 +80,7 @@ def difference(saved: str, text: str) -> list[str]:
     old, new = saved.splitlines(), text.splitlines()
     if old == new or max(len(old), len(new)) > COMPARED:
         return []
-    return list(difflib.unified_diff(old, new, "saved", "new", lineterm="", n=2))
+    return [_cut(line) for line in difflib.unified_diff(old, new, "saved", "new", lineterm="", n=2)]
 
 
 def main() -> None:
