@@ -53,6 +53,10 @@ def in_chinese(page: Any) -> Any:
     return page
 
 
+def coloured(part: Any) -> str:
+    return str(part.evaluate("one => getComputedStyle(one).backgroundColor"))
+
+
 def typed(page: Any, text: str) -> None:
     page.locator(".cm-content").click()
     page.keyboard.press("Control+End")
@@ -64,7 +68,8 @@ def test_a_sweep_folds_over_seeds_with_its_mean_and_what_is_missing_is_told(cons
     batch = page.locator(".batch")
     expect(batch).to_contain_text("5 of 6")
     expect(batch.locator(".segbar i.done")).to_have_count(5)
-    expect(batch.locator(".segbar i.bad")).to_have_count(1)
+    expect(batch.locator(".segbar i.failed")).to_have_count(1)
+    assert len({coloured(batch.locator(f".segbar i.{look}").first) for look in ("done", "failed")}) == 2
     expect(page.locator(".groups")).to_contain_text("algorithm × seed = 2 × 3")
     fold = page.locator(".folds tr", has_text="<img src=x")
     expect(fold).to_contain_text("1 of 3 failed")
@@ -78,6 +83,7 @@ def test_a_sweep_folds_over_seeds_with_its_mean_and_what_is_missing_is_told(cons
     expect(page.locator(".legend")).to_contain_text("1 failed: such means may still move")
     expect(page.locator(".plot .mark")).to_have_count(2)
     expect(page.locator(".plot .seed")).to_have_count(5)
+    assert page.locator(".plot .figure").first.evaluate("one => getComputedStyle(one).opacity") == "1"
     expect(page.locator(".missing")).to_contain_text("failed: exit_code_3")
     expect(page.locator(".missing .cmd code")).to_have_text("jostle results 1")
     assert page.locator("main img").count() == 0

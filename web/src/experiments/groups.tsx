@@ -8,12 +8,12 @@ import type { Job } from '../api/types'
 import { useDesk } from '../desk'
 import { span } from '../model/format'
 import { elapsed, FINAL } from '../model/jobs'
+import { progress, progressOf } from '../model/sweeps'
 import { Icon } from '../parts/icons'
 import { useNow } from '../parts/now'
 import { JobPill, Pill } from '../parts/pill'
-import { Progress, useCounted } from './list'
-import { axes, cellOf, type Fold, figure, folds, lookOfBatch, lookOfFold, newest, parts, ran, SEED, toneOf } from './model'
-import { Segments } from './segments'
+import { Segments, useSaid } from '../parts/segbar'
+import { axes, cellOf, type Fold, figure, folds, lookOfBatch, lookOfFold, newest, ran, SEED } from './model'
 import type { Batch, Results } from './types'
 
 const FIRST = 300 // groups that are drawn at first
@@ -39,7 +39,8 @@ export function Groups({ batch, jobs, error, results, metric }: GroupsProps) {
   const failed = last.filter((job) => job.state === 'failed')
   const running = last.filter((job) => !FINAL.has(job.state))
   const seeds = last.some((job) => SEED in job.params)
-  const counted = useCounted(parts(batch))
+  const count = progressOf(batch.counts, batch.done_before)
+  const said = useSaid(count)
   const toggle = (key: string): void => {
     const next = new Set(unfolded)
     if (!next.delete(key)) next.add(key)
@@ -78,8 +79,8 @@ export function Groups({ batch, jobs, error, results, metric }: GroupsProps) {
             )}
           </span>
         </div>
-        <Progress batch={batch} />
-        <p className="t2">{[counted, shape(last)].filter(Boolean).join(' · ')}</p>
+        <Segments count={count} />
+        <p className="t2">{[said, shape(last)].filter(Boolean).join(' · ')}</p>
       </div>
       <div className="scroll">
         {error && <p className="note fail">{error}</p>}
@@ -160,19 +161,24 @@ function FoldRows({ fold, open, onFold, results, metric, now }: FoldProps) {
   const [main, ...rest] = [...fold.params].reverse()
   const name = main?.[1] ?? fold.jobs[0]?.name ?? ''
   const long = ran(fold.jobs, now)
-  const tones = fold.jobs.map((job) => ({ tone: toneOf(job), n: 1 }))
   return (
     <>
       <tr className={open ? 'open' : ''}>
         <td>
-          <button type="button" className="fold" aria-expanded={open} onClick={onFold}>
+          <button
+            type="button"
+            className="fold"
+            title={fold.params.map((pair) => pair.join('=')).join(' ')}
+            aria-expanded={open}
+            onClick={onFold}
+          >
             <Icon name={open ? 'unfold' : 'right'} size={10} />
             <b>{name}</b>
             <span className="t3">{rest.map(([, value]) => value).join(' ')}</span>
           </button>
         </td>
         <td className="seeds">
-          <Segments small of={tones} label={useCounted(tally(tones))} />
+          <Segments count={progress(fold.jobs)} />
         </td>
         <td>
           <Pill look={look} />
@@ -188,13 +194,6 @@ function FoldRows({ fold, open, onFold, results, metric, now }: FoldProps) {
         ))}
     </>
   )
-}
-
-/** Segments of one tone as one part, for words. */
-function tally(tones: { tone: ReturnType<typeof toneOf>; n: number }[]) {
-  const sums = new Map<ReturnType<typeof toneOf>, number>()
-  for (const { tone, n } of tones) sums.set(tone, (sums.get(tone) ?? 0) + n)
-  return [...sums].map(([tone, n]) => ({ tone, n }))
 }
 
 function JobRow({ job, seed, now, value }: { job: Job; seed?: string; now: number; value: number | undefined }) {

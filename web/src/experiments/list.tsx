@@ -2,11 +2,12 @@
 import { useTranslation } from 'react-i18next'
 import { Link } from 'wouter'
 import { clock, span } from '../model/format'
+import { progressOf } from '../model/sweeps'
 import { Command, Segmented } from '../parts/controls'
 import { Icon } from '../parts/icons'
 import { Pill } from '../parts/pill'
-import { lookOfBatch, type Part, parts, runCommand } from './model'
-import { Segments } from './segments'
+import { Segments } from '../parts/segbar'
+import { lookOfBatch, runCommand } from './model'
 import type { Batch } from './types'
 
 export type Which = 'sweeps' | 'all'
@@ -56,7 +57,7 @@ export function BatchList({ batches, error, which, onWhich, picked, onPick, onAl
               </b>
               <Pill look={lookOfBatch(batch)} />
             </span>
-            <Progress batch={batch} />
+            <Segments count={progressOf(batch.counts, batch.done_before)} />
             <span className="row">
               <span className="mono t3 clip grow">{nameOf(batch)}</span>
               <Standing batch={batch} />
@@ -95,11 +96,6 @@ export const batchAddress = (id: number): string => `/experiment?batch=${id}`
 
 export const fileAddress = (path: string): string => `/experiment/file?path=${encodeURIComponent(path)}`
 
-export function Progress({ batch }: { batch: Batch }) {
-  const of = parts(batch)
-  return <Segments of={of} label={useCounted(of)} />
-}
-
 function Standing({ batch }: { batch: Batch }) {
   const { t } = useTranslation()
   const ended = batch.ended_at
@@ -109,10 +105,4 @@ function Standing({ batch }: { batch: Batch }) {
     ? t('experiments.ran', { ran: batch.jobs - batch.done_before, before: batch.done_before })
     : t('experiments.of', { done, total: batch.jobs })
   return <span className="t2 nowrap">{[how, when].filter(Boolean).join(' · ')}</span>
-}
-
-/** `22 done · 1 running · 1 failed`. */
-export function useCounted(of: Part[]): string {
-  const { t } = useTranslation()
-  return of.map((part) => t(`experiments.tone.${part.tone || 'waits'}`, { count: part.n })).join(' · ')
 }

@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest'
 import type { Job, State } from '../api/types'
+import { progress, progressOf, segments } from '../model/sweeps'
 import {
   axes,
   columnKey,
@@ -9,10 +10,8 @@ import {
   lookOfBatch,
   lookOfFold,
   newest,
-  parts,
   resultsCommand,
   runCommand,
-  segments,
   table,
   ticks,
 } from './model'
@@ -62,23 +61,19 @@ test('a group is failed as soon as one of it is, and done only when all are, or 
   expect(lookOfFold([job(1, 'skipped')])).toBe('skipped')
 })
 
-test('a bar has what is done first, a segment per job up to 60, parts beyond', () => {
-  const few = parts({ counts: { succeeded: 2, running: 1, skipped: 3, queued: 1 }, done_before: 2 })
-  expect(few).toEqual([
-    { tone: 'before', n: 2 },
-    { tone: 'done', n: 2 },
-    { tone: 'run', n: 1 },
-    { tone: 'out', n: 1 },
-    { tone: '', n: 1 },
-  ])
-  expect(segments(few)).toHaveLength(7)
-  const many = parts({ counts: { succeeded: 60, failed: 1 }, done_before: 0 })
-  expect(segments(many)).toEqual([
-    { tone: 'done', n: 60 },
-    { tone: 'bad', n: 1 },
-  ])
+test('a batch looks as the worst of it that can still change, and done once all are done or were before', () => {
+  expect(lookOfBatch({ jobs: 3, counts: { succeeded: 1, running: 1, failed: 1 } })).toBe('running')
   expect(lookOfBatch({ jobs: 61, counts: { succeeded: 60, failed: 1 } })).toBe('failed')
   expect(lookOfBatch({ jobs: 2, counts: { skipped: 2 } })).toBe('succeeded')
+  expect(lookOfBatch({ jobs: 2, counts: { cancelled: 2 } })).toBe('cancelled')
+})
+
+test('what was done before is a part of its own, told from jobs as from counts', () => {
+  const before = job(1, 'skipped', {}, { reason: { code: 'done_before', params: {} } })
+  const counted = { before: 1, done: 1, failed: 0, running: 0, waiting: 1, dropped: 1 }
+  expect(progress([before, job(2, 'skipped'), job(3, 'succeeded'), job(4, 'queued')])).toEqual(counted)
+  expect(progressOf({ skipped: 2, succeeded: 1, queued: 1 }, 1)).toEqual(counted)
+  expect(segments(progressOf({ skipped: 1, succeeded: 1 }, 1)).map((one) => one.look)).toEqual(['before', 'done'])
 })
 
 test('columns are made of a key with few values, and only where another is left for the rows', () => {

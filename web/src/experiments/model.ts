@@ -2,51 +2,8 @@
 import type { Job, State } from '../api/types'
 import { quoted } from '../model/command'
 import { elapsed, type Look } from '../model/jobs'
+import { progress } from '../model/sweeps'
 import type { Batch, Cell, Missing, ResultGroup, Results } from './types'
-
-export type Tone = 'before' | 'done' | 'run' | 'bad' | 'out' | ''
-
-const TONES: Record<State, Tone> = {
-  succeeded: 'done',
-  starting: 'run',
-  running: 'run',
-  stopping: 'run',
-  failed: 'bad',
-  cancelled: 'out',
-  skipped: 'out',
-  queued: '',
-}
-const ORDER: Tone[] = ['before', 'done', 'run', 'bad', 'out', '']
-
-export const doneBefore = (job: Pick<Job, 'state' | 'reason'>): boolean =>
-  job.state === 'skipped' && job.reason?.code === 'done_before'
-
-export const toneOf = (job: Pick<Job, 'state' | 'reason'>): Tone => (doneBefore(job) ? 'before' : TONES[job.state])
-
-export interface Part {
-  tone: Tone
-  n: number
-}
-
-/** How a batch stands, what is done first; a part for each tone that occurs. */
-export function parts(batch: Pick<Batch, 'counts' | 'done_before'>): Part[] {
-  const sums = new Map<Tone, number>()
-  for (const [state, n] of Object.entries(batch.counts)) {
-    const tone = TONES[state as State]
-    sums.set(tone, (sums.get(tone) ?? 0) + n)
-  }
-  sums.set('before', batch.done_before)
-  sums.set('out', (sums.get('out') ?? 0) - batch.done_before)
-  return ORDER.map((tone) => ({ tone, n: sums.get(tone) ?? 0 })).filter((part) => part.n > 0)
-}
-
-export const FINE = 60 // jobs with a segment each; beyond it parts of the whole
-
-/** Of many jobs the parts, of few a segment each. */
-export const segments = (of: readonly Part[]): Part[] =>
-  of.reduce((sum, part) => sum + part.n, 0) > FINE
-    ? [...of]
-    : of.flatMap((part) => Array.from({ length: part.n }, () => ({ tone: part.tone, n: 1 })))
 
 export function lookOfBatch(batch: Pick<Batch, 'counts' | 'jobs'>): Look {
   const of = (state: State): number => batch.counts[state] ?? 0
@@ -98,7 +55,7 @@ export function lookOfFold(jobs: readonly Job[]): Look {
   if (has('failed')) return 'failed'
   if (has('running', 'starting', 'stopping')) return 'running'
   if (has('queued')) return 'queued'
-  if (has('succeeded') || jobs.some(doneBefore)) return 'succeeded'
+  if (has('succeeded') || (progress(jobs).before ?? 0) > 0) return 'succeeded'
   return has('cancelled') ? 'cancelled' : 'skipped'
 }
 

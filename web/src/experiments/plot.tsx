@@ -77,7 +77,7 @@ export default function Plot({ made, metric, name }: { made: Table; metric: stri
                 {scale.ticks.map((tick) => (
                   <g key={tick}>
                     <line className="grid" x1={scale.at(tick)} x2={scale.at(tick)} y1={HEAD - 6} y2={height - FOOT} />
-                    <text className="tick" x={scale.at(tick)} y={height - 8}>
+                    <text className="figure" x={scale.at(tick)} y={height - 8}>
                       {tick}
                     </text>
                   </g>

@@ -91,6 +91,7 @@ export default {
     set: 'Job {{id}} is changed.',
   },
   progress: {
+    before: '{{count}} done before',
     done: '{{count}} done',
     failed: '{{count}} failed',
     running: '{{count}} run',

@@ -83,6 +83,7 @@ export default {
     set: '任务 {{id}} 已修改。',
   },
   progress: {
+    before: '{{count}} 此前已完成',
     done: '{{count}} 完成',
     failed: '{{count}} 失败',
     running: '{{count}} 运行',

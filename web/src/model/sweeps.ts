@@ -9,6 +9,7 @@ export interface Sweep {
 }
 
 export interface Progress {
+  before?: number // skipped, as it was done before
   done: number
   failed: number
   running: number
@@ -55,9 +56,25 @@ const COUNTED: Record<State, keyof Progress> = {
   skipped: 'dropped',
 }
 
-export function progress(jobs: readonly Pick<Job, 'state'>[]): Progress {
+const doneBefore = ({ state, reason }: Pick<Job, 'state' | 'reason'>): boolean =>
+  state === 'skipped' && reason?.code === 'done_before'
+
+export function progress(jobs: readonly Pick<Job, 'state' | 'reason'>[]): Progress {
   const count: Progress = { done: 0, failed: 0, running: 0, waiting: 0, dropped: 0 }
-  for (const { state } of jobs) count[COUNTED[state]] += 1
+  for (const job of jobs) {
+    const look = doneBefore(job) ? 'before' : COUNTED[job.state]
+    count[look] = (count[look] ?? 0) + 1
+  }
+  return count
+}
+
+/** The same from how many there are in each state. */
+export function progressOf(counts: Partial<Record<State, number>>, before: number): Progress {
+  const count: Progress = { before, done: 0, failed: 0, running: 0, waiting: 0, dropped: -before }
+  for (const [state, n] of Object.entries(counts)) {
+    const look = COUNTED[state as State]
+    count[look] = (count[look] ?? 0) + n
+  }
   return count
 }
 
@@ -66,12 +83,12 @@ export interface Segment {
   share: number
 }
 
-const ORDER: (keyof Progress)[] = ['done', 'failed', 'dropped', 'running', 'waiting']
+const ORDER: (keyof Progress)[] = ['before', 'done', 'failed', 'dropped', 'running', 'waiting']
 const ONE_EACH = 60
 
 /** A segment per job; above sixty one per state, as wide as its part. */
 export function segments(count: Progress): Segment[] {
-  const total = ORDER.reduce((sum, look) => sum + count[look], 0)
-  if (total > ONE_EACH) return ORDER.filter((look) => count[look] > 0).map((look) => ({ look, share: count[look] }))
-  return ORDER.flatMap((look) => Array.from({ length: count[look] }, () => ({ look, share: 1 })))
+  const parts = ORDER.map((look) => ({ look, share: count[look] ?? 0 })).filter(({ share }) => share > 0)
+  if (parts.reduce((sum, { share }) => sum + share, 0) > ONE_EACH) return parts
+  return parts.flatMap(({ look, share }) => Array.from({ length: share }, () => ({ look, share: 1 })))
 }
