@@ -20,7 +20,7 @@ from jostle.errors import BY_CODE, DiskFull, Forbidden, Invalid, JostleError, No
 Tell = Callable[..., None]
 """Takes a message: its code in wording.messages, and its values."""
 
-READING = frozenset(("hello", "reasons", "why", "gpus", "check"))
+READING = frozenset(("hello", "reasons", "why", "gpus", "check", "history"))
 """Requests whose answer can be done without; any other is waited for."""
 PATIENCE = 4.0  # s until a person is told what is waited for
 SUBMIT_WITHIN = 10.0  # s in which a submit that was sent is sent again to the next engine

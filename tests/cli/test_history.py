@@ -7,7 +7,7 @@ import pytest
 
 from jostle.session import Session
 from jostle.store.history import CardPage, Held, HistoryFile, Mean
-from jostle.views import types
+from jostle.views import historytypes
 from jostle.views.history import History, history, idle_since, longest, stays
 from jostle.wording.history import lines, spark
 from tests.fits import misfits
@@ -33,7 +33,7 @@ def seen(seconds) -> History:
     session = Session()
     try:
         view = history(session, seconds)
-        assert list(misfits(view.plain(), types.History)) == []
+        assert list(misfits(view.plain(), historytypes.History)) == []
         return view
     finally:
         session.close()
@@ -82,6 +82,7 @@ def test_the_newest_minute_is_the_engines_and_short_stretches_are_its_seconds(ho
     (card,) = seen(1800).cards
     assert 90 in card["load"] and card["load"].count(90) == 1 and 10 in card["load"] and card["index"] == 3
     assert [(one["user"], one["pid"], one["ended_at"]) for one in card["spans"]] == [("bob", 7, None)]
+    assert (card["free_since"], card["before"], card["idle_since"]) == (None, None, None), "he has it, and it is busy"
     view = seen(60)
     assert view.step_s == 1 and [load for load in view.cards[0]["load"] if load is not None] == [7, *[8] * 10]
 

@@ -56,7 +56,7 @@ class Kept:
                 for k in range(cards)
             ]  # fmt: skip
             self.seen.hear(json.dumps({"gpus": gpus}).encode(), self.clock.at)
-            self.history.heard(self.seen)
+            self.history.heard(self.seen, {})
             self.history.step(self.clock.at)
 
     def looked_up(self) -> HistoryReader:
@@ -205,7 +205,7 @@ def test_many_cards_are_written_a_few_at_a_time(kept: Kept) -> None:
         assert due is not None
         kept.clock.at = due
         left.append(sum(bool(card["means"]) for card in kept.history.tail(seconds=False)))
-    assert [a - b for a, b in itertools.pairwise(left)] == [16, 16, 8]
+    assert [a - b for a, b in itertools.pairwise(left)] == [8, 8, 8, 8, 8]
 
 
 # --- what may befall the file
@@ -219,6 +219,8 @@ def test_a_history_that_another_program_keeps_locked_is_not_waited_for_and_nothi
     kept.read(70, load=10)
     other = sqlite3.connect(f"{kept.home}/history.db", isolation_level=None)
     other.execute("BEGIN IMMEDIATE")
+    db = kept.history._file._db
+    assert db is not None and db.execute("PRAGMA busy_timeout").fetchone() == (0,)
     kept.read(180, load=10)
     assert len(lines(capsys)) == 1
     other.execute("ROLLBACK")
@@ -305,3 +307,45 @@ def test_nothing_is_written_where_the_home_is_not_ours_any_more(kept: Kept, tmp_
     assert os.listdir(kept.home) == []
     Path(kept.home).rmdir()
     (tmp_path / "moved").rename(kept.home)
+
+
+def test_a_large_history_is_checked_after_a_reboot_and_not_at_each_start(kept: Kept, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The check reads all of it, and nobody is to wait for that."""
+    kept.read(130, load=10)
+    kept.history.close()
+    path = Path(kept.home) / "history.db"
+    with sqlite3.connect(path) as db:
+        (root,) = db.execute("SELECT rootpage FROM sqlite_master WHERE name = 'held'").fetchone()
+    db.close()
+    whole = bytearray(path.read_bytes())
+    whole[(root - 1) * 4096 : root * 4096] = b"\xff" * 4096  # a page that no write comes across
+    path.write_bytes(whole)
+    monkeypatch.setattr(store_history, "CHECK_BELOW", 0)
+    file = HistoryFile(kept.home)
+    file.keep_open({})
+    file.close()
+    monkeypatch.setenv("JOSTLE_TEST_BOOT_ID", "the next boot")
+    with pytest.raises(store_history.Spoilt):
+        HistoryFile(kept.home).keep_open({})
+
+
+NONE = float("nan")
+ODD = [{"used_mib": 10**400}, {"total_mib": 1 << 70}, {"power_w": NONE}, {"temperature": float("inf")}, {"index": 1 << 80}]
+
+
+@pytest.mark.parametrize("odd", ODD, ids=lambda odd: next(iter(odd)))
+def test_a_reading_that_no_file_can_keep_is_none(kept: Kept, odd: dict[str, Any]) -> None:
+    kept.read(20, load=10)
+    card = {**kept.seen.snapshot["gpus"][0], **odd}
+    kept.clock.at += 1
+    kept.seen.hear(json.dumps({"gpus": [card]}).encode(), kept.clock.at)
+    kept.history.heard(kept.seen, {})
+    kept.read(100, load=10)
+    kept.history.close()
+    assert {mean.load for mean in kept.means()} == {10}
+
+
+def test_a_name_that_is_no_text_is_kept_as_one(kept: Kept) -> None:
+    kept.read(20, who=[("b\udcffb", 7)])
+    kept.history.close()
+    assert [who for who, _, _ in kept.held()] == ["b?b"]

@@ -117,6 +117,8 @@ def test_the_history_of_the_cards_names_our_jobs_and_a_reader_learns_no_command_
     told = console.script("GET", "/api/v1/history?since=1h", token=reader)
     assert names(told.json)[named] == "plain" and names(told.json)[unnamed] == f"job {unnamed}"
     assert b"hidden-word" not in told.body
+    (run,) = console.script("GET", f"/api/v1/show/{unnamed}", token=reader).json["runs"]
+    assert run["command_key"] is None, "nor what it ran, values apart"
     for wrong in ("soon", "1s", "90d"):
         assert console.script("GET", f"/api/v1/history?since={wrong}").status == 422
 

@@ -6,6 +6,7 @@ import string
 
 import pytest
 
+from jostle.wording.history import WORDS as HISTORY
 from jostle.wording.messages import MESSAGES, STEPS, message
 
 SAID = r'(?:(?:session|terminal)\.(?:tell|message)|\bmessage|_note|_words)\(\s*"(\w+)"'
@@ -44,3 +45,9 @@ def test_numbers_have_their_nouns_and_texts_are_one_line():
 def test_the_steps_of_a_language_are_equally_wide():
     for words in zip(*STEPS.values(), strict=True):
         assert len({len(word) for word in words}) == 1
+
+
+@pytest.mark.parametrize("code", HISTORY)
+def test_both_languages_tell_the_same_of_the_history(code):
+    english, chinese = HISTORY[code]
+    assert values(english) == values(chinese)

@@ -45,7 +45,7 @@ def ps(args: Namespace, terminal: Terminal) -> int:
     else:
         say_what_concerns_all(listed, terminal)
         now = time.time()
-        lines = [table_rows.job(row, now) for row in rows]
+        lines = [table_rows.job(row, now, terminal.language) for row in rows]
         head, columns = labels.heads("ps", terminal.language), terminal.width
         terminal.put(render.table(head, lines, columns=columns, right=(0, 5, 6), paint_column=3, colours=terminal.colours))
         put_what_is_left_out(listed, terminal)

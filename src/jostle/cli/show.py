@@ -106,8 +106,8 @@ def why_lines(job: dict[str, Any], behind: int, language: str = "en") -> list[st
 
 def fact_lines(job: dict[str, Any], history: Story, terminal: Terminal) -> list[str]:
     language = terminal.language
-    inputs = history.runs[-1]["inputs"] if history.runs else None
-    pairs = labels.facts(job, history.needs, history.code, inputs, time.time(), language)
+    run = history.runs[-1] if history.runs else None
+    pairs = labels.facts(job, history.needs, history.code, run, time.time(), language)
     pairs += [("environment", render.plain(f"{name}={value}")) for name, value in history.env.items()]
     pairs += [("command", render.plain(line)) for command in job["commands"] for line in command.rstrip("\n").split("\n")]
     lines, last = [], ""

@@ -49,14 +49,22 @@ class Answers:
         reason = remark if reason is None or (remark is not None and remark.code == ABSENT) else reason
         row["reason"] = plain(reason) if reason else row["reason"]
         behind = self._reader.alike(row["shape"], row["id"]) if row["ready"] == 1 else 0
-        return {"job": row, "reason": row["reason"], "behind": behind}
+        return {"job": row, "reason": row["reason"], "behind": behind, "models": self._models()}
 
     def reasons(self) -> Answer:
         return {
             "shapes": {shape: plain(reason) for shape, reason in self._engine.waits.items()},
             "running": {job: plain(reason) for job, reason in self._engine.remarks().items()},
-            "hold": self._engine.hold(), "now": self._clock.now(),
+            "hold": self._engine.hold(), "now": self._clock.now(), "models": self._models(), "next": self._next(),
         }  # fmt: skip
+
+    def _models(self) -> dict[str, str]:
+        return {g["uuid"]: g["name"] or "" for g in self._cards.facts()}
+
+    def _next(self) -> list[int]:
+        """Who is next, in order, where that can be said: if all that are ready are of one shape."""
+        lanes = self._engine.lanes
+        return [job.id for job in lanes[0]] if len(lanes) == 1 else []
 
     def history(self, request: dict[str, Any]) -> Answer:
         """What of it is not written yet."""

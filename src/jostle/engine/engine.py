@@ -75,6 +75,7 @@ class Engine:
         """Takes up what the store says may be alive; the probe reports to `heard`."""
         self.cards.probe = probe
         self.carried.open(backends)
+        self.history.adopt(self.carried.runs, self.cards.observer)
         probe.open(self.clock.now())
         self.carried.look()
         failpoint("engine.recovered")
@@ -92,7 +93,7 @@ class Engine:
     def heard(self, line: bytes) -> None:
         """A snapshot of the GPUs."""
         worth = self.cards.heard(line, self.carried.runs)
-        self.history.heard(self.cards.observer)
+        self.history.heard(self.cards.observer, self.carried.runs)
         # another's claim may go without anything to be seen on the cards, so who waits for one looks again
         if worth or (self.waits and self.carried.neighbours):
             self.soon()
@@ -302,6 +303,8 @@ class Engine:
 
     def _forget(self, id: RunId, now: float) -> None:
         run = self.carried.runs[id]
+        if not run.voided:
+            self.housekeeping_at = min(self.housekeeping_at, self.history.run_ended(run, now))
         if clears(run.value(0), now):
             self.carried.clear([lease.uuid for lease in run.leases])
         self.carried.forget(run, now)

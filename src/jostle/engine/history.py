@@ -8,24 +8,33 @@ from __future__ import annotations
 
 import sys
 from collections import deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from jostle.core.ledger import ORDINARY_UID
+from jostle.core.model import RunId
 from jostle.engine.observe import UNSEEN, Observer
+from jostle.engine.open import Open
 from jostle.engine.ports import Timer
+from jostle.engine.profiles import Profiles, Use, text
+from jostle.errors import Unwritten
+from jostle.store import runs
 from jostle.store.history import FINE, CardPage, Held, HistoryFile, Later, Mean, Spoilt
 from jostle.store.store import Store
 
 APART = 0.9  # s between two samples of a card, however often it is read
 RECENT = 300  # samples that are kept as they are
 FIRST, WRITE_EACH = 1.0, 60.0  # s from the first reading to the first look into the file, and from write to write
-PIECE = 16  # cards that are written at once
+PIECE = 8  # cards, or runs, that are written at once
 PAUSE = 0.05  # s between two pieces
 KEPT = 60  # means a card that wait while nothing can be written
+RECORD_AFTER = 0.2  # s from the end of a run until it is recorded how it used its cards
+ENDED, MOST_ENDED = 8, 1000  # runs of which that is recorded at once, or waits for a disk
 PATIENCE = 10  # tries, one a minute, before a history that cannot be written is begun anew
 SAME_PROCESS = 600.0  # s without a look after which the same process on the same card counts as one that has stayed
+BELIEVED = 1e12  # a larger number is no reading, nor is one that is none
 UNSEEN_USE = 512  # MiB that a card shows for nobody to be seen, when somebody is there
 
 
@@ -65,9 +74,10 @@ class Track:
     recent: deque[tuple[float, int | None, int]] = field(default_factory=lambda: deque(maxlen=RECENT))  # at, load, used
     held: dict[str, Held] = field(default_factory=dict)  # by user: who is there
     left: list[Held] = field(default_factory=list)  # who was, since the last write
+    others: tuple[str, ...] = ()  # who else was there at the last sample
 
     def sample(self, g: Mapping[str, Any], at: float, wall: float) -> None:
-        self.index, self.name, self.total_mib = g["index"], g["name"] or "", g["total_mib"]
+        self.index, self.name, self.total_mib = g["index"], text(g["name"]), g["total_mib"]
         seconds = at - self.at if at - self.at <= UNSEEN else 1.0
         self.at = at
         self.recent.append((round(wall, 1), g["utilization"], g["used_mib"]))
@@ -80,6 +90,7 @@ class Track:
 
     def see(self, others: Mapping[str, int | None], wall: float) -> None:
         """Who else is there now, with a process of theirs."""
+        self.others = tuple(others)
         for who, pid in others.items():
             before = self.held.get(who)
             if before is None or not _stayed(before, pid, wall):
@@ -123,11 +134,18 @@ def others(g: Mapping[str, Any], observer: Observer, *, ours: bool) -> dict[str,
         system = p["uid"] is not None and p["uid"] < ORDINARY_UID and p["uid"] != observer.uid
         if system or observer.run_of(p) is not None:
             continue
-        use = (p["used_mib"] or 0, p["pid"])
-        most[p["user"] or ""] = max(use, most.get(p["user"] or "", use))
+        who, use = text(p["user"]), (p["used_mib"] or 0, p["pid"])
+        most[who] = max(use, most.get(who, use))
     if not g["procs"] and not ours and g["used_mib"] - (g.get("reserved_mib") or 0) > UNSEEN_USE:
         return {"": None}
     return {who: pid for who, (_, pid) in most.items()}
+
+
+def believable(g: Mapping[str, Any]) -> bool:
+    """Whether its numbers are such as a file can keep; they came over a pipe from a driver."""
+    numbers = [g[key] for key in ("index", "total_mib", "used_mib", "utilization")] + [g.get("temperature"), g.get("power_w")]
+    numbers += [p[key] for p in g["procs"] for key in ("pid", "used_mib")]
+    return all(number is None or abs(number) < BELIEVED for number in numbers)
 
 
 class History:
@@ -135,17 +153,27 @@ class History:
         self._store, self._clock = store, clock
         self._file = HistoryFile(home)
         self._tracks: dict[str, Track] = {}
-        self._pieces: list[list[str]] = []  # cards that are still to be written
+        self._profiles = Profiles()
+        self._ended: list[tuple[RunId, Use]] = []  # runs of which is not recorded yet how they used their cards
+        self._record_at = 0.0
+        self._pieces: list[Callable[[], None]] = []  # that are still to be written
         self._failed = 0  # tries in vain, one after the other
         self._known = False  # whether what an earlier engine had written was looked at
         self._due_at: float | None = None  # when something is to be written; None: there is nothing
 
-    def heard(self, observer: Observer) -> None:
+    def adopt(self, runs: Mapping[RunId, Open], observer: Observer) -> None:
+        """Takes up what an earlier engine has seen of runs that live."""
+        if runs and self._store.in_place():
+            try:
+                self._profiles.seen_before(self._file.open_runs(), runs, observer)
+            except (Later, Spoilt) as e:
+                self._fail(e)
+
+    def heard(self, observer: Observer, runs: Mapping[RunId, Open]) -> None:
         """The cards have been read."""
         now, wall = self._clock.now(), self._clock.wall()
-        for g in observer.snapshot["gpus"]:
-            if g["state"] != "ok":
-                continue
+        cards = [g for g in observer.snapshot["gpus"] if g["state"] == "ok" and believable(g)]
+        for g in cards:
             at = observer.card_read_at(g)
             track = self._tracks.get(g["uuid"])
             if track is None:
@@ -157,17 +185,47 @@ class History:
             track.see(others(g, observer, ours=observer.given(g["uuid"])), shown)
             if self._due_at is None:
                 self._due_at = now + FIRST
+        if runs:
+            others_on = {uuid: track.others for uuid, track in self._tracks.items()}
+            self._profiles.heard(observer, cards, runs.values(), now, others_on)
+
+    # --- of runs that have ended
+
+    def run_ended(self, run: Open, now: float) -> float:
+        """When `step` is to be called: how it used its cards is recorded a little later, together with that of others."""
+        if not self._ended:
+            self._record_at = now + RECORD_AFTER
+        self._ended.append((run.id, self._profiles.ended(run.id)))
+        return self._record_at
+
+    def _record_ended(self, now: float) -> None:
+        """Of a few runs; in a transaction of its own, for no card waits for it."""
+        some = self._ended[:ENDED]
+        try:
+            with self._store.transaction(durable=False):
+                for id, use in some:
+                    runs.profile(self._store, id, use.gpu_name, use.profile())
+            del self._ended[: len(some)]
+            self._record_at = now + PAUSE
+        except Unwritten:  # that the disk takes nothing is said by whoever must be recorded
+            del self._ended[:-MOST_ENDED]
+            self._record_at = now + WRITE_EACH
 
     # --- into the file
 
     def step(self, now: float) -> float | None:
-        """If it is time, a piece of what is to be written, the last one being what is too old; when to come again."""
+        """If it is time, a piece of what is to be written; when to come again."""
+        if self._ended and now >= self._record_at:
+            self._record_ended(now)
+        written = self._written(now)
+        return min(self._record_at, written or self._record_at) if self._ended else written
+
+    def _written(self, now: float) -> float | None:
         if self._due_at is None or now < self._due_at:
             return self._due_at
         if not self._pieces:
-            cards = list(self._tracks)
-            self._pieces = [*(cards[k : k + PIECE] for k in range(0, len(cards), PIECE)), []]
-        if not self._write(self._pieces.pop(0)):
+            self._pieces = self._all_pieces()
+        if not self._done(self._pieces.pop(0)):
             self._pieces.clear()
         if self._pieces:
             self._due_at = now + PAUSE
@@ -178,40 +236,53 @@ class History:
 
     def close(self) -> None:
         """Writes what is left."""
+        for _ in range(0, len(self._ended), ENDED):
+            self._record_ended(self._clock.now())
         if self._tracks:
-            self._write(list(self._tracks), whole=True)
+            all(self._done(piece) for piece in self._all_pieces(whole=True))
         self._file.close()
 
-    def _write(self, cards: list[str], *, whole: bool = False) -> bool:
+    def _all_pieces(self, *, whole: bool = False) -> list[Callable[[], None]]:
+        """A few cards each, then a few of the runs that live, then what is too old."""
+        cards, runs = list(self._tracks), list(self._profiles.open_runs())
+        pieces = [partial(self._write_cards, cards[k : k + PIECE], whole) for k in range(0, len(cards), PIECE)]
+        pieces += [partial(self._write_runs, runs[k : k + PIECE]) for k in range(0, len(runs), PIECE)]
+        return [*([] if self._known else [self._take_up]), *pieces, self._prune]
+
+    def _done(self, piece: Callable[[], None]) -> bool:
         if not self._store.in_place():
             return False  # that home is another's now
         try:
-            self._take_up()
-            if cards:
-                wall = self._clock.wall()
-                pages = [self._tracks[uuid].page(wall, whole=whole) for uuid in cards]
-                self._file.write(pages)
-                for page in pages:
-                    self._tracks[page.uuid].written(page)
-            else:
-                self._file.prune(self._clock.wall())
-            self._failed = 0
-            return True
+            piece()
         except (Later, Spoilt) as e:
             self._fail(e)
             return False
+        self._failed = 0
+        return True
+
+    def _write_cards(self, cards: list[str], whole: bool) -> None:
+        wall = self._clock.wall()
+        pages = [self._tracks[uuid].page(wall, whole=whole) for uuid in cards]
+        self._file.write(pages)
+        for page in pages:
+            self._tracks[page.uuid].written(page)
+
+    def _write_runs(self, runs: list[RunId]) -> None:
+        self._file.keep_open(self._profiles.uses(runs))
+
+    def _prune(self) -> None:
+        self._file.prune(self._clock.wall(), self._profiles.open_runs())
 
     def _take_up(self) -> None:
         """Who was on a card when an earlier engine ended, and is there now, has stayed."""
-        if not self._known:
-            wall = self._clock.wall()
-            for uuid, before in self._file.still_held(wall - SAME_PROCESS - WRITE_EACH).items():
-                track = self._tracks.get(uuid)
-                for held in before if track is not None else ():
-                    now = track.held.get(held.who) if track is not None else None
-                    if track is not None and now is not None and _stayed(held, now.pid, now.began):
-                        track.held[held.who] = now._replace(began=held.began)
-            self._known = True
+        wall = self._clock.wall()
+        for uuid, before in self._file.still_held(wall - SAME_PROCESS - WRITE_EACH).items():
+            there = self._tracks[uuid].held if uuid in self._tracks else {}
+            for held in before:
+                now = there.get(held.who)
+                if now is not None and _stayed(held, now.pid, now.began):
+                    there[held.who] = now._replace(began=held.began)
+        self._known = True
 
     def _fail(self, e: Later | Spoilt) -> None:
         """Said once; what passes by itself is waited out for a while."""

@@ -304,7 +304,7 @@ HEAD: dict[str, tuple[type, ...]] = dict.fromkeys(("error", "hold", "driver"), (
 CARD: dict[str, tuple[type, ...]] = {
     "uuid": TEXT, "state": TEXT, "name": (str, MAYBE), "index": NUMBER, "total_mib": NUMBER, "used_mib": NUMBER,
     "free_mib": NUMBER, "utilization": (int, MAYBE), "procs": (list,), "reserved_mib": (int, MAYBE), "compute_mode": (str, MAYBE),
-    "ecc_uncorrected": (int, MAYBE), "remap_failed": (bool, MAYBE),
+    "ecc_uncorrected": (int, MAYBE), "remap_failed": (bool, MAYBE), "temperature": TIME, "power_w": TIME,
     "no_handle": (bool, MAYBE), "asked": (int, MAYBE), "read_at": TIME, "silent_since": TIME,
 }  # fmt: skip
 PROC: dict[str, tuple[type, ...]] = {

@@ -7,13 +7,17 @@ Rules: it is a help and never a need. Nothing waits for the disk or for another 
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import sqlite3
 import stat
-from collections.abc import Iterable, Iterator, Sequence
+import zlib
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+from jostle import proc
+from jostle.core.model import RunId
 from jostle.failpoint import failpoint
 from jostle.store.file import DatabaseFile
 from jostle.store.reads import uri
@@ -25,7 +29,8 @@ FINE, COARSE = 10, 300
 DAY, MONTH = 86400, 30 * 86400
 PAGE, PAGES = 4096, 32768
 """128 MiB at the most; a month of 16 cards takes 13."""
-CHECK_BELOW = 32 << 20
+CHECK_BELOW = 1 << 20
+"""A larger one is checked once a boot: nothing is forced to the disk, and so a power cut may leave anything."""
 BEHIND = 60  # rows a card that are removed at once
 
 MEANS = """card INTEGER NOT NULL, at INTEGER NOT NULL, covered REAL NOT NULL, load REAL, used_mib REAL NOT NULL,
@@ -197,9 +202,11 @@ class HistoryFile:
                     )
                 db.executemany("INSERT OR REPLACE INTO held VALUES (?, ?, ?, ?, ?)", [(card, *held) for held in page.held])
 
-    def prune(self, now: float) -> None:
-        """Of each card what is too old, a little at a time."""
+    def prune(self, now: float, open_runs: Collection[RunId] = ()) -> None:
+        """Removes of each card what is too old, a little at a time, and what was seen of runs that are not open any more."""
         with self._transaction() as db:
+            over = set(db.execute("SELECT job, n FROM open_run")) - set(open_runs)
+            db.executemany("DELETE FROM open_run WHERE job = ? AND n = ?", over)
             for (card,) in db.execute("SELECT id FROM card").fetchall():
                 for table, step, kept in (("fine", FINE, DAY), ("coarse", COARSE, MONTH)):
                     db.execute(
@@ -213,6 +220,23 @@ class HistoryFile:
                     (card, now - MONTH),
                 )
             db.execute("DELETE FROM card WHERE seen < ? AND id NOT IN (SELECT card FROM coarse)", (now - MONTH,))
+
+    def keep_open(self, uses: Mapping[RunId, Mapping[str, Any]]) -> None:
+        """What has been seen of runs that live."""
+        with self._transaction() as db:
+            rows = [(*id, json.dumps(use)) for id, use in uses.items()]
+            db.executemany("INSERT OR REPLACE INTO open_run VALUES (?, ?, ?)", rows)
+
+    def open_runs(self) -> dict[RunId, dict[str, Any]]:
+        """The same, as it was kept last."""
+        if not os.path.lexists(self.path):
+            return {}
+        with self._transaction() as db:
+            rows = db.execute("SELECT job, n, data FROM open_run").fetchall()
+        try:
+            return {(job, n): json.loads(data) for job, n, data in rows}
+        except ValueError as e:
+            raise Spoilt(str(e)) from e
 
     def still_held(self, since: float) -> dict[str, list[Held]]:
         """By card, who was seen there since then, the oldest first."""
@@ -231,15 +255,21 @@ def _prepare(db: sqlite3.Connection, path: str) -> None:
     db.execute("PRAGMA wal_autocheckpoint = 200")
     db.execute(f"PRAGMA max_page_count = {PAGES}")
     db.execute("PRAGMA cache_size = -1000")
-    version, tables = db.execute("SELECT (SELECT user_version FROM pragma_user_version), count(*) FROM sqlite_master").fetchone()
+    version, boot, tables = (
+        db.execute(sql).fetchone()[0]
+        for sql in ("PRAGMA user_version", "PRAGMA application_id", "SELECT count(*) FROM sqlite_master")
+    )
+    this_boot = zlib.crc32(proc.boot_id().encode()) >> 1
     if version == 0 and tables == 0:
         db.executescript(SCHEMA)
     elif version != VERSION:
         raise Spoilt(f"it is of another version ({version}, this one knows {VERSION})")
-    elif os.path.getsize(path) < CHECK_BELOW:
+    elif boot != this_boot or os.path.getsize(path) < CHECK_BELOW:
         answer = db.execute("PRAGMA quick_check(1)").fetchone()[0]
         if answer != "ok":
             raise Spoilt(" ".join(answer.split()))
+    if boot != this_boot:
+        db.execute(f"PRAGMA application_id = {this_boot}")
 
 
 def _card(db: sqlite3.Connection, page: CardPage) -> int:

@@ -36,8 +36,8 @@ SHIM = "CASE WHEN r.backend = 'local' AND json_valid(r.handle) THEN json_extract
 """The process that carries a run on this host: people may look at it, and its handle says which it is."""
 
 RUN = f"""SELECT r.n, r.uni_id, r.state, {SHIM} AS shim_pid, r.started_at, r.ended_at, r.exit_code, r.signal, r.error_type,
-    r.outcome, r.log, r.peak_mib, r.rss_mib, r.memory_mib, r.leftovers, r.inputs, {RAN} AS ran_s,
-    (SELECT group_concat(idx || '=' || uuid) FROM lease WHERE job = r.job AND n = r.n) AS leases
+    r.outcome, r.log, r.peak_mib, r.rss_mib, r.memory_mib, r.leftovers, r.inputs, r.command_key, r.gpu_name,
+    r.profile, {RAN} AS ran_s, (SELECT group_concat(idx || '=' || uuid) FROM lease WHERE job = r.job AND n = r.n) AS leases
     FROM run r WHERE r.job = ? ORDER BY r.n"""
 
 LAST_RUNS = """SELECT j.id, r.n, r.log, j.log AS named, r.outcome, r.started_at, j.batch, r.inputs FROM job j
@@ -50,14 +50,6 @@ WAITING = f"""SELECT CASE WHEN j.intent = 'hold' THEN 'held' WHEN j.ready = 2 AN
     WHEN j.ready = 2 AND j.begin_at THEN 'begin' WHEN j.ready THEN NULL
     WHEN NOT j.blocked OR EXISTS (SELECT 1 FROM job o WHERE {AHEAD}) THEN 'behind' ELSE 'after' END,
     CASE WHEN j.ready = 1 THEN j.shape END, count(*) FROM job j WHERE j.ended_at IS NULL AND j.state = 'queued' GROUP BY 1, 2"""
-
-
-HELD_SINCE = f"""SELECT l.uuid, r.job, r.n, j.name, r.started_at, r.ended_at, r.outcome FROM (
-        SELECT id FROM job WHERE {UNFINISHED_SQL} AND attempt > 0
-        UNION ALL SELECT id FROM (SELECT id FROM job WHERE ended_at >= ?1 ORDER BY ended_at DESC LIMIT 5000)) AS lately
-    CROSS JOIN job j ON j.id = lately.id CROSS JOIN run r ON r.job = j.id CROSS JOIN lease l USING (job, n)
-    WHERE (r.ended_at IS NULL OR r.ended_at >= ?1) AND r.outcome IS NOT 'voided' ORDER BY r.started_at"""
-"""Of many jobs the last ones: what is shown of a week has no room for more."""
 
 
 class LastRun(NamedTuple):
@@ -214,14 +206,11 @@ class Reader:
         for r in self._all(RUN, (id,)):
             row = named(r)
             row["gpus"], row["gpu_uuids"] = cards(row.pop("leases"))
-            row["leftovers"] = loaded(row["leftovers"]) if row["leftovers"] else []
+            row["leftovers"] = loaded(row["leftovers"], list) if row["leftovers"] else []
+            row["profile"] = loaded(row["profile"], dict) if row["profile"] else None
             row["log"] = log_of(os.path.dirname(self.path), id, row["n"], row["log"])
             runs.append(row)
         return runs
-
-    def runs_since(self, since: float) -> list[dict[str, Any]]:
-        """The runs that have held cards since then, once for each card."""
-        return [named(row) for row in self._all(HELD_SINCE, (since,))]
 
     def lost_runs(self, *, jobs: Iterable[int] | None = None, uni_ids: Iterable[str] | None = None) -> dict[str, str]:
         """uni_id -> kind of error of the runs whose end nobody recorded, of these jobs or with these uni_ids."""

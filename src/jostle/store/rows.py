@@ -33,20 +33,24 @@ def job_row(r: sqlite3.Row) -> dict[str, Any]:
     row = named(r)
     row["gpus"], row["gpu_uuids"] = cards(row.pop("leases"))
     row["gpu_request"] = [row.pop("gpus_min"), row.pop("gpus_max")]
-    row["commands"] = [c if isinstance(c, str) else joined(c) for c in loaded(row["commands"], list)]
+    row["commands"] = texts(loaded(row["commands"], list))
     row["tags"] = loaded(row["tags"]) if row["tags"] != "[]" else []
     row["on"] = loaded(row.pop("targets"))
     row["params"] = loaded(row["params"]) if row["params"] else {}
     row["retry"] = loaded(row["retry"]) if row["retry"] else None
     row["share"] = bool(row["share"])
     row["reason"] = loaded(row["reason"]) if row["reason"] else None
+    row["estimate"] = None  # whoever shows it may know more
     return row
 
 
-def joined(argv: list[str]) -> str:
+def texts(commands: list[Any]) -> list[str]:
+    """Commands as a shell would read them."""
+    if all(isinstance(command, str) for command in commands):
+        return commands
     import shlex
 
-    return shlex.join(argv)
+    return [command if isinstance(command, str) else shlex.join(command) for command in commands]
 
 
 def event_row(r: sqlite3.Row) -> dict[str, Any]:

@@ -6,10 +6,12 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from jostle.core.commandkey import command_key
 from jostle.core.model import Exit, Lease, RunId
 from jostle.store.ends import after_end, close_queue
 from jostle.store.jobs import reshape
 from jostle.store.readiness import refresh
+from jostle.store.rows import texts
 from jostle.store.store import Store
 
 Row = Mapping[str, Any]
@@ -189,6 +191,15 @@ def requeue(
         at, "requeued", batch=row[0], job=job, run=n, outcome=outcome, error_type=error_type, exit_code=exit.code, reason=reason
     )
     refresh(store, job, now)
+
+
+def profile(store: Store, run: RunId, gpu_name: str, profile: Row) -> None:
+    """How it used its cards, and what it was; known when it has ended."""
+    (commands,) = store.db.execute("SELECT commands FROM job WHERE id = ?", (run[0],)).fetchone()
+    store.db.execute(
+        "UPDATE run SET command_key = ?, gpu_name = ?, profile = ? WHERE job = ? AND n = ?",
+        (command_key(texts(json.loads(commands))), gpu_name, json.dumps(profile), *run),
+    )
 
 
 OPEN = """SELECT r.job, r.n, r.uni_id, r.state, r.backend, r.node, r.handle, r.memory_mib, r.share, r.clock_at,

@@ -26,7 +26,7 @@ from jostle.store.lanes import Lanes
 from jostle.store.private import check_private
 from jostle.store.reads import uri
 
-MIGRATIONS: list[str] = ["schema.sql", "schema2.sql", "schema3.sql", "schema4.sql", "schema5.sql", "schema6.sql"]
+MIGRATIONS: list[str] = ["schema.sql", "schema2.sql", "schema3.sql", "schema4.sql", "schema5.sql", "schema6.sql", "schema7.sql"]
 """Script k brings a database from version k to k+1."""
 
 UNFIT = (sqlite3.ProgrammingError, sqlite3.InterfaceError)

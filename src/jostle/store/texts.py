@@ -22,7 +22,7 @@ TABLES: dict[str, tuple[dict[str, str], str | None]] = {
     "shape": ({"key": LIST}, f"WHERE id IN ({OPEN.format('shape')})"),
     "context": ({"data": MAPPING}, f"WHERE id IN ({OPEN.format('context')})"),
     "job": (dict.fromkeys(LISTS, LIST) | dict.fromkeys(MAPPINGS, MAPPING), "WHERE ended_at IS NULL"),
-    "run": ({"leftovers": LIST}, "WHERE ended_at IS NULL"),
+    "run": ({"leftovers": LIST, "profile": MAPPING}, "WHERE ended_at IS NULL"),
     "event": ({"data": MAPPING}, None),
 }
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
+from jostle.views import estimates
+
 if TYPE_CHECKING:
     from jostle.session import Session
     from jostle.views.types import Card
@@ -32,6 +34,7 @@ def cards(session: Session, devices: str | None = None) -> Cards:
         try:
             if spec is None or spec == client.call("hello")["gpus_spec"]:
                 answer = client.call("gpus")
+                estimates.free(answer["gpus"], session.reader)
                 return Cards(answer["gpus"], answer["spec"], answer["age_s"], answer["error"], True)
         finally:
             client.close()

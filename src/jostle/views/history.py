@@ -13,13 +13,14 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from jostle.errors import JostleError, Usage
+from jostle.store import pastruns
 from jostle.store.history import FINE, MONTH, Held, Mean
 from jostle.store.historyreads import HistoryReader, KnownCard
 
 if TYPE_CHECKING:
     from jostle.session import Session
-    from jostle.views.types import CardHistory, Span
-    from jostle.views.types import History as Plain
+    from jostle.views.historytypes import CardHistory, Span
+    from jostle.views.historytypes import History as Plain
 
 POINTS = 200  # a card, at the most
 STEPS = (1, FINE, 30, 60, 300, 600, 1800, 3600, 14400)
@@ -188,7 +189,7 @@ def _span(began: float, ended: float | None, **who: Any) -> Span:
 def _runs(session: Session, since: float) -> dict[str, list[Span]]:
     """Our runs by card."""
     by_card: dict[str, list[Span]] = {}
-    for row in session.reader.runs_since(since):
+    for row in pastruns.since(session.reader, since):
         who = {"job": row["job"], "run": row["n"], "name": row["name"], "outcome": row["outcome"]}
         by_card.setdefault(row["uuid"], []).append(_span(row["started_at"], row["ended_at"], **who))
     return by_card

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from jostle.core.states import FINAL
 from jostle.errors import JostleError, NotFound
+from jostle.views import estimates
 from jostle.views.waits import Waits
 
 if TYPE_CHECKING:
@@ -53,6 +54,7 @@ def listing(
     failed = reader.failures(time.time() - FAILED_SINCE, batch) if short and rows else []
     rows, ended = newest(rows, failed, reader) if short and rows else (rows, 0)
     reasons.fill(rows)
+    estimates.fill(rows, reader, answer or {})
     hold = (answer or {}).get("hold") or ""
     return Listing(cast("list[Job]", rows), answer is not None, hold, (folded, last), max(0, len(failed) - FAILED), ended)
 

@@ -34,6 +34,18 @@ class Reason(Refusals):
     params: dict[str, Any]
 
 
+class Estimate(TypedDict):
+    """What runs that were like it tell of a job; None: no telling."""
+
+    starts_at: float | None
+    gpus: list[int] | None
+    ends_at: float | None
+    earliest_at: float | None
+    latest_at: float | None
+    runs: int
+    limit_at: float | None
+
+
 class Job(TypedDict):
     id: int
     name: str
@@ -67,6 +79,7 @@ class Job(TypedDict):
     begin_at: float | None
     params: dict[str, str]
     fingerprint: str | None
+    estimate: Estimate | None
     not_before: float
     place: float
     ready: int
@@ -106,6 +119,28 @@ class Why(TypedDict):
     engine: bool
 
 
+class Shared(TypedDict):
+    """Somebody who was on the cards of a run, too."""
+
+    user: str | None
+    job: int | None
+    for_s: float
+
+
+class Profile(TypedDict):
+    """How a run used its cards, as far as that was seen."""
+
+    observed_s: float
+    gpu_mib: int | None
+    peak_at_s: float | None
+    memory_p50_mib: int | None
+    memory_p95_mib: int | None
+    load_mean: float | None
+    load_p95: int | None
+    idle_share: float | None
+    shared: list[Shared]
+
+
 class Run(TypedDict):
     n: int
     uni_id: str
@@ -124,6 +159,9 @@ class Run(TypedDict):
     memory_mib: int | None
     leftovers: list[int]
     inputs: str | None
+    command_key: str | None
+    gpu_name: str | None
+    profile: Profile | None
     gpus: list[int]
     gpu_uuids: list[str]
 
@@ -178,6 +216,8 @@ class OfEngine(TypedDict, total=False):
 
     quarantine: str | None
     beyond: list[Beyond]
+    free_at: float | None
+    free_by: float | None
 
 
 class Card(OfEngine):
@@ -210,45 +250,6 @@ class Cards(TypedDict):
     spec: str
     age_s: float | None  # None: there was no reading yet
     error: str
-
-
-class Span(TypedDict):
-    """Somebody's time on a card: a run of ours, or another user."""
-
-    began_at: float
-    ended_at: float | None  # None: still there
-    job: int | None
-    run: int | None
-    name: str | None
-    outcome: str | None
-    user: str | None  # "": nobody could see who
-    pid: int | None
-
-
-class CardHistory(TypedDict):
-    index: int
-    uuid: str
-    name: str
-    total_mib: int
-    load: list[int | None]
-    used_mib: list[int | None]
-    temperature: list[int | None]
-    power_w: list[int | None]
-    spans: list[Span]
-    left_out: int
-    before: Span | None
-    free_since: float | None
-    idle_since: float | None
-
-
-class History(TypedDict):
-    engine: bool
-    at: float
-    began_at: float
-    ended_at: float
-    step_s: int
-    error: str
-    gpus: list[CardHistory]
 
 
 class Log(TypedDict):

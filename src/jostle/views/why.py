@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from jostle.errors import NoEngine, NotFound
+from jostle.views import estimates
 from jostle.views.waits import Waits
 
 if TYPE_CHECKING:
@@ -44,4 +45,5 @@ def explained(session: Session, id: int) -> Explained:
         job["reason"] = answer["reason"]
     else:
         Waits([job], {} if client is not None else None, session.reader.needs).fill([job])
+    estimates.fill([job], session.reader, answer)
     return Explained(cast("Job", job), answer.get("behind") or 0, silent)

@@ -13,6 +13,7 @@ from jostle import units
 from jostle.core.fields import JOB, RULES, Field
 from jostle.core.states import ALL
 from jostle.errors import Forbidden, Invalid, Usage
+from jostle.views import estimates
 from jostle.views.batches import batches as batches_of
 from jostle.views.cards import Cards, cards
 from jostle.views.history import history as past_of
@@ -73,6 +74,7 @@ def by_id(visit: Visit, wanted: list[int]) -> Listing:
     reasons = engine_reasons(visit) if unfinished else {}
     queues = visit.reader.places() if unfinished else rows
     Waits(queues, reasons, visit.reader.needs, visit.reader.ahead).fill(rows)
+    estimates.fill(rows, visit.reader, reasons or {})
     return Listing(rows, reasons is not None, (reasons or {}).get("hold") or "")  # type: ignore[arg-type]  # rows are jobs
 
 
@@ -94,7 +96,7 @@ def show(visit: Visiting, id: int) -> Response:
         before = shown(visit, visit.reader.jobs(ids=[need["id"] for need in whole.needs])) if whole.needs else []
         names = {row["id"]: row["name"] for row in before}
         answer["needs"] = [{**need, "name": names[need["id"]]} for need in whole.needs]
-        answer["runs"] = [{**run, "log": ""} for run in whole.runs]
+        answer["runs"] = [{**run, "log": "", "command_key": None} for run in whole.runs]
     return Answer(answer)
 
 

@@ -20,7 +20,10 @@ NAME = 24  # characters of a job's name
 WORDS: dict[str, tuple[str, str]] = {
     "head": ("the last {time}, up to {step} a mark; a gap: not read", "最近 {time}，每格至多 {step}；空白：没有读数"),
     "nothing": ("nothing is known of any card in the last {time}", "最近 {time} 内没有任何显卡的记录"),
-    "unread": ("the history cannot be read: {why}", "历史记录无法读取：{why}"),
+    "unread": (
+        "the history cannot be read ({why}): `history.db` in JOSTLE_HOME may be removed, and another is begun",
+        "历史记录无法读取（{why}）：可以删除 JOSTLE_HOME 中的 `history.db`，之后会重新开始记录",
+    ),
     "load": ("load  ", "负载"),
     "memory": ("memory", "显存"),
     "free": ("free for {time}", "已空闲 {time}"),
@@ -32,6 +35,22 @@ WORDS: dict[str, tuple[str, str]] = {
     "job_ended": ("job {id} {name} ({outcome})", "任务 {id} {name}（{outcome}）"),
     "hidden": ("somebody who cannot be seen", "无法看到的用户"),
     "more": ("{n} more", "另有 {n} 个"),
+    # what is to come
+    "ends": ("ends at about {time}", "预计 {time} 结束"),
+    "ends_between": (
+        "ends at about {time} ({low} to {high}), by {n} like it", "预计 {time} 结束（{low} 至 {high}），依据 {n} 次同类运行"
+    ),
+    "limited": ("at the latest {time}", "最迟 {time}"),
+    "starts": ("may start at about {time}", "预计 {time} 可开始"),
+    "free_at": ("free at about {time}", "预计 {time} 空闲"),
+    "free_by": ("free at the latest {time}", "最迟 {time} 空闲"),
+    # how a run used its cards
+    "used": ("memory: median {half}, p95 {most}", "显存：中位 {half}，p95 {most}"),
+    "peak": ("peak after {time}", "峰值在 {time} 后"),
+    "loaded": ("load: mean {mean:.0f}%, p95 {most}%, 0% for {share:.0%} of the time",
+               "负载：平均 {mean:.0f}%，p95 {most}%，{share:.0%} 的时间为 0%"),
+    "beside": ("{who} beside it for {time}", "{who} 同卡 {time}"),
+    "seen": ("seen for {time}", "观测时长 {time}"),
 }
 
 
@@ -101,3 +120,51 @@ def who(span: Row, language: str) -> str:
     name = name if len(name) <= NAME else name[: NAME - 1] + "…"
     code = "job" if span["outcome"] in (None, "succeeded") else "job_ended"
     return word(code, language, id=span["job"], name=name, outcome=span["outcome"])
+
+
+def used(run: Row, language: str) -> str:
+    """How a run used its cards: nothing if nobody saw it."""
+    profile = run.get("profile")
+    if not profile or not profile["observed_s"]:
+        return ""
+    parts = []
+    if profile["memory_p50_mib"] is not None:
+        half, most = units.show_size(profile["memory_p50_mib"]), units.show_size(profile["memory_p95_mib"])
+        parts.append(word("used", language, half=half, most=most))
+    if profile["peak_at_s"] is not None:
+        parts.append(word("peak", language, time=units.show_duration(profile["peak_at_s"])))
+    if profile["load_mean"] is not None:
+        load = {"mean": profile["load_mean"], "most": profile["load_p95"], "share": profile["idle_share"]}
+        parts.append(word("loaded", language, **load))
+    for other in profile["shared"]:
+        name = word("job", language, id=other["job"], name="").strip() if other["job"] else plain(other["user"] or "")
+        name = name or word("hidden", language)
+        parts.append(word("beside", language, who=name, time=units.show_duration(other["for_s"])))
+    parts.append(word("seen", language, time=units.show_duration(profile["observed_s"])))
+    return ("；" if language == "zh" else "; ").join(parts)
+
+
+def foreseen(job: Row, language: str, *, whole: bool = False) -> str:
+    """When a job ends, or may start: `ends at about 14:20:00`; `whole`: also between when and when, and by what. Nothing if
+    there is no telling."""
+    estimate = job.get("estimate")
+    if not estimate:
+        return ""
+    at = {name: units.show_instant(estimate[name]) for name in ("starts_at", "ends_at", "earliest_at", "latest_at", "limit_at")}
+    parts = []
+    if estimate["starts_at"] is not None:
+        parts.append(word("starts", language, time=at["starts_at"]))
+    if estimate["ends_at"] is not None:
+        code = "ends_between" if whole else "ends"
+        parts.append(word(code, language, time=at["ends_at"], low=at["earliest_at"], high=at["latest_at"], n=estimate["runs"]))
+    if estimate["limit_at"] is not None and (whole or not parts):
+        parts.append(word("limited", language, time=at["limit_at"]))
+    return ("；" if language == "zh" else "; ").join(parts)
+
+
+def freed(card: Row, language: str) -> str:
+    """When a card of ours will be free."""
+    for name in ("free_at", "free_by"):
+        if card.get(name) is not None:
+            return word(name, language, time=units.show_instant(card[name]))
+    return ""

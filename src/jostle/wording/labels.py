@@ -10,6 +10,7 @@ from typing import Any
 
 from jostle import units
 from jostle.core.fields import JOB
+from jostle.wording.history import foreseen, freed, used
 from jostle.wording.messages import listed, message
 from jostle.wording.sentences import beside, on_hold, states
 from jostle.wording.text import gpus, plain
@@ -47,11 +48,11 @@ LABELS: dict[str, tuple[str, str]] = {
     "on": ("may run on", "可运行于"),
     "after": ("comes after", "依赖"), "repeats": ("repeats", "重试自"), "gpus": ("GPUs", "GPU"),
     "submitted": ("submitted", "提交"), "begin": ("begin", "定时"), "started": ("started", "开始"),
-    "ended": ("ended", "结束"), "exit_code": ("exit code", "退出码"),
+    "ended": ("ended", "结束"), "expected": ("expected", "预计"), "exit_code": ("exit code", "退出码"),
     "error": ("error", "错误"), "tries": ("tries", "次数"), "retry": ("retry", "重试"), "priority": ("priority", "优先级"),
     "time_limit": ("time limit", "时限"), "directory": ("directory", "目录"), "log": ("log", "日志"), "code": ("code", "代码"),
-    "files": ("its files", "其文件"), "tags": ("tags", "标签"), "environment": ("environment", "环境变量"),
-    "command": ("command", "命令"),
+    "files": ("its files", "其文件"), "use": ("GPU use", "GPU 使用"), "tags": ("tags", "标签"),
+    "environment": ("environment", "环境变量"), "command": ("command", "命令"),
 }  # fmt: skip
 
 FILES = {"other": "files_changed", "unknown": "files_unknown"}
@@ -69,9 +70,10 @@ def label(fact: str, language: str) -> str:
 
 
 def facts(
-    job: Row, needs: Sequence[Row], code: Row | None, inputs: str | None, now: float, language: str
+    job: Row, needs: Sequence[Row], code: Row | None, run: Row | None, now: float, language: str
 ) -> list[tuple[str, str]]:  # fmt: skip
-    """What is known of a job, by the fact's name; a fact that there is nothing to say of is left out."""
+    """What is known of a job and its last run, by the fact's name; a fact that there is nothing to say of is left out."""
+    inputs = run["inputs"] if run else None
     pairs = [
         ("job", f"{job['id']}  {plain(job['name'])}"),
         ("state", f"{job['state']}  {plain(beside(job['reason']))}".rstrip()),
@@ -84,6 +86,7 @@ def facts(
         ("submitted", units.show_instant(job["submitted_at"], now)),
         ("begin", units.show_instant(job.get("begin_at"), now)),
         ("started", units.show_instant(job["started_at"], now)),
+        ("expected", foreseen(job, language, whole=True)),
         ("ended", units.show_instant(job["ended_at"], now)),
         ("exit_code", "" if job["exit_code"] is None else str(job["exit_code"])),
         ("error", plain(job["error_type"] or "")),
@@ -94,6 +97,7 @@ def facts(
         ("directory", plain(job.get("workdir") or "")),
         ("log", plain(job.get("log") or "")),
         ("code", _code(code, language) if code else ""),
+        ("use", used(run, language) if run else ""),
         ("files", message(FILES[inputs], language) if inputs in FILES else ""),
         ("tags", plain(", ".join(job.get("tags") or ()))),
     ]
@@ -166,6 +170,7 @@ def card_cells(gpu: Row, engine: bool, language: str) -> tuple[str, ...]:
     refusal = gpu["refusal"]
     good = message("card_yes", language) if engine else "ok"
     verdict = refusal["text"] if refusal else good if gpu["state"] == "ok" else gpu["error"] or gpu["state"]
+    verdict = listed([part for part in (verdict, freed(gpu, language)) if part], language)
     return (
         str(gpu["index"]), gpu["name"], units.show_size(gpu["used_mib"]), units.show_size(gpu["total_mib"]),
         units.show_size(gpu["available_mib"]), _number(gpu["utilization"], "%"), _number(gpu["temperature"]),

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from jostle import units
+from jostle.wording.history import foreseen
 from jostle.wording.messages import listed, message
 from jostle.wording.sentences import beside, states
 from jostle.wording.text import gpus
@@ -14,8 +15,8 @@ from jostle.wording.text import gpus
 Row = Mapping[str, Any]
 
 
-def job(row: Row, now: float) -> tuple[str, ...]:
-    why = beside(row["reason"])
+def job(row: Row, now: float, language: str) -> tuple[str, ...]:
+    why = beside(row["reason"]) or foreseen(row, language)
     if row["state"] == "failed" and not why:
         why = row["error_type"] or (f"exit code {row['exit_code']}" if row["exit_code"] is not None else "")
     state = "held" if row["state"] == "queued" and row["intent"] == "hold" else row["state"]

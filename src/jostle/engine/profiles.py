@@ -1,0 +1,157 @@
+"""How runs use their cards: what is added up while they live, and what is kept of it when they have ended.
+
+Rules: what a reading shows counts for the time since the one before it, unless nobody looked for long: `observed_s` says of how
+much of the run the rest speaks. What an engine has seen of a run it hands on to the next one through the history, once a minute.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from jostle.core.model import RunId
+from jostle.engine.observe import UNSEEN, Observer
+from jostle.engine.open import Open
+
+APART = 0.9  # s between two samples
+FIRST = 1.0  # s that the first one speaks for
+MIB = 32  # memory is told as a multiple of it
+JOB = "#"  # before the number of a job of ours; no user is called so
+SHARED = 10  # others who were there, those who stayed longest
+
+Weights = dict[int, float]
+"""Seconds by value."""
+
+
+@dataclass(slots=True)
+class Use:
+    """What was seen of a run."""
+
+    observed_s: float = 0.0
+    memory: Weights = field(default_factory=dict)  # MiB on that of its cards where it uses most
+    load: Weights = field(default_factory=dict)  # percent, the mean of its cards, whoever makes it
+    idle_s: float = 0.0
+    peak_mib: int = 0
+    peak_at_s: float | None = None  # after its start
+    shared: dict[str, float] = field(default_factory=dict)  # by user or job: seconds
+    gpu_name: str = ""
+    gpu_mib: int | None = None
+
+    def add(self, seconds: float, memory: int | None, load: int | None) -> None:
+        self.observed_s += seconds
+        if memory is not None:
+            value = math.ceil(memory / MIB) * MIB
+            self.memory[value] = self.memory.get(value, 0.0) + seconds
+        if load is not None:
+            self.load[load] = self.load.get(load, 0.0) + seconds
+            self.idle_s += seconds if load == 0 else 0.0
+
+    def profile(self) -> dict[str, Any]:
+        """docs/json.md, a run's `profile`."""
+        whole = sum(self.load.values())
+        mean = sum(value * seconds for value, seconds in self.load.items()) / whole if whole else None
+        longest = sorted(self.shared.items(), key=lambda pair: -pair[1])[:SHARED]
+        return {
+            "observed_s": round(self.observed_s, 1), "gpu_mib": self.gpu_mib,
+            "peak_at_s": None if self.peak_at_s is None else round(self.peak_at_s, 1),
+            "memory_p50_mib": share_below(self.memory, 0.5), "memory_p95_mib": share_below(self.memory, 0.95),
+            "load_mean": None if mean is None else round(mean, 1), "load_p95": share_below(self.load, 0.95),
+            "idle_share": round(self.idle_s / whole, 3) if whole else None,
+            "shared": [{"user": None if who.startswith(JOB) else who, "job": int(who[1:]) if who.startswith(JOB) else None,
+                        "for_s": round(seconds, 1)} for who, seconds in longest],
+        }  # fmt: skip
+
+
+def text(name: str | None) -> str:
+    """A name as a file can keep it: that of a user, or what a driver says, need not be text."""
+    return (name or "").encode("utf-8", "replace").decode()
+
+
+def share_below(weights: Weights, share: float) -> int | None:
+    """The value that was not exceeded for this share of the time."""
+    left = share * sum(weights.values())
+    for value in sorted(weights):
+        left -= weights[value]
+        if left <= 1e-9:
+            return value
+    return None
+
+
+def restored(data: Mapping[str, Any]) -> Use:
+    """Of what an earlier engine had seen; JSON has texts for keys."""
+    kept = dict(data)
+    for name in ("memory", "load"):
+        kept[name] = {int(value): float(seconds) for value, seconds in kept[name].items()}
+    return Use(**kept)
+
+
+class Profiles:
+    def __init__(self) -> None:
+        self._uses: dict[RunId, Use] = {}
+        self._at: dict[RunId, float] = {}  # of the last sample, by the engine's clock
+
+    def heard(
+        self, observer: Observer, read: Iterable[Mapping[str, Any]], runs: Iterable[Open], now: float,
+        others: Mapping[str, Iterable[str]],
+    ) -> None:  # fmt: skip
+        """These cards have been read; `others`: by card, who is there besides our runs."""
+        cards = {g["uuid"]: g for g in read if now - observer.card_read_at(g) < APART}
+        for run in runs:
+            if not run.leases or run.over:
+                continue
+            last = self._at.get(run.id)
+            if last is not None and now - last < APART:
+                continue
+            here = [cards[lease.uuid] for lease in run.leases if lease.uuid in cards]
+            if len(here) < len(run.leases):
+                continue  # a part tells nothing of the whole
+            use = self._uses.setdefault(run.id, Use())
+            seconds = min(FIRST, max(0.0, now - run.clock_at)) if last is None or now - last > UNSEEN else now - last
+            self._at[run.id] = now
+            self._add(use, run, here, observer, seconds, others)
+
+    def _add(
+        self, use: Use, run: Open, here: list[Mapping[str, Any]], observer: Observer, seconds: float,
+        others: Mapping[str, Iterable[str]],
+    ) -> None:  # fmt: skip
+        use.gpu_name, use.gpu_mib = text(here[0]["name"]), here[0]["total_mib"]
+        used = [_used(g, run.id, observer) for g in here]
+        loads = [g["utilization"] for g in here if g["utilization"] is not None]
+        memory = None if None in used else max(mib or 0 for mib in used)
+        use.add(seconds, memory, round(sum(loads) / len(loads)) if loads else None)
+        if (peak := observer.peaks.get(run.id, 0)) > use.peak_mib:
+            use.peak_mib, use.peak_at_s = peak, max(0.0, self._at[run.id] - run.clock_at)
+        company = {who for g in here for who in others.get(g["uuid"], ())}
+        company |= {f"{JOB}{id[0]}" for g in here for id, uuids in observer.placed.items() if g["uuid"] in uuids and id != run.id}
+        for who in company:
+            use.shared[who] = use.shared.get(who, 0.0) + seconds
+
+    def seen_before(self, uses: Mapping[RunId, Mapping[str, Any]], runs: Mapping[RunId, Open], observer: Observer) -> None:
+        """What an earlier engine has seen of runs that live."""
+        for id in uses.keys() & runs.keys():
+            try:
+                self._uses[id] = restored(uses[id])
+            except (TypeError, ValueError, KeyError, AttributeError):
+                continue  # of another version
+            observer.peaks[id] = max(self._uses[id].peak_mib, observer.peaks.get(id, 0))
+
+    def open_runs(self) -> Collection[RunId]:
+        """Those of which something was seen."""
+        return self._uses.keys()
+
+    def uses(self, runs: Iterable[RunId]) -> dict[RunId, dict[str, Any]]:
+        """What was seen of these, as it can be restored."""
+        return {id: {name: getattr(self._uses[id], name) for name in Use.__slots__} for id in runs if id in self._uses}
+
+    def ended(self, run: RunId) -> Use:
+        self._at.pop(run, None)
+        return self._uses.pop(run, None) or Use()
+
+
+def _used(g: Mapping[str, Any], run: RunId, observer: Observer) -> int | None:
+    """None: the driver does not say."""
+    parts = [p["used_mib"] for p in g["procs"] if observer.run_of(p) == run]
+    return None if None in parts else sum(parts)
+

@@ -1,0 +1,30 @@
+"""Runs as they were: which held cards, and how long those took that were like another."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from jostle.store.reads import UNFINISHED_SQL, Reader
+from jostle.store.rows import named
+
+HELD_SINCE = f"""SELECT l.uuid, r.job, r.n, j.name, r.started_at, r.ended_at, r.outcome FROM (
+        SELECT id FROM job WHERE {UNFINISHED_SQL} AND attempt > 0
+        UNION ALL SELECT id FROM (SELECT id FROM job WHERE ended_at >= ?1 ORDER BY ended_at DESC LIMIT 5000)) AS lately
+    CROSS JOIN job j ON j.id = lately.id CROSS JOIN run r ON r.job = j.id CROSS JOIN lease l USING (job, n)
+    WHERE (r.ended_at IS NULL OR r.ended_at >= ?1) AND r.outcome IS NOT 'voided' ORDER BY r.started_at"""
+"""Of many jobs the last ones: what is shown of a week has no room for more."""
+
+ALIKE = """SELECT r.ended_at - r.started_at FROM run r CROSS JOIN job j ON j.id = r.job
+    WHERE r.command_key = ?1 AND r.gpu_name = ?2 AND r.outcome = 'succeeded' AND j.workdir = ?3
+    AND (SELECT count(*) FROM lease l WHERE l.job = r.job AND l.n = r.n) = ?4 ORDER BY r.job DESC LIMIT ?5"""
+
+
+def since(reader: Reader, at: float) -> list[dict[str, Any]]:
+    """The runs that have held cards since then, once for each card."""
+    return [named(row) for row in reader._all(HELD_SINCE, (at,))]
+
+
+def alike(reader: Reader, key: str, gpu_name: str, workdir: str, cards: int, most: int) -> list[float]:
+    """How long the last runs took that did the same, values apart, in the same place on as many cards of the same model, and
+    went well."""
+    return [row[0] for row in reader._all(ALIKE, (key, gpu_name, workdir, cards, most))]

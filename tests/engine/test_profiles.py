@@ -1,0 +1,175 @@
+"""How a run used its cards is known when it has ended: what was seen of it, of how much of its time, over restarts as well."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from jostle.core.model import Lease
+from jostle.engine.history import History
+from jostle.engine.observe import Observer
+from jostle.engine.open import Open
+from jostle.engine.profiles import Use, share_below
+from jostle.store.store import Store
+from tests.engine.fakes import FakeClock
+
+ME, BOB = 1000, 1001
+RUN = (1, 1)
+
+
+def opened(*uuids: str, id: tuple[int, int] = RUN, at: float = 1000.0) -> Open:
+    leases = [Lease(uuid=uuid, index=k, mib=None) for k, uuid in enumerate(uuids)]
+    return Open(
+        id=id, batch=1, uni_id=f"mark{id}", state="running", backend="local", node="local", handle="", memory_mib=None,
+        share=False, clock_at=at, time_limit=None, failures=0, retry=None, leases=leases, on=("local",),
+    )  # fmt: skip
+
+
+class Watched:
+    """Runs whose cards are read each second."""
+
+    def __init__(self, home: Path) -> None:
+        home.mkdir(mode=0o700)
+        self.home, self.store, self.clock = str(home), Store(str(home)), FakeClock()
+        self.runs: dict[tuple[int, int], Open] = {}
+        self.begin()
+
+    def begin(self) -> None:
+        """Another engine, which takes up what there is."""
+        self.seen = Observer(ME)
+        self.history = History(home=self.home, store=self.store, clock=self.clock)
+        for run in self.runs.values():
+            self.seen.run_opened(run.id, run.uni_id, None, [lease.uuid for lease in run.leases])
+        self.history.adopt(self.runs, self.seen)
+
+    def start(self, run: Open) -> None:
+        self.runs[run.id] = run
+        self.seen.run_opened(run.id, run.uni_id, None, [lease.uuid for lease in run.leases])
+
+    def read(self, seconds: int, **cards: Any) -> None:
+        """By card: its load, what our runs use of it (by id), and who else is there."""
+        for _ in range(seconds):
+            self.clock.at += 1.0
+            gpus = []
+            for k, (uuid, (load, ours, others)) in enumerate(cards.items()):
+                mine = [{"pid": 1, "used_mib": mib, "uid": ME, "sid": None, "user": "me", "name": "", "mark": f"mark{id}"}
+                        for id, mib in ours.items()]  # fmt: skip
+                theirs = [{"pid": 2, "used_mib": 50, "uid": BOB, "sid": None, "user": who, "name": "", "mark": None}
+                          for who in others]  # fmt: skip
+                gpus.append({
+                    "uuid": uuid, "index": k, "name": "A100", "state": "ok", "total_mib": 24576, "used_mib": 100, "free_mib": 1,
+                    "utilization": load, "procs": [*mine, *theirs],
+                })  # fmt: skip
+            self.seen.hear(json.dumps({"gpus": gpus}).encode(), self.clock.at)
+            self.history.heard(self.seen, self.runs)
+            self.history.step(self.clock.at)
+
+    def end(self, id: tuple[int, int] = RUN) -> dict[str, Any]:
+        self.history.run_ended(self.runs.pop(id), self.clock.at)
+        (_, use) = self.history._ended.pop()
+        return {**use.profile(), "gpu_name": use.gpu_name}
+
+
+@pytest.fixture
+def watched(tmp_path: Path) -> Iterator[Watched]:
+    made = Watched(tmp_path / "home")
+    yield made
+    made.history.close()
+    made.store.close()
+
+
+def test_a_run_that_has_ended_keeps_how_it_used_its_card(watched: Watched) -> None:
+    watched.start(opened("a"))
+    watched.read(10, a=(0, {RUN: 0}, []))
+    watched.read(60, a=(80, {RUN: 9990}, []))
+    watched.read(30, a=(100, {RUN: 5000}, ["bob"]))
+    assert watched.end() == {
+        "observed_s": 100.0, "gpu_name": "A100", "gpu_mib": 24576, "peak_at_s": 11.0, "memory_p50_mib": 10016,
+        "memory_p95_mib": 10016, "load_mean": 78.0, "load_p95": 100, "idle_share": 0.1,
+        "shared": [{"user": "bob", "job": None, "for_s": 30.0}],
+    }  # fmt: skip
+
+
+def test_of_several_cards_the_fullest_counts_for_memory_and_the_mean_for_load(watched: Watched) -> None:
+    watched.start(opened("a", "b"))
+    watched.read(10, a=(100, {RUN: 320}, []), b=(0, {RUN: 3200}, []))
+    watched.read(5, a=(100, {RUN: 320}, []))  # the other cannot be read: a part tells nothing of the whole
+    profile = watched.end()
+    assert (profile["memory_p50_mib"], profile["observed_s"]) == (3200, 10.0)
+    assert (profile["load_mean"], profile["idle_share"]) == (50.0, 0.0)
+
+
+def test_what_the_driver_does_not_say_is_not_known(watched: Watched) -> None:
+    watched.start(opened("a"))
+    watched.read(10, a=(None, {RUN: None}, []))
+    profile = watched.end()
+    seen = {key: value for key, value in profile.items() if value is not None}
+    assert seen == {"observed_s": 10.0, "gpu_name": "A100", "gpu_mib": 24576, "shared": []}
+
+
+def test_those_who_shared_its_card_are_told_the_longest_first(watched: Watched) -> None:
+    other = (7, 2)
+    watched.start(opened("a"))
+    watched.read(5, a=(9, {RUN: 1}, ["bob", "eve"]))
+    watched.start(opened("a", id=other, at=watched.clock.at))
+    watched.read(20, a=(9, {RUN: 1, other: 1}, ["eve"]))
+    shared = watched.end()["shared"]
+    assert [one["user"] or one["job"] for one in shared] == ["eve", 7, "bob"]
+    assert [one["for_s"] for one in shared] == [25.0, 20.0, 5.0]
+
+
+def test_time_in_which_nobody_looked_is_not_observed(watched: Watched) -> None:
+    watched.start(opened("a"))
+    watched.read(10, a=(50, {RUN: 64}, []))
+    watched.clock.at += 300
+    watched.read(10, a=(50, {RUN: 64}, []))
+    assert watched.end()["observed_s"] == pytest.approx(20, abs=1)
+
+
+def test_after_a_restart_what_was_seen_before_counts_and_what_was_not_does_not(watched: Watched) -> None:
+    watched.start(opened("a"))
+    watched.read(30, a=(100, {RUN: 9600}, ["bob"]))
+    watched.read(30, a=(0, {RUN: 640}, []))
+    watched.history.close()
+    watched.clock.at += 1000  # no engine runs
+    watched.begin()
+    assert watched.seen.peaks == {RUN: 9600}, "the peak was seen, if not by this one"
+    watched.read(20, a=(0, {RUN: 640}, []))
+    profile = watched.end()
+    assert (profile["observed_s"], profile["load_mean"], profile["idle_share"]) == (80.0, pytest.approx(37.5), 0.625)
+    assert (profile["memory_p50_mib"], profile["memory_p95_mib"], profile["peak_at_s"]) == (640, 9600, 1.0)
+    assert profile["shared"] == [{"user": "bob", "job": None, "for_s": 30.0}]
+
+
+@pytest.mark.parametrize("lost", ["removed", "spoilt", "other"])
+def test_without_the_history_of_before_only_what_was_seen_since_is_told(watched: Watched, lost: str) -> None:
+    watched.start(opened("a"))
+    watched.read(70, a=(100, {RUN: 9600}, []))
+    watched.history.close()
+    path = Path(watched.home) / "history.db"
+    if lost == "removed":
+        path.unlink()
+    elif lost == "spoilt":
+        path.write_bytes(b"x" * 9000)
+    else:
+        watched.history._file.keep_open({RUN: {"of": "another version"}})
+    watched.begin()
+    watched.read(20, a=(0, {RUN: 640}, []))
+    profile = watched.end()
+    assert (profile["observed_s"], profile["load_mean"], profile["memory_p95_mib"]) == (20.0, 0.0, 640)
+
+
+def test_a_run_too_short_to_be_seen_claims_nothing(watched: Watched) -> None:
+    watched.start(opened("a"))
+    profile = watched.end()
+    assert profile.pop("observed_s") == 0.0 and profile.pop("gpu_name") == "" and profile.pop("shared") == []
+    assert set(profile.values()) == {None}
+
+
+def test_a_share_of_the_time_is_by_seconds_not_by_samples() -> None:
+    assert share_below({10: 1.0, 20: 98.0, 30: 1.0}, 0.5) == 20 and share_below({10: 95.0, 20: 5.0}, 0.95) == 10
+    assert share_below({}, 0.5) is None and Use().profile()["memory_p50_mib"] is None
