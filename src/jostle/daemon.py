@@ -24,7 +24,7 @@ if __package__ in (None, ""):
 
 def main(argv: list[str]) -> int:
     os.umask(0o077)
-    sys.stderr = Log()
+    sys.stderr = EngineLog()
     many_files()
     home, spec = argv[0], argv[1]
     ready = int(argv[argv.index("--ready") + 1]) if "--ready" in argv else -1
@@ -61,7 +61,7 @@ def many_files() -> None:
         resource.setrlimit(resource.RLIMIT_NOFILE, (limit, hard))
 
 
-class Log:
+class EngineLog:
     """Standard error of an engine: a disk that takes no line must not end it."""
 
     def write(self, text: str) -> int:

@@ -1,7 +1,7 @@
 """What the engine and a backend say to each other. A backend carries runs; the engine knows it by these values and calls only.
 
 Rules. No call blocks, and none fails for what a host or a cluster may do: who must wait has a process of its own, and tells what
-it learns through the Listener. An act may come twice and does what once does, by the id of the run. Silence is no news: of a run
+it learns through the Recipient. An act may come twice and does what once does, by the id of the run. Silence is no news: of a run
 that a backend cannot say anything about now it says nothing. A handle is the backend's own text: the engine records it with the
 run, gives it back after a restart, and never looks into it.
 """
@@ -17,7 +17,7 @@ from jostle.core.claims import Claim
 from jostle.core.model import Exit, RunId
 
 
-class Kind(str, Enum):
+class Phase(str, Enum):
     STARTING = "starting"  # it is on its way: nothing of it was seen to begin yet
     WAITING = "waiting"  # a cluster keeps it in a queue of its own
     ALIVE = "alive"  # it has begun
@@ -32,7 +32,7 @@ class Report:
     """What a backend knows of a run now."""
 
     run: RunId
-    kind: Kind
+    kind: Phase
     exit: Exit | None = None  # ENDED
     cause: str = ""  # GONE: exit_unknown | host_rebooted
     why: str = ""  # WAITING: the cluster's own word for it
@@ -48,7 +48,7 @@ class Void(Enum):
     UNKNOWN = "unknown"  # nobody can say now
 
 
-class Row(NamedTuple):
+class Adopted(NamedTuple):
     """A run that an earlier engine has recorded and not seen end."""
 
     run: RunId
@@ -90,7 +90,7 @@ class Claimed:
     vanished: bool = False  # what showed it is gone, its holder is not
 
 
-class Listener(Protocol):
+class Recipient(Protocol):
     """The engine, as its backends know it."""
 
     def changed(self, run: RunId) -> None: ...  # there is a new report of it
@@ -111,7 +111,7 @@ class Backend(Protocol):
 
     @property
     def trouble(self) -> str: ...  # why nothing can be started: a hold, i.e. a code and perhaps a detail behind it; "" if it can
-    def open(self, rows: Sequence[Row], listener: Listener) -> None: ...  # adopts them
+    def open(self, rows: Sequence[Adopted], listener: Recipient) -> None: ...  # adopts them
     def close(self) -> None: ...  # runs go on
     def tick(self, now: float) -> float | None: ...  # what time brings about; when to call again
     def capacity(self) -> int | None: ...  # how many more runs it would take now; None: any number

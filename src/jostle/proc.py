@@ -192,13 +192,13 @@ def signal_proven(pid: int, number: int, proof: Callable[[int], bool]) -> bool:
     return True
 
 
-class Usage(NamedTuple):
+class ProcessUsage(NamedTuple):
     age_s: float
     processor_s: float
     rss: int  # bytes
 
 
-def usage(pid: int) -> Usage | None:
+def usage(pid: int) -> ProcessUsage | None:
     """What a process has used since its start."""
     try:
         with open(f"/proc/{pid}/stat", "rb") as f:
@@ -209,7 +209,7 @@ def usage(pid: int) -> Usage | None:
         return None
     hertz = os.sysconf("SC_CLK_TCK")
     used = (int(fields[11]) + int(fields[12])) / hertz
-    return Usage(now - int(fields[19]) / hertz, used, int(fields[21]) * os.sysconf("SC_PAGE_SIZE"))
+    return ProcessUsage(now - int(fields[19]) / hertz, used, int(fields[21]) * os.sysconf("SC_PAGE_SIZE"))
 
 
 def command_line(pid: int) -> str:

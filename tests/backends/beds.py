@@ -16,7 +16,7 @@ from tests.engine.fakes import Disk, FakeBackend, FakeClock
 
 from jostle import proc
 from jostle.core.model import RunId
-from jostle.port import Backend, Kind, Order, Report, Reserved, Row, is_placing
+from jostle.port import Adopted, Backend, Order, Phase, Report, Reserved, is_placing
 
 LONG = 1000.0  # s that a run would take unless it is ended
 
@@ -28,7 +28,7 @@ class Bed:
 
     def __init__(self) -> None:
         self.ear = Ear()
-        self.rows: dict[RunId, Row] = {}
+        self.rows: dict[RunId, Adopted] = {}
 
     def make(self) -> Backend:
         raise NotImplementedError
@@ -58,7 +58,7 @@ class Bed:
         if is_placing(self.backend):
             handle = self.until(lambda: self._reserved(run))
         uni_id = f"{os.getpid():08x}{run[0]:04x}{run[1]:04x}"
-        self.rows[run] = Row(run, uni_id, handle, False)
+        self.rows[run] = Adopted(run, uni_id, handle, False)
         return Order(run, handle, self.spec(run, uni_id))
 
     def _reserved(self, run: RunId) -> str:
@@ -72,7 +72,7 @@ class Bed:
         return order
 
     def begun(self, run: RunId) -> None:
-        self.report(run, Kind.ALIVE)
+        self.report(run, Phase.ALIVE)
         self.rows[run] = self.rows[run]._replace(begun=True)
 
     def hear(self, run: RunId) -> Report | None:
@@ -83,7 +83,7 @@ class Bed:
             return report
         return None
 
-    def report(self, run: RunId, kind: Kind) -> Report:
+    def report(self, run: RunId, kind: Phase) -> Report:
         return self.until(lambda: r if (r := self.hear(run)) is not None and r.kind is kind else None)
 
     # --- what happens to the run itself

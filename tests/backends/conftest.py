@@ -6,14 +6,14 @@ from pathlib import Path
 import pytest
 from local_bench import Bench, MakeBench
 
-from jostle.port import Row
+from jostle.port import Adopted
 
 
 @pytest.fixture
 def make_bench(tmp_path: Path) -> Iterator[MakeBench]:
     made: list[Bench] = []
 
-    def make(name: str = "home", leases: str = "leases", rows: Sequence[Row] = ()) -> Bench:
+    def make(name: str = "home", leases: str = "leases", rows: Sequence[Adopted] = ()) -> Bench:
         home, lease_dir = tmp_path / name, tmp_path / leases
         home.mkdir(exist_ok=True)
         lease_dir.mkdir(exist_ok=True)

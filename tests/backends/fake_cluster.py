@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from jostle.core.model import Exit, RunId
-from jostle.port import Kind, Listener, Order, Report, Row, Void
+from jostle.port import Adopted, Order, Phase, Recipient, Report, Void
 
 PREFIX = "jostle-"
 PATIENCE = 30.0  # s after which a submit that was not answered, and shows nowhere, is made again
@@ -115,7 +115,7 @@ class ClusterBackend:
         self.cluster, self.most = cluster, most
         self.runs: dict[RunId, Handed] = {}
 
-    def open(self, rows: Sequence[Row], listener: Listener) -> None:
+    def open(self, rows: Sequence[Adopted], listener: Recipient) -> None:
         self.listener = listener
         self.runs = {row.run: Handed(row.uni_id, row.handle) for row in rows}
 
@@ -161,18 +161,18 @@ class ClusterBackend:
     def _report(self, run: RunId, handed: Handed) -> Report | None:
         there, handle = self.cluster.spool.get(handed.uni_id), handed.handle or None
         if isinstance(there, Exit):
-            return Report(run=run, kind=Kind.ENDED, exit=there, handle=handle)
+            return Report(run=run, kind=Phase.ENDED, exit=there, handle=handle)
         if there == VOID:
-            return Report(run=run, kind=Kind.VOIDED)
+            return Report(run=run, kind=Phase.VOIDED)
         if handed.seen is None:
-            return Report(run=run, kind=Kind.STARTING, handle=handle) if handed.spec is not None else None
+            return Report(run=run, kind=Phase.STARTING, handle=handle) if handed.spec is not None else None
         number, running = handed.seen.get(PREFIX + handed.uni_id, (0, False))
         if number:
-            kind = Kind.ALIVE if running else Kind.WAITING
+            kind = Phase.ALIVE if running else Phase.WAITING
             return Report(run=run, kind=kind, why="" if running else "Priority", handle=handle)
         if there is not None:
-            return Report(run=run, kind=Kind.GONE, cause="exit_unknown")
-        return Report(run=run, kind=Kind.NOT_STARTED if handed.spec is None or handed.handle else Kind.STARTING)
+            return Report(run=run, kind=Phase.GONE, cause="exit_unknown")
+        return Report(run=run, kind=Phase.NOT_STARTED if handed.spec is None or handed.handle else Phase.STARTING)
 
     def void(self, run: RunId) -> Void:
         return Void.NEVER if self.cluster.spool.setdefault(self.runs[run].uni_id, VOID) == VOID else Void.STARTED

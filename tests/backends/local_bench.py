@@ -14,7 +14,7 @@ from typing import Any
 from jostle import proc
 from jostle.backends.local.backend import Local
 from jostle.core.model import Exit, RunId
-from jostle.port import Kind, Order, Report, Reserved, Row
+from jostle.port import Adopted, Order, Phase, Report, Reserved
 
 PATIENCE = 60.0
 
@@ -78,7 +78,7 @@ class Held:
 class Bench:
     """One home with its Local, driven by hand."""
 
-    def __init__(self, home: Path, lease_dir: Path, rows: Sequence[Row] | None = ()) -> None:
+    def __init__(self, home: Path, lease_dir: Path, rows: Sequence[Adopted] | None = ()) -> None:
         """`rows` None: whoever made it opens it."""
         self.home, self.lease_dir = home, lease_dir
         self.loop, self.ear = Loop(), Ear()
@@ -162,11 +162,11 @@ class Bench:
         return report
 
     def has_begun(self, run: RunId) -> bool:
-        return self.poll(run).kind is Kind.ALIVE
+        return self.poll(run).kind is Phase.ALIVE
 
     def is_unsupervised(self, run: RunId) -> bool:
         report = self.poll(run)
-        return report.kind is Kind.ALIVE and not report.supervised
+        return report.kind is Phase.ALIVE and not report.supervised
 
     def unsupervised(self, run: RunId) -> Report:
         self.until(lambda: self.is_unsupervised(run), what=f"{run} has no shim")

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from beds import Bed, ClusterBed, FakeBed, LocalBed
 
-from jostle.port import Kind, Void
+from jostle.port import Phase, Void
 
 RUN = (7, 1)
 BEDS = {"fake": FakeBed, "local": LocalBed, "cluster": partial(ClusterBed, bad_line=False)} | {
@@ -32,7 +32,7 @@ def test_a_run_begins_once_however_often_it_is_started(bed: Bed) -> None:
     bed.begun(RUN)
     bed.backend.start([order, order])
     bed.let_go(RUN)
-    bed.report(RUN, Kind.ENDED)
+    bed.report(RUN, Phase.ENDED)
     assert bed.times_begun(RUN) == 1
 
 
@@ -41,10 +41,10 @@ def test_an_end_is_told_with_its_code_until_it_is_forgotten(bed: Bed) -> None:
     bed.begun(RUN)
     bed.let_go(RUN)
     for _ in range(2):
-        exit = bed.report(RUN, Kind.ENDED).exit
+        exit = bed.report(RUN, Phase.ENDED).exit
         assert exit is not None and (exit.code, exit.lost) == (3, "")
     bed.restart()
-    again = bed.report(RUN, Kind.ENDED).exit
+    again = bed.report(RUN, Phase.ENDED).exit
     assert again is not None and again.code == 3
     bed.backend.forget([RUN])
     bed.backend.forget([RUN])
@@ -59,16 +59,16 @@ def test_a_run_that_has_begun_is_never_called_anything_else_while_it_lives(bed: 
     for _ in range(30):
         bed.pass_time()
         told |= {report.kind for report in bed.backend.reports([RUN])}
-    assert told == {Kind.ALIVE}
+    assert told == {Phase.ALIVE}
 
 
 def test_a_run_goes_on_without_an_engine_and_the_next_one_adopts_it(bed: Bed) -> None:
     bed.start(RUN, code=5)
     bed.begun(RUN)
     bed.restart()
-    assert bed.report(RUN, Kind.ALIVE).supervised
+    assert bed.report(RUN, Phase.ALIVE).supervised
     bed.let_go(RUN)
-    exit = bed.report(RUN, Kind.ENDED).exit
+    exit = bed.report(RUN, Phase.ENDED).exit
     assert exit is not None and exit.code == 5 and bed.times_begun(RUN) == 1
 
 
@@ -76,31 +76,31 @@ def test_an_engine_that_dies_right_after_a_start_loses_and_doubles_nothing(bed: 
     """Whatever became of it: the next engine finds that it begins, or makes sure that it never will."""
     bed.start(RUN)
     bed.restart()
-    report = bed.until(lambda: r if (r := bed.hear(RUN)) is not None and r.kind in (Kind.ALIVE, Kind.NOT_STARTED) else None)
-    if report.kind is Kind.NOT_STARTED and bed.backend.void(RUN) is Void.NEVER:
-        bed.report(RUN, Kind.VOIDED)
+    report = bed.until(lambda: r if (r := bed.hear(RUN)) is not None and r.kind in (Phase.ALIVE, Phase.NOT_STARTED) else None)
+    if report.kind is Phase.NOT_STARTED and bed.backend.void(RUN) is Void.NEVER:
+        bed.report(RUN, Phase.VOIDED)
         assert bed.times_begun(RUN) == 0
     else:
-        bed.report(RUN, Kind.ALIVE)
+        bed.report(RUN, Phase.ALIVE)
         assert bed.times_begun(RUN) == 1
 
 
 def test_a_run_that_was_recorded_and_never_started_can_be_made_impossible(bed: Bed) -> None:
     order = bed.record(RUN)
     bed.restart()
-    bed.report(RUN, Kind.NOT_STARTED)
+    bed.report(RUN, Phase.NOT_STARTED)
     assert [bed.backend.void(RUN), bed.backend.void(RUN)] == [Void.NEVER, Void.NEVER]
     bed.backend.start([order])
     for _ in range(50):
         bed.pass_time()
-    assert bed.report(RUN, Kind.VOIDED) and bed.times_begun(RUN) == 0
+    assert bed.report(RUN, Phase.VOIDED) and bed.times_begun(RUN) == 0
 
 
 def test_a_run_that_has_begun_cannot_be_voided(bed: Bed) -> None:
     bed.start(RUN)
     bed.begun(RUN)
     assert bed.backend.void(RUN) is Void.STARTED
-    assert bed.report(RUN, Kind.ALIVE)
+    assert bed.report(RUN, Phase.ALIVE)
 
 
 @pytest.mark.parametrize("kill", [False, True], ids=["gently", "at once"])
@@ -111,13 +111,13 @@ def test_a_run_that_is_told_to_stop_ends_and_that_is_told(bed: Bed, kill: bool) 
     def stopped() -> bool:
         bed.backend.stop([RUN], kill=kill)  # said again, as the engine does
         report = bed.hear(RUN)
-        return report is not None and report.kind is Kind.ENDED
+        return report is not None and report.kind is Phase.ENDED
 
     bed.until(stopped)
-    exit = bed.report(RUN, Kind.ENDED).exit
+    exit = bed.report(RUN, Phase.ENDED).exit
     assert exit is not None and exit.code != 0
     bed.backend.stop([RUN], kill=kill)
-    assert bed.report(RUN, Kind.ENDED).exit == exit
+    assert bed.report(RUN, Phase.ENDED).exit == exit
 
 
 def test_a_stop_for_a_run_that_nobody_knows_does_nothing(bed: Bed) -> None:
@@ -125,14 +125,14 @@ def test_a_stop_for_a_run_that_nobody_knows_does_nothing(bed: Bed) -> None:
     bed.begun(RUN)
     bed.backend.stop([(99, 1)], kill=True)
     bed.pass_time()
-    assert bed.report(RUN, Kind.ALIVE)
+    assert bed.report(RUN, Phase.ALIVE)
 
 
 def test_a_run_that_died_with_its_keeper_is_gone_and_never_a_success(bed: Bed) -> None:
     bed.start(RUN)
     bed.begun(RUN)
     bed.lose(RUN)
-    report = bed.report(RUN, Kind.GONE)
+    report = bed.report(RUN, Phase.GONE)
     assert (report.cause, report.exit) == ("exit_unknown", None)
 
 
@@ -142,10 +142,10 @@ def test_a_backend_that_hears_nothing_has_no_bad_news(bed: Bed) -> None:
     bed.silence(True)
     bed.restart()
     for _ in range(50):
-        assert (report := bed.hear(RUN)) is None or report.kind is Kind.ALIVE
+        assert (report := bed.hear(RUN)) is None or report.kind is Phase.ALIVE
         bed.pass_time()
     bed.silence(False)
-    assert bed.report(RUN, Kind.ALIVE) and bed.times_begun(RUN) == 1
+    assert bed.report(RUN, Phase.ALIVE) and bed.times_begun(RUN) == 1
 
 
 def test_many_runs_are_asked_of_and_stopped_in_one_call(bed: Bed) -> None:
@@ -157,7 +157,7 @@ def test_many_runs_are_asked_of_and_stopped_in_one_call(bed: Bed) -> None:
 
     def stopped() -> bool:
         bed.backend.stop(runs, kill=True)
-        return all((r := bed.hear(run)) is not None and r.kind is Kind.ENDED for run in runs)
+        return all((r := bed.hear(run)) is not None and r.kind is Phase.ENDED for run in runs)
 
     bed.until(stopped)
     bed.backend.forget(runs)

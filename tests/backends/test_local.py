@@ -21,7 +21,7 @@ from jostle import proc
 from jostle.backends.local import process
 from jostle.backends.local.nursery import Nursery
 from jostle.core.model import RunId
-from jostle.port import Row, Void
+from jostle.port import Adopted, Void
 
 RUN = (7, 1)
 NOBODY = 2**22 + 1  # more than a pid can be: a broken build under test must not hit a real process
@@ -45,9 +45,9 @@ def handle(pid: int, ticks: int) -> str:
     return json.dumps({"pid": pid, "ticks": ticks, "boot": proc.boot_id()})
 
 
-def adopted(handle: str, *, begun: bool = True) -> Row:
+def adopted(handle: str, *, begun: bool = True) -> Adopted:
     """The run as the store of an earlier engine has it."""
-    return Row(RUN, mark(*RUN), handle, begun)
+    return Adopted(RUN, mark(*RUN), handle, begun)
 
 
 def gone(pid: int) -> bool:

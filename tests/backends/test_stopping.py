@@ -13,7 +13,7 @@ import pytest
 from local_bench import Bench, MakeBench, mark
 
 from jostle import proc
-from jostle.port import Row
+from jostle.port import Adopted
 
 RUN, OTHER = (7, 1), (8, 1)
 WAIT = "touch up-$JOSTLE_UNI_ID; while [ ! -e go ]; do sleep 0.02; done; exit 6"
@@ -34,7 +34,7 @@ def names(pid: int) -> dict[str, object]:
 
 
 def adopt(make_bench: MakeBench, run: tuple[int, int], handle: str) -> Bench:
-    return make_bench(rows=[Row(run, mark(*run), handle, True)])
+    return make_bench(rows=[Adopted(run, mark(*run), handle, True)])
 
 
 @pytest.fixture

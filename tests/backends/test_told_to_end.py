@@ -15,7 +15,7 @@ from local_bench import PATIENCE, Bench
 
 from jostle import proc
 from jostle.backends.local import commands
-from jostle.backends.local.commands import WAITED_FOR, Run
+from jostle.backends.local.commands import WAITED_FOR, CommandTree
 
 RUN = (7, 1)
 TRIES = 25
@@ -47,7 +47,9 @@ def test_a_shutdown_that_comes_to_the_shim_first_leaves_no_success(bench: Bench)
     assert {(end.code, end.stopped) for end in ends} == {(0, True)}
 
 
-def forked(spec: dict[str, Any], kind: type[Run] = Run, started: Callable[[], None] = lambda: None) -> tuple[int, int]:
+def forked(
+    spec: dict[str, Any], kind: type[CommandTree] = CommandTree, started: Callable[[], None] = lambda: None
+) -> tuple[int, int]:
     """A child that carries the run as a shim does, and where its record can be read."""
     r, w = os.pipe()
     pid = os.fork()
@@ -89,7 +91,7 @@ def test_a_shutdown_that_ended_the_program_before_its_shim_heard_anything_leaves
 
 
 def test_a_stop_that_comes_when_the_program_has_just_ended_is_heard(bench: Bench) -> None:
-    class Told(Run):
+    class Told(CommandTree):
         def sweep(self) -> None:
             super().sweep()
             os.kill(os.getpid(), signal.SIGTERM)
@@ -132,7 +134,7 @@ def test_a_run_whose_time_was_up_before_its_leftovers_were_looked_at_has_not_suc
         began = time.monotonic()
         waiting(lambda: len(states()) == 2 and "Z" in states() and time.monotonic() - began > limit)
 
-    class Late(Run):
+    class Late(CommandTree):
         def sweep(self) -> None:
             waiting(lambda: set(states()) == {"Z"})
             super().sweep()

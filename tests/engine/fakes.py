@@ -15,7 +15,7 @@ from jostle.core.model import Exit, RunId
 from jostle.core.reasons import Reason
 from jostle.engine import checks
 from jostle.engine.engine import Engine
-from jostle.port import Backend, Claimed, Denied, Kind, Listener, Order, Report, Reserved, Row, Void
+from jostle.port import Adopted, Backend, Claimed, Denied, Order, Phase, Recipient, Report, Reserved, Void
 from jostle.store import intents, jobs
 from jostle.store.store import Store
 
@@ -107,7 +107,7 @@ class FakeBackend:
         self.boots: dict[RunId, str] = {}
         self.begun: set[RunId] = set()
 
-    def open(self, rows: Sequence[Row], listener: Listener) -> None:
+    def open(self, rows: Sequence[Adopted], listener: Recipient) -> None:
         self.listener = listener
         self.boots.update({row.run: json.loads(row.handle)["boot"] for row in rows})
         self.begun.update(row.run for row in rows if row.begun)
@@ -162,20 +162,20 @@ class FakeBackend:
     def report(self, run: RunId) -> Report:
         p, shim = self.disk.processes.get(run), shim_of(run)
         if p is None and run in self.disk.voided:
-            return Report(run=run, kind=Kind.VOIDED)
+            return Report(run=run, kind=Phase.VOIDED)
         if p is None and self.boots.get(run, self.clock.boot) != self.clock.boot:
-            return Report(run=run, kind=Kind.GONE, cause="host_rebooted")
+            return Report(run=run, kind=Phase.GONE, cause="host_rebooted")
         if p is None:
             gone = run in self.begun  # its directory was removed
-            return Report(run=run, kind=Kind.GONE, cause="exit_unknown") if gone else Report(run=run, kind=Kind.NOT_STARTED)
+            return Report(run=run, kind=Phase.GONE, cause="exit_unknown") if gone else Report(run=run, kind=Phase.NOT_STARTED)
         if p.ends > self.clock.at:
             alive = self.disk.boot == self.clock.boot
-            living = Report(run=run, kind=Kind.ALIVE, session=shim)
-            return living if alive else Report(run=run, kind=Kind.GONE, cause="host_rebooted")
+            living = Report(run=run, kind=Phase.ALIVE, session=shim)
+            return living if alive else Report(run=run, kind=Phase.GONE, cause="host_rebooted")
         number = 15 if p.signalled else None
         code, stopped = 143 if number else p.code, run in self.disk.told_to_end
         end = Exit(code=code, signal=number, tail=p.tail, ran_for=p.ends - p.began, stopped=stopped)
-        return Report(run=run, kind=Kind.ENDED, exit=end, session=shim)
+        return Report(run=run, kind=Phase.ENDED, exit=end, session=shim)
 
     def void(self, run: RunId) -> Void:
         if run in self.disk.processes:

@@ -135,13 +135,13 @@ def requeue_without_void() -> None:
     """A run that nobody has claimed yet is queued again though its shim may be about to claim it."""
     from jostle.backends.local.backend import Local
     from jostle.engine.carried import Carried
-    from jostle.port import Kind, Report
+    from jostle.port import Phase, Report
 
     reports = Local.reports
 
     def hasty(self: Any, runs: Any = None) -> Any:
-        unclaimed = {r.run for r in reports(self, runs) if r.kind in (Kind.STARTING, Kind.NOT_STARTED)}
-        return [Report(run=r.run, kind=Kind.NOT_STARTED) if r.run in unclaimed else r for r in reports(self, runs)]
+        unclaimed = {r.run for r in reports(self, runs) if r.kind in (Phase.STARTING, Phase.NOT_STARTED)}
+        return [Report(run=r.run, kind=Phase.NOT_STARTED) if r.run in unclaimed else r for r in reports(self, runs)]
 
     swap(Local, "reports", hasty)
     swap(Carried, "_void", lambda self, run: setattr(run, "voided", True))
@@ -361,10 +361,10 @@ def no_claim() -> None:
 @bug(SHIM)
 def exit_code_always_zero() -> None:
     """The end of a run is inferred, not measured."""
-    from jostle.backends.local.commands import Run
+    from jostle.backends.local.commands import CommandTree
 
-    record = Run.record
-    swap(Run, "record", lambda self: {**record(self), "code": 0, "signal": None})
+    record = CommandTree.record
+    swap(CommandTree, "record", lambda self: {**record(self), "code": 0, "signal": None})
 
 
 @bug(SHIM)
@@ -378,9 +378,9 @@ def no_subreaper() -> None:
 @bug(SHIM)
 def no_sweep() -> None:
     """What the commands left behind is not ended."""
-    from jostle.backends.local.commands import Run
+    from jostle.backends.local.commands import CommandTree
 
-    swap(Run, "sweep", lambda self: setattr(self, "empty", True))
+    swap(CommandTree, "sweep", lambda self: setattr(self, "empty", True))
 
 
 @bug(SHIM)
@@ -401,9 +401,9 @@ def shim_dies_with_nursery() -> None:
 def stop_with_engine() -> None:
     """A shim that does not hear its engine any more stops its run."""
     from jostle.backends.local import shim
-    from jostle.backends.local.commands import Run
+    from jostle.backends.local.commands import CommandTree
 
-    step, carry = Run._step, shim.carry
+    step, carry = CommandTree._step, shim.carry
     heard: list[Any] = []
 
     def listening(self: Any, at_most: float = 3600.0) -> None:
@@ -420,7 +420,7 @@ def stop_with_engine() -> None:
         heard[:] = [sock]
         return carry(spec, leases, sock, sparedir)
 
-    swap(Run, "_step", listening)
+    swap(CommandTree, "_step", listening)
     swap(shim, "carry", carried)
 
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from jostle.compete.board import Board
-    from jostle.compete.journal import Journal
+    from jostle.compete.journal import SchedulerJournal
     from jostle.compete.statefile import Scheduler, StateFile
     from jostle.formats.workspace import Workspace
     from jostle.session import Session
@@ -40,8 +40,9 @@ FIRST = 0.3  # s until the first status: what can start at once has started then
 
 class Chores(Listener):
     def __init__(
-        self, session: Session, workspace: Workspace, scheduler: Scheduler, file: StateFile, board: Board, journal: Journal,
-        policy: Callable[[gpumanage.Settings], dict[str, Any]], gpus: Sequence[dict[str, Any]] | None = None,
+        self, session: Session, workspace: Workspace, scheduler: Scheduler, file: StateFile, board: Board,
+        journal: SchedulerJournal, policy: Callable[[gpumanage.Settings], dict[str, Any]],
+        gpus: Sequence[dict[str, Any]] | None = None,
     ) -> None:  # fmt: skip
         super().__init__(session)
         self.workspace, self.settings = workspace, workspace.settings

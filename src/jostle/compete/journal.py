@@ -22,7 +22,7 @@ LEVELS = {"requeued": "WARNING", "quarantined": "WARNING", "failed": "ERROR", "s
 """Of what an event says; everything else is INFO."""
 
 
-class Journal:
+class SchedulerJournal:
     def __init__(
         self, log: SchedulerLog, *, say: Callable[[str], None] | None = None, echo: Callable[[list[str]], None] | None = None
     ) -> None:  # fmt: skip
@@ -54,7 +54,7 @@ class Journal:
 class Logged(Narrator):
     """The story of a batch as lines of the journal, and now and then why the next tasks wait."""
 
-    def __init__(self, session: Session, progress: Progress, journal: Journal) -> None:
+    def __init__(self, session: Session, progress: Progress, journal: SchedulerJournal) -> None:
         super().__init__(session, progress)
         self.journal = journal
 

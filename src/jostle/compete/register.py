@@ -19,14 +19,14 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-    from jostle.compete.journal import Journal
+    from jostle.compete.journal import SchedulerJournal
     from jostle.store.reads import Reader
 
 DAMAGED = "{0} was damaged: it was replaced by {{}}, and kept as {1}"  # as the file itself says it
 
 
 class RegisterWatch:
-    def __init__(self, path: str, reader: Reader, journal: Journal) -> None:
+    def __init__(self, path: str, reader: Reader, journal: SchedulerJournal) -> None:
         self.path, self.reader, self.journal = os.path.realpath(path), reader, journal
         self.folder, self.name = os.path.split(self.path)
         self.file = UniIdFile(path, warn=self._tell)

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from jostle.client import Client
-    from jostle.compete.journal import Journal
+    from jostle.compete.journal import SchedulerJournal
     from jostle.follow.feed import Feed
     from jostle.formats.workspace import Workspace
     from jostle.session import Session
@@ -91,7 +91,7 @@ class Resume:
     """The batch of this config: a new one, or the one that was left unfinished."""
 
     def __init__(
-        self, options: CompeteOptions, session: Session, space: Workspace, journal: Journal, client: Client, feed: Feed
+        self, options: CompeteOptions, session: Session, space: Workspace, journal: SchedulerJournal, client: Client, feed: Feed
     ) -> None:  # fmt: skip
         self.options, self.session, self.space = options, session, space
         self.journal, self.client, self.feed = journal, client, feed

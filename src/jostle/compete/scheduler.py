@@ -14,7 +14,7 @@ from jostle.compete import controlfiles, statefile
 from jostle.compete.board import Board
 from jostle.compete.chores import Chores
 from jostle.compete.edits import queue_of
-from jostle.compete.journal import Journal, Logged
+from jostle.compete.journal import Logged, SchedulerJournal
 from jostle.compete.resume import NOBODY, CompeteOptions, Resume, locked
 from jostle.compete.schedlog import SchedulerLog
 from jostle.compete.statefile import Scheduler
@@ -56,7 +56,7 @@ def run(
         log = SchedulerLog(space.scheduler_log)
     except OSError as e:
         raise Forbidden(f"cannot write {space.scheduler_log}: {e.strerror}; see log_dir in the settings") from e
-    journal = Journal(log, say=say, echo=echo)
+    journal = SchedulerJournal(log, say=say, echo=echo)
     for text in warnings:
         journal.tell(text, "WARNING")
     feed = heard(session, options.devices)
@@ -121,7 +121,7 @@ def follow(
         file.remove()
 
 
-def ended(followed: Competing, journal: Journal, interrupted: bool) -> int:
+def ended(followed: Competing, journal: SchedulerJournal, interrupted: bool) -> int:
     if followed.hung_up:
         journal.record("the terminal has gone: the tasks run on, and `jostle compete` attaches to them again", "WARNING")
         return 129

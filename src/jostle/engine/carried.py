@@ -19,7 +19,7 @@ from jostle.engine.open import Open, of_row
 from jostle.engine.ports import Timer
 from jostle.errors import Unwritten
 from jostle.failpoint import failpoint
-from jostle.port import Backend, Claimed, Kind, Order, Report, Row, Void, is_placing
+from jostle.port import Adopted, Backend, Claimed, Order, Phase, Report, Void, is_placing
 from jostle.store import runs
 from jostle.store.store import Store
 
@@ -29,7 +29,7 @@ LAZY = 0.2  # how long news that nobody waits for may wait for company in a comm
 VANISHED_EVERY = 600.0  # s between two notes that claims of a user on a card were removed
 AWAIT_LOOK = 0.01  # how long an end waits for the reading that lets its cards be used again
 
-NO_NEWS_IF_BLIND = (Kind.NOT_STARTED, Kind.VOIDED, Kind.GONE)
+NO_NEWS_IF_BLIND = (Phase.NOT_STARTED, Phase.VOIDED, Phase.GONE)
 
 
 class Carried:
@@ -48,13 +48,13 @@ class Carried:
     def open(self, backends: Mapping[str, Backend]) -> None:
         """Takes up what the store says may be alive."""
         self.backends = dict(backends)
-        rows: dict[str, list[Row]] = {name: [] for name in backends}
+        rows: dict[str, list[Adopted]] = {name: [] for name in backends}
         for row in runs.open_runs(self._store):
             run = of_row(row)
             run.tried = self._cards.tried(run.id[0]) if run.failures or run.excused else ()
             self.add(run)
             if run.backend in rows:
-                rows[run.backend].append(Row(run.id, run.uni_id, run.handle, run.state != "starting"))
+                rows[run.backend].append(Adopted(run.id, run.uni_id, run.handle, run.state != "starting"))
             failpoint("engine.adopting")
         for name, backend in backends.items():
             backend.open(rows[name], self)
@@ -103,13 +103,13 @@ class Carried:
         if report.handle is not None and report.handle != run.handle:
             run.handle, run.handle_changed = report.handle, True
             self._soon(LAZY)
-        if report.kind is Kind.NOT_STARTED:
+        if report.kind is Phase.NOT_STARTED:
             self._void(run)
-        elif report.kind is Kind.VOIDED:
+        elif report.kind is Phase.VOIDED:
             run.voided = True
-        elif report.kind is Kind.ENDED:
+        elif report.kind is Phase.ENDED:
             run.exit = report.exit
-        elif report.kind is Kind.GONE:
+        elif report.kind is Phase.GONE:
             run.exit = Exit(lost=report.cause or "exit_unknown")
         else:
             self._living(run, report)
@@ -127,7 +127,7 @@ class Carried:
     def _living(self, run: Open, report: Report) -> None:
         run.look = 0
         run.waits_there = report.why
-        if report.kind is Kind.ALIVE and run.state == "starting" and not run.claimed:
+        if report.kind is Phase.ALIVE and run.state == "starting" and not run.claimed:
             run.claimed = True
             self._soon(LAZY)
         run.supervised = report.supervised

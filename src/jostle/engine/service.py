@@ -14,8 +14,8 @@ from jostle.engine.answers import GPUS_WITHIN, Answers
 from jostle.engine.engine import Engine
 from jostle.engine.followers import Followers
 from jostle.engine.loop import Loop
-from jostle.engine.place import Place
 from jostle.engine.server import Peer, Server, failure
+from jostle.engine.whereabouts import Whereabouts
 from jostle.engine.writes import WRITES, Writes
 from jostle.errors import JostleError, NoEngine, Unwritten, Usage
 from jostle.failpoint import failpoint
@@ -35,7 +35,7 @@ class Service:
         self.store, self.clock = engine.store, engine.clock
         self.permanent = permanent
         self.server = Server(loop, engine.home, self.request)
-        self.place = Place(engine.home, self.store, self.server)
+        self.whereabouts = Whereabouts(engine.home, self.store, self.server)
         self.reader = Reader(engine.home)
         self.pending: list[tuple[Peer, dict[str, Any]]] = []
         self.followers = Followers(self.store, self.reader, self.server)
@@ -213,7 +213,7 @@ class Service:
 
     def housekeeping(self) -> None:
         self.server.listen_again()
-        if not self.place.keep():
+        if not self.whereabouts.keep():
             self.waiting_for = frozenset()
             self.leave()
         for uid in self.server.refused:

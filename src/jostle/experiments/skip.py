@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from jostle.core.states import RAN, SUCCEEDED
-from jostle.store.reads import LastRun, Places
+from jostle.store.reads import LastRun, RealPaths
 
 LastRuns = Mapping[str, Sequence[LastRun]]
 """By fingerprint: the last run for each log, the newest first."""
@@ -54,7 +54,7 @@ def judged(
         return [Verdict(what=RUN if job["name"] in failed else NOT_FAILED) for job in jobs]
     if rule.redo:
         return [Verdict(what=RUN)] * len(jobs)
-    place = Places()
+    place = RealPaths()
     verdicts = []
     for job in jobs:
         good = [run for run in _own(job, ran, place) if run.outcome == SUCCEEDED and exists(run.log) and unchanged(job, run)]
@@ -69,7 +69,7 @@ def judged(
     return verdicts
 
 
-def _own(job: Mapping[str, Any], ran: LastRuns, place: Places) -> Sequence[LastRun]:
+def _own(job: Mapping[str, Any], ran: LastRuns, place: RealPaths) -> Sequence[LastRun]:
     """The runs that can stand for this job: what wrote the log that it names; of one that names none, what has a log of its own,
     else whatever computed the same."""
     runs = ran.get(job.get("fingerprint") or "", ())

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-Place = tuple[int, int, bool]  # from, to, whether it is filled with words that are quoted already
+Slot = tuple[int, int, bool]  # from, to, whether it is filled with words that are quoted already
 
 _PLAIN_PARAMETER = re.compile(r"\$\{[A-Za-z0-9_#!@*?-][^'\"\\`${}()\n]*\}")
 _NAME = re.compile(r"\$[A-Za-z_][A-Za-z0-9_]*")
@@ -26,7 +26,7 @@ class Unclear(Exception):
     """Nobody can tell for certain how bash reads what follows."""
 
 
-def quotes(text: str, places: Sequence[Place]) -> list[str]:
+def quotes(text: str, places: Sequence[Slot]) -> list[str]:
     """For each place (ascending): `'` or `"`, the quotes it stands in; outside of them `word` (it begins a word), `inner`, or
     `always` (only quotes keep bash from reading more into it). `raw`: words, outside of quotes."""
     reader = _Reader(text, places)
@@ -45,7 +45,7 @@ def open_end(text: str) -> str:
 
 
 class _Reader:
-    def __init__(self, text: str, places: Sequence[Place]) -> None:
+    def __init__(self, text: str, places: Sequence[Slot]) -> None:
         self.text, self.places = text, places
         self.quotes: list[str] = []
         self.inside = [""]  # "", '"' or "$(", the innermost last

@@ -69,7 +69,7 @@ class LastRun(NamedTuple):
         return self.job, self.n
 
 
-class Places:
+class RealPaths:
     """Paths of files by which two that lead to one place are seen to be the same; each folder is looked at once."""
 
     def __init__(self) -> None:
@@ -274,7 +274,7 @@ class Reader:
     def last_runs(self, fingerprints: Iterable[str]) -> dict[str, list[LastRun]]:
         """Of each: the last run for each log that a person has named, and the last of all that have none; the newest first. One
         whose log another run has written since is left out."""
-        place = Places()
+        place = RealPaths()
         by_fingerprint: dict[str, list[LastRun]] = {}
         for fingerprint in set(fingerprints):
             last: dict[str | None, LastRun] = {}

@@ -24,7 +24,7 @@ from jostle.backends.local.records import RunClaim, RunDir, exit_of, pids_of, re
 from jostle.backends.local.republish import Republisher
 from jostle.core.claims import Claim
 from jostle.core.model import RunId
-from jostle.port import Claimed, Denied, Listener, Order, Report, Reserved, Row, Void, Watcher
+from jostle.port import Adopted, Claimed, Denied, Order, Recipient, Report, Reserved, Void, Watcher
 
 ENDED = b'{"ended":'  # how the last word of a shim begins
 SPARES, SPARES_BUSY = 2, 6  # shims kept waiting for a run: at rest, and while runs follow fast on each other
@@ -42,7 +42,7 @@ class Local:
         self._home = leases.home_id(home)
         self._directory = Directory(lease_dir, self._home, self._is_dead)
         self._boot = proc.boot_id()
-        self._watcher, self._listener = watcher, cast(Listener, None)
+        self._watcher, self._listener = watcher, cast(Recipient, None)
         self._pool = Pool(
             watcher=watcher, python=python, runs=self._runs_dir, heard=self._stirred, returning=self._returning
         )
@@ -53,7 +53,7 @@ class Local:
         self._started = False  # something was, since it was last asked whether spares are too many
         self._calm_at = 0.0
 
-    def open(self, rows: Sequence[Row], listener: Listener) -> None:
+    def open(self, rows: Sequence[Adopted], listener: Recipient) -> None:
         self._listener = listener
         for row in rows:
             self._adopt(row)
@@ -191,7 +191,7 @@ class Local:
             return Void.NEVER
         return Void.UNKNOWN if files.claim() is None else Void.STARTED
 
-    def _adopt(self, row: Row) -> None:
+    def _adopt(self, row: Adopted) -> None:
         """Watches a run that an earlier engine started, if its shim is provably alive."""
         claim = self._dir(row.run).claim()
         contact = Contact(run=row.run, uni_id=row.uni_id, handle=Handle.of(row.handle), begun=row.begun)

@@ -37,7 +37,7 @@ FORK_TRIES_FOR = 30.0  # for the first command: then the card is given back, for
 SETTLED = 0.003  # what lives so long has started; until then the cores are its own, and what ends sooner says so
 
 
-class Run:
+class CommandTree:
     """The commands of one run and everything that descends from them."""
 
     def __init__(self, spec: dict[str, Any], log: int | None = None) -> None:

@@ -11,7 +11,7 @@ from jostle.backends.local import process
 from jostle.backends.local.contact import Contact
 from jostle.backends.local.leasedir import Directory
 from jostle.backends.local.records import RunClaim, RunDir
-from jostle.port import Kind, Report
+from jostle.port import Phase, Report
 
 
 class Condition:
@@ -23,9 +23,9 @@ class Condition:
     def report(self, contact: Contact) -> Report:
         run, session, files = contact.run, contact.handle.pid, RunDir(self._runs, contact.run)
         if contact.ended is not None:
-            return Report(run=run, kind=Kind.ENDED, exit=contact.ended, session=session)
+            return Report(run=run, kind=Phase.ENDED, exit=contact.ended, session=session)
         if contact.sock is not None:
-            kind = Kind.ALIVE if contact.begun else Kind.STARTING
+            kind = Phase.ALIVE if contact.begun else Phase.STARTING
             return Report(run=run, kind=kind, session=session, pids=contact.background)
         # the claim before the lock: one that was there first, with the lock free, belongs to a dead shim
         claim = files.claim()
@@ -33,11 +33,11 @@ class Condition:
         if claim is not None and not claim.void:
             contact.begun = True
         if locked:
-            kind = Kind.ALIVE if claim is not None and not claim.void else Kind.STARTING
+            kind = Phase.ALIVE if claim is not None and not claim.void else Phase.STARTING
             return Report(run=run, kind=kind, session=session, pids=files.background())
         record = files.exit()
         if record is not None:
-            return Report(run=run, kind=Kind.ENDED, exit=record, session=session)
+            return Report(run=run, kind=Phase.ENDED, exit=record, session=session)
         if claim is None:
             return self._unclaimed(contact, files)
         return self._unlocked(contact, files, claim)
@@ -49,25 +49,25 @@ class Condition:
         if boot == "":
             return self._unsupervised_or_gone(contact, contact.uni_id)
         if boot is not None and boot != self._boot:  # the claim may have been lost with the page cache
-            return Report(run=run, kind=Kind.GONE, cause="host_rebooted", session=session)
+            return Report(run=run, kind=Phase.GONE, cause="host_rebooted", session=session)
         if contact.shim is not None and proc.alive(*contact.shim):
-            return Report(run=run, kind=Kind.STARTING, session=session)  # on its way to the claim, or leaving
+            return Report(run=run, kind=Phase.STARTING, session=session)  # on its way to the claim, or leaving
         if contact.begun:  # somebody removed its directory, and how it ends will not be known
             return self._unsupervised_or_gone(contact, contact.uni_id)
-        return Report(run=run, kind=Kind.NOT_STARTED, session=session)
+        return Report(run=run, kind=Phase.NOT_STARTED, session=session)
 
     def _unlocked(self, contact: Contact, files: RunDir, claim: RunClaim) -> Report:
         """Claimed, no shim, no exit record."""
         run, session = contact.run, contact.handle.pid
         if claim.void:
-            return Report(run=run, kind=Kind.VOIDED, session=session)
+            return Report(run=run, kind=Phase.VOIDED, session=session)
         if claim.boot != self._boot:
-            return Report(run=run, kind=Kind.GONE, cause="host_rebooted", session=session)
+            return Report(run=run, kind=Phase.GONE, cause="host_rebooted", session=session)
         registered, lives = files.registered(), files.lives(claim)
         held = self._still_leased(contact, claim) if lives is None else lives
         report = self._unsupervised_or_gone(contact, claim.uni_id, registered.living, held=held)
-        word = registered.word(claim.uni_id) if report.kind is Kind.GONE else None
-        return report if word is None else Report(run=run, kind=Kind.ENDED, exit=word, session=session)
+        word = registered.word(claim.uni_id) if report.kind is Phase.GONE else None
+        return report if word is None else Report(run=run, kind=Phase.ENDED, exit=word, session=session)
 
     def _unsupervised_or_gone(
         self, contact: Contact, uni_id: str, others: list[int] | None = None, *, held: bool = False
@@ -76,8 +76,8 @@ class Condition:
         members = process.members(uni_id) or process.members(uni_id)
         pids = tuple({*(pid for pid, _ in members), *(others or ())})
         if pids or held:
-            return Report(run=contact.run, kind=Kind.ALIVE, supervised=False, pids=pids, session=contact.handle.pid)
-        return Report(run=contact.run, kind=Kind.GONE, cause="exit_unknown", session=contact.handle.pid)
+            return Report(run=contact.run, kind=Phase.ALIVE, supervised=False, pids=pids, session=contact.handle.pid)
+        return Report(run=contact.run, kind=Phase.GONE, cause="exit_unknown", session=contact.handle.pid)
 
     def _still_leased(self, contact: Contact, claim: RunClaim) -> bool:
         """Whether some process has a lease of a run of an older shim, even one that hides its environment."""

@@ -9,10 +9,10 @@ from jostle.backends.local.contact import Contact
 from jostle.backends.local.leasedir import Directory
 from jostle.core.claims import parse
 from jostle.core.model import RunId
-from jostle.port import Kind, Report
+from jostle.port import Phase, Report
 
 LOOK_EVERY = 5.0  # s, whatever the watch on the directory has said
-LIVING = (Kind.STARTING, Kind.ALIVE)
+LIVING = (Phase.STARTING, Phase.ALIVE)
 SOON = 0.05  # s; a directory that is made again is not ready at once
 
 

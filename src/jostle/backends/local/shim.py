@@ -23,7 +23,7 @@ from collections.abc import Sequence
 from typing import Any, NoReturn
 
 from jostle.backends.local.claimlock import give_back
-from jostle.backends.local.commands import WAITED_FOR, Run
+from jostle.backends.local.commands import WAITED_FOR, CommandTree
 from jostle.backends.local.joblog import identity
 from jostle.backends.local.sparedir import SpareDir
 from jostle.failpoint import failpoint
@@ -97,7 +97,7 @@ def rehearse(sparedir: SpareDir | None) -> None:
     spec = json.loads(json.dumps(spec))
     if sparedir is not None:
         take(spec, sparedir)
-    run = Run(spec)
+    run = CommandTree(spec)
     run.execute(started=lambda: None)
     if run.log is not None:
         os.close(run.log)
@@ -145,7 +145,7 @@ def carry(spec: dict[str, Any], leases: Sequence[int], sock: socket.socket, spar
             sparedir.discard()
         return False
     own_log = f"{spec['dir']}/log"
-    run = Run(spec, sparedir.log if spec["log"] == own_log else None)
+    run = CommandTree(spec, sparedir.log if spec["log"] == own_log else None)
 
     def started() -> None:
         _tell(sock, {"claimed": os.getpid()})

@@ -8,7 +8,7 @@ from jostle.engine.server import Server
 from jostle.store.store import Store
 
 
-class Place:
+class Whereabouts:
     def __init__(self, home: str, store: Store, server: Server) -> None:
         self.home, self.store, self.server = home, store, server
         self.trouble = ""
