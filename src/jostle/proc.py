@@ -25,9 +25,18 @@ class Stat(NamedTuple):
     name: str
     state: str
     ppid: int
-    pgid: int
     sid: int
     ticks: int  # start time since boot, field 22: immune to clock changes
+
+
+def close_inherited() -> None:
+    """All descriptors of this process but stdin, stdout and stderr."""
+    for name in os.listdir("/proc/self/fd"):
+        if int(name) > 2:
+            try:
+                os.close(int(name))
+            except OSError:
+                pass  # the listing's own
 
 
 def boot_id() -> str:
@@ -52,7 +61,6 @@ def stat(pid: int) -> Stat | None:
         text[left + 1 : right].decode(errors="replace"),
         rest[0].decode(),
         int(rest[1]),
-        int(rest[2]),
         int(rest[3]),
         int(rest[19]),
     )

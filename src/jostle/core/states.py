@@ -45,13 +45,3 @@ DROPPED = (CANCELLED, SKIPPED)  # it was not to run, or not to go on
 UNSUCCESSFUL = tuple(s for s in FINAL if s != SUCCEEDED)
 SUMMED = (RUNNING, STARTING, STOPPING, QUEUED, *FINAL)  # the order of a summary
 OPEN = frozenset({STARTING, RUNNING, STOPPING})  # a run of it may be alive
-
-
-def diagram() -> str:
-    """The table as a Mermaid state diagram."""
-    lines = ["stateDiagram-v2", f"    [*] --> {QUEUED}"]
-    for state, ways in TRANSITIONS.items():
-        lines += [f"    {state} --> {to}: {why}" for to, why in ways.items()]
-        if not ways:
-            lines.append(f"    {state} --> [*]")
-    return "\n".join(lines)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from jostle.experiments import matrix
 from jostle.experiments.matrix import Axis, Combination
@@ -121,15 +121,18 @@ def _once(sheet: Sheet, axes: Sequence[Axis], line: int) -> None:
             keys.add(key)
 
 
+def _mappings(sheet: Sheet, where: str, node: Node | None, such: str) -> Iterator[Map]:
+    for item in () if node is None or null(node) else node.items if isinstance(node, Seq) else [node]:
+        if isinstance(item, Map) and item.items:
+            yield item
+        else:
+            sheet.wrong(item.line, f"{where}: {item.shape}; expected mappings such as `- {such}`")
+
+
 def _maps(sheet: Sheet, where: str, node: Node | None) -> list[Combination]:
     """`include:`: mappings of keys and values."""
     maps: list[Combination] = []
-    if node is None or null(node):
-        return maps
-    for item in node.items if isinstance(node, Seq) else [node]:
-        if not isinstance(item, Map) or not item.items:
-            sheet.wrong(item.line, f"{where}: {item.shape}; expected mappings such as `- {{seed: 7, lr: 0.1}}`")
-            continue
+    for item in _mappings(sheet, where, node, "{seed: 7, lr: 0.1}"):
         combination: Combination = {}
         for key, part in item.items:
             if key.text in combination:
@@ -145,12 +148,7 @@ def _exclude(sheet: Sheet, node: Node | None, axes: Sequence[Axis]) -> list[dict
     """Mappings of keys to a value or to several; each must be one of the sweep's, or the exclusion would do nothing."""
     axis_texts = {key: {row[k].text for row in axis.values} for axis in axes for k, key in enumerate(axis.keys)}
     exclusions: list[dict[str, list[str]]] = []
-    if node is None or null(node):
-        return exclusions
-    for item in node.items if isinstance(node, Seq) else [node]:
-        if not isinstance(item, Map) or not item.items:
-            sheet.wrong(item.line, f"exclude: {item.shape}; expected mappings such as `- {{algorithm: FedAvg, seed: 42}}`")
-            continue
+    for item in _mappings(sheet, "exclude", node, "{algorithm: FedAvg, seed: 42}"):
         exclusion: dict[str, list[str]] = {}
         for key, part in item.items:
             exclusion[key.text] = texts = [read.text for read in values(sheet, f"exclude: {key.text}", part)]

@@ -140,12 +140,7 @@ def _value(node: Node) -> Any:
         return [_value(item) for item in node.items]
     if isinstance(node, Scalar):
         return _OLD_TRUTHS[node.text] if node.plain and node.text in _OLD_TRUTHS else yamlfile.value_of(node)
-    mapping: dict[str, Any] = {}
-    for key, value in node.items:
-        if key.text in mapping:
-            raise Flaw(key.line, f"the key {key.text} is there twice; expected it once")
-        mapping[key.text] = _value(value)
-    return mapping
+    return yamlfile.values_of(node, _value)
 
 
 def replace(path: str, raw: bytes) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import re
 import stat
+from collections.abc import Callable
 from typing import Any
 
 from jostle.formats.nodes import TRUTHS, Flaw, Map, Node, Scalar, Seq
@@ -200,19 +201,19 @@ def _merge(value: Node) -> list[tuple[Scalar, Node]]:
     raise Flaw(value.line, "<< merges a mapping; expected an alias of one")
 
 
-def _values_of(node: Map) -> dict[str, object]:
-    values: dict[str, object] = {}
+def values_of(node: Map, read: Callable[[Node], Any]) -> dict[str, Any]:
+    values: dict[str, Any] = {}
     for key, value in node.items:
         if key.text in values:
             raise Flaw(key.line, f"the key {key.text} is there twice; expected it once")
-        values[key.text] = value_of(value)
+        values[key.text] = read(value)
     return values
 
 
 def value_of(node: Node) -> object:
     """Plain values: null, true and false, numbers, texts."""
     if isinstance(node, Map):
-        return _values_of(node)
+        return values_of(node, value_of)
     if isinstance(node, Seq):
         return [value_of(item) for item in node.items]
     if not node.plain:

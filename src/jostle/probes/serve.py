@@ -18,6 +18,7 @@ import time
 from _thread import start_new_thread
 from typing import TYPE_CHECKING, Any
 
+from jostle import proc
 from jostle.errors import JostleError, Usage
 from jostle.probes.command import command
 from jostle.probes.snapshot import Hung, Reading, Relieved, Source, failed
@@ -230,17 +231,8 @@ def _next_line(fd: int, deadline: float) -> bytes | None:
     return data
 
 
-def _close_inherited() -> None:
-    for name in os.listdir("/proc/self/fd"):
-        if int(name) > 2:
-            try:
-                os.close(int(name))
-            except OSError:
-                pass  # the listing's own
-
-
 def main(argv: list[str]) -> int:
-    _close_inherited()
+    proc.close_inherited()
     os.umask(0o077)  # what it makes in a home is private unless it says otherwise
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # the engine is gone: so are we

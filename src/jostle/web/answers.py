@@ -84,13 +84,6 @@ def etag(content: bytes | None) -> str:
     return f'"{hashlib.sha256(content).hexdigest()[:32]}"' if content is not None else '"none"'
 
 
-def matched(request: Request, found: str) -> None:
-    """Raises Changed if the caller has seen something else."""
-    wanted = request.headers.get("if-match")
-    if wanted is not None and wanted.strip() not in ("*", found):
-        raise Changed("it was changed meanwhile: read it again, and save over what you have seen")
-
-
 EXPECTED = {
     "missing": "it is needed",
     "extra_forbidden": "there is no such key",

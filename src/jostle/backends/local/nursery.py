@@ -207,12 +207,9 @@ def main(runs: str = "", fd: int = 0) -> None:
 
 def _only_the_socket(fd: int) -> socket.socket:
     """Closes all that was inherited but the socket, which leaves the place of stdin to /dev/null."""
-    for name in os.listdir("/proc/self/fd"):
-        if int(name) > 2:
-            try:
-                os.close(int(name))
-            except OSError:
-                pass  # the listing's own descriptor
+    from jostle.proc import close_inherited
+
+    close_inherited()
     engine = socket.socket(fileno=os.dup(fd))
     null = os.open(os.devnull, os.O_RDWR)
     os.dup2(null, fd)
