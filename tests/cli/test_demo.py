@@ -22,7 +22,7 @@ LOGIN = re.compile(r"http://localhost:(\d+)/ui/#code=([\w-]+)")
 
 def environment(tmp_path, **more):
     """Everything that is started under it carries a mark; what it leaves lies in a directory of its own."""
-    (tmp_path / "tmp").mkdir()
+    (tmp_path / "tmp").mkdir(exist_ok=True)
     kept = {key: value for key, value in os.environ.items() if not key.startswith(("JOSTLE_", "LC_"))}
     mine = {"TMPDIR": str(tmp_path / "tmp"), "JOSTLE_HOME": str(tmp_path / "own"), MARK: str(tmp_path), "PYTHONPATH": SOURCE}
     return {**kept, **mine, "LANG": "C.UTF-8", "TERM": "xterm", **more}
@@ -173,6 +173,21 @@ def test_without_a_terminal_it_ends_by_itself_and_its_console_has_answered(tmp_p
     assert done.returncode == 0, (done.stdout, done.stderr)
     assert re.search(r"its console answers on http://localhost:\d+: 4 cards", done.stdout)
     assert "14 of 14 jobs succeeded" in done.stdout and "whole cards given out twice: 0." in done.stdout
+    nothing_is_left(tmp_path)
+
+
+def test_what_a_demo_left_that_was_killed_is_gone_when_the_next_has_been(terminal, tmp_path):
+    screen = terminal()
+    until(lambda: LOGIN.search(screen.hear()), "the URL of its console")
+    os.kill(screen.pid, signal.SIGKILL)
+    assert screen.end() == -signal.SIGKILL and marked(tmp_path)
+    env = {**environment(tmp_path), "JOSTLE_WEB": "off"}
+    child = subprocess.Popen(
+        [sys.executable, "-u", "-m", "jostle", "demo"], env=env, text=True, stdout=subprocess.PIPE, preexec_fn=hears_all
+    )  # fmt: skip
+    assert "simulated GPUs" in child.stdout.readline()
+    child.send_signal(signal.SIGTERM)
+    child.communicate(timeout=PATIENCE)
     nothing_is_left(tmp_path)
 
 

@@ -101,6 +101,7 @@ def live(scene: Stage, terminal: Terminal, heard: list[int]) -> None:
             sys.stdout.flush()
             drawn = len(lines)
             time.sleep(REDRAW)
+        sys.stdout.write("\x1b[0m\n")  # a terminal that is interrupted forgets the rest of the picture
         terminal.tell("demo_ends")
     except OSError:
         pass  # nobody looks any more

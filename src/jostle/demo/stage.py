@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import json
 import os
 import shutil
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
     from jostle.store.reads import Reader
     from jostle.web.instances import Instance
 
-ACT_AT = 8  # unfinished jobs: with fewer the next act begins
+ACT_AT = 12  # unfinished jobs: with fewer the next act begins
 GONE_WITHIN = 10.0
 
 
@@ -105,18 +106,43 @@ class Stage(Session):
             connection.close()
 
 
+PREFIX, LOCK = "jostle-demo-", "demo.lock"
+
+
 @contextlib.contextmanager
 def stage(show: Show, *, console: bool) -> Iterator[Stage]:
     for name in ("JOSTLE_LEASE_DIR", "JOSTLE_SIM_DIR"):
         os.environ.pop(name, None)  # this world is nobody else's
-    home = tempfile.mkdtemp(prefix="jostle-demo-")
+    clear_left_behind()
+    home = tempfile.mkdtemp(prefix=PREFIX)
     made = Stage(home, show)
+    lock = os.open(os.path.join(home, LOCK), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    fcntl.flock(lock, fcntl.LOCK_EX)
     try:
         made.begin(console=console)
         yield made
     finally:
         made.close()
         clear(home)
+        os.close(lock)
+
+
+def clear_left_behind() -> None:
+    """What a demo has left that was killed: nobody holds its lock any more."""
+    for entry in os.scandir(tempfile.gettempdir()):
+        if not entry.name.startswith(PREFIX) or entry.stat(follow_symlinks=False).st_uid != os.getuid():
+            continue
+        try:
+            lock = os.open(os.path.join(entry.path, LOCK), os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC)
+        except OSError:
+            continue  # no directory of a demo, or of one that has just begun
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            clear(entry.path)
+        except BlockingIOError:
+            pass  # it goes on
+        finally:
+            os.close(lock)
 
 
 def clear(home: str) -> None:
