@@ -107,13 +107,16 @@ def test_a39_an_entry_of_a_console_that_was_killed_goes_and_that_of_another_prog
     ((pid, _),) = listed(home)
     path = space / "control" / "logs" / "pid.json"
     theirs = {"instance": 1, "pid": os.getpid(), "port": 29214, "url": "http://10.0.0.1:29214", "start_time": "x"}
-    path.write_text(json.dumps({"instances": [theirs, *consoles(space)]}))
+    ended = subprocess.Popen(["true"])  # and nobody has waited for it
+    until(lambda: not alive(ended.pid), "it has ended")
+    path.write_text(json.dumps({"instances": [theirs, {**theirs, "pid": ended.pid}, *consoles(space)]}))
     os.kill(pid, signal.SIGKILL)
     until(lambda: not alive(pid), "it is dead")
     home.ok("web", str(space), "--port", "0")
     ((new, _),) = listed(home)
     assert [(entry["instance"], entry["pid"]) for entry in consoles(space)] == [(1, os.getpid()), (2, new)]
     assert consoles(space)[0] == theirs
+    ended.wait()
 
 
 @pytest.mark.parametrize("what", ["a link", "no json", "a pipe", "a link to its folder"])

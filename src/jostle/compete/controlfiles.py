@@ -63,7 +63,10 @@ def _living(data: dict[str, Any], pid: int) -> dict[str, Any]:
 
 def _lives(entry: Any, but: int) -> bool:
     pid = entry.get("pid") if isinstance(entry, dict) else None
-    return type(pid) is int and 0 < pid != but and proc.stat(pid) is not None
+    if type(pid) is not int or pid in (0, but):
+        return False
+    found = proc.stat(pid)
+    return found is not None and found.state not in "ZX"  # one that nobody has waited for yet has ended, too
 
 
 Edit = Callable[[dict[str, Any]], dict[str, Any]]
