@@ -1,11 +1,15 @@
 """Batches and results for a page: what `ps --batches` and `results` give, and no pattern takes more than its share."""
 
+import contextlib
 import json
 import re
 import threading
+from types import SimpleNamespace
 
 import pytest
 
+from jostle.errors import JostleError
+from jostle.web.children import Limits, child
 from tests.e2e.instance import until
 from tests.web.console import Console
 
@@ -72,7 +76,14 @@ def test_s57_a_pattern_without_end_is_ended_and_said_so_while_others_are_answere
     assert swept.get("/api/v1/status")["running"]
 
 
-def test_s57_a_pattern_that_is_larger_than_its_memory_is_said_to_be(swept):
-    told = swept.script("GET", "/api/v1/results?target=1&metric=x%3D(?:(?:(?:a{1,400}){1,400}){1,400}){1,400}")
-    assert told.status in (200, 409, 422), told  # compiled, refused or ended: an answer, and a process that is still there
-    assert swept.get("/api/v1/status")["running"]
+@pytest.mark.parametrize(("does", "said"), [
+    ("bytearray(1 << 30)", "more memory than it may have"),
+    ("while True: pass", "took longer than 1 s of the processor and was ended"),
+    ("import time; time.sleep(600)", "took longer than 5 s and was ended"),
+])  # fmt: skip
+def test_s57_what_needs_more_than_its_limits_is_ended_and_says_which(tmp_path, does, said):
+    """One limit is met by each; the others are far away."""
+    visit = SimpleNamespace(home=str(tmp_path), language="en", lengthy=contextlib.nullcontext)
+    within = 5.0 if "sleep" in does else 60.0
+    with pytest.raises(JostleError, match=said):
+        child(visit, ["timeit", "-n1", "-r1", does], Limits(within, 1, 500 << 20))

@@ -6,9 +6,11 @@ import { useActs } from '../api/acts'
 import { useBlocked } from '../api/hooks'
 import type { Job } from '../api/types'
 import { useDesk } from '../desk'
+import { jobCommand } from '../model/command'
 import { span } from '../model/format'
 import { elapsed, FINAL } from '../model/jobs'
 import { progress, progressOf } from '../model/sweeps'
+import { Act } from '../parts/act'
 import { Icon } from '../parts/icons'
 import { useNow } from '../parts/now'
 import { JobPill, Pill } from '../parts/pill'
@@ -55,27 +57,24 @@ export function Groups({ batch, jobs, error, results, metric }: GroupsProps) {
           <Pill look={lookOfBatch(batch)} />
           <span className="acts">
             {failed.length > 0 && (
-              <button
-                type="button"
-                className="btn"
-                disabled={blocked !== undefined}
-                title={blocked}
-                onClick={() => void act('retry', failed)}
+              <Act
+                icon="again"
+                blocked={blocked}
+                command={jobCommand('retry', ids(failed))}
+                onDo={() => void act('retry', failed)}
               >
-                <Icon name="again" />
                 {t('experiments.retry', { count: failed.length })}
-              </button>
+              </Act>
             )}
             {running.length > 0 && (
-              <button
-                type="button"
-                className="btn warn"
-                disabled={blocked !== undefined}
-                title={blocked}
-                onClick={() => open({ kind: 'cancel', jobs: running })}
+              <Act
+                look="warn"
+                blocked={blocked}
+                command={jobCommand('cancel', ids(running))}
+                onDo={() => open({ kind: 'cancel', jobs: running })}
               >
                 {t('experiments.cancel', { count: running.length })}
-              </button>
+              </Act>
             )}
           </span>
         </div>
@@ -131,6 +130,8 @@ export function Groups({ batch, jobs, error, results, metric }: GroupsProps) {
     </section>
   )
 }
+
+const ids = (jobs: readonly Job[]): number[] => jobs.map((job) => job.id)
 
 /** `config × algorithm × seed = 2 × 4 × 3`, where the jobs are all combinations. */
 function shape(jobs: readonly Job[]): string {
@@ -230,7 +231,7 @@ function JobRow({ job, seed, now, value }: { job: Job; seed?: string; now: numbe
             type="button"
             className="link"
             disabled={blocked !== undefined}
-            title={blocked}
+            title={blocked ?? jobCommand('retry', [job.id])}
             onClick={() => void act('retry', [job])}
           >
             {t('act.retry')}
