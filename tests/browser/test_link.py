@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from tests.browser.conftest import BOB, CARDS, badge, queued
@@ -52,6 +54,31 @@ def test_a_card_is_seen_to_change_its_owner(console, open_page):
     expect(card).to_contain_text("bob")
     console.instance.scenario(CARDS)
     expect(card).to_contain_text("Free")
+    expect(card).to_contain_text("before: bob")
     expect(page.locator(".freecount")).to_contain_text("4 free")
     console.instance.scenario(CARDS + BOB)
     expect(card).to_contain_text("bob")
+
+
+def test_what_a_card_did_and_who_had_it_is_drawn_and_told_as_a_table_and_outlives_the_page(console, open_page):
+    job = queued(console, "ran here", "exit 3")
+    console.instance.end(job)
+    page = open_page()
+    expect(badge(page)).to_have_text("Live")
+    timeline = page.get_by_role("region", name="Timeline")
+    expect(timeline.locator(".span.other").first).to_be_visible()
+    expect(timeline.locator(".span.bad").first).to_be_attached()
+    timeline.get_by_role("button", name="Table").click()
+    failed = timeline.get_by_role("row").filter(has_text=f"#{job} ran here")
+    expect(failed).to_contain_text("failed")
+    failed.get_by_role("button").click()
+    expect(page.get_by_role("region", name=f"#{job} log")).to_be_visible()
+    page.keyboard.press("0")
+    drawer = page.get_by_role("dialog")
+    expect(drawer.locator(".history .load")).to_have_attribute("d", re.compile("M"))
+    drawer.get_by_role("button", name="Table").click()
+    expect(drawer.get_by_role("row").filter(has_text="bob").first).to_contain_text("still there")
+    page.keyboard.press("ArrowRight")
+    expect(page.get_by_role("dialog", name="GPU 1")).to_be_visible()
+    page.keyboard.press("Escape")
+    expect(page.get_by_role("dialog")).to_have_count(0)

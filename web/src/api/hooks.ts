@@ -6,7 +6,7 @@ import { setMe } from '../model/people'
 import { get } from './call'
 import { live, type Picture } from './live'
 import { session } from './session'
-import type { Job, Overview, Ps, Status, Story } from './types'
+import type { History, Job, Overview, Ps, Status, Story } from './types'
 
 export const useLive = (): Picture => useSyncExternalStore(live.subscribe, live.snapshot)
 
@@ -119,6 +119,29 @@ export function useProcesses(): Map<number, Known> {
       ]),
     )
   }, [data, dataUpdatedAt])
+}
+
+export type Since = '10m' | '2h' | '24h' | '7d'
+
+const HISTORY_MS: Record<Since, number> = { '10m': 10_000, '2h': 15_000, '24h': 60_000, '7d': 300_000 }
+
+/** With how far the host's clock is ahead of this browser's, in seconds. */
+export type Past = History & { ahead: number }
+
+/** What the cards did since then, and who had them. */
+export function useHistory(since: Since): Past | undefined {
+  const { link } = useLive()
+  const { data } = useQuery({
+    queryKey: ['history', since],
+    queryFn: async ({ signal }): Promise<Past> => {
+      const told = await get<History>('/api/v1/history', { since }, signal)
+      return { ...told, ahead: told.at - Date.now() / 1000 }
+    },
+    refetchInterval: link === 'live' ? HISTORY_MS[since] : false,
+    staleTime: HISTORY_MS[since] / 2,
+    placeholderData: (last) => last,
+  })
+  return data
 }
 
 export interface Workspace {

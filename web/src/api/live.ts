@@ -1,17 +1,9 @@
 // The one stream of this tab, and what it says at this moment. Lost is said at once; it comes back by itself, after growing
 // pauses, from the event it has seen last. A hidden tab closes it and catches up when it is looked at again.
-import { ownNames, shares } from '../model/people'
 import { address, headers, refusal } from './call'
 import { session } from './session'
 import { Cutter, type Sent } from './sse'
 import type { Card, Cards, StoreEvent } from './types'
-
-export interface Sample {
-  at: number
-  load: number | null
-  used: number
-  other: string // somebody else who is on it, the one with most memory
-}
 
 export interface LogPiece {
   job: number
@@ -43,8 +35,6 @@ export interface Watch {
 
 type Heard = { event?: (event: StoreEvent) => void; behind?: () => void; log?: (piece: LogPiece) => void }
 
-const KEPT_S = 10 * 60
-const SAMPLE_MS = 2000
 const SILENT_MS = 25_000 // a line comes each 10 s
 const PAUSES_MS = [500, 1000, 2000, 4000, 8000]
 
@@ -64,7 +54,6 @@ export class Live {
     engineLostAt: null,
     retryAt: null,
   }
-  readonly samples = new Map<string, Sample[]>()
   private readonly lookers = new Set<() => void>()
   private readonly hearers = new Set<Heard>()
   private seq: string | null = null
@@ -73,7 +62,6 @@ export class Live {
   private stop: AbortController | null = null
   private failures = 0
   private timer: ReturnType<typeof setTimeout> | undefined
-  private sampler: ReturnType<typeof setInterval> | undefined
   private silence: ReturnType<typeof setTimeout> | undefined
 
   subscribe = (looker: () => void): (() => void) => {
@@ -96,8 +84,6 @@ export class Live {
   close(): void {
     clearTimeout(this.timer)
     clearTimeout(this.silence)
-    clearInterval(this.sampler)
-    this.sampler = undefined
     this.stop?.abort()
     this.stop = null
   }
@@ -128,11 +114,6 @@ export class Live {
     clearTimeout(this.timer)
     const stop = new AbortController()
     this.stop = stop
-    this.sampler ??= setInterval(() => {
-      const { cards, cardsAt, link, engine } = this.picture
-      const now = Date.now()
-      if (cards && cardsAt && link === 'live' && engine && now - cardsAt >= SAMPLE_MS) this.sample(cards, now)
-    }, SAMPLE_MS)
     this.read(stop).catch(() => this.lost(stop))
   }
 
@@ -193,29 +174,11 @@ export class Live {
     for (const heard of this.hearers) heard.behind?.() // the reasons of all that waits are others now
   }
 
-  /** A reading per card. Cards are told only when they change, so between two tellings they are as they were. */
-  private sample(cards: Cards, at: number): void {
-    const own = ownNames(cards.gpus)
-    for (const card of cards.gpus) {
-      const row = this.samples.get(card.uuid) ?? []
-      const known = card.state === 'ok'
-      row.push({
-        at,
-        load: known ? card.utilization : null,
-        used: known ? card.used_mib / Math.max(1, card.total_mib) : 0,
-        other: known ? (shares(card, own).find((share) => share.person !== 'you')?.person ?? '') : '',
-      })
-      while (row[0] && row[0].at < at - KEPT_S * 1000) row.shift()
-      this.samples.set(card.uuid, row)
-    }
-  }
-
   private cards(cards: Cards): void {
     const last = this.picture.cards?.gpus
     if (!cards.engine && last?.length) return // nobody reads them: the last picture stays, and is shown as stale
     const at = Date.now()
     if (cards.error && !cards.gpus.length && last) cards = { ...cards, gpus: last.map(unread) }
-    this.sample(cards, at)
     const read = cards.gpus.some((card) => card.state === 'ok')
     this.change({ cards, cardsAt: at, readAt: read ? at : this.picture.readAt })
   }

@@ -138,6 +138,41 @@ export interface Cards {
   error: string
 }
 
+/** Who had a card for a while: a run of ours, or somebody else. */
+export interface Span {
+  began_at: number
+  ended_at: number | null // null: still there
+  job: number | null
+  run: number | null
+  name: string | null
+  outcome: string | null
+  user: string | null // '': somebody nobody can see
+  pid: number | null
+}
+
+export interface CardHistory {
+  index: number
+  uuid: string
+  name: string
+  total_mib: number
+  load: (number | null)[]
+  used_mib: (number | null)[]
+  spans: Span[]
+  left_out: number
+  before: Span | null
+  free_since: number | null
+  idle_since: number | null
+}
+
+export interface History {
+  began_at: number
+  ended_at: number
+  step_s: number
+  at: number // now, by the clock of the host
+  error: string
+  gpus: CardHistory[]
+}
+
 export interface Status {
   running: boolean
   pid: number | null

@@ -1,22 +1,28 @@
 // One card: can my jobs use it and why not, what it did, who is on it, what of mine ran here.
-import { lazy, Suspense, useState } from 'react'
 import { useTranslation } from 'react-i18next'
+import { useLocation } from 'wouter'
 import { useActs } from '../api/acts'
-import { useLive, useProcesses, useRights, useShownJobs } from '../api/hooks'
+import { type Past, useHistory, useLive, useProcesses, useRights, useShownJobs } from '../api/hooks'
 import { useDesk } from '../desk'
-import { unreadWhy } from '../gpu/cards'
+import { unreadWhy } from '../gpu/holders'
 import { cardCommand } from '../model/command'
 import { clock, gib, model, span } from '../model/format'
 import { elapsed } from '../model/jobs'
 import { hueOf, initialsOf, isFree, ownNames, personOf, shares } from '../model/people'
-import { isWatched, watchCard } from '../parts/bell'
+import { isWatched, useWatched, watchCard } from '../parts/bell'
 import { Command } from '../parts/controls'
 import { Drawer } from '../parts/dialog'
 import { Icon } from '../parts/icons'
 import { JobPill } from '../parts/pill'
+import { CardHistoryPanel } from './history'
 
-const History = lazy(() => import('../parts/history'))
 const RAN_HERE = 8
+
+/** Since when a process that tells nothing of itself was seen on a card, in milliseconds. */
+function there(past: Past | undefined, pid: number): number | null {
+  const seen = past?.gpus.flatMap((card) => card.spans).find((span) => span.pid === pid && span.ended_at === null)
+  return seen ? seen.began_at * 1000 : null
+}
 
 export default function CardDrawer({ index, onClose }: { index: number; onClose: () => void }) {
   const { t } = useTranslation()
@@ -25,7 +31,9 @@ export default function CardDrawer({ index, onClose }: { index: number; onClose:
   const { mayWrite } = useRights()
   const { takeCard } = useActs()
   const processes = useProcesses()
-  const [, again] = useState(0)
+  const past = useHistory('10m')
+  const [, go] = useLocation()
+  useWatched()
   const jobs = useShownJobs().jobs ?? []
   const gpus = cards?.gpus ?? []
   const card = gpus.find((one) => one.index === index)
@@ -49,14 +57,8 @@ export default function CardDrawer({ index, onClose }: { index: number; onClose:
         ? t('card.refused', { why: card.refusal.text ?? card.refusal.code })
         : t('card.usable')
   return (
-    <Drawer label={`GPU ${card.index}`} onClose={onClose}>
-      {/* biome-ignore lint/a11y/noStaticElementInteractions: arrows go to the next card */}
-      <header
-        onKeyDown={(event) => {
-          if (event.key === 'ArrowLeft') step(-1)
-          else if (event.key === 'ArrowRight') step(1)
-        }}
-      >
+    <Drawer label={`GPU ${card.index}`} onClose={onClose} onArrow={step}>
+      <header>
         <h2>GPU {card.index}</h2>
         <span className="grow t3 clip" title={`${card.name} ${card.uuid}`}>
           {model(card.name)} · <span className="mono">{card.uuid}</span>
@@ -97,14 +99,15 @@ export default function CardDrawer({ index, onClose }: { index: number; onClose:
         </span>
         <span className="strong">{said}</span>
       </p>
-      <section>
-        <h3>
-          {t('card.history')} <span className="t3">{t('card.historyof')}</span>
-        </h3>
-        <Suspense>
-          <History uuid={card.uuid} />
-        </Suspense>
-      </section>
+      <CardHistoryPanel
+        uuid={card.uuid}
+        hue={isFree(card, own) ? 'free' : hueOf(owner)}
+        onPick={({ span: one }) => {
+          if (one.job === null) return
+          onClose()
+          go(`/state/${one.job}`)
+        }}
+      />
       <section>
         <h3>{t('card.processes', { count: card.holders.length })}</h3>
         {card.holders.length === 0 ? (
@@ -124,6 +127,7 @@ export default function CardDrawer({ index, onClose }: { index: number; onClose:
               {card.holders.map((holder) => {
                 const person = personOf(holder, own)
                 const known = processes.get(holder.pid)
+                const since = known?.since ?? there(past, holder.pid)
                 return (
                   <tr key={holder.pid}>
                     <td>
@@ -136,7 +140,7 @@ export default function CardDrawer({ index, onClose }: { index: number; onClose:
                     </td>
                     <td className="mono">{holder.pid}</td>
                     <td className="num strong">{holder.used_mib === null ? '–' : `${gib(holder.used_mib)} GiB`}</td>
-                    <td className="num">{known?.since ? span((Date.now() - known.since) / 1000) : '–'}</td>
+                    <td className="num">{since === null ? '–' : span((Date.now() - since) / 1000)}</td>
                     <td className="mono clip program" title={known?.command}>
                       {holder.run ? `#${holder.run} ` : ''}
                       {known?.command || holder.name || holder.exe}
@@ -184,7 +188,7 @@ export default function CardDrawer({ index, onClose }: { index: number; onClose:
           disabled={isFree(card, own)}
           title={isFree(card, own) ? t('card.freenow') : undefined}
           aria-pressed={isWatched(card.uuid)}
-          onClick={() => void watchCard(card.uuid).then(() => again((n) => n + 1))}
+          onClick={() => void watchCard(card.uuid)}
         >
           <Icon name="bell" />
           {isWatched(card.uuid) ? t('card.watching') : t('card.tell')}

@@ -1,13 +1,14 @@
 import { useMemo } from 'react'
 import { useTranslation } from 'react-i18next'
 import { useLocation } from 'wouter'
-import { useLive } from '../api/hooks'
+import { type Past, useHistory, useLive } from '../api/hooks'
 import type { Job } from '../api/types'
 import { clock, gib } from '../model/format'
 import { ACTIVE, since } from '../model/jobs'
-import { type Person, people } from '../model/people'
+import { idleSince, type Person, people } from '../model/people'
 import { Icon } from '../parts/icons'
 import { JobPill } from '../parts/pill'
+import { spoken } from '../parts/spoken'
 import { markSeen, useSeenAt } from '../seen'
 
 const TILES = 8
@@ -17,6 +18,7 @@ export function PeopleStrip({ jobs }: { jobs: Job[] }) {
   const { t } = useTranslation()
   const { cards, link, engine, readAt } = useLive()
   const seen = useSeenAt()
+  const past = useHistory('10m')
   const all = useMemo(() => people(cards?.gpus ?? []), [cards])
   const ended = useMemo(() => since(jobs, seen), [jobs, seen])
   const running = jobs.filter((job) => ACTIVE.has(job.state)).length
@@ -39,6 +41,7 @@ export function PeopleStrip({ jobs }: { jobs: Job[] }) {
               ))}
             </span>
             <Held person={person} />
+            <Idle person={person} past={past} />
             {person.name === 'you' && running > 0 && <> · {t('people.jobs', { count: running })}</>}
           </li>
         ))}
@@ -92,6 +95,14 @@ export function Notice({ jobs }: { jobs: Job[] }) {
       </button>
     </section>
   )
+}
+
+/** Since when somebody does nothing with any of the cards they have. */
+function Idle({ person, past }: { person: Person; past: Past | undefined }) {
+  const { t } = useTranslation()
+  const since = idleSince(person, past?.gpus ?? [])
+  if (since === null || !past) return null
+  return <span className="wait">· {t('people.idle', { long: spoken(Date.now() / 1000 + past.ahead - since, t) })}</span>
 }
 
 /** How much of the cards a person has: whole ones, or a part beside somebody else. */

@@ -9,7 +9,6 @@ import { forYou, hueOf, isFree, ownNames, people, shares } from './people'
 import { moved, nudged, removed, sendable } from './queues'
 import { allowed, control, grouped, keysOf, nested, valueAt } from './rules'
 import { card, holder, job } from './samples'
-import { bars, others } from './timeline'
 
 test('a scheduler as a command names its workspace: it works in any directory', () => {
   expect(competeCommand('single', 0, '/data/my work')).toBe("jostle compete '/data/my work'")
@@ -233,36 +232,6 @@ describe('queues of a command file', () => {
   test('a queue without processes goes, and empty commands are not sent', () => {
     expect(names(removed(queues, { queue: 1, process: 0 }))).toEqual(['1a 2b'])
     expect(names(sendable([{ id: 1, processes: [process(' ', 1), process('d', 2)] }]))).toEqual(['1d'])
-  })
-})
-
-describe('timeline', () => {
-  const cards = [card({ uuid: 'A' }), card({ uuid: 'B', index: 1 })]
-  test('a run is a bar on each of its cards, cut to what is shown; what runs reaches now', () => {
-    const found = bars(
-      [
-        job({ id: 1, state: 'running', started_at: 10, gpu_uuids: ['A', 'B'] }),
-        job({ id: 2, state: 'succeeded', started_at: 20, ended_at: 60, gpu_uuids: ['B'] }),
-        job({ id: 3, state: 'failed', started_at: 1, ended_at: 5, gpu_uuids: ['A'] }),
-        job({ id: 4, state: 'queued', started_at: 30, gpu_uuids: ['A'] }),
-      ],
-      cards,
-      50,
-      100,
-    )
-    expect(found.map((bar) => [bar.job.id, bar.row, bar.from, bar.to])).toEqual([
-      [1, 0, 50, 100],
-      [1, 1, 50, 100],
-      [2, 1, 50, 60],
-    ])
-  })
-  test('others are shown from when they were seen to when they were gone', () => {
-    const seen = (at: number, other: string) => ({ at: at * 1000, load: 0, used: 0, other })
-    const samples = new Map([['B', [seen(1, 'bob'), seen(2, 'bob'), seen(3, ''), seen(4, 'eve'), seen(5, 'eve')]]])
-    expect(others(samples, cards, 0)).toEqual([
-      { person: 'bob', row: 1, from: 1, to: 2 },
-      { person: 'eve', row: 1, from: 4, to: 5 },
-    ])
   })
 })
 

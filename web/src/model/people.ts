@@ -1,5 +1,5 @@
 // Who is on the cards. Colour says who: a hue per person by first seen, kept in this browser, so nobody changes colour.
-import type { Card, Holder } from '../api/types'
+import type { Card, CardHistory, Holder } from '../api/types'
 
 export const HUES = ['violet', 'sand', 'pink', 'teal', 'olive'] as const
 const SEEN = 'jostle.people'
@@ -100,6 +100,13 @@ export function people(cards: readonly Card[]): Person[] {
     if (one(first.person).beside) one(first.person).beside = ''
   }
   return [...found.values()]
+}
+
+/** Since when none of a person's cards does anything: the latest of them; null if one does, or nobody knows. */
+export function idleSince(person: Pick<Person, 'name' | 'cards' | 'beside'>, past: readonly CardHistory[]): number | null {
+  if (person.name === 'you' || person.beside || person.cards.length === 0) return null
+  const since = person.cards.map((index) => past.find((card) => card.index === index)?.idle_since ?? null)
+  return since.some((at) => at === null) ? null : Math.max(...(since as number[]))
 }
 
 /** A process on a card that is not one's own. */

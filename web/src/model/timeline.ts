@@ -1,51 +1,62 @@
-// What was on which card when: own runs as the store knows them, others as this tab has seen them.
-import type { Sample } from '../api/live'
-import type { Card, Job } from '../api/types'
-import { ACTIVE } from './jobs'
+// Who had which card when, as bars: own runs and others', cut to what is shown, beside each other where they overlap.
+import type { CardHistory, Span } from '../api/types'
 
 export interface Bar {
-  job: Job
+  span: Span
   row: number
-  from: number
+  from: number // seconds
   to: number
+  lane: number
+  lanes: number // of its row
+  idle: boolean // held without load
 }
 
-/** The last run of each job on each of its cards, cut to what is shown. Times in seconds. */
-export function bars(jobs: readonly Job[], cards: readonly Card[], from: number, now: number): Bar[] {
-  const rows = new Map(cards.map((card, i) => [card.uuid, i]))
-  const found: Bar[] = []
-  for (const job of jobs) {
-    if (job.started_at === null || (job.state === 'queued' && !job.ended_at)) continue
-    const to = ACTIVE.has(job.state) ? now : (job.ended_at ?? now)
-    if (to < from) continue
-    for (const uuid of job.gpu_uuids) {
-      const row = rows.get(uuid)
-      if (row !== undefined) found.push({ job, row, from: Math.max(from, job.started_at), to: Math.min(now, to) })
-    }
+const LANES = 4
+
+export const isOwn = (span: Span): boolean => span.job !== null
+
+/** The spans of each card between two instants. */
+export function bars(cards: readonly CardHistory[], from: number, now: number): Bar[] {
+  return cards.flatMap((card, row) => {
+    const cut = card.spans
+      .map((span) => ({ span, from: Math.max(from, span.began_at), to: Math.min(now, span.ended_at ?? now) }))
+      .filter((one) => one.to > from && one.from < now)
+      .sort((a, b) => a.from - b.from || a.to - b.to)
+    const ends: number[] = [] // of each lane
+    const placed = cut.map((one) => {
+      let lane = ends.findIndex((end) => end <= one.from)
+      if (lane < 0) lane = Math.min(ends.length, LANES - 1)
+      ends[lane] = Math.max(ends[lane] ?? 0, one.to)
+      return { ...one, row, lane, idle: false }
+    })
+    return placed.flatMap((bar) => split(bar, card.idle_since)).map((bar) => ({ ...bar, lanes: ends.length }))
+  })
+}
+
+/** What holds a card and does nothing with it is told apart from then on. */
+function split<T extends { span: Span; from: number; to: number; idle: boolean }>(bar: T, idleSince: number | null): T[] {
+  if (idleSince === null || bar.span.ended_at !== null || isOwn(bar.span) || idleSince >= bar.to) return [bar]
+  if (idleSince <= bar.from) return [{ ...bar, idle: true }]
+  return [
+    { ...bar, to: idleSince },
+    { ...bar, from: idleSince, idle: true },
+  ]
+}
+
+/** A line over points that each stand for a stretch of the width, 0 to 100 high; where nobody read there is a gap. */
+export function curve(points: readonly (number | null)[], width: number, height: number): { line: string; area: string } {
+  const step = width / Math.max(1, points.length)
+  const at = (x: number): string => (x * step).toFixed(2)
+  let line = ''
+  let area = ''
+  for (const [i, value] of points.entries()) {
+    if (value === null) continue
+    const y = (height - (Math.min(100, Math.max(0, value)) / 100) * height).toFixed(1)
+    const begins = points[i - 1] == null
+    const ends = points[i + 1] == null
+    const drawn = `${begins ? `${at(i)} ${y}L` : ''}${at(i + 0.5)} ${y}${ends ? `L${at(i + 1)} ${y}` : ''}`
+    line += `${begins ? 'M' : 'L'}${drawn}`
+    area += `${begins ? `M${at(i)} ${height}L` : 'L'}${drawn}${ends ? `L${at(i + 1)} ${height}Z` : ''}`
   }
-  return found
-}
-
-export interface Other {
-  person: string
-  row: number
-  from: number
-  to: number
-}
-
-/** Who else was on each card, as far as this tab saw it. Times in seconds. */
-export function others(samples: ReadonlyMap<string, readonly Sample[]>, cards: readonly Card[], from: number): Other[] {
-  const found: Other[] = []
-  for (const [row, card] of cards.entries()) {
-    let open: Other | null = null
-    for (const sample of samples.get(card.uuid) ?? []) {
-      const at = sample.at / 1000
-      if (open && open.person === sample.other) open.to = at
-      else {
-        open = sample.other && at >= from ? { person: sample.other, row, from: at, to: at } : null
-        if (open) found.push(open)
-      }
-    }
-  }
-  return found
+  return { line, area }
 }

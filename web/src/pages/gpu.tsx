@@ -40,7 +40,7 @@ export default function Gpu() {
           <JobsPanel jobs={jobs ?? []} loaded={jobs !== undefined} whole={whole} more={more} error={error?.message ?? ''} />
           <div className="right">
             <div className={stale ? 'stale' : ''}>
-              <Timeline jobs={jobs ?? []} cards={cards?.gpus ?? []} />
+              <Timeline jobs={jobs ?? []} />
             </div>
             {shown && <LogPanel job={shown} compact />}
           </div>

@@ -1,8 +1,9 @@
 // The browser's own dialog: it keeps the focus inside, gives it back, and Esc closes it.
-import { type CSSProperties, type ReactNode, useEffect, useId, useRef } from 'react'
+import { type CSSProperties, type KeyboardEvent, type ReactNode, useEffect, useId, useRef } from 'react'
 import { useTranslation } from 'react-i18next'
 import { Command } from './controls'
 import { Icon } from './icons'
+import { typing } from './keys'
 
 interface DialogProps {
   title: ReactNode
@@ -96,9 +97,20 @@ export function Confirm({ title, children, keep, act, command, onDo, onClose }: 
   )
 }
 
-export function Drawer({ label, onClose, children }: { label: string; onClose: () => void; children: ReactNode }) {
+interface DrawerProps {
+  label: string
+  onClose: () => void
+  onArrow: (by: 1 | -1) => void // left and right, where nothing inside wants them
+  children: ReactNode
+}
+
+export function Drawer({ label, onClose, onArrow, children }: DrawerProps) {
+  const arrows = (event: KeyboardEvent): void => {
+    const by = { ArrowLeft: -1, ArrowRight: 1 }[event.key] as 1 | -1 | undefined
+    if (by && !event.defaultPrevented && !typing(event.target)) onArrow(by)
+  }
   return (
-    <dialog {...useModal(onClose)} className="side" aria-label={label}>
+    <dialog {...useModal(onClose)} className="side" aria-label={label} onKeyDown={arrows}>
       <div className="drawer scroll">{children}</div>
     </dialog>
   )

@@ -1,0 +1,66 @@
+import { expect, test } from 'vitest'
+import type { CardHistory, Span } from '../api/types'
+import { bars, curve } from './timeline'
+
+const span = (over: Partial<Span>): Span => ({
+  began_at: 0,
+  ended_at: null,
+  job: null,
+  run: null,
+  name: null,
+  outcome: null,
+  user: 'bob',
+  pid: 1,
+  ...over,
+})
+
+const card = (spans: Span[], idle_since: number | null = null): CardHistory => ({
+  index: 0,
+  uuid: 'A',
+  name: '',
+  total_mib: 1,
+  load: [],
+  used_mib: [],
+  spans,
+  left_out: 0,
+  before: null,
+  free_since: null,
+  idle_since,
+})
+
+test('what was before, or ended before, is cut off; what is still there goes up to now', () => {
+  const found = bars(
+    [card([span({ ended_at: 40 })]), card([span({ began_at: 20 }), span({ began_at: 70, ended_at: 80 })])],
+    50,
+    100,
+  )
+  expect(found.map(({ row, from, to }) => [row, from, to])).toEqual([
+    [1, 50, 100],
+    [1, 70, 80],
+  ])
+})
+
+test('those that share a card at one time stand in lanes of their own, others one after another in one', () => {
+  const shared = [span({ began_at: 10 }), span({ began_at: 20, ended_at: 30 }), span({ began_at: 30, ended_at: 40 })]
+  expect(bars([card(shared)], 0, 100).map(({ lane, lanes }) => [lane, lanes])).toEqual([
+    [0, 2],
+    [1, 2],
+    [1, 2],
+  ])
+})
+
+test('a stranger who holds a card without using it is told apart from then on; our own runs are not', () => {
+  expect(bars([card([span({ began_at: 10 })], 60)], 0, 100).map(({ from, to, idle }) => [from, to, idle])).toEqual([
+    [10, 60, false],
+    [60, 100, true],
+  ])
+  expect(bars([card([span({ began_at: 10, job: 3, user: null })], 60)], 0, 100).map(({ idle }) => idle)).toEqual([false])
+})
+
+test('a point is drawn over the stretch it stands for, and where nobody read the card there is a gap', () => {
+  expect(curve([0, null, 100], 30, 10).line).toBe('M0.00 10.0L5.00 10.0L10.00 10.0M20.00 0.0L25.00 0.0L30.00 0.0')
+  expect(curve([0, 100], 20, 10)).toEqual({
+    line: 'M0.00 10.0L5.00 10.0L15.00 0.0L20.00 0.0',
+    area: 'M0.00 10L0.00 10.0L5.00 10.0L15.00 0.0L20.00 0.0L20.00 10Z',
+  })
+})
