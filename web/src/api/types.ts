@@ -21,6 +21,17 @@ export interface Reason extends Against {
 
 export type State = 'queued' | 'starting' | 'running' | 'stopping' | 'succeeded' | 'failed' | 'cancelled' | 'skipped'
 
+/** Instants, about; null: no telling. A job that waits has only the first two. */
+export interface Estimate {
+  starts_at: number | null
+  gpus: number[] | null
+  ends_at: number | null
+  earliest_at: number | null
+  latest_at: number | null
+  limit_at: number | null // its time limit ends it then
+  runs: number // like it, that this is from
+}
+
 export interface Job {
   id: number
   name: string
@@ -52,6 +63,7 @@ export interface Job {
   place: number
   retry_of: number | null
   params: Record<string, string>
+  estimate: Estimate | null
 }
 
 export interface Ps {
@@ -76,6 +88,16 @@ export interface Run {
   rss_mib: number | null
   memory_mib: number | null
   gpus: number[]
+  profile: Profile | null // once it has ended
+}
+
+/** How a run used its cards, as far as it was seen. */
+export interface Profile {
+  load_mean: number | null
+  load_p95: number | null
+  memory_p95_mib: number | null
+  idle_share: number | null
+  shared: { user: string | null; job: number | null; for_s: number }[]
 }
 
 export interface StoreEvent {
@@ -128,6 +150,8 @@ export interface Card {
   refusal: Against | null
   runs: string[]
   holders: Holder[]
+  free_at: number | null // about; null: no telling, or it is free
+  free_by: number | null // at the latest, by time limits
 }
 
 export interface Cards {

@@ -4,7 +4,7 @@ import { useHistory, useStatus } from '../api/hooks'
 import type { Card, Job } from '../api/types'
 import { useDesk } from '../desk'
 import { gib, model } from '../model/format'
-import { hueOf, initialsOf, isFree, ownNames, type Share, shares } from '../model/people'
+import { hueOf, initialsOf, isCardFound, isFree, ownNames, type Share, shares } from '../model/people'
 import { Measure } from '../parts/meter'
 import { useNow } from '../parts/now'
 import { Spark } from '../parts/spark'
@@ -78,7 +78,7 @@ function HostCell({ cards, own }: { cards: Card[]; own: Set<string> }) {
 }
 
 function useLook(card: Card, own: Set<string>) {
-  const { asked, open } = useDesk()
+  const { asked, open, find } = useDesk()
   const known = card.state === 'ok'
   const free = isFree(card, own)
   const parts = shares(card, own)
@@ -90,7 +90,7 @@ function useLook(card: Card, own: Set<string>) {
     parts,
     owner,
     hue,
-    chosen: asked?.kind === 'card' && asked.index === card.index,
+    chosen: (asked?.kind === 'card' && asked.index === card.index) || isCardFound(card, own, find),
     show: () => open({ kind: 'card', index: card.index }),
   }
 }
@@ -179,13 +179,13 @@ function GpuCard(props: CardProps) {
 function DenseCell(props: CardProps) {
   const { t } = useTranslation()
   const { card, own } = props
-  const { known, free, hue, parts, owner, show } = useLook(card, own)
+  const { known, free, hue, parts, owner, chosen, show } = useLook(card, own)
   const ids = card.runs.map((run) => Number(run.split('.')[0]))
   const who = ids.length
     ? `#${ids[0]}${ids.length > 1 ? ` +${ids.length - 1}` : ''}`
     : owner || (free ? t('card.free') : t('people.hidden'))
   return (
-    <li className={`cell${known ? '' : ' unknown'}`}>
+    <li className={`cell${chosen ? ' open' : ''}${known ? '' : ' unknown'}`}>
       <Edge parts={parts} total={card.used_mib} hue={hue} />
       <button type="button" className="hit" aria-label={t('card.open', { index: card.index })} onClick={show} />
       <div className="head">

@@ -88,7 +88,7 @@ function Held({ card, own, jobs, now, past }: CardProps) {
   const lines = others.slice(0, mine ? 1 : 2)
   return (
     <>
-      {mine && <MyLine card={card} jobs={jobs} />}
+      {mine && <MyLine card={card} jobs={jobs} right={freeAt(card, t)} />}
       {mine && others.length === 0 && <MyProcess card={card} jobs={jobs} now={now} />}
       {card.excluded && card.holders.length === 0 && !mine && <div className="held wait">{t('card.excluded')}</div>}
       {card.quarantine && <div className="held wait clip">{card.quarantine}</div>}
@@ -113,6 +113,12 @@ function Held({ card, own, jobs, now, past }: CardProps) {
       )}
     </>
   )
+}
+
+/** When it is free: about, or at the latest; nothing where there is no telling. */
+function freeAt(card: Card, t: Words): string | undefined {
+  if (card.free_at != null) return t('card.freeat', { at: clock(card.free_at * 1000) })
+  return card.free_by == null ? undefined : t('card.freeby', { at: clock(card.free_by * 1000) })
 }
 
 /** Who holds it and does nothing with it is told; else nobody knows when it will be free. */
@@ -170,7 +176,7 @@ export function DenseFoot({ card, own, jobs, now, past }: CardProps) {
   const said = (): string => {
     if (card.state !== 'ok') return unreadWhy(card, t)
     if (isFree(card, own)) return past?.free_since == null ? '' : freeFor(past, now, t)
-    if (job) return span(elapsed(job, now) ?? 0)
+    if (job) return [freeAt(card, t), span(elapsed(job, now) ?? 0)].filter(Boolean).join(', ')
     if (past?.idle_since != null) return t('card.idledense', { long: span(now / 1000 - past.idle_since) })
     return holder ? `${holder.user}:${holder.pid}${there(past, holder.pid, now)}` : ''
   }

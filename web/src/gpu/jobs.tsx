@@ -9,7 +9,7 @@ import type { Job } from '../api/types'
 import { useDesk } from '../desk'
 import { jobCommand } from '../model/command'
 import { FINAL, type Group, matches, meant, sections } from '../model/jobs'
-import { foreign } from '../model/people'
+import { foreign, isFound } from '../model/people'
 import { droppedOn, stepped } from '../model/place'
 import { copyText } from '../parts/controls'
 import { Icon, type IconName } from '../parts/icons'
@@ -41,6 +41,7 @@ export function JobsPanel({ jobs, loaded, whole, more, error }: PanelProps) {
   const shown = useMemo(() => jobs.filter((job) => passes(job, filter) && matches(job, find)), [jobs, filter, find])
   const parts = useMemo(() => sections(shown, seen, new Date().setHours(0, 0, 0, 0), jobs), [shown, seen, jobs])
   const others = useMemo(() => foreign(cards?.gpus ?? []), [cards])
+  const shownOthers = filter.everybody || find ? others.filter((one) => isFound(one, find)) : []
   const running = useMemo(() => parts.running.flatMap((group) => group.jobs).filter((job) => job.state === 'running'), [parts])
   const tails = useTails(running)
   const { unfolded, fold, toggle, drop } = useJobKeys(jobs, [
@@ -48,7 +49,11 @@ export function JobsPanel({ jobs, loaded, whole, more, error }: PanelProps) {
     ...parts.running,
     ...parts.waiting,
   ])
-  const rows = useMemo(() => ({ now, tails, toggle, drop }), [now, tails, toggle, drop])
+  const ends = useMemo(
+    () => new Map(jobs.flatMap((job) => (job.estimate?.ends_at == null ? [] : [[job.id, job.estimate.ends_at] as const]))),
+    [jobs],
+  )
+  const rows = useMemo(() => ({ now, tails, ends, toggle, drop }), [now, tails, ends, toggle, drop])
   const counts = useCounts()
   const total = whole ? jobs.length : Object.values(counts).reduce((sum, count) => sum + count, 0)
   const group = (one: Group, alone = false) =>
@@ -59,7 +64,7 @@ export function JobsPanel({ jobs, loaded, whole, more, error }: PanelProps) {
     )
   return (
     <RowsContext value={rows}>
-      <section className="panel" aria-label={t('jobs.title')}>
+      <section className={`panel${ends.size ? ' timed' : ''}`} aria-label={t('jobs.title')}>
         <header>
           <h2>{t('jobs.title')}</h2>
           <Filters jobs={jobs} mine={total} all={total + others.length} filter={filter} onChange={setFilter} />
@@ -86,9 +91,9 @@ export function JobsPanel({ jobs, loaded, whole, more, error }: PanelProps) {
               {more > 0 && <p className="more t2">{t('jobs.more', { count: more })}</p>}
             </Section>
           )}
-          {filter.everybody && others.length > 0 && (
-            <Section name={t('jobs.others')} count={others.length}>
-              {others.slice(0, AT_MOST).map((one) => (
+          {shownOthers.length > 0 && (
+            <Section name={t('jobs.others')} count={shownOthers.length}>
+              {shownOthers.slice(0, AT_MOST).map((one) => (
                 <ForeignRow key={`${one.card}.${one.pid}`} one={one} known={processes.get(one.pid)} />
               ))}
             </Section>

@@ -7,13 +7,14 @@ import { type Known, useBlocked, useLive } from '../api/hooks'
 import type { Job } from '../api/types'
 import { newJob, useDesk } from '../desk'
 import { jobCommand, like } from '../model/command'
-import { gib, span } from '../model/format'
+import { clock, gib, span } from '../model/format'
 import { shownIds } from '../model/ids'
-import { commonName, elapsed, type Group, lookOf, OF_ALL, reasonsOf, retryHelps } from '../model/jobs'
+import { commonName, doneShare, elapsed, endOf, type Group, lookOf, OF_ALL, reasonsOf, retryHelps } from '../model/jobs'
 import { type Foreign, hueOf, initialsOf } from '../model/people'
 import { progress } from '../model/sweeps'
 import { Act } from '../parts/act'
 import { Icon } from '../parts/icons'
+import { Meter } from '../parts/meter'
 import { JobPill } from '../parts/pill'
 import { SegBar } from '../parts/segbar'
 import { Verdict } from '../parts/verdict'
@@ -27,11 +28,12 @@ const SENTENCES = 3
 export interface Rows {
   now: number
   tails: ReadonlyMap<number, string>
+  ends: ReadonlyMap<number, number> // when running jobs end, about
   toggle: (jobs: readonly Job[]) => void
   drop: (moved: number, onto: number) => void
 }
 
-export const RowsContext = createContext<Rows>({ now: 0, tails: new Map(), toggle: () => {}, drop: () => {} })
+export const RowsContext = createContext<Rows>({ now: 0, tails: new Map(), ends: new Map(), toggle: () => {}, drop: () => {} })
 
 interface RowProps {
   job: Job
@@ -74,11 +76,36 @@ export function JobRow({ job, end, movable }: RowProps) {
         {long === null ? '' : span(long)}
         {job.attempt > 1 && <span className="t3"> {t('jobs.try', { n: job.attempt })}</span>}
       </span>
+      <Left job={job} />
       <span className={`tail clip${tails.has(job.id) ? ' mono' : ''}`} title={said}>
         {said}
       </span>
       {end ?? (movable ? <Grip job={job} /> : <span />)}
     </div>
+  )
+}
+
+/** How far it is and how much is left, where that can be told. */
+function Left({ job }: { job: Job }) {
+  const { t } = useTranslation()
+  const { now } = use(RowsContext)
+  const end = job.state === 'running' ? endOf(job) : null
+  if (!end) return <span className="left" />
+  const share = doneShare(job, now)
+  const long = span(Math.max(0, end.at - now / 1000))
+  const text = t(end.latest ? 'jobs.leftmost' : 'jobs.left', { long })
+  return (
+    <span className="left" title={t(end.latest ? 'jobs.limit' : 'jobs.about', { at: clock(end.at * 1000) })}>
+      {share !== null && (
+        <Meter
+          thin
+          label={t('jobs.progress', { id: job.id })}
+          parts={[{ hue: 'you', share }]}
+          text={`${Math.round(share * 100)}%`}
+        />
+      )}
+      <span className="t3">{text}</span>
+    </span>
   )
 }
 
@@ -237,10 +264,10 @@ export function GroupRow({ group, alone, open, onFold }: GroupProps) {
 /** Why they wait: the server's sentence; one for all that wait in one queue; of a sweep each reason once. */
 function Sentences({ group: { jobs, reason, sweep } }: { group: Group }) {
   const { t } = useTranslation()
+  const { ends } = use(RowsContext)
   if (!reason) return null
   if (!sweep) {
-    if (reason.code === 'behind' && jobs.length > 1)
-      return t('jobs.behind', { queue: jobs[0]?.queue, job: String(reason.params.job) })
+    if (reason.code === 'behind' && jobs.length > 1) return behind(jobs[0]?.queue ?? '', Number(reason.params.job), ends, t)
     return reason.text ?? reason.code
   }
   const reasons = reasonsOf(jobs)
@@ -255,6 +282,16 @@ function Sentences({ group: { jobs, reason, sweep } }: { group: Group }) {
       {reasons.length > SENTENCES && <li>{t('jobs.otherreasons', { count: reasons.length - SENTENCES })}</li>}
     </ul>
   )
+}
+
+function behind(
+  queue: string,
+  job: number,
+  ends: ReadonlyMap<number, number>,
+  t: (key: string, values: Record<string, unknown>) => string,
+): string {
+  const end = ends.get(job)
+  return end === undefined ? t('jobs.behind', { queue, job }) : t('jobs.behinduntil', { queue, job, at: clock(end * 1000) })
 }
 
 export function ForeignRow({ one, known }: { one: Foreign; known: Known | undefined }) {
@@ -278,6 +315,7 @@ export function ForeignRow({ one, known }: { one: Foreign; known: Known | undefi
       <span />
       <span className="where">{one.card}</span>
       <span className="long">{known?.since ? span((now - known.since) / 1000) : ''}</span>
+      <span className="left" />
       <span className="tail clip mono">
         {one.mib === null ? '' : `${gib(one.mib)}G `}
         {known?.command || one.name}

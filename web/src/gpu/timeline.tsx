@@ -6,7 +6,7 @@ import { type Since, useHistory } from '../api/hooks'
 import type { CardHistory, Job } from '../api/types'
 import { useDesk } from '../desk'
 import { clock } from '../model/format'
-import { type Bar, bars } from '../model/timeline'
+import { type Bar, bars, type Coming, coming } from '../model/timeline'
 import { Segmented } from '../parts/controls'
 import { useNow } from '../parts/now'
 import { BAR, Hatching, SpanBar } from '../parts/spans'
@@ -34,6 +34,7 @@ export function Timeline({ jobs }: { jobs: Job[] }) {
   const cards = history?.gpus ?? []
   const from = now - (SPANS.find(([name]) => name === since)?.[1] ?? 0)
   const found = useMemo(() => bars(cards, from, now), [cards, from, now])
+  const next = useMemo(() => coming(jobs, cards, now), [jobs, cards, now])
   const show = ({ span, row }: Bar): void => {
     if (span.job === null) open({ kind: 'card', index: cards[row]?.index ?? 0 })
     else if (jobs.some((job) => job.id === span.job)) pick(span.job)
@@ -62,7 +63,7 @@ export function Timeline({ jobs }: { jobs: Job[] }) {
           <SpanTable found={found} indexOf={(row) => cards[row]?.index} onPick={show} />
         </div>
       ) : (
-        <Picture found={found} cards={cards} from={from} now={now} onPick={show} />
+        <Picture found={found} next={next} cards={cards} from={from} now={now} onPick={show} onPlan={pick} />
       )}
     </section>
   )
@@ -70,17 +71,22 @@ export function Timeline({ jobs }: { jobs: Job[] }) {
 
 interface PictureProps {
   found: Bar[]
+  next: Coming[]
   cards: CardHistory[]
   from: number
   now: number
   onPick: (bar: Bar) => void
+  onPlan: (job: number) => void
 }
 
-function Picture({ found, cards, from, now, onPick }: PictureProps) {
+const AHEAD = 0.43 // of what is shown of the past, where something is to come
+
+function Picture({ found, next, cards, from, now, onPick, onPlan }: PictureProps) {
   const { t } = useTranslation()
   const [place, width] = useWidth()
   const row = cards.length >= DENSE_FROM ? DENSE_ROW : ROW
-  const x = (at: number): number => LEFT + ((at - from) / (now - from)) * (width - LEFT - 12)
+  const until = next.length ? now + (now - from) * AHEAD : now
+  const x = (at: number): number => LEFT + ((Math.min(at, until) - from) / (until - from)) * (width - LEFT - 12)
   const height = cards.length * row + 20
   return (
     <div ref={place}>
@@ -103,10 +109,52 @@ function Picture({ found, cards, from, now, onPick }: PictureProps) {
             onPick={() => onPick(bar)}
           />
         ))}
+        {next
+          .filter((one) => one.from < until)
+          .map((one) => (
+            <ComingBar
+              key={`${one.job.id}.${one.row}`}
+              one={one}
+              x={x}
+              until={until}
+              top={one.row * row + (row - BAR) / 2 + 1}
+              onPick={() => onPlan(one.job.id)}
+            />
+          ))}
         <TimeAxis from={from} now={now} x={x} y={height - 4} />
         <line x1={x(now)} x2={x(now)} y1={0} y2={height - 18} stroke="var(--t1)" strokeWidth={1.5} />
       </svg>
     </div>
+  )
+}
+
+interface ComingProps {
+  one: Coming
+  x: (at: number) => number
+  until: number
+  top: number
+  onPick: () => void
+}
+
+/** The rest of a run as a faint bar, a planned start as a dashed outline, open where no end is known. */
+function ComingBar({ one, x, until, top, onPick }: ComingProps) {
+  const { t } = useTranslation()
+  const left = x(one.from)
+  const wide = Math.max(2, x(one.to ?? until) - left)
+  const name = `#${one.job.id} ${one.job.name}`
+  const at = clock((one.planned ? one.from : (one.to ?? 0)) * 1000)
+  const open = `M${left + wide} ${top}H${left}V${top + BAR}H${left + wide}`
+  return (
+    // biome-ignore lint/a11y/noStaticElementInteractions: the list of jobs has the same by keyboard
+    <g className={`span ${one.planned ? 'planned' : 'rest'}`} onClick={onPick}>
+      <title>{`${name} · ${t(one.planned ? 'timeline.starts' : 'timeline.ends', { at })}`}</title>
+      {one.planned ? <path d={open} /> : <rect x={left} y={top} width={wide} height={BAR} rx={2} />}
+      {one.planned && wide > 30 && (
+        <text x={left + 4} y={top + 9.5}>
+          #{one.job.id}
+        </text>
+      )}
+    </g>
   )
 }
 

@@ -210,6 +210,8 @@ export default {
     beforeyours: 'before: your #{{job}}, {{long}}',
     idle: 'holds memory, no load for {{long}}',
     idledense: 'no load for {{long}}',
+    freeat: 'free ≈ {{at}}',
+    freeby: 'free by {{at}}',
   },
   jobs: {
     title: 'Jobs',
@@ -254,6 +256,12 @@ export default {
     unfoldrunning_other: '{{count}} jobs of it run',
     otherreasons_one: 'and {{count}} other reason',
     otherreasons_other: 'and {{count}} other reasons',
+    left: '{{long}} left',
+    leftmost: '{{long}} at most',
+    about: 'ends at about {{at}}',
+    limit: 'its time limit ends it at {{at}}',
+    progress: 'Progress of job {{id}}',
+    behinduntil: 'They wait behind job {{job}}, the head of queue {{queue}}; it ends at about {{at}}.',
   },
   cancel: {
     title_one: 'Cancel {{count}} job?',
@@ -319,7 +327,7 @@ export default {
   },
   timeline: {
     title: 'Timeline',
-    legend: 'solid: mine · hatched: others · red: failed',
+    legend: 'solid: mine · hatched: others · dashed: planned',
     span: 'How long',
     table: 'Table',
     picture: 'Picture',
@@ -333,6 +341,8 @@ export default {
     gone: 'gone',
     leftout_one: '{{count}} short one is left out',
     leftout_other: '{{count}} short ones are left out',
+    starts: 'starts at about {{at}}',
+    ends: 'ends at about {{at}}',
   },
   log: {
     of: '#{{id}} log',
@@ -378,6 +388,10 @@ export default {
     priority: 'Priority',
     workdir: 'Directory',
     logfile: 'Log',
+    load: 'Load',
+    neighbours: 'Neighbours',
+    alone: 'none',
+    loadsaid: 'mean {{mean}} %, p95 {{high}} %',
   },
   event: {
     submitted: 'queued',

@@ -197,6 +197,8 @@ export default {
     beforeyours: '之前您的 #{{job}}，用了 {{long}}',
     idle: '占着显存，{{long}}没有计算',
     idledense: '{{long}} 没有计算',
+    freeat: '约 {{at}} 空出',
+    freeby: '最迟 {{at}} 空出',
   },
   jobs: {
     title: '任务',
@@ -233,6 +235,12 @@ export default {
     markgroup: '选择这 {{count}} 个任务',
     unfoldrunning: '其中 {{count}} 个在运行',
     otherreasons: '还有 {{count}} 种原因',
+    left: '还需 {{long}}',
+    leftmost: '最多 {{long}}',
+    about: '约 {{at}} 结束',
+    limit: '时限到 {{at}} 结束',
+    progress: '任务 {{id}} 的进度',
+    behinduntil: '排在队列 {{queue}} 的任务之后；队首是任务 {{job}}，约 {{at}} 结束。',
   },
   cancel: {
     title: '取消 {{count}} 个任务？',
@@ -290,7 +298,7 @@ export default {
   },
   timeline: {
     title: '时间线',
-    legend: '实心＝我的 · 斜纹＝他人 · 红色＝失败',
+    legend: '实心＝我的 · 斜纹＝他人 · 虚框＝计划',
     span: '时长',
     table: '表格',
     picture: '图',
@@ -303,6 +311,8 @@ export default {
     there: '还在',
     gone: '已离开',
     leftout: '省略了 {{count}} 段短的',
+    starts: '约 {{at}} 开始',
+    ends: '约 {{at}} 结束',
   },
   log: {
     of: '#{{id}} 日志',
@@ -343,6 +353,10 @@ export default {
     priority: '优先级',
     workdir: '目录',
     logfile: '日志',
+    load: '利用率',
+    neighbours: '同卡',
+    alone: '没有',
+    loadsaid: '平均 {{mean}} %，p95 {{high}} %',
   },
   event: {
     submitted: '已排队',

@@ -138,6 +138,19 @@ export function elapsed(job: Job, now: number): number | null {
   return Math.max(0, (job.ended_at ?? now / 1000) - job.started_at)
 }
 
+/** When a running job is over: about, or at the latest; null: no telling. */
+export function endOf({ estimate }: Pick<Job, 'estimate'>): { at: number; latest: boolean } | null {
+  if (estimate?.ends_at != null) return { at: estimate.ends_at, latest: false }
+  return estimate?.limit_at == null ? null : { at: estimate.limit_at, latest: true }
+}
+
+/** How far a running job is, 0 to 1, by when it ends about. */
+export function doneShare(job: Job, now: number): number | null {
+  const end = job.estimate?.ends_at
+  if (end == null || job.started_at === null || end <= job.started_at) return null
+  return Math.min(1, Math.max(0, (now / 1000 - job.started_at) / (end - job.started_at)))
+}
+
 export type Look =
   | 'running'
   | 'starting'
@@ -164,6 +177,7 @@ export function matches(job: Job, text: string): boolean {
   const wanted = text.trim().toLowerCase()
   if (!wanted) return true
   if (/^#?\d+$/.test(wanted)) return String(job.id).startsWith(wanted.replace('#', ''))
+  if (/^gpu ?\d+$/.test(wanted)) return ACTIVE.has(job.state) && job.gpus.includes(Number(wanted.slice(3)))
   const hay = [job.name, job.queue ?? '', job.state, job.error_type ?? '', job.tags.join(' '), job.commands.join(' ')]
   return hay.join('\n').toLowerCase().includes(wanted)
 }

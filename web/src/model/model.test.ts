@@ -5,7 +5,7 @@ import { clock, model, size, span } from './format'
 import { shownIds, typedIds } from './ids'
 import { commonName, lookOf, matches, sections, since } from './jobs'
 import { LogText, MOST_LINES, traceback } from './logtext'
-import { forYou, hueOf, isFree, ownNames, people, shares } from './people'
+import { foreign, forYou, hueOf, isCardFound, isFound, isFree, ownNames, people, shares } from './people'
 import { moved, nudged, removed, sendable } from './queues'
 import { allowed, control, grouped, keysOf, nested, valueAt } from './rules'
 import { card, holder, job } from './samples'
@@ -58,6 +58,18 @@ describe('cards', () => {
     expect(hueOf('alice')).toBe(first)
     expect(hueOf('bob')).not.toBe(first)
   })
+})
+
+test('a card and what is on it are found by its number and by who is there', () => {
+  const bobs = card({ index: 3, holders: [holder({ user: 'bob', pid: 77 })] })
+  expect(isCardFound(bobs, new Set(), 'bo')).toBe(true)
+  expect(isCardFound(bobs, new Set(), 'gpu 3')).toBe(true)
+  expect(isCardFound(bobs, new Set(), 'alice')).toBe(false)
+  expect(isCardFound(bobs, new Set(), '')).toBe(false)
+  expect(foreign([bobs]).filter((one) => isFound(one, 'BOB'))).toHaveLength(1)
+  expect(foreign([bobs]).filter((one) => isFound(one, 'alice'))).toEqual([])
+  expect(matches(job({ state: 'running', gpus: [3] }), 'gpu 3')).toBe(true)
+  expect(matches(job({ state: 'running', gpus: [2] }), 'gpu 3')).toBe(false)
 })
 
 describe('jobs', () => {

@@ -127,6 +127,22 @@ export function foreign(cards: readonly Card[]): Foreign[] {
   )
 }
 
+/** By who it is, its number, what it is called, or the card it is on (`gpu 3`). */
+export function isFound(one: Foreign, text: string): boolean {
+  const wanted = text.trim().toLowerCase()
+  return [one.person, String(one.pid), one.name, `gpu ${one.card}`].some((part) => part.toLowerCase().includes(wanted))
+}
+
+/** Whether a card is meant by its number (`gpu 3`) or by who is on it. */
+export function isCardFound(card: Card, own: Set<string>, text: string): boolean {
+  const wanted = text.trim().toLowerCase()
+  if (!wanted) return false
+  const names = shares(card, own).map(({ person }) => person)
+  return (
+    `gpu ${card.index}` === wanted || names.some((name) => name !== 'you' && name !== '' && name.toLowerCase().includes(wanted))
+  )
+}
+
 /** Free: it can be read, nobody is on it, and nobody keeps it from being used. */
 export function isFree(card: Card, own: Set<string>): boolean {
   return card.state === 'ok' && !card.excluded && !card.quarantine && shares(card, own).length === 0

@@ -32,6 +32,7 @@ export const job = (over: Partial<Job>): Job => ({
   place: over.id ?? 1,
   retry_of: null,
   params: {},
+  estimate: null,
   ...over,
 })
 
@@ -63,5 +64,7 @@ export const card = (over: Partial<Card>): Card => ({
   refusal: null,
   runs: [],
   holders: [],
+  free_at: null,
+  free_by: null,
   ...over,
 })

@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest'
 import type { CardHistory, Span } from '../api/types'
-import { bars, curve } from './timeline'
+import { job } from './samples'
+import { bars, coming, curve } from './timeline'
 
 const span = (over: Partial<Span>): Span => ({
   began_at: 0,
@@ -63,4 +64,18 @@ test('a point is drawn over the stretch it stands for, and where nobody read the
     line: 'M0.00 10.0L5.00 10.0L15.00 0.0L20.00 0.0',
     area: 'M0.00 10L0.00 10.0L5.00 10.0L15.00 0.0L20.00 0.0L20.00 10Z',
   })
+})
+
+test('what is to come stands on the rows of its cards: the rest of a run, and a planned start without an end', () => {
+  const told = { starts_at: null, gpus: null, ends_at: null, earliest_at: null, latest_at: null, limit_at: null, runs: 3 }
+  const jobs = [
+    job({ id: 1, state: 'running', gpus: [0], estimate: { ...told, ends_at: 150 } }),
+    job({ id: 2, estimate: { ...told, starts_at: 160, gpus: [0] } }),
+    job({ id: 3, state: 'running', gpus: [0] }),
+    job({ id: 4, state: 'running', gpus: [9], estimate: { ...told, ends_at: 150 } }),
+  ]
+  expect(coming(jobs, [card([])], 100).map(({ job: { id }, from, to, planned }) => [id, from, to, planned])).toEqual([
+    [1, 100, 150, false],
+    [2, 160, null, true],
+  ])
 })

@@ -1,5 +1,5 @@
 // Who had which card when, as bars: own runs and others', cut to what is shown, beside each other where they overlap.
-import type { CardHistory, Span } from '../api/types'
+import type { CardHistory, Job, Span } from '../api/types'
 
 export interface Bar {
   span: Span
@@ -30,6 +30,29 @@ export function bars(cards: readonly CardHistory[], from: number, now: number): 
       return { ...one, row, lane, idle: false }
     })
     return placed.flatMap((bar) => split(bar, card.idle_since)).map((bar) => ({ ...bar, lanes: ends.length }))
+  })
+}
+
+export interface Coming {
+  job: Job
+  row: number
+  from: number
+  to: number | null // null: no end is known
+  planned: boolean // else the rest of a run
+}
+
+/** What is still to come on each card, as far as it can be told: the rest of runs, and planned starts. */
+export function coming(jobs: readonly Job[], cards: readonly CardHistory[], now: number): Coming[] {
+  return jobs.flatMap((job) => {
+    const { estimate } = job
+    const planned = job.state === 'queued'
+    const from = planned ? estimate?.starts_at : estimate?.ends_at == null ? null : now
+    if (!estimate || from == null) return []
+    const indices = (planned ? estimate.gpus : job.gpus) ?? []
+    return indices.flatMap((index) => {
+      const row = cards.findIndex((card) => card.index === index)
+      return row < 0 ? [] : [{ job, row, from: Math.max(now, from), to: planned ? null : estimate.ends_at, planned }]
+    })
   })
 }
 

@@ -66,7 +66,7 @@ function OneJob({ job, jobs }: { job: Job; jobs: readonly Job[] }) {
         <div className="jobhead">
           <div className="row" style={{ flexWrap: 'wrap' }}>
             <span className="mono t3">#{job.id}</span>
-            <h1>{job.name}</h1>
+            <h2>{job.name}</h2>
             <JobPill job={job} />
             <JobActs job={job} jobs={jobs} />
           </div>

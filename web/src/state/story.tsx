@@ -1,5 +1,5 @@
 import { useTranslation } from 'react-i18next'
-import type { Job, Run, StoreEvent, Story } from '../api/types'
+import type { Job, Profile, Run, StoreEvent, Story } from '../api/types'
 import { clock, gib, span } from '../model/format'
 import { CopyButton } from '../parts/controls'
 
@@ -19,6 +19,8 @@ export function StoryPanel({ job, story, run }: { job: Job; story: Story | undef
     ['cards', run?.gpus.join(', ') || '–'],
     ['ran', run?.ran_s != null ? span(run.ran_s) : '–'],
     ['peak', run?.peak_mib != null ? `${gib(run.peak_mib)} GiB` : '–'],
+    ['load', loadOf(run?.profile, t)],
+    ['neighbours', neighboursOf(run?.profile, t)],
     ['rss', run?.rss_mib != null ? `${run.rss_mib} MiB` : '–'],
     [
       'exit',
@@ -75,6 +77,22 @@ export function StoryPanel({ job, story, run }: { job: Job; story: Story | undef
       </div>
     </aside>
   )
+}
+
+type Words = (key: string, values?: Record<string, unknown>) => string
+
+const loadOf = (profile: Profile | null | undefined, t: Words): string =>
+  profile?.load_mean == null
+    ? '–'
+    : t('story.loadsaid', { mean: Math.round(profile.load_mean), high: Math.round(profile.load_p95 ?? profile.load_mean) })
+
+/** Who was on its cards beside it. */
+function neighboursOf(profile: Profile | null | undefined, t: Words): string {
+  if (!profile) return '–'
+  const said = profile.shared.map(
+    (one) => `${one.job === null ? one.user || t('people.hidden') : `#${one.job}`} ${span(one.for_s)}`,
+  )
+  return said.join(', ') || t('story.alone')
 }
 
 function told(event: StoreEvent, t: (key: string, values?: Record<string, unknown>) => string): string {
