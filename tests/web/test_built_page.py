@@ -35,9 +35,9 @@ def test_what_is_loaded_at_first_is_small_and_has_no_editor():
     named = [PAGE / name.removeprefix("/ui/") for name in re.findall(r'(?:src|href)="(/ui/[^"]+)"', index)]
     assert any(path.suffix == ".js" for path in named)
     entry = "".join(path.read_text() for path in named if path.suffix == ".js")
-    assert "EditorView" not in entry and "uPlot" not in entry
-    later = [path for path in (PAGE / "assets").iterdir() if re.match(r"(editor|history)-", path.name)]
-    assert {path.name.partition("-")[0] for path in later} == {"editor", "history"}
+    assert "EditorView" not in entry
+    later = [path for path in (PAGE / "assets").iterdir() if path.name.startswith("editor-")]
+    assert later
     everything_else = [path for path in (PAGE / "assets").iterdir() if path not in later]
     assert sum(map(packed, everything_else)) <= FIRST_LOAD
 
