@@ -60,6 +60,7 @@ def seen(page: Any, what: str) -> Any:
 @pytest.mark.parametrize("theme", ["Dark", "Light"])
 def test_every_text_is_readable_in_both_themes(console, open_page, theme):
     page = open_page()
+    page.emulate_media(reduced_motion="reduce")  # colours would be between two themes for a moment
     expect(badge(page)).to_have_text("Live")
     page.get_by_role("radio", name=theme).click()
     for name, path in PAGES.items():

@@ -1,7 +1,9 @@
 import { lazy, Suspense } from 'react'
 import { useDesk } from '../desk'
 
-const NewJobDialog = lazy(() => import('./newjob'))
+const loadNewJob = () => import('./newjob')
+const NewJobDialog = lazy(loadNewJob)
+setTimeout(() => void loadNewJob(), 3000) // it is wanted at once, by a key
 const CancelDialog = lazy(() => import('./cancel'))
 const ChangeDialog = lazy(() => import('./change'))
 const CardDrawer = lazy(() => import('./card'))
@@ -12,7 +14,8 @@ export function Dialogs() {
   const { asked, open } = useDesk()
   const close = (): void => open(null)
   return (
-    <Suspense>
+    // what is typed while a dialog is loaded is meant for it, not for the page: see keys.ts
+    <Suspense fallback={<dialog open className="loading" />}>
       {asked?.kind === 'new' && <NewJobDialog preset={asked.preset} onClose={close} />}
       {asked?.kind === 'cancel' && <CancelDialog jobs={asked.jobs} onClose={close} />}
       {asked?.kind === 'change' && <ChangeDialog job={asked.job} onClose={close} />}

@@ -44,7 +44,7 @@ export function Filters({ jobs, mine, all, filter, onChange }: FiltersProps) {
     <span className="row jobfilters">
       {whose(false, t('jobs.mine', { count: mine }))}
       {whose(true, t('jobs.everybody', { count: all }))}
-      {batches.length > 1 && (
+      {batches.length > 0 && (
         <select
           aria-label={t('jobs.batch')}
           value={filter.batch ?? ''}

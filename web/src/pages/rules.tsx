@@ -11,7 +11,7 @@ import { Command, Stepper, Switch } from '../parts/controls'
 import { Icon } from '../parts/icons'
 import { say } from '../parts/toast'
 import { OfWorkspace } from '../parts/workspace'
-import { Formula, WhatIf } from '../rules/formula'
+import { Effect, Formula, WhatIf } from '../rules/formula'
 
 interface Told {
   values: Record<string, unknown>
@@ -63,11 +63,12 @@ function Rules({ picker }: { picker: ReactNode }) {
     }
     await client.invalidateQueries({ queryKey: ['rules'] })
   }
-  const limits: Limits = {
-    left: number(present('gpu_left')) ?? 0,
-    least: number(present('min_gpu')),
-    most: number(present('max_gpu')),
-  }
+  const limitsBy = (value: (key: string) => unknown): Limits => ({
+    left: number(value('gpu_left')) ?? 0,
+    least: number(value('min_gpu')),
+    most: number(value('max_gpu')),
+  })
+  const limits = limitsBy(present)
   const problem = rules.error
   return (
     <div className="rules">
@@ -104,6 +105,9 @@ function Rules({ picker }: { picker: ReactNode }) {
       </div>
       <div>
         {cards && cards.gpus.length > 0 && <Formula cards={cards.gpus} limits={limits} />}
+        {cards && cards.gpus.length > 0 && count > 0 && (
+          <Effect cards={cards.gpus} before={limitsBy((key) => valueAt(values, key))} after={limits} />
+        )}
         {cards && cards.gpus.length > 0 && (
           <WhatIf
             cards={cards.gpus}

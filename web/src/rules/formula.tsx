@@ -91,6 +91,48 @@ export function Formula({ cards, limits }: { cards: Card[]; limits: Limits }) {
   )
 }
 
+/** What saving does: your limit before and after, and what it does not touch. */
+export function Effect({ cards, before, after }: { cards: Card[]; before: Limits; after: Limits }) {
+  const { t } = useTranslation()
+  const available = cards.filter(usable).length
+  const yours = cards.filter((card) => card.runs.length > 0).length
+  const said = (limits: Limits): string => {
+    const most = allowed(available, limits)
+    return t('rules.effect.limit', { count: most, more: Math.max(0, most - yours) })
+  }
+  return (
+    <section className="panel" style={{ flex: 'none' }} aria-label={t('rules.effect.title')}>
+      <header>
+        <h2>{t('rules.effect.title')}</h2>
+      </header>
+      <div className="effect">
+        <table className="list">
+          <thead>
+            <tr>
+              <th>{t('rules.effect.what')}</th>
+              <th>{t('rules.effect.before')}</th>
+              <th>{t('rules.effect.after')}</th>
+            </tr>
+          </thead>
+          <tbody>
+            <tr>
+              <td>{t('rules.row.yourlimit')}</td>
+              <td className="t2">{said(before)}</td>
+              <td className="strong">{said(after)}</td>
+            </tr>
+            <tr>
+              <td>{t('rules.effect.running')}</td>
+              <td className="t2" colSpan={2}>
+                {t('rules.effect.untouched')}
+              </td>
+            </tr>
+          </tbody>
+        </table>
+      </div>
+    </section>
+  )
+}
+
 function clamped({ least, most }: Limits, t: (key: string, values?: Record<string, unknown>) => string): string {
   if (least !== null && most !== null) return t('rules.row.clampwhy', { least, most })
   if (least !== null) return t('rules.row.clampleast', { least })
