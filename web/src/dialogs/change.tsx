@@ -61,6 +61,7 @@ export default function ChangeDialog({ job, onClose }: { job: Job; onClose: () =
             <span className="field">
               <input
                 id={`change-${key}`}
+                data-first={key === 'priority' || undefined}
                 className="mono"
                 placeholder={HINTS[key]}
                 value={values[key]}

@@ -91,7 +91,7 @@ export default function NewJobDialog({ preset, onClose }: { preset: NewJob; onCl
             id="new-command"
             className="text"
             rows={3}
-            autoFocus
+            data-first
             spellCheck={false}
             placeholder="python train.py --seed 1"
             value={job.command}

@@ -63,6 +63,7 @@ export function BindDialog({ mode, index, at, bound, onClose }: BindProps) {
       <span className="field">
         <input
           id="bind-path"
+          data-first
           className="mono"
           spellCheck={false}
           value={path}
