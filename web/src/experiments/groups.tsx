@@ -15,8 +15,8 @@ import { Icon } from '../parts/icons'
 import { useNow } from '../parts/now'
 import { JobPill, Pill } from '../parts/pill'
 import { Segments, useSaid } from '../parts/segbar'
-import { axes, cellOf, type Fold, figure, folds, lookOfBatch, lookOfFold, newest, ran, SEED } from './model'
-import type { Batch, Results } from './types'
+import { axes, cellFinder, type Fold, figure, folds, lookOfBatch, lookOfFold, newest, ran, SEED } from './model'
+import type { Batch, Cell, Results } from './types'
 
 const FIRST = 300 // groups that are drawn at first
 
@@ -33,13 +33,14 @@ export function Groups({ batch, jobs, error, results, metric }: GroupsProps) {
   const { open } = useDesk()
   const { act } = useActs()
   const blocked = useBlocked()
-  const now = useNow()
   const [unfolded, setUnfolded] = useState<ReadonlySet<string>>(new Set())
   const [most, setMost] = useState(FIRST)
   const last = useMemo(() => newest(jobs ?? []), [jobs])
   const groups = useMemo(() => folds(last), [last])
   const failed = last.filter((job) => job.state === 'failed')
   const running = last.filter((job) => !FINAL.has(job.state))
+  const now = useNow(running.length ? 1000 : 60_000)
+  const cell = useMemo(() => cellFinder(results, metric), [results, metric])
   const seeds = last.some((job) => SEED in job.params)
   const count = progressOf(batch.counts, batch.done_before)
   const said = useSaid(count)
@@ -103,12 +104,11 @@ export function Groups({ batch, jobs, error, results, metric }: GroupsProps) {
                     fold={fold}
                     open={unfolded.has(fold.key)}
                     onFold={() => toggle(fold.key)}
-                    results={results}
-                    metric={metric}
+                    cell={cell(fold.jobs[0])}
                     now={now}
                   />
                 ) : (
-                  fold.jobs.map((job) => <JobRow key={job.id} job={job} now={now} value={valueIn(results, metric, fold, job)} />)
+                  fold.jobs.map((job) => <JobRow key={job.id} job={job} now={now} value={valueFor(cell(job), job)} />)
                 ),
               )}
           </tbody>
@@ -142,23 +142,20 @@ function shape(jobs: readonly Job[]): string {
   return product === jobs.length ? `${names} = ${varying.map(([, n]) => n).join(' × ')}` : names
 }
 
-const valueIn = (results: Results | undefined, metric: string, fold: Fold, job: Job): number | undefined =>
-  cellOf(results, metric, fold)?.runs.find((run) => run.job === job.id)?.value
+const valueFor = (cell: Cell | undefined, job: Job): number | undefined => cell?.runs.find((run) => run.job === job.id)?.value
 
 interface FoldProps {
   now: number
   fold: Fold
   open: boolean
   onFold: () => void
-  results: Results | undefined
-  metric: string
+  cell: Cell | undefined
 }
 
-function FoldRows({ fold, open, onFold, results, metric, now }: FoldProps) {
+function FoldRows({ fold, open, onFold, cell, now }: FoldProps) {
   const { t } = useTranslation()
   const look = lookOfFold(fold.jobs)
   const failed = fold.jobs.filter((job) => job.state === 'failed').length
-  const cell = cellOf(results, metric, fold)
   const [main, ...rest] = [...fold.params].reverse()
   const name = main?.[1] ?? fold.jobs[0]?.name ?? ''
   const long = ran(fold.jobs, now)
@@ -190,9 +187,7 @@ function FoldRows({ fold, open, onFold, results, metric, now }: FoldProps) {
         <td className="num strong">{cell ? figure(cell.mean) : '–'}</td>
       </tr>
       {open &&
-        fold.jobs.map((job) => (
-          <JobRow key={job.id} job={job} now={now} seed={job.params[SEED]} value={valueIn(results, metric, fold, job)} />
-        ))}
+        fold.jobs.map((job) => <JobRow key={job.id} job={job} now={now} seed={job.params[SEED]} value={valueFor(cell, job)} />)}
     </>
   )
 }

@@ -3,6 +3,7 @@ import type { Job, State } from '../api/types'
 import { progress, progressOf, segments } from '../model/sweeps'
 import {
   axes,
+  cellFinder,
   columnKey,
   fewer,
   folds,
@@ -106,6 +107,14 @@ test('a table has a line per group, with a key across one for all its values', (
     ['y', 2, null],
   ])
   expect(wide.most).toEqual([3, 3])
+})
+
+test('the figures of a job are found by what it is made of, whatever its seed', () => {
+  const found = cellFinder(RESULTS, 'acc')
+  expect(found(job(1, 'succeeded', { algorithm: 'y', seed: '9', config: 'A' }))?.mean).toBe(2)
+  expect(found(job(2, 'failed', { config: 'B', algorithm: 'y', seed: '1' }))).toBeUndefined()
+  expect(found(job(3, 'failed', { config: 'C', algorithm: 'y' }))).toBeUndefined()
+  expect(cellFinder(undefined, 'acc')(job(1, 'succeeded'))).toBeUndefined()
 })
 
 test('a mean of fewer runs than others have, or than it should have, is marked', () => {

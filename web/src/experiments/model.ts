@@ -134,11 +134,11 @@ export const figure = (value: number, decimals = 2): string => {
   return text.length < 20 ? text : value.toExponential(decimals)
 }
 
-/** The mean of a group of jobs, found by their parameters. */
-export function cellOf(results: Results | undefined, metric: string, fold: Fold): Cell | null {
-  const params = fold.jobs[0]?.params ?? {}
-  const group = results?.groups.find((one) => results.keys.every((key) => (one.params[key] ?? null) === (params[key] ?? null)))
-  return group?.metrics[metric] ?? null
+/** Finds the figures of a metric by the parameters of a job. */
+export function cellFinder(results: Results | undefined, metric: string): (job: Job | undefined) => Cell | undefined {
+  const key = (params: Record<string, string>): string => JSON.stringify(results?.keys.map((name) => params[name] ?? null))
+  const cells = new Map(results?.groups.map((group) => [key(group.params), group.metrics[metric]]))
+  return (job) => (job && results ? cells.get(key(job.params)) : undefined)
 }
 
 // --- the axis of a plot
