@@ -63,14 +63,15 @@ def in_turn(lab: Lab, peer: Peer, figures: dict[str, Series]) -> None:
 
 
 def crowd(lab: Lab) -> list[Row]:
-    figures = {name: Series() for name in ("submit to start, median", "submit to start, p95", "engine per job")}
+    names = ("submit to start, median", "submit to start, p95", "tick, mean", "engine per job")
+    figures = {name: Series() for name in names}
     heard = {name: Series() for name in ("event until it is heard, median", "event until it is heard, p95")}
     share = Series()
     for rep in range(lab.reps):
         what = f"console, crowd, {rep + 1}/{lab.reps}"
         found = lab.attempt(what, Jostle, 8, False, lambda p, rep=rep: crowded(lab, p, rep))
-        for who, (waits, cpu, late, web) in (found or {}).items():
-            for name, value in zip(figures, (quantile(waits, 0.5), quantile(waits, 0.95), cpu), strict=True):
+        for who, (waits, tick, cpu, late, web) in (found or {}).items():
+            for name, value in zip(figures, (quantile(waits, 0.5), quantile(waits, 0.95), tick, cpu), strict=True):
                 figures[name].add(who, rep, value)
             if late:
                 heard["event until it is heard, median"].add(who, rep, quantile(late, 0.5) * 1e3)
@@ -85,10 +86,13 @@ def crowd(lab: Lab) -> list[Row]:
     return [*rows, share.row(group, "web process", "% of a core", ours=OPEN)]
 
 
-def crowded(lab: Lab, peer: Peer, rep: int) -> dict[str, tuple[list[float], float, list[float], float]]:
-    """For both: waits until tasks run (ms), engine's processor time per job (ms), lateness (s), the web's share (%)."""
+Found = tuple[list[float], float, float, list[float], float]
+"""Waits until tasks run (ms), a tick (ms), engine's processor time per job (ms), lateness (s), the web's share (%)."""
+
+
+def crowded(lab: Lab, peer: Peer, rep: int) -> dict[str, Found]:
     assert isinstance(peer, Jostle)
-    found: dict[str, tuple[list[float], float, list[float], float]] = {}
+    found: dict[str, Found] = {}
     logs = printing(peer, stop := peer.scene.path("stop"))
     for who in (OPEN, CLOSED) if rep % 2 else (CLOSED, OPEN):
         with ExitStack() as stage:
@@ -99,16 +103,23 @@ def crowded(lab: Lab, peer: Peer, rep: int) -> dict[str, tuple[list[float], floa
                 late = audience.late
             sheet = Sheet(peer.scene.path(f"sheet-{who}"))
             pids = [peer.pid, *([web.pid] if web else [])]
-            before, began = [cpu_seconds(pid) for pid in pids], time.monotonic()
+            before, ticked, began = [cpu_seconds(pid) for pid in pids], ticks(peer), time.monotonic()
             waits = paced(peer, sheet, lab.size(160, 64))
             used = [cpu_seconds(pid) - was for pid, was in zip(pids, before, strict=True)]
-            took = time.monotonic() - began
+            took, ticking = time.monotonic() - began, ticks(peer)
+            tick = (ticking[1] - ticked[1]) / (ticking[0] - ticked[0]) * 1e3
             if web:
                 seq = peer.ask({"op": "hello"})["seq"]
                 until(lambda seq=seq, audience=audience: audience.heard(seq), 60.0, "all have heard it")
-            found[who] = (waits, used[0] / len(waits) * 1e3, late, 100 * used[1] / took if web else 0.0)
+            found[who] = (waits, tick, used[0] / len(waits) * 1e3, late, 100 * used[1] / took if web else 0.0)
     open(stop, "w").close()
     return found
+
+
+def ticks(peer: Jostle) -> tuple[int, float]:
+    """How many there were, and the seconds that they took."""
+    told = peer.ask({"op": "hello"})["tally"]["ticks"]
+    return sum(told["counts"]), float(told["sum_s"])
 
 
 def printing(peer: Jostle, stop: str) -> tuple[int, ...]:

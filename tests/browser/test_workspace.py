@@ -86,7 +86,7 @@ def test_a_scheduler_is_started_seen_on_the_state_page_and_stopped_with_its_task
     expect(page.get_by_role("button", name="Stop the scheduler")).to_be_visible()
     at(page, "State")
     scheduler = page.locator(".sched", has_text="config 1")
-    expect(scheduler).to_contain_text("1 running")
+    expect(scheduler).to_contain_text("1 run")
     page.locator(".vrow").first.click()
     expect(page.locator(".loglines")).to_contain_text("begun")
     scheduler.get_by_role("button", name="Stop").click()
