@@ -75,7 +75,7 @@ export function ResultsPanel({ asked, keys, results, error, busy, shown, onShow,
             {error}
           </p>
         ) : !made ? (
-          <p className="note">{busy ? t('experiments.reading') : '–'}</p>
+          <p className="note">{busy ? t('experiments.reading') : t('experiments.novalues')}</p>
         ) : counted ? (
           <div className="scroll">
             <Grid made={made} />
