@@ -15,7 +15,7 @@ import time
 AT_ONCE = 2
 PYTEST = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-rs"]
 COMPETE = "compete or example or hydra"  # with the rest of tests/e2e in another part, each is half as long
-CLASSIC = "test_classic or test_fuzz"  # and so are these of tests/web
+CLASSIC = "test_classic"  # and so are these of tests/web
 SOAK = "test_soak"
 PARTS = {
     "ruff": [sys.executable, "-m", "ruff", "check", "."],
@@ -26,7 +26,8 @@ PARTS = {
     "compete end to end": [*PYTEST, "tests/e2e", "-k", COMPETE],
     "formats": [*PYTEST, "tests/formats", "tests/compete", "tests/experiments"],
     "processes": [*PYTEST, "tests/backends"],
-    "web": [*PYTEST, "tests/web", "-k", f"not ({CLASSIC} or {SOAK})"],
+    "API fuzz": [*PYTEST, "tests/web/test_fuzz.py"],
+    "web": [*PYTEST, "tests/web", "-k", f"not ({CLASSIC} or test_fuzz or {SOAK})"],
     "web of the source": [*PYTEST, "tests/web", "-k", CLASSIC],
     "streams": [*PYTEST, "tests/web", "-k", SOAK],
     "page in a browser": [*PYTEST, "tests/browser/test_console.py"],

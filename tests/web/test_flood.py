@@ -13,21 +13,10 @@ from jostle.web.answers import Busy, status_of
 from jostle.web.children import verb
 from jostle.web.gate import Caller
 from jostle.web.instances import Wanted
-from jostle.web.protocol import MOST
 from jostle.web.site import LENGTHY, Site, Visit
 from jostle.web.stream import KEPT_PLACES
 from jostle.web.stream import MOST as STREAMS
 from tests.e2e.instance import PATIENCE, alive, until
-
-
-def test_s45_more_connections_than_it_takes_are_turned_away_and_it_serves_when_they_are_gone(console):
-    with contextlib.ExitStack() as open_ones:
-        for _ in range(MOST + 20):
-            open_ones.enter_context(socket.create_connection(("127.0.0.1", console.port), timeout=30))
-        late = open_ones.enter_context(socket.create_connection(("127.0.0.1", console.port), timeout=30))
-        assert late.recv(100).startswith(b"HTTP/1.1 503")
-    health = b"GET /api/health HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
-    until(lambda: console.bytes(health).startswith(b"HTTP/1.1 200"), "an answer")
 
 
 def test_f60_an_engine_that_does_not_answer_is_told_of_and_nothing_is_done_twice(console):

@@ -9,66 +9,16 @@ import signal
 import pytest
 
 from jostle.cli.verbs import VERBS
-from jostle.web.gate import OPEN
 from tests.e2e.instance import alive, until
+from tests.web import walk
 from tests.web.test_stream import Heard, ended
 
 WITHOUT = {"up", "down", "web", "demo", "burn", "completion"}
-METHODS = ("get", "post", "put", "delete")
 
 
-def routes(console):
-    """(method, path) of everything that the document names."""
-    paths = console.get("/api/v1/openapi.json")["paths"]
-    return [(method.upper(), path) for path, about in paths.items() for method in METHODS if method in about]
-
-
-def filled(path, id="999999"):
-    path = path.replace("{id}", str(id))
-    for name in ("index", "pid", "ticket"):
-        path = path.replace("{" + name + "}", "999999")
-    return path.replace("{mode}", "single")
-
-
-def test_each_verb_of_the_command_line_has_a_route(console):
-    named = {path.split("/")[3] for _, path in routes(console) if path.startswith("/api/v1/")}
+def test_each_verb_of_the_command_line_has_a_route():
+    named = {path.split("/")[3] for _, path in walk.routes() if path.startswith("/api/v1/")}
     assert set(VERBS) - WITHOUT <= named
-
-
-def test_s1_every_route_of_the_document_needs_the_token(console):
-    asked = routes(console)
-    assert len(asked) > 20
-    got = {(method, path): console.ask(method, filled(path)).status for method, path in asked if (method, path) not in OPEN}
-    assert set(got.values()) == {401}, got
-
-
-def test_s12_nothing_is_changed_by_a_get(console):
-    before = console.instance.call("hello")["seq"]
-    for method, path in routes(console):
-        if method == "GET" and path != "/api/v1/stream":
-            console.script("GET", filled(path) + "?ids=all&within=0")
-    assert console.instance.call("hello")["seq"] == before
-
-
-def test_s27_s55_who_may_only_read_is_refused_every_other_route(console):
-    reader = console.instance.ok("web", "--token", "--read-only").strip()
-    for method, path in routes(console):
-        if method != "GET" and (method, path) not in OPEN and path != "/api/auth/logout":
-            assert console.script(method, filled(path), token=reader).status == 403, (method, path)
-
-
-def test_s55_who_may_only_read_sees_no_command_directory_or_log(console):
-    reader = console.instance.ok("web", "--token", "--read-only").strip()
-    id = console.instance.add("-n", "plain", "-e", "PASS=hidden-1", "--", "echo hidden-2")
-    console.instance.end(id)
-    for path in ("ps?all=true", f"ps?id={id}", f"show/{id}", f"why/{id}", "gpus", "history?since=1h", "status"):
-        told = console.script("GET", f"/api/v1/{path}", token=reader)
-        assert told.status == 200 and b"hidden" not in told.body, path
-        assert str(console.instance.work).encode() not in told.body, path
-    assert b'"plain"' in console.script("GET", "/api/v1/ps?all=true", token=reader).body
-    for path in (f"logs/{id}", f"stream?log={id}", "results"):
-        assert console.script("GET", f"/api/v1/{path}", token=reader).status == 403, path
-    assert b"hidden-1" not in console.script("GET", f"/api/v1/show/{id}").body  # nor does anybody unasked
 
 
 def test_s55_who_may_only_read_gets_numbers_codes_and_base_names_for_commands_and_paths(make_console, tmp_path):
@@ -81,11 +31,11 @@ def test_s55_who_may_only_read_gets_numbers_codes_and_base_names_for_commands_an
     console.instance.end(first)
     console.post("/api/v1/run", {"file": console.instance.file("jobs: [{name: plain, run: 'true'}]", "hidden.yaml")})
     reader = console.instance.ok("web", "--token", "--read-only").strip()
-    paths = [path for method, path in routes(console) if method == "GET" and path != "/api/v1/stream"]
+    paths = [path for method, path in walk.routes() if method == "GET" and path != walk.STREAM and not walk.of_page(path)]
     told = {
         path: console.script("GET", path, token=reader)
         for id in (first, unnamed)
-        for path in (filled(one, id) + f"?all=true&ids={first}" for one in paths)
+        for path in (walk.filled(one, id=id) + f"?all=true&ids={first}" for one in paths)
     }
     stream = Heard(console, "?after=0", Authorization=f"Bearer {reader}")
     heard = json.dumps(stream.until(ended(first)))

@@ -15,6 +15,7 @@ from pydantic import BeforeValidator
 from starlette.exceptions import HTTPException
 
 from jostle.errors import Damaged, DiskFull, Forbidden, Invalid, JostleError, NoEngine, NotFound, Unwritten, Usage
+from jostle.web import hidden
 
 if TYPE_CHECKING:
     from fastapi import FastAPI, Request
@@ -70,7 +71,10 @@ def status_of(e: JostleError, path: str) -> int:
     return next((status for kind, status in STATUS.items() if isinstance(e, kind)), 409)
 
 
-def told(e: JostleError) -> dict[str, Any]:
+def told(e: JostleError, *, reads_only: bool = False) -> dict[str, Any]:
+    """Who may only look is not told where files lie, nor what is wrong in them."""
+    if reads_only:
+        return {"detail": hidden.words(str(e)), "code": e.code}
     said: dict[str, Any] = {"detail": str(e), "code": e.code}
     if hasattr(e, "flaws"):
         said["flaws"] = [{"file": file, "line": line, "text": text} for file, line, text in e.flaws[:SHOWN]]
@@ -121,7 +125,8 @@ def place(steps: Sequence[str | int]) -> str:
 def install(app: FastAPI) -> None:
     @app.exception_handler(JostleError)
     def refused(request: Request, e: JostleError) -> Response:
-        return Answer(told(e), status_of(e, request.url.path))
+        caller = getattr(request.state, "caller", None)
+        return Answer(told(e, reads_only=caller is not None and caller.reads_only), status_of(e, request.url.path))
 
     @app.exception_handler(RequestValidationError)
     def invalid(request: Request, e: RequestValidationError) -> Response:

@@ -12,6 +12,7 @@ from fastapi import APIRouter, Depends
 from jostle.errors import JostleError
 from jostle.views.cards import cards
 from jostle.views.host import host, process_facts
+from jostle.web import hidden
 from jostle.web.site import Visit, visit
 from jostle.wording.reasons import trouble
 
@@ -27,7 +28,8 @@ def overview(visit: Visiting) -> dict[str, Any]:
     try:
         gpus, driver = seen(visit)
     except JostleError as e:
-        return {"available": False, "error": str(e), "gpu_count": 0, "gpus": [], "host": about_host(visit), "timestamp": now()}
+        error = hidden.words(str(e)) if visit.caller.reads_only else str(e)
+        return {"available": False, "error": error, "gpu_count": 0, "gpus": [], "host": about_host(visit), "timestamp": now()}
     good = [gpu for gpu in gpus if "error" not in gpu]
     total, used = (sum(gpu["memory"][key] for gpu in good) for key in ("total", "used"))
     users = sorted({process["username"] for gpu in good for process in gpu["processes"]})

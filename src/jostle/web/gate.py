@@ -123,8 +123,11 @@ class Gate:
         self.bound = re.escape(bind) if bind else None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http":
+        if scope["type"] == "lifespan":
             await self.app(scope, receive, send)
+            return
+        if scope["type"] != "http":
+            await send({"type": "websocket.close", "code": 1008})  # there is none, and none gets in
             return
         send, coming = _headed(send), Coming(receive)
         try:
@@ -241,13 +244,16 @@ class Coming:
     async def drained(self) -> bool:
         """Whether the rest of a refused request is read to its end: else nothing more is heard on this connection. A little is
         read in any case, for who hangs up on somebody who still talks is not heard himself."""
-        size = 0
         try:
-            while not self.over and size <= DRAINED:
-                size += len(await asyncio.wait_for(self.next(), DRAINED_WITHIN))
+            await asyncio.wait_for(self._drain(), DRAINED_WITHIN)
         except (Refused, asyncio.TimeoutError):
             pass
         return self.over
+
+    async def _drain(self) -> None:
+        size = 0
+        while not self.over and size <= DRAINED:
+            size += len(await self.next())
 
 
 async def _body(scope: Scope, coming: Coming) -> Receive:

@@ -3,26 +3,40 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping
 from typing import Any
 
-from jostle.printable import one_line
-
 JOB: dict[str, Any] = {"commands": [], "workdir": "", "log": None, "params": {}}
 SAID = ("error", "why")  # of a reason: the words of a system or a program, which name files
+TOLD = ("hold",)  # of a reason: our words, with the path that they are about
 NAMES = ("who", "did", "uuid", "error_type")  # of an event: texts that are no command, path or output
 SOMETHING = "…"
+TASK = re.compile(r"(queue -?\d+ task \d+): ", re.ASCII)
 
 
 def base(path: str | None) -> str:
     return os.path.basename((path or "").rstrip("/"))
 
 
+def words(said: str) -> str:
+    """What is said, up to the first path: that may have spaces, and only who named it knows where it ends."""
+    before, slash, _ = said.partition("/")
+    return before + SOMETHING if slash else said
+
+
 def name(id: int, called: str, commands: list[Any]) -> str:
-    """What the job is called, unless that is the beginning of its command."""
+    """What the job is called, unless that is the beginning of its command; of a task of a workspace, its place."""
+    if task := TASK.match(called):
+        return task[1]
     first = commands[0] if commands else ""
-    command = one_line(" ".join(first if isinstance(first, list) else first.split()))
-    return f"job {id}" if command.startswith(called) else called
+    command = _letters(" ".join(first) if isinstance(first, list) else first)
+    return f"job {id}" if command.startswith(_letters(called.removesuffix("…"))) else called
+
+
+def _letters(text: str) -> str:
+    """Without what differs by how a command is written or cut: spaces, quotes and what cannot be shown."""
+    return "".join(letter for letter in text if letter.isprintable() and letter not in " '\"\\")
 
 
 def job(row: Mapping[str, Any]) -> dict[str, Any]:
@@ -34,9 +48,19 @@ def reason(told: Mapping[str, Any] | None) -> dict[str, Any] | None:
     """A reason, or what is said against one card, before it has words."""
     if told is None:
         return None
-    params = {key: SOMETHING if key in SAID and value else value for key, value in (told.get("params") or {}).items()}
+    params = {key: _param(key, value) for key, value in (told.get("params") or {}).items()}
     refusals = {"gpus": [reason(one) for one in told["gpus"]]} if told.get("gpus") else {}
     return {**told, "text": told["code"], "params": params, **refusals}
+
+
+def _param(key: str, value: Any) -> Any:
+    if key in SAID and value:
+        return SOMETHING
+    if key in TOLD:
+        return words(str(value))
+    if isinstance(value, list):  # of several places, each with a reason of its own
+        return [reason(one) if isinstance(one, dict) and "params" in one else one for one in value]
+    return value
 
 
 def event(row: Mapping[str, Any]) -> dict[str, Any]:
@@ -51,4 +75,14 @@ def _numbers(value: Any) -> bool:
 
 def status(engine: Mapping[str, Any]) -> dict[str, Any]:
     """Without places, consoles among them: their sockets and workspaces."""
-    return {**engine, "paths": dict.fromkeys(engine["paths"], ""), "consoles": []}
+    said = {key: words(engine[key] or "") for key in ("hold", "probe", "gpus_spec")}
+    return {**engine, **said, "paths": dict.fromkeys(engine["paths"], ""), "consoles": []}
+
+
+def cards(seen: Mapping[str, Any]) -> dict[str, Any]:
+    """With words, and without where programs lie: those of strangers, too."""
+    gpus = [
+        {**gpu, "error": words(gpu["error"] or ""), "holders": [{**one, "exe": ""} for one in gpu["holders"]]}
+        for gpu in seen["gpus"]
+    ]  # fmt: skip
+    return {**seen, "gpus": gpus, "spec": words(seen["spec"] or ""), "error": words(seen["error"] or "")}

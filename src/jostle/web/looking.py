@@ -60,8 +60,9 @@ def ps(
         listed = listing(visit, batch=batch, everything=all, states=state, short=short and not (all or state))
     waiting, last = listed.waiting
     more = {"waiting": waiting, "last": last, "failed": listed.failed, "ended": listed.ended}
+    hold = hidden.words(listed.hold) if visit.caller.reads_only else listed.hold
     rows = shown(visit, [dict(row) for row in listed.rows])
-    answer = {"schema": 1, "engine": listed.engine, "hold": listed.hold, "jobs": rows, "more": more}
+    answer = {"schema": 1, "engine": listed.engine, "hold": hold, "jobs": rows, "more": more}
     return large(answer, packed=takes_gzip(request))
 
 
@@ -110,7 +111,8 @@ def why(visit: Visiting, id: int) -> Response:
 
 @routes.get("/gpus")
 def gpus(visit: Visiting) -> Response:
-    return Answer(worded_cards(cards_now(visit), visit.language))
+    seen = worded_cards(cards_now(visit), visit.language)
+    return Answer(hidden.cards(seen) if visit.caller.reads_only else seen)
 
 
 @routes.get("/history")
@@ -123,6 +125,7 @@ def history(visit: Visiting, since: Annotated[str, Query(max_length=20)] = "24h"
     past = past_of(visit, seconds).plain()
     spans = [span for card in past["gpus"] for span in (*card["spans"], card["before"]) if span is not None]
     if visit.caller.reads_only:
+        past["error"] = hidden.words(past["error"] or "")
         ids = sorted({span["job"] for span in spans if span["job"] is not None})
         names = {row["id"]: hidden.name(row["id"], row["name"], row["commands"]) for row in visit.reader.jobs(ids=ids)}
         for span in spans:
@@ -143,10 +146,10 @@ def worded_cards(seen: Cards, language: str) -> dict[str, Any]:
 @routes.get("/status")
 def status(visit: Visiting) -> dict[str, Any]:
     engine = engine_status(visit, instances.listed(visit.home))
-    hold = sentences.on_hold(engine["hold"], visit.language) if engine["hold"] else ""
-    seen = hidden.status(engine) if visit.caller.reads_only else engine
+    seen: dict[str, Any] = hidden.status(engine) if visit.caller.reads_only else {**engine}
+    hold = sentences.on_hold(seen["hold"], visit.language) if seen["hold"] else ""
     return {
-        "schema": 1, **seen, "probe": trouble(engine["probe"], visit.language), "hold_text": hold,
+        "schema": 1, **seen, "probe": trouble(seen["probe"], visit.language), "hold_text": hold,
         "seq": visit.reader.last_seq(), "user": _user(), "host": os.uname().nodename,
     }  # fmt: skip
 

@@ -1,6 +1,7 @@
 """One connection: who is at its other end is asked before a byte is read, and nobody may keep it without saying anything.
 
-What uvicorn leaves to proxies: a head that never ends, bare line feeds, more connections than we have descriptors for.
+What uvicorn leaves to proxies: a head that never ends, an answer that is never read, bare line feeds, more connections than we
+have descriptors for.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 from jostle.web import peer
 
 HEAD_WITHIN = 15.0  # s until the first request, or the next, is there
+READ_WITHIN = 60.0  # s in which at least something of an answer is read
 MOST = 400  # connections at once; streams and pages of several tabs have a few each
 REFUSED = b"HTTP/1.1 %s\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
 
@@ -25,6 +27,7 @@ class Connection(H11Protocol):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.patience: asyncio.TimerHandle | None = None
+        self.unread: asyncio.TimerHandle | None = None
         self.refused = False
         self.line = b""  # of the head, what has come of it without an end
 
@@ -78,6 +81,28 @@ class Connection(H11Protocol):
         if not self.transport.is_closing():
             self._await_head()
 
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        self._await_reader(0)
+
+    def _await_reader(self, before: int) -> None:
+        """Who reads slowly is waited for, who does not read at all is not."""
+        left = self.transport.get_write_buffer_size()
+        if left == before:
+            self.transport.abort()
+        else:
+            self.unread = self.loop.call_later(READ_WITHIN, self._await_reader, left)
+
+    def resume_writing(self) -> None:
+        self._was_read()
+        super().resume_writing()
+
+    def _was_read(self) -> None:
+        if self.unread is not None:
+            self.unread.cancel()
+            self.unread = None
+
     def connection_lost(self, exc: Exception | None) -> None:
         self._heard()
+        self._was_read()
         super().connection_lost(exc)

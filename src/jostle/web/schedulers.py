@@ -107,8 +107,8 @@ def shown(visit: Visit, content: dict[str, Any]) -> dict[str, Any]:
         return content
     queues = {
         name: {
-            **queue, "current_task": None,
-            "processes": [{**process, "commands": []} for process in queue.get("processes") or ()],
+            **queue, "current_task": None, "last_error": None,
+            "processes": [{**process, "commands": [], "last_error": None} for process in queue.get("processes") or ()],
         }
         for name, queue in content["queues"].items()
     }  # fmt: skip

@@ -30,7 +30,8 @@ ABOUT: dict[str, tuple[Any, bool, str]] = {
     "target-yaml-path": ("config/gpu_manage.yaml", True, "the settings of the workspace"),
     "log-dir": ("control/logs", True, "where the console keeps log bindings"),
 }
-FIXED = ("bind-address", "allow-lan", "target-yaml-path", "log-dir")
+PLACES = ("target-yaml-path", "log-dir")
+FIXED = ("bind-address", "allow-lan", *PLACES)
 IGNORED = "a secret in this file is not used: the token lies in a file of its own (`jostle web --token`)"
 
 
@@ -43,6 +44,8 @@ def values(root: str) -> dict[str, Any]:
 @routes.get("/api/settings")
 def settings(visit: Visiting, workspace: str | None = None) -> dict[str, Any]:
     now = values(workspace_of(visit.site, workspace))
+    if visit.caller.reads_only:  # what else a file says may be anything
+        now = {key: value if isinstance(value, int) or value in LEVELS else None for key, value in now.items()}
     warning = dict.fromkeys(FIXED, "cannot be changed from a browser")
     if now["secret"]:
         warning["secret"] = IGNORED
@@ -66,7 +69,7 @@ def save(visit: Visiting, given: dict[str, Any], workspace: str | None = None) -
     secret = given.pop("secret", None)
     new = {key: checked(key, value) for key, value in given.items() if value != now[key]}
     fixed = [key for key in new if key in FIXED]
-    if any(key in ("target-yaml-path", "log-dir") for key in fixed):
+    if any(key in PLACES for key in fixed):
         raise Forbidden(f"{fixed[0]} names a place on the disk: it is changed in {FILE}, not from a browser")
     warnings = [f"{key} never takes effect from a browser: {ABOUT[key][2]}" for key in fixed]
     new = {key: value for key, value in new.items() if key not in FIXED}
@@ -91,6 +94,6 @@ def checked(key: str, value: Any) -> Any:
         raise Invalid("port: expected a number from 1 to 65535")
     if key == "log-level" and value not in LEVELS:
         raise Invalid(f"log-level: expected one of {', '.join(LEVELS)}")
-    if key in ("bind-address", "target-yaml-path", "log-dir") and not (isinstance(value, str) and len(value) < 1000):
+    if key in ("bind-address", *PLACES) and not (isinstance(value, str) and len(value) < 1000):
         raise Invalid(f"{key}: expected a text")
     return value

@@ -27,6 +27,7 @@ from jostle.core.states import ALL, FINAL
 from jostle.errors import Forbidden, JostleError, NotFound
 from jostle.intake import ids as written
 from jostle.views.status import of_itself
+from jostle.web import hidden
 from jostle.web.joblog import LINES, page
 from jostle.web.looking import cards_now, told, worded_cards
 from jostle.web.site import Room, Visit, visit
@@ -76,7 +77,7 @@ class Hub:
         self.seq = 0  # the newest event that is known
         self.engine: dict[str, Any] = {}
         self.seen: Cards | None = None  # the last reading that was told
-        self.cards: dict[str, bytes] = {}  # as it was told, by language
+        self.cards: dict[tuple[str, bool], bytes] = {}  # as it was told, by language and whether to one who may only look
         self.turned = asyncio.Event()  # set, and replaced, whenever something is new
         self.welcome: dict[Caller, bool] = {}  # who was looked at since
         self.woken = asyncio.Event()
@@ -182,7 +183,9 @@ class Hub:
                     seen = await asyncio.to_thread(cards_now, self._visit("en"))
                     if self.seen is None or seen._replace(age_s=0) != self.seen._replace(age_s=0):
                         self.seen = seen
-                        self.cards = {language: said("gpus", worded_cards(seen, language)) for language in ("en", "zh")}
+                        worded = {language: worded_cards(seen, language) for language in ("en", "zh")}
+                        self.cards = {(language, False): said("gpus", shown) for language, shown in worded.items()}
+                        self.cards |= {(language, True): said("gpus", hidden.cards(shown)) for language, shown in worded.items()}
                         self.turn()
             await asyncio.sleep(each or 0.5)
 
@@ -253,9 +256,12 @@ class Stream:
         parts = []
         if self.hub.engine != self.engine:
             self.engine = self.hub.engine
-            hold = self.engine.get("hold") or ""
+            shown = self.engine
+            if self.visit.caller.reads_only:
+                shown = {**shown, **{key: hidden.words(shown.get(key) or "") for key in ("hold", "probe")}}
+            hold = shown.get("hold") or ""
             text = sentences.on_hold(hold, self.visit.language) if hold else ""
-            parts.append(said("engine", {**self.engine, "hold_text": text, "seq": self.hub.seq}))
+            parts.append(said("engine", {**shown, "hold_text": text, "seq": self.hub.seq}))
         assert self.after is not None
         events = self.hub.since(self.after)
         if events is None:
@@ -267,7 +273,7 @@ class Stream:
         for event in events:
             self.after = event.seq
             parts.append(event.said(self.visit))
-        cards = self.hub.cards.get(self.visit.language)
+        cards = self.hub.cards.get((self.visit.language, self.visit.caller.reads_only))
         if self.cards and cards is not None and cards is not self.shown:
             self.shown = cards
             parts.append(cards)
