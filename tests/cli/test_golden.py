@@ -54,6 +54,7 @@ def scene(tmp_path_factory):
     play(host)
     yield host
     patch.undo()
+    host.let_go()
     host.store.db.close()
     os.close(host.store.journal)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import json
 import os
+import weakref
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -261,6 +262,10 @@ class FakeProbe:
         return json.dumps(head).encode()
 
 
+HOSTS: weakref.WeakSet[Host] = weakref.WeakSet()
+"""All that there are: see conftest.py."""
+
+
 class Host:
     """One machine: its disk, its clock, and the engine that runs on it just now."""
 
@@ -269,6 +274,7 @@ class Host:
         self.disk = Disk(**disk)
         self.clock = FakeClock()
         self.crashes = self.submits = 0
+        HOSTS.add(self)
         gc.collect()
         gc.freeze()  # as daemon.py does: a sweep collects, and need not look through pytest and hypothesis each time
         self.boot()
@@ -291,8 +297,14 @@ class Host:
     def backends(self) -> dict[str, Backend]:
         return {"local": self.backend}
 
+    def let_go(self) -> None:
+        """Of what the process of an engine would let go with its end."""
+        if hasattr(self, "engine"):
+            self.engine.history._file.close()
+
     def crash(self) -> None:
         self.crashes += 1
+        self.let_go()
         self.store.db.close()
         os.close(self.store.journal)
 

@@ -447,6 +447,7 @@ def test_a_crash_at_any_point_loses_doubles_and_overlaps_nothing(tmp_path, point
                 effective += host.crashes
             finally:
                 failpoint.arm("")
+                host.let_go()
                 host.store.db.close()
     assert effective >= 3, "the crash point was hardly ever reached"
 

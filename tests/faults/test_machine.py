@@ -42,6 +42,7 @@ class Life(RuleBasedStateMachine):
             check(self.host)
             self.queues_were_serial()
         finally:
+            self.host.let_go()
             self.host.store.db.close()
             shutil.rmtree(self.home)
 
