@@ -122,6 +122,19 @@ def test_a_log_comes_as_it_is_printed_and_says_when_it_is_over(console, hear):
     assert "".join(got[1]["text"] for got in came if got[0] == "log") == "two\n"
 
 
+def test_a_character_that_is_half_printed_is_waited_for_while_its_job_runs(console, hear):
+    work = console.instance.work
+    waits = f"touch half; until [ -e {work}/whole ]; do sleep 0.05; done"
+    id = console.instance.add("--", rf"printf 'a\xe8'; {waits}; printf '\xae\xad\n'")
+    console.instance.made("half")
+    stream = hear(f"?log={id}&from=0")
+    part = console.get(f"/api/v1/logs/{id}?from=1")
+    assert (part["text"], part["to"], part["size"]) == ("", 1, 2)
+    (work / "whole").touch()
+    came = stream.until(lambda got: got[0] == "log" and got[1]["over"])
+    assert "".join(got[1]["text"] for got in came if got[0] == "log") == "a训\n"
+
+
 def test_s14_a_stream_is_for_its_owner_before_its_first_byte(console, hear):
     page = console.log_in()
     assert hear(X="y").status == 401

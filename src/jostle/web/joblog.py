@@ -86,14 +86,15 @@ def page(visit: Visit, id: int, run: int | None, *, lines: int | None, start: in
         first = logs.start_of(fd, lines) if lines is not None else start
         if lines is not None and size - first > limit:
             first, limit = max(first, size - MOST), MOST
-        text, end = _read(fd, first, limit)
+        text, end = _read(fd, first, limit, grows=not ended)
     finally:
         os.close(fd)
     return Page(id, number, path, numbers, first, end, size, text, ended and end >= size)
 
 
-def _read(fd: int, start: int, limit: int) -> tuple[str, int]:
-    """Whole characters from there on, and where they end; what was dropped of the log is passed over."""
+def _read(fd: int, start: int, limit: int, *, grows: bool) -> tuple[str, int]:
+    """Whole characters from there on, and where they end; what was dropped of the log is passed over. At the end of one that
+    grows the rest of a character is waited for."""
     parts, left, at = [], limit, start
     os.lseek(fd, start, os.SEEK_SET)
     while left > 0 and (data := logs.read_on(fd)):
@@ -105,6 +106,8 @@ def _read(fd: int, start: int, limit: int) -> tuple[str, int]:
         left -= len(data)
     raw = b"".join(parts)
     cut = _torn(raw)
+    if cut == len(raw) and not (grows and left > 0):
+        cut = 0  # nothing more comes, or fits
     return raw[: len(raw) - cut].decode("utf-8", "replace"), at - cut
 
 
@@ -114,7 +117,7 @@ def _torn(raw: bytes) -> int:
         byte = raw[-back]
         if byte >= 0xC0:
             needed = 2 if byte < 0xE0 else 3 if byte < 0xF0 else 4
-            return back if needed > back and back < len(raw) else 0
+            return back if needed > back else 0
         if byte < 0x80:
             return 0
     return 0
