@@ -141,6 +141,14 @@ def test_on_a_terminal_it_lives_until_ctrl_c_which_ends_all_of_it(terminal, tmp_
               "a sweep over seeds", "alice is there", "dave is there", "an idle holder"}  # fmt: skip
     until(alive, f"{wanted - seen}")
     assert [entry["path"] for entry in asked(port, token, "/api/v1/workspaces")["workspaces"]] == [str(home / "workspace")]
+
+    def mean():
+        """Of the sweep's runs, over their seeds."""
+        screen.hear()
+        (first, *_) = asked(port, token, "/api/v1/results?target=1")["groups"]
+        return first["metrics"]["accuracy"]["n"]
+
+    until(mean, "the sweep has a result")
     until(lambda: "dave 20.0G" in screen.hear() and "Ctrl-C ends it" in screen.said, "the picture")
     os.write(screen.keyboard, b"\x03")
     assert screen.end() == 0

@@ -65,8 +65,9 @@ TRAIN = """\
 epochs=${EPOCHS:-9} best=$((88 + RANDOM % 7))
 for epoch in $(seq "$epochs"); do
   sleep 1
-  echo "epoch $epoch/$epochs  loss 0.$((95 - 80 * epoch / epochs))  accuracy: 0.$((best - 30 + 30 * epoch / epochs))"
+  echo "epoch $epoch/$epochs  loss 0.$((95 - 80 * epoch / epochs))  accuracy 0.$((best - 30 + 30 * epoch / epochs))"
 done
+echo "Test Accuracy: 0.$best"
 """
 BROKEN = """\
 echo "epoch 1/9  loss 0.93"
