@@ -3,7 +3,7 @@ import { useDesk } from '../desk'
 
 const loadNewJob = () => import('./newjob')
 const NewJobDialog = lazy(loadNewJob)
-setTimeout(() => void loadNewJob(), 3000) // it is wanted at once, by a key
+setTimeout(() => void loadNewJob().catch(() => {}), 3000) // it is wanted at once, by a key; if it cannot be had now, it is asked for then
 const CancelDialog = lazy(() => import('./cancel'))
 const ChangeDialog = lazy(() => import('./change'))
 const CardDrawer = lazy(() => import('./card'))
