@@ -26,7 +26,8 @@ export function PeopleStrip({ jobs }: { jobs: Job[] }) {
   const stale = link === 'lost' || engine === false
   return (
     <div className={`people${stale ? ' stale' : ''}`}>
-      <ul className="row" aria-label={t('people.title')}>
+      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls sideways on a phone can be reached there */}
+      <ul className="row" aria-label={t('people.title')} tabIndex={0}>
         {all.map((person) => (
           <li
             key={person.name}

@@ -105,47 +105,47 @@ export function JobList({ jobs, picked, onPick }: ListProps) {
         />
         {t('jobs.found', { count: shown.length, total: jobs.length })}
       </div>
-      <div ref={place} className="scroll" role="listbox" aria-label={t('jobs.title')} aria-multiselectable="true" tabIndex={0}>
-        <div style={{ height: rows.getTotalSize(), position: 'relative' }}>
+      {/* not a listbox: what stands in an option cannot be reached, and the boxes must be */}
+      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls can be reached; j and k move in it */}
+      <div ref={place} className="scroll" tabIndex={0}>
+        <ul aria-label={t('jobs.title')} style={{ height: rows.getTotalSize(), position: 'relative' }}>
           {rows.getVirtualItems().map((row) => {
             const job = shown[row.index]
             return (
               job && (
-                // biome-ignore lint/a11y/useFocusableInteractive: the list has the focus; j and k move in it
-                // biome-ignore lint/a11y/useKeyWithClickEvents: j and k move in the list
-                <div
+                <li
                   key={job.id}
-                  role="option"
-                  aria-selected={job.id === picked}
+                  aria-setsize={shown.length}
+                  aria-posinset={row.index + 1}
                   className={`vrow${job.id === picked ? ' picked' : ''}`}
                   style={{ height: ROW, transform: `translateY(${row.start}px)` }}
-                  onClick={() => onPick(job.id)}
                 >
                   <input
                     type="checkbox"
                     tabIndex={-1}
                     aria-label={t('jobs.mark', { id: job.id })}
                     checked={marked.has(job.id)}
-                    onClick={(event) => event.stopPropagation()}
                     onChange={() => toggle(job.id)}
                   />
-                  <span className="id">{job.id}</span>
-                  <span className="clip" title={job.name}>
-                    {job.name}
-                  </span>
-                  {job.attempt > 1 ? (
-                    <span className="t3" title={t('jobs.tryn', { n: job.attempt })}>
-                      {job.attempt}×
+                  <button type="button" tabIndex={-1} aria-current={job.id === picked} onClick={() => onPick(job.id)}>
+                    <span className="id">{job.id}</span>
+                    <span className="clip" title={job.name}>
+                      {job.name}
                     </span>
-                  ) : (
-                    <span />
-                  )}
-                  <JobPill job={job} />
-                </div>
+                    {job.attempt > 1 ? (
+                      <span className="t3" title={t('jobs.tryn', { n: job.attempt })}>
+                        {job.attempt}×
+                      </span>
+                    ) : (
+                      <span />
+                    )}
+                    <JobPill job={job} />
+                  </button>
+                </li>
               )
             )
           })}
-        </div>
+        </ul>
       </div>
       <SelectionBar jobs={chosen} />
     </section>
