@@ -2,6 +2,7 @@
 # make bench  figures beside floors and peers               make torture N=1000   kill -9 the engine N times
 # make soak SECONDS=600  150 streams while the console is killed, hung, flooded
 # make seeded  breaks each promise on purpose and asks its tests     make web     builds the console's page (needs Node 20.19 or newer)
+# make screenshots   takes the pictures of the console into docs/img/ (needs chromium)
 PYTHON ?= python3
 VENV   ?= .venv
 BIN    := $(VENV)/bin
@@ -11,7 +12,7 @@ SECONDS ?= 600
 # The tests start jostle a thousand times; without bytecode on the disk each start would compile it anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test lint types unit torture soak seeded bench web clean
+.PHONY: demo test lint types unit torture soak seeded bench web screenshots clean
 
 demo: $(VENV)/run
 	@$(BIN)/jostle demo
@@ -39,6 +40,9 @@ bench: $(VENV)/test
 
 web: web/node_modules/.package-lock.json
 	@cd web && npm run --silent check && npm run --silent build
+
+screenshots: $(VENV)/test
+	@$(BIN)/python tests/browser/pictures.py $(NAMES)
 
 web/node_modules/.package-lock.json: web/package-lock.json
 	@cd web && npm install --no-save --no-progress --loglevel=error && touch node_modules/.package-lock.json  # not ci: it refuses a lock file without the binaries of other systems

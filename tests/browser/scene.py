@@ -1,7 +1,7 @@
 """A host as people know it, for pictures and for tests of the look: eight cards, four other people, runs, waits, a failure.
 
-Engine, web process, jobs and files are real. What took minutes for others is over in a second here, so the times of what has
-ended are moved back in the store while no engine runs; nothing else is made up.
+Engine, web process, jobs and files are real. What took an hour elsewhere is over in a second here, so while no engine runs the
+times in the store are moved back, and the history is given what the cards would have shown.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+from jostle.store.history import FINE, CardPage, Held, HistoryFile, Mean
 from tests.e2e.instance import until
 from tests.web.console import Console
 
@@ -25,6 +26,12 @@ strangers:
   - {user: bob, gpu: 6, used: 23.3GiB, utilization: 97}
   - {user: carol, gpu: 7, used: 23.4GiB, utilization: 0}
 """
+CARDS, HOURS = 8, 12
+PEOPLE = [  # who, pid, card, from and to in minutes ago, load, MiB
+    ("alice", 5000001, 2, 192, 0, 38, 20377), ("dave", 5000002, 2, 49, 0, 2, 1100), ("bob", 5000003, 6, 581, 0, 97, 23859),
+    ("carol", 5000004, 7, 305, 0, 0, 23961), ("carol", 4990001, 1, 380, 55, 71, 18000), ("erin", 4990002, 2, 600, 240, 64, 15000),
+    ("dave", 4990003, 5, 40, 2, 55, 9000),
+]  # fmt: skip
 LOST = "\nfaults: [{gpu: 6, state: lost}]"
 NO_DRIVER = "\nmismatch: [{from: 0}]"
 SIXTEEN = WORLD.replace("count: 8", "count: 16") + """
@@ -44,7 +51,7 @@ want = sys.argv[1]
 for step in range(1940, 2003):
     print(f"epoch \033[36m31\033[0m step {step:05} loss \033[33m{0.97 - step / 3400:.4f}\033[0m lr 1e-5 acc \033[32m{step / 2500:.3f}\033[0m")
 print("epoch 31:  40%|####      | 1300/3232", end="\r")
-print("epoch 31:  62%|######    | 2006/3232", end="\r" if want == "run" else "\n", flush=True)
+print("epoch 31:  62%|######    | 2006/3232", end="\n" if want in ("end", "fail", "odd") else "\r", flush=True)
 if want == "fail" and os.environ["JOSTLE_ATTEMPT"] == "1":
     raise ConnectionError("the data server is away")
 if want == "fail":
@@ -55,17 +62,18 @@ if want == "fail":
     train_one_epoch(1)
 if want == "odd":
     raise SystemExit(1)
-while want == "run":
+while want not in ("end", "1e-4"):
     time.sleep(1)
 '''  # noqa: E501
 
 SWEEP = """
-name: vit-b16 lr×seed
-defaults: {memory: 5GiB, share: true, workdir: %(work)s}
+name: vit-b16
+command: python3 train.py {lr}
+matrix: {lr: [1e-4, 3e-4, 1e-3], seed: [0, 1, 2, 3, 4, 5]}
+job: {name: "vit-b16 · lr={lr} · s{seed}", memory: 5GiB, share: true}
 policy: {max_concurrent: 3, gpus: [3]}
-jobs:
 """
-DONE, RUNNING, JOBS_OF_SWEEP = 6, 3, 18
+RUNNING = 3
 
 COMMANDS = """# queue 1: the car data set, one after the other
 rm -rf {work_dir}/experiments/car
@@ -114,6 +122,13 @@ def workspace(root: Path) -> Path:
     return made
 
 
+def _mean(at: int, spans: list[tuple[float, float, int, int]]) -> Mean:
+    load, mib = max(((load, mib) for began, ended, load, mib in spans if began <= at < ended), default=(0, 0))
+    dip = at // FINE * 7919 % 23  # looks uneven, and is the same each time
+    shown = max(0, load - (dip if dip < 9 else dip % 3)) if load else 0
+    return Mean(at, float(FINE), float(shown), float(mib), 35.0 + 0.4 * shown, 60.0 + 2 * shown)
+
+
 class Scene:
     """A console on such a host. `fill` makes it lively."""
 
@@ -133,7 +148,8 @@ class Scene:
         self.backed_off = self.add("bird200 · k=50", "odd", gpus=[0, 0], retry={"max": 9, "backoff_after": 3, "backoff": 600})
         self.instance.end(self.failed)
         self.running = self.add("car196 · k=5 · seed0", "run", card=0, queue="1")
-        self._sweep()
+        self.instance.ok("run", "-d", self.instance.file(SWEEP, "sweep.yaml"))
+        until(self._sweep_is_on, "the sweep has card 3")  # else four cards are free for a moment, and the wide job takes them
         for seed in (1, 2, 3, 4):
             self.add(f"car196 · k=3 · seed{seed}", "run", queue="1")
         self.wide = self.add("llama3-8b-sft", "run", gpus=[4, 4])
@@ -141,9 +157,12 @@ class Scene:
         held = self.add("dog120 · export", "run", queue="1")
         self.instance.ok("hold", str(held))
         until(lambda: len(self.instance.runs(self.backed_off)) >= 3, "a third try")
-        until(lambda: sum(row["state"] == "running" for row in self.instance.jobs().values()) >= 1 + RUNNING, "runs")
         self._move_back()
         self.add("vit-l-ddp", "run", gpus=[3, 3])
+
+    def _sweep_is_on(self) -> bool:
+        states = [row["state"] for row in self.instance.jobs().values() if row["name"].startswith("vit-b16")]
+        return states.count("succeeded") == states.count("queued") - RUNNING == 2 * RUNNING and states.count("running") == RUNNING
 
     def _ended(self) -> None:
         """What is over since this morning: name, card, and when: minutes ago, minutes it took."""
@@ -156,14 +175,6 @@ class Scene:
         self.instance.ok("cancel", str(given_up))
         self.instance.end(given_up)
         self.past[given_up] = (64, 20)
-
-    def _sweep(self) -> None:
-        lines = [SWEEP % {"work": self.instance.work}]
-        for k in range(JOBS_OF_SWEEP):
-            want = "end" if k < DONE else "run"
-            name = f"vit-b16 · lr={('1e-4', '3e-4', '1e-3')[k // 6]} · s{k % 6}"
-            lines.append(f"  - {{name: {name}, run: python3 train.py {want}}}\n")
-        self.instance.ok("run", "-d", self.instance.file("".join(lines), "sweep.yaml"))
 
     def _move_back(self) -> None:
         self.instance.ok("down")
@@ -181,8 +192,28 @@ class Scene:
                 told = {"job": job, "to": now - ago * MINUTE, "began": began, "slow": took * MINUTE / (ended - began)}
                 for table, column, key in MOMENTS:
                     db.execute(f"UPDATE {table} SET {column} = :to + ({column} - :began) * :slow WHERE {key} = :job", told)
+        self._history(now)
         self.instance.up(f"sim:{self.instance.root / 'scenario.yaml'}")
         self.console.open()
+
+    def _history(self, now: float) -> None:
+        """What the cards showed in the last hours, as far as the runs and people of this scene were on them."""
+        spans: dict[int, list[tuple[float, float, int, int]]] = {card: [] for card in range(CARDS)}
+        others: dict[int, list[Held]] = {card: [] for card in range(CARDS)}
+        for job, (ago, took) in self.past.items():
+            for card in self.instance.job(job)["gpus"]:
+                spans[card].append((now - ago * MINUTE, now - (ago - took) * MINUTE, 94, 22_000))
+        for who, pid, card, ago, until_ago, load, mib in PEOPLE:
+            began, seen = now - ago * MINUTE, now - until_ago * MINUTE
+            spans[card].append((began, seen if load else now - 42 * MINUTE, load or 88, mib))
+            spans[card].append((began, seen, 0, mib))
+            others[card].append(Held(began, who, pid, seen))
+        last = int(now) // FINE * FINE
+        file = HistoryFile(str(self.instance.home))
+        for card in range(CARDS):
+            means = [_mean(at, spans[card]) for at in range(last - HOURS * 3600, last, FINE)]
+            file.write([CardPage(f"GPU-sim-{card:04}", card, "NVIDIA GeForce RTX 4090", 24576, means, others[card])])
+        file.close()
 
     def many(self, count: int) -> None:
         """So many short jobs more, of which most wait."""

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from importlib import resources
 from typing import Any
 
 import pytest
 
+from tests.browser import views
 from tests.browser.conftest import badge
 from tests.browser.scene import Scene
+from tests.browser.views import in_language
 from tests.web.console import Console
 
 expect = pytest.importorskip("playwright.sync_api").expect
@@ -18,7 +20,7 @@ axe = pytest.importorskip("axe_playwright_python", reason="no axe: pip install a
 AXE = (resources.files(axe) / "axe.min.js").read_text("utf-8")
 GRAVE = """async (rules) => (await axe.run(document, {resultTypes: ['violations'], ...rules})).violations
   .filter((one) => ['serious', 'critical'].includes(one.impact))
-  .flatMap((one) => one.nodes.map((node) => `${one.id}: ${node.target} ${(node.any[0] || node.all[0] || node.none[0] || {}).message}`))"""
+  .flatMap((one) => one.nodes.map((node) => `${one.id}: ${node.target} ${node.failureSummary}`))"""
 
 
 @pytest.fixture(scope="module")
@@ -34,87 +36,10 @@ def console(scene: Scene) -> Console:
     return scene.console
 
 
-def at(page: Any, console: Console, path: str) -> None:
-    """Another page without another login, also where the menu is closed."""
-    page.goto(f"http://localhost:{console.port}/ui/{path}")
-    expect(badge(page)).to_have_class("badge ")
-
-
-def gpu(page: Any, scene: Scene) -> None:
-    at(page, scene.console, "gpu")
-    expect(page.locator(".card")).to_have_count(8)
-    expect(page.locator(".group").first).to_be_visible()
-    expect(page.locator(".loglines")).to_contain_text("epoch")
-
-
-def drawer(page: Any, scene: Scene) -> None:
-    gpu(page, scene)
-    page.keyboard.press("2")
-    expect(page.get_by_role("dialog")).to_contain_text("alice")
-
-
-def new_job(page: Any, scene: Scene) -> None:
-    gpu(page, scene)
-    page.keyboard.press("n")
-    page.fill("#new-command", "python3 train.py end")
-    expect(page.locator(".dry h3")).to_be_visible()
-
-
-def cancel(page: Any, scene: Scene) -> None:
-    state(page, scene, scene.running)
-    page.keyboard.press("x")
-    expect(page.get_by_role("dialog")).to_be_visible()
-
-
-def keys(page: Any, scene: Scene) -> None:
-    gpu(page, scene)
-    page.keyboard.press("?")
-    expect(page.get_by_role("dialog")).to_be_visible()
-
-
-def timeline(page: Any, scene: Scene) -> None:
-    gpu(page, scene)
-    page.locator(".timeline header button").last.click()
-    expect(page.locator(".timeline table")).to_be_visible()
-
-
-def tasks(page: Any, scene: Scene) -> None:
-    at(page, scene.console, "command")
-    page.locator(".config", has_text="command_gpu_1.txt").click()
-    expect(page.locator(".cm-lintRange-error").first).to_be_visible()
-
-
-def diff(page: Any, scene: Scene) -> None:
-    at(page, scene.console, "command")
-    page.locator(".proc textarea").first.fill("echo changed")
-    expect(page.locator(".cm-content")).to_contain_text("echo changed")
-    page.keyboard.press("Control+s")
-    expect(page.get_by_role("dialog")).to_be_visible()
-
-
-def state(page: Any, scene: Scene, id: int | None = None) -> None:
-    at(page, scene.console, f"state/{scene.failed if id is None else id}")
-    expect(page.locator(".vrow").first).to_be_visible()
-    expect(page.locator(".loglines")).to_contain_text("epoch")
-
-
-def rules(page: Any, scene: Scene) -> None:
-    at(page, scene.console, "rule")
-    expect(page.locator(".rule").first).to_be_visible()
-
-
-def settings(page: Any, scene: Scene) -> None:
-    at(page, scene.console, "setting")
-    expect(page.locator(".checks li").first).to_be_visible()
-
-
-VIEWS: list[Callable[[Any, Scene], None]] = [
-    gpu, drawer, new_job, cancel, keys, timeline, tasks, diff, state, rules, settings,
+VIEWS = [
+    views.gpu, views.drawer, views.new_job, views.cancel, views.keys, views.timeline, views.tasks, views.diff, views.state,
+    views.rules, views.settings,
 ]  # fmt: skip
-
-
-def in_language(page: Any, language: str) -> None:
-    page.evaluate(f"localStorage.setItem('jostle.lang', '{language}')")
 
 
 def grave(page: Any) -> list[str]:
@@ -148,3 +73,114 @@ def test_axe_finds_nothing_serious_before_one_is_let_in(scene, open_page):
     page.get_by_role("button", name="Log in").click()
     expect(page.locator("#login-error")).not_to_be_empty()
     assert grave(page) == []
+
+
+def test_axe_finds_nothing_serious_where_what_is_shown_is_old(scene, open_page):
+    page = open_page()
+    views.gpu(page, scene)
+    scene.instance.kill_engine()
+    expect(page.locator(".stale .card")).to_have_count(8)
+    assert grave(page) == []
+    scene.instance.up(f"sim:{scene.instance.root / 'scenario.yaml'}")
+    expect(page.locator(".stale .card")).to_have_count(0)
+
+
+CUT_OFF = """() => {
+  const wide = [document.documentElement, document.querySelector('main'), ...document.querySelectorAll('dialog[open] > div')]
+    .filter((one) => one.scrollWidth > one.clientWidth + 1).map((one) => `scrolls sideways: ${one.tagName} ${one.className}`)
+  const shown = [...document.querySelectorAll('button, .pill, .badge, .count, kbd, th, h1:not(.sr), h2, label')].filter((one) =>
+    one.checkVisibility({visibilityProperty: true}) && one.clientWidth && !one.closest('.clip, .sr'))
+  const cut = shown.filter((one) => one.scrollWidth > one.clientWidth + 1 && !one.querySelector('.clip'))
+    .map((one) => `cut off: ${one.tagName} ${one.className} ${one.innerText}`)
+  return [...wide, ...cut]
+}"""
+COVERED = """() => {
+  const top = document.querySelector('dialog[open]') ?? document
+  return [...top.querySelectorAll('button, a[href], input, select, textarea')].filter((one) => {
+    if (one.disabled || !one.checkVisibility({visibilityProperty: true}) || one.matches('.skip, .hit')) return false
+    one.scrollIntoView({block: 'center', inline: 'center', behavior: 'instant'})
+    const {left, top, width, height} = one.getBoundingClientRect()
+    const hit = document.elementFromPoint(left + width / 2, top + height / 2)
+    return hit && !one.contains(hit) && !hit.contains(one) && !one.closest('label')?.contains(hit)
+  }).map((one) => `${one.tagName} ${one.className} ${one.ariaLabel ?? one.innerText}`)
+}"""
+
+
+@pytest.mark.parametrize("language", ["en", "zh"])
+def test_at_200_percent_nothing_is_cut_off_or_covered_and_nothing_scrolls_sideways(scene, open_page, language):
+    page = open_page(width=720, height=450)  # of a screen of 1440 by 900
+    expect(badge(page)).to_have_text("Live")
+    in_language(page, language)
+    found = {}
+    for view in VIEWS:
+        view(page, scene)
+        found[view.__name__] = [*page.evaluate(CUT_OFF), *(f"covered: {told}" for told in page.evaluate(COVERED))]
+    assert {name: told for name, told in found.items() if told} == {}
+
+
+MOVING = """() => [...document.querySelectorAll('*')].filter((one) => {
+  const style = getComputedStyle(one)
+  return style.transitionDuration.split(', ').some((time) => time !== '0s') || style.animationName !== 'none'
+}).map((one) => `${one.tagName} ${one.className}`)"""
+
+
+def test_who_wants_no_motion_gets_none(scene, open_page):
+    page = open_page()
+    views.gpu(page, scene)
+    assert page.evaluate(MOVING), "nothing moves anyway: this would show nothing"
+    page.emulate_media(reduced_motion="reduce")
+    for view in (views.gpu, views.drawer, views.rules):
+        view(page, scene)
+        assert page.evaluate(MOVING) == []
+
+
+NAMED = "(one) => [one.tagName, one.type, one.id, one.ariaLabel || one.innerText || one.placeholder || one.title].join(' ')"
+TO_REACH = f"""() => {{
+  const top = document.querySelector('dialog[open]') ?? document
+  const name = {NAMED}
+  const otherwise = '.vrow *, .tick, [role=radio][aria-checked=false], [role=tab][aria-selected=false]'  // by j k, arrows
+  return [...top.querySelectorAll('button, a[href], input, select, textarea, summary')]
+    .filter((one) => !one.disabled && one.checkVisibility({{visibilityProperty: true}}) && !one.matches(otherwise)).map(name)
+}}"""
+
+
+@pytest.mark.parametrize("view", VIEWS)
+def test_everything_that_can_be_clicked_is_reached_by_keys(scene, open_page, view):
+    page = open_page()
+    view(page, scene)
+    wanted = set(page.evaluate(TO_REACH))
+    assert len(wanted) > 1
+    reached: set[str] = set()
+    for _ in range(250):
+        page.keyboard.press("Tab")
+        reached.add(page.evaluate(f"({NAMED})(document.activeElement)"))
+        if wanted <= reached:
+            break
+    assert wanted - reached == set()
+
+
+def test_a_job_is_made_followed_and_cancelled_without_a_mouse(scene, open_page):
+    page = open_page()
+    views.gpu(page, scene)
+    page.keyboard.press("n")
+    page.keyboard.type("echo typed; sleep 600")
+    expect(page.locator(".dry h3")).to_contain_text("Starts now")
+    page.keyboard.press("Control+Enter")
+    expect(page.locator(".loglines")).to_contain_text("typed")
+    page.keyboard.press("x")
+    expect(page.get_by_role("dialog")).to_contain_text("running")
+    button = page.get_by_role("button", name="Cancel 1 job")
+    for _ in range(20):
+        page.keyboard.press("Tab")
+        if button.evaluate("(one) => one === document.activeElement"):
+            break
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("dialog")).to_have_count(0)
+    expect(page.locator(".jobrow", has_text="echo typed")).to_have_count(0)
+    page.keyboard.press("g")
+    page.keyboard.press("s")
+    expect(page.locator(".vrow").first).to_be_visible()
+    page.keyboard.press("2")
+    expect(page.get_by_role("dialog")).to_contain_text("alice")
+    page.keyboard.press("Escape")
+    expect(page.get_by_role("dialog")).to_have_count(0)
