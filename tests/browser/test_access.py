@@ -38,7 +38,7 @@ def console(scene: Scene) -> Console:
 
 VIEWS = [
     views.gpu, views.drawer, views.new_job, views.cancel, views.keys, views.timeline, views.tasks, views.diff, views.state,
-    views.rules, views.settings,
+    views.experiments, views.job_files, views.rules, views.settings,
 ]  # fmt: skip
 
 
@@ -100,6 +100,7 @@ COVERED = """() => {
     if (one.disabled || !one.checkVisibility({visibilityProperty: true}) || one.matches('.skip, .hit')) return false
     one.scrollIntoView({block: 'center', inline: 'center', behavior: 'instant'})
     const {left, top, width, height} = one.getBoundingClientRect()
+    if (width < 12) return false  // the search of a narrow page is folded into its icon until it has the focus
     const hit = document.elementFromPoint(left + width / 2, top + height / 2)
     return hit && !one.contains(hit) && !hit.contains(one) && !one.closest('label')?.contains(hit)
   }).map((one) => `${one.tagName} ${one.className} ${one.ariaLabel ?? one.innerText}`)
@@ -149,7 +150,7 @@ def test_everything_that_can_be_clicked_is_reached_by_keys(scene, open_page, vie
     page = open_page()
     view(page, scene)
     wanted = set(page.evaluate(TO_REACH))
-    assert len(wanted) > 1
+    assert wanted
     reached: set[str] = set()
     for _ in range(250):
         page.keyboard.press("Tab")
@@ -163,6 +164,7 @@ def test_a_job_is_made_followed_and_cancelled_without_a_mouse(scene, open_page):
     page = open_page()
     views.gpu(page, scene)
     page.keyboard.press("n")
+    expect(page.locator("#new-command")).to_be_focused()
     page.keyboard.type("echo typed; sleep 600")
     expect(page.locator(".dry h3")).to_contain_text("Starts now")
     page.keyboard.press("Control+Enter")

@@ -78,6 +78,18 @@ def state(page: Any, scene: Scene, id: int | None = None) -> None:
     expect(page.locator(".loglines")).to_contain_text("epoch")
 
 
+def experiments(page: Any, scene: Scene) -> None:
+    at(page, scene.console, "experiment")
+    expect(page.locator(".experiments")).to_contain_text("1e-4")
+    expect(page.locator(".resultside")).to_be_visible()
+
+
+def job_files(page: Any, scene: Scene) -> None:
+    at(page, scene.console, "experiment/file")
+    page.locator(".config", has_text="sweep.yaml").click()
+    expect(page.locator(".cm-content")).to_contain_text("matrix")
+
+
 def rules(page: Any, scene: Scene) -> None:
     at(page, scene.console, "rule")
     expect(page.locator(".rule").first).to_be_visible()

@@ -473,7 +473,7 @@ def test_a_file_of_bindings_that_is_none_is_told(space, content):
 
 
 @pytest.mark.parametrize("path", OUTSIDE)
-def test_s18_s19_no_file_beyond_the_log_folders_is_read_or_bound(space, path):
+def test_a38_s18_s19_no_file_beyond_the_log_folders_is_read_or_bound(space, path):
     (space.root / "logs-secret").mkdir(exist_ok=True)
     (space.root / "logs-secret" / "x").write_text("secret")
     told = space.ask("GET", f"log/read?log_path={path}")
@@ -508,7 +508,7 @@ def test_s20_s52_no_link_or_pipe_in_a_log_folder_is_read(space, tmp_path, how):
 # --- settings
 
 
-def test_a36_settings(space):
+def test_a36_a37_settings(space):
     told = space.get("settings")
     assert set(told) == {"port", "bind-address", "allow-lan", "log-level", "secret", "target-yaml-path", "log-dir"}
     assert all(set(one) == {"value", "requires_restart", "warning", "description"} for one in told.values())
@@ -521,7 +521,7 @@ def test_a36_settings(space):
     (space.root / "config" / "control_setting.yaml").unlink()
 
 
-def test_s51_a_browser_opens_nothing_to_others_and_moves_no_folder(space):
+def test_a38_s51_a_browser_opens_nothing_to_others_and_moves_no_folder(space):
     told = space.ask("PUT", "settings", {"bind-address": "0.0.0.0", "allow-lan": True})
     assert told.status == 200 and len(told.json["warnings"]) == 2 and told.json["requires_restart"] == []
     assert not (space.root / "config" / "control_setting.yaml").exists()
@@ -529,7 +529,7 @@ def test_s51_a_browser_opens_nothing_to_others_and_moves_no_folder(space):
         assert space.ask("PUT", "settings", {key: "/etc"}).status == 403
 
 
-def test_a36_a_new_secret_is_the_token_and_never_in_the_file(space):
+def test_a36_a37_a38_a_new_secret_is_the_token_and_never_in_the_file(space):
     old, new = space.console.token, "Zx9-quite-another-one-Q7"
     page = space.console.log_in()
     assert space.ask("PUT", "settings", {"secret": new}).status == 200
