@@ -30,5 +30,5 @@ def test_a35_the_host_is_told_at_its_name_and_how_often_it_is_read_is_chosen(con
     expect(badge(page)).to_have_text("Live")
     page.locator(".hostname").click()
     facts = page.locator(".host")
-    for told in ("CPU", "Memory", "0.5"):
+    for told in ("CPU", "Host memory", "0.5 s"):
         expect(facts).to_contain_text(told)
