@@ -29,7 +29,7 @@ def test_s55_who_may_only_read_gets_numbers_codes_and_base_names_for_commands_an
     first = console.instance.add("-g", "0", "--", "/nowhere/hidden-program", "hidden-argument")
     unnamed = console.instance.add("--hold", "--after-any", str(first), "--", "hidden-command")
     console.instance.end(first)
-    console.post("/api/v1/run", {"file": console.instance.file("jobs: [{name: plain, run: 'true'}]", "hidden.yaml")})
+    console.post("/api/v1/run", {"file": console.instance.file("jobs: [{name: plain, run: 'true'}]", "sweep.yaml")})
     reader = console.instance.ok("web", "--token", "--read-only").strip()
     paths = [path for method, path in walk.routes() if method == "GET" and path != walk.STREAM and not walk.of_page(path)]
     told = {
@@ -45,6 +45,8 @@ def test_s55_who_may_only_read_gets_numbers_codes_and_base_names_for_commands_an
             assert secret.encode() not in body, (path, secret, body)
     rows = told[f"/api/v1/ps?all=true&ids={first}"].json["jobs"]
     assert {row["name"] for row in rows} == {f"job {first}", f"job {unnamed}", "plain"}
+    batches = told[f"/api/v1/batches?all=true&ids={first}"].json["batches"]
+    assert ("sweep", "sweep.yaml") in {(one["name"], one["file"]) for one in batches}
     why = told[f"/api/v1/why/{first}?all=true&ids={first}"].json["reason"]
     assert why["code"] == "start_failed" and why["params"]["error"] == "…" and "…" in why["text"]
     (known,) = told[f"/api/v1/workspaces?all=true&ids={first}"].json["workspaces"]
