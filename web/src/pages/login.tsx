@@ -25,7 +25,6 @@ const TILES = ['', 'f', 'o hue-violet', '', 'f', 'f', 'o hue-sand', 'o hue-pink'
 
 export default function Login() {
   const { t } = useTranslation()
-  const [code] = useState(codeOfAddress)
   const [token, setToken] = useState('')
   const [error, setError] = useState('')
   const [busy, setBusy] = useState(true)
@@ -45,6 +44,7 @@ export default function Login() {
 
   // biome-ignore lint/correctness/useExhaustiveDependencies: once, when the page opens
   useEffect(() => {
+    const code = codeOfAddress() // here and not while rendering: a rendering may be thrown away, and the code with it
     if (code) void enter(code)
     else void askOtherTabs().then(() => setBusy(false))
   }, [])
