@@ -26,9 +26,11 @@ GRAVE = """async (rules) => (await axe.run(document, {resultTypes: ['violations'
 @pytest.fixture(scope="module")
 def scene(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scene]:
     made = Scene(tmp_path_factory.mktemp("a"))
-    made.fill()
-    yield made
-    made.close()
+    try:
+        made.fill()
+        yield made
+    finally:
+        made.close()
 
 
 @pytest.fixture

@@ -104,7 +104,8 @@ export function ResultsPanel({ asked, keys, results, error, busy, shown, onShow,
             </span>
           )}
         </header>
-        <div className="scroll">
+        {/* biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls can be reached */}
+        <div className="scroll" tabIndex={0}>
           <ul>
             {results?.missing.slice(0, FIRST).map((missing) => (
               <li key={`${missing.label}${missing.metric ?? ''}`}>
