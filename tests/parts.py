@@ -15,7 +15,7 @@ import time
 AT_ONCE = 2
 PYTEST = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-rs"]
 COMPETE = "compete or example or hydra"  # with the rest of tests/e2e in another part, each is half as long
-CLASSIC = "test_classic"  # and so are these of tests/web
+CLASSIC = "test_classic or test_attacks"  # and so are these of tests/web
 SOAK = "test_soak"
 PARTS = {
     "ruff": [sys.executable, "-m", "ruff", "check", "."],
@@ -31,7 +31,7 @@ PARTS = {
     "web of the source": [*PYTEST, "tests/web", "-k", CLASSIC],
     "streams": [*PYTEST, "tests/web", "-k", SOAK],
     "page in a browser": [*PYTEST, "tests/browser/test_console.py"],
-    "page and engine": [*PYTEST, "tests/browser/test_link.py", "tests/browser/test_weight.py"],
+    "page and engine": [*PYTEST, "tests/browser/test_link.py", "tests/browser/test_neighbour.py", "tests/browser/test_weight.py"],
     "workspace in a browser": [*PYTEST, "tests/browser/test_workspace.py"],
     "page for everybody": [*PYTEST, "tests/browser/test_access.py"],
     "jobs in a browser": [*PYTEST, "tests/browser/test_jobs.py", "tests/browser/test_health.py", "tests/browser/test_pages.py"],
