@@ -37,12 +37,29 @@ def value(path, *texts, **options):
         ("Test Accuracy: 0.91\n", 0.91),
         ("Final Accuracy: 77.1%\n", 77.1),
         ("Accuracy: 66%\n", 66.0),
-        ("Accuracy: 66\n", None),
-        ("Final Accuracy: 66\n", None),
         ("", None),
     ],
 )
 def test_b11_the_patterns_of_the_source(log, text, expected):
+    assert value(log(text)) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("accuracy: 80.67\n", 80.67),
+        ("Accuracy: 66\n", 66.0),
+        ("Final Accuracy: 66\n", 66.0),
+        ("epoch 3 ACC=0.5, loss=0.1\nepoch 4 ACC=0.91, loss=0.05\n", 0.91),
+        ("acc : 80.67%\n", 80.67),
+        ("accuracy: 91,5\n", None),
+        ("Accuracy: 9801/10000\n", None),
+        ("vacc: 1\nval_acc: 2\naccess: 3\naccuracy of 4\naccuracy:\n5\n", None),
+        ("Accuracy: 66%\naccuracy: 12\n", 66.0),
+        ("Test Accuracy: 7\n" + "acc: 12\n" * 9999, 7.0),
+    ],
+)
+def test_the_plainest_line_is_found_where_no_pattern_of_the_source_matches(log, text, expected):
     assert value(log(text)) == expected
 
 

@@ -179,6 +179,16 @@ def test_b11_equals_are_both_the_best_and_one_alone_is_not():
     assert best(summary([trial(1, a=1)], ["accuracy"])) == []
 
 
+def test_means_that_look_the_same_are_equal_and_where_all_are_none_is_the_best():
+    noise = [trial(0.2, a=1), trial(0.1 + 0.1 + 1e-16 * 3, a=2)]
+    assert noise[0].values != noise[1].values
+    assert best(summary(noise, ["accuracy"])) == []
+    assert best(summary([*noise, trial(0.1, a=3)], ["accuracy"])) == [("1",), ("2",)]
+    near = [trial(0.911, a=1), trial(0.914, a=2), trial(0.5, a=3)]
+    assert best(summary(near, ["accuracy"])) == [("1",), ("2",)]
+    assert best(summary(near, ["accuracy"], decimals=3)) == [("2",)]
+
+
 @pytest.mark.parametrize(
     ("name", "way"),
     [

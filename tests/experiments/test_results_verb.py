@@ -128,13 +128,13 @@ def test_b11_a_batch_counts_what_succeeded_and_lists_the_rest(jostle, history):
 
 
 def test_where_nothing_matched_it_is_said_how_to_look_for_another_line(jostle, history):
-    history("run:/x.yaml", ("a1", {"seed": "1"}, "succeeded", "acc: 80\n"))
-    for words, begins in (((), "without -m"), (("-m", "acc"), "-m NAME alone"), (("-m", "acc=top1: (.*)"), "")):
+    history("run:/x.yaml", ("a1", {"seed": "1"}, "succeeded", "F1: 80\n"))
+    for words, begins in (((), "unless a metric is named"), (("-m", "f1"), "only a name"), (("-m", "f1=top1: (.*)"), "")):
         code, _, err = jostle(*words)
         note = err.splitlines()[1:]
-        assert code == 1 and [begins in line and "-m 'acc=acc: ([0-9.]+)'" in line for line in note] == [True] * bool(begins), err
-    assert jostle("-m", "acc=acc: ([0-9.]+)")[0] == 0
-    history("run:/y.yaml", ("b1", {"seed": "1"}, "failed", "acc: 80\n"))
+        assert code == 1 and [begins in line and "-m 'f1=F1: ([0-9.]+)'" in line for line in note] == [True] * bool(begins), err
+    assert jostle("-m", "f1=F1: ([0-9.]+)")[0] == 0
+    history("run:/y.yaml", ("b1", {"seed": "1"}, "failed", "F1: 80\n"))
     assert "-m" not in jostle()[2], "what failed has no value whatever is looked for"
 
 

@@ -62,7 +62,7 @@ def results(args: Namespace, terminal: Terminal) -> int:
     summary = view(terminal, ResultsQuery(
         metrics=asked_metrics, targets=args.targets, last=asked.number(args.last or "1", "--last", 1, 10**9),
         names=asked.pattern(args.names or collect.NAMES), tail=asked.size(args.tail), factors=asked.scales(args.scale, names),
-        any_state=args.any_state, seed_keys=asked.listed(args.seed_key), across=args.across,
+        any_state=args.any_state, seed_keys=asked.listed(args.seed_key), across=args.across, decimals=look.decimals,
         by=asked.listed(args.by) if args.by is not None else None, best=asked.directions(args.best, names),
     ))  # fmt: skip
     for code, values in summary.notes:

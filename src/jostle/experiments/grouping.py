@@ -87,8 +87,10 @@ def summary(
     by: Sequence[str] | None = None,
     best: Mapping[str, str] | None = None,
     across: str | None = None,
+    decimals: int = 2,
 ) -> Summary:
-    """`by`: the keys to group by, instead of all but the seed; `across`: the best is sought for each value of this key."""
+    """`by`: the keys to group by, instead of all but the seed; `across`: the best is sought for each value of this key;
+    `decimals`: as many as are shown, and compared."""
     params = tuple(dict.fromkeys(key for trial in trials for key in trial.params))
     for key in (*(by or ()), *([across] if across else ())):
         if key not in params:
@@ -107,7 +109,8 @@ def summary(
     notes = (*(note for trial in counted for note in trial.notes), *codes(groups))
     return Summary(
         keys=keys, seed_keys=tuple(key for key in seed_keys if key in params), metrics=directions,
-        groups=tuple(marked(groups, directions, rivals(keys, across))), missing=tuple(missing), notes=notes, across=across,
+        groups=tuple(marked(groups, directions, rivals(keys, across), decimals)), missing=tuple(missing), notes=notes,
+        across=across,
     )  # fmt: skip
 
 
@@ -182,20 +185,20 @@ def rivals(keys: Sequence[str], across: str | None) -> tuple[str, ...]:
     return tuple(dict.fromkeys([*([across] if across else []), *data]))
 
 
-def marked(groups: Iterable[Group], directions: Mapping[str, str], within: Sequence[str]) -> list[Group]:
-    """With the best mean of each metric marked, among groups that have these keys in common; the only one there is is not the
-    best of anything."""
+def marked(groups: Iterable[Group], directions: Mapping[str, str], within: Sequence[str], decimals: int) -> list[Group]:
+    """With the best mean of each metric marked, among groups that have these keys in common. Means that look the same are the
+    same: all of them are the best, and where all are equal none is, nor the only one there is."""
     listed = list(groups)
     for name, way in directions.items():
         fields: dict[tuple[str | None, ...], list[float]] = {}
         for group in listed:
             if name in group.cells:
-                fields.setdefault(tuple(map(group.params.get, within)), []).append(group.cells[name].mean)
+                fields.setdefault(tuple(map(group.params.get, within)), []).append(round(group.cells[name].mean, decimals))
         for k, group in enumerate(listed):
             rivals = fields.get(tuple(map(group.params.get, within)), [])
-            if name in group.cells and len(rivals) > 1:
+            if name in group.cells and len(set(rivals)) > 1:
                 cell = group.cells[name]
-                is_best = cell.mean == (max(rivals) if way == "max" else min(rivals))
+                is_best = round(cell.mean, decimals) == (max(rivals) if way == "max" else min(rivals))
                 listed[k] = replace(group, cells={**group.cells, name: replace(cell, best=is_best)})
     return listed
 

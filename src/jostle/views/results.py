@@ -33,6 +33,7 @@ class ResultsQuery:
     by: Sequence[str] | None = None
     across: str | None = None
     best: Mapping[str, str] = field(default_factory=dict)
+    decimals: int = 2  # that are shown
 
 
 @dataclass
@@ -47,7 +48,7 @@ def results(session: Session, query: ResultsQuery) -> Results:
     trials, _ = collect.measured(chosen.trials(), query.metrics, query.tail, query.factors)
     summary = grouping.summary(
         trials, [metric.name for metric in query.metrics], seed_keys=query.seed_keys, by=query.by, best=query.best,
-        across=query.across,
+        across=query.across, decimals=query.decimals,
     )  # fmt: skip
     return Results(summary, chosen.batches, chosen.notes)
 

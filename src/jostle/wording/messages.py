@@ -210,13 +210,16 @@ MESSAGES: dict[str, tuple[str, str]] = {
         "{n:,} 次运行未计入；列在表格下方",
     ),
     "results_without_metric": (
-        "note: without -m it is `Test Accuracy: 91.2` and the like that is looked for; "
-        "`-m 'acc=acc: ([0-9.]+)'` looks for the number behind `acc: `",
-        "提示：不写 -m 时查找 `Test Accuracy: 91.2` 一类的行；`-m 'acc=acc: ([0-9.]+)'` 查找 `acc: ` 后面的数",
+        "note: unless a metric is named, it is `accuracy: 91.2` and the like that is looked for; the metric `f1=F1: ([0-9.]+)` "
+        "(on the command line `-m 'f1=F1: ([0-9.]+)'`, on the page “+ metric”) is the number behind `F1: `",
+        "提示：没有指定指标时查找 `accuracy: 91.2` 一类的行；指标 `f1=F1: ([0-9.]+)`"
+        "（命令行写 `-m 'f1=F1: ([0-9.]+)'`，页面上点“+ 指标”）取 `F1: ` 后面的数",
     ),
     "results_bare_metric": (
-        "note: -m NAME alone is a key of JSON lines; `-m 'acc=acc: ([0-9.]+)'` looks for the number behind `acc: `",
-        "提示：只写 -m NAME 时指 JSON 行中的键；`-m 'acc=acc: ([0-9.]+)'` 查找 `acc: ` 后面的数",
+        "note: a metric that is only a name is a key of JSON lines; `f1=F1: ([0-9.]+)` "
+        "(on the command line `-m 'f1=F1: ([0-9.]+)'`, on the page “+ metric”) is the number behind `F1: `",
+        "提示：只写名称的指标指 JSON 行中的键；`f1=F1: ([0-9.]+)`"
+        "（命令行写 `-m 'f1=F1: ([0-9.]+)'`，页面上点“+ 指标”）取 `F1: ` 后面的数",
     ),
     # what is submitted
     "submitted": ("batch {batch}: {n:job|jobs} ({ids})", "批次 {batch}：{n:,} 个任务（{ids}）"),
