@@ -2,6 +2,7 @@
 
 import os
 import signal
+from typing import Any
 
 from tests.e2e.instance import alive, until
 
@@ -15,9 +16,15 @@ def test_what_is_wrong_is_told_with_what_to_do_and_is_gone_when_it_is_mended(con
     assert [row.split("\n")[1] for row in rows.all_inner_texts()[:5]] == ["Engine", "Driver", "Cards", "Disk", "Claims"]
     assert "fine" in rows.nth(0).inner_text() and "none of 4 GPUs" in rows.nth(2).inner_text()
     held = console.instance.add("--hold", "--", "true")
+    kept: list[Any] = []
+    page.route("**/api/v1/doctor*", lambda route: kept.append(route))
     pid = console.instance.call("hello")["pid"]
     os.kill(pid, signal.SIGKILL)
     until(lambda: not alive(pid), "it is dead")
+    page.locator(".health > button.bad").wait_for()  # the badge does not wait for the doctor
+    for route in kept:
+        route.continue_()
+    page.unroute("**/api/v1/doctor*")
     wrong = page.locator(".health .checks li", has_text="none runs; jobs of yours that have not ended: 1")
     wrong.wait_for()
     assert "bad" in wrong.inner_text() and "`jostle up` starts one" in wrong.locator("strong").inner_text()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -91,3 +92,17 @@ def test_at_twice_the_size_nothing_is_lost_and_in_chinese_a_lost_card_is_told_in
     assert "is lost" not in page.locator("main").inner_text()
     go(page, "规则", "/rule")
     expect(page.locator(".formula")).to_contain_text("两者都没有设")
+
+
+@pytest.mark.parametrize("width", [390, 320])
+def test_the_drawer_of_a_card_fits_a_phone(console, open_page, width):
+    page = open_page(width=width, height=844)
+    page.locator(".card").nth(0).click()
+    drawer = page.locator(".drawer")
+    expect(drawer.locator(".list", has_text="bob")).to_be_visible()
+    assert drawer.evaluate("(one) => [one.scrollWidth - one.clientWidth, one.parentElement.scrollWidth]") == [0, width]
+    edges = "(all) => all.map((one) => one.getBoundingClientRect()).map((at) => [at.left, at.right])"
+    assert all(left >= 0 and right <= width for left, right in drawer.locator("button, h2").evaluate_all(edges))
+    labels = drawer.locator("svg.history > text.axis").evaluate_all(edges)
+    assert len(labels) > 2 and all(one[1] + 4 < other[0] for one, other in itertools.pairwise(labels)), labels
+    assert drawer.locator("h2").evaluate("(one) => one.offsetHeight") < 36

@@ -4,15 +4,9 @@ import { useEffect, useState } from 'react'
 import { useTranslation } from 'react-i18next'
 import { get } from './api/call'
 import { useLive } from './api/hooks'
+import { type Check, corrected } from './model/health'
 import { Command } from './parts/controls'
 import { Icon } from './parts/icons'
-
-interface Check {
-  name: string
-  verdict: 'ok' | 'warn' | 'bad'
-  found: string
-  advice: string
-}
 
 const LOOKS = { ok: ['free', 'tick'], warn: ['wait', 'warn'], bad: ['fail', 'cross'] } as const
 const VITAL = ['engine', 'gpus', 'cards', 'disk', 'leases']
@@ -47,12 +41,14 @@ export function Health() {
     if (ready && link === 'live') void refetch()
   }, [ready, link, stands])
   if (!data && !error) return null
-  const vital = data?.checks.filter((check) => VITAL.includes(check.name)) ?? []
-  const bad = data?.checks.filter((check) => check.verdict === 'bad').length ?? 0
-  const warn = data?.checks.filter((check) => check.verdict === 'warn').length ?? 0
+  const wrong = { engine: engine === false ? t('link.engine') : '', gpus: cards?.error ?? '' }
+  const checks = corrected(data?.checks ?? [], wrong)
+  const vital = checks.filter((check) => VITAL.includes(check.name))
+  const bad = checks.filter((check) => check.verdict === 'bad').length
+  const warn = checks.filter((check) => check.verdict === 'warn').length
   const worst = error || bad ? 'bad' : warn ? 'warn' : 'ok'
   const [tone, icon] = LOOKS[worst]
-  const rest = (data?.checks ?? []).filter((check) => !VITAL.includes(check.name) && check.verdict !== 'ok')
+  const rest = checks.filter((check) => !VITAL.includes(check.name) && check.verdict !== 'ok')
   return (
     <span className="health">
       <button

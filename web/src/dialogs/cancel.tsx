@@ -40,7 +40,7 @@ export default function CancelDialog({ jobs, onClose }: { jobs: Job[]; onClose: 
           )}
           <span className="grow" />
           <button type="button" className="btn" onClick={onClose}>
-            {t('cancel.keep')} <kbd>Esc</kbd>
+            {t('cancel.keep', { count: open.length })} <kbd>Esc</kbd>
           </button>
           <button type="button" className="btn danger" onClick={() => cancel(open)}>
             {t('cancel.do', { count: open.length })}

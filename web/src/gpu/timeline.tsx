@@ -21,7 +21,7 @@ const ROW = 16
 const DENSE_ROW = 14
 const DENSE_FROM = 16
 const LEFT = 22
-const TICKS = 4
+const TICK_PX = 110 // a date and a time beside another
 
 export function Timeline({ jobs }: { jobs: Job[] }) {
   const { t } = useTranslation()
@@ -160,9 +160,10 @@ function ComingBar({ one, x, until, top, onPick }: ComingProps) {
 
 export function TimeAxis({ from, now, x, y }: { from: number; now: number; x: (at: number) => number; y: number }) {
   const { t } = useTranslation()
-  return Array.from({ length: TICKS + 1 }, (_, i) => {
-    const at = from + ((now - from) * i) / TICKS
-    const last = i === TICKS
+  const ticks = x(now) - x(from) < 4 * TICK_PX ? 2 : 4
+  return Array.from({ length: ticks + 1 }, (_, i) => {
+    const at = from + ((now - from) * i) / ticks
+    const last = i === ticks
     return (
       <text key={at} className="axis" x={x(at)} y={y} textAnchor={i === 0 ? 'start' : last ? 'end' : 'middle'}>
         {last ? t('timeline.now') : clock(at * 1000, now * 1000)}

@@ -2,6 +2,7 @@ import { describe, expect, test } from 'vitest'
 import { plain, spans } from './ansi'
 import { addBody, addCommand, competeCommand, EMPTY_JOB, jobCommand, quoted } from './command'
 import { clock, model, size, span } from './format'
+import { corrected } from './health'
 import { shownIds, typedIds } from './ids'
 import { commonName, lookOf, matches, sections, since } from './jobs'
 import { LogText, MOST_LINES, traceback } from './logtext'
@@ -275,4 +276,12 @@ describe('rules', () => {
     expect(control('memory_save_mode', true)).toBe('switch')
     expect(control('compete_gpus', [0])).toBe('list')
   })
+})
+
+test('what the stream knows to be bad is bad at once, whatever the doctor said before', () => {
+  const check = { name: 'engine', verdict: 'ok' as const, found: 'runs', advice: '' }
+  expect(corrected([check], { engine: 'No engine', gpus: '' })).toEqual([{ ...check, verdict: 'bad', found: 'No engine' }])
+  expect(corrected([check], { engine: '' })).toEqual([check])
+  const told = { ...check, verdict: 'warn' as const, found: 'none runs' }
+  expect(corrected([told], { engine: 'No engine' })[0]).toEqual({ ...told, verdict: 'bad' })
 })

@@ -13,6 +13,7 @@ import { Icon } from '../parts/icons'
 import { say } from '../parts/toast'
 import { OfWorkspace } from '../parts/workspace'
 import { useSchedulers } from '../state/list'
+import { StopScheduler } from '../state/stop'
 import { BindDialog } from '../tasks/bind'
 import { Configs, deleteCommand, newCommand, runsConfig } from '../tasks/configs'
 import { Diff, DiffButton } from '../tasks/diff'
@@ -104,8 +105,6 @@ function Tasks({ picker, workspace }: { picker: ReactNode; workspace: string }) 
       post(`/api/scheduler/${mode}/start`, undefined, { config_index: index }),
     )
   }
-  const stop = (): Promise<void> =>
-    tell(`kill ${running?.pid}`, () => post(`/api/scheduler/${mode}/stop`, undefined, { config_index: index }))
   const create = (): Promise<void> =>
     tell(newCommand(mode), async () => {
       const made = await post<{ message: string; config: Config }>(`/api/commands/${mode}/new`)
@@ -233,7 +232,7 @@ function Tasks({ picker, workspace }: { picker: ReactNode; workspace: string }) 
           <span className="t2">{running ? t('tasks.runs', { pid: running.pid }) : t('tasks.idle')}</span>
         )}
         <span className="grow" />
-        <Command text={running ? `kill ${running.pid}` : competeCommand(mode, index, workspace)} />
+        {!running && <Command text={competeCommand(mode, index, workspace)} />}
         <button type="button" className="btn" disabled={!unsaved} onClick={draft.reload}>
           {t('tasks.discard')}
         </button>
@@ -247,10 +246,9 @@ function Tasks({ picker, workspace }: { picker: ReactNode; workspace: string }) 
           {t('tasks.save')}
         </button>
         {running ? (
-          <button type="button" className="btn danger" disabled={mayNot !== undefined} title={mayNot} onClick={() => void stop()}>
-            <Icon name="stop" size={12} />
+          <StopScheduler one={running} look="danger">
             {t('tasks.stop')}
-          </button>
+          </StopScheduler>
         ) : (
           <button
             type="button"

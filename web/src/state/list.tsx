@@ -1,21 +1,18 @@
-import { useQuery, useQueryClient } from '@tanstack/react-query'
+import { useQuery } from '@tanstack/react-query'
 import { useVirtualizer } from '@tanstack/react-virtual'
 import { useEffect, useMemo, useRef, useState } from 'react'
 import { useTranslation } from 'react-i18next'
-import { failed } from '../api/acts'
-import { get, post } from '../api/call'
-import { useMayNot } from '../api/hooks'
+import { get } from '../api/call'
 import type { Job, Scheduler } from '../api/types'
 import { useDesk } from '../desk'
 import { ACTIVE, FINAL, matches } from '../model/jobs'
-import { Act } from '../parts/act'
 import { Segmented } from '../parts/controls'
 import { Icon } from '../parts/icons'
 import { useKeys } from '../parts/keys'
 import { JobPill } from '../parts/pill'
 import { SegBar } from '../parts/segbar'
 import { SelectionBar } from '../parts/selection'
-import { say } from '../parts/toast'
+import { StopScheduler } from './stop'
 
 const ROW = 28
 const FILTERS = ['all', 'active', 'waiting', 'failed', 'ended'] as const
@@ -182,39 +179,15 @@ function Schedulers() {
 
 function OneScheduler({ one }: { one: Scheduler }) {
   const { t } = useTranslation()
-  const client = useQueryClient()
-  const blocked = useMayNot()
-  const [sure, setSure] = useState(false)
-  const stop = async (): Promise<void> => {
-    if (!sure) {
-      setSure(true)
-      return
-    }
-    try {
-      await post('/api/v1/compete/stop', { pid: one.pid })
-      say({ text: t('sched.stopping', { pid: one.pid }), command: `kill ${one.pid}` })
-    } catch (error) {
-      failed(error)
-    }
-    setSure(false)
-    await client.invalidateQueries({ queryKey: ['compete'] })
-  }
   return (
     <div className="sched">
-      {/* biome-ignore lint/a11y/noStaticElementInteractions: who leaves it has not confirmed */}
-      <div className="row" onBlur={(event) => !event.currentTarget.contains(event.relatedTarget) && setSure(false)}>
+      <div className="row">
         <b>{t('sched.name', { mode: t(`mode.${one.mode}`), n: one.config_index + 1 })}</b>
         <span className="mono t3">pid {one.pid}</span>
         <span className="grow" />
-        <Act
-          look={`small ${sure ? 'danger' : 'warn'}`}
-          icon="stop"
-          blocked={blocked}
-          command={`kill ${one.pid}`}
-          onDo={() => void stop()}
-        >
-          {sure ? t('sched.sure', { count: one.running_tasks }) : t('sched.stop')}
-        </Act>
+        <StopScheduler one={one} look="small warn">
+          {t('sched.stop')}
+        </StopScheduler>
       </div>
       <SegBar
         count={{
