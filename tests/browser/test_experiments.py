@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -92,6 +93,8 @@ def test_a_sweep_folds_over_seeds_with_its_mean_and_what_is_missing_is_told(cons
 def test_results_are_taken_along_as_the_command_line_prints_them_and_in_chinese_too(console, open_page):
     page = in_chinese(at(open_page(), "Experiments"))
     expect(page.locator(".legend")).to_contain_text("各 seed 的均值 ± 标准差")
+    expect(page.locator(".missing li")).to_contain_text("失败：exit_code_3")
+    expect(page.locator(".missing li code")).to_have_text(re.compile("^任务 [0-9]+（"))
     with page.expect_download() as taken:
         page.get_by_role("button", name="下载为 LaTeX").click()
     assert Path(taken.value.path()).read_text() == console.instance.ok("results", "1", "--format=latex")

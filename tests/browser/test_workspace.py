@@ -85,6 +85,7 @@ def test_a_scheduler_is_started_seen_on_the_state_page_and_stopped_with_its_task
     page.get_by_role("button", name="Start", exact=True).click()
     stop = page.get_by_role("button", name="Stop the scheduler", exact=True)
     expect(stop).to_be_visible()
+    expect(page.locator(".toast")).to_contain_text("Its scheduler runs, pid")  # in words of the page, so also in Chinese
     at(page, "State")
     scheduler = page.locator(".sched", has_text="config 1")
     expect(scheduler).to_contain_text("1 run")

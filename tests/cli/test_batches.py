@@ -83,5 +83,15 @@ def test_without_any_batch_it_says_what_makes_one_and_other_options_are_refused(
 def test_the_estimate_is_that_of_the_slower_of_all_together_and_the_last():
     assert remaining(100, [40.0], 0) == 60
     assert remaining(100, [40.0, 100.0], 4) == (60 + 0 + 400) / 2
-    assert remaining(100, [500.0], 0) == 0  # longer than the others took: nobody can tell
+    assert remaining(100, [150.0], 0) == 0
     assert remaining(10, [0.0], 3, at_once=4) == 10
+
+
+def test_while_a_job_takes_much_longer_than_those_before_it_nobody_can_tell_when_all_is_done(jostle, store, monkeypatch):
+    monkeypatch.setattr(time, "time", lambda: NOW + 110)
+    batch(
+        store, "b", ("succeeded", {}, ran(0, 5)), ("running", {}, {"attempt": 1, "started_at": NOW + 5}),
+        ("running", {}, {"attempt": 1, "started_at": NOW + 109}), ("queued", {}, {}),
+    )  # fmt: skip
+    assert json.loads(jostle("ps", "--batches", "--json")[1])["batches"][0]["left_s"] is None
+    assert "left" not in jostle("ps", "--batches")[1]

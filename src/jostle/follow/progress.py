@@ -157,7 +157,7 @@ class Progress:
 
     def left(self, now: float) -> float | None:
         """Seconds until all is done, from what finished so far and with as many jobs at once as now; None while there is nothing
-        to tell it from."""
+        to tell it from, or a job takes much longer than those before it."""
         if not self.took or not self._live():
             return None
         live = [id for id, state in self.states.items() if state in OPEN]

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 NEWEST = 50  # of a list that a person reads
 LAST = 200  # how many of the newest durations an estimate is made of
+LATE = 2  # times the mean; a job that has run for longer is not like those that have ended
 
 
 def batches(session: Session, *, everything: bool = False) -> list[Batch]:
@@ -41,7 +42,10 @@ def _left(session: Session, one: batchreads.Sum, now: float) -> float | None:
     return None if mean is None or not begun else remaining(mean, [now - at for at in begun], one.counts.get(QUEUED, 0))
 
 
-def remaining(mean: float, ages: Sequence[float], queued: int, at_once: int = 0) -> float:
-    """Seconds until all is done, from how long those took that have ended and with as many at once as now, or as were."""
+def remaining(mean: float, ages: Sequence[float], queued: int, at_once: int = 0) -> float | None:
+    """Seconds until all is done, from how long those took that have ended and with as many at once as now, or as were. None where
+    one takes much longer than those: nobody can tell when it ends."""
+    if max(ages) > LATE * mean:
+        return None
     rest = [max(0.0, mean - age) for age in ages]
     return max((sum(rest) + mean * queued) / max(at_once, len(rest)), *rest)

@@ -10,11 +10,13 @@ import {
   lacking,
   lookOfBatch,
   lookOfFold,
+  nameOf,
   newest,
   resultsCommand,
   runCommand,
   table,
   ticks,
+  whyMissing,
 } from './model'
 import type { Cell, Results } from './types'
 
@@ -150,6 +152,29 @@ test('ticks are round and cover the range', () => {
   expect(ticks(5, 5).length).toBeGreaterThan(1)
   expect(ticks(-3, -3)[0]).toBeLessThanOrEqual(-3)
   expect(ticks(0, 0)).toEqual(expect.arrayContaining([0]))
+})
+
+test('float noise is not spread over the axis', () => {
+  const marks = ticks(0.2, 0.20000000000000007)
+  expect(Math.max(...marks) - Math.min(...marks)).toBeGreaterThan(0.001)
+  expect(new Set(marks).size).toBe(marks.length)
+  expect(marks.filter((mark) => String(mark).length > 6)).toEqual([])
+})
+
+test('why a run is missing is taken apart for the page to word it', () => {
+  const counts = null
+  expect(whyMissing({ why: 'failed: runtime_error', state: 'failed' })).toEqual({ code: 'state', rest: 'runtime_error', counts })
+  expect(whyMissing({ why: 'failed', state: 'failed' })).toEqual({ code: 'state', rest: '', counts })
+  expect(whyMissing({ why: 'queued, not finished', state: 'queued' })).toEqual({ code: 'unfinished', rest: '', counts })
+  expect(whyMissing({ why: 'failed: x; job 9 (a; (b)) counts', state: 'failed' })).toMatchObject({ rest: 'x', counts: 9 })
+  expect(whyMissing({ why: 'no line that matches', state: 'succeeded' }).code).toBe('noline')
+  expect(whyMissing({ why: 'its last value is nan', state: null })).toEqual({
+    code: 'other',
+    rest: 'its last value is nan',
+    counts,
+  })
+  expect(nameOf({ label: 'job 12 (a (b))', job: 12 })).toBe('a (b)')
+  expect(nameOf({ label: '/logs/a.log', job: null })).toBe('/logs/a.log')
 })
 
 test('commands are those of the command line', () => {

@@ -129,6 +129,27 @@ export function lacking(missing: readonly Missing[], metric: string): Lack {
   return { unfinished, failed, other: concerned.length - unfinished - failed - again }
 }
 
+export interface Words {
+  code: 'unfinished' | 'state' | 'noline' | 'other'
+  rest: string
+  counts: number | null // the job whose value counts instead
+}
+
+/** What the reason says, so that the page can word it; `rest` is what has no words of ours: a kind of error, a path. */
+export function whyMissing({ why, state }: Pick<Missing, 'why' | 'state'>): Words {
+  const instead = /; job (\d+) \(.*\) counts$/s.exec(why)
+  const plain = instead ? why.slice(0, instead.index) : why
+  const counts = instead ? Number(instead[1]) : null
+  if (plain.endsWith(', not finished')) return { code: 'unfinished', rest: '', counts }
+  if (state !== null && (plain === state || plain.startsWith(`${state}: `)))
+    return { code: 'state', rest: plain.slice(state.length + 2), counts }
+  return { code: plain === 'no line that matches' ? 'noline' : 'other', rest: plain, counts }
+}
+
+/** The name of the job that a label has: `job 12 (x)`. */
+export const nameOf = ({ label, job }: Pick<Missing, 'label' | 'job'>): string =>
+  job === null ? label : label.slice(`job ${job} (`.length, -1)
+
 export const figure = (value: number, decimals = 2): string => {
   const text = value.toFixed(decimals)
   return text.length < 20 ? text : value.toExponential(decimals)
@@ -143,9 +164,13 @@ export function cellFinder(results: Results | undefined, metric: string): (job: 
 
 // --- the axis of a plot
 
+const LEAST = 0.01 // of the size of the values: what differs by less is not spread over the whole axis
+
 /** Round numbers that cover a range: at least the two ends of it. */
-export function ticks(low: number, high: number, about = 4): number[] {
-  const span = high - low || Math.abs(high) || 1
+export function ticks(from: number, to: number, about = 4): number[] {
+  const span = Math.max(to - from, LEAST * Math.max(Math.abs(from), Math.abs(to))) || 1
+  const low = (from + to - span) / 2
+  const high = (from + to + span) / 2
   const rough = span / about
   const power = 10 ** Math.floor(Math.log10(rough))
   const step = ([1, 2, 5, 10].find((one) => one * power >= rough) ?? 10) * power

@@ -5,8 +5,8 @@ import { failed } from '../api/acts'
 import { Command } from '../parts/controls'
 import { Icon } from '../parts/icons'
 import { resultsText } from './data'
-import { type Asked, fewer, figure, lacking, resultsCommand, type Table, table } from './model'
-import type { Cell, Results } from './types'
+import { type Asked, fewer, figure, lacking, nameOf, resultsCommand, type Table, table, whyMissing } from './model'
+import type { Cell, Missing, Results } from './types'
 
 const Plot = lazy(() => import('./plot'))
 
@@ -108,12 +108,7 @@ export function ResultsPanel({ asked, keys, results, error, busy, shown, onShow,
         <div className="scroll" tabIndex={0}>
           <ul>
             {results?.missing.slice(0, FIRST).map((missing) => (
-              <li key={`${missing.label}${missing.metric ?? ''}`}>
-                <code className="clip" title={missing.label}>
-                  {missing.label}
-                </code>
-                <span className={missing.state === 'failed' ? 'fail' : 't2'}>{missing.why}</span>
-              </li>
+              <Lost key={`${missing.label}${missing.metric ?? ''}`} missing={missing} />
             ))}
             {results?.notes.map((note) => (
               <li key={note} className="t2">
@@ -127,6 +122,30 @@ export function ResultsPanel({ asked, keys, results, error, busy, shown, onShow,
         </footer>
       </section>
     </>
+  )
+}
+
+function Lost({ missing }: { missing: Missing }) {
+  const { t } = useTranslation()
+  const { job, state } = missing
+  const name = job === null ? missing.label : t('experiments.jobnamed', { id: job, name: nameOf(missing) })
+  const { code, rest, counts } = whyMissing(missing)
+  const stands = t(`state.${state}`)
+  const why = {
+    unfinished: t('experiments.whyunfinished', { state: stands }),
+    state: rest ? t('experiments.whystate', { state: stands, rest }) : stands,
+    noline: t('experiments.whynoline'),
+    other: rest,
+  }[code]
+  return (
+    <li>
+      <code className="clip" title={name}>
+        {name}
+      </code>
+      <span className={state === 'failed' ? 'fail' : 't2'}>
+        {counts === null ? why : t('experiments.whyinstead', { why, id: counts })}
+      </span>
+    </li>
   )
 }
 

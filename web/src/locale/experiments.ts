@@ -37,8 +37,8 @@ export const en = {
   across: 'Columns for each value of',
   novalues: 'No run has a value yet.',
   download: 'Download as {{format}}',
-  bestmax: 'Mean ± standard deviation over seeds; the best, here the largest, is bold.',
-  bestmin: 'Mean ± standard deviation over seeds; the best, here the smallest, is bold.',
+  bestmax: 'Mean ± standard deviation over seeds; the best, here the largest, is bold; where all are equal, none is.',
+  bestmin: 'Mean ± standard deviation over seeds; the best, here the smallest, is bold; where all are equal, none is.',
   fewer: '{{why}}: such means may still move, and are of fewer runs than the others.',
   unfinished_one: '{{count}} run has not finished',
   unfinished_other: '{{count}} runs have not finished',
@@ -52,6 +52,11 @@ export const en = {
   plothow: 'mean, deviation, and each run as a dot',
   missing: 'Missing',
   missingof: '{{count}} of {{total}}',
+  jobnamed: 'job {{id}} ({{name}})',
+  whyunfinished: '{{state}}, not finished',
+  whystate: '{{state}}: {{rest}}',
+  whynoline: 'no line that matches',
+  whyinstead: '{{why}}; job {{id}} counts',
 }
 
 export const zh = {
@@ -89,8 +94,8 @@ export const zh = {
   across: '按此键分列',
   novalues: '还没有任何数值。',
   download: '下载为 {{format}}',
-  bestmax: '各 seed 的均值 ± 标准差；最好的（最大者）加粗。',
-  bestmin: '各 seed 的均值 ± 标准差；最好的（最小者）加粗。',
+  bestmax: '各 seed 的均值 ± 标准差；最好的（最大者）加粗；全部相同则都不加粗。',
+  bestmin: '各 seed 的均值 ± 标准差；最好的（最小者）加粗；全部相同则都不加粗。',
   fewer: '{{why}}：这样的均值还可能变动，且运行次数比其他组少。',
   unfinished: '{{count}} 次运行尚未结束',
   failedruns: '{{count}} 次失败',
@@ -101,6 +106,11 @@ export const zh = {
   plothow: '均值、标准差，每次运行一个点',
   missing: '缺少',
   missingof: '{{total}} 个中 {{count}} 个',
+  jobnamed: '任务 {{id}}（{{name}}）',
+  whyunfinished: '{{state}}，尚未结束',
+  whystate: '{{state}}：{{rest}}',
+  whynoline: '没有匹配的行',
+  whyinstead: '{{why}}；以任务 {{id}} 为准',
 }
 
 export const enFile = {

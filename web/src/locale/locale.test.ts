@@ -54,3 +54,10 @@ test('every text that the page asks for is there', () => {
   expect(asked.length).toBeGreaterThan(200)
   expect(asked.filter((key) => !known.has(key))).toEqual([])
 })
+
+test('everything that `jostle doctor` looks at has a name', () => {
+  const source = readFileSync(join(import.meta.dirname, '../../../src/jostle/views/health.py'), 'utf8')
+  const checks = [...(source.split('CHECKS: dict')[1] ?? '').matchAll(/"(\w+)": \w+/g)].map((match) => `health.name.${match[1]}`)
+  expect(checks.length).toBeGreaterThan(10)
+  expect(checks.filter((key) => !chinese.has(key))).toEqual([])
+})

@@ -181,3 +181,6 @@ export function matches(job: Job, text: string): boolean {
   const hay = [job.name, job.queue ?? '', job.state, job.error_type ?? '', job.tags.join(' '), job.commands.join(' ')]
   return hay.join('\n').toLowerCase().includes(wanted)
 }
+
+/** Whether the last error of a scheduler is that of a task, whose reason stands with the task; else it is one of its own. */
+export const isOfTask = (error: string): boolean => / after \d[\d.a-z]*: /.test(error)

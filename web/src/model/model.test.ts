@@ -4,7 +4,7 @@ import { addBody, addCommand, competeCommand, EMPTY_JOB, jobCommand, quoted } fr
 import { clock, model, size, span } from './format'
 import { corrected } from './health'
 import { shownIds, typedIds } from './ids'
-import { commonName, lookOf, matches, sections, since } from './jobs'
+import { commonName, isOfTask, lookOf, matches, sections, since } from './jobs'
 import { LogText, MOST_LINES, traceback } from './logtext'
 import { foreign, forYou, hueOf, isCardFound, isFound, isFree, ownNames, people, shares } from './people'
 import { moved, nudged, removed, sendable } from './queues'
@@ -14,6 +14,12 @@ import { card, holder, job } from './samples'
 test('a scheduler as a command names its workspace: it works in any directory', () => {
   expect(competeCommand('single', 0, '/data/my work')).toBe("jostle compete '/data/my work'")
   expect(competeCommand('multi', 2, '/data/w')).toBe('jostle compete --mode multi --config-index 2 /data/w')
+})
+
+test('an error of a scheduler itself is not taken for one of a task', () => {
+  expect(isOfTask('11 train after 0.0s: Its command ended with exit code 1 (runtime_error); it has failed 1 time.')).toBe(true)
+  expect(isOfTask('11 train after 1h02m: oom')).toBe(true)
+  expect(isOfTask('/w/config/gpu_manage.yaml:3: min_gpu: expected a number')).toBe(false)
 })
 
 describe('cards', () => {

@@ -30,7 +30,6 @@ export default function SettingsPage() {
 const FIXED = new Set(['bind-address', 'allow-lan', 'target-yaml-path', 'log-dir'])
 
 interface Saved {
-  message: string
   requires_restart: string[]
   warnings: string[]
 }
@@ -51,7 +50,7 @@ function ConsoleSettings() {
     try {
       const saved = (await ask<Saved>('/api/settings', { method: 'PUT', body: changes })).data
       const later = saved.requires_restart
-      say({ text: later.length ? t('settings.restart', { keys: later.join(', ') }) : saved.message, command: saveCommand })
+      say({ text: later.length ? t('settings.restart', { keys: later.join(', ') }) : t('settings.saved'), command: saveCommand })
       for (const warning of saved.warnings) say({ text: warning, bad: true })
       setChanges({})
     } catch (problem) {

@@ -84,10 +84,9 @@ function Tasks({ picker, workspace }: { picker: ReactNode; workspace: string }) 
     await client.invalidateQueries({ queryKey: ['configs'] })
     await client.invalidateQueries({ queryKey: ['compete'] })
   }
-  const tell = async (command: string, act: () => Promise<{ message?: string }>): Promise<void> => {
+  const tell = async (command: string, act: () => Promise<string>): Promise<void> => {
     try {
-      const { message } = await act()
-      if (message) say({ text: message, command })
+      say({ text: await act(), command })
     } catch (problem) {
       failed(problem)
     }
@@ -101,21 +100,22 @@ function Tasks({ picker, workspace }: { picker: ReactNode; workspace: string }) 
   }
   const start = async (): Promise<void> => {
     if (unsaved && !(await save())) return
-    await tell(competeCommand(mode, index, workspace), () =>
-      post(`/api/scheduler/${mode}/start`, undefined, { config_index: index }),
-    )
+    await tell(competeCommand(mode, index, workspace), async () => {
+      const { pid } = await post<{ pid: number }>(`/api/scheduler/${mode}/start`, undefined, { config_index: index })
+      return t('tasks.runs', { pid })
+    })
   }
   const create = (): Promise<void> =>
     tell(newCommand(mode), async () => {
-      const made = await post<{ message: string; config: Config }>(`/api/commands/${mode}/new`)
+      const made = await post<{ config: Config }>(`/api/commands/${mode}/new`)
       setIndex(made.config.index)
-      return made
+      return t('tasks.made', { name: made.config.file_name })
     })
   const remove = (): Promise<void> =>
     tell(deleteCommand(mode, index), async () => {
-      const { data } = await ask<{ message: string }>(`/api/commands/${mode}/${index}`, { method: 'DELETE' })
+      await ask(`/api/commands/${mode}/${index}`, { method: 'DELETE' })
       setIndex(0)
-      return data
+      return t('tasks.deleted', { name })
     })
   useEffect(() => {
     const down = (event: globalThis.KeyboardEvent): void => {

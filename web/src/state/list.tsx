@@ -5,7 +5,7 @@ import { useTranslation } from 'react-i18next'
 import { get } from '../api/call'
 import type { Job, Scheduler } from '../api/types'
 import { useDesk } from '../desk'
-import { ACTIVE, FINAL, matches } from '../model/jobs'
+import { ACTIVE, FINAL, isOfTask, matches } from '../model/jobs'
 import { Segmented } from '../parts/controls'
 import { Icon } from '../parts/icons'
 import { useKeys } from '../parts/keys'
@@ -198,7 +198,11 @@ function OneScheduler({ one }: { one: Scheduler }) {
           dropped: 0,
         }}
       />
-      {one.last_error && <span className="fail clip">{one.last_error}</span>}
+      {one.last_error && (
+        <span className="fail clip" title={one.last_error}>
+          {one.failed_tasks && isOfTask(one.last_error) ? t('sched.failed', { count: one.failed_tasks }) : one.last_error}
+        </span>
+      )}
     </div>
   )
 }

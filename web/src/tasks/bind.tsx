@@ -32,8 +32,9 @@ export function BindDialog({ mode, index, at, bound, onClose }: BindProps) {
   const commandOf = (method: string): string => callCommand(method, wholeAddress('/api/log/bind', queryOf(method)))
   const send = async (method: string): Promise<void> => {
     try {
-      const { data } = await ask<{ success: boolean; message: string }>('/api/log/bind', { method, query: queryOf(method) })
-      say({ text: data.message, bad: !data.success, command: data.success ? commandOf(method) : undefined })
+      const { data } = await ask<{ success: boolean }>('/api/log/bind', { method, query: queryOf(method) })
+      const text = t(!data.success ? 'tasks.notbound' : method === 'POST' ? 'tasks.isbound' : 'tasks.isunbound', { path })
+      say({ text, bad: !data.success, command: data.success ? commandOf(method) : undefined })
       if (data.success) onClose()
     } catch (error) {
       failed(error)
