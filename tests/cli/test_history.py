@@ -1,6 +1,9 @@
 """What cards showed, and who had them, as people see it: values of the view, lines of the terminal, both languages."""
 
 import json
+import os
+import subprocess
+import sys
 import time
 
 import pytest
@@ -10,6 +13,7 @@ from jostle.store.history import CardPage, Held, HistoryFile, Mean
 from jostle.views import historytypes
 from jostle.views.history import History, history, idle_since, longest, stays
 from jostle.wording.history import lines, spark
+from tests.e2e.instance import SOURCE
 from tests.fits import misfits
 
 U, V = "GPU-0", "GPU-1"
@@ -119,6 +123,12 @@ def test_stays_of_one_user_that_follow_closely_are_one():
     assert stays([Held(0, "bob", 1, 970)], 1000, live=False) == [span(0, 970, user="bob", pid=1)], "nobody looks"
 
 
+def test_who_was_seen_before_the_clock_was_set_back_is_not_there_for_that():
+    left, stayed = Held(0, "bob", 1, 4600), [Held(100, "eve", 2, 4600), Held(900, "eve", 2, 990)]
+    assert stays([left, *stayed], 1000, live=True) == [span(0, 1000, user="bob", pid=1), span(100, None, user="eve", pid=2)]
+    assert stays([Held(0, "bob", 1, 1001)], 1000, live=True) == [span(0, None, user="bob", pid=1)], "clocks are not that exact"
+
+
 def test_a_card_that_is_held_and_does_nothing_has_been_idle_since_its_last_load():
     means = [(at, at + 10, 0.0) for at in range(990, 390, -10)]
     assert idle_since([*means, (390, 400, 30.0)], 0, 1000) == 400
@@ -153,6 +163,14 @@ def test_a_history_that_cannot_be_read_is_said(jostle, home):
     (home / "history.db").write_bytes(b"no database" * 100)
     assert "cannot be read" in jostle("gpus", "--history", "2h")[1]
     assert json.loads(jostle("gpus", "--history", "2h", "--json")[1])["error"]
+
+
+def test_a_pipe_in_its_place_is_not_waited_for(home):
+    os.mkfifo(home / "pipe")
+    (home / "history.db").symlink_to("pipe")
+    words = [sys.executable, "-m", "jostle", "gpus", "--history", "2h"]
+    told = subprocess.run(words, env={**os.environ, "PYTHONPATH": SOURCE}, capture_output=True, text=True, timeout=60)
+    assert "cannot be read" in told.stdout and told.returncode == 0, told.stderr
 
 
 SHOWN = {

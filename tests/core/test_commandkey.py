@@ -1,8 +1,14 @@
 """Jobs that differ in values only have one key; others have not."""
 
+import resource
+import subprocess
+import sys
+
 import pytest
 
-from jostle.core.commandkey import LONGEST, command_key
+from jostle.core import commandkey
+from jostle.core.commandkey import COMMANDS, LONGEST, READ, command_key
+from tests.e2e.instance import SOURCE
 
 ALIKE = [
     [
@@ -82,6 +88,45 @@ def test_no_text_is_too_odd_or_too_long() -> None:
     assert all(len(key) <= LONGEST for key in keys)
     longs = {command_key(["python " + "x" * 1000 + end]) for end in ("a", "b")}
     assert len(longs) == 2 and all(len(key) <= LONGEST for key in longs)
+
+
+def test_of_a_huge_job_only_so_much_is_read() -> None:
+    many = [f"./x{k} " + "y" * 500 for k in range(10_000)]
+    assert command_key(many) == command_key(many[: READ // 500 + 1]) != command_key(many[:10])
+    assert command_key([f"./x{k}" for k in range(10_000)]) == command_key([f"./x{k}" for k in range(COMMANDS)])
+    assert command_key(["./x " + "y" * 1_000_000]) == command_key(["./x " + "y" * (READ - 4)])
+    assert command_key([["./x", "y" * 1_000_000, "z"], "./w"]) == command_key([["./x", "y" * (READ - 4)]])
+    ten = ["python train.py --config " + "y" * 500 + f" --step{k}" for k in "abcdefghij"]
+    assert len({command_key(ten[:k]) for k in range(10)}) == 10, "what people write is read whole"
+
+
+HUGE = ["--a" + "1" * 900_000 + "%", "-a" + "1." * 450_000 + "%", "<" * 900_000 + "(", "1" * 900_000 + "%", "a.b/" * 200_000]
+
+
+@pytest.mark.parametrize("word", HUGE, ids=lambda word: word[:6])
+def test_the_time_a_word_takes_grows_with_its_length_and_no_quicker(word: str) -> None:
+    """A limit of the kernel on the processor's time, not a clock: what is quadratic would need hours for these."""
+    code = f"import sys; sys.path.insert(0, {SOURCE!r}); from jostle.core import commandkey as c; c.READ = 10**7\n"
+    code += "c.command_key(['true ' + sys.stdin.read()])"
+
+    def limited() -> None:
+        resource.setrlimit(resource.RLIMIT_CPU, (10, 10))
+
+    child = subprocess.run([sys.executable, "-c", code], input=word, text=True, preexec_fn=limited, capture_output=True)
+    assert child.returncode == 0, child.stderr[-500:]
+
+
+@pytest.mark.parametrize(
+    ("word", "name"),
+    [("-n5", "-n"), ("-n5=3", "-n5"), ("--top5", "--top5"), ("-a1b2", "-a1b"), ("-a%", None)],
+)
+def test_a_number_behind_a_short_option_is_its_value(word: str, name: str | None) -> None:
+    assert commandkey._name(word) == name
+
+
+@pytest.mark.parametrize(("text", "key"), [("x >|f", "x"), ("x 2>&1 y", "x y"), ("x |& tee f", "x"), ("x && y", "x; y")])
+def test_where_output_goes_is_no_part_of_a_key(text: str, key: str) -> None:
+    assert command_key([text]) == key
 
 
 PLAIN = [text for texts in ALIKE for text in texts if not {"'", "\\", "&"} & set(text)]

@@ -5,7 +5,10 @@ from __future__ import annotations
 import itertools
 import json
 import os
+import shutil
 import sqlite3
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -20,6 +23,7 @@ from jostle.store import history as store_history
 from jostle.store.history import DAY, MONTH, CardPage, Held, HistoryFile, Mean
 from jostle.store.historyreads import HistoryReader
 from jostle.store.store import Store
+from tests.e2e.instance import SOURCE
 from tests.engine.fakes import FakeClock
 
 ME, BOB = 1000, 1001
@@ -276,6 +280,71 @@ def test_what_lies_in_its_place_is_not_written_into(kept: Kept, capsys: Any, tmp
     assert len(lines(capsys)) in (1, 2) and precious.read_text() == "mine"
     kept.history.close()
     assert path.is_dir() if what == "directory" else {mean.load for mean in kept.means()} == {30}
+
+
+@pytest.mark.parametrize("suffix", store_history.FILES)
+def test_a_pipe_in_the_place_of_one_of_its_files_is_not_opened(kept: Kept, capsys: Any, tmp_path: Path, suffix: str) -> None:
+    """Who opened it would wait for good: a child tries it first, in another home."""
+    kept.read(70, load=10)
+    kept.history.close()
+    other = tmp_path / "other"
+    other.mkdir()
+    shutil.copy(f"{kept.home}/history.db", other)
+    (other / f"history.db{suffix}").unlink(missing_ok=True)
+    os.mkfifo(other / f"history.db{suffix}")
+    code = f"import sys; sys.path.insert(0, {SOURCE!r})\n" + PIPED
+    child = subprocess.run([sys.executable, "-c", code, str(other)], capture_output=True, text=True, timeout=60)
+    named = f"history.db{suffix} is no file of ours"
+    assert child.stdout.splitlines() == [named, f"Spoilt {named}"], child.stderr
+    (other / f"history.db{suffix}").replace(f"{kept.home}/history.db{suffix}")
+    kept.begin()
+    kept.read(200, load=30)
+    assert [line for line in lines(capsys) if "begun anew" in line and named in line]
+    kept.history.close()
+    assert {mean.load for mean in kept.means()} == {30}
+
+
+PIPED = """
+from jostle.store.history import HistoryFile, Spoilt
+from jostle.store.historyreads import HistoryReader
+reader = HistoryReader(sys.argv[1])
+reader.cards(0)
+print(reader.error)
+try:
+    HistoryFile(sys.argv[1]).prune(0)
+except Spoilt as e:
+    print("Spoilt", e)
+"""
+
+
+def test_a_stay_that_is_none_ends_no_engine(kept: Kept) -> None:
+    kept.read(70, who=[("bob", 7)])
+    kept.history.close()
+    with sqlite3.connect(f"{kept.home}/history.db") as db:
+        db.execute("UPDATE held SET seen = 'x'")
+        db.execute("INSERT INTO held SELECT card, 'x', who, pid, ? FROM held", (kept.clock.wall(),))
+    db.close()
+    kept.begin()
+    kept.read(70, who=[("bob", 7)])
+    assert kept.history.tail(seconds=False)[0]["held"]
+
+
+def test_while_nothing_can_be_written_what_waits_is_bounded(kept: Kept) -> None:
+    failpoint.arm("history.before_commit=EIO")
+    for k in range(engine_history.LEFT + 50):
+        kept.read(60, every=20.0, who=[(f"user{k}", 7)])
+    (card,) = kept.history.tail(seconds=False)
+    assert engine_history.LEFT <= len(card["held"]) <= engine_history.LEFT + 5
+    assert card["held"][-1].who == f"user{k}", "the newest are kept"
+
+
+def test_who_leaves_while_the_clock_is_set_back_has_left(kept: Kept, monkeypatch: pytest.MonkeyPatch) -> None:
+    kept.read(20, who=[("bob", 7), ("eve", 8)])
+    back = kept.clock.wall
+    monkeypatch.setattr(kept.clock, "wall", lambda: back() - 3600)
+    kept.read(5, who=[("eve", 8)])
+    (track,) = kept.history._tracks.values()
+    assert set(track.held) == {"eve"} and {held.who for held in track.left} == {"bob", "eve"}
 
 
 @pytest.mark.parametrize("error", ["ENOSPC", "EIO", "EDQUOT"])

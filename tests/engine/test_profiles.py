@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ from jostle.core.model import Lease
 from jostle.engine.history import History
 from jostle.engine.observe import Observer
 from jostle.engine.open import Open
-from jostle.engine.profiles import Use, share_below
+from jostle.engine.profiles import MOST_SHARED, Use, share_below
 from jostle.store.store import Store
 from tests.engine.fakes import FakeClock
 
@@ -161,6 +162,67 @@ def test_without_the_history_of_before_only_what_was_seen_since_is_told(watched:
     watched.read(20, a=(0, {RUN: 640}, []))
     profile = watched.end()
     assert (profile["observed_s"], profile["load_mean"], profile["memory_p95_mib"]) == (20.0, 0.0, 640)
+
+
+GOOD: dict[str, Any] = {
+    "observed_s": 50.0, "memory": {"64": 50}, "load": {"7": 50.0}, "idle_s": 0, "peak_mib": 9, "peak_at_s": None,
+    "shared": {"bob": 5.0, "#3": 4.0}, "gpu_name": "A100", "gpu_mib": None,
+}  # fmt: skip
+ODD: list[Any] = [
+    {"observed_s": "x"}, {"observed_s": None}, {"observed_s": float("nan")}, {"idle_s": []}, {"idle_s": float("inf")},
+    {"memory": []}, {"memory": {"x": 1}}, {"memory": {"64": "1"}}, {"load": {"7": -1}}, {"load": {"1" * 30: 1}},
+    {"peak_mib": "9"}, {"peak_mib": 1 << 70}, {"peak_at_s": "x"}, {"shared": None}, {"shared": {"#x": 1}},
+    {"shared": {"bob": None}}, {"gpu_name": 7}, {"gpu_mib": "x"}, {"new": 1},
+]  # fmt: skip
+
+
+def kept_before(watched: Watched, data: str) -> None:
+    """An earlier engine, or who knows who, has left this of the run, which lives."""
+    watched.start(opened("a"))
+    watched.history._file.keep_open({RUN: {}})
+    watched.history.close()
+    with sqlite3.connect(f"{watched.home}/history.db") as db:
+        db.execute("UPDATE open_run SET data = ?", (data,))
+    db.close()
+    watched.begin()
+
+
+def test_what_an_earlier_engine_has_seen_is_taken_up(watched: Watched) -> None:
+    kept_before(watched, json.dumps(GOOD))
+    assert watched.seen.peaks == {RUN: 9}
+    profile = watched.end()
+    assert (profile["observed_s"], profile["memory_p50_mib"], profile["load_mean"]) == (50.0, 64, 7.0)
+    assert profile["gpu_name"] == "A100"
+    assert [one["user"] or one["job"] for one in profile["shared"]] == ["bob", 3]
+
+
+TEXTS = [*(json.dumps({**GOOD, **odd}) for odd in ODD), "[" * 200_000, "[]", "7", "", "{"]
+
+
+@pytest.mark.parametrize("data", TEXTS, ids=range(len(TEXTS)))
+def test_whatever_was_left_of_a_run_the_engine_starts_and_begins_afresh_with_it(watched: Watched, data: str) -> None:
+    kept_before(watched, data)
+    watched.read(20, a=(10, {RUN: 640}, ["bob"]))
+    profile = watched.end()
+    assert (profile["observed_s"], profile["load_mean"], profile["memory_p95_mib"]) == (20.0, 10.0, 640)
+    assert [one["for_s"] for one in profile["shared"]] == [20.0]
+
+
+def test_a_name_that_is_no_text_is_taken_up_as_one(watched: Watched) -> None:
+    kept_before(watched, json.dumps({**GOOD, "gpu_name": "\ud800", "shared": {"\ud800": 1.0}}))
+    profile = watched.end()
+    assert (profile["gpu_name"], profile["shared"][0]["user"]) == ("?", "?")
+
+
+def test_of_very_many_who_share_a_card_those_who_stay_are_remembered() -> None:
+    use = Use()
+    for k in range(10_000):
+        use.share("bob", 1.0)
+        use.share(f"#{k}", 1.0)
+        assert len(use.shared) <= MOST_SHARED
+        if k > 9000:
+            use.share("eve", 1.0)
+    assert [one["user"] for one in use.profile()["shared"][:2]] == ["bob", "eve"], "also who came late"
 
 
 def test_a_run_too_short_to_be_seen_claims_nothing(watched: Watched) -> None:

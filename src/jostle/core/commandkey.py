@@ -12,7 +12,7 @@ import shlex
 from collections.abc import Iterator, Sequence
 
 LONGEST = 300  # characters
-READ = 4000  # characters of a command
+READ, COMMANDS = 8000, 100  # characters and commands of a job: the engine reads them between two ticks
 DEPTH = 3  # of commands within commands
 
 INTERPRETERS = ("python", "bash", "sh", "zsh", "Rscript", "julia", "node", "perl", "ruby", "pypy")
@@ -40,11 +40,10 @@ _QUOTED = re.compile(r"[\"'\\]")
 _WORDS = re.compile(r"[();<>|&]+|[^\s();<>|&]+")
 _ASSIGNMENT = re.compile(r"([A-Za-z_]\w*)\+?=")
 _OPERATOR = re.compile(r"[;&|()\n]+\Z")
-_REDIRECTION = re.compile(r"[<>|&]*[<>][<>|&]*\Z")
+_REDIRECTION = re.compile(r"(?=[|&]*[<>])[<>|&]+\Z")
 _SCRIPT = re.compile(r".*\.(py|sh|bash|R|r|jl|js|pl|rb)\Z")
 _HYDRA = re.compile(r"(\+{0,2}~?[A-Za-z_][\w.@/-]*)=")
-_OPTION = re.compile(r"(--?[A-Za-z][\w.-]*?)(?:[0-9.]+|=.*)?\Z", re.DOTALL)
-_LONG = re.compile(r"(--[A-Za-z][\w.-]*)(?:=.*)?\Z", re.DOTALL)
+_OPTION = re.compile(r"(--?[A-Za-z][\w.-]*)(=.*)?\Z", re.DOTALL)
 _NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?\Z")
 _DIGITS = re.compile(r"\d+(\.\d+)?")
 _PLACE = re.compile(r"[/~${}*]|\.\w{1,5}\Z")
@@ -52,10 +51,24 @@ _PLACE = re.compile(r"[/~${}*]|\.\w{1,5}\Z")
 
 def command_key(commands: Sequence[str | Sequence[str]]) -> str:
     """Of the commands of a job, each a text for a shell or a list of arguments."""
-    parts = [part for command in commands for part in _command(command, DEPTH)]
+    parts = [part for command in _bounded(commands) for part in _command(command, DEPTH)]
     working = [part for part in parts if part.split(" ", 1)[0] not in BESIDE] or parts
     key = "; ".join(dict.fromkeys(working))
     return key if len(key) <= LONGEST else f"{key[: LONGEST - 20]}…{hashlib.sha256(key.encode()).hexdigest()[:12]}"
+
+
+def _bounded(commands: Sequence[str | Sequence[str]]) -> Iterator[str | Sequence[str]]:
+    """As much of a job as is read."""
+    left = READ
+    for command in commands[:COMMANDS]:
+        words = [command] if isinstance(command, str) else command
+        kept = []
+        for word in words:
+            if left > 0:
+                kept.append(word[:left])
+            left -= len(word) + 1
+        if kept:
+            yield kept[0] if isinstance(command, str) else kept
 
 
 def _command(command: str | Sequence[str], depth: int) -> Iterator[str]:
@@ -73,7 +86,6 @@ def _command(command: str | Sequence[str], depth: int) -> Iterator[str]:
 
 def _tokens(text: str) -> list[str]:
     """The words of a shell, and its operators; a text that it would not understand is one word."""
-    text = text[:READ]
     if not _QUOTED.search(text):
         return _WORDS.findall(text.replace("\n", " ; "))  # as below, a good deal quicker
     lexer = shlex.shlex(text.replace("\\\n", " ").replace("\n", " ; "), posix=True, punctuation_chars=True)
@@ -208,8 +220,10 @@ def _name(word: str) -> str | None:
         return found[0]
     if _NUMBER.match(word):
         return None
-    found = _LONG.match(word) or _OPTION.match(word)
-    return found[1] if found else None
+    found = _OPTION.match(word)
+    if found is None:
+        return None
+    return found[1] if found[2] or word.startswith("--") else found[1].rstrip("0123456789.")  # -n5
 
 
 def _base(path: str) -> str:

@@ -18,10 +18,10 @@ from jostle.core.model import RunId
 from jostle.engine.observe import UNSEEN, Observer
 from jostle.engine.open import Open
 from jostle.engine.ports import Timer
-from jostle.engine.profiles import Profiles, Use, text
+from jostle.engine.profiles import BELIEVED, Profiles, Use, text
 from jostle.errors import Unwritten
 from jostle.store import runs
-from jostle.store.history import FINE, CardPage, Held, HistoryFile, Later, Mean, Spoilt
+from jostle.store.history import FINE, SET_BACK, CardPage, Held, HistoryFile, Later, Mean, Spoilt
 from jostle.store.store import Store
 
 APART = 0.9  # s between two samples of a card, however often it is read
@@ -29,12 +29,11 @@ RECENT = 300  # samples that are kept as they are
 FIRST, WRITE_EACH = 1.0, 60.0  # s from the first reading to the first look into the file, and from write to write
 PIECE = 8  # cards, or runs, that are written at once
 PAUSE = 0.05  # s between two pieces
-KEPT = 60  # means a card that wait while nothing can be written
+KEPT, LEFT = 60, 200  # means a card, and stays on it that have ended, that wait while nothing can be written
 RECORD_AFTER = 0.2  # s from the end of a run until it is recorded how it used its cards
 ENDED, MOST_ENDED = 8, 1000  # runs of which that is recorded at once, or waits for a disk
 PATIENCE = 10  # tries, one a minute, before a history that cannot be written is begun anew
 SAME_PROCESS = 600.0  # s without a look after which the same process on the same card counts as one that has stayed
-BELIEVED = 1e12  # a larger number is no reading, nor is one that is none
 UNSEEN_USE = 512  # MiB that a card shows for nobody to be seen, when somebody is there
 
 
@@ -73,7 +72,7 @@ class Track:
     sums: dict[int, Sums] = field(default_factory=dict)  # by the beginning of their ten seconds, in order
     recent: deque[tuple[float, int | None, int]] = field(default_factory=lambda: deque(maxlen=RECENT))  # at, load, used
     held: dict[str, Held] = field(default_factory=dict)  # by user: who is there
-    left: list[Held] = field(default_factory=list)  # who was, since the last write
+    left: deque[Held] = field(default_factory=lambda: deque(maxlen=LEFT))  # who was, since the last write
     others: tuple[str, ...] = ()  # who else was there at the last sample
 
     def sample(self, g: Mapping[str, Any], at: float, wall: float) -> None:
@@ -99,7 +98,7 @@ class Track:
                 self.held[who] = Held(wall, who, pid, wall)
             else:
                 self.held[who] = before._replace(seen=wall, pid=before.pid if pid is None else pid)
-        for who in [who for who, held in self.held.items() if wall - held.seen > UNSEEN]:
+        for who in [who for who, held in self.held.items() if not -SET_BACK <= wall - held.seen <= UNSEEN]:
             self.left.append(self.held.pop(who))
 
     def page(self, wall: float, *, whole: bool) -> CardPage:

@@ -20,6 +20,8 @@ FIRST = 1.0  # s that the first one speaks for
 MIB = 32  # memory is told as a multiple of it
 JOB = "#"  # before the number of a job of ours; no user is called so
 SHARED = 10  # others who were there, those who stayed longest
+MOST_SHARED = 200  # of whom is remembered how long; then half of them, those who stayed longest
+BELIEVED = 1e12  # a larger number is no reading, nor is one that is none
 
 Weights = dict[int, float]
 """Seconds by value."""
@@ -48,11 +50,18 @@ class Use:
             self.load[load] = self.load.get(load, 0.0) + seconds
             self.idle_s += seconds if load == 0 else 0.0
 
+    def share(self, who: str, seconds: float) -> None:
+        self.shared[who] = self.shared.get(who, 0.0) + seconds
+        if len(self.shared) > MOST_SHARED:
+            self.shared = dict(self._longest(MOST_SHARED // 2))
+
+    def _longest(self, most: int) -> list[tuple[str, float]]:
+        return sorted(self.shared.items(), key=lambda pair: -pair[1])[:most]
+
     def profile(self) -> dict[str, Any]:
         """docs/json.md, a run's `profile`."""
         whole = sum(self.load.values())
         mean = sum(value * seconds for value, seconds in self.load.items()) / whole if whole else None
-        longest = sorted(self.shared.items(), key=lambda pair: -pair[1])[:SHARED]
         return {
             "observed_s": round(self.observed_s, 1), "gpu_mib": self.gpu_mib,
             "peak_at_s": None if self.peak_at_s is None else round(self.peak_at_s, 1),
@@ -60,7 +69,7 @@ class Use:
             "load_mean": None if mean is None else round(mean, 1), "load_p95": share_below(self.load, 0.95),
             "idle_share": round(self.idle_s / whole, 3) if whole else None,
             "shared": [{"user": None if who.startswith(JOB) else who, "job": int(who[1:]) if who.startswith(JOB) else None,
-                        "for_s": round(seconds, 1)} for who, seconds in longest],
+                        "for_s": round(seconds, 1)} for who, seconds in self._longest(SHARED)],
         }  # fmt: skip
 
 
@@ -80,11 +89,25 @@ def share_below(weights: Weights, share: float) -> int | None:
 
 
 def restored(data: Mapping[str, Any]) -> Use:
-    """Of what an earlier engine had seen; JSON has texts for keys."""
-    kept = dict(data)
-    for name in ("memory", "load"):
-        kept[name] = {int(value): float(seconds) for value, seconds in kept[name].items()}
-    return Use(**kept)
+    """Of what an earlier engine had seen; JSON has texts for keys. Whatever is not as it was written there is an error: a number
+    that is none would end the engine, now or when the run is recorded."""
+    kept = Use(**data)
+    use = Use(_number(kept.observed_s), idle_s=_number(kept.idle_s), peak_mib=int(_number(kept.peak_mib)))
+    use.memory, use.load = (
+        {int(_number(int(value))): _number(seconds) for value, seconds in weights.items()} for weights in (kept.memory, kept.load)
+    )
+    for who, seconds in kept.shared.items():
+        use.share(f"{JOB}{int(who[1:])}" if who.startswith(JOB) else text(who), _number(seconds))
+    use.peak_at_s = None if kept.peak_at_s is None else _number(kept.peak_at_s)
+    use.gpu_mib = None if kept.gpu_mib is None else int(_number(kept.gpu_mib))
+    use.gpu_name = text(kept.gpu_name)
+    return use
+
+
+def _number(value: Any) -> float:
+    if not isinstance(value, int | float) or not 0 <= value < BELIEVED:
+        raise ValueError(value)
+    return value
 
 
 class Profiles:
@@ -126,7 +149,7 @@ class Profiles:
         company = {who for g in here for who in others.get(g["uuid"], ())}
         company |= {f"{JOB}{id[0]}" for g in here for id, uuids in observer.placed.items() if g["uuid"] in uuids and id != run.id}
         for who in company:
-            use.shared[who] = use.shared.get(who, 0.0) + seconds
+            use.share(who, seconds)
 
     def seen_before(self, uses: Mapping[RunId, Mapping[str, Any]], runs: Mapping[RunId, Open], observer: Observer) -> None:
         """What an earlier engine has seen of runs that live."""

@@ -32,6 +32,8 @@ PAGE, PAGES = 4096, 32768
 CHECK_BELOW = 1 << 20
 """A larger one is checked once a boot: nothing is forced to the disk, and so a power cut may leave anything."""
 BEHIND = 60  # rows a card that are removed at once
+SET_BACK = 5.0  # s that a clock is set back without a word; by more, and what was seen after now was seen before that
+FILES = ("", "-wal", "-shm", "-journal")  # SQLite's, by what follows the name
 
 MEANS = """card INTEGER NOT NULL, at INTEGER NOT NULL, covered REAL NOT NULL, load REAL, used_mib REAL NOT NULL,
     temperature REAL, power_w REAL, PRIMARY KEY (card, at)"""
@@ -112,6 +114,16 @@ def history_path(home: str) -> str:
     return os.path.join(home, NAME)
 
 
+def unfit(path: str) -> str:
+    """Why it cannot be opened: SQLite would wait at a pipe for good. Empty if it can, or is not there."""
+    for name in (path + suffix for suffix in FILES):
+        with contextlib.suppress(FileNotFoundError):
+            status = os.lstat(name)
+            if not stat.S_ISREG(status.st_mode) or status.st_uid != os.getuid():
+                return f"{os.path.basename(name)} is no file of ours"
+    return ""
+
+
 class HistoryFile:
     """The writing connection, opened when it is first needed."""
 
@@ -125,11 +137,9 @@ class HistoryFile:
             if not self._file.in_place():
                 raise Spoilt("it was removed, or another is in its place")
             return self._db
-        try:
-            mode = os.lstat(self.path).st_mode
-            if not stat.S_ISREG(mode):
-                raise Spoilt("it is no file")
-        except FileNotFoundError:
+        if why := unfit(self.path):
+            raise Spoilt(why)
+        if not os.path.lexists(self.path):
             os.close(os.open(self.path, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o600))
         db = sqlite3.connect(uri(self.path, "rw"), uri=True, isolation_level=None, timeout=0)
         try:
@@ -151,7 +161,7 @@ class HistoryFile:
         """Removes what is there; the next write makes another."""
         self.close()
         try:
-            for suffix in ("", "-wal", "-shm", "-journal"):
+            for suffix in FILES:
                 with contextlib.suppress(FileNotFoundError):
                     os.unlink(self.path + suffix)
         except OSError as e:
@@ -235,13 +245,14 @@ class HistoryFile:
             rows = db.execute("SELECT job, n, data FROM open_run").fetchall()
         try:
             return {(job, n): json.loads(data) for job, n, data in rows}
-        except ValueError as e:
+        except (ValueError, RecursionError) as e:
             raise Spoilt(str(e)) from e
 
     def still_held(self, since: float) -> dict[str, list[Held]]:
         """By card, who was seen there since then, the oldest first."""
         with self._transaction() as db:
-            sql = "SELECT uuid, began, who, pid, h.seen FROM held h JOIN card ON id = card WHERE h.seen >= ? ORDER BY began"
+            sql = """SELECT uuid, began, who, pid, h.seen FROM held h JOIN card ON id = card
+                WHERE h.seen BETWEEN ? AND 1e12 AND began BETWEEN 0 AND 1e12 ORDER BY began"""  # a text is more than any number
             by_card: dict[str, list[Held]] = {}
             for uuid, *held in db.execute(sql, (since,)):
                 by_card.setdefault(uuid, []).append(Held(*held))

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from jostle.store.history import COARSE, FINE, WEIGHED, Held, Mean, history_path
+from jostle.store.history import COARSE, FINE, WEIGHED, Held, Mean, history_path, unfit
 from jostle.store.reads import uri
 
 WAIT = 0.5  # s for another program that keeps it locked
@@ -29,11 +29,12 @@ class HistoryReader:
         self.error = ""
         self._db: sqlite3.Connection | None = None
         path = history_path(home)
-        if os.path.exists(path):
-            try:
+        try:
+            self.error = unfit(path)
+            if not self.error and os.path.lexists(path):
                 self._db = sqlite3.connect(uri(path, "ro"), uri=True, isolation_level=None, timeout=WAIT)
-            except sqlite3.DatabaseError as e:
-                self.error = str(e)
+        except (OSError, sqlite3.DatabaseError) as e:
+            self.error = str(e)
 
     def close(self) -> None:
         if self._db is not None:

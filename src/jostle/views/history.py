@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from jostle.errors import JostleError, Usage
 from jostle.store import pastruns
-from jostle.store.history import FINE, MONTH, Held, Mean
+from jostle.store.history import FINE, MONTH, SET_BACK, Held, Mean
 from jostle.store.historyreads import HistoryReader, KnownCard
 
 if TYPE_CHECKING:
@@ -162,21 +162,22 @@ def _point(means: Sequence[Mean]) -> Point:
 
 
 def stays(held: Iterable[Held], now: float, *, live: bool) -> list[Span]:
-    """Others' times on a card, those of a user that follow each other closely as one; `live`: somebody looks now."""
+    """Others' times on a card, those of a user that follow each other closely as one; `live`: somebody looks now. A time that is
+    yet to come was seen before the clock was set back."""
     open_stays: dict[str, Held] = {}
     whole: list[Held] = []
     for one in sorted(held):
         before = open_stays.get(one.who)
         if before is not None and one.began - before.seen <= APART:
-            open_stays[one.who] = before._replace(seen=max(before.seen, one.seen), pid=before.pid if one.pid is None else one.pid)
+            seen = max(before.seen, one.seen, key=lambda at: (at <= now + SET_BACK, at))
+            open_stays[one.who] = before._replace(seen=seen, pid=before.pid if one.pid is None else one.pid)
             continue
         if before is not None:
             whole.append(before)
         open_stays[one.who] = one
     whole += open_stays.values()
-    return [
-        _span(one.began, None if live and now - one.seen <= THERE else one.seen, user=one.who, pid=one.pid) for one in whole
-    ]
+    ends = [None if live and -SET_BACK <= now - one.seen <= THERE else min(one.seen, max(now, one.began)) for one in whole]
+    return [_span(one.began, ended, user=one.who, pid=one.pid) for one, ended in zip(whole, ends, strict=True)]
 
 
 def _span(began: float, ended: float | None, **who: Any) -> Span:
