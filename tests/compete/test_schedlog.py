@@ -62,6 +62,20 @@ def test_a31_several_schedulers_write_and_rotate_at_once_and_nothing_is_lost_or_
     assert told == {f"{second}w{n} {k}" for second in ("", "second line of ") for n in range(4) for k in range(300)}
 
 
+def test_a31_a_reader_who_keeps_its_lock_does_not_stop_it(tmp_path: Path) -> None:
+    path = tmp_path / "compete_gpu.log"
+    path.write_text("x" * 3990)
+    with open(path) as reader:
+        fcntl.flock(reader, fcntl.LOCK_EX)
+        writer = subprocess.Popen([sys.executable, "-c", WRITER, str(path), "w"], env={**os.environ, "PYTHONPATH": SOURCE})
+        try:
+            assert writer.wait(60) == 0
+        finally:
+            writer.kill()
+            writer.wait()
+    assert path.read_text().endswith("second line of w 299\n") and (tmp_path / "compete_gpu.log.1").exists()
+
+
 def test_a_log_that_was_removed_or_moved_away_is_begun_again(tmp_path: Path) -> None:
     path = tmp_path / "compete_gpu.log"
     log = SchedulerLog(str(path))

@@ -1,5 +1,7 @@
 """The consoles of a home: how many there are, which one a person gets, and by what files the source's scripts know them."""
 
+import contextlib
+import fcntl
 import json
 import os
 import signal
@@ -11,6 +13,7 @@ import time
 import pytest
 
 from tests.e2e.instance import alive, until
+from tests.web.console import Console
 
 ON = {"JOSTLE_WEB": ""}
 
@@ -117,6 +120,47 @@ def test_a39_an_entry_of_a_console_that_was_killed_goes_and_that_of_another_prog
     assert [(entry["instance"], entry["pid"]) for entry in consoles(space)] == [(1, os.getpid()), (2, new)]
     assert consoles(space)[0] == theirs
     ended.wait()
+
+
+def test_a39_an_entry_whose_pid_is_by_now_that_of_a_younger_process_goes(home, space):
+    path = space / "control" / "logs" / "pid.json"
+    path.parent.mkdir(parents=True)
+    path.write_text(json.dumps({"instances": [{"instance": 1, "pid": os.getpid(), "port": 29214}]}))
+    os.utime(path, (1e9, 1e9))  # long before this process began
+    home.ok("web", str(space), "--port", "0")
+    assert [entry["pid"] for entry in consoles(space)] == [pid for pid, _ in listed(home)]
+
+
+@contextlib.contextmanager
+def locked(*folders):
+    """As any user can who may read them."""
+    with contextlib.ExitStack() as held:
+        for folder in folders:
+            fd = os.open(folder, os.O_RDONLY)
+            held.callback(os.close, fd)
+            fcntl.flock(fd, fcntl.LOCK_EX)
+        yield
+
+
+def test_who_locks_the_folders_of_a_workspace_holds_up_neither_scheduler_nor_console_nor_saving(home, space):
+    home.up("sim:2x24")
+    logs = space / "control" / "logs"
+    logs.mkdir(parents=True)
+    with locked(space, space / "command", space / "control", logs):
+        scheduler = home.start("compete", str(space))
+        until(lambda: "running" in home.states().values(), "its task runs")
+        scheduler.send_signal(signal.SIGTERM)
+        scheduler.communicate(timeout=60)
+        home.ok("web", str(space), "--port", "0")
+        ((_, port),) = listed(home)
+        console = Console.on(home, port)
+        queues = [{"id": 1, "processes": [{"commands": ["true"]}]}]
+        told = console.script("PUT", "/api/commands/single", {"queues": queues})
+        assert told.status == 200, told
+        home.ok("web", "--stop")
+    assert "true" in (space / "command" / "command_gpu.txt").read_text()
+    assert sorted(os.listdir(space / "command")) == ["command_gpu.txt", "command_gpu.txt.backup"]
+    assert list(logs.iterdir()) == []
 
 
 @pytest.mark.parametrize("what", ["a link", "no json", "a pipe", "a link to its folder"])

@@ -44,6 +44,12 @@ def world(tmp_path_factory):
     made.close()
 
 
+def sweep(world, values, name=None):
+    """Its jobs, which are called after their values unless they are given a name."""
+    text = f"command: true {{key}}\nmatrix: {{key: [{values}]}}\n" + (f"job: {{name: '{name}'}}\n" if name else "")
+    return world.instance.json("run", "--detach", world.instance.file(text, "sweep.yaml"))["ids"]
+
+
 @pytest.fixture(scope="module")
 def jobs(world):
     """Jobs in every state that has words of its own, the first of them ended."""
@@ -57,11 +63,15 @@ def jobs(world):
     world.instance.end(failed, unstarted, traced)
     world.instance.reach(running, "running")
     world.post("/api/v1/run", {"file": world.instance.file("jobs: [{name: plain, run: 'true'}]", "filed.yaml")})
+    swept = sweep(world, f"{PLANTED}-1, /x/{PLANTED}-2.y")
+    swept += sweep(world, f"{PLANTED}-3, /{PLANTED}-4/y", "of{key.stem}{key.dir}")
+    world.instance.end(*swept)
+    after = add("--hold", "--after-any", str(swept[0]), "-n", "next", "--", "true")
     world.post("/api/scheduler/single/start")
     until(lambda: world.get("/api/scheduler/running")["schedulers"][0]["state"] == "running", "the scheduler")
     world.post("/api/log/bind?mode=single&queue_id=7&process_index=0&log_path=logs/x")
     world.post("/api/v1/cancel", {"ids": [behind]})
-    yield [failed, unstarted, traced, waiting, behind, running]
+    yield [failed, unstarted, traced, waiting, behind, running, *swept, after]
     world.post("/api/scheduler/single/stop")
 
 

@@ -2,26 +2,27 @@
 
 `pid.json` has an entry for each console of the workspace, `app_status.json` one for each scheduler. Rules: they are for others,
 and nothing of ours depends on them: what cannot be written now is left. Changed under a lock of the folder, which no link leads
-to, written whole and renamed. An entry whose process is gone is dropped by the next who writes.
+to, written whole and renamed. An entry whose process is gone, or younger than the file, is dropped by the next who writes.
 """
 
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import json
 import os
 import stat
 from collections.abc import Callable, Iterator
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 
-from jostle import proc
+from jostle.uniid.entries import alive_when
+from jostle.uniid.file import locked_within
 
 WAY = ("control", "logs")
 CONSOLES, SCHEDULERS = "pid.json", "app_status.json"
 FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 LARGEST = 1 << 20  # bytes
+PATIENCE = 0.5  # s for the lock, which whoever may read the folder could keep
 
 
 @contextlib.contextmanager
@@ -32,7 +33,7 @@ def console(root: str | None, *, port: int, host: str, started_at: float) -> Ite
         "instance": 0, "pid": pid, "port": port, "host": host, "ip": host, "url": f"http://{_shown(host)}:{port}",
         "start_time": datetime.fromtimestamp(started_at).isoformat(), "start_timestamp": int(started_at),
     }  # fmt: skip
-    with _entered(root, CONSOLES, lambda data: _consoles(data, pid, [entry]), lambda data: _consoles(data, pid, []), make=True):
+    with _entered(root, CONSOLES, lambda old: _consoles(old, pid, [entry]), lambda old: _consoles(old, pid, []), make=True):
         yield
 
 
@@ -41,7 +42,7 @@ def scheduler(root: str | None, mode: str, index: int) -> Iterator[None]:
     """While this process runs a config of the workspace; told where a console has been, as the source does."""
     pid, key = os.getpid(), f"{mode}_{index}"
     entry = {key: {"pid": pid, "running": True}}
-    with _entered(root, SCHEDULERS, lambda data: {**_living(data, pid), **entry}, lambda data: _living(data, pid), make=False):
+    with _entered(root, SCHEDULERS, lambda old: {**_living(old, pid), **entry}, lambda old: _living(old, pid), make=False):
         yield
 
 
@@ -49,27 +50,31 @@ def _shown(host: str) -> str:
     return f"[{host}]" if ":" in host else host
 
 
-def _consoles(data: dict[str, Any], pid: int, more: list[dict[str, Any]]) -> dict[str, Any]:
+class Old(NamedTuple):
+    """What a file says now."""
+
+    data: dict[str, Any]
+    written_at: float
+
+
+def _consoles(old: Old, pid: int, more: list[dict[str, Any]]) -> dict[str, Any]:
     """Numbered from 1, as the source does it; none: no file."""
-    known = data.get("instances")
-    kept = [entry for entry in known if _lives(entry, pid)] if isinstance(known, list) else []
+    known = old.data.get("instances")
+    kept = [entry for entry in known if _lives(entry, old.written_at, pid)] if isinstance(known, list) else []
     entries = [{**entry, "instance": k} for k, entry in enumerate([*kept, *more], 1)]
     return {"instances": entries} if entries else {}
 
 
-def _living(data: dict[str, Any], pid: int) -> dict[str, Any]:
-    return {key: entry for key, entry in data.items() if _lives(entry, pid)}
+def _living(old: Old, pid: int) -> dict[str, Any]:
+    return {key: entry for key, entry in old.data.items() if _lives(entry, old.written_at, pid)}
 
 
-def _lives(entry: Any, but: int) -> bool:
+def _lives(entry: Any, written_at: float, but: int) -> bool:
     pid = entry.get("pid") if isinstance(entry, dict) else None
-    if type(pid) is not int or pid in (0, but):
-        return False
-    found = proc.stat(pid)
-    return found is not None and found.state not in "ZX"  # one that nobody has waited for yet has ended, too
+    return type(pid) is int and pid not in (0, but) and alive_when(pid, written_at)
 
 
-Edit = Callable[[dict[str, Any]], dict[str, Any]]
+Edit = Callable[[Old], dict[str, Any]]
 
 
 @contextlib.contextmanager
@@ -94,7 +99,8 @@ def _change(root: str, name: str, edit: Edit, *, make: bool) -> None:
                     os.mkdir(step, 0o755, dir_fd=at)
             at = os.open(step, FOLDER, dir_fd=at)
             opened.callback(os.close, at)
-        fcntl.flock(at, fcntl.LOCK_EX)
+        if not locked_within(at, PATIENCE):
+            return
         new = edit(_read(at, name))
         if new:
             _write(at, name, json.dumps(new, indent=2, ensure_ascii=False).encode())
@@ -102,19 +108,21 @@ def _change(root: str, name: str, edit: Edit, *, make: bool) -> None:
             os.unlink(name, dir_fd=at)
 
 
-def _read(folder: int, name: str) -> dict[str, Any]:
+def _read(folder: int, name: str) -> Old:
+    nothing = Old({}, 0.0)
     try:
         fd = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder)
     except FileNotFoundError:
-        return {}
+        return nothing
     with os.fdopen(fd, "rb") as f:
-        if not stat.S_ISREG(os.fstat(fd).st_mode):
-            return {}
+        s = os.fstat(fd)
+        if not stat.S_ISREG(s.st_mode):
+            return nothing
         try:
             data = json.loads(f.read(LARGEST))
         except (ValueError, RecursionError):
-            return {}
-    return data if isinstance(data, dict) else {}
+            return nothing
+    return Old(data, s.st_mtime) if isinstance(data, dict) else nothing
 
 
 def _write(folder: int, name: str, text: bytes) -> None:

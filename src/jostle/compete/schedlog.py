@@ -2,22 +2,22 @@
 
 Rules: one write per message to a file opened for appending, so that messages do not mix. At 10 MB it becomes `.1`, and so on to
 `.5`. Whoever holds the lock of the file that has the name may rename it; everybody else notices that the name is another file's
-and opens that. Where there are no locks it is renamed without. A message is lost only if the disk is full; then the scheduler
-goes on.
+and opens that. Where there are no locks, or a reader keeps the lock, it is renamed without: two that rotate at once may cost a
+backup, and nothing more. A message is lost only if the disk is full; then the scheduler goes on.
 """
 
 from __future__ import annotations
 
-import fcntl
 import os
 import time
 from collections import deque
 
-from jostle.uniid.file import make_directory
+from jostle.uniid.file import locked_within, make_directory
 from jostle.wording.text import plain
 
 LIMIT = 10_000_000
 BACKUPS = 5
+PATIENCE = 0.5  # s for a lock
 KEPT = 20  # the last lines, for the state file
 
 
@@ -55,19 +55,12 @@ class SchedulerLog:
         if not self._current():
             self._reopen()
         while os.fstat(self.fd).st_size + coming > self.limit and os.fstat(self.fd).st_size:
-            self._lock(fcntl.LOCK_EX)
+            locked_within(self.fd, PATIENCE)
             try:
                 if self._current():  # else someone was quicker, and it is another file that has the name now
                     self._shift()
             finally:
-                self._lock(fcntl.LOCK_UN)
-            self._reopen()
-
-    def _lock(self, how: int) -> None:
-        try:
-            fcntl.flock(self.fd, how)
-        except OSError:
-            pass  # a file system without locks: two that rotate at once may cost a backup, and nothing more
+                self._reopen()  # which lets go of the lock
 
     def _shift(self) -> None:
         for n in range(self.backups, 0, -1):

@@ -116,8 +116,10 @@ def stage(show: Show, *, console: bool) -> Iterator[Stage]:
     clear_left_behind()
     home = tempfile.mkdtemp(prefix=PREFIX)
     made = Stage(home, show)
-    lock = os.open(os.path.join(home, LOCK), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    fresh = os.path.join(home, f"{LOCK}.new")  # under its name it is locked from the first instant: who clears looks at that
+    lock = os.open(fresh, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     fcntl.flock(lock, fcntl.LOCK_EX)
+    os.rename(fresh, os.path.join(home, LOCK))
     try:
         made.begin(console=console)
         yield made
@@ -130,12 +132,14 @@ def stage(show: Show, *, console: bool) -> Iterator[Stage]:
 def clear_left_behind() -> None:
     """What a demo has left that was killed: nobody holds its lock any more."""
     for entry in os.scandir(tempfile.gettempdir()):
-        if not entry.name.startswith(PREFIX) or entry.stat(follow_symlinks=False).st_uid != os.getuid():
+        if not entry.name.startswith(PREFIX):
             continue
         try:
+            if entry.stat(follow_symlinks=False).st_uid != os.getuid():
+                continue
             lock = os.open(os.path.join(entry.path, LOCK), os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC)
         except OSError:
-            continue  # no directory of a demo, or of one that has just begun
+            continue  # no directory of a demo, or of one that has just begun or ended
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             clear(entry.path)

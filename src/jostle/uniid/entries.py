@@ -97,8 +97,13 @@ def lives(uni_id: str, entry: Entry, written_at: float | None = None) -> bool:
 
     Not if the pid is another's by now: another run's by its mark, or a process younger than the file that names it.
     """
-    s = proc.stat(entry.pid) if entry.pid else None
-    if s is None or s.state in "ZX" or proc.mark(entry.pid) not in (None, uni_id):
+    return bool(entry.pid) and alive_when(entry.pid, written_at) and proc.mark(entry.pid) in (None, uni_id)
+
+
+def alive_when(pid: int, written_at: float | None) -> bool:
+    """Whether a process runs that may be meant by a file written then: a younger one has only got the same pid."""
+    s = proc.stat(pid)
+    if s is None or s.state in "ZX":  # one that nobody has waited for yet has ended, too
         return False
     age = time.clock_gettime(time.CLOCK_BOOTTIME) - s.ticks / _PER_SECOND
     return written_at is None or time.time() - age < written_at + 2.0

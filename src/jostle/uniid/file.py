@@ -293,15 +293,22 @@ def _lock(path: str) -> int | None:
         fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK, 0o644)
     except OSError:
         return None
-    until, pause = time.monotonic() + PATIENCE, 0.0005
+    if locked_within(fd, PATIENCE):
+        return fd
+    os.close(fd)
+    return None
+
+
+def locked_within(fd: int, seconds: float) -> bool:
+    """A lock on what others can open, too: whoever may read it may hold it for as long as he likes."""
+    until, pause = time.monotonic() + seconds, 0.0005
     while True:
         try:
             fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            return fd
+            return True
         except OSError as e:
             if e.errno not in (errno.EAGAIN, errno.EINTR) or time.monotonic() > until:
-                os.close(fd)
-                return None
+                return False
         time.sleep(pause)
         pause = min(0.01, pause * 2)
 

@@ -1,8 +1,8 @@
 """Files of a workspace, read and written for a browser (RELIABILITY S51, S52, S54).
 
 Rules: a way leads from the root downwards, name by name, through no link. A file is a regular one of ours with one name; what is
-anything else is neither read nor written. It is replaced in one step, under a lock of its folder, and only if it still is what
-the writer has seen; what it was is kept beside it.
+anything else is neither read nor written. It is replaced in one step, by one console of the user at a time, and only if it still
+is what the writer has seen; what it was is kept beside it.
 """
 
 from __future__ import annotations
@@ -102,10 +102,32 @@ def content(root: str, path: str) -> bytes | None:
     return raw
 
 
+@contextlib.contextmanager
+def _alone(folder: int) -> Iterator[None]:
+    """No other console of this user, of whatever home, changes files in the folder. The lock is on a file that nobody else can
+    open: who may read the folder could lock that, for as long as he likes."""
+    name, kept = f".jostle-{os.getuid()}.lock", False
+    while not kept:
+        fd = os.open(name, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, 0o600, dir_fd=folder)
+        try:
+            s = os.fstat(fd)
+            if s.st_uid != os.getuid() or s.st_mode & 0o077 or not stat.S_ISREG(s.st_mode):
+                raise Forbidden(f"{name}, by which saving is locked there, is not a file of yours alone: remove it")
+            fcntl.flock(fd, fcntl.LOCK_EX)
+            kept = os.fstat(fd).st_nlink > 0  # else who had it has removed it, and it keeps nobody out any more
+            if kept:
+                try:
+                    yield
+                finally:
+                    with contextlib.suppress(FileNotFoundError):
+                        os.unlink(name, dir_fd=folder)
+        finally:
+            os.close(fd)
+
+
 def save(root: str, path: str, new: bytes, *, seen: str | None = None, backup: str | None = None) -> None:
     """`seen`: the ETag that it must still have; `backup`: the name beside it under which the old content is kept."""
-    with folder_of(root, path, make=True) as (folder, name):
-        fcntl.flock(folder, fcntl.LOCK_EX)
+    with folder_of(root, path, make=True) as (folder, name), _alone(folder):
         old = _present(folder, name, path)
         if seen is not None and seen.strip() not in ("*", etag(old)):
             raise Changed("it was changed meanwhile: read it again, and save over what you have seen")
@@ -154,8 +176,7 @@ def create(root: str, path: str) -> bool:
 
 def put_aside(root: str, path: str, backup: str) -> None:
     """A file that is no more, but for its backup."""
-    with folder_of(root, path) as (folder, name):
-        fcntl.flock(folder, fcntl.LOCK_EX)
+    with folder_of(root, path) as (folder, name), _alone(folder):
         if _present(folder, name, path) is None:
             raise NotFound(f"there is no {path[:200]} in {root}")
         os.replace(name, backup, src_dir_fd=folder, dst_dir_fd=folder)

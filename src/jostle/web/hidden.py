@@ -25,13 +25,23 @@ def words(said: str) -> str:
     return before + SOMETHING if slash else said
 
 
-def name(id: int, called: str, commands: list[Any]) -> str:
-    """What the job is called, unless that is the beginning of its command; of a task of a workspace, its place."""
+def name(row: Mapping[str, Any]) -> str:
+    """What the job is called, unless that is the beginning of its command or holds a value of a sweep; of a task of a workspace,
+    its place."""
+    id, called, commands = row["id"], row["name"], row["commands"]
     if task := TASK.match(called):
         return task[1]
     first = commands[0] if commands else ""
     command = _letters(" ".join(first) if isinstance(first, list) else first)
-    return f"job {id}" if command.startswith(_letters(called.removesuffix("…"))) else called
+    said = command.startswith(_letters(called.removesuffix("…"))) or any(_holds(called, text) for text in row["params"].values())
+    return f"job {id}" if said else called
+
+
+def _holds(called: str, value: Any) -> bool:
+    """Also what a template takes of a path: its folder, or its name, of which the stem is the least."""
+    folder, last = os.path.split(str(value))
+    parts = (_letters(folder), _letters(os.path.splitext(last)[0]))
+    return any(part and part in _letters(called) for part in parts)
 
 
 def _letters(text: str) -> str:
@@ -41,7 +51,7 @@ def _letters(text: str) -> str:
 
 def job(row: Mapping[str, Any]) -> dict[str, Any]:
     """A row, before its reason has words."""
-    return {**row, **JOB, "name": name(row["id"], row["name"], row["commands"]), "reason": reason(row["reason"])}
+    return {**row, **JOB, "name": name(row), "reason": reason(row["reason"])}
 
 
 def reason(told: Mapping[str, Any] | None) -> dict[str, Any] | None:

@@ -127,7 +127,7 @@ def history(visit: Visiting, since: Annotated[str, Query(max_length=20)] = "24h"
     if visit.caller.reads_only:
         past["error"] = hidden.words(past["error"] or "")
         ids = sorted({span["job"] for span in spans if span["job"] is not None})
-        names = {row["id"]: hidden.name(row["id"], row["name"], row["commands"]) for row in visit.reader.jobs(ids=ids)}
+        names = {row["id"]: hidden.name(row) for row in visit.reader.jobs(ids=ids)}
         for span in spans:
             span["name"] = names.get(span["job"]) if span["job"] is not None else None
     return Answer({"schema": 1, **past})
