@@ -43,7 +43,7 @@ def carried(place: Path, argvs: list[list[str]], most: int, **more: Any) -> dict
             os.setuid(lonely_uid())
             resource.setrlimit(resource.RLIMIT_NPROC, (most, 1000))
             signal.pthread_sigmask(signal.SIG_BLOCK, commands.WAITED_FOR)
-            run = commands.Run(spec, log)
+            run = commands.CommandTree(spec, log)
             run.execute(lambda: None)
             run.sweep()
             os.write(w, json.dumps(run.record()).encode())
