@@ -266,6 +266,7 @@ class Local:
             contact.begun = True
             self._pool.replenish()  # only now: until here the cores were the starting run's
         elif "background" in message:
+            contact.begun = True  # commands that end within an instant are not told to have started
             contact.background = pids_of(message["background"])
 
     def _silent(self, contact: Contact) -> None:
