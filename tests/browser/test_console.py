@@ -75,6 +75,25 @@ def test_a_failure_stands_first_with_its_reason_its_traceback_is_pinned_and_it_c
     expect(page.locator(".vrow", has_text="broken")).to_have_count(2)
 
 
+def test_of_many_failures_three_stand_first_one_looked_at_is_gone_and_the_rest_is_a_link_away(console, open_page):
+    for k in range(5):
+        queued(console, f"breaks {k}", "exit 3", "-g", "0")
+    console.instance.end(*console.instance.jobs())
+    failed = sum(row["state"] == "failed" for row in console.instance.jobs().values())
+    page = open_page()
+    unseen = page.locator(".section", has_text="Unseen")
+    expect(unseen.locator("h3 b")).to_have_text(str(failed))
+    expect(unseen.locator(".jobrow")).to_have_count(3)
+    expect(page.locator(".lately")).to_contain_text("Last 24 h")
+    unseen.get_by_role("button", name="See error").first.click()
+    expect(page.locator(".jobhead")).to_be_visible()
+    page.get_by_role("link", name="GPU", exact=True).click()
+    expect(unseen.locator("h3 b")).to_have_text(str(failed - 1))
+    unseen.get_by_role("link", name=f"+{failed - 4} more").click()
+    expect(page.get_by_role("radio", name="Failed")).to_be_checked()
+    expect(page.locator(".vrow")).to_have_count(failed)
+
+
 def test_why_a_job_waits_is_said_in_a_sentence_in_both_languages(console, open_page):
     page = open_page()
     job = queued(console, "wide", "true", "-g", "4")

@@ -1,22 +1,40 @@
-// When this person has looked last: failures after it are unseen. Kept in this browser, shared by its tabs.
+// What this person has seen: all failures until they said so, and single ones after it. Kept in this browser, shared by its tabs.
 import { useSyncExternalStore } from 'react'
+import type { Seen } from './model/jobs'
 
-const KEPT = 'jostle.seen'
+const SAID = 'jostle.looked'
+const SINGLE = 'jostle.seen.jobs'
+const MOST = 500 // single ones that are kept
+const DAY_MS = 24 * 3600_000
+const FIRST = Date.now() - DAY_MS // who has never said so is shown the failures of the last day
 const listeners = new Set<() => void>()
 
-export function seenAt(): number {
-  const at = Number(localStorage.getItem(KEPT))
-  if (at > 0) return at
-  const now = Date.now()
-  localStorage.setItem(KEPT, String(now - DAY_MS)) // a first visit shows the failures of the last day
-  return now - DAY_MS
+let read = ''
+let seen: Seen = { at: FIRST, first: true, jobs: new Set() }
+
+export function lookedAt(): Seen {
+  const kept = [localStorage.getItem(SAID) ?? '', localStorage.getItem(SINGLE) ?? '']
+  if (kept.join() !== read) {
+    read = kept.join()
+    const at = Number(kept[0])
+    seen = { at: at || FIRST, first: !at, jobs: new Set(kept[1]?.split(' ').filter(Boolean).map(Number)) }
+  }
+  return seen
 }
 
-const DAY_MS = 24 * 3600_000
+function keep(name: string, value: string): void {
+  localStorage.setItem(name, value)
+  for (const listener of listeners) listener()
+}
 
 export function markSeen(): void {
-  localStorage.setItem(KEPT, String(Date.now()))
-  for (const listener of listeners) listener()
+  keep(SAID, String(Date.now()))
+}
+
+/** Somebody has looked at these, or has them tried again. */
+export function markJobs(ids: readonly number[]): void {
+  const jobs = new Set([...lookedAt().jobs, ...ids])
+  keep(SINGLE, [...jobs].slice(-MOST).join(' '))
 }
 
 function subscribe(listener: () => void): () => void {
@@ -28,4 +46,4 @@ function subscribe(listener: () => void): () => void {
   }
 }
 
-export const useSeenAt = (): number => useSyncExternalStore(subscribe, seenAt)
+export const useSeen = (): Seen => useSyncExternalStore(subscribe, lookedAt)

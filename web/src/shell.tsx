@@ -8,7 +8,7 @@ import { Dialogs } from './dialogs'
 import { Health } from './health'
 import { HostFacts } from './host'
 import { clock } from './model/format'
-import { ACTIVE } from './model/jobs'
+import { ACTIVE, isUnseen } from './model/jobs'
 import { forYou, isFree, ownNames } from './model/people'
 import { LanguageChoice, ThemeChoice } from './parts/choices'
 import { Command } from './parts/controls'
@@ -16,7 +16,7 @@ import { Guard } from './parts/guard'
 import { Icon, type IconName, Mark } from './parts/icons'
 import { type Keys, useKeys } from './parts/keys'
 import { useNow } from './parts/now'
-import { useSeenAt } from './seen'
+import { useSeen } from './seen'
 
 const PAGES: [string, string, IconName, string][] = [
   ['/gpu', 'gpu', 'gpu', 'g'],
@@ -219,12 +219,9 @@ function Herald() {
 }
 
 function useUnseen(): number {
-  const seen = useSeenAt()
+  const seen = useSeen()
   const jobs = useJobs().data?.jobs
-  return useMemo(
-    () => jobs?.filter((job) => job.state === 'failed' && (job.ended_at ?? 0) * 1000 > seen).length ?? 0,
-    [jobs, seen],
-  )
+  return useMemo(() => jobs?.filter((job) => isUnseen(job, seen)).length ?? 0, [jobs, seen])
 }
 
 function Rail({ open, onGo }: { open: boolean; onGo: () => void }) {

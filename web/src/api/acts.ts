@@ -5,6 +5,7 @@ import { useTranslation } from 'react-i18next'
 import { cardCommand, jobCommand, moveCommand, setCommand } from '../model/command'
 import type { Place } from '../model/place'
 import { say, type Toast } from '../parts/toast'
+import { markJobs } from '../seen'
 import { CallError, post } from './call'
 import type { Job } from './types'
 
@@ -35,6 +36,7 @@ export function useActs() {
       return told(post<Done>(`/api/v1/${verb}`, { ids }), (answer) => {
         for (const refused of answer.refused.slice(0, 3)) say({ text: refused.text, bad: true })
         const done = new Set(answer.done)
+        if (verb === 'retry') markJobs(ids)
         const waited = jobs.filter((job) => job.state === 'queued' && done.has(job.id))
         const undo = verb === 'cancel' && waited.length ? () => void act('retry', waited) : undefined
         return done.size ? { text: t(`done.${verb}`, { count: done.size }), undo, command: jobCommand(verb, answer.done) } : null

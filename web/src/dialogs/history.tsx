@@ -3,7 +3,7 @@ import { useMemo, useState } from 'react'
 import { useTranslation } from 'react-i18next'
 import { useHistory } from '../api/hooks'
 import { SPANS, TimeAxis, useWidth } from '../gpu/timeline'
-import { type Bar, bars, curve } from '../model/timeline'
+import { type Bar, bars, curve, shownFrom } from '../model/timeline'
 import { Segmented } from '../parts/controls'
 import { BAR, Hatching, SpanBar } from '../parts/spans'
 import { SpanTable } from '../parts/spantable'
@@ -20,12 +20,15 @@ interface HistoryProps {
 
 export function CardHistoryPanel({ uuid, hue, onPick }: HistoryProps) {
   const { t } = useTranslation()
-  const [since, setSince] = useState<(typeof SPANS)[number][0]>('24h')
+  const [since, setSince] = useState<(typeof SPANS)[number][0]>('2h')
   const [table, setTable] = useState(false)
   const history = useHistory(since)
   const card = history?.gpus.find((one) => one.uuid === uuid)
-  const from = history?.began_at ?? 0
+  const began = history?.began_at ?? 0
   const now = history?.ended_at ?? 1
+  const step = history?.step_s ?? 1
+  const skip = history && card ? Math.floor((shownFrom({ ...history, gpus: [card] }, began, now) - began) / step) : 0
+  const from = began + skip * step
   const found = useMemo(() => (card ? bars([card], from, now) : []), [card, from, now])
   return (
     <section>
@@ -45,8 +48,8 @@ export function CardHistoryPanel({ uuid, hue, onPick }: HistoryProps) {
         <SpanTable found={found} onPick={onPick} />
       ) : (
         <Drawing
-          load={card?.load ?? []}
-          memory={card?.used_mib.map((mib) => (mib === null ? null : (mib / card.total_mib) * 100)) ?? []}
+          load={card?.load.slice(skip) ?? []}
+          memory={card?.used_mib.slice(skip).map((mib) => (mib === null ? null : (mib / card.total_mib) * 100)) ?? []}
           {...{ found, from, now, hue, onPick }}
         />
       )}

@@ -1,7 +1,7 @@
 // Jobs of the first screen: unseen failures, what runs, what waits (a sentence per reason), what ended today.
 import { type ReactNode, useMemo, useState } from 'react'
 import { useTranslation } from 'react-i18next'
-import { useLocation } from 'wouter'
+import { Link, useLocation } from 'wouter'
 import { useActs } from '../api/acts'
 import { useBlocked, useCounts, useLive, useProcesses } from '../api/hooks'
 import { useTails } from '../api/tails'
@@ -17,9 +17,11 @@ import { useKeys } from '../parts/keys'
 import { useNow } from '../parts/now'
 import { SelectionBar } from '../parts/selection'
 import { say } from '../parts/toast'
-import { useSeenAt } from '../seen'
+import { useSeen } from '../seen'
 import { Filters, NO_FILTER, passes } from './filters'
 import { AT_MOST, FailedRow, ForeignRow, GroupRow, JobRow, RowsContext } from './rows'
+
+const UNSEEN_ROWS = 3 // more of them would push away what runs and waits
 
 interface PanelProps {
   jobs: Job[]
@@ -36,16 +38,17 @@ export function JobsPanel({ jobs, loaded, whole, more, error }: PanelProps) {
   const { find, marked } = useDesk()
   const { cards } = useLive()
   const processes = useProcesses()
-  const seen = useSeenAt()
+  const seen = useSeen()
   const [filter, setFilter] = useState(NO_FILTER)
   const shown = useMemo(() => jobs.filter((job) => passes(job, filter) && matches(job, find)), [jobs, filter, find])
   const parts = useMemo(() => sections(shown, seen, new Date().setHours(0, 0, 0, 0), jobs), [shown, seen, jobs])
+  const unseen = parts.unseen.slice(0, UNSEEN_ROWS)
   const others = useMemo(() => foreign(cards?.gpus ?? []), [cards])
   const shownOthers = filter.everybody || find ? others.filter((one) => isFound(one, find)) : []
   const running = useMemo(() => parts.running.flatMap((group) => group.jobs).filter((job) => job.state === 'running'), [parts])
   const tails = useTails(running)
   const { unfolded, fold, toggle, drop } = useJobKeys(jobs, [
-    ...parts.unseen.map((job) => ({ key: `${job.id}`, jobs: [job], reason: job.reason, sweep: null })),
+    ...unseen.map((job) => ({ key: `${job.id}`, jobs: [job], reason: job.reason, sweep: null })),
     ...parts.running,
     ...parts.waiting,
   ])
@@ -76,9 +79,14 @@ export function JobsPanel({ jobs, loaded, whole, more, error }: PanelProps) {
           {error && <p className="note fail">{error}</p>}
           {parts.unseen.length > 0 && (
             <Section name={t('jobs.unseen')} count={parts.unseen.length}>
-              {parts.unseen.slice(0, AT_MOST).map((job) => (
+              {unseen.map((job) => (
                 <FailedRow key={job.id} job={job} />
               ))}
+              {parts.unseen.length > unseen.length && (
+                <p className="more">
+                  <Link href="/state?show=failed">{t('jobs.unseenmore', { count: parts.unseen.length - unseen.length })}</Link>
+                </p>
+              )}
             </Section>
           )}
           <Section name={t('jobs.running')} count={parts.runningCount}>

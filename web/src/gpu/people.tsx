@@ -4,12 +4,12 @@ import { useLocation } from 'wouter'
 import { type Past, useHistory, useLive } from '../api/hooks'
 import type { Job } from '../api/types'
 import { clock, gib } from '../model/format'
-import { ACTIVE, since } from '../model/jobs'
+import { ACTIVE, isUnseen, since } from '../model/jobs'
 import { idleSince, type Person, people } from '../model/people'
 import { Icon } from '../parts/icons'
 import { JobPill } from '../parts/pill'
 import { spoken } from '../parts/spoken'
-import { markSeen, useSeenAt } from '../seen'
+import { markSeen, useSeen } from '../seen'
 
 const TILES = 8
 
@@ -17,10 +17,10 @@ const TILES = 8
 export function PeopleStrip({ jobs }: { jobs: Job[] }) {
   const { t } = useTranslation()
   const { cards, link, engine, readAt } = useLive()
-  const seen = useSeenAt()
+  const seen = useSeen()
   const past = useHistory('10m')
   const all = useMemo(() => people(cards?.gpus ?? []), [cards])
-  const ended = useMemo(() => since(jobs, seen), [jobs, seen])
+  const ended = useMemo(() => since(jobs, seen.at), [jobs, seen])
   const running = jobs.filter((job) => ACTIVE.has(job.state)).length
   const unread = cards !== null && cards.gpus.length > 0 && !cards.gpus.some((card) => card.state === 'ok')
   const stale = link === 'lost' || engine === false
@@ -50,7 +50,7 @@ export function PeopleStrip({ jobs }: { jobs: Job[] }) {
       </ul>
       {(ended.done > 0 || ended.failed > 0) && (
         <span className="lately">
-          {t('people.since', { at: clock(seen) })}
+          {seen.first ? t('people.lastday') : t('people.since', { at: clock(seen.at) })}
           {ended.done > 0 && (
             <span className="free row">
               <Icon name="tick" size={12} />
@@ -76,10 +76,8 @@ export function PeopleStrip({ jobs }: { jobs: Job[] }) {
 export function Notice({ jobs }: { jobs: Job[] }) {
   const { t } = useTranslation()
   const [, go] = useLocation()
-  const seen = useSeenAt()
-  const [last] = jobs
-    .filter((job) => job.state === 'failed' && (job.ended_at ?? 0) * 1000 > seen)
-    .sort((a, b) => (b.ended_at ?? 0) - (a.ended_at ?? 0))
+  const seen = useSeen()
+  const [last] = jobs.filter((job) => isUnseen(job, seen)).sort((a, b) => (b.ended_at ?? 0) - (a.ended_at ?? 0))
   if (!last) return null
   return (
     <section className="notice" aria-label={t('jobs.unseen')}>

@@ -18,6 +18,7 @@ import { Meter } from '../parts/meter'
 import { JobPill } from '../parts/pill'
 import { SegBar } from '../parts/segbar'
 import { Verdict } from '../parts/verdict'
+import { markJobs } from '../seen'
 import { TellEnd } from './filters'
 
 export const AT_MOST = 200 // rows of one section; the state page has all
@@ -182,7 +183,10 @@ export function FailedRow({ job }: { job: Job }) {
                 className="btn small"
                 disabled={blocked !== undefined}
                 title={blocked}
-                onClick={() => open(newJob(like(job)))}
+                onClick={() => {
+                  markJobs([job.id])
+                  open(newJob(like(job)))
+                }}
               >
                 <Icon name="again" size={12} />
                 {t('act.editretry')}

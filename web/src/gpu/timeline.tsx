@@ -6,7 +6,7 @@ import { type Since, useHistory } from '../api/hooks'
 import type { CardHistory, Job } from '../api/types'
 import { useDesk } from '../desk'
 import { clock } from '../model/format'
-import { type Bar, bars, type Coming, coming } from '../model/timeline'
+import { type Bar, bars, type Coming, coming, shownFrom } from '../model/timeline'
 import { Segmented } from '../parts/controls'
 import { useNow } from '../parts/now'
 import { BAR, Hatching, SpanBar } from '../parts/spans'
@@ -32,7 +32,8 @@ export function Timeline({ jobs }: { jobs: Job[] }) {
   const history = useHistory(since)
   const now = useNow(5000) / 1000 + (history?.ahead ?? 0)
   const cards = history?.gpus ?? []
-  const from = now - (SPANS.find(([name]) => name === since)?.[1] ?? 0)
+  const long = SPANS.find(([name]) => name === since)?.[1] ?? 0
+  const from = history ? shownFrom(history, now - long, now) : now - long
   const found = useMemo(() => bars(cards, from, now), [cards, from, now])
   const next = useMemo(() => coming(jobs, cards, now), [jobs, cards, now])
   const show = ({ span, row }: Bar): void => {

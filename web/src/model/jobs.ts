@@ -57,8 +57,18 @@ function gather(jobs: readonly Job[], keyOf: (job: Job) => string, of: Map<strin
 
 const FOLD_RUNNING = 3 // more running jobs of one sweep than this are one row
 
+/** What a person has looked at. */
+export interface Seen {
+  at: number // ms; all that failed before
+  first: boolean // they never said so
+  jobs: ReadonlySet<number> // single ones after it
+}
+
+export const isUnseen = (job: Job, seen: Seen): boolean =>
+  job.state === 'failed' && (job.ended_at ?? 0) * 1000 > seen.at && !seen.jobs.has(job.id)
+
 /** `all`: every job there is, as far as it is known; a sweep's row tells of all of its jobs, whichever are listed. */
-export function sections(jobs: readonly Job[], seenAt: number, dayStart: number, all: readonly Job[] = jobs): Sections {
+export function sections(jobs: readonly Job[], seen: Seen, dayStart: number, all: readonly Job[] = jobs): Sections {
   const unseen: Job[] = []
   const running: Job[] = []
   const waiting: Job[] = []
@@ -68,7 +78,7 @@ export function sections(jobs: readonly Job[], seenAt: number, dayStart: number,
     else if (job.state === 'queued') waiting.push(job)
     else {
       const at = (job.ended_at ?? 0) * 1000
-      if (job.state === 'failed' && at > seenAt) unseen.push(job)
+      if (isUnseen(job, seen)) unseen.push(job)
       if (at >= dayStart) ended[job.state as Ended] += 1
     }
   }

@@ -9,7 +9,7 @@ import { LogText, MOST_LINES, traceback } from './logtext'
 import { foreign, forYou, hueOf, isCardFound, isFound, isFree, ownNames, people, shares } from './people'
 import { moved, nudged, removed, sendable } from './queues'
 import { allowed, control, grouped, keysOf, nested, valueAt } from './rules'
-import { card, holder, job } from './samples'
+import { card, holder, job, NOTHING_SEEN } from './samples'
 
 test('a scheduler as a command names its workspace: it works in any directory', () => {
   expect(competeCommand('single', 0, '/data/my work')).toBe("jostle compete '/data/my work'")
@@ -93,7 +93,7 @@ describe('jobs', () => {
         job({ id: 7, queue: 'r', reason: behind }),
         job({ id: 8, state: 'succeeded', ended_at: 150 }),
       ],
-      100_000,
+      { ...NOTHING_SEEN, at: 100_000 },
       100_000,
     )
     expect(found.unseen.map((one) => one.id)).toEqual([2])
@@ -104,7 +104,11 @@ describe('jobs', () => {
   })
   test('without an engine all waits fold into the one reason', () => {
     const none = { code: 'no_engine', params: {}, text: 'no engine' }
-    const found = sections([job({ id: 1, batch: 1, reason: none }), job({ id: 2, batch: 2, queue: 'q', reason: none })], 0, 0)
+    const found = sections(
+      [job({ id: 1, batch: 1, reason: none }), job({ id: 2, batch: 2, queue: 'q', reason: none })],
+      NOTHING_SEEN,
+      0,
+    )
     expect(found.waiting).toHaveLength(1)
   })
   test('what ended since the last look is counted', () => {

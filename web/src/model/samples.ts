@@ -1,5 +1,8 @@
 // A job, a card and a process on it for tests, with what a test does not care about filled in.
 import type { Card, Holder, Job } from '../api/types'
+import type { Seen } from './jobs'
+
+export const NOTHING_SEEN: Seen = { at: 0, first: false, jobs: new Set() }
 
 export const job = (over: Partial<Job>): Job => ({
   id: 1,

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest'
 import { callCommand, moveCommand, setCommand } from './command'
 import { meant, reasonsOf, sections } from './jobs'
 import { droppedOn, stepped } from './place'
-import { job } from './samples'
+import { job, NOTHING_SEEN } from './samples'
 import { progress, segments, sweeps } from './sweeps'
 
 const trial = (id: number, lr: string, seed: string, over = {}) =>
@@ -26,7 +26,7 @@ describe('a sweep', () => {
     expect(one?.jobs.map(({ id }) => id)).toEqual([1, 2, 3, 4, 5])
   })
   test('waits as one row, whatever each of its jobs waits for, and tells of those that do not wait', () => {
-    const [sweep, alone] = sections(jobs, 0, 0).waiting
+    const [sweep, alone] = sections(jobs, NOTHING_SEEN, 0).waiting
     expect(sweep?.jobs.map(({ id }) => id)).toEqual([3, 4, 5])
     expect(alone?.jobs.map(({ id }) => id)).toEqual([9])
     expect(progress(sweep?.sweep?.jobs ?? [])).toEqual({ done: 1, failed: 0, running: 1, waiting: 3, dropped: 0 })
@@ -37,17 +37,17 @@ describe('a sweep', () => {
   })
   test('is told as a whole although only some of its jobs are listed', () => {
     const listed = jobs.filter(({ id }) => id > 2)
-    expect(sections(listed, 0, 0, jobs).waiting[0]?.sweep?.jobs).toHaveLength(5)
+    expect(sections(listed, NOTHING_SEEN, 0, jobs).waiting[0]?.sweep?.jobs).toHaveLength(5)
   })
   test('is meant with what runs of it when its row is cancelled, and without what has ended', () => {
-    const [sweep] = sections(jobs, 0, 0).waiting
+    const [sweep] = sections(jobs, NOTHING_SEEN, 0).waiting
     expect(sweep && meant(sweep).map(({ id }) => id)).toEqual([2, 3, 4, 5])
   })
   test('runs as rows of its own while they are few, then as one', () => {
     const running = (count: number) =>
       sections(
         Array.from({ length: count }, (_, i) => trial(i + 1, String(i), 'a', { state: 'running' })),
-        0,
+        NOTHING_SEEN,
         0,
       ).running.length
     expect([running(2), running(3), running(4)]).toEqual([2, 3, 1])
@@ -55,7 +55,7 @@ describe('a sweep', () => {
   test('waits with all the rest when there is no engine', () => {
     const gone = { code: 'no_engine', text: '', params: {} }
     const all = jobs.map((one) => ({ ...one, reason: one.state === 'queued' ? gone : null }))
-    expect(sections(all, 0, 0).waiting.map(({ key }) => key)).toEqual(['no_engine'])
+    expect(sections(all, NOTHING_SEEN, 0).waiting.map(({ key }) => key)).toEqual(['no_engine'])
   })
   test('has a segment for each job up to sixty, and above one for each state, as wide as its part', () => {
     expect(segments({ done: 2, failed: 1, running: 0, waiting: 57, dropped: 0 })).toHaveLength(60)

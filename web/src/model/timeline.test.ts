@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import type { CardHistory, Span } from '../api/types'
 import { job } from './samples'
-import { bars, coming, curve } from './timeline'
+import { bars, coming, curve, shownFrom } from './timeline'
 
 const span = (over: Partial<Span>): Span => ({
   began_at: 0,
@@ -78,4 +78,14 @@ test('what is to come stands on the rows of its cards: the rest of a run, and a 
     [1, 100, 150, false],
     [2, 160, null, true],
   ])
+})
+
+test('the picture begins with the first that is known, and shows a quarter of an hour at least', () => {
+  const at = (load: (number | null)[], spans: Span[] = []) =>
+    shownFrom({ gpus: [{ ...card(spans), load }], began_at: 0, step_s: 1200 }, 0, 7200)
+  expect(at([null, null, 5, null, 6, 7])).toBe(2400)
+  expect(at([null, null, 5, null, 6, 7], [span({ began_at: 600 })])).toBe(600)
+  expect(at([1, null, 5, null, 6, 7])).toBe(0)
+  expect(at([null, null, null, null, null, null], [span({ began_at: 7190 })])).toBe(6300)
+  expect(at([null])).toBe(0)
 })

@@ -1,5 +1,5 @@
 // Who had which card when, as bars: own runs and others', cut to what is shown, beside each other where they overlap.
-import type { CardHistory, Job, Span } from '../api/types'
+import type { CardHistory, History, Job, Span } from '../api/types'
 
 export interface Bar {
   span: Span
@@ -14,6 +14,17 @@ export interface Bar {
 const LANES = 4
 
 export const isOwn = (span: Span): boolean => span.job !== null
+
+const LEAST_S = 15 * 60
+
+/** Where the picture begins: with the first that is known, so that a young history is no sliver at the edge. */
+export function shownFrom({ gpus, began_at, step_s }: Pick<History, 'gpus' | 'began_at' | 'step_s'>, from: number, now: number) {
+  const known = gpus.flatMap((card) => {
+    const read = card.load.findIndex((value) => value !== null)
+    return [...card.spans.map((span) => span.began_at), ...(read < 0 ? [] : [began_at + read * step_s])]
+  })
+  return known.length ? Math.max(from, Math.min(...known, now - LEAST_S)) : from
+}
 
 /** The spans of each card between two instants. */
 export function bars(cards: readonly CardHistory[], from: number, now: number): Bar[] {

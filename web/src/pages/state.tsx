@@ -14,6 +14,7 @@ import { Act } from '../parts/act'
 import { Icon } from '../parts/icons'
 import { useKeys } from '../parts/keys'
 import { JobPill } from '../parts/pill'
+import { markJobs } from '../seen'
 import { JobList } from '../state/list'
 import { StoryPanel } from '../state/story'
 
@@ -59,6 +60,10 @@ function OneJob({ job, jobs }: { job: Job; jobs: readonly Job[] }) {
     const next = runs[at + by]
     if (next) setRun(next.n)
   }
+  const broken = job.state === 'failed'
+  useEffect(() => {
+    if (broken) markJobs([job.id])
+  }, [broken, job.id])
   useKeys({ '[': () => step(-1), ']': () => step(1) })
   return (
     <>

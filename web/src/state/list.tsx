@@ -2,6 +2,7 @@ import { useQuery } from '@tanstack/react-query'
 import { useVirtualizer } from '@tanstack/react-virtual'
 import { useEffect, useMemo, useRef, useState } from 'react'
 import { useTranslation } from 'react-i18next'
+import { useSearch } from 'wouter'
 import { get } from '../api/call'
 import type { Job, Scheduler } from '../api/types'
 import { useDesk } from '../desk'
@@ -46,7 +47,8 @@ interface ListProps {
 export function JobList({ jobs, picked, onPick }: ListProps) {
   const { t } = useTranslation()
   const { find, setFind, marked, mark } = useDesk()
-  const [filter, setFilter] = useState<Filter>('all')
+  const wanted = new URLSearchParams(useSearch()).get('show')
+  const [filter, setFilter] = useState<Filter>(FILTERS.find((one) => one === wanted) ?? 'all')
   const place = useRef<HTMLDivElement>(null)
   const shown = useMemo(() => ordered(jobs.filter((job) => HOLDS[filter](job) && matches(job, find))), [jobs, filter, find])
   const rows = useVirtualizer({
