@@ -46,6 +46,12 @@ def first(page: Any, scene: Scene) -> None:
     views.gpu(page, scene)
 
 
+def first_of_a_reader(page: Any, scene: Scene) -> None:
+    views.at(page, scene.console, "gpu")
+    views.expect(page.locator(".card")).to_have_count(8)
+    views.expect(page.locator(".loglines")).to_contain_text("no output")
+
+
 def sixteen(page: Any, scene: Scene) -> None:
     views.at(page, scene.console, "gpu")
     views.expect(page.locator(".cell")).to_have_count(16)
@@ -142,7 +148,7 @@ PICTURES: dict[str, Picture] = {
     "menu-en-light-390": Picture(menu, width=390),
     "login-zh-dark": Picture(login, "zh", "dark", open="none"),
     "login-refused-en-light-390": Picture(refused, width=390, open="none"),
-    "read-only-en-light": Picture(first, open="read-only"),
+    "read-only-en-light": Picture(first_of_a_reader, open="read-only"),
     "long-names-en-light": Picture(first, stage="long names"),
     "long-names-zh-dark-390": Picture(first, "zh", "dark", 390, "long names"),
     "lost-card-en-light": Picture(lost_card, stage="lost card"),
