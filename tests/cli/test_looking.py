@@ -306,7 +306,7 @@ def test_gpus_shows_who_holds_what(jostle, engine):
     engine.answers["gpus"] = {"gpus": [GPU], "spec": "sim", "age_s": 0.1, "error": ""}
     _, out, _ = jostle("gpus")
     assert "job 7, bob (4 GiB)" in out and out.rstrip().endswith("yes")
-    assert json.loads(jostle("gpus", "--json")[1])["gpus"] == [GPU]
+    assert json.loads(jostle("gpus", "--json")[1])["gpus"] == [{**GPU, "free_at": None, "free_by": None}]
 
 
 def test_gpus_can_be_excluded_and_included(jostle, engine):
