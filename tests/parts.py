@@ -35,6 +35,7 @@ PARTS = {
     "workspace in a browser": [*PYTEST, "tests/browser/test_workspace.py"],
     "page for everybody": [*PYTEST, "tests/browser/test_access.py"],
     "jobs in a browser": [*PYTEST, "tests/browser/test_jobs.py", "tests/browser/test_health.py", "tests/browser/test_pages.py"],
+    "logs in a browser": [*PYTEST, "tests/browser/test_log.py", "tests/browser/test_look.py"],
     "experiments in a browser": [*PYTEST, "tests/browser/test_experiments.py"],
     "users": [*PYTEST, "tests/users"],
     "core and engine": [*PYTEST, "tests/core", "tests/engine", "tests/store"],

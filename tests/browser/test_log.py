@@ -47,6 +47,30 @@ def test_follow_lets_go_when_one_scrolls_up_and_tells_how_many_lines_are_new(con
     console.instance.ok("cancel", str(job))
 
 
+HOSTILE = (
+    b"<script>window.owned = 1</script><img id=planted src=x onerror='window.owned = 2'>\n"
+    b"\x1b]8;;javascript:window.owned=3\x1b\\a link\x1b]8;;\x1b\\ \x1b[2J\x1b[31mred\x1b[0m\n"
+    b"\xe2\x80\xaetxt.exe \x00nul \xff\xfebroken\n" + b"m" * 1_000_000 + b"\nthe end\n"
+)  # fmt: skip
+
+
+def test_s22_a_hostile_log_is_text_on_the_page_and_its_long_line_in_nobodys_way(console, open_page, tmp_path: Path):
+    (tmp_path / "raw").write_bytes(HOSTILE)
+    job = queued(console, "hostile", f"cat {tmp_path}/raw; sleep 600", "-g", "0")
+    page = open_page()
+    expect(badge(page)).to_have_text("Live")
+    lines = log_of(page, console, job)
+    expect(lines).to_contain_text("the end")
+    lines.hover()
+    page.mouse.wheel(0, -50_000_000)
+    expect(lines).to_contain_text("<script>window.owned = 1</script><img id=planted")
+    expect(lines).to_contain_text("a link red")
+    expect(lines.locator(".ansi1")).to_have_text("red")
+    expect(lines).to_contain_text("‹U+202E›txt.exe ‹U+0000›nul \ufffd\ufffdbroken")
+    assert lines.locator("a, img, script").count() == 0 and page.evaluate("window.owned") is None
+    console.instance.ok("cancel", str(job))
+
+
 def test_a_progress_bar_is_one_line_and_its_drawings_are_counted(console, open_page):
     job = queued(console, "a bar", BAR, "-g", "0")
     page = open_page()

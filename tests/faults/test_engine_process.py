@@ -288,15 +288,44 @@ def test_a_command_that_cannot_be_started_says_why_once_and_frees_its_card(
 
 
 def test_jobs_that_meddle_with_their_own_keepers_hurt_only_themselves(jostle: Instance) -> None:
-    """S41, S42: forged records, a killed shim, closed descriptors."""
-    forged, murder, closed, honest = jostle.submit(
-        {"commands": ['echo \'{"code": 0, "ended_at": 1}\' > "$JOSTLE_HOME_DIR/exit"; exit 9'], "env": {"JOSTLE_HOME_DIR": "."}},
+    """S42: a killed shim, closed descriptors."""
+    murder, closed, honest = jostle.submit(
         {"commands": ["kill -9 $PPID; sleep 0.1; exit 0"]},
         {"commands": ["for fd in /proc/$$/fd/*; do n=${fd##*/}; [ $n -gt 2 ] && eval \"exec $n>&-\"; done; sleep 0.05; exit 0"]},
         {},
     )  # fmt: skip
-    assert jostle.end(forged, murder, closed, honest) == ["failed", "failed", "succeeded", "succeeded"]
+    assert jostle.end(murder, closed, honest) == ["failed", "succeeded", "succeeded"]
     assert jostle.job(murder)["exit_code"] is None
+
+
+FORGED = {
+    "exit": 'echo \'{"code": 0, "ended_at": 1}\' > exit', "link": "ln -s /etc/hostname exit",
+    "pipe": "rm -f exit.new; mkfifo exit.new", "folder": "rm -f exit.new; mkdir exit.new",
+    "claim": 'rm claim; echo \'{"void": true}\' > claim', "nothing": "rm -rf *",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("what", FORGED)
+def test_s41_what_a_job_writes_among_the_records_of_its_own_run_makes_it_no_success(jostle: Instance, what: str) -> None:
+    name = f"forged-{what}"
+    meddling = f"cd {jostle.home}/runs/$JOSTLE_RUN && {FORGED[what]}; cd {jostle.work}; "
+    (id,) = jostle.submit({"commands": [meddling + WAITING.format(name, 9)]})
+    jostle.made(name)
+    (other,) = jostle.submit({})
+    assert jostle.end(other) == ["succeeded"] and jostle.job(id)["state"] == "running", "it lives, whatever it wrote"
+    (jostle.work / f"{name}.go").touch()
+    assert jostle.end(id) == ["failed"] and jostle.job(id)["exit_code"] == 9
+
+
+def test_s42_a_job_that_kills_its_engine_goes_on_and_is_neither_lost_nor_run_twice(jostle: Instance) -> None:
+    pid = jostle.engine
+    (id,) = jostle.submit({"commands": [f"echo begun >> killer-runs; kill -9 {pid}; " + WAITING.format("killer", 7)]})
+    jostle.made("killer")
+    until(lambda: not alive(pid), "the end of the engine")
+    (jostle.work / "killer.go").touch()
+    jostle.up()
+    assert jostle.end(id) == ["failed"] and jostle.job(id)["exit_code"] == 7
+    assert (jostle.work / "killer-runs").read_text() == "begun\n" and len(jostle.runs(id)) == 1
 
 
 def test_nothing_listens_on_the_network(jostle: Instance) -> None:

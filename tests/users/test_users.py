@@ -326,6 +326,8 @@ def test_another_user_is_not_heard_even_where_no_mode_of_a_file_keeps_him_out(to
     )
     child = second.run([town.python, "-I", "-S", "-c", code, sock], stdout=subprocess.PIPE)
     assert child.communicate(timeout=60)[0] == "0\n"
+    log = Path(first.home, "jostle", "engine.log")
+    assert until(lambda: f"refused a connection by uid {second.uid}\n" in log.read_text()), log.read_text()
     as_root = subprocess.run([town.python, "-I", "-S", "-c", code, sock], capture_output=True, text=True, timeout=60)
     assert as_root.stdout == "0\n", as_root
     asked = first.run([town.python, "-I", "-S", "-c", code, sock], stdout=subprocess.PIPE)

@@ -192,6 +192,40 @@ def test_s28_nothing_of_a_job_that_runs_is_changed_and_no_command_ever(space):
     space.instance.end(id)
 
 
+VALUES = [
+    "; touch owned", "$(touch owned)", "`touch owned`", "{work_dir}", "{__class__}", "%s%n", "' \" \\\\",
+    "a && b | c > owned", "-rf",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("command", ["python3 -c {code} {v} {args}", "[python3, -c, '{code}', '{v}', '{args}']"])
+def test_s29_a_value_of_a_sweep_is_one_literal_argument(space, command):
+    code = "import sys; print(sys.argv[1:])"
+    matrix = json.dumps({"code": [code], "v": VALUES, "w": VALUES[:2]})
+    path = space.instance.file(f"command: {command}\nmatrix: {matrix}\njob: {{gpus: 0}}\n", "sweep.yaml")
+    (batch,) = space.post("/api/v1/run", {"file": path})["batches"]
+    space.instance.end(*batch["ids"])
+    said = {space.get(f"/api/v1/logs/{id}")["text"] for id in batch["ids"]}
+    assert said == {f"{[v, '--w', w]}\n" for v in VALUES for w in VALUES[:2]}
+    assert not any(path.name == "owned" for path in space.instance.work.rglob("*"))
+
+
+@pytest.mark.parametrize("key", ["A=B", "A\0B", "", "="])
+def test_s32_a_variable_that_no_environment_can_carry_is_refused(space, key):
+    told = space.script("POST", "/api/v1/add", {"run": "true", "workdir": "/", "hold": True, "env": {key: "x"}})
+    assert told.status == 422 and "env" in told.json["detail"], told
+
+
+def test_s32_variables_that_act_on_programs_act_on_the_job_alone(space):
+    env = {"LD_LIBRARY_PATH": "/planted", "BASH_ENV": "/planted", "PATH": "/planted:/usr/bin:/bin", "PYTHONPATH": "/planted"}
+    told = "env | grep -c planted; tr '\\0' '\\n' < /proc/$PPID/environ | grep -c planted"
+    id = space.post("/api/v1/add", {"run": told, "workdir": "/", "gpus": 0, "env": env})["id"]
+    space.instance.end(id)
+    assert space.get(f"/api/v1/logs/{id}")["text"].splitlines()[-2:] == ["4", "0"]
+    engine = Path(f"/proc/{space.instance.engine}/environ").read_bytes()
+    assert b"planted" not in engine
+
+
 def test_s33_a_directory_that_is_none_is_refused_and_a_link_leads_where_it_leads(space):
     work = space.instance.work
     (work / "real").mkdir()
@@ -331,10 +365,30 @@ def test_s54_a_backup_is_put_through_no_link_and_taken_from_none(space, tmp_path
 CHILD = """#!/bin/bash
 sleep 600 & echo $! > {0}/grandchild
 echo $$ > {0}/child
-until [ "$(ulimit -t)" != unlimited ]; do sleep 0.02; done
+until [ "$(ulimit -t)" != unlimited ] && [ "$(ulimit -v)" != unlimited ]; do sleep 0.02; done
 ulimit -t > {0}/cpu; ulimit -v > {0}/memory
 {1}
 """
+
+
+ASKED = {
+    "validate": lambda visit: children.validate(visit, children.Validate(file="/x")),
+    "a dry run": lambda visit: children.run(visit, children.Run(file="/x"), dry_run=True),
+    "clean": lambda visit: children.clean(visit, children.Clean()),
+}
+
+
+@pytest.mark.parametrize("what", ASKED)
+def test_s57_what_a_browser_asks_for_has_limits_and_leaves_no_process(tmp_path, monkeypatch, what):
+    visit = Visit(Site(Wanted(home=str(tmp_path))), Caller("all", "a test"), "en")
+    fake = tmp_path / "python"
+    fake.write_text(CHILD.format(tmp_path, "echo '{}'; exit 0"))
+    fake.chmod(0o755)
+    monkeypatch.setattr(sys, "executable", str(fake))
+    ASKED[what](visit)
+    assert 0 < int((tmp_path / "cpu").read_text()) <= 45 and 0 < int((tmp_path / "memory").read_text()) <= 4 << 20
+    grandchild = int((tmp_path / "grandchild").read_text())
+    until(lambda: not alive(grandchild), "the end of what it left behind")
 
 
 def test_s57_an_answer_without_end_is_cut_off(tmp_path, monkeypatch):

@@ -52,6 +52,24 @@ def test_s56_what_strangers_call_themselves_is_text_and_short(make_console):
     assert told.heads["content-type"] == "application/json" and told.heads["x-content-type-options"] == "nosniff"
 
 
+def test_s56_of_many_strangers_on_a_card_a_bounded_number_is_told_and_our_own_are_among_them(make_console):
+    console = make_console(gpus=None)
+    scene = "gpus: {count: 1, total: 24GiB}\nruns: {use: 0.5}\n"
+    console.instance.up(console.instance.scenario(scene))
+    id = console.instance.add("-m", "1GiB", "--", "sleep 600")
+    console.instance.reach(id, "running")
+    many = "".join(f"  - {{user: u{n}, gpu: 0, used: 8MiB, name: \"{'n' * 300}\"}}\n" for n in range(400))
+    console.instance.scenario(f"{scene}strangers:\n{many}")
+    until(lambda: len(console.instance.call("gpus")["gpus"][0]["holders"]) == 401, "all of them")
+    (card,) = until(lambda: [card for card in console.get("/api/v1/gpus")["gpus"] if card["holders"][0]["run"]], "our own")
+    assert len(card["holders"]) == 256 and card["holders"][0]["run"] == f"{id}.1"
+    (seen,) = console.get("/api/gpu")["gpus"]
+    assert len(seen["processes"]) == 256 and seen["processes"][0]["run"] == f"{id}.1"
+    assert all(len(one["name"]) <= 200 for one in (*card["holders"], *seen["processes"]))
+    console.post("/api/v1/cancel", {"ids": [id], "now": True})
+    console.instance.end(id)
+
+
 def test_however_many_wait_everything_else_is_answered(console):
     reader = console.instance.ok("web", "--token", "--read-only").strip()
     id = console.instance.add("--hold", "--", "true")

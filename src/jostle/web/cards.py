@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import platform
 import time
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from fastapi import APIRouter, Depends
 
@@ -15,6 +15,9 @@ from jostle.views.host import host, process_facts
 from jostle.web import hidden
 from jostle.web.site import Visit, visit
 from jostle.wording.reasons import trouble
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
 
 routes = APIRouter(prefix="/api/gpu")
 Visiting = Annotated[Visit, Depends(visit)]
@@ -90,15 +93,22 @@ def card(gpu: dict[str, Any], driver: str | None, reads_only: bool) -> dict[str,
         "fan_speed": gpu.get("fan"),
         "power": {"draw": draw, "limit": limit, "draw_human": watts(draw), "limit_human": watts(limit)},
         "clocks": clocks if any(clocks.values()) else None, "driver_version": driver,
-        "processes": [holder(process, sizes["total"], reads_only) for process in gpu["holders"][:ROWS]],
+        "processes": [holder(process, sizes["total"], reads_only) for process in foremost(gpu["holders"])],
     }  # fmt: skip
+
+
+def foremost(holders: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """As many as an answer has room for: our own first, then the largest, so that nobody hides them behind small ones."""
+    if len(holders) > ROWS:
+        holders = sorted(holders, key=lambda one: (one["run"] is None, -(one["used_mib"] or 0)))[:ROWS]
+    return [{**one, **{key: one[key][:TEXT] for key in ("user", "name", "exe")}} for one in holders]
 
 
 def holder(process: dict[str, Any], total: int, reads_only: bool) -> dict[str, Any]:
     used = process["used_mib"] * MIB if process["used_mib"] is not None else None
     about = process_facts(process["pid"])
     return {
-        "pid": process["pid"], "name": process["name"][:TEXT], "username": process["user"][:TEXT], "gpu_memory": used,
+        "pid": process["pid"], "name": process["name"], "username": process["user"], "gpu_memory": used,
         "gpu_memory_human": human(used), "gpu_memory_percent": percent(used, total), "gpu_sm_utilization": None,
         "cpu_percent": about.cpu_percent, "memory_percent": about.memory_percent, "running_time": about.seconds, "type": "C",
         "command": "" if reads_only else about.command[:TEXT], "run": process["run"],

@@ -24,6 +24,7 @@ from jostle.views.waits import Waits
 from jostle.views.why import explained
 from jostle.web import hidden, instances
 from jostle.web.answers import Answer, Flag, large, takes_gzip
+from jostle.web.cards import foremost
 from jostle.web.joblog import LINES, MOST, Page, page, run_path
 from jostle.web.site import Visit, known_workspaces, visit
 from jostle.wording import sentences
@@ -139,7 +140,7 @@ def cards_now(visit: Visit) -> Cards:
 
 
 def worded_cards(seen: Cards, language: str) -> dict[str, Any]:
-    gpus = [sentences.card(gpu, language) for gpu in seen.gpus]
+    gpus = [sentences.card({**gpu, "holders": foremost(gpu["holders"])}, language) for gpu in seen.gpus]
     return {"schema": 1, **seen.plain(), "gpus": gpus, "error": trouble(seen.error, language)}
 
 
