@@ -310,11 +310,13 @@ def test_s41_what_a_job_writes_among_the_records_of_its_own_run_makes_it_no_succ
     name = f"forged-{what}"
     meddling = f"cd {jostle.home}/runs/$JOSTLE_RUN && {FORGED[what]}; cd {jostle.work}; "
     (id,) = jostle.submit({"commands": [meddling + WAITING.format(name, 9)]})
-    jostle.made(name)
+    shim = proc.stat(jostle.pid_in(name))
     (other,) = jostle.submit({})
     assert jostle.end(other) == ["succeeded"] and jostle.job(id)["state"] == "running", "it lives, whatever it wrote"
     (jostle.work / f"{name}.go").touch()
     assert jostle.end(id) == ["failed"] and jostle.job(id)["exit_code"] == 9
+    log = f"{jostle.home}/runs/{id}.1/log"
+    until(lambda: shim is None or log not in proc.open_files(shim.ppid), "its shim is done with it, whatever it found there")
 
 
 def test_s42_a_job_that_kills_its_engine_goes_on_and_is_neither_lost_nor_run_twice(jostle: Instance) -> None:

@@ -282,7 +282,9 @@ def _pause(sock: socket.socket, seconds: float) -> bytes:
 
 def _place_exit(directory: str, text: bytes) -> int:
     failpoint("shim.before_exit_write")
-    fd = os.open(f"{directory}/exit.new", os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    # O_NONBLOCK: a pipe that the job put there is an error, and not waited at for ever
+    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
+    fd = os.open(f"{directory}/exit.new", flags, 0o600)
     try:
         written = 0
         while written < len(text):
