@@ -365,3 +365,11 @@ def test_no_page_names_a_path_of_one_machine():
 def test_no_decision_is_longer_than_it_may_be():
     for title, body in re.findall(r"^## (.+)\n((?:(?!^## ).*\n)*)", text("docs/decisions.md"), re.MULTILINE):
         assert len(body.strip().splitlines()) <= 15, title
+
+
+def test_the_api_in_chinese_has_every_call_event_and_metric_of_the_english_page():
+    row = re.compile(r"^\| (`[^|]*(?:\\\|[^|]*)*) \|", re.MULTILINE)
+    fields = re.compile(r"^## Who may only look.*?(?=^## )", re.MULTILINE | re.DOTALL)  # names: the Chinese page refers to it
+    rows = [row.findall(fields.sub("", text(page))) for page in ("docs/api.md", "docs/api.zh-CN.md")]
+    english, chinese = ([re.findall(r"`[^`]+`", row) for row in of] for of in rows)
+    assert len(english) > 90 and english == chinese
