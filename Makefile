@@ -12,7 +12,7 @@ SECONDS ?= 600
 # The tests start jostle a thousand times; without bytecode on the disk each start would compile it anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test lint types unit torture soak seeded bench web screenshots clean
+.PHONY: demo test lint types unit torture torture-resizes soak seeded bench web screenshots clean
 
 demo: $(VENV)/run
 	@$(BIN)/jostle demo
@@ -28,6 +28,9 @@ unit: $(VENV)/test
 
 torture: $(VENV)/test
 	@$(BIN)/python tests/torture/run.py --kills $(N)
+
+torture-resizes: $(VENV)/test
+	@$(BIN)/python tests/torture/elastic.py --kills $(N)
 
 soak: $(VENV)/test
 	@$(BIN)/python -m tests.web.soak --seconds $(SECONDS)

@@ -27,7 +27,7 @@ from tasks import NoCompiler, task_program
 
 MEASURES = [
     *("handover", "throughput", "submit", "growth", "many", "idle", "start", "restart"),
-    *("makespan", "caution", "experiments", "console", "page"),
+    *("makespan", "caution", "elastic", "experiments", "console", "gate", "page"),
 ]
 PARTICIPANTS: list[type[Peer]] = [Jostle, FloorC, FloorPy, FloorDb, TaskSpooler, SimpleGpuScheduler, Gflow]
 

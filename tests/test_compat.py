@@ -9,13 +9,13 @@ import pytest
 from tests.browser.pictures import PICTURES, SHOWN
 
 ROOT = pathlib.Path(__file__).parents[1]
-POINTS = [*(f"A{n}" for n in range(1, 40)), *(f"B{n}" for n in range(1, 13))]
+POINTS = [*(f"A{n}" for n in range(1, 40)), *(f"B{n}" for n in range(1, 13)), *(f"C{n}" for n in (*range(1, 7), 9, 11, 12, 13))]
 
 
 CONSOLE = [str(n) for n in range(1, 14)]
 
 
-def rows(point=r"[AB]\d+"):
+def rows(point=r"[ABC]\d+"):
     text = (ROOT / "docs" / "compat.md").read_text("utf-8")
     return dict(re.findall(rf"^\| ({point}) \| [^|]+ \| (.+) \|$", text, re.MULTILINE))
 

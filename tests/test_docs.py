@@ -11,8 +11,8 @@ import pytest
 from jostle import errors
 from jostle.cli.parse import parser
 from jostle.cli.verbs import VERBS
-from jostle.core import states
-from jostle.core.fields import JOB, RETRY, RULES, SETTINGS
+from jostle.core import kinds, states
+from jostle.core.fields import CHANNEL, JOB, NOTIFY, RETRY, RULES, SETTINGS
 from jostle.core.fit import CHOICES
 from jostle.core.model import Policy
 from jostle.engine import checks
@@ -21,7 +21,7 @@ from jostle.probes import scenario_file
 from jostle.store import jobs
 from jostle.store.reads import Reader
 from jostle.store.store import Store
-from jostle.views import historytypes, types
+from jostle.views import historytypes, statustypes, types
 from jostle.wording.words import REFUSALS, TEXTS
 from tests.fits import misfits
 
@@ -103,7 +103,7 @@ def agrees(told, true):
 
 def as_shown(field) -> str:
     value = field.default
-    if value is None or value == {} or value == []:
+    if value is None or value == {} or value == [] or field.kind is kinds.NOTICE_KINDS:
         return field.absent
     if isinstance(value, list):
         return str(value[0])
@@ -120,8 +120,21 @@ def test_each_rule_of_the_table_has_its_type_and_its_default_in_the_policy():
 
 
 def test_each_field_is_explained_in_both_languages():
-    for field in [*RULES.values(), *RETRY.values(), *JOB.values(), *SETTINGS.values()]:
+    for field in [*RULES.values(), *RETRY.values(), *JOB.values(), *SETTINGS.values(), *NOTIFY.values(), *CHANNEL.values()]:
         assert field.what and re.search("[\u4e00-\u9fff]", field.what_zh), field.name
+
+
+@pytest.mark.parametrize("page", ["docs/notify.md", "docs/notify.zh-CN.md"])
+def test_the_pages_of_notifications_tell_of_each_key_what_the_table_says(page):
+    zh = page.endswith("zh-CN.md")
+    rows = re.findall(r"^\| `(\w+)` \| (.+?) \| ([^|]*) \|$", section(page, "设置" if zh else "Settings"), re.MULTILINE)
+    fields = [*NOTIFY.values(), *CHANNEL.values()]
+    assert [row[0] for row in rows] == [field.key for field in fields]
+    for (_, what, default), field in zip(rows, fields, strict=True):
+        assert what == (field.what_zh if zh else field.what)
+        assert default == (field.absent_zh if zh and as_shown(field) == field.absent else as_shown(field)), field.name
+    assert {word for word in kinds.NOTICES if f"| `{word}` |" not in text(page)} == set()
+    assert {word for word in kinds.CHANNELS if f"| `{word}` |" not in text(page)} == set()
 
 
 @pytest.mark.parametrize("choice", CHOICES)
@@ -270,7 +283,7 @@ def test_each_key_of_a_scenario_is_documented():
 def test_each_sample_of_json_is_of_the_type_of_its_view_and_no_key_is_missing(tmp_path):
     samples = [json.loads(block) for block in blocks("docs/json.md", "json")]
     assert all(sample.get("schema", 1) == 1 for sample in samples)
-    kinds = (types.Jobs, types.Batches, types.Cards, types.Why, types.Story, types.Status)
+    kinds = (types.Jobs, types.Batches, types.Cards, types.Why, types.Story, statustypes.Overview)
     for sample, kind in zip(samples, kinds, strict=False):
         sample.pop("schema")
         assert list(misfits(sample, kind)) == []

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from jostle.api import Batch, Failed, submit
+    from jostle.api import Batch, Failed, gpus, submit
 
 __version__ = "0.2.0"
-__all__ = ["Batch", "Failed", "__version__", "submit"]
+__all__ = ["Batch", "Failed", "__version__", "gpus", "submit"]
 
 
 def __getattr__(name: str) -> object:
@@ -17,3 +17,10 @@ def __getattr__(name: str) -> object:
 
         return getattr(api, name)
     raise AttributeError(f"module 'jostle' has no attribute {name!r}")
+
+
+def load_ipython_extension(shell: object) -> None:
+    """`%load_ext jostle`: cells that begin with `%%jostle` run as jobs."""
+    from jostle.magic import load
+
+    load(shell)

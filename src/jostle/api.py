@@ -1,4 +1,4 @@
-"""jostle from Python: `jostle.submit(...)` gives a handle that can be waited for.
+"""jostle from Python: `jostle.submit(...)` gives a handle that can be waited for, `jostle.gpus(...)` cards for this process.
 
 Jobs are said in the words of a job file (docs/jobfile.md): a command, a dictionary of its keys, or one of the tuples that
 `parse_command_file` gives (commands, queue, memory in GB) or (commands, queue, GPUs, memory in GB).
@@ -22,10 +22,13 @@ from jostle.follow.followed import Followed, attended
 from jostle.follow.listener import Listener
 from jostle.follow.progress import Progress
 from jostle.formats import jobfile
+from jostle.intake.held import Cards, gpus
 from jostle.intake.request import request, sent
 from jostle.session import Session
 from jostle.store.reads import Reader
 from jostle.wording.sentences import worded
+
+__all__ = ["Batch", "Cards", "Failed", "gpus", "submit"]
 
 Job = str | Mapping[str, Any] | Sequence[Any]
 

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator
 from typing import IO, Any
 
 from jostle.address import SOCKET, address
-from jostle.errors import BY_CODE, DiskFull, Forbidden, Invalid, JostleError, NoEngine, Usage
+from jostle.errors import BY_CODE, Declined, DiskFull, Forbidden, Invalid, JostleError, NoEngine, Usage
 
 Tell = Callable[..., None]
 """Takes a message: its code in wording.messages, and its values."""
@@ -23,13 +23,23 @@ Tell = Callable[..., None]
 READING = frozenset(("hello", "reasons", "why", "gpus", "check", "history"))
 """Requests whose answer can be done without; any other is waited for."""
 PATIENCE = 4.0  # s until a person is told what is waited for
-SUBMIT_WITHIN = 10.0  # s in which a submit that was sent is sent again to the next engine
 
 
 def _refused(error: dict[str, Any], request: dict[str, Any]) -> str:
     from jostle.wording.sentences import refused
 
-    return refused(error, alone=len(request.get("jobs") or ()) == 1)
+    jobs = request.get("jobs") or ()
+    return refused(error, alone=len(jobs) == 1, strict=any(job.get("commands") for job in jobs))
+
+
+def _declined(why: dict[str, Any]) -> str:
+    from jostle.wording.declined import declined
+
+    return declined(why, "en")
+
+
+def _numbers(why: dict[str, Any]) -> dict[str, Any]:
+    return {"why": why["code"], "params": why["params"]}
 
 
 class Lost(NoEngine):
@@ -110,6 +120,8 @@ class Client:
                 self.sock.settimeout(None)
         if not answer.pop("ok"):
             error = answer["error"]
+            if "declined" in error:
+                raise Declined(_declined(error["declined"]), **_numbers(error["declined"]))
             text = _refused(error, fields) if "reason" in error else error["text"]
             if error["code"] in (Invalid.code, Usage.code) and not of_this_version(self.call("hello")):
                 text += f"\nthe engine of {self.home} is of another version: `jostle up` replaces it, and jobs do not notice"
@@ -158,7 +170,16 @@ def attempt(home: str, tell: Tell = silent) -> Client | None:
         sock.close()
         return None
     check_server(home, sock)
+    if os.path.exists(f"{home}/notify/lock"):
+        _notified(home)
     return Client(home, sock, tell)
+
+
+def _notified(home: str, told: dict[str, Any] | None = None) -> None:
+    """Whoever starts an engine, or finds one, makes sure that people are told; the engine knows nothing of it."""
+    from jostle import notifier
+
+    notifier.beside(home, told, own_environment())
 
 
 def check_server(home: str, sock: socket.socket) -> None:
@@ -192,39 +213,6 @@ def connect(home: str, start: bool = True, gpus: str | None = None, tell: Tell =
     return client
 
 
-def submitted(connect: Callable[[], Client], request: dict[str, Any], again: str) -> dict[str, Any]:
-    """An engine may die before it answers, or be dying when we knock: the key `once` makes sure that the jobs are taken once.
-    `again`: how a person can ask anew, where it cannot be learnt whether they were."""
-    sent, end = "", time.monotonic() + SUBMIT_WITHIN
-    while True:
-        try:
-            client = connect()
-            sent = client.home
-            try:
-                return client.call("submit", **request)
-            finally:
-                client.close()
-        except NoEngine as e:
-            if not sent:
-                raise
-            if time.monotonic() > end:
-                return _taken(sent, request["once"], again, e)
-            time.sleep(0.1)
-
-
-def _taken(home: str, once: str, again: str, e: NoEngine) -> dict[str, Any]:
-    """The answer to a submit that nobody gave, as the store knows it."""
-    from jostle.store.reads import Reader
-
-    try:
-        answer = Reader(home).taken(once)
-    except JostleError:
-        answer = None
-    if answer is None:
-        raise NoEngine(f"{e}. What was submitted is perhaps taken: `jostle ps` shows it, if so. {again}") from e
-    return answer
-
-
 def _with_gpus(client: Client, gpus: str) -> Client | None:
     """None if the engine made way, because it was idle, for one with other GPUs."""
     from jostle import config
@@ -247,6 +235,7 @@ def up(home: str, gpus: str | None = None, tell: Tell = silent) -> tuple[dict[st
     from jostle import config
 
     settings = config.load(home)
+    told = settings.pop("notify", {})
     before: dict[str, Any] = {}
     client = attempt(home, tell)
     if client is None:
@@ -264,6 +253,7 @@ def up(home: str, gpus: str | None = None, tell: Tell = silent) -> tuple[dict[st
     if before.get("pid") == now["pid"]:
         client.call("reload", config=settings)
     client.close()
+    _notified(home, told)
     return before, now
 
 
@@ -300,12 +290,14 @@ def start_engine(home: str, *, gpus: str | None = None, permanent: bool = False,
     from jostle import config
 
     settings = config.load(home)
+    told = settings.pop("notify", {})
     spec = config.devices(gpus) if gpus else settings.get("gpus") or ""  # "": what this home used last
     config.check_devices(spec)
     end, told_once = time.monotonic() + 20.0, False
     while True:
         answer = _launch(home, [str(spec), *(["--permanent"] if permanent else [])], settings, tell)
         if answer.startswith("ready"):
+            _notified(home, told)
             return
         if answer.startswith("error "):
             _, code, text = answer.split(" ", 2)
@@ -348,7 +340,7 @@ def _launch(home: str, words: list[str], settings: dict[str, Any], tell: Tell) -
 
 def own_environment() -> dict[str, str]:
     """Ours, less what a run is told: an engine that a job starts must not look like a part of that job."""
-    runs = ("JOSTLE_JOB_ID", "JOSTLE_RUN", "JOSTLE_ATTEMPT", "JOSTLE_UNI_ID", "JOSTLE_QUEUE", "JOSTLE_GPUS")
+    runs = ("JOSTLE_JOB_ID", "JOSTLE_RUN", "JOSTLE_ATTEMPT", "JOSTLE_UNI_ID", "JOSTLE_QUEUE", "JOSTLE_GPUS", "JOSTLE_ALLOC")
     return {key: value for key, value in os.environ.items() if key not in runs}
 
 

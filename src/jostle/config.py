@@ -120,6 +120,31 @@ def load(home: str) -> dict[str, Any]:
     return settings
 
 
+def lab_file() -> str:
+    """Where the administrator of a host says how many cards each of its users may hold."""
+    return os.environ.get("JOSTLE_LIMITS_FILE") or "/etc/jostle/limits.yaml"
+
+
+def lab_mark() -> object:
+    """Another, or another content, has another mark; None: there is none. One that cannot be seen is not taken for none."""
+    try:
+        s = os.stat(lab_file())
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except OSError as e:
+        return e.errno
+    return s.st_dev, s.st_ino, s.st_mtime_ns, s.st_size
+
+
+def lab_limits() -> dict[str, int]:
+    """What the lab's file sets; Invalid if it cannot be understood."""
+    if lab_mark() is None:
+        return {}
+    from jostle.formats import limitsfile
+
+    return limitsfile.load(lab_file())
+
+
 def config_file(home: str) -> str:
     return os.path.join(home, "config.yaml")
 

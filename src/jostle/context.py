@@ -19,7 +19,7 @@ LIMITS = ("nofile", "stack", "core", "memlock", "as", "data", "fsize", "nproc")
 # A job that submits a job must not pass its own identity and cards on.
 OURS = frozenset((
     "CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER", "JOSTLE_JOB_ID", "JOSTLE_RUN", "JOSTLE_ATTEMPT", "JOSTLE_UNI_ID", "JOSTLE_QUEUE",
-    "JOSTLE_GPUS", "JOSTLE_GPUS_FILE",
+    "JOSTLE_CPUS", "JOSTLE_GPUS", "JOSTLE_GPUS_FILE", "JOSTLE_ALLOC", "JOSTLE_TERMINAL",
 ))  # fmt: skip
 
 
@@ -30,7 +30,7 @@ def capture() -> dict[str, object]:
 
 
 def environment(env: dict[str, str]) -> dict[str, str]:
-    inside_a_run = "JOSTLE_UNI_ID" in env
+    inside_a_run = "JOSTLE_UNI_ID" in env or "JOSTLE_ALLOC" in env
     return {
         name: value
         for name, value in env.items()

@@ -26,6 +26,7 @@ def main(argv: list[str]) -> int:
     os.umask(0o077)
     sys.stderr = EngineLog()
     many_files()
+    no_core()
     home, spec = argv[0], argv[1]
     ready = int(argv[argv.index("--ready") + 1]) if "--ready" in argv else -1
     settings = json.loads(sys.stdin.read() or "{}")
@@ -59,6 +60,12 @@ def many_files() -> None:
     limit = min(hard, 65536) if hard != resource.RLIM_INFINITY else 65536
     if 0 <= soft < limit:
         resource.setrlimit(resource.RLIMIT_NOFILE, (limit, hard))
+
+
+def no_core() -> None:
+    """What people's environments hold is in our memory, and a dump of it would lie somewhere for long. Runs have the limits of
+    who submitted them."""
+    resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
 
 
 class EngineLog:

@@ -38,6 +38,20 @@ class Invalid(JostleError):
     code = "invalid"
 
 
+class Declined(JostleError):
+    """What is asked for is not to be had now: a code and its numbers, of which wording.declined has the sentence."""
+
+    code = "declined"
+
+    def __init__(self, text: str, why: str = "", params: dict[str, object] | None = None) -> None:
+        super().__init__(text)
+        self.why: dict[str, object] = {"code": why, "params": params or {}}
+
+    @property
+    def about(self) -> dict[str, object]:
+        return {"declined": self.why}
+
+
 class Damaged(JostleError):
     """State that must not be touched until a person has looked at it."""
 
@@ -60,5 +74,5 @@ class DiskError(Unwritten):
 
 BY_CODE: dict[str, type[JostleError]] = {
     kind.code: kind
-    for kind in (JostleError, Usage, NoEngine, NotFound, Forbidden, Invalid, Damaged, Unwritten, DiskFull, DiskError)
+    for kind in (JostleError, Usage, NoEngine, NotFound, Forbidden, Invalid, Declined, Damaged, Unwritten, DiskFull, DiskError)
 }

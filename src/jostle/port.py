@@ -14,7 +14,7 @@ from enum import Enum
 from typing import Any, NamedTuple, Protocol, TypeGuard
 
 from jostle.core.claims import Claim
-from jostle.core.model import Exit, RunId
+from jostle.core.model import Exit, LegEnd, RunId
 
 
 class Phase(str, Enum):
@@ -25,6 +25,17 @@ class Phase(str, Enum):
     NOT_STARTED = "not_started"  # nobody is about to begin it, as far as can be seen; void() makes sure
     VOIDED = "voided"  # it has never begun, and never will
     GONE = "gone"  # it had begun, nobody of it lives, and how it ended will not be known
+
+
+class Footing(NamedTuple):
+    """Which cards a run has that may get others, and what became of the last order to it."""
+
+    leg: int  # the list of cards that is in effect, by its number
+    order: int  # the last one of which it is known whether it was taken
+    taken: bool
+    cards: tuple[str, ...]  # that it holds: those of the list, and those that it has not left yet
+    why: str = ""  # not taken: a code
+    ended: tuple[LegEnd, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -40,6 +51,7 @@ class Report:
     pids: tuple[int, ...] = ()  # ALIVE: what its commands left and it waits for; of one that nobody supervises, all that is known
     session: int | None = None  # that its processes on this host's cards belong to, if they do
     handle: str | None = None  # to be recorded; None: as it was
+    footing: Footing | None = None  # ALIVE: of a run that may get other cards; None: it is not, or nobody can say now
 
 
 class Void(Enum):
@@ -55,6 +67,7 @@ class Adopted(NamedTuple):
     uni_id: str
     handle: str
     begun: bool  # that it has begun is recorded
+    leg: int = 0  # the last order to it that is recorded; 0: it keeps the cards it has
 
 
 class Order(NamedTuple):
@@ -65,6 +78,15 @@ class Order(NamedTuple):
     spec: Mapping[str, Any]  # see engine/launch.py
 
 
+class Resizing(NamedTuple):
+    """An order that is recorded: a run that lives is to use these cards, and no others."""
+
+    run: RunId
+    leg: int  # more than any before it
+    cards: tuple[str, ...]
+    env: Mapping[str, str]  # how its commands know them
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Reserved:
     """Cards are held for a run; it is recorded with this handle before it is started."""
@@ -73,8 +95,19 @@ class Reserved:
     session: int | None = None  # as in a Report
 
 
+class Tenure(NamedTuple):
+    """How cards are held, and the most that claims of this user may hold (whatever home they are of), with this one."""
+
+    automatic: bool = False  # nobody asked for them by hand
+    total: int | None = None  # … in all
+    alike: int | None = None  # … in this way
+
+
+BY_HAND = Tenure()
+
+
 class Denied(Enum):
-    REFUSED = "refused"  # another was quicker, or there is `trouble`
+    REFUSED = "refused"  # another was quicker, or it would be too many cards, or there is `trouble`
     ASKED = "asked"  # not now: the backend wakes the engine when it is worth asking again
     TAKEN = "taken"  # there has been a run of this id, which the store does not know: another is to be asked for
 
@@ -88,6 +121,8 @@ class Claimed:
     uid: int  # whose it is; -1 if even that is hidden
     ours: bool  # this home's
     vanished: bool = False  # what showed it is gone, its holder is not
+    automatic: bool = False  # nobody asked for it by hand
+    since: float | None = None  # wall time; None: not known
 
 
 class Recipient(Protocol):
@@ -128,9 +163,16 @@ class Placing(Backend, Protocol):
 
     def claims(self, uuids: Collection[str]) -> Sequence[Claimed]: ...  # every live one on these cards
     def reserve(
-        self, run: RunId, node: str, wants: Sequence[tuple[str, int | None]], claim_names: frozenset[str], *, alone: bool
+        self, run: RunId, node: str, wants: Sequence[tuple[str, int | None]], claim_names: frozenset[str], *, alone: bool,
+        tenure: Tenure = BY_HAND,
     ) -> Reserved | Denied: ...  # `wants`: cards with MiB, None: all; `claim_names`: those that were counted with
     def withdraw(self, runs: Collection[RunId]) -> None: ...  # what was reserved could not be recorded
+    def reserve_more(
+        self, run: RunId, wants: Sequence[tuple[str, int | None]], claim_names: frozenset[str], *, alone: bool,
+        tenure: Tenure = BY_HAND,
+    ) -> Denied | None: ...  # further cards for a run that lives; None: they are held for it
+    def resize(self, orders: Sequence[Resizing]) -> None: ...  # what was reserved more is given to it
+    def give_up(self, run: RunId, leg: int, cards: Collection[str]) -> None: ...  # not on its list, and nobody of it is on them
 
 
 def is_placing(backend: Backend) -> TypeGuard[Placing]:

@@ -11,6 +11,7 @@ import errno
 import os
 import signal
 import sys
+import time
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
@@ -89,6 +90,24 @@ def real_uid(pid: int) -> int | None:
     except (OSError, ValueError, IndexError):
         return uid(pid)
     return None
+
+
+def catches(pid: int, number: int) -> bool | None:
+    """Whether the process handles this signal itself and lets it in now; None: it handles it, and keeps it out for the moment."""
+    try:
+        with open(f"/proc/{pid}/status", "rb") as f:
+            sets = {line[:6]: int(line[7:], 16) for line in f if line.startswith((b"SigBlk", b"SigCgt"))}
+    except (OSError, ValueError):
+        return False
+    bit = 1 << (number - 1)
+    if not sets.get(b"SigCgt", 0) & bit:
+        return False
+    return None if sets.get(b"SigBlk", 0) & bit else True
+
+
+def age(ticks: int) -> float:
+    """How long ago a process was started, in seconds, by its start ticks."""
+    return time.clock_gettime(time.CLOCK_BOOTTIME) - ticks / os.sysconf("SC_CLK_TCK")
 
 
 def pids() -> Iterator[int]:
@@ -240,6 +259,30 @@ def memory() -> dict[str, int]:
         return {}
 
 
+def network() -> tuple[int, int]:
+    """Bytes that came and went since the boot, over all interfaces but the loopback."""
+    came = went = 0
+    try:
+        with open("/proc/net/dev") as f:
+            for line in f:
+                name, colon, numbers = line.partition(":")
+                if colon and name.strip() != "lo":
+                    each = numbers.split()
+                    came, went = came + int(each[0]), went + int(each[8])
+    except (OSError, ValueError, IndexError):
+        return 0, 0
+    return came, went
+
+
+def uptime() -> float:
+    """Seconds since the boot; 0 if nobody can say."""
+    try:
+        with open("/proc/uptime") as f:
+            return float(f.read().split()[0])
+    except (OSError, ValueError, IndexError):
+        return 0.0
+
+
 def processor_ticks() -> tuple[int, int]:
     """All processors together since the boot: busy, and all."""
     try:
@@ -248,3 +291,40 @@ def processor_ticks() -> tuple[int, int]:
     except (OSError, ValueError):
         return 0, 0
     return sum(ticks) - ticks[3] - ticks[4], sum(ticks)
+
+
+def memory_bytes() -> int:
+    """All that the host has; 0 if it does not say."""
+    try:
+        return memory().get("MemTotal") or os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (OSError, ValueError):
+        return 0
+
+
+CGROUPS = "/sys/fs/cgroup"
+
+
+def cgroup_folders(controller: str) -> list[str]:
+    """Of the control groups that this process is in, the folders where limits of this controller may stand, outermost first: in
+    the one hierarchy there is today, or in that of the controller."""
+    try:
+        with open("/proc/self/cgroup") as f:
+            lines = [line.rstrip("\n").split(":", 2) for line in f]
+    except OSError:
+        return []
+    folders = []
+    for number, controllers, path in lines:
+        base = CGROUPS if number == "0" else f"{CGROUPS}/{controller}"
+        if number == "0" or controller in controllers.split(","):
+            parts = [part for part in path.split("/") if part not in ("", "..")]
+            folders += [os.path.join(base, *parts[:k]) for k in range(len(parts) + 1)]
+    return folders
+
+
+def cgroup_value(folder: str, name: str) -> list[str]:
+    """The words in a file of a control group; none if it has no such file."""
+    try:
+        with open(os.path.join(folder, name)) as f:
+            return f.read().split()
+    except (OSError, UnicodeError):
+        return []

@@ -23,6 +23,7 @@ class Session:
         self.only_warn = only_warn  # this verb uses a home, too, in whose place others could put another
         self._home = ""
         self._reader: Reader | None = None
+        self.starts_engine = True  # where one is needed and none runs
 
     @property
     def home(self) -> str:
@@ -49,7 +50,7 @@ class Session:
     def client(self, *, start: bool = True, gpus: str | None = None) -> Client:
         from jostle.client import connect
 
-        return connect(self.home, start=start, gpus=gpus, tell=self.tell)
+        return connect(self.home, start=start and self.starts_engine, gpus=gpus, tell=self.tell)
 
     def engine_if_any(self) -> Client | None:
         """For verbs that also work without one."""

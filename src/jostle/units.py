@@ -24,8 +24,8 @@ MAX_SECONDS = 100 * 365 * 86400.0
 MAX_GPUS = 1024
 MAX_NUMBERS = 10_000  # that one text may name
 
-_SIZE = re.compile(r"(\d+(?:\.\d*)?|\.\d+)\s*([KMGT]i?B?)?\Z", re.IGNORECASE | re.ASCII)
-_IN_MIB = {"K": 1 / 1024, "M": 1.0, "G": 1024.0, "T": 1024.0 * 1024.0}
+_SIZE = re.compile(r"(\d+(?:\.\d*)?|\.\d+)\s*([KMGT]i?B?|B)?\Z", re.IGNORECASE | re.ASCII)
+_IN_MIB = {"B": 1 / (1 << 20), "K": 1 / 1024, "M": 1.0, "G": 1024.0, "T": 1024.0 * 1024.0}
 _DURATION = re.compile(
     r"(?:(\d+(?:\.\d+)?)d)?(?:(\d+(?:\.\d+)?)h)?(?:(\d+(?:\.\d+)?)m(?:in)?)?(?:(\d+(?:\.\d+)?)s)?\Z",
     re.IGNORECASE | re.ASCII,
@@ -38,13 +38,20 @@ _RANGE = re.compile(r"(\d{1,9})(?:\s*-\s*(\d{1,9}))?\Z", re.ASCII)
 
 def size_mib(text: str) -> int:
     """`20GiB`, `500MiB`, `1.5GB`, or a bare number of GB, in whole MiB, rounded up."""
+    mib = in_mib(text, "G")
+    if not 0 < mib <= MAX_MIB:
+        raise ValueError(SIZE + ", more than 0 and at most 1024 TiB")
+    if mib < _IN_MIB["K"]:
+        raise ValueError(SIZE + ", not a number of bytes")
+    return math.ceil(mib)
+
+
+def in_mib(text: str, bare: str) -> float:
+    """The one reading of sizes: `20GiB`, `1.5G`, `500 kb`, `4096B`; a number alone is in the unit `bare`."""
     match = _SIZE.match(text.strip())
     if not match:
         raise ValueError(SIZE)
-    mib = float(match[1]) * _IN_MIB[(match[2] or "G")[0].upper()]
-    if not 0 < mib <= MAX_MIB:
-        raise ValueError(SIZE + ", more than 0 and at most 1024 TiB")
-    return math.ceil(mib)
+    return float(match[1]) * _IN_MIB[(match[2] or bare)[0].upper()]
 
 
 def seconds(text: str) -> float:

@@ -14,7 +14,7 @@ from typing import Any
 from jostle import proc
 from jostle.backends.local.backend import Local
 from jostle.core.model import Exit, RunId
-from jostle.port import Adopted, Order, Phase, Report, Reserved
+from jostle.port import BY_HAND, Adopted, Order, Phase, Report, Reserved, Tenure
 
 PATIENCE = 60.0
 
@@ -141,9 +141,9 @@ class Bench:
             **more,
         }
 
-    def reserve(self, run: RunId, wants: Sequence[tuple[str, int | None]] = ()) -> Held:
+    def reserve(self, run: RunId, wants: Sequence[tuple[str, int | None]] = (), tenure: Tenure = BY_HAND) -> Held:
         self.until(self.local.capacity, what="a spare")
-        got = self.local.reserve(run, "", wants, frozenset())
+        got = self.local.reserve(run, "", wants, frozenset(), tenure=tenure)
         assert isinstance(got, Reserved)
         shim = json.loads(got.handle)
         names = tuple(c.name for c in self.local.claims() if c.claim.run == run and c.claim.sid == shim["pid"])

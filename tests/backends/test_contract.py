@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from beds import Bed, ClusterBed, FakeBed, LocalBed
+from beds import CARDS, Bed, ClusterBed, FakeBed, LocalBed
 
 from jostle.port import Phase, Void
 
@@ -168,3 +168,42 @@ def test_where_its_output_will_be_is_known_before_it_starts(bed: Bed) -> None:
     path = bed.backend.log_path(RUN, "0123456789abcdef")
     assert path.startswith("/") and path == bed.backend.log_path(RUN, "0123456789abcdef")
     assert path != bed.backend.log_path((8, 1), "fedcba9876543210")
+
+
+@pytest.fixture(params=[name for name in BEDS if "cluster" not in name])
+def placing(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Bed]:
+    made: Bed = BEDS[request.param](tmp_path)
+    made.open()
+    yield made
+    made.backend.stop(list(made.rows), kill=True)
+    made.backend.close()
+
+
+def test_a_run_gets_other_cards_by_an_order_that_is_obeyed_once(placing: Bed) -> None:
+    """Reserved, recorded, told, seen in the report; the next engine learns what became of an order that was lost."""
+    a, b, c = CARDS
+    placing.start(RUN, cards=[a])
+    placing.begun(RUN)
+    placing.until(lambda: placing.times_begun(RUN))
+    placing.resize(RUN, 2, a, b, more=[b])
+    assert placing.footing(RUN, 2)[:4] == (2, 2, True, (a, b)) and placing.held(RUN) == [a, b]
+    placing.resize(RUN, 2, a, b)
+    assert placing.footing(RUN, 2).cards == (a, b), "said again it changes nothing"
+    placing.resize(RUN, 3, b)
+    placing.restart()
+    assert placing.footing(RUN, 3).cards in ((b,), (a, b)), "it arrived, or it never will"
+    placing.resize(RUN, 4, b, c, more=[c])
+    assert placing.footing(RUN, 4)[:4] == (4, 4, True, (b, c)) and placing.held(RUN) == [b, c]
+    placing.rows[RUN] = placing.rows[RUN]._replace(leg=5)
+    placing.restart()
+    assert placing.footing(RUN, 5)[:4] == (4, 5, False, (b, c)), "recorded, and never sent"
+    assert placing.held(RUN) == [b, c] and placing.hear(RUN).kind is Phase.ALIVE  # type: ignore[union-attr]
+
+
+def test_cards_that_are_reserved_and_not_recorded_are_given_back(placing: Bed) -> None:
+    a, b, _ = CARDS
+    placing.start(RUN, cards=[a])
+    placing.begun(RUN)
+    assert placing.backend.reserve_more(RUN, [(b, None)], frozenset(), alone=True) is None
+    placing.backend.withdraw([RUN])
+    assert placing.held(RUN) == [a]

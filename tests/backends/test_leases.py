@@ -26,7 +26,7 @@ from jostle.backends.local.filewatch import DirWatch
 from jostle.backends.local.leasedir import MOST, Directory
 from jostle.core import claims
 from jostle.errors import JostleError
-from jostle.port import Denied, Order, Reserved
+from jostle.port import Denied, Order, Reserved, Tenure
 
 HOME = "0badcafe"
 
@@ -211,6 +211,49 @@ def test_our_own_claims_are_not_in_our_way(bench: Bench) -> None:
     assert first.pid != second.pid
     assert {c.claim.sid for c in bench.local.claims()} == {first.pid, second.pid}
     bench.local.withdraw([(1, 1), (2, 1)])
+
+
+def test_c3_claims_of_all_homes_count_and_who_would_be_one_too_many_withdraws(make_bench: MakeBench) -> None:
+    """Two homes of one user: a card counts once, what nobody asked for apart, and nothing is left of what was too much."""
+    one, two = make_bench("one"), make_bench("two")
+    for bench in (one, two):
+        bench.local.want(4)
+        bench.until(lambda bench=bench: bench.local.capacity() >= 4)
+    by_hand, automatic = Tenure(total=3, alike=2), Tenure(automatic=True, total=3, alike=1)
+
+    def reserved(bench: Bench, job: int, card: int, tenure: Tenure) -> bool:
+        known = frozenset(c.name for c in bench.local.claims())
+        return isinstance(bench.local.reserve((job, 1), "", [(f"GPU-{card}", 500)], known, tenure=tenure), Reserved)
+
+    assert reserved(one, 1, 0, by_hand) and reserved(two, 1, 0, by_hand), "the same card, shared, counts once"
+    assert reserved(two, 2, 1, automatic)
+    assert {c.claim.uuid: c.automatic for c in one.local.claims() if not c.ours} == {"GPU-0": False, "GPU-1": True}
+    assert not reserved(one, 2, 2, automatic), "one automatically is all"
+    assert reserved(one, 3, 2, by_hand)
+    before = {c.name for c in one.local.claims()}
+    assert not reserved(two, 3, 3, by_hand), "three in all"
+    assert {c.name for c in one.local.claims()} == before, "what was published is withdrawn"
+    two.local.withdraw([(2, 1)])
+    assert not reserved(two, 4, 3, by_hand), "two by hand"
+    assert reserved(two, 5, 4, automatic), "but one automatically again"
+    one.local.withdraw([(1, 1), (3, 1)])
+    two.local.withdraw([(1, 1), (5, 1)])
+
+
+def test_c3_a_claim_that_nobody_asked_for_stays_such_when_it_is_published_again(make_bench: MakeBench) -> None:
+    one, two = make_bench("one"), make_bench("two")
+    run = (1, 1)
+    held = one.reserve(run, [("GPU-0", None)], Tenure(automatic=True))
+    one.give(held, one.spec(run, ["while [ ! -e go ]; do sleep 0.02; done"]))
+    (claim,) = two.local.claims()
+    assert claim.automatic and claim.since is not None
+    (one.lease_dir / claim.name).unlink()
+    one.until(lambda: one.ear.notes, what="it is noticed")
+    again = next(c for c in two.local.claims() if not c.vanished)
+    assert again.name != claim.name and again.automatic
+    (one.home / "go").touch()
+    one.end(run)
+    one.forget(run)
 
 
 def test_a_claim_deleted_while_held_is_noticed_and_published_again(bench: Bench) -> None:

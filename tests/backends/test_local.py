@@ -19,7 +19,7 @@ from local_bench import PATIENCE, Bench, MakeBench, mark
 
 from jostle import proc
 from jostle.backends.local import process
-from jostle.backends.local.nursery import Nursery
+from jostle.backends.local.nursery import ANSWER_WITHIN, Nursery
 from jostle.core.model import RunId
 from jostle.port import Adopted, Void
 
@@ -621,9 +621,11 @@ def test_a_nursery_that_does_not_answer_is_replaced(bench: Bench) -> None:
     stuck = bench.nursery()
     assert stuck is not None
     os.kill(stuck, signal.SIGSTOP)
+    bench.until(lambda: Path(f"/proc/{stuck}/stat").read_text().rpartition(") ")[2].startswith("T"))
     bench.local.want(4)
-    bench.local.tick(1000.0)
-    bench.local.tick(1011.0)
+    now = time.monotonic()
+    bench.local.tick(now)
+    bench.local.tick(now + ANSWER_WITHIN + 1)
     bench.until(lambda: bench.local.capacity() >= 4)
     assert bench.nursery() != stuck
     assert bench.until(lambda: proc.stat(stuck) is None)

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -18,7 +19,7 @@ BOB = """
 strangers:
   - {user: bob, gpu: 0, used: 18GiB, utilization: 97}
 """
-PATIENCE_MS = 30_000
+PATIENCE_MS = 60_000
 
 
 @pytest.fixture(scope="module")
@@ -42,9 +43,9 @@ def browser() -> Iterator[Any]:
         made.close()
 
 
-@pytest.fixture
-def open_page(browser: Any, console: Console) -> Iterator[Callable[..., Any]]:
-    """Pages of a fresh browser profile. Whatever one of them writes into the browser's log as an error fails the test."""
+@contextlib.contextmanager
+def pages(browser: Any, console: Console) -> Iterator[Callable[..., Any]]:
+    """Opens pages of a fresh browser profile. Whatever one of them writes into the browser's log as an error fails the test."""
     contexts: list[Any] = []
     errors: list[str] = []
 
@@ -52,22 +53,32 @@ def open_page(browser: Any, console: Console) -> Iterator[Callable[..., Any]]:
         if message.type == "error" and not provoked(message.text):
             errors.append(f"{message.text} {message.location.get('url', '')}")
 
-    def make(log_in: bool = True, width: int = 1440, height: int = 780, context: Any = None) -> Any:
+    def make(log_in: bool = True, width: int = 1440, height: int = 780, context: Any = None, refused: bool = False) -> Any:
+        """`refused`: calls of it will be, on purpose."""
         if context is None:
             context = browser.new_context(viewport={"width": width, "height": height}, locale="en-US")
             contexts.append(context)
         page = context.new_page()
         page.set_default_timeout(PATIENCE_MS)
-        page.on("console", heard)
+        if not refused:
+            page.on("console", heard)
         page.on("pageerror", lambda error: errors.append(str(error)))
         page.goto(f"http://localhost:{console.port}/ui/" + (f"#code={console.new_code()}" if log_in else ""))
         return page
 
     sync_api.expect.set_options(timeout=PATIENCE_MS)
-    yield make
-    for context in contexts:
-        context.close()
+    try:
+        yield make
+    finally:
+        for context in contexts:
+            context.close()
     assert errors == []
+
+
+@pytest.fixture
+def open_page(browser: Any, console: Console) -> Iterator[Callable[..., Any]]:
+    with pages(browser, console) as make:
+        yield make
 
 
 def provoked(text: str) -> bool:

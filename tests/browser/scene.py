@@ -161,6 +161,7 @@ class Scene:
         until(lambda: len(self.instance.runs(self.backed_off)) >= 3, "a third try")
         self._move_back()
         self.add("vit-l-ddp", "run", gpus=[3, 3])
+        self.instance.submit({"name": "notebook", "commands": [], "gpus": [3, 3], "time_limit": 7200.0}, key="alloc", join=True)
 
     def _sweep_is_on(self) -> bool:
         states = [row["state"] for row in self.instance.jobs().values() if row["name"].startswith("vit-b16")]

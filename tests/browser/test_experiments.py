@@ -84,7 +84,7 @@ def test_a_sweep_folds_over_seeds_with_its_mean_and_what_is_missing_is_told(cons
     expect(page.locator(".legend")).to_contain_text("1 failed: such means may still move")
     expect(page.locator(".plot .mark")).to_have_count(2)
     expect(page.locator(".plot .seed")).to_have_count(5)
-    assert page.locator(".plot .figure").first.evaluate("one => getComputedStyle(one).opacity") == "1"
+    expect(page.locator(".plot .figure").first).to_have_css("opacity", "1")
     expect(page.locator(".missing")).to_contain_text("failed: exit_code_3")
     expect(page.locator(".missing .cmd code")).to_have_text("jostle results 1")
     assert page.locator("main img").count() == 0

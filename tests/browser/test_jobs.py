@@ -64,7 +64,7 @@ def test_the_order_of_a_queue_is_changed_by_dragging_and_by_keys_and_the_command
     expect(rows).to_have_text([str(first), str(second), str(third)])
     page.get_by_role("button", name=f"Job {third}: drag it").drag_to(page.locator(".jobrow", has_text="line a"))
     expect(rows).to_have_text([str(third), str(first), str(second)])
-    expect(page.locator(".toast")).to_contain_text(f"jostle move {third} before {first}")
+    expect(page.locator(".toast", has_text=f"jostle move {third} before {first}")).to_be_visible()
     page.locator(".jobrow", has_text="line c").click()
     page.keyboard.press("Alt+ArrowDown")
     expect(rows).to_have_text([str(first), str(third), str(second)])
@@ -124,6 +124,30 @@ def test_every_key_of_a_job_that_waits_is_changed_with_its_command_shown(console
     page.get_by_label("Priority").fill("7")
     expect(page.get_by_role("dialog").locator(".cmd")).to_contain_text(f"jostle set {job} priority=7")
     page.get_by_role("button", name="Change it").click()
-    expect(page.locator(".toast")).to_contain_text("is changed")
+    expect(page.locator(".toast", has_text="is changed")).to_be_visible()
     assert console.instance.job(job)["priority"] == 7
     console.instance.ok("cancel", str(job))
+
+
+def test_jobs_are_listed_by_their_queues_with_how_each_stands_and_one_below_the_other(console, open_page):
+    head, behind = (queued(console, f"of the line {n}", "sleep 600", "-g", "0", "-q", "night") for n in "ab")
+    alone = queued(console, "in no line", "sleep 600", "-g", "0")
+    console.instance.reach(head, "running")
+    page = open_page()
+    expect(badge(page)).to_have_text("Live")
+    page.get_by_role("link", name="State").click()
+    lines = page.get_by_role("list", name="Jobs").get_by_role("listitem")
+    expect(lines.first).to_contain_text("Queue night")
+    expect(lines.first).to_contain_text("busy")
+    expect(lines.nth(1)).to_contain_text("of the line a")
+    expect(lines.nth(2)).to_contain_text("of the line b")
+    expect(lines.nth(3)).to_have_text("In no queue")
+    lines.nth(2).get_by_role("button").click()
+    page.keyboard.press("j")  # over the heading
+    expect(page.locator(".vrow.picked")).to_contain_text("in no line")
+    page.get_by_role("radio", name="List").click()
+    expect(page.locator(".vhead")).to_have_count(0)
+    expect(page.locator(".vrow .id").nth(2)).to_have_text(str(behind))  # what runs comes first
+    page.reload()
+    expect(page.get_by_role("radio", name="List")).to_be_checked()
+    console.instance.ok("cancel", f"{head}-{alone}")

@@ -17,6 +17,46 @@ def test_a_second_tab_needs_no_second_login(console, open_page):
     expect(badge(open_page(log_in=False, context=page.context))).to_have_text("Live")
 
 
+def link(console) -> str:
+    return f"http://localhost:{console.port}/ui/#code={console.new_code()}"
+
+
+def test_a_browser_whose_tab_was_closed_logs_in_by_a_link_again_and_one_that_is_logged_in_keeps_no_link_in_its_address(
+    console, open_page
+):
+    first = open_page()
+    expect(badge(first)).to_have_text("Live")
+    context = first.context
+    context.new_page()  # else the browser ends with its last tab
+    first.close()  # and the key with it; the cookie stays
+    second = open_page(log_in=False, context=context)
+    expect(second.locator("#token")).to_be_visible()
+    second.goto(link(console))
+    expect(badge(second)).to_have_text("Live")
+
+    second.goto(link(console))  # another one, in the same tab
+    second.wait_for_function("() => location.hash === ''")
+    expect(badge(second)).to_have_text("Live")
+    third = open_page(context=context)  # and in another tab: a second login of one browser
+    expect(badge(third)).to_have_text("Live")
+    for page in (second, third):
+        page.reload()
+        expect(badge(page)).to_have_text("Live")
+        assert "code" not in page.url
+        page.get_by_role("link", name="Settings").click()
+        expect(page.locator(".checks li").first).to_be_visible()  # it is answered, whoever logged in last
+
+
+def test_a_link_is_of_use_where_the_login_of_the_tab_is_over(console, open_page):
+    page = open_page(refused=True)
+    expect(badge(page)).to_have_text("Live")
+    page.evaluate("sessionStorage.setItem('jostle.key', 'of a console that is no more')")
+    page.goto("about:blank")
+    page.goto(link(console))
+    expect(badge(page)).to_have_text("Live")
+    assert "code" not in page.url
+
+
 def test_a_lost_connection_is_said_at_once_and_comes_back_by_itself(console, open_page):
     page = open_page()
     expect(badge(page)).to_have_text("Live")
@@ -41,7 +81,7 @@ def test_without_an_engine_the_last_picture_stays_and_is_shown_as_old(console, o
     expect(page.locator(".stale .card")).to_have_count(4)
     expect(page.locator(".group")).to_contain_text("No engine is running")
     expect(page.get_by_role("button", name="New job")).to_be_disabled()
-    assert page.title() == "?/4 free · jostle"
+    expect(page).to_have_title("?/4 free · jostle")
     console.instance.up(console.instance.scenario(CARDS + BOB))
     expect(badge(page)).to_have_text("Live")
     expect(page.locator(".stale .card")).to_have_count(0)

@@ -120,7 +120,7 @@ def test_one_is_told_when_a_batch_has_ended_and_a_cancelled_job_that_waited_come
     page.locator(".jobrow", has_text="waits for ever").click()
     page.keyboard.press("x")
     page.get_by_role("dialog").get_by_role("button", name="Cancel 1 job").click()
-    page.locator(".toast").get_by_role("button", name="Undo").click()
+    page.locator(".toast", has=page.get_by_role("button", name="Undo")).get_by_role("button", name="Undo").click()
     expect(page.locator(".toast", has_text="is tried again")).to_be_visible()
     again = console.instance.newest()[0]["id"]
     assert again != job

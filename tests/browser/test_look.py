@@ -91,7 +91,7 @@ def test_at_twice_the_size_nothing_is_lost_and_in_chinese_a_lost_card_is_told_in
     expect(page.locator(".card").nth(3)).to_contain_text("驱动已失去它")
     assert "is lost" not in page.locator("main").inner_text()
     go(page, "规则", "/rule")
-    expect(page.locator(".formula")).to_contain_text("两者都没有设")
+    expect(page.locator(".formula")).to_contain_text("未设 min_gpu 和 max_gpu")
 
 
 @pytest.mark.parametrize("width", [390, 320])
@@ -104,6 +104,8 @@ def test_the_drawer_of_a_card_fits_a_phone(console, open_page, width):
     assert drawer.evaluate("(one) => [one.scrollWidth - one.clientWidth, one.parentElement.scrollWidth]") == [0, width]
     edges = "(all) => all.map((one) => one.getBoundingClientRect()).map((at) => [at.left, at.right])"
     assert all(left >= 0 and right <= width for left, right in drawer.locator("button, h2").evaluate_all(edges))
-    labels = drawer.locator("svg.history > text.axis").evaluate_all(edges)
+    axis = drawer.locator("svg.history > text.axis")
+    expect(axis.nth(2)).to_be_attached()
+    labels = axis.evaluate_all(edges)
     assert len(labels) > 2 and all(one[1] + 4 < other[0] for one, other in itertools.pairwise(labels)), labels
     assert drawer.locator("h2").evaluate("(one) => one.offsetHeight") < 36

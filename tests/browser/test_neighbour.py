@@ -103,7 +103,7 @@ def test_s49_a_neighbours_page_gets_nothing_whatever_it_tries(console, victim, n
     his_page = his(victim, console, neighbour)
     cookie = neighbour.seen("/a.js")
     name = (console.instance.home / "web" / "cookie-name").read_text()
-    assert f"{name}=" in cookie  # the browser has sent it to him: else this would show nothing
+    assert f"{name}-{console.port}=" in cookie  # the browser has sent it to him: else this would show nothing
     before = of(console)
     paths = [walk.filled(path, id=1) for method, path in walk.routes() if method == "GET"]
     assets = sorted(victim.evaluate("performance.getEntriesByType('resource').map((one) => new URL(one.name).pathname)"))
@@ -154,3 +154,6 @@ def test_s16_s49_a_cookie_that_he_puts_beside_ours_lets_nobody_in(console, victi
     page.goto(f"http://localhost:{console.port}/ui/")
     expect(page.locator("#token")).to_be_visible()  # two of them are none: she is asked to log in, and he has gained nothing
     assert of(console)["seq"] == before
+    page.goto(f"http://localhost:{console.port}/ui/#code={console.new_code()}")
+    page.reload()
+    expect(badge(page)).to_have_text("Live")  # and she can: his cookie was taken from her browser

@@ -19,7 +19,7 @@ def test_a35_each_page_of_the_source_has_its_address_and_the_first_is_that_of_th
     for start in ("", "ui", "ui/"):
         page.goto(f"http://localhost:{console.port}/{start}")
         expect(page.locator("h1")).to_have_text("GPU")
-        assert page.url.endswith("/ui/gpu")
+        expect(page).to_have_url(f"http://localhost:{console.port}/ui/gpu")
     for path, title in PAGES.items():
         views.at(page, console, path)
         expect(page.locator("h1")).to_have_text(title)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from tests.browser.conftest import badge
+from tests.e2e.instance import until
 
 expect = pytest.importorskip("playwright.sync_api").expect
 
@@ -24,6 +27,13 @@ def test_the_first_look_loads_little_and_no_editor(console, open_page):
     assert not [name for name, _ in loaded if "/editor-" in name or "/history-" in name]
 
 
+def silent(page: Any, asked: list[str]) -> bool:
+    """Whether it asks for nothing for a second."""
+    before = len(asked)
+    page.wait_for_timeout(1000)
+    return len(asked) == before
+
+
 def test_a_page_on_which_nothing_happens_asks_for_next_to_nothing(console, open_page):
     """A job waits meanwhile: why it does is explained anew now and then."""
     (job,) = console.instance.submit({"gpus": [4, 4]})
@@ -32,7 +42,9 @@ def test_a_page_on_which_nothing_happens_asks_for_next_to_nothing(console, open_
     page.wait_for_load_state("load")
     expect(page.locator(".group")).to_have_count(1)
     asked: list[str] = []
-    page.on("request", lambda request: asked.append(request.url))
+    page.on("request", lambda request: "/api/" in request.url and asked.append(request.url))  # parts of it are loaded once
+    until(lambda: silent(page, asked), "what it loads at first is there")
+    asked.clear()
     page.wait_for_timeout(IDLE_S * 1000)
     assert len(asked) <= IDLE_S, asked
     console.instance.call("intent", ids=[job], batch=None, do="cancel")

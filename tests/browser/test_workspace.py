@@ -74,9 +74,31 @@ def test_an_error_in_the_text_stands_at_its_line_and_nothing_is_saved(console, o
     expect(page.locator(".cm-lintRange-error")).to_have_count(1)
     expect(page.get_by_role("button", name="Save", exact=True)).to_be_disabled()
     expect(page.get_by_role("button", name="Save and start")).to_be_disabled()
-    page.get_by_role("button", name="Discard").click()
+    broken = page.get_by_role("region", name="Queue 1").get_by_role("region", name="Block with an error, line 5")
+    expect(broken).to_contain_text("Line 6:")  # in the form, too, in the queue that it seems to be of
+    expect(page.locator(".queued")).to_contain_text("line 6")
+    broken.get_by_role("textbox").fill("echo two\n1,12")
+    page.get_by_role("heading", name="Queue 1").click()  # somewhere else
     expect(page.locator(".bar")).not_to_contain_text("error")
+    expect(page.locator(".cm-content")).to_contain_text("1,12")
+    expect(page.locator(".proc")).to_have_count(2)
+    page.get_by_role("button", name="Discard").click()
+    expect(page.locator(".proc")).to_have_count(1)
     assert file(console, "command/command_gpu.txt") == COMMANDS
+
+
+def test_what_would_become_of_each_task_is_said_before_it_is_started_and_what_never_can_be(console, open_page):
+    page = at(open_page(), "Tasks")
+    expect(page.locator(".queued tr").first).to_contain_text("starts now on GPU")
+    page.locator(".cm-content").click()
+    page.keyboard.press("Control+End")
+    page.keyboard.type("\necho behind\n1,2\n\necho too large\n2,4000\n")
+    expect(page.locator(".queued tr").nth(1)).to_contain_text("after 1.1")
+    expect(page.locator(".queued .message")).to_contain_text("can never start")
+    expect(page.locator(".bar")).to_contain_text("can never start on this host")
+    expect(page.get_by_role("button", name="Save and start")).to_be_enabled()  # it is told, not forbidden
+    page.get_by_role("button", name="Discard").click()
+    expect(page.locator(".queued .message")).to_have_count(0)
 
 
 def test_a_scheduler_is_started_seen_on_the_state_page_and_stopped_with_its_task(console, open_page):
@@ -85,7 +107,7 @@ def test_a_scheduler_is_started_seen_on_the_state_page_and_stopped_with_its_task
     page.get_by_role("button", name="Start", exact=True).click()
     stop = page.get_by_role("button", name="Stop the scheduler", exact=True)
     expect(stop).to_be_visible()
-    expect(page.locator(".toast")).to_contain_text("Its scheduler runs, pid")  # in words of the page, so also in Chinese
+    expect(page.locator(".toast", has_text="Its scheduler runs, pid")).to_be_visible()  # in words of the page, so also in Chinese
     at(page, "State")
     scheduler = page.locator(".sched", has_text="config 1")
     expect(scheduler).to_contain_text("1 run")
@@ -111,8 +133,13 @@ def test_a_rule_is_changed_in_its_file_and_the_comments_stay(console, open_page)
     expect(rule.get_by_label("At most", exact=True)).to_have_value("2")
     rule.get_by_role("button", name="More: At most").click()
     expect(rule).to_contain_text("2 → 3")
+    effect = page.get_by_role("region", name="What saving does")
+    expect(effect.locator(".diff .del")).to_have_text("-max_gpu: 2  # and at most so many")
+    expect(effect.locator(".diff .add")).to_have_text("+max_gpu: 3  # and at most so many")
+    expect(effect).to_contain_text("2 cards, 2 more now")
+    expect(effect).to_contain_text("3 cards, 3 more now")
     page.get_by_role("button", name="Save, takes effect at once").click()
-    expect(page.locator(".toast")).to_contain_text("the rules hold from now on")
+    expect(page.locator(".toast", has_text="the rules hold from now on")).to_be_visible()
     expect(rule).not_to_contain_text("→")
     assert file(console, "config/gpu_manage.yaml") == RULES.replace("max_gpu: 2", "max_gpu: 3")
 
@@ -128,3 +155,56 @@ def test_a_file_that_was_changed_on_the_disk_meanwhile_is_not_overwritten(consol
     page.get_by_role("button", name="Save, takes effect at once").click()
     expect(page.locator(".bar [role=alert]")).to_contain_text("changed on the disk meanwhile")
     assert path.read_text() == theirs
+
+
+def test_the_rules_count_cards_as_the_engine_does_and_name_the_tasks_that_would_start(console, open_page):
+    rules = Path(console.workspace, "config/gpu_manage.yaml")
+    rules.write_text("max_gpu: 0\nmin_gpu: 0\n")
+    page = at(open_page(), "Tasks")
+    page.get_by_role("button", name="Start", exact=True).click()
+    expect(page.get_by_role("button", name="Stop the scheduler", exact=True)).to_be_visible()
+    at(page, "Rules")
+    rule = page.locator(".rule", has_text="max_gpu")
+    rule.get_by_label("At most", exact=True).fill("")
+    page.locator(".rule", has_text="min_gpu").get_by_label("At least", exact=True).fill("")
+    meaning = page.get_by_role("region", name="What it means")
+    expect(meaning).to_contain_text("neither min_gpu nor max_gpu is set")
+    effect = page.get_by_role("region", name="What saving does")
+    expect(effect).to_contain_text("echo begun")
+    expect(effect).to_contain_text("Starts now on GPU")
+    rule.get_by_label("At most", exact=True).fill("1")
+    expect(meaning).to_contain_text("not below 3, not above 1")  # min_gpu is 3 where only the other is said
+    page.get_by_role("button", name="Save, takes effect at once").click()
+    expect(page.locator(".toast", has_text="the rules hold from now on")).to_be_visible()
+    at(page, "State")
+    expect(page.locator(".vrow", has_text="echo begun").first).to_contain_text("running")
+    page.locator(".sched").get_by_role("button", name="Stop", exact=True).click()
+    page.get_by_role("dialog").get_by_role("button", name="Stop it").click()
+    expect(page.locator(".sched")).to_have_count(0)
+
+
+def test_new_work_may_be_a_sweep_or_a_job_file_with_how_many_of_it_would_start_now(console, open_page):
+    page = open_page()
+    expect(page.locator(".badge")).to_have_text("Live")
+    page.keyboard.press("n")
+    dialog = page.get_by_role("dialog")
+    dialog.get_by_role("radio", name="Sweep").click()
+    expect(dialog.locator(".dry")).to_contain_text("names in braces")
+    page.fill("#sweep-command", "echo {lr} {seed}")
+    page.fill("#sweep-axes", "lr: 1e-4, 3e-4\nseed: 1 2 3")
+    page.fill("#sweep-name", "six")
+    page.get_by_role("textbox", name="GPU").fill("0")
+    expect(dialog.locator(".dry h3")).to_have_text("6 jobs would be queued, and some start now")
+    expect(dialog.locator(".dry")).to_contain_text("6 start now.")
+    expect(dialog.locator(".firstjobs li")).to_have_count(6)
+    expect(dialog.locator(".cmd")).to_contain_text("/workspace/six.yaml")
+    dialog.get_by_role("button", name="Save and submit").click()
+    expect(page.locator(".toast", has_text="6 jobs.")).to_be_visible()
+    assert file(console, "six.yaml").startswith('command: "echo {lr} {seed}"\nmatrix:\n  lr: [1e-4, 3e-4]')
+    console.instance.end(*console.instance.jobs())
+    page.keyboard.press("n")
+    dialog.get_by_role("radio", name="Job file").click()
+    expect(page.locator("#new-file")).to_have_value(str(Path(console.workspace or "", "six.yaml")))
+    expect(dialog.locator(".dry")).to_contain_text("Nothing of it is left to run.")
+    page.keyboard.press("Escape")
+    expect(dialog).to_have_count(0)

@@ -25,6 +25,7 @@ def gpu(page: Any, scene: Scene) -> None:
     expect(page.locator(".card")).to_have_count(8)
     expect(page.locator(".group").first).to_be_visible()
     expect(page.locator(".loglines")).to_contain_text("epoch")
+    expect(page.locator(".timeline .span").first).to_be_attached()
 
 
 def drawer(page: Any, scene: Scene) -> None:
@@ -81,13 +82,19 @@ def state(page: Any, scene: Scene, id: int | None = None) -> None:
 def experiments(page: Any, scene: Scene) -> None:
     at(page, scene.console, "experiment")
     expect(page.locator(".experiments")).to_contain_text("1e-4")
-    expect(page.locator(".resultside")).to_be_visible()
+    expect(page.locator(".resultside .results")).to_be_visible()
 
 
 def job_files(page: Any, scene: Scene) -> None:
     at(page, scene.console, "experiment/file")
     page.locator(".config", has_text="sweep.yaml").click()
     expect(page.locator(".cm-content")).to_contain_text("matrix")
+
+
+def hold(page: Any, scene: Scene) -> None:
+    at(page, scene.console, "hold")
+    expect(page.locator(".holding").first).to_be_visible()
+    expect(page.locator(".limits tbody tr")).to_have_count(4)
 
 
 def rules(page: Any, scene: Scene) -> None:

@@ -1,5 +1,6 @@
 """A home with a real store, and an engine that is a script: it answers requests as a test says and keeps what it was asked."""
 
+import contextlib
 import json
 import os
 import pathlib
@@ -53,6 +54,11 @@ class Engine:
             threading.Thread(target=self._serve, args=(sock,), daemon=True).start()
 
     def _serve(self, sock):
+        """Whoever asked may be gone before he is answered."""
+        with contextlib.suppress(BrokenPipeError, ConnectionResetError):
+            self._answer(sock)
+
+    def _answer(self, sock):
         with sock, sock.makefile("rwb") as f:
             for line in f:
                 request = json.loads(line)

@@ -237,7 +237,7 @@ def test_wait_says_on_a_terminal_what_it_waits_for(home, engine, store):
     os.close(theirs)
     line = os.read(ours, 4096).decode()
     child.send_signal(signal.SIGINT)
-    child.communicate()
+    child.communicate(timeout=60)
     os.close(ours)
     assert line.startswith(f"waiting for 1 job ({id})") and child.returncode == 130
 

@@ -10,6 +10,7 @@ import os
 import pathlib
 import re
 import secrets
+import socket
 import time
 
 import pytest
@@ -17,7 +18,7 @@ import pytest
 from jostle import __version__
 from jostle.engine.loop import Loop
 from jostle.engine.service import Service
-from jostle.views import types
+from jostle.views import statustypes, types
 from tests.engine.fakes import FakeClock, Host
 from tests.fits import misfits
 
@@ -158,7 +159,8 @@ def without_the_machine(out):
 
 def masked(text, home):
     for pattern, name in (
-        (re.escape(home), "HOME"), (re.escape(__version__), "VERSION"), (rf"\b{os.getpid()}\b", "PID"),
+        (re.escape(home), "HOME"), (rf"(?<=[ \"]){re.escape(socket.gethostname())}(?=[\":：])", "HOST"),
+        (re.escape(__version__), "VERSION"), (rf"\b{os.getpid()}\b", "PID"),
         (r"sound, [\d.]+ \w+", "sound, SIZE"), (r"read in \d+ ms", "read in N ms"),
         (r"完好，[\d.]+ \w+", "完好，SIZE"), (r"读取用时 \d+ ms", "读取用时 N ms"),
     ):  # fmt: skip
@@ -184,7 +186,7 @@ def test_the_reading_verbs_print_what_they_printed(look, engine, monkeypatch, la
 
 
 def test_what_the_reading_verbs_give_as_json_is_of_the_types_of_the_views(look, engine):
-    kinds = {"ps": types.Jobs, "gpus": types.Cards, "why": types.Why, "show": types.Story, "status": types.Status}
+    kinds = {"ps": types.Jobs, "gpus": types.Cards, "why": types.Why, "show": types.Story, "status": statustypes.Overview}
     kinds |= {"doctor": types.Health, "logs": types.Log, "results": types.Results}
     for argv in [*LOOKS, ["logs", "1"]]:
         if argv[0] in kinds and "--format" not in argv and argv != ["why", "all"]:

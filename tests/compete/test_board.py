@@ -48,10 +48,10 @@ def some() -> list[dict[str, object]]:
     ]
 
 
-def test_a32_the_file_has_exactly_the_fields_of_the_contract_and_who_wrote_it() -> None:
+def test_a32_the_file_has_the_fields_of_the_contract_and_then_who_wrote_it() -> None:
     content = state(ME, Board(some()).queues(), now="running", gpus_used=[4, 7], gpus_available=list(range(8)),
                     last_log_lines=[str(k) for k in range(30)], last_error="oom")  # fmt: skip
-    assert list(content) == [*A32, "host", "boot_id", "start_ticks", "batch"]
+    assert list(content) == [*A32, "host", "boot_id", "start_ticks", "batch", "last_error_kind"]
     assert list(content["queues"]) == ["1", "2", "3", "10"], "in the order of their numbers"
     assert [list(q) for q in content["queues"].values()] == [A32_QUEUE] * 4
     assert [list(p) for p in content["queues"]["1"]["processes"]] == [A32_PROCESS] * 3

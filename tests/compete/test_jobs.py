@@ -2,6 +2,7 @@
 
 import dataclasses
 
+from jostle.core.fields import JOB
 from jostle.engine import checks
 from jostle.formats import taskfile, taskjobs
 from jostle.formats.gpumanage import Settings
@@ -36,13 +37,16 @@ def test_a5_a15_blocks_become_jobs_in_the_order_of_the_file():
     batch = taskjobs.batch(SPACE, blocks, None)
     first, second, third = batch["jobs"]
     assert (batch["name"], batch["queues"]) == ("compete single config 2", "own")
-    assert first == {
+    wanted = {
         "name": "queue 1 task 1: bash run.sh car ${work_dir} {x} CUDA={available…", "queue": "1",
         "commands": ["rm -rf /p/kb", "bash /p/run.sh car --uni_id {uni_id} ${work_dir} {x} CUDA={available_gpu}"],
         "gpus": [1, 1], "memory_mib": 20480, "share": False, "env": {"JOSTLE_UNI_ID_FILE": "/p/compete/logs/uni_id.json"},
         "workdir": "/p", "log": "/p/compete/logs/tasks/single_2_queue1_task1.log", "priority": 0, "needs": [], "begin": None,
         "time_limit": None, "retry": None, "tags": [], "leftovers": "wait", "on": ["local"],
     }  # fmt: skip
+    assert first | wanted == first
+    fresh = {name: field.fresh() for name, field in JOB.items()}
+    assert {**fresh, **first} == {**fresh, **wanted}, "what a task file has no word for is not asked for"
     assert (second["queue"], second["memory_mib"]) == ("2", 512)
     assert (third["queue"], third["memory_mib"], third["log"][-23:]) == ("1", 1, "single_2_queue1_task2.log"[-23:])
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import defaultdict
 from pathlib import Path
 from typing import Any
 
@@ -76,11 +77,12 @@ def test_a5_variables_are_filled_in_raw_never_after_a_dollar_and_other_braces_st
 
 
 def spec_of(env: dict[str, str]) -> dict[str, Any]:
-    job = {
+    row = {
         "id": 1, "batch": 7, "queue": "7/3", "commands": json.dumps(["go {uni_id} {available_gpu}", ["say", "{gpu_list}"]]),
         "env": json.dumps(env), "workdir": "/", "log": None, "time_limit": None, "leftovers": "wait", "inputs": None,
         "retries": 2, "gpus_min": 2, "gpus_max": 2, "memory_mib": None,
     }  # fmt: skip
+    job = defaultdict(lambda: None, row)  # what else a job can ask for was not asked for
     cards = [Gpu(uuid="GPU-4", index=4), Gpu(uuid="GPU-7", index=7)]
     context: dict[str, Any] = {"env": {}, "umask": 0o022, "limits": {}}
     return launch.spec(job, context, (1, 3), "abc", "/h/log", cards, cards, {}, Policy(command_limit=60.0), placed=True)

@@ -11,8 +11,27 @@ from random import Random
 
 from hypothesis import strategies as st
 
+from jostle.core.fields import LIMITS
 from jostle.core.fit import CHOICES
-from jostle.core.model import LOCAL, Exit, Gpu, Holder, Job, Lane, Node, Policy, Promise, Retry, Run, Target, World
+from jostle.core.limits import SOURCES
+from jostle.core.model import (
+    LOCAL,
+    Cap,
+    Elastic,
+    Exit,
+    Gpu,
+    Holder,
+    Job,
+    Lane,
+    Limits,
+    Node,
+    Policy,
+    Promise,
+    Retry,
+    Run,
+    Target,
+    World,
+)
 from jostle.core.reasons import Reason
 from tests.core.worlds import ALICE, BOB, ME, ROOT, u
 
@@ -20,6 +39,8 @@ CHANCE = st.randoms(use_true_random=True)
 MIB = [0, 100, 511, 512, 1000, 4000, 8000, 12000, 20000, 24576]
 ASKED = [None, 1, 1000, 4000, 8000, 12000, 12600, 24576, 25000, 30000]
 PATIENCE = [0.0, 100.0, 600.0]
+CPUS, HOST_MIB = [None, None, None, 1, 3, 8], [None, None, None, 500, 4000]
+COUNTED = [(), (), (("licence", 1),), (("licence", 3), ("tape", 1))]
 ANYWHERE = [(LOCAL,), ("lab",), ("slurm",), (LOCAL, "lab"), ("lab", LOCAL, "slurm"), ("ray",), ("ray", LOCAL)]
 
 
@@ -73,7 +94,15 @@ def policy(r: Random) -> Policy:
         max_wait=r.choice([None, None, 500.0]),
         reserve_after=r.choice(PATIENCE),
         margin_mib=r.choice([0, 300]),
+        automatic=r.random() < 0.2,
     )
+
+
+def limits(r: Random) -> Limits:
+    """Mostly none."""
+    if r.random() < 0.6:
+        return Limits()
+    return Limits(**{name: Cap(r.randint(0, 5), r.choice(SOURCES)) for name in LIMITS if r.random() < 0.5})
 
 
 def end(r: Random) -> Exit:
@@ -90,6 +119,7 @@ def run(r: Random, id: int, host: str = "") -> Run:
         memory_mib=r.choice(ASKED), share=r.random() < 0.5, started_at=r.choice([0.0, 900.0]),
         time_limit=r.choice([None, 200.0, 5000.0]), retry=r.choice([Retry(), Retry(max=None)]), peak_mib=r.choice(MIB),
         failures=r.randint(0, 4), ended=end(r) if r.random() < 0.3 else None, voided=r.random() < 0.1,
+        node=host or LOCAL, cpus=r.choice(CPUS), host_memory_mib=r.choice(HOST_MIB), counters=r.choice(COUNTED),
     )  # fmt: skip
 
 
@@ -99,6 +129,7 @@ def lane(r: Random, shape: int, on: tuple[str, ...] = (LOCAL,), batch: int = 0) 
         id=0, shape=shape, batch=batch + r.randint(0, 2), on=on, priority=r.choice([0, 0, 5]), gpus_min=low,
         gpus_max=low + r.choice([0, 0, 1, 2]), memory_mib=r.choice(ASKED), share=r.random() < 0.5,
         avoid=frozenset(r.choice([(), (), (u(0),)])), time_limit=r.choice([None, 50.0, 5000.0]), queue=r.choice([None, "1", "q"]),
+        cpus=r.choice(CPUS), host_memory_mib=r.choice(HOST_MIB), counters=r.choice(COUNTED),
     )  # fmt: skip
     places = sorted(r.randint(0, 50) for _ in range(r.randint(1, 3)))
     return tuple(
@@ -107,9 +138,43 @@ def lane(r: Random, shape: int, on: tuple[str, ...] = (LOCAL,), batch: int = 0) 
     )
 
 
+def stretched(r: Random, made: World) -> World:
+    """The same with runs and jobs whose cards may change."""
+    runs = tuple(resizable(r, its) if its.uuids and r.random() < 0.8 else its for its in made.runs)
+    some = [bool(lane[0].gpus_min) and r.random() < 0.4 for lane in made.lanes]
+    lanes = tuple(
+        tuple(replace(job, elastic=True) for job in lane) if chosen else lane
+        for lane, chosen in zip(made.lanes, some, strict=True)
+    )
+    return replace(made, runs=runs, lanes=lanes)
+
+
+def resizable(r: Random, its: Run) -> Run:
+    """Mostly at work."""
+    if r.random() < 0.85:
+        its = replace(its, state="running", cancel=False, kill=False, ended=None, voided=False)
+    return replace(its, elastic=elastic(r, its), intruded=intruded(r, its), yields=r.random() < 0.3)
+
+
+def elastic(r: Random, its: Run) -> Elastic:
+    low = r.choice([1, 1, 2, 3])
+    return Elastic(
+        how=r.choice(["restart", "signal", "hold"]), least=low, most=low + r.choice([0, 1, 3]), priority=r.choice([0, 0, 5]),
+        listed=its.uuids if r.random() < 0.8 else its.uuids[:1],
+        busy=r.choice([None, None, None, Reason("resizing", {"leg": 2})]),
+        resized_at=r.choice([0.0, 0.0, 990.0]), lost_to_others=r.choice([0, 0, 3]), not_before=r.choice([0.0, 0.0, 1050.0]),
+        load=r.choice([None, 10.0, 95.0]),
+    )  # fmt: skip
+
+
+def intruded(r: Random, its: Run) -> tuple[str, ...]:
+    return its.uuids[:1] if r.random() < 0.3 else ()
+
+
 def node(r: Random, host: str = "") -> Node:
     some = tuple(card(r, i, host) for i in range(r.randint(0, 5)))
-    return Node(name=host or LOCAL, gpus=some, hold=seldom(r, "driver_mismatch"))
+    more = {"cpus": r.choice([1, 4, 16]), "host_memory_mib": r.choice([100, 6000, 20000])}
+    return Node(name=host or LOCAL, gpus=some, hold=seldom(r, "driver_mismatch"), **more)
 
 
 def promises(r: Random, made: tuple[Run, ...], hosts: tuple[str, ...]) -> tuple[Promise, ...]:
@@ -121,7 +186,11 @@ def promises(r: Random, made: tuple[Run, ...], hosts: tuple[str, ...]) -> tuple[
         for x in its.uuids
     ]  # fmt: skip
     uuids = [f"{r.choice(hosts)}{u(r.randint(0, 5))}" for _ in range(r.choice([0, 0, 1, 2]))]
-    return (*ours, *(Promise(uuid=x, mib=r.choice(ASKED), uid=r.choice([ME, ALICE]), used_mib=r.choice(MIB)) for x in uuids))
+    others = [
+        Promise(uuid=x, mib=r.choice(ASKED), uid=r.choice([ME, ALICE]), used_mib=r.choice(MIB), automatic=r.random() < 0.5)
+        for x in uuids
+    ]
+    return (*ours, *others)
 
 
 def world(r: Random, several: bool = False) -> World:
@@ -140,20 +209,21 @@ def world(r: Random, several: bool = False) -> World:
         lanes=tuple(lane(r, s, r.choice(ANYWHERE) if several else (LOCAL,)) for s in range(1, 1 + r.randint(0, 5))),
         policies={batch: policy(r) for batch in range(3) if r.random() < 0.3}, policy=policy(r),
         last_start={batch: r.choice([500.0, 970.0]) for batch in range(3) if r.random() < 0.4}, turn=r.randint(0, 3),
-        hold=seldom(r, "disk_full"),
+        hold=seldom(r, "disk_full"), limits=limits(r), counters=r.choice([{}, {"licence": 2}, {"licence": 4, "tape": 1}]),
     )  # fmt: skip
 
 
 def beside(r: Random, world: World) -> World:
     """The same World with a second host, and with what runs and waits there only: nothing that concerns the first. It comes last,
     for batches take turns wherever their jobs go."""
-    made = tuple(replace(run(r, 50 + k, "A-"), batch=7, ended=None, voided=False, cancel=False) for k in range(r.randint(0, 2)))
+    alive = {"batch": 7, "ended": None, "voided": False, "cancel": False, "counters": ()}  # these are counted wherever runs go
+    made = tuple(replace(run(r, 50 + k, "A-"), **alive) for k in range(r.randint(0, 2)))
     waiting = [lane(r, 20 + k, ("lab",), batch=7) for k in range(r.randint(1, 3))]
     return replace(
         world,
         targets=(*world.targets, Target(name="lab", nodes=(node(r, "A-"),))),
         runs=(*world.runs, *made),
         promises=(*world.promises, *promises(r, made, ("A-",))),
-        lanes=(*world.lanes, *(tuple(replace(job, priority=-1) for job in jobs) for jobs in waiting)),
+        lanes=(*world.lanes, *(tuple(replace(job, priority=-1, counters=()) for job in jobs) for jobs in waiting)),
         policies={**world.policies, 7: policy(r), 8: policy(r)},
     )

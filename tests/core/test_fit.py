@@ -350,3 +350,14 @@ def test_round_robin_takes_the_card_given_longest_ago_as_far_as_runs_tell() -> N
 
 def test_a_promise_on_an_unknown_card_is_no_trouble() -> None:
     assert starts(decide(world(job(1), gpus=gpus(1), promises=(promise(9, 5),), runs=(run(9, 5),)))) == {1: (0,)}
+
+
+def test_c6_a_neighbours_claim_with_nobody_on_the_card_is_named_as_idle() -> None:
+    """At once if it is a floor's; else when it is so for minutes, for who is just starting has nothing there either."""
+    def seen(card: Gpu, **more: Any) -> str:
+        plan = decide(world(job(7), gpus=(card,), promises=(foreign(ALICE, 0, **more),)))
+        return plan.waits[7].gpus[0].code
+
+    assert seen(gpu(0), automatic=True) == seen(gpu(0), held_s=400.0) == "neighbour_idle"
+    assert seen(gpu(0), held_s=20.0) == "neighbour"
+    assert seen(gpu(0, holders=(holder(ALICE, 100),)), automatic=True) == "neighbour"

@@ -10,7 +10,7 @@ import pytest
 from jostle.core.decide import decide
 from jostle.core.model import LOCAL, Gpu, Job, Node, Policy, Promise, Retry, Run, Target
 from jostle.core.plan import Fail, Finish, Plan, Quarantine, Requeue, Start
-from jostle.core.survey import never, survey
+from jostle.core.survey import Asked, never, survey
 from jostle.wording.reasons import text
 from tests.core.worlds import GIB, ME, ended, gpu, gpus, job, lane, local, promise, run, running, world
 
@@ -113,13 +113,15 @@ def test_a_target_that_the_engine_does_not_have_is_told_at_once_and_in_the_reaso
     plan = decide(there)
     assert where(plan) == {2: (LOCAL, LOCAL, ("GPU-0",))}
     assert (plan.waits[1].code, plan.waits[1].params) == ("no_target", {"target": "slrum", "known": "local, slurm"})
-    told = never(there, [(1, None, ("slrum",)), (1, None, ("slrum", LOCAL)), (9, None, (LOCAL,)), (9, None, (LOCAL, "slurm"))])
-    assert {on: reason.code for (_, _, on), reason in told.items()} == {("slrum",): "no_target", (LOCAL,): "impossible_count"}
+    nowhere, too_many = ("slrum",), (LOCAL,)
+    asked = [Asked(1, None, nowhere), Asked(1, None, ("slrum", LOCAL)), Asked(9, None, too_many)]
+    told = {said.on: reason.code for said, reason in never(there, [*asked, Asked(9, None, (LOCAL, "slurm"))]).items()}
+    assert told == {nowhere: "no_target", too_many: "impossible_count"}
 
 
 def test_of_cards_that_cannot_be_read_nothing_is_said_for_ever() -> None:
-    assert never(world(gpus=gpus(1, state="unknown")), [(9, None, (LOCAL,))]) == {}
-    assert never(world(**at(lab())), [(9, None, ("lab",))]) == {}
+    assert never(world(gpus=gpus(1, state="unknown")), [Asked(9, None, (LOCAL,))]) == {}
+    assert never(world(**at(lab())), [Asked(9, None, ("lab",))]) == {}
 
 
 def test_a_target_without_nodes_takes_nobody() -> None:

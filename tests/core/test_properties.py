@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter, defaultdict
+from dataclasses import replace
 from random import Random
 
 from hypothesis import given, settings
@@ -12,8 +13,8 @@ from jostle.core import courtesy
 from jostle.core.decide import decide
 from jostle.core.health import suspect, usable
 from jostle.core.ledger import alive, alone, cards_of
-from jostle.core.model import Gpu, Job, Node, Policy, World
-from jostle.core.plan import Decision, Doubt, Fail, Finish, Plan, Quarantine, Requeue, Start, Stop
+from jostle.core.model import UNLIMITED, Gpu, Job, Node, Policy, World
+from jostle.core.plan import Decision, Doubt, Fail, Finish, Plan, Quarantine, Requeue, Resize, Start, Stop, Yield
 from jostle.core.reasons import plain
 from jostle.wording.reasons import text
 from tests.core import odd
@@ -42,6 +43,15 @@ def test_an_empty_world_breaks_none_either() -> None:
     check_laws(World(now=1000.0, uid=ME))
 
 
+@settings(max_examples=200)
+@given(odd.CHANCE)
+def test_no_plan_breaks_them_where_runs_grow_and_shrink(chance: Random) -> None:
+    """C7, C8: only who agreed is touched, never below its least; nobody gets a card that another has, or beyond limits."""
+    world = odd.stretched(chance, odd.world(chance, several=chance.random() < 0.3))
+    check_laws(world)
+    check_resizes(world, decide(world))
+
+
 @settings(max_examples=100)
 @given(odd.CHANCE)
 def test_cards_of_several_hosts_are_never_mixed(chance: Random) -> None:
@@ -56,7 +66,7 @@ def test_what_happens_on_one_host_does_not_depend_on_another(chance: Random) -> 
 
 
 def check_independence(chance: Random) -> None:
-    world = odd.world(chance)
+    world = replace(odd.world(chance), limits=UNLIMITED)  # these count over all hosts, as they should
     alone, beside_it = decide(world), decide(odd.beside(chance, world))
     ours, theirs = jobs_of(world), {g.uuid for g in world.gpus}
     mine = [d for d in beside_it.decisions if about(d, ours, theirs)]
@@ -77,12 +87,15 @@ def check_laws(world: World) -> None:
     assert plan == decide(world)
     check_places(world, plan)
     check_limits(world, plan)
+    check_person(world, plan)
     check_answers(world, plan)
     check_runs(world, plan)
     for target, node in world.nodes:
         here = [s for s in started(plan) if (s.target, s.node) == (target, node.name)]
         check_cards(world, node, here, plan)
         check_kept(world, target, node, plan)
+        check_host(world, target, node, here)
+    check_counters(world, plan)
 
 
 def check_places(world: World, plan: Plan) -> None:
@@ -166,6 +179,23 @@ def check_cards(world: World, node: Node, here: list[Start], plan: Plan) -> None
         assert all((s.memory_mib or 0) <= 1.05 * card.gpu.total_mib for s in new)
 
 
+def check_host(world: World, target: str, node: Node, here: list[Start]) -> None:
+    """C13: of cores and memory of a host no more is handed out than there is; where more was, nothing."""
+    jobs = [jobs_of(world)[start.job] for start in here]
+    held = [r for r in alive(world).values() if (r.target, r.node) == (target, node.name)]
+    for name, total in (("cpus", node.cpus), ("host_memory_mib", node.host_memory_mib)):
+        new = sum(getattr(job, name) or 0 for job in jobs)
+        assert not new or new + sum(getattr(run, name) or 0 for run in held) <= total
+
+
+def check_counters(world: World, plan: Plan) -> None:
+    """C13: the same of counters, wherever runs go."""
+    begun = [jobs_of(world)[start.job] for start in started(plan)]
+    new, held = (sum((Counter(dict(one.counters)) for one in some), Counter()) for some in (begun, alive(world).values()))
+    for name, count in new.items():
+        assert count + held[name] <= world.counters.get(name, 0)
+
+
 def check_limits(world: World, plan: Plan) -> None:
     living = alive(world)
     count, begun = Counter(r.batch for r in living.values()), set()
@@ -182,13 +212,34 @@ def check_limits(world: World, plan: Plan) -> None:
         begun.add(job.batch)
         count[job.batch] += 1
         assert rule.max_concurrent is None or count[job.batch] <= rule.max_concurrent
-        if not set(start.uuids) <= held and rule.max_gpu is not None:
+        grows = any(jobs_of(world)[other.job].elastic for other in started(plan))  # by other rules, after all starts
+        if not set(start.uuids) <= held and rule.max_gpu is not None and not grows:
             assert len(held | set(start.uuids)) <= rule.max_gpu
         held_at.setdefault(at, set()).update(start.uuids)
     if world.hold:
         assert not started(plan)
     if world.hold or all(node.hold or not any(g.state == "ok" for g in node.gpus) for _, node in world.nodes):
         assert not any(isinstance(d, Fail) for d in plan.decisions)
+
+
+def check_person(world: World, plan: Plan) -> None:
+    """SPEC C3: no start goes above a limit of the person, whatever homes and hosts their cards are of."""
+    runs = alive(world)
+    dead = {r.id for r in world.runs} - set(runs)
+    held: dict[bool, set[str]] = {False: set(), True: set()}
+    for p in world.promises:
+        if p.uid == world.uid and p.run not in dead:
+            held[p.automatic if p.run not in runs else policy(world, runs[p.run].batch).automatic].add(p.uuid)
+    limits = world.limits
+    for start in started(plan):
+        automatic = policy(world, jobs_of(world)[start.job].batch).automatic
+        before = len(held[automatic]), len(held[False] | held[True])
+        held[automatic] |= set(start.uuids)
+        after = len(held[automatic]), len(held[False] | held[True])
+        alike = limits.max_reserved_gpus if automatic else limits.max_manual_gpus
+        for cap, was, now in zip((alike, limits.max_total_gpus), before, after, strict=True):
+            assert cap is None or now == was or now <= cap.most
+        assert limits.max_gpus_per_task is None or len(start.uuids) <= limits.max_gpus_per_task.most
 
 
 def check_answers(world: World, plan: Plan) -> None:
@@ -209,8 +260,8 @@ def check_answers(world: World, plan: Plan) -> None:
         assert plain(reason)["code"] == reason.code
         assert len({r.uuid for r in reason.gpus}) == len(reason.gpus)
     assert plan.wake_at is None or plan.wake_at >= world.now
-    assert set(plan.kept_for) <= set(jobs_of(world)) and len(plan.kept_for) <= len(list(world.nodes))
-    assert len(set(plan.kept_for)) == len(plan.kept_for), "a job keeps cards of one node"
+    assert set(plan.kept_for) <= set(jobs_of(world)) and len(plan.kept_for) <= 2 * len(list(world.nodes))
+    assert len(set(plan.kept_for)) == len(plan.kept_for), "a job keeps what it keeps on one node"
 
 
 def check_runs(world: World, plan: Plan) -> None:
@@ -223,3 +274,35 @@ def check_runs(world: World, plan: Plan) -> None:
             assert d.reason is None or (text(d.reason) and text(d.reason, "zh"))
         if isinstance(d, Stop):
             assert d.run not in over and next(r for r in world.runs if r.id == d.run).cancel
+
+
+def check_resizes(world: World, plan: Plan) -> None:
+    living, cards = alive(world), {g.uuid: g for g in world.gpus}
+    given: Counter[str] = Counter(uuid for start in started(plan) for uuid in start.uuids)
+    resizes = [d for d in plan.decisions if isinstance(d, Resize)]
+    assert len({d.run for d in resizes}) == len(resizes) and not (resizes and world.hold)
+    for d in resizes:
+        run = living[d.run]
+        its = run.elastic
+        assert its is not None and its.busy is None and its.not_before <= world.now
+        assert run.state == "running" and not run.cancel and set(d.uuids) != set(its.listed)
+        assert len(set(d.uuids)) == len(d.uuids) >= max(1, min(its.least, len(its.listed)))
+        assert len(d.uuids) <= max(its.most, len(its.listed))
+        new = [uuid for uuid in d.uuids if uuid not in run.uuids]
+        assert set(d.uuids) - set(new) <= set(its.listed)
+        host = {node.name for _, node in world.nodes for gpu in node.gpus if gpu.uuid in (*run.uuids, *new)}
+        assert not new or len(host) == 1, "its cards lie on one node"
+        for uuid in new:
+            gpu, rule = cards[uuid], policy(world, run.batch)
+            assert gpu.state == "ok" and not gpu.excluded and not gpu.mig_slice and (gpu.faulty is None or suspect(gpu))
+            assert rule.gpus is None or gpu.index in rule.gpus
+            others = [p for p in world.promises if p.uuid == uuid and (p.run is None or p.run in living)]
+            assert not any(alone(p, living) for p in others)
+            assert run.share or rule.share or (not any(p.uid == ME for p in others) and not given[uuid])
+            given[uuid] += 1
+    for reason in plan.keeps.values():
+        assert text(reason) and text(reason, "zh")
+    for d in plan.decisions:
+        if isinstance(d, Yield):
+            assert living[d.run].yields and living[d.run].intruded and not living[d.run].yielding
+            assert d.run not in {r.run for r in resizes if not set(r.uuids) & set(living[d.run].intruded)}

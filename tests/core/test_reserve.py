@@ -7,9 +7,10 @@ from typing import Any
 import pytest
 
 from jostle.core.decide import decide
-from jostle.core.model import Job, Policy
+from jostle.core.model import Cap, Job, Limits, Policy
+from jostle.core.reasons import Reason
 from jostle.wording.reasons import text
-from tests.core.worlds import ALICE, GIB, ME, codes, gpu, gpus, holder, job, lane, running, starts, with_runs, world
+from tests.core.worlds import ALICE, GIB, ME, codes, foreign, gpu, gpus, holder, job, lane, running, starts, with_runs, world
 
 LATE = {"ready_at": 0.0}  # a thousand seconds ago
 BIG: dict[str, Any] = {"gpus_min": 2, "gpus_max": 2, "batch": 1, **LATE}
@@ -55,6 +56,25 @@ def test_a_job_that_is_gone_in_time_may_use_a_kept_card() -> None:
         plan = decide(world(job(1, **BIG), small(2, time_limit=limit), gpus=gpus(2), **busy))
         assert (starts(plan) == {2: (1,)}) == allowed
         assert plan.kept_for == (1,)
+
+
+def test_who_uses_a_kept_card_for_a_while_holds_it_and_that_counts_for_every_limit() -> None:
+    """It is not free of charge because it is kept, and so counted, anyway."""
+    busy = with_runs(running(9, 0, started_at=900.0, time_limit=300.0))
+    there = {"gpus": gpus(2), **busy, "policies": {1: Policy()}}
+    quick = small(2, time_limit=100.0)
+    for more in ({"policy": Policy(max_gpu=1, min_gpu=0)}, {"limits": Limits(max_total_gpus=Cap(1, "own"))}):
+        plan = decide(world(job(1, **BIG), quick, **there, **more))
+        assert starts(plan) == {} and plan.waits[2].code in ("limit", "user_limit")
+
+
+@pytest.mark.parametrize("unread", [{}, {"compute_mode": "prohibited"}, {"faulty": Reason("faulty_row")}, {"total": 8 * GIB}])
+def test_a_card_that_is_not_read_for_a_moment_counts_as_coming_unless_it_can_never_do(unread: dict[str, Any]) -> None:
+    cards = (gpu(0), gpu(1, state="unknown", **unread))
+    plan = decide(world(job(1, **{**BIG, "memory_mib": 20 * GIB}), small(2), gpus=cards))
+    assert plan.kept_for == (() if unread else (1,))
+    claimed = decide(world(job(1, **BIG), small(2), gpus=cards, promises=(foreign(ALICE, 1),)))
+    assert claimed.kept_for == (), "and not where somebody else has it"
 
 
 def test_nobody_uses_a_kept_card_while_nobody_knows_when_the_rest_falls_free() -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from jostle.core.decide import decide
 from jostle.core.model import LOCAL, Gpu, Policy
-from jostle.core.survey import never
+from jostle.core.survey import Asked, never
 from tests.core.worlds import ALICE, foreign, gpu, job, running, starts, u, world
 
 
@@ -28,8 +28,8 @@ def test_a_job_for_several_never_starts_where_there_are_too_few_whole_cards(whol
 
 def test_that_more_than_one_slice_cannot_be_had_is_known_at_the_submit() -> None:
     asked = [(1, None), (2, None), (2, 4096), (5, None)]
-    found = never(world(gpus=cards(0, 4)), [(count, mib, (LOCAL,)) for count, mib in asked])
-    assert {(count, mib): reason.code for (count, mib, _), reason in found.items()} == {
+    found = never(world(gpus=cards(0, 4)), [Asked(count, mib, (LOCAL,)) for count, mib in asked])
+    assert {(said.gpus, said.memory_mib): reason.code for said, reason in found.items()} == {
         (2, None): "impossible_slices", (2, 4096): "impossible_slices", (5, None): "impossible_count",
     }  # fmt: skip
 

@@ -136,8 +136,8 @@ class Instance:
         finally:
             os.environ.clear()
             os.environ.update(before)
-        client.call("up")
-        client.close()
+        with contextlib.closing(client):
+            client.call("up")
 
     def add(self, *words: str, **options: Any) -> int:
         return int(self.ok("add", *words, **options))
@@ -240,7 +240,9 @@ class Instance:
         return found
 
     def output(self, id: int, n: int = 1) -> str:
-        return (self.home / "runs" / f"{id}.{n}" / "log").read_text()
+        """What it has written so far: nothing, if it is not there yet."""
+        log = self.home / "runs" / f"{id}.{n}" / "log"
+        return log.read_text() if log.exists() else ""
 
     def log(self) -> str:
         path = self.home / "engine.log"

@@ -83,7 +83,7 @@ def test_one_interrupt_on_a_terminal_asks_and_detaching_leaves_the_batch_running
     terminal = begun(shared, file)
     terminal.press("\x03")
     terminal.says(ASKS)
-    assert shared.newest(1)[0]["state"] == "running"
+    shared.reach(shared.newest(1)[0]["id"], "running")
     terminal.press("d\n")
     assert terminal.ends() == 130 and "runs on (1 running)" in terminal.seen
     assert shared.newest(1)[0]["state"] == "running"

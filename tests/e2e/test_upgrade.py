@@ -32,6 +32,8 @@ def put_back(home: Path, version: int) -> None:
             old.executescript(script(name))
         for table in TABLES:
             has, had = ([row[1] for row in db.execute(f"PRAGMA table_info({table})")] for db in (now, old))
+            if not had:
+                continue  # there was no such thing
             source = {name: name for name in had if name in has}
             if table == "run":
                 source |= {name: f"json_extract(handle, '$.{key}')" for name, key in SHIM.items()}

@@ -16,7 +16,22 @@ from jostle.core.model import Exit, RunId
 from jostle.core.reasons import Reason
 from jostle.engine import checks
 from jostle.engine.engine import Engine
-from jostle.port import Adopted, Backend, Claimed, Denied, Order, Phase, Recipient, Report, Reserved, Void
+from jostle.port import (
+    BY_HAND,
+    Adopted,
+    Backend,
+    Claimed,
+    Denied,
+    Footing,
+    Order,
+    Phase,
+    Recipient,
+    Report,
+    Reserved,
+    Resizing,
+    Tenure,
+    Void,
+)  # fmt: skip
 from jostle.store import intents, jobs
 from jostle.store.store import Store
 
@@ -48,6 +63,11 @@ class Process:
     tail: str = ""
     signalled: bool = False
     shim: int = 0
+    how: str = ""  # it gets other cards so; `uuids` are those that it holds
+    leg: int = 1
+    order: int = 1  # the last that was taken, or will not be taken any more
+    why: str = ""
+    listed: tuple[str, ...] = ()
 
 
 @dataclass
@@ -68,6 +88,10 @@ class Disk:
     broken: dict[str, tuple[float, int, str]] = field(default_factory=dict)  # uuid -> how every run ends there
     told_to_end: set[RunId] = field(default_factory=set)  # by somebody outside: their shims say so
     rows: set[str] = field(default_factory=set)  # cards with a row that could not be replaced
+    deaf: set[int] = field(default_factory=set)  # jobs whose programs do not listen for other cards
+    clinging: set[str] = field(default_factory=set)  # cards that programs do not leave when they are told to
+    resizes: list[tuple[float, RunId, int, tuple[str, ...]]] = field(default_factory=list)  # when, whose, leg, cards
+    loads: dict[str, int] = field(default_factory=dict)  # uuid -> utilisation
 
     def uuids(self) -> list[str]:
         return [f"GPU-{i}" for i in range(self.gpus)]
@@ -75,20 +99,49 @@ class Disk:
     def alive(self, now: float) -> list[Process]:
         return [p for p in self.processes.values() if p.ends > now]
 
-    def start(self, run: RunId, uuids: tuple[str, ...], mib: int | None, now: float, shim: int = 0) -> None:
+    def start(
+        self, run: RunId, uuids: tuple[str, ...], mib: int | None, now: float, shim: int = 0, how: str = ""
+    ) -> None:
         if run in self.processes or run in self.voided:
             return  # the claim is taken: this is what makes a second spawn harmless
-        for p in self.alive(now):
-            for uuid in set(p.uuids) & set(uuids):
-                both = [q.mib for q in self.alive(now) if uuid in q.uuids] + [mib]
-                if None in both or sum(m or 0 for m in both) > self.total:
-                    self.overlaps.append(f"{run} and {p.run} on {uuid}")
+        self.see_overlap(run, uuids, mib, now)
         if any(run[0] == p.run[0] for p in self.alive(now)):
             self.doubled.append(run)
         seconds, code, tail = self.durations.get(run[0], (5.0, 0, ""))
         for uuid in uuids:
             seconds, code, tail = self.broken.get(uuid, (seconds, code, tail))
-        self.processes[run] = Process(run, uuids, mib, now, now + seconds, code, tail, shim=shim)
+        if how == "hold":  # an allocation: it computes nothing, and goes when it is told to
+            seconds = self.durations.get(run[0], (FOREVER,))[0]
+        self.processes[run] = Process(run, uuids, mib, now, now + seconds, code, tail, shim=shim, how=how, listed=uuids)
+
+    def on(self, p: Process) -> set[str]:
+        """The cards that its program uses."""
+        if p.how == "hold":
+            return set()
+        return {*p.listed, *(uuid for uuid in p.uuids if uuid in self.clinging)}
+
+    def see_overlap(self, run: RunId, uuids: Collection[str], mib: int | None, now: float) -> None:
+        for p in self.alive(now):
+            for uuid in set(p.uuids) & set(uuids) if p.run != run else ():
+                both = [q.mib for q in self.alive(now) if uuid in q.uuids] + [mib]
+                if None in both or sum(m or 0 for m in both) > self.total:
+                    self.overlaps.append(f"{run} and {p.run} on {uuid}")
+
+    def resize(self, order: Resizing, coming: Collection[str], now: float) -> None:
+        """As a shim does: each order once, and none that comes late."""
+        p = self.processes.get(order.run)
+        if p is None or p.ends <= now or not p.how or order.leg <= p.order:
+            return
+        p.order, p.why = order.leg, ""
+        if not set(order.cards) <= {*p.uuids, *coming}:
+            p.why = "absurd"
+        elif p.how == "signal" and order.run[0] in self.deaf:
+            p.why = "no_listener"
+        else:
+            self.see_overlap(p.run, order.cards, p.mib, now)
+            p.leg, p.listed = order.leg, order.cards
+            p.uuids = order.cards if p.how == "restart" else tuple(dict.fromkeys([*p.uuids, *order.cards]))
+            self.resizes.append((now, p.run, p.leg, order.cards))
 
 
 class FakeBackend:
@@ -102,6 +155,7 @@ class FakeBackend:
         self.spares = 4
         self.conflicts: set[str] = set()
         self.reserved: dict[RunId, Sequence[tuple[str, int | None]]] = {}
+        self.more: dict[RunId, list[str]] = {}
         self.forgotten: set[RunId] = set()
         self.taken: set[RunId] = set()  # of a database that was put back: there were such runs
         self.deaf = False  # what it is told to stop goes on
@@ -110,6 +164,10 @@ class FakeBackend:
 
     def open(self, rows: Sequence[Adopted], listener: Recipient) -> None:
         self.listener = listener
+        for row in rows:
+            p = self.disk.processes.get(row.run)
+            if p is not None and p.order < row.leg:  # what has not arrived never will
+                p.order, p.why = row.leg, "lost"
         self.boots.update({row.run: json.loads(row.handle)["boot"] for row in rows})
         self.begun.update(row.run for row in rows if row.begun)
 
@@ -132,8 +190,9 @@ class FakeBackend:
         return found
 
     def reserve(
-        self, run: RunId, node: str, wants: Sequence[tuple[str, int | None]], known: frozenset[str], *, alone: bool
-    ) -> Reserved | Denied:
+        self, run: RunId, node: str, wants: Sequence[tuple[str, int | None]], known: frozenset[str], *, alone: bool,
+        tenure: Tenure = BY_HAND,
+    ) -> Reserved | Denied:  # fmt: skip
         if not self.spares:
             return Denied.ASKED
         if run in self.taken:
@@ -146,7 +205,34 @@ class FakeBackend:
 
     def withdraw(self, runs: Collection[RunId]) -> None:
         for run in runs:
-            del self.reserved[run]
+            self.reserved.pop(run, None)
+            self.more.pop(run, None)
+
+    def reserve_more(
+        self, run: RunId, wants: Sequence[tuple[str, int | None]], known: frozenset[str], *, alone: bool,
+        tenure: Tenure = BY_HAND,
+    ) -> Denied | None:  # fmt: skip
+        if any(uuid in self.conflicts for uuid, _ in wants):
+            return Denied.REFUSED
+        self.more[run] = [uuid for uuid, _ in wants]
+        failpoint.failpoint("resize.reserved")
+        return None
+
+    def resize(self, orders: Sequence[Resizing]) -> None:
+        for order in orders:
+            failpoint.failpoint("resize.before_order")
+            self.disk.resize(order, self.more.pop(order.run, []), self.clock.at)
+            failpoint.failpoint("resize.ordered")
+            self.listener.changed(order.run)
+
+    def give_up(self, run: RunId, leg: int, cards: Collection[str]) -> None:
+        p = self.disk.processes.get(run)
+        if p is not None and leg == p.leg and not set(cards) & set(p.listed):
+            p.uuids = tuple(uuid for uuid in p.uuids if uuid not in cards)
+            self.listener.changed(run)
+
+    def footing(self, p: Process) -> Footing | None:
+        return Footing(p.leg, p.order, not p.why, p.uuids, p.why) if p.how else None
 
     def start(self, orders: Sequence[Order]) -> None:
         for order in orders:
@@ -155,7 +241,8 @@ class FakeBackend:
                 continue  # it was started before
             self.boots[order.run] = self.clock.boot
             mib = wants[0][1] if wants else None
-            self.disk.start(order.run, tuple(u for u, _ in wants), mib, self.clock.at, shim_of(order.run))
+            how = order.spec.get("resize") or ""
+            self.disk.start(order.run, tuple(u for u, _ in wants), mib, self.clock.at, shim_of(order.run), how)
 
     def reports(self, runs: Collection[RunId] | None = None) -> list[Report]:
         return [self.report(run) for run in (self.boots if runs is None else runs)]
@@ -171,11 +258,13 @@ class FakeBackend:
             return Report(run=run, kind=Phase.GONE, cause="exit_unknown") if gone else Report(run=run, kind=Phase.NOT_STARTED)
         if p.ends > self.clock.at:
             alive = self.disk.boot == self.clock.boot
-            living = Report(run=run, kind=Phase.ALIVE, session=shim)
+            living = Report(run=run, kind=Phase.ALIVE, session=shim, footing=self.footing(p))
             return living if alive else Report(run=run, kind=Phase.GONE, cause="host_rebooted")
         number = 15 if p.signalled else None
         code, stopped = 143 if number else p.code, run in self.disk.told_to_end
         end = Exit(code=code, signal=number, tail=p.tail, ran_for=p.ends - p.began, stopped=stopped)
+        if p.how == "hold":
+            end = Exit(code=0, released="asked", ran_for=p.ends - p.began)
         return Report(run=run, kind=Phase.ENDED, exit=end, session=shim)
 
     def void(self, run: RunId) -> Void:
@@ -233,7 +322,7 @@ class FakeProbe:
         for i, uuid in enumerate(self.disk.uuids()):
             procs, used = [], 0
             for p in self.disk.processes.values():
-                if uuid in p.uuids and p.began <= now < p.ends + self.disk.lag:
+                if uuid in self.disk.on(p) and p.began <= now < p.ends + self.disk.lag:
                     size = self.disk.total - 512 if p.mib is None else p.mib
                     used += size
                     if p.ends > now:
@@ -242,7 +331,7 @@ class FakeProbe:
                                 "pid": 1,
                                 "used_mib": size,
                                 "uid": os.getuid(),
-                                "sid": None,
+                                "sid": p.shim or None,
                                 "user": "me",
                                 "name": "job",
                                 "mark": None,
@@ -255,8 +344,9 @@ class FakeProbe:
                     {"pid": 2, "used_mib": foreign, "uid": 54321, "sid": None, "user": "bob", "name": "py", "mark": None}
                 )
             used = min(used, self.disk.total)
+            load = self.disk.loads.get(uuid, 0)
             gpus.append({"index": i, "uuid": uuid, "name": "fake", "state": "ok", "error": "", "total_mib": self.disk.total,
-                         "used_mib": used, "free_mib": self.disk.total - used, "utilization": 0, "procs": procs,
+                         "used_mib": used, "free_mib": self.disk.total - used, "utilization": load, "procs": procs,
                          "ecc_uncorrected": self.disk.errors.get(uuid), "remap_failed": uuid in self.disk.rows})  # fmt: skip
         head = {"seq": self.asked, "asked": self.asked or None, "driver": None, "error": None, "hold": None, "gpus": gpus}
         return json.dumps(head).encode()

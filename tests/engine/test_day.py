@@ -8,6 +8,7 @@ import pytest
 
 from jostle.engine import observe
 from tests.engine.day import WAITING, Day
+from tests.engine.elastic_day import ElasticDay
 
 
 @pytest.fixture
@@ -30,3 +31,19 @@ def test_the_tally_shows_caution(home: str, monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(observe, "FRESH_FOR", -1.0)
     tally = Day(home, seed=4).live(60.0)
     assert tally.lost == tally.free == 8 * 60.0
+
+
+def test_c7_a_program_that_grows_uses_most_of_what_strangers_leave_free(tmp_path: Path) -> None:
+    """More than with any fixed number of cards, with few changes, and never beside another of ours."""
+
+    def lived(name: str, **job: object) -> ElasticDay:
+        path = tmp_path / name
+        path.mkdir(mode=0o700)
+        day = ElasticDay(str(path), seed=4, **job)
+        day.live(3600.0)
+        return day
+
+    elastic = lived("elastic", gpus=[1, 8], resize="restart")
+    assert elastic.used.strangers >= 3 and elastic.host.disk.overlaps == []
+    assert elastic.used.share > 0.85 and elastic.used.changes <= 16
+    assert elastic.used.share > lived("fixed", gpus=[4, 4]).used.share

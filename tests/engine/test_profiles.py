@@ -14,7 +14,7 @@ from jostle.core.model import Lease
 from jostle.engine.history import History
 from jostle.engine.observe import Observer
 from jostle.engine.open import Open
-from jostle.engine.profiles import MOST_SHARED, Use, share_below
+from jostle.engine.profiles import MOST_PROCESSES, MOST_SHARED, Use, share_below
 from jostle.store.store import Store
 from tests.engine.fakes import FakeClock
 
@@ -92,6 +92,7 @@ def test_a_run_that_has_ended_keeps_how_it_used_its_card(watched: Watched) -> No
         "observed_s": 100.0, "gpu_name": "A100", "gpu_mib": 24576, "peak_at_s": 11.0, "memory_p50_mib": 10016,
         "memory_p95_mib": 10016, "load_mean": 78.0, "load_p95": 100, "idle_share": 0.1,
         "shared": [{"user": "bob", "job": None, "for_s": 30.0}],
+        "curve": {"step_s": 4.0, "mib": [0, 0, 9990, *[9990] * 15, *[5000] * 8]},
     }  # fmt: skip
 
 
@@ -172,7 +173,9 @@ ODD: list[Any] = [
     {"observed_s": "x"}, {"observed_s": None}, {"observed_s": float("nan")}, {"idle_s": []}, {"idle_s": float("inf")},
     {"memory": []}, {"memory": {"x": 1}}, {"memory": {"64": "1"}}, {"load": {"7": -1}}, {"load": {"1" * 30: 1}},
     {"peak_mib": "9"}, {"peak_mib": 1 << 70}, {"peak_at_s": "x"}, {"shared": None}, {"shared": {"#x": 1}},
-    {"shared": {"bob": None}}, {"gpu_name": 7}, {"gpu_mib": "x"}, {"new": 1},
+    {"shared": {"bob": None}}, {"gpu_name": 7}, {"gpu_mib": "x"}, {"new": 1}, {"curve": None},
+    {"curve": {"step_s": 0, "mib": []}}, {"curve": {"step_s": 1.0, "mib": [0.5]}},
+    {"curve": {"step_s": 1.0, "mib": [1] * 99}}, {"curve": {"mib": []}},
 ]  # fmt: skip
 
 
@@ -235,3 +238,24 @@ def test_a_run_too_short_to_be_seen_claims_nothing(watched: Watched) -> None:
 def test_a_share_of_the_time_is_by_seconds_not_by_samples() -> None:
     assert share_below({10: 1.0, 20: 98.0, 30: 1.0}, 0.5) == 20 and share_below({10: 95.0, 20: 5.0}, 0.95) == 10
     assert share_below({}, 0.5) is None and Use().profile()["memory_p50_mib"] is None
+
+
+def test_c13_of_each_process_the_most_that_it_held_on_cards_is_known_by_the_next_engine_too(watched: Watched) -> None:
+    watched.start(opened("a", "b"))
+    watched.read(5, a=(50, {RUN: 300}, []), b=(50, {RUN: 900}, ["bob"]))
+    watched.read(5, a=(50, {RUN: 100}, []), b=(50, {}, ["bob"]))
+    now = {"pid": 1, "gpus": [0], "gpu_mib": 100, "gpu_peak_mib": 1200}
+    assert watched.history.on_cards(RUN, watched.seen) == [now], "what it held on both cards together"
+    watched.history.close()
+    watched.begin()
+    watched.read(1, a=(50, {RUN: 100}, []), b=(50, {}, ["bob"]))
+    assert watched.history.on_cards(RUN, watched.seen) == [now]
+    watched.read(1, a=(50, {RUN: None}, []), b=(50, {}, []))
+    assert watched.history.on_cards(RUN, watched.seen) == [{**now, "gpu_mib": None}], "the driver does not say"
+
+
+def test_c13_a_run_of_very_many_processes_is_not_remembered_without_bound() -> None:
+    use = Use()
+    for pid in range(3 * MOST_PROCESSES):
+        use.see_processes({f"{pid}.0": 1, "largest.0": 5000})
+    assert len(use.processes) <= MOST_PROCESSES and use.processes["largest.0"] == 5000

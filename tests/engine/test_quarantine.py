@@ -154,7 +154,7 @@ def test_tries_from_before_a_pardon_do_not_count_after_it(home):
     include(host, 0)
     with host.store.transaction():
         host.store.db.execute("UPDATE batch SET policy = '{\"gpus\": [1]}'")
-    host.engine.policies.clear()
+    host.engine.rules.of_batch.clear()
     host.settle()
     assert set(host.states().values()) == {"succeeded"} and aside(host) == [] and not host.engine.cards.observer.health.doubts
 
@@ -228,7 +228,7 @@ def test_short_jobs_that_fail_now_and_then_speak_against_no_card_that_does_other
     assert host.job(4)["state"] == "succeeded" and on(host, "GPU-0")[-1] == (4, 1)
     with host.store.transaction():
         host.store.db.execute("UPDATE batch SET policy = '{\"gpus\": [1]}'")
-    host.engine.policies.clear()
+    host.engine.rules.of_batch.clear()
     for id in (1, 2, 3):
         host.disk.durations[id] = (2.0, 0, "")
     if restart:
@@ -284,7 +284,7 @@ def test_programs_that_somebody_told_to_end_and_that_then_failed_speak_against_n
     assert len(on(host, "GPU-0")) == 3
     with host.store.transaction():
         host.store.db.execute("UPDATE batch SET policy = '{\"gpus\": [1]}'")
-    host.engine.policies.clear()
+    host.engine.rules.of_batch.clear()
     for id in (1, 2, 3):
         host.disk.durations[id] = (20.0, 0, "")
     host.settle()

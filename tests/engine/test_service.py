@@ -66,6 +66,18 @@ def test_a_request_that_names_a_job_which_does_not_exist_changes_nothing(host, d
     assert (host.store.db.execute("SELECT * FROM job").fetchall(), host.store.last_seq()) == before
 
 
+@pytest.mark.parametrize("key", ["time_limit", "begin", "idle_release", "max_wait"])
+def test_a_time_beyond_all_calendars_is_refused_by_its_name_and_nothing_is_queued(host, key):
+    service = Service(host.engine, Loop(), permanent=True)
+    for value in (1e308, 1e12, 2**70, 10**400, float("inf"), float("nan"), -1.0):
+        said = {key: value}
+        job = {"commands": [] if key == "idle_release" else ["true"], "workdir": "/", "name": "late"}
+        asked = {"jobs": [job], "batch": {"policy": said}} if key == "max_wait" else {"jobs": [{**job, **said}]}
+        ((_, answer),) = service.serve_writes([(None, {"op": "submit", **asked})])
+        assert not answer["ok"] and key in answer["error"]["text"], answer
+    assert list(host.states()) == [1]
+
+
 @pytest.mark.parametrize("order", [1, -1])
 def test_of_requests_that_come_together_one_that_fails_is_undone_and_the_others_are_recorded(host, order):
     service = Service(host.engine, Loop(), permanent=True)
@@ -188,9 +200,9 @@ def test_what_was_refused_does_not_act(host):
     asked = [(None, {"op": "exclude", "gpus": [0], "on": True}), (None, {"op": "reload", "config": {"grace": 9.0}})]
     failpoint.arm("store.before_commit=ENOSPC@1")
     assert [answer["ok"] for _, answer in service.serve_writes(asked)] == [False, False]
-    assert host.engine.cards.observer.excluded == set() and "grace" not in host.engine.settings
+    assert host.engine.cards.observer.excluded == set() and "grace" not in host.engine.rules.settings
     assert [answer["ok"] for _, answer in service.serve_writes(asked)] == [True, True]
-    assert host.engine.cards.observer.excluded == {"GPU-0"} and host.engine.settings["grace"] == 9.0
+    assert host.engine.cards.observer.excluded == {"GPU-0"} and host.engine.rules.settings["grace"] == 9.0
 
 
 def test_a_reading_that_was_asked_for_and_does_not_come_is_told(host):

@@ -15,15 +15,19 @@ from hypothesis import strategies as st
 
 from jostle.errors import Usage
 from jostle.experiments import tables
+from jostle.experiments.absence import Absence
 from jostle.experiments.grouping import Trial, direction, mean, std, summary
 from jostle.experiments.tables import Look
 
+NO_LINE = Absence("no_line")
 
-def trial(value=None, *, label="x", why_not="", age=(), chain=None, metric="accuracy", problem="no line that matches", **params):
+
+def trial(value=None, *, label="x", why_not="", age=(), chain=None, metric="accuracy", problem=NO_LINE, **params):
     values = {} if value is None else value if isinstance(value, dict) else {metric: value}
     params = {key: str(text) for key, text in params.items()}
     problems = {} if values else {metric: problem}
-    return Trial(label=label, params=params, values=values, problems=problems, why_not=why_not, age=age, chain=chain)
+    not_counted = Absence("failed_as", error_type=why_not.removeprefix("failed: ")) if why_not else None
+    return Trial(label=label, params=params, values=values, problems=problems, why_not=not_counted, age=age, chain=chain)
 
 
 def table():
@@ -254,7 +258,7 @@ def test_b11_no_name_breaks_a_markdown_row(name):
 
 def tex():
     runs = [trial({"acc %": 1.0 + k, "loss_x": 1e300}, label=name, a_b=name, c=k, seed=1) for k, name in enumerate(HOSTILE[:7])]
-    runs.append(trial(None, label="lost\n\\bad % &", why_not="failed\n\\x", a_b="z", c=9, seed=1))
+    runs.append(trial(None, label="lost\n\\bad % &", why_not="\n\\x", a_b="z", c=9, seed=1))
     return tables.latex(summary(runs, ["acc %", "loss_x"]), Look())
 
 
@@ -288,7 +292,7 @@ def test_b11_latex_has_the_structure_it_says_whatever_the_names():
         bare = re.sub(r"\\[\\{}$&#%_]", "", row)
         assert bare.count("{") == bare.count("}") and bare.count("$") % 2 == 0
         assert not re.search(r"[%#~\x00-\x1f]|\^(?!\{)", bare)
-    assert [line for line in lines if "lost" in line] == [r"% not counted: lost \bad % &: failed \x"]
+    assert [line for line in lines if "lost" in line] == [r"% not counted: lost \bad % &: failed: \x"]
 
 
 @pytest.mark.skipif(not (shutil.which("pdflatex") or shutil.which("tectonic")), reason="no pdflatex and no tectonic on this host")

@@ -1,5 +1,6 @@
-/* Preloaded: while $BAD_SYNC exists, the disk cannot make sure of any write-ahead journal. */
+/* Preloaded: while $BAD_SYNC exists, the disk cannot make sure of any write-ahead journal; that file grows by a byte each time. */
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,7 +16,14 @@ static int bad(int fd)
     if (n < 4 || !flag || access(flag, F_OK))
         return 0;
     path[n] = 0;
-    return !strcmp(path + n - 4, "-wal");
+    if (strcmp(path + n - 4, "-wal"))
+        return 0;
+    int tried = open(flag, O_WRONLY | O_APPEND | O_CLOEXEC);
+    if (tried < 0)
+        return 0; /* it was taken away just now */
+    n = write(tried, "x", 1);
+    close(tried);
+    return n == 1;
 }
 
 __attribute__((visibility("default"))) int fsync(int fd)

@@ -152,7 +152,7 @@ def test_a_process_of_ours_on_a_card_it_was_not_given_is_told_once(host: Host) -
 
 def test_use_beyond_what_was_asked_for_is_told_once_and_marked_while_it_lasts(host: Host) -> None:
     uses, mark = [4000], [""]
-    readings(host, lambda gpus: mark[0] and gpus[0]["procs"].append(holder(uses[0], mark=mark[0])))
+    readings(host, lambda gpus: mark[0] and gpus[0].update(procs=[holder(uses[0], mark=mark[0])]))
     (id,) = host.submit({"memory_mib": 4096})
     host.disk.durations[id] = (100.0, 0, "")
     host.step()

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from tests.e2e.instance import Instance, alive, until
+from tests.e2e.instance import PATIENCE, Instance, alive, until
 from tests.faults.test_disk import fill, mounts, small
 from tests.web.console import Console
 
@@ -22,22 +22,30 @@ VITAL = ("engine", "gpus", "cards", "disk", "leases")
 CARDS = "gpus: {count: 2, total: 24GiB}\n"
 
 
+def rows(instance: Instance, *languages: str) -> list[dict[str, dict[str, str]]]:
+    """What doctor says in each language, asked side by side for it may wait long; its exit code must agree."""
+    asked = [instance.start("doctor", "--json", env={"JOSTLE_LANG": language}) for language in languages]
+    found = []
+    for child in asked:
+        checks = json.loads(child.communicate(timeout=PATIENCE)[0])["checks"]
+        assert child.returncode == int(any(check["verdict"] == "bad" for check in checks))
+        assert [check["name"] for check in checks][: len(VITAL)] == list(VITAL), "what matters most is told first"
+        found.append({check["name"]: check for check in checks})
+    return found
+
+
 def row(instance: Instance, name: str, language: str = "en") -> dict[str, str]:
-    """What doctor says of it, and that its exit code is of the same opinion."""
-    code, out, _ = instance.run("doctor", "--json", env={"JOSTLE_LANG": language})
-    checks = json.loads(out)["checks"]
-    assert code == int(any(check["verdict"] == "bad" for check in checks))
-    assert [check["name"] for check in checks][: len(VITAL)] == list(VITAL), "what matters most is told first"
-    (found,) = (check for check in checks if check["name"] == name)
-    return found  # type: ignore[no-any-return]
+    return rows(instance, language)[0][name]
 
 
-def bad(instance: Instance, name: str, words: str, act: str) -> None:
-    """The row names what is wrong and what to do, in both languages."""
-    english, chinese = row(instance, name), row(instance, name, "zh")
+def bad(instance: Instance, name: str, words: str, act: str) -> dict[str, dict[str, str]]:
+    """The row names what is wrong and what to do, in both languages; all rows in English."""
+    told = rows(instance, "en", "zh")
+    english, chinese = (rows[name] for rows in told)
     assert english["verdict"] == chinese["verdict"] == "bad", english
     assert words in english["found"] and act in english["advice"], english
     assert re.search("[\u4e00-\u9fff]", chinese["advice"]) and act in chinese["advice"], chinese
+    return told[0]
 
 
 def answered(instance: Instance) -> None:
@@ -47,10 +55,10 @@ def answered(instance: Instance) -> None:
 
 def test_where_all_is_well_nothing_is_to_be_done(instance: Instance) -> None:
     instance.up("sim:2x24")
+    (told,) = rows(instance, "en")
     for name in set(VITAL) - {"disk"}:  # that of this machine may be nearly full
-        found = row(instance, name)
-        assert (found["verdict"], found["advice"]) == ("ok", ""), found
-    assert row(instance, "cards")["found"] == "none of 2 GPUs is lost or set aside"
+        assert (told[name]["verdict"], told[name]["advice"]) == ("ok", ""), told[name]
+    assert told["cards"]["found"] == "none of 2 GPUs is lost or set aside"
 
 
 def test_an_engine_that_is_gone_while_jobs_wait(instance: Instance) -> None:
@@ -82,8 +90,8 @@ def test_a_driver_that_does_not_answer(instance: Instance) -> None:
     answered(instance)
     instance.scenario(CARDS + "hang: [{from: 0}]\n")
     until(lambda: instance.call("hello")["probe"], "the engine has noticed")
-    bad(instance, "gpus", "", "`nvidia-smi`")
-    assert row(instance, "cards")["found"] == "none is known"
+    told = bad(instance, "gpus", "", "`nvidia-smi`")
+    assert told["cards"]["found"] == "none is known"
 
 
 def test_a_driver_whose_parts_do_not_match(instance: Instance) -> None:
@@ -99,8 +107,8 @@ def test_a_card_that_is_lost_and_one_that_is_set_aside(instance: Instance) -> No
     instance.scenario("gpus: {count: 3, total: 24GiB}\nfaults: [{gpu: 1, state: ecc}, {gpu: 2, state: lost}]\n")
     until(lambda: instance.call("gpus") and instance.events("quarantined"), "the card is set aside")
     bad(instance, "cards", "GPU 2 is lost", "nvidia-smi --gpu-reset -i 2")
-    bad(instance, "cards", "GPU 1: set aside as faulty", "jostle gpus --include 1")
-    assert row(instance, "gpus")["verdict"] == "ok", "the driver is well"
+    told = bad(instance, "cards", "GPU 1: set aside as faulty", "jostle gpus --include 1")
+    assert told["gpus"]["verdict"] == "ok", "the driver is well"
 
 
 def test_a_disk_that_is_nearly_full(small: Instance) -> None:

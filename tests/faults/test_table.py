@@ -30,14 +30,15 @@ def test_every_test_named_in_the_table_exists() -> None:
 
 def test_every_fault_has_a_line_with_a_test_or_the_reason_why_none() -> None:
     rows = re.findall(r"^\| (F\d+) \|(.*)\|(.*)\|(.*)\|$", TEXT, re.MULTILINE)
-    assert [row[0] for row in rows] == [f"F{n}" for n in range(1, 51)]
+    numbers = [int(row[0][1:]) for row in rows]
+    assert numbers[:50] == list(range(1, 51)) and numbers == sorted(set(numbers))
     for number, _, _, covered in rows:
         assert "::" in covered or "none yet: " in covered, number
 
 
 def test_every_attack_has_a_line_with_a_test() -> None:
     rows = re.findall(r"^\| (S\d+) \|(.*)\|(.*)\|(.*)\|$", TEXT, re.MULTILINE)
-    assert [row[0] for row in rows] == [f"S{n}" for n in range(1, 61) if n not in (47, 48)]
+    assert [row[0] for row in rows] == [f"S{n}" for n in range(1, 61) if n != 48]
     for number, attack, happens, covered in rows:
         assert attack.strip() and happens.strip() and "::" in covered, number
 

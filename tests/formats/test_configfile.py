@@ -35,6 +35,17 @@ def test_settings_come_out_as_plain_values(load):
     assert checks.policy(values["policy"]).min_free_mib == 8192
 
 
+def test_c13_what_the_host_hands_out_and_counters_are_settings(load):
+    values = load("cpus: 6\nhost_memory: 32GiB\ncounters:\n  licence: 4\n  tape: 0\n")
+    assert values == {"cpus": 6, "host_memory": 32768, "counters": {"licence": 4, "tape": 0}}
+    checks.settings(values)
+    assert flaws(load, "cpus: 0\ncounters:\n  licence: -1\n  a b: 1\n") == [
+        '1: cpus: "0" is not understood; expected a whole number from 1 to 65536',
+        '3: counters.licence: "-1" is not understood; expected a whole number of at least 0',
+        '4: counters: "a b" is not understood; expected a name of letters, digits, _, - and .',
+    ]
+
+
 def test_a_bare_log_cap_is_mib_as_its_name_says(load):
     assert load("log_cap_mib: 256\n") == {"log_cap_mib": 256}
 

@@ -133,6 +133,20 @@ def test_a_job_may_run_on_one_target_and_on_this_host_if_nothing_is_said(load):
     assert [job["on"] for job in jobs] == [["lab"], ["local"], ["slurm-2"]]
 
 
+def test_c13_a_job_says_what_it_takes_of_the_host_and_of_counters(load):
+    text = """
+defaults: {cpus: 4, host_memory: 16GiB, counters: {licence: 1}, nice: 10}
+jobs:
+  - {run: x}
+  - {run: x, cpus: null, host_memory: ~, counters: null, nice: null}
+  - {run: x, cpus: 64, host_memory: 2, counters: "tape=2,licence", nice: 19}
+"""
+    keys = ("cpus", "host_memory_mib", "counters", "nice")
+    assert [tuple(job[key] for key in keys) for job in load(text)["jobs"]] == [
+        (4, 16384, {"licence": 1}, 10), (None, None, {}, 0), (64, 2048, {"tape": 2, "licence": 1}, 19),
+    ]  # fmt: skip
+
+
 def test_null_takes_a_default_back(load):
     job = load("defaults: {memory: 5, queue: q, time_limit: 5m}\njobs:\n  - {run: x, memory: null, queue: ~, time_limit: }\n")[
         "jobs"
@@ -207,6 +221,16 @@ def test_all_errors_are_told_at_once_with_their_lines(load):
         ("on: local,slurm", "the name of a target"),
         ("on: [local, a b]", "the name of a target"),
         ("on: []", "a target, or a list of them"),
+        ("cpus: 0", "a whole number from 1 to 65536"),
+        ("cpus: 1.5", "a whole number from 1 to 65536"),
+        ("host_memory: much", "a size such as 20GiB"),
+        ("nice: -5", "a whole number from 0 to 19"),
+        ("counters: {licence: 0}", "a whole number of at least 1"),
+        ("counters: {licence: 1, licence: 2}", "twice"),
+        ("counters: {a b: 1}", "letters, digits"),
+        ("counters: [licence]", "a list"),
+        ("counters: licence=1,licence=2", "each name once"),
+        ("counters: {" + ", ".join(f"c{k}: 1" for k in range(17)) + "}", "at most 16 names"),
         ('tags: ["a\\tb"]', "printable"),
         ('workdir: ""', "a path"),
         ("leftovers: maybe", "one of kill, wait"),

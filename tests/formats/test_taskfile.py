@@ -450,3 +450,12 @@ def test_an_edit_gives_a_standard_block_more_gpus_by_writing_it_queue_first():
     [block] = read(A1, "multi")
     more = Block(queue=1, commands=block.commands, memory_gb=20, gpus=2)
     assert taskfile.edited(A1, [more], "multi") == "# 汽车数据集任务\n1\n" + "\n".join(CAR) + "\n2\n20\n"
+
+
+def test_an_editor_is_given_the_blocks_that_are_not_understood_where_they_stand_and_belong():
+    text = "# a\necho one\n1,20\n\nbash flower\n2,twelve\n\n3\nbash bird\n-4\n\necho lost\n"
+    found = taskfile.broken(text, "single")
+    assert [(one.line, one.last, one.queue) for one in found] == [(5, 6, 2), (8, 10, 3), (12, 12, None)]
+    assert found[1].text == "3\nbash bird\n-4" and [line for line, _ in found[1].flaws] == [10]
+    assert [flaw for one in found for flaw in one.flaws] == taskfile.parse(text, "single")[1]
+    assert taskfile.broken("x\n1,2\n", "single") == []

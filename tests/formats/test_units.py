@@ -26,7 +26,15 @@ def test_a_size_is_read_in_mib(text, mib):
     assert units.size_mib(text) == mib
 
 
-@pytest.mark.parametrize("text", ["", "lots", "-1", "nan", "inf", "1e309", "0", "true", "20 GPUs", "0x10", "٣", "9" * 400])
+@pytest.mark.parametrize(("bare", "mib"), [("B", 1), ("K", 1024), ("M", 1 << 20), ("G", 1 << 30)])
+def test_of_sizes_only_the_unit_of_a_bare_number_differs_from_file_to_file(bare, mib):
+    assert units.in_mib(str(1 << 20), bare) == mib
+    assert units.in_mib("2048 B", bare) == 2048 / (1 << 20) and units.in_mib("10MB", bare) == 10
+
+
+@pytest.mark.parametrize(
+    "text", ["", "lots", "-1", "nan", "inf", "1e309", "0", "true", "20 GPUs", "0x10", "٣", "9" * 400, "20B", "0.5K"]
+)
 def test_what_is_no_size_is_refused_with_what_was_expected(text):
     with pytest.raises(ValueError, match="a size such as 20GiB"):
         units.size_mib(text)

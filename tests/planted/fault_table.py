@@ -73,11 +73,11 @@ FAULTS: dict[str, Fault] = {
         promise="5",
         file="backends/local/leases.py",
         right="""        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        os.fchmod(fd, 0o444)
+        os.fchmod(fd, HELD_AUTOMATICALLY if automatic else HELD)
         inode = os.fstat(fd).st_ino
         os.rename(hidden, f"{directory}/{name}")
 """,
-        wrong="""        os.fchmod(fd, 0o444)
+        wrong="""        os.fchmod(fd, HELD_AUTOMATICALLY if automatic else HELD)
         inode = os.fstat(fd).st_ino
         os.rename(hidden, f"{directory}/{name}")
         fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)

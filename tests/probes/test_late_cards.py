@@ -90,7 +90,7 @@ def started(place: Place, driver: Driver) -> Process:
 
 def test_a_slow_card_is_told_when_it_has_answered_with_the_look_it_answers(place: Place, driver: Driver) -> None:
     process = started(place, driver)
-    driver.show(EIGHT, extra=[f"slow nvmlDeviceGetMemoryInfo 450 {THIRD}", "proc 5000001 10 C"])
+    driver.show(EIGHT, extra=[f"slow nvmlDeviceGetMemoryInfo 900 {THIRD}", "proc 5000001 10 C"])
     asked = process.look()
     assert in_time(asked) == others()
     assert asked["gpus"][3]["asked"] < asked["asked"], "it has not answered this look"
@@ -103,7 +103,7 @@ def test_a_slow_card_is_told_when_it_has_answered_with_the_look_it_answers(place
 
 def test_a_reading_that_began_before_a_look_does_not_answer_it(place: Place, driver: Driver) -> None:
     process = started(place, driver)
-    driver.show(EIGHT, extra=[f"slow nvmlDeviceGetMemoryInfo 1000 {THIRD}"])
+    driver.show(EIGHT, extra=[f"slow nvmlDeviceGetMemoryInfo 1500 {THIRD}"])
     first = process.look()
     second = process.look()  # the reading of the card is still that of the first
     told = process.line()
@@ -116,14 +116,14 @@ def test_a_reading_that_began_before_a_look_does_not_answer_it(place: Place, dri
 
 def test_a_card_that_was_slow_for_a_while_comes_back_to_the_others(place: Place, driver: Driver) -> None:
     process = started(place, driver)
-    driver.show(EIGHT, extra=[f"slow nvmlDeviceGetMemoryInfo 400 {THIRD}"])
+    driver.show(EIGHT, extra=[f"slow nvmlDeviceGetMemoryInfo 1500 {THIRD}"])
     assert in_time(process.look()) == others()
     driver.show(EIGHT)
     process.until(lambda s: in_time(s) == list(range(8)))
 
 
 def test_a_slow_start_of_each_card_shows_one_after_the_other(place: Place, driver: Driver) -> None:
-    driver.show(EIGHT, extra=[f"once nvmlDeviceGetHandleByIndex 600 {card.uuid}" for card in EIGHT.cards[4:]])
+    driver.show(EIGHT, extra=[f"once nvmlDeviceGetHandleByIndex 900 {card.uuid}" for card in EIGHT.cards[4:]])
     process = place.start("nvml", driver.env)
     first = process.line()
     assert first is not None
@@ -261,7 +261,7 @@ def test_the_thread_that_is_stuck_is_relieved_and_keeps_its_card(cards: Cards) -
     assert os.read(cards.relay.news, 1) == b"."
     (late_one,) = cards.round(look=6, again=False)[1]
     assert (late_one["state"], late_one["asked"]) == ("ok", 5)
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 60
     while not relieved.is_set() and time.monotonic() < deadline:
         cards.round(look=7)
     assert relieved.is_set(), "quick again: the card is given back and its thread is done"

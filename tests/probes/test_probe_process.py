@@ -67,7 +67,7 @@ def test_it_keeps_no_inherited_file_open(place: Place) -> None:
     probe = place.start("sim:1x24", pass_fds=(writing,))
     os.close(writing)
     assert probe.line() is not None
-    assert select.select([reading], [], [], 10)[0]
+    assert select.select([reading], [], [], 60)[0]
     assert os.read(reading, 1) == b""  # no writer is left
     os.close(reading)
 

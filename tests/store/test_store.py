@@ -163,19 +163,37 @@ def test_a_migration_keeps_a_copy_and_is_all_or_nothing(home, monkeypatch):
           "store.MIGRATIONS.append('second.sql')\n" \
           "store.script = lambda n: 'CREATE TABLE extra (x);' if n == 'second.sql' else real(n)\n" \
           "store.Store(sys.argv[1])"  # fmt: skip
-    died = subprocess.run([sys.executable, "-c", env, home], env={**os.environ, "JOSTLE_FAILPOINTS": "store.mid_migration=kill"})
-    assert died.returncode == -9
-    db = sqlite3.connect(path)
-    assert db.execute("PRAGMA user_version").fetchone()[0] == before
-    db.close()
-    (copy,) = [n for n in os.listdir(home) if f".schema{before}-" in n]
-    monkeypatch.setattr(store.time, "time", lambda: float(copy.partition("-")[2][:10]))  # within the second of the kill
+    for place in ("store.mid_migration", "store.mid_copy", "store.mid_copy", "store.mid_migration"):
+        died = subprocess.run([sys.executable, "-c", env, home], env={**os.environ, "JOSTLE_FAILPOINTS": f"{place}=kill"})
+        assert died.returncode == -9
+        db = sqlite3.connect(path)
+        assert db.execute("PRAGMA user_version").fetchone()[0] == before
+        db.close()
+        assert len([n for n in os.listdir(home) if f".schema{before}-" in n]) == 1, "however often it is killed"
     s = Store(home)
     assert s.db.execute("SELECT count(*) FROM extra").fetchone()[0] == 0
     assert len(jobs.unfinished(s)) == 50
     s.close()
-    (backup,) = [n for n in os.listdir(home) if f".schema{before}-" in n and n != copy]
+    (backup,) = [n for n in os.listdir(home) if f".schema{before}-" in n]
+    assert not [n for n in os.listdir(home) if "copying" in n]
+    with contextlib.closing(sqlite3.connect(os.path.join(home, backup))) as copy:
+        assert copy.execute("SELECT count(*) FROM job").fetchone() == (50,)
+        assert copy.execute("PRAGMA user_version").fetchone() == (before,)
     assert stat.S_IMODE(os.stat(os.path.join(home, backup)).st_mode) == 0o600
+
+
+@pytest.mark.parametrize("what", ["pipe", "folder", "link"])
+@pytest.mark.parametrize("end", ["-journal", "-wal", "-shm"])
+def test_what_is_no_journal_beside_the_database_is_refused_and_hangs_nobody(home, end, what):
+    path = fill(home) + end
+    assert not os.path.lexists(path)
+    {"pipe": os.mkfifo, "folder": os.mkdir, "link": lambda path: os.symlink("/dev/zero", path)}[what](path)
+    for opens in (Store, Reader):
+        with pytest.raises(Damaged, match=f"jostle.db{end} is no file"):
+            opens(home)
+    os.rmdir(path) if what == "folder" else os.unlink(path)
+    Store(home).close()
+    assert len(Reader(home).jobs()) == 50
 
 
 def test_a_database_of_the_first_version_is_brought_up_to_date_with_all_its_jobs(home):

@@ -126,10 +126,10 @@ def note_finals(case: Case) -> list[Violation]:
     return found
 
 
-def check(case: Case) -> list[Violation]:
+def check(case: Case, kind: type[Store] = Store) -> list[Violation]:
     """Everything that does not hold; to be called when all jobs should have ended."""
     lives, overlaps = read_journal(case.journal, case.wanted)
-    store = Store(case.home)
+    store = kind(case.home)
     try:
         jobs, runs = store.jobs(), store.runs()
         found = [Violation("overlap", f"{o['what']}: job {o['job']}.{o['attempt']} was not alone") for o in overlaps]

@@ -54,7 +54,11 @@ SLOW = ("engine.after_spawn=kill@1,shim.before_claim=sleep:0.4",)
 AT_START = ("engine.adopting", "engine.recovered", "engine.before_void", "store.mid_migration")
 
 
-def failpoints() -> list[str]:
+RESIZING = ("resize.", "legs.")  # what begins so is on the way of a resize: see elastic.py
+ELSEWHERE = ("notify.", "store.mid_copy")  # of another process, or of an upgrade: killed at in tests/notify and tests/store
+
+
+def failpoints(*, resizing: bool = False) -> list[str]:
     """Every name in the source, so that a new one is killed at from its first day."""
     found = set()
     for folder, _, files in os.walk(SOURCE):
@@ -62,7 +66,7 @@ def failpoints() -> list[str]:
             if name.endswith(".py"):
                 with open(os.path.join(folder, name), encoding="utf-8") as f:
                     found.update(re.findall(r'failpoint\("([a-z_.]+)"\)', f.read()))
-    return sorted(found)
+    return sorted(name for name in found if name.startswith(RESIZING) is resizing and not name.startswith(ELSEWHERE))
 
 
 def until(condition: Callable[[], Any], within: float = PATIENCE, every: float = 0.01) -> Any:
@@ -78,8 +82,8 @@ def until(condition: Callable[[], Any], within: float = PATIENCE, every: float =
 class Engine:
     """One home and whichever engine serves it."""
 
-    def __init__(self, home: str, bug: str | None = None) -> None:
-        self.home, self.bug = home, bug
+    def __init__(self, home: str, bug: str | None = None, spec: str = SPEC, config: str = "grace: 0.5\n") -> None:
+        self.home, self.bug, self.spec = home, bug, spec
         self.pid = 0
         self.pidfd = -1
         self.slowest_start = 0.0
@@ -87,7 +91,7 @@ class Engine:
         self.slow: list[tuple[float, str]] = []  # starts that took longer than we promise, and what was armed
         os.mkdir(home, 0o700)
         with open(f"{home}/config.yaml", "w") as f:
-            f.write("grace: 0.5\n")
+            f.write(config)
 
     def start(self, armed: str = "") -> Client | None:
         """A client of a fresh engine; None if that died on its way up."""
@@ -95,7 +99,7 @@ class Engine:
         began = time.monotonic()
         try:
             with launched(self.bug):
-                client.start_engine(self.home, gpus=SPEC, permanent=True)
+                client.start_engine(self.home, gpus=self.spec, permanent=True)
         except JostleError as e:
             if not armed:
                 with open(f"{self.home}/engine.log", errors="replace") as f:
@@ -165,8 +169,7 @@ class Torture:
         self.before = {k: os.environ.get(k) for k in ("JOSTLE_LEASE_DIR", "JOSTLE_SIM_DIR", "JOSTLE_FAILPOINTS")}
         os.environ |= {"JOSTLE_LEASE_DIR": self.leases, "JOSTLE_SIM_DIR": f"{self.root}/sim", "JOSTLE_FAILPOINTS": ""}
         ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
-        self.engine = Engine(f"{self.root}/home", bug)
-        self.near = Engine(f"{self.root}/near")
+        self.engine, self.near = self.engines(bug)
         self.case = self._case(self.engine)
         self.near_case = self._case(self.near)
         self.near_client: Client | None = None
@@ -176,6 +179,9 @@ class Torture:
         self.violations: list[Violation] = []
         self.serial = 0
         self.said_at = time.monotonic()
+
+    def engines(self, bug: str | None) -> tuple[Engine, Engine]:
+        return Engine(f"{self.root}/home", bug), Engine(f"{self.root}/near")
 
     def _case(self, engine: Engine) -> Case:
         return Case(home=engine.home, journal=f"{self.evidence}/journal", wanted={}, total_mib=CARD_MIB)

@@ -96,7 +96,7 @@ def test_the_invariants_see_a_lost_a_doubled_and_a_misreported_job(tmp_path: Any
                    VALUES (?, 1, ?, ?, 0, '', 0, 0, ?, ?)""",
                 (id, f"u{id}", *(("ended", "succeeded", 0) if id > 1 else ("running", None, None))),
             )
-            db.execute("INSERT INTO lease VALUES (?, 1, 'GPU-0', 0, NULL, 0)", (id,))
+            db.execute("INSERT INTO lease (job, n, uuid, idx, mib, used_at_start) VALUES (?, 1, 'GPU-0', 0, NULL, 0)", (id,))
             if id > 1:
                 store.event(0.0, state, job=id)
     store.close()

@@ -266,3 +266,20 @@ def test_s60_a_directory_of_claims_that_is_swapped_or_squatted_on_is_told_on_the
         os.rmdir(town.leases)
         os.rename(away, town.leases)
     assert until(lambda: console.get(f"/api/v1/show/{job}")["job"]["state"] == "succeeded"), console.get(f"/api/v1/why/{job}")
+
+
+def test_s50_a_user_who_is_trusted_needs_the_token_and_nobody_else_gets_in_with_it(town: Town, console: Console) -> None:
+    proxy = town.tenants[1]
+    console.open("--trust-uid", str(proxy.uid))
+    url, token = f"http://127.0.0.1:{console.port}/api/v1/ps", f"Authorization: Bearer {console.token}"
+    argv = ["curl", "-s", "-o", "/dev/null", "--max-time", "30", "-w", "%{http_code}", url]
+    try:
+        for uid, more, status in ((proxy.uid, [], "401"), (proxy.uid, ["-H", token], "200"), (65534, ["-H", token], "403")):
+            who = {"user": uid, "group": uid, "extra_groups": [], "env": {}, "cwd": "/"}
+            done = subprocess.run([*argv, *more], capture_output=True, text=True, **who)
+            assert done.stdout == status, (uid, more, done)
+    finally:
+        console.jostle("web", "--stop")
+        console.open("--port", "0")
+    again = [*argv[:-1], f"http://127.0.0.1:{console.port}/api/v1/ps", "-H", token]
+    assert proxy.run(again, stdout=subprocess.PIPE).communicate(timeout=60)[0] == "403"  # a console that was not told so

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import resource
 import shutil
 import signal
 import stat
@@ -12,6 +13,7 @@ import subprocess
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import neighbours
 import pytest
@@ -22,6 +24,7 @@ from jostle import proc
 from jostle.core import claims
 from jostle.core.claims import Claim
 from jostle.probes import scenario
+from jostle.store.reads import Reader
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="three users need root to become them")
 
@@ -129,6 +132,22 @@ def test_a_neighbour_who_holds_every_card_is_named_and_waited_for_quietly(town: 
     assert town.journal() == []
     holder.stdin.close()
     assert until(victim.all_succeeded), victim.call("why", id=job)
+
+
+def test_c6_a_card_that_a_floor_keeps_is_shown_to_others_as_held_with_nothing_on_it(town: Town) -> None:
+    keeper, other = town.tenants[0], town.tenants[1]
+    keeper.start()
+    context = {"env": {}, "umask": 0o022, "limits": {}}
+    floor = {"name": "floor-1", "commands": [], "workdir": "/", "gpus": [1, 1]}
+    (id, _) = keeper.call("submit", batch={"policy": {"automatic": True}}, context=context, jobs=[floor])["ids"]
+    assert until(lambda: keeper.states()[str(id)] == "running")
+    other.start()
+
+    def refusals() -> list[dict[str, Any]]:
+        return [gpu["refusal"] for gpu in other.call("gpus")["gpus"] if gpu["refusal"] is not None]
+
+    assert until(lambda: [no["code"] for no in refusals()] == ["neighbour_idle"]), refusals()
+    assert refusals()[0]["params"]["uid"] == keeper.uid and refusals()[0]["params"]["held_s"] >= 0
 
 
 SQUAT = """import os, sys
@@ -332,3 +351,50 @@ def test_another_user_is_not_heard_even_where_no_mode_of_a_file_keeps_him_out(to
     assert as_root.stdout == "0\n", as_root
     asked = first.run([town.python, "-I", "-S", "-c", code, sock], stdout=subprocess.PIPE)
     assert int(asked.communicate(timeout=60)[0]) > 0, "the user himself is answered"
+    many = "import socket, sys\nfor _ in range(3000):\n    with socket.socket(socket.AF_UNIX) as s: s.connect(sys.argv[1])\n"
+    assert second.run([town.python, "-I", "-S", "-c", many, sock]).wait(60) == 0
+
+    def knocks() -> list[int]:
+        """How often he did, of each event that tells of it."""
+        with contextlib.closing(Reader(f"{first.home}/jostle")) as reader:
+            events = [event["data"] for event in reader.events(limit=100_000) if event["kind"] == "refused"]
+        return [event["times"] for event in events if event["uid"] == second.uid]
+
+    assert until(lambda: sum(knocks()) == 3001), knocks()
+    assert len(knocks()) < 300, "one event tells of all that came together"
+
+
+BOMB = """import os, time
+while True:
+    try:
+        os.fork()
+    except OSError:
+        time.sleep(0.2)
+"""
+
+
+def test_s42_a_job_that_forks_without_end_hurts_only_itself_and_can_be_ended(town: Town) -> None:
+    """Up to the limit of its user, which is the end of all that want to start a process; the engine goes on, and what waits runs
+    when it has ended."""
+    tenant, limit = town.tenants[0], 120
+    tenant.child = tenant.run(
+        [town.python, "-I", "-S", f"{town.code}/tenant.py", town.code], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NPROC, (limit, limit)),
+    )  # fmt: skip
+    tenant.start()
+
+    def processes() -> list[int]:
+        return [pid for pid in town.left() if proc.uid(pid) == tenant.uid]
+
+    argv = [town.python, "-I", "-S", "-c", BOMB]
+    context = {"env": {"PATH": os.environ["PATH"]}, "umask": 0o022, "limits": {}}
+    jobs = [{"commands": [argv], "gpus": [0, 0], "workdir": "/"}]
+    bomb = tenant.call("submit", batch={}, context=context, jobs=jobs)["ids"][0]
+    assert until(lambda: len(processes()) >= limit - 5), len(processes())
+    (other,) = tenant.submit(1, 0.0)
+    assert tenant.call("hello")["pid"] == tenant.engine
+    assert until(lambda: tenant.states()[str(bomb)] == "running"), tenant.states()
+    tenant.call("intent", ids=[bomb], batch=None, do="cancel", now=True)
+    assert until(lambda: tenant.states() == {str(bomb): "cancelled", str(other): "succeeded"}), tenant.states()
+    assert until(lambda: len(processes()) < limit - 80), len(processes())
+    assert tenant.call("hello")["pid"] == tenant.engine

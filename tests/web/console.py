@@ -9,6 +9,8 @@ import http.client
 import json
 import re
 import socket
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -83,6 +85,12 @@ class Console:
         told = self.script("POST", path, body)
         assert told.status == 200, (path, told)
         return told.json
+
+    @staticmethod
+    def at_once(calls: Sequence[Callable[[], Told]]) -> list[Told]:
+        """The answers to calls that are made side by side: each may have to wait for something."""
+        with ThreadPoolExecutor(len(calls)) as callers:
+            return [begun.result() for begun in [callers.submit(call) for call in calls]]
 
     def log_in(self, password: str | None = None) -> dict[str, str]:
         """The headers that a page sends from then on."""

@@ -97,7 +97,7 @@ def test_a36_gpu(space):
     assert card["fan_speed"] is not None and card["clocks"]["sm"] > 0 and card["clocks"]["memory"] > 0
     host = told["host"]
     assert host["hostname"] == os.uname().nodename and host["cpu"]["count"] == os.cpu_count() and host["memory"]["total"] > 0
-    assert space.get("gpu")["host"]["cpu"]["percent"] is not None  # since the last look
+    until(lambda: space.get("gpu")["host"]["cpu"]["percent"] is not None, "a tick of the processors since the look before")
 
 
 def test_a36_gpu_processes(space):
@@ -283,7 +283,32 @@ def test_an_editor_sees_errors_at_their_lines_and_what_would_be_queued(space):
     assert space.ask("PUT", "v1/commands/single", {"text": FILE}, **{"If-Match": read.heads["etag"]}).status == 412
 
 
+def test_what_would_become_of_each_task_is_told_before_it_is_started(space):
+    space.console.instance.see_cards()
+    before = space.console.instance.newest()
+    told = space.ask("POST", "v1/commands/single/outlook", {"text": FILE + "\n4\necho too-large\n4000\n"}).json
+    assert told["known"] and told["drawn"] == "which of them come first is drawn by chance when they are queued"
+    *tasks, large = told["tasks"]
+    second = next(task for task in tasks if task["after"])
+    assert tasks[second["after"][0]]["queue"] == second["queue"] and not second["starts"]
+    assert large["text"] in told["never"][0] and not large["starts"]
+    assert len(told["never"]) == 1
+    assert space.text() == FILE and space.console.instance.newest() == before
+
+
 # --- rules
+
+
+def test_what_saving_rules_would_do_is_told_with_the_difference_and_nothing_is_saved(space):
+    path = space.root / "config" / "gpu_manage.yaml"
+    before = path.read_text()
+    told = space.ask("POST", "v1/rules/preview", {"max_gpu": 7}).json
+    assert any(line.startswith("+max_gpu: 7") for line in told["diff"]) and told["after"]["limits"][1] == 7
+    assert told["before"]["available"] == told["after"]["available"] and told["waiting"] == []
+    assert space.ask("POST", "v1/rules/preview", {}).json["diff"] == []
+    assert space.ask("POST", "v1/rules/preview", {"max_gpu": "many"}).status == 422
+    assert space.ask("POST", "v1/rules/preview", {"log_dir": "/tmp"}).status == 403
+    assert path.read_text() == before
 
 
 PLACES = ("work_dir", "log_dir", "process_json_path", "gpu_command_file", "gpus_command_file", "commands_path")

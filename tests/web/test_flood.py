@@ -6,6 +6,7 @@ import os
 import select
 import signal
 import socket
+from functools import partial
 
 import pytest
 
@@ -25,8 +26,9 @@ def test_f60_an_engine_that_does_not_answer_is_told_of_and_nothing_is_done_twice
     os.kill(pid, signal.SIGSTOP)
     try:
         assert console.ask("GET", "/api/health").status == 200
-        assert console.get(f"/api/v1/ps?id={id}")["jobs"][0]["state"] == "queued"
-        told = console.script("POST", "/api/v1/hold", {"ids": [id]})
+        looks = partial(console.script, "GET", f"/api/v1/ps?id={id}")
+        seen, told = console.at_once([looks, partial(console.script, "POST", "/api/v1/hold", {"ids": [id]})])
+        assert seen.json["jobs"][0]["state"] == "queued"
         assert told.status == 503 and told.json["code"] == "no_engine"
     finally:
         os.kill(pid, signal.SIGCONT)

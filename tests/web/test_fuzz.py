@@ -26,11 +26,12 @@ from tests.web.console import Console
 from tests.web.walk import STREAM, document
 
 CASES = 2000
-EACH = 24  # of each kind, for each operation
+EACH = 20  # of each kind, for each operation
 THERE = {"mode": "single", "id": 1, "index": 1}
 WHO = st.sampled_from((True, True, True, False))
 FEW = 3  # of one that takes its time: a process of its own, or a pause
-SLOW = {"/api/auth/login", *(f"/api/v1/{verb}" for verb in ("doctor", "results", "validate", "import", "clean", "run", "uni-id"))}
+VERBS = ("doctor", "results", "validate", "import", "clean", "run", "uni-id", "notify/test")
+SLOW = {"/api/auth/login", *(f"/api/v1/{verb}" for verb in VERBS)}
 
 
 @pytest.fixture(scope="module")

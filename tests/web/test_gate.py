@@ -1,6 +1,7 @@
 """The gate, by the numbers of the attacks that it is for: what is not the owner's call gets nothing."""
 
 import os
+import signal
 import socket
 import stat
 import subprocess
@@ -8,7 +9,8 @@ import sys
 
 import pytest
 
-from tests.e2e.instance import until
+from jostle.web.server import bound
+from tests.e2e.instance import alive, until
 from tests.web.console import Console
 
 ANYWHERE = ("/api/v1/ps", "/api/gpu", "/api/config", "/openapi.json", "/docs", "/api/v1/openapi.json", "/nothing", "/api")
@@ -126,6 +128,23 @@ def test_s9_a_page_of_another_origin_is_refused(console):
     assert console.ask("GET", "/x", heads=own).status == 404
 
 
+def test_s9_behind_a_proxy_with_tls_its_own_origin_is_the_only_one(make_console):
+    console = make_console(gpus=None)
+    console.instance.ok("web", "--public-url", "https://gpus.example")  # at the same port
+    page = console.log_in()
+    others = (
+        "http://gpus.example", "https://gpus.example:8443", "https://gpus.example.evil.example", "https://evil.example", "null",
+        "https://gpus.example/", "https://GPUS.example.", f"http://localhost:{console.port + 1}",
+    )  # fmt: skip
+    for host in ("gpus.example", f"localhost:{console.port}"):
+        for origin in others:
+            assert console.ask("GET", "/x", heads={**page, "Host": host, "Origin": origin}).status == 403, (host, origin)
+        assert console.ask("GET", "/x", heads={**page, "Host": host, "Origin": "https://gpus.example"}).status == 404
+    local = f"localhost:{console.port}"
+    assert console.ask("GET", "/x", heads={**page, "Host": local, "Origin": f"http://{local}"}).status == 404
+    assert console.ask("GET", "/x", heads={**page, "Host": "gpus.example", "Origin": f"http://{local}"}).status == 403
+
+
 def test_s10_s49_the_cookie_alone_is_not_enough_nor_with_another_sessions_key(console):
     one, other = console.log_in(), console.log_in()
     assert console.ask("GET", "/x", heads=one).status == 404
@@ -142,6 +161,50 @@ def test_s49_a_doubled_cookie_and_a_page_of_another_site_are_refused(console):
         assert console.ask("GET", "/x", heads={**page, "Sec-Fetch-Site": site}).status == status
     link_in_a_chat = {"Sec-Fetch-Site": "cross-site"}
     assert console.ask("GET", "/ui/gpu", heads=link_in_a_chat).status == 200
+
+
+def test_a_browser_whose_last_tab_was_closed_has_a_cookie_and_no_key_and_logs_in_by_a_link(console):
+    cookie = {"Cookie": console.log_in()["Cookie"]}
+    for stale in (cookie, {**cookie, "X-Jostle-Key": "of another session"}):
+        assert console.ask("GET", "/x", heads=stale).status == 403
+        assert console.ask("GET", "/api/auth/check", heads=stale).json["authenticated"] is False
+        told = console.ask("POST", "/api/auth/login", {"password": console.new_code()}, heads=stale)
+        assert told.status == 200 and told.json["success"] is True
+        page = {"Cookie": told.heads["set-cookie"].partition(";")[0], "X-Jostle-Key": told.json["key"]}
+        assert page["Cookie"] != cookie["Cookie"] and console.ask("GET", "/x", heads=page).status == 404
+
+
+@pytest.mark.parametrize("path", ["/api/v1/ps", "/api/auth/check", "/api/auth/login"])
+def test_s49_a_second_cookie_is_taken_from_the_browser_that_was_given_one(console, path):
+    """It lies below ours, at a path that this call is below, too: our own, which is at /, stays."""
+    name, _, session = console.log_in()["Cookie"].partition("=")
+    sent = f"GET {path} HTTP/1.1\r\nHost: localhost\r\nCookie: {name}=his; {name}={session}\r\nConnection: close\r\n\r\n"
+    heads = console.bytes(sent.encode()).partition(b"\r\n\r\n")[0].decode().lower().split("\r\n")
+    gone = {line.partition("path=")[2].partition(";")[0] for line in heads if line.startswith(f"set-cookie: {name}=;")}
+    assert {"/api", "/api/", path, path.rpartition("/")[0]} <= gone and not {"/", ""} & gone
+    assert all("max-age=0" in line for line in heads if line.startswith("set-cookie"))
+    assert "set-cookie" not in console.ask("GET", path, heads={"Cookie": f"{name}={session}"}).heads
+
+
+def test_s49_s50_a_session_is_of_the_port_it_began_at(console):
+    """Two consoles of a home in one browser are not in each other's way; and who came to know a session where our port once was
+    has nothing where we are now."""
+    page = console.log_in()
+    second = Console.on(console.instance, int(console.instance.ok("web", "--port", "0").partition("localhost:")[2].split("/")[0]))
+    try:
+        assert second.port != console.port
+        other = second.log_in()
+        assert other["Cookie"].partition("=")[0] != page["Cookie"].partition("=")[0]
+        renamed = {**page, "Cookie": f"{other['Cookie'].partition('=')[0]}={page['Cookie'].partition('=')[2]}"}
+        assert second.ask("GET", "/x", heads=renamed).status == 401 and second.ask("GET", "/x", heads=page).status == 401
+        both = f"{page['Cookie']}; {other['Cookie']}"
+        assert console.ask("GET", "/x", heads={**page, "Cookie": both}).status == 404
+        assert second.ask("GET", "/x", heads={**other, "Cookie": both}).status == 404
+    finally:
+        (line,) = [line for line in console.instance.ok("web", "--list").splitlines() if f":{second.port}" in line]
+        pid = int(line.split("pid ")[1].split()[0])
+        os.kill(pid, signal.SIGTERM)
+        until(lambda: not alive(pid), "the end of the second console")
 
 
 def test_s49_the_cookie_is_of_this_home_alone_and_no_script_sees_it(console, other):
@@ -181,7 +244,7 @@ def test_s16_a_session_ends_with_its_logout_and_with_its_token(console):
 def test_s16_a_session_outlives_a_restart_of_the_console(console):
     page = console.log_in()
     console.instance.ok("web", "--stop")
-    console.open()
+    console.open(console.port)
     assert console.ask("GET", "/x", heads=page).status == 404
 
 
@@ -344,6 +407,21 @@ def test_s50_a_port_that_is_taken_is_told_loudly_and_both_families_are_ours(inst
                     another.bind((address, mine))
         finally:
             instance.ok("web", "--stop")
+
+
+def test_no_answer_waits_until_its_head_was_acknowledged():
+    """A connection that gathers small pieces would hold the body back for the 40 ms after which the other side says that it has
+    the head."""
+    listeners = bound(None, 0)
+    try:
+        for listener in listeners:
+            with socket.socket(listener.family) as caller:
+                caller.connect(listener.getsockname())
+                with listener.accept()[0] as connection:
+                    assert connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY) != 0
+    finally:
+        for listener in listeners:
+            listener.close()
 
 
 def test_the_unix_socket_serves_the_same_to_its_owner(console):

@@ -70,6 +70,8 @@ def test_a_text_is_looked_at_as_if_it_stood_in_its_place(edited):
     assert (told["flaws"], batch["name"], batch["jobs"], batch["run"], batch["kind"]) == ([], "sweep", 8, 2, "sweep")
     assert [job["do"] for job in batch["first"]] == ["done", "done", "done", "run"] * 2
     assert batch["first"][0]["by"] == [1, 1] and "-matrix: {lr: [1, 2], seed: [1, 2, 3]}" in told["diff"]
+    assert batch["would"]["starts"] == 2
+    assert batch["first"][3]["text"].startswith("starts now") and batch["first"][0]["text"] == ""
     assert Path(edited.ran).read_text() == SWEEP  # nothing was written
     dry = edited.post("/api/v1/run?dry_run=true", {"file": edited.ran})["jobs"]
     again = looked(edited, edited.ran, SWEEP).json["batches"][0]["first"]

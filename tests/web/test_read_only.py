@@ -5,6 +5,7 @@ import json
 import os
 import re
 import signal
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -69,6 +70,7 @@ def jobs(world):
     after = add("--hold", "--after-any", str(swept[0]), "-n", "next", "--", "true")
     world.post("/api/scheduler/single/start")
     until(lambda: world.get("/api/scheduler/running")["schedulers"][0]["state"] == "running", "the scheduler")
+    world.post("/api/v1/limits", {"set": {"max_total_gpus": 4}})
     world.post("/api/log/bind?mode=single&queue_id=7&process_index=0&log_path=logs/x")
     world.post("/api/v1/cancel", {"ids": [behind]})
     yield [failed, unstarted, traced, waiting, behind, running, *swept, after]
@@ -146,10 +148,12 @@ def test_s55_nor_while_the_engine_does_not_answer_or_nothing_can_be_claimed(worl
     engine = world.instance.engine
     os.kill(engine, signal.SIGSTOP)
     try:
-        heard = stream.until(lambda got: got[0] == "engine" and got[1]["running"] is None)
         paths = ("/api/gpu", "/api/v1/gpus", f"/api/v1/why/{jobs[3]}")
-        silent = [(path, world.script("GET", path, token=reader).body) for path in paths]
-        assert PLANTED in world.script("GET", "/api/v1/gpus").json["detail"]
+        calls = [partial(world.script, "GET", path, token=reader) for path in paths]
+        *answers, to_owner = world.at_once([*calls, partial(world.script, "GET", "/api/v1/gpus")])
+        silent = [(path, answer.body) for path, answer in zip(paths, answers, strict=True)]
+        assert PLANTED in to_owner.json["detail"]
+        heard = stream.until(lambda got: got[0] == "engine" and got[1]["running"] is None)
     finally:
         os.kill(engine, signal.SIGCONT)
     leases = world.instance.home / "leases"

@@ -90,6 +90,17 @@ def test_s12_nothing_is_changed_by_a_get(space):
     assert {**after, log: ""} == {**before, log: ""}
 
 
+NEED_ENGINE = {f"/api/v1/{verb}" for verb in ("limits", "manage", "monitor")}  # 503 without one
+
+
+def test_s12_no_engine_is_started_by_a_get(make_console):
+    console = make_console(gpus=None)
+    for method, path in walk.routes():
+        if method == "GET" and path != walk.STREAM and not walk.of_page(path):
+            assert console.script("GET", walk.filled(path) + "?ids=1&within=0").status < 500 or path in NEED_ENGINE, path
+    assert not (console.instance.home / "engine.sock").exists() and not (console.instance.home / "jostle.db").exists()
+
+
 @pytest.mark.parametrize("origin", ["http://evil.example", None])
 def test_s13_a_preflight_is_promised_nothing(space, origin):
     page = space.log_in()

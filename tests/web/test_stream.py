@@ -1,10 +1,16 @@
 """The stream: everything that happens, once, in order, and from the last that was heard."""
 
+import asyncio
 import http.client
 import json
 
 import pytest
 
+from jostle.store.store import Store
+from jostle.web.gate import Caller
+from jostle.web.instances import Wanted
+from jostle.web.site import Site
+from jostle.web.stream import Hub
 from tests.e2e.instance import PATIENCE
 
 
@@ -181,3 +187,22 @@ def test_the_end_and_the_return_of_the_engine_are_told_and_no_event_is_lost(cons
     stream.until(ended(id))
     with console.instance.reader() as reader:
         assert reader.events(after=seq)[0]["seq"] == seq + 1
+
+
+def test_no_event_is_told_twice_after_a_stream_ended_as_one_came(tmp_path):
+    """Who reads the events for all streams ends with the last of them, also in the instant in which it is woken."""
+    Store(str(tmp_path)).close()
+
+    async def scene():
+        hub = Hub(Site(Wanted(home=str(tmp_path))))
+        async with hub.listening(Caller("all", "a test")):
+            workers = list(hub.tasks)
+            for _ in range(10):
+                await asyncio.sleep(0)  # each waits for its event now
+            hub.woken.set()
+        _, left = await asyncio.wait(workers, timeout=PATIENCE)
+        for worker in left:
+            worker.cancel()
+        return left
+
+    assert asyncio.run(scene()) == set()

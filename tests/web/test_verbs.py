@@ -137,12 +137,17 @@ def test_once_takes_a_job_once(console):
 
 
 def test_a_dry_run_queues_nothing_and_tells_where_it_would_start(console):
-    last = console.instance.newest()[0]["id"]
+    before = console.instance.newest()
     would = console.post("/api/v1/add?dry_run=true", {"run": "true", "workdir": "/", "gpus": 1})
-    assert would["starts_now"] is True and would["free"] and would["never"] == []
+    assert would["starts_now"] is True and would["never"] == [] and would["reason"] is None
+    (index,) = would["gpus"]
+    assert would["text"] == f"starts now on GPU {index}" and would["holds"] == "You would then hold 1 card."
+    assert next(card for card in would["cards"] if card["index"] == index)["refusal"] is None
     never = console.post("/api/v1/add?dry_run=true", {"run": "true", "workdir": "/", "memory": "900GiB"})
-    assert len(never["never"]) == 1 and never["starts_now"] is False
-    assert console.instance.newest()[0]["id"] == last
+    assert len(never["never"]) == 1 and never["starts_now"] is False and never["reason"]["code"] == "impossible"
+    code, out, _ = console.instance.run("add", "--dry-run", "-g", "1", "--", "true")
+    assert (code, out.splitlines()[0]) == (0, f"starts now on GPU {index}")
+    assert console.instance.newest() == before
 
 
 WRONG_JOBS = [
@@ -182,6 +187,17 @@ QUERIES = [
 @pytest.mark.parametrize("query", QUERIES)
 def test_s21_s24_s26_a_query_that_is_none_is_refused(console, query):
     assert console.script("GET", f"/api/v1/{query}").status in (404, 422)
+
+
+@pytest.mark.parametrize("start", [12, 10**14, 2**62 - 1])
+def test_s21_a_place_behind_the_end_of_a_log_has_nothing(console, start):
+    id = console.instance.add("-g", "0", "--", "echo printed")
+    console.instance.end(id)
+    told = console.get(f"/api/v1/logs/{id}?from={start}")
+    assert (told["text"], told["from"], told["to"], told["size"], told["over"]) == ("", start, start, 8, True)
+    stream = Heard(console, f"?log={id}&from={start}")
+    assert stream.until(lambda got: got[0] == "log")[-1][1]["text"] == ""
+    stream.close()
 
 
 def test_a_flag_of_a_query_needs_no_value_and_means_true(console):

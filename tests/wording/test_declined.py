@@ -11,6 +11,7 @@ from tests.test_docs import section
 
 ROOT = Path(__file__).parents[2]
 NUMBERS = {"job": 7, "other": 9, "new": 12, "batch": 3, "state": "running", "side": "before"}
+NUMBERS |= {"allocation": 12, "name": "train", "key": "queue"}
 
 
 def values(words):
@@ -24,13 +25,14 @@ def test_each_code_has_words_in_both_languages_of_the_same_numbers(code):
     assert re.search("[\u4e00-\u9fff]", chinese)
     why = {"code": code, "params": {key: NUMBERS[key] for key in values(english)}}
     assert "{" not in declined(why, "en") + declined(why, "zh")
-    assert "running" not in declined(why, "zh") and str(NUMBERS["job"]) in declined(why, "zh")
+    about = "job" if "job" in values(english) else "allocation"
+    assert "running" not in declined(why, "zh") and str(NUMBERS[about]) in declined(why, "zh")
 
 
 def test_the_codes_are_those_that_the_store_gives_and_its_page_lists_them():
     given = {
         name
-        for file in ("intents", "amend")
+        for file in ("intents", "amend", "allocations")
         for call in re.findall(r"Reason\((.*?), \{", (ROOT / "src/jostle/store" / f"{file}.py").read_text())
         for name in re.findall(r'"(\w+)"', call)
     }

@@ -1,13 +1,16 @@
 """What is said on the way is said in both languages, with the same values, and by somebody."""
 
+import ast
 import pathlib
 import re
 import string
 
 import pytest
 
+from jostle.wording import labels, limits
 from jostle.wording.history import WORDS as HISTORY
 from jostle.wording.messages import MESSAGES, STEPS, message
+from jostle.wording.words import TEXTS
 
 SAID = r'(?:(?:session|terminal)\.(?:tell|message)|\bmessage|_note|_words)\(\s*"(\w+)"'
 SOURCE = pathlib.Path(__file__).parents[2] / "src"
@@ -35,6 +38,24 @@ def test_each_message_is_said_somewhere_and_nothing_else_is():
     assert sorted(set(MESSAGES) - named) == []
 
 
+def tables(module):
+    """The codes of each table of a module and of those that it puts its own together from."""
+    folder = SOURCE / "jostle" / "wording"
+    parts = re.findall(r"from jostle\.wording(?:\.(\w+) import| import (\w+))", (folder / f"{module}.py").read_text("utf-8"))
+    for name in {module, *("".join(pair) for pair in parts)}:
+        for table in ast.walk(ast.parse((folder / f"{name}.py").read_text("utf-8"))):
+            if isinstance(table, ast.Dict):
+                pairs = zip(table.keys, table.values, strict=True)
+                yield {key.value for key, value in pairs if isinstance(key, ast.Constant) and isinstance(value, ast.Tuple)}
+
+
+@pytest.mark.parametrize(("module", "whole"), [("messages", MESSAGES), ("words", TEXTS)])
+def test_no_code_has_words_in_two_places(module, whole):
+    """Tables of several modules are put together: of two entries with one code only one would ever be said."""
+    parts = [codes for codes in tables(module) if codes and codes <= set(whole)]
+    assert sum(map(len, parts)) == len(whole)
+
+
 def test_numbers_have_their_nouns_and_texts_are_one_line():
     assert message("submitted", "en", batch=12345, n=1, ids="7") == "batch 12345: 1 job (7)"
     assert message("submitted", "en", batch=1, n=12345, ids="1-12345") == "batch 1: 12,345 jobs (1-12345)"
@@ -51,3 +72,20 @@ def test_the_steps_of_a_language_are_equally_wide():
 def test_both_languages_tell_the_same_of_the_history(code):
     english, chinese = HISTORY[code]
     assert values(english) == values(chinese)
+
+
+HELD = {
+    "name": "nb", "gpus": [0, 1], "gpu_request": [2, 2], "node": "vm", "since": 0.0, "until": None, "idle_s": None,
+    "programs": [], "reason": None,
+}  # fmt: skip
+
+
+def test_an_allocation_that_has_just_got_its_cards_is_not_called_idle() -> None:
+    assert labels.allocation({**HELD, "idle_s": 2.0}, 59.0, "en") == "nb: 2 GPUs on vm, GPU 0,1, for 59s"
+    assert labels.allocation({**HELD, "idle_s": 61.0}, 61.0, "en") == "nb: 2 GPUs on vm, GPU 0,1, for 1m01s, idle for 1m01s"
+
+
+def test_the_file_behind_a_limit_follows_the_colon_of_its_language() -> None:
+    limit, view = {"name": "max_total_gpus", "source": "lab"}, {"lab_file": "/etc/l.yaml", "manager_file": ""}
+    assert limits.source(limit, view, "en") == "set in the lab's file: /etc/l.yaml"
+    assert limits.source(limit, view, "zh") == "由实验室的文件设定：/etc/l.yaml"

@@ -1,5 +1,6 @@
 import { lazy, Suspense, useEffect } from 'react'
 import { Redirect, Route, Switch, useLocation } from 'wouter'
+import { putCodeAside } from './api/code'
 import { useFreshness, useSession } from './api/hooks'
 import { live } from './api/live'
 import { DeskProvider } from './desk'
@@ -14,6 +15,7 @@ const Tasks = lazy(() => import('./pages/tasks'))
 const State = lazy(() => import('./pages/state'))
 const Experiments = lazy(() => import('./pages/experiments'))
 const JobFiles = lazy(() => import('./pages/jobfiles'))
+const Hold = lazy(() => import('./pages/hold'))
 const Rules = lazy(() => import('./pages/rules'))
 const Settings = lazy(() => import('./pages/settings'))
 
@@ -39,9 +41,12 @@ function Console() {
       else if (!isWatching()) live.close() // a hidden tab takes no connection from those that are seen
     }
     look()
+    putCodeAside()
     document.addEventListener('visibilitychange', look)
+    window.addEventListener('hashchange', putCodeAside)
     return () => {
       document.removeEventListener('visibilitychange', look)
+      window.removeEventListener('hashchange', putCodeAside)
       live.close()
     }
   }, [])
@@ -55,6 +60,7 @@ function Console() {
             <Route path="/state/:id?" component={State} />
             <Route path="/experiment/file" component={JobFiles} />
             <Route path="/experiment" component={Experiments} />
+            <Route path="/hold" component={Hold} />
             <Route path="/rule" component={Rules} />
             <Route path="/setting" component={Settings} />
             <Route>

@@ -23,6 +23,7 @@ const PAGES: [string, string, IconName, string][] = [
   ['/command', 'tasks', 'tasks', 'c'],
   ['/state', 'state', 'state', 's'],
   ['/experiment', 'experiments', 'experiments', 'e'],
+  ['/hold', 'hold', 'lock', 'h'],
   ['/rule', 'rules', 'rules', 'r'],
   ['/setting', 'settings', 'settings', 't'],
 ]
@@ -148,7 +149,7 @@ function FreeCount() {
     const before = read ? t('shell.before', { free, total: gpus.length }) : t('shell.unknown')
     return <span className="freecount t2">{gpus.length || cards.error ? before : t('shell.nocards')}</span>
   }
-  const mine = gpus.filter(forYou).length
+  const mine = Math.min(gpus.filter(forYou).length, cards.more ?? gpus.length)
   const lost = gpus.filter((card) => card.state !== 'ok' && card.state !== 'mig').length
   return (
     <span className="freecount">

@@ -13,6 +13,10 @@ class JostleConf:
     gpus: Any = 1  # 2, or 1-4
     memory: Any = None  # per GPU, such as 20GiB; None: the whole card
     share: bool = False
+    cpus: Optional[int] = None  # noqa: UP045  cores of the host; None: not counted
+    host_memory: Any = None  # such as 64GiB; None: not counted
+    counters: dict[str, int] = field(default_factory=dict)
+    nice: int = 0
     queue: Optional[str] = None  # noqa: UP045  omegaconf
     priority: int = 0
     time_limit: Any = None

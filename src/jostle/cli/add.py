@@ -15,7 +15,8 @@ if TYPE_CHECKING:
     from jostle.cli.parse import Parser
     from jostle.cli.terminal import Terminal
 
-FIELDS = ("gpus", "queue", "name", "priority", "on", "begin", "time_limit", "share")
+FIELDS = ("gpus", "memory_mib", "queue", "name", "priority", "on", "begin", "time_limit", "share", "cpus", "host_memory_mib",
+          "counters", "nice", "resize", "when_stranger")  # fmt: skip
 """Options that are fields of a job, by the field's name."""
 
 
@@ -27,6 +28,12 @@ def add_options(p: Parser) -> None:
         jostle add --after last --retry 3 -- bash eval.sh""")
     p.add_argument("-g", metavar="N|N-M", **_field("gpus", " (default 1)"))
     p.add_argument("-m", "--memory", metavar="SIZE", **_field("memory_mib"))
+    p.add_argument("--cpus", metavar="N", **_field("cpus"))
+    p.add_argument("--host-memory", metavar="SIZE", **_field("host_memory_mib"))
+    p.add_argument("--counters", metavar="NAME=N[,…]", **_field("counters"))
+    p.add_argument("--nice", metavar="N", **_field("nice"))
+    p.add_argument("--resize", metavar="HOW", **_field("resize"))
+    p.add_argument("--when-stranger", metavar="HOW", **_field("when_stranger", " (default keep)"))
     p.add_argument("-q", "--queue", **_field("queue"))
     p.add_argument("-n", "--name", **_field("name"))
     p.add_argument("-p", "--priority", **_field("priority", " (default 0)"))
@@ -39,6 +46,7 @@ def add_options(p: Parser) -> None:
     p.add_argument("--share", action="store_true", help="other jobs of ours may use the same card; needs -m")
     p.add_argument("--once", metavar="KEY", help="a key of your own: what was added under it before is not added again")
     p.add_argument("--hold", action="store_true", help="queue it, but do not start it before `jostle unhold`")
+    p.add_argument("--dry-run", action="store_true", help="say what would become of it now; nothing is queued")
     p.add_argument("--strict", action="store_true", help="refuse what this host can never run, instead of a warning")
     p.add_argument("--log", metavar="PATH", help="where its output goes")
     p.add_argument("--workdir", metavar="DIR", help="where it runs (default: here)")
@@ -78,16 +86,21 @@ def _field(name: str, default: str = "") -> dict[str, Any]:
 
 def add(args: Namespace, terminal: Terminal) -> int:
     from jostle.intake.request import warn_never
-    from jostle.intake.single import queued
+    from jostle.intake.single import preview, queued, requested
 
     if advice := args.advice():
         terminal.say(f"note: what looks like an option was taken as one of jostle's. {advice}")
-    values = {name: getattr(args, name) for name in FIELDS}
-    answer = queued(
-        terminal, {**values, "memory_mib": args.memory, "tags": args.tag}, command=args.command, retry=args.retry, env=args.env,
+    values = {name: getattr(args, name.removesuffix("_mib")) for name in FIELDS}
+    asked = requested(
+        terminal, {**values, "tags": args.tag}, command=args.command, retry=args.retry, env=args.env,
         workdir=args.workdir, log=args.log, after=args.after or "", after_any=args.after_any or "", hold=args.hold,
         once=args.once, strict=args.strict,
     )  # fmt: skip
+    if args.dry_run:
+        for line in preview(terminal, asked):
+            terminal.put(line)
+        return 0
+    answer = queued(terminal, asked)
     terminal.put(str(answer["ids"][0]))
     warn_never(answer, terminal)
     return 0

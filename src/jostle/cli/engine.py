@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from typing import TYPE_CHECKING, Any
 
 from jostle.errors import Usage
@@ -68,15 +69,18 @@ def down(args: Namespace, terminal: Terminal) -> int:
     from jostle.cli.web import closed
     from jostle.client import attempt
     from jostle.client import down as ended
+    from jostle.notifier import stop
 
     if args.now and not args.stop_jobs:
         raise Usage("down: --now is for --stop-jobs; without it running jobs go on")
     closed(terminal)
     client = attempt(terminal.home, terminal.tell)
     if client is None:
+        stop(terminal.home)
         terminal.tell("engine_none")
         return 0
     runs, absent = ended(client, stop_jobs=args.stop_jobs, now=args.now)
+    stop(terminal.home)
     told = {"jobs_stopped": runs - absent, "jobs_not_stopped": absent} if args.stop_jobs else {"jobs_go_on": runs}
     terminal.say(terminal.message("engine_down") + "".join(terminal.message(code, n=n) for code, n in told.items() if n))
     return 0
@@ -88,15 +92,17 @@ def status_options(p: Parser) -> None:
 
 
 def status(args: Namespace, terminal: Terminal) -> int:
-    from jostle.views.status import status as look
+    from jostle.views.status import overview
     from jostle.web.instances import listed
+    from jostle.wording import sentences
     from jostle.wording.labels import status_lines
     from jostle.wording.reasons import trouble
 
-    view = look(terminal, listed(terminal.home))
-    answer = {"schema": 1, **view, "probe": trouble(view["probe"], terminal.language)}
+    view = overview(terminal, listed(terminal.home))
+    held = sentences.jobs(view["allocations"], terminal.language)
+    answer = {"schema": 1, **view, "allocations": held, "probe": trouble(view["probe"], terminal.language)}
     if args.json:
         terminal.put_json(answer)
     else:
-        terminal.put("\n".join(status_lines(answer, terminal.language)))
+        terminal.put("\n".join(status_lines(answer, time.time(), terminal.language)))
     return 0

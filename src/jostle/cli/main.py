@@ -49,8 +49,11 @@ def main(argv: list[str]) -> int:
     except BrokenPipeError:
         raise
     except JostleError as e:
-        # errors in files begin with file:line, as editors and CI expect
-        return _tell(str(e), e.exit_code, "" if hasattr(e, "flaws") else "jostle: ")
+        if not hasattr(e, "worded"):
+            return _tell(str(e), e.exit_code, "jostle: ")
+        from jostle.session import Session
+
+        return _tell(e.worded(Session().language), e.exit_code, "")  # errors in files begin with file:line
     except SystemExit as e:  # argparse, after --help
         return e.code if isinstance(e.code, int) else 2
 

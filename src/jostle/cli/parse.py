@@ -41,7 +41,18 @@ class Parser(argparse.ArgumentParser):
     """Errors are Usage, like any other error of ours."""
 
     typed: Sequence[str] = ()  # what is parsed
+    behind: str | None = None  # the name of what stands behind `--`; None: nothing of its own
     advice: Callable[[Sequence[str]], str] | None = None  # what to say of it besides, when it is wrong
+
+    def parse_args(self, args: Any = None, namespace: Any = None) -> Any:
+        """What stands behind `--` is a command's own, for verbs that take one in the place of `behind`."""
+        words = list(args or ())
+        if self.behind is None:
+            return super().parse_args(words, namespace)
+        at = words.index("--") if "--" in words else len(words)
+        parsed = super().parse_args(words[:at], namespace)
+        setattr(parsed, self.behind, words[at + 1 :])
+        return parsed
 
     def error(self, message: str) -> NoReturn:
         if self.advice is not None and (advice := self.advice(self.typed)):

@@ -89,7 +89,7 @@ def show(terminal: Terminal, summary: Summary, look: Look, form: str) -> None:
     from jostle.experiments import tables
 
     if form == "json":
-        terminal.put_json(tables.as_json(summary, look))
+        terminal.put_json(tables.as_json(summary, look, terminal.language))
         return
     if form == "table":
         show_table(terminal, summary, look)
@@ -97,11 +97,11 @@ def show(terminal: Terminal, summary: Summary, look: Look, form: str) -> None:
         terminal.put(tables.FORMATS[form](summary, look))
     if form == "csv":
         for missing in summary.missing:
-            terminal.tell("results_not_counted", why=tables.why(missing))
+            terminal.tell("results_not_counted", why=tables.why(missing, terminal.language))
     elif summary.missing and form != "table":
         terminal.tell("results_listed_below", n=len(summary.missing))
     for note in summary.notes:
-        terminal.tell("note", text=note)
+        terminal.tell("note", text=note.said(terminal.language))
 
 
 def advise(terminal: Terminal, metrics_given: list[str]) -> None:
@@ -122,6 +122,6 @@ def show_table(terminal: Terminal, summary: Summary, look: Look) -> None:
         terminal.put("\n" + terminal.message("results_missing", n=len(summary.missing)))
         short = terminal.interactive and len(summary.missing) > TOLD
         for missing in summary.missing[: TOLD if short else None]:
-            terminal.put(render.plain(f"  {tables.why(missing)}"))
+            terminal.put(render.plain(f"  {tables.why(missing, terminal.language)}"))
         if short:
             terminal.put("  " + terminal.message("results_more", n=len(summary.missing) - TOLD))

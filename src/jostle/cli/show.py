@@ -48,7 +48,8 @@ def show(args: Namespace, terminal: Terminal) -> int:
     if job["ended_at"] is None and not terminal.engine_runs():
         terminal.tell("no_engine")
     language = terminal.language
-    terminal.put("\n".join([*fact_lines(job, tale, terminal), *run_lines(tale.runs, language), *event_lines(events, language)]))
+    parts = (fact_lines(job, tale, terminal), run_lines(tale.runs, language), process_lines(tale.processes, terminal))
+    terminal.put("\n".join([line for part in parts for line in part] + event_lines(events, language)))
     return 0
 
 
@@ -124,6 +125,13 @@ def run_lines(runs: Sequence[Mapping[str, Any]], language: str) -> list[str]:
         return []
     rows = [table_rows.run(run, time.time()) for run in runs]
     return ["", render.table(labels.heads("runs", language), rows, right=(0, 4, 5, 6), paint_column=1)]
+
+
+def process_lines(processes: Sequence[Mapping[str, Any]], terminal: Terminal) -> list[str]:
+    if not processes:
+        return []
+    head, rows = labels.heads("processes", terminal.language), [table_rows.process(process) for process in processes]
+    return ["", render.table(head, rows, columns=terminal.width, right=(0, 1, 2, 4, 5, 6))]
 
 
 def event_lines(events: list[dict[str, Any]], language: str) -> list[str]:

@@ -33,6 +33,7 @@ def validate(args: Namespace, terminal: Terminal) -> int:
     from jostle.formats.flaws import BadFiles
     from jostle.intake.checking import can_run, count_queues, warn_directories
     from jostle.intake.files import each
+    from jostle.wording.flaws import worded
 
     try:
         batches, warnings = each(args.files, args.mode, args.suite)
@@ -40,12 +41,12 @@ def validate(args: Namespace, terminal: Terminal) -> int:
         if not args.json:
             raise
         for warning in e.warnings:
-            terminal.tell("warning", text=warning)
-        flaws = [{"file": file, "line": line or None, "text": text} for file, line, text in e.flaws]
+            terminal.tell("warning", text=worded(warning, terminal.language))
+        flaws = [{"file": file, "line": line or None, "text": worded(text, terminal.language)} for file, line, text in e.flaws]
         terminal.put_json({"schema": 1, "ok": False, "errors": flaws})
         return e.exit_code
     for warning in warnings:
-        terminal.tell("warning", text=warning)
+        terminal.tell("warning", text=worded(warning, terminal.language))
     jobs = [job for batch in batches for job in batch["jobs"]]
     warn_directories(jobs, terminal)
     checked = can_run(batches, terminal)

@@ -15,6 +15,9 @@ GROUPS: dict[str, dict[str, tuple[str, str]]] = {
         "move": ("change", "change a job's place in its queue"),
         "set": ("change", "change a queued job: priority, memory, gpus, …"),
         "wait": ("wait", "wait until jobs have ended"),
+        "alloc": ("alloc", "hold GPUs under a name, for programs that you start there"),
+        "release": ("alloc", "give the GPUs of an allocation back"),
+        "start": ("alloc", "run a program on the GPUs of an allocation"),
         "validate": ("validate", "check job files without running them"),
         "import": ("importing", "turn a workspace or task file into a job file"),
         "uni-id": ("uniid", "read and write the uni_id file from scripts"),
@@ -26,12 +29,16 @@ GROUPS: dict[str, dict[str, tuple[str, str]]] = {
         "logs": ("logs", "what a job has printed"),
         "results": ("results", "metrics out of logs: mean and deviation over seeds, as a table or plot"),
         "gpus": ("gpus", "the GPUs, who uses them, and whether they may be taken"),
+        "monitor": ("manage", "show nodes, tasks and their cards every few seconds; with --manage keep some for you"),
+        "limits": ("limits", "how many cards you may hold, in all your homes together; set them"),
         "status": ("engine", "the engine and how many jobs are in which state"),
     },
     "Engine": {
         "up": ("engine", "start the engine and the console, and keep them running"),
         "down": ("engine", "stop the engine and the console; running jobs go on"),
         "web": ("web", "the console in a browser: start it, log in, its tokens"),
+        "manage": ("manage", "the resource manager of the source: its flags, its configuration, its status"),
+        "notify": ("notify", "whether messages about jobs and GPUs get through; send a test"),
         "doctor": ("doctor", "look for what is wrong with this host or installation"),
         "clean": ("clean", "remove what old jobs left behind"),
     },
@@ -44,5 +51,5 @@ GROUPS: dict[str, dict[str, tuple[str, str]]] = {
 
 VERBS: dict[str, tuple[str, str]] = {verb: entry for group in GROUPS.values() for verb, entry in group.items()}
 
-HARMLESS = frozenset((*GROUPS["Looking"], "cancel", "wait", "validate", "down", "doctor"))
+HARMLESS = frozenset((*GROUPS["Looking"], "cancel", "release", "wait", "validate", "down", "doctor", "notify"))
 """Verbs that read or end: in a home whose way is open to others these warn, where the rest refuses."""

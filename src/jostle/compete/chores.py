@@ -13,6 +13,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from jostle.compete import outlook, statefile, statustext
+from jostle.compete.journal import SETTINGS
 from jostle.compete.register import RegisterWatch
 from jostle.compete.reload import changes
 from jostle.compete.watched import Watched
@@ -101,7 +102,8 @@ class Chores(Listener):
         self._refresh()
         content = statefile.state(
             self.scheduler, self.board.queues(), now=self.now, gpus_used=self.used, gpus_available=self.detected,
-            last_log_lines=list(self.journal.log.last), last_error=self.journal.last_error, finished_at=finished_at,
+            last_log_lines=list(self.journal.log.last), last_error=self.journal.last_error,
+            error_kind=self.journal.error_kind, finished_at=finished_at,
         )  # fmt: skip
         self.file.write(content)
         self.unwritten = bool(self.dirty) or self.now == "starting"
@@ -191,7 +193,7 @@ class Chores(Listener):
             settings, warnings = gpumanage.load(self.config.path)
             policy = self.policy_of(settings)
         except JostleError as e:
-            self.journal.tell(f"{e}\n{file} has changed but cannot be used: the settings stay as they were", "ERROR")
+            self.journal.tell(f"{e}\n{file} has changed but cannot be used: the settings stay as they were", "ERROR", SETTINGS)
             return
         now, later = changes(self.settings, settings)
         missing = outlook.missing_cards(settings, self.gpus)

@@ -22,6 +22,10 @@ LEVELS = {"requeued": "WARNING", "quarantined": "WARNING", "failed": "ERROR", "s
 """Of what an event says; everything else is INFO."""
 
 
+TASK, OWN, SETTINGS = "task", "own", "settings"
+"""What an error is about."""
+
+
 class SchedulerJournal:
     def __init__(
         self, log: SchedulerLog, *, say: Callable[[str], None] | None = None, echo: Callable[[list[str]], None] | None = None
@@ -30,21 +34,22 @@ class SchedulerJournal:
         self.say = say  # to the person, if one is there
         self.echo = echo  # who reads along gets each line of the log
         self.last_error: str | None = None
+        self.error_kind: str | None = None  # what it is about: a task, or the scheduler's own settings
         self.live: Listener | None = None  # the live view, while there is one
 
-    def record(self, text: str, level: str = "INFO") -> None:
+    def record(self, text: str, level: str = "INFO", kind: str = TASK) -> None:
         lines = self.log.write(text, level)
         if level == "ERROR":
-            self.last_error = text.split("\n")[0]
+            self.last_error, self.error_kind = text.split("\n")[0], kind
         if self.echo is not None:
             try:
                 self.echo(lines)
             except OSError:
                 self.echo = None
 
-    def tell(self, text: str, level: str = "INFO") -> None:
+    def tell(self, text: str, level: str = "INFO", kind: str = OWN) -> None:
         """Recorded, and said to the person who is there."""
-        self.record(text, level)
+        self.record(text, level, kind)
         if self.say is not None:
             say = self.live.note if self.live is not None else self.say
             for line in map(plain, text.split("\n")):
@@ -63,7 +68,7 @@ class Logged(Narrator):
         super().event(event, line)
         self.level = "INFO"
         if line and event["kind"] in ("requeued", "failed"):
-            self.journal.last_error = line.split(None, 1)[1]
+            self.journal.last_error, self.journal.error_kind = line.split(None, 1)[1], TASK
 
     def idle(self) -> None:
         if self.patience() <= 0:

@@ -43,7 +43,7 @@ def never(
     )  # fmt: skip
     here = Target(name=LOCAL, nodes=(Node(name=LOCAL, gpus=cards),))
     world = World(now=0.0, uid=0, targets=(here,), policy=_courtesy(policy))
-    asked = [(row, (row["gpu_request"][0], row["memory_mib"], (LOCAL,))) for row in rows]
+    asked = [(row, survey.Asked(row["gpu_request"][0], row["memory_mib"], (LOCAL,))) for row in rows]
     reasons = survey.never(world, {shape for _, shape in asked})
     lines = [f"{row['id']} {row['name']}: {_sentence(row, reasons[shape], language)}" for row, shape in asked if shape in reasons]
     more = len(lines) - SHOWN

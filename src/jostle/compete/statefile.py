@@ -52,6 +52,7 @@ def state(
     gpus_available: Sequence[int] = (),
     last_log_lines: Sequence[str] = (),
     last_error: str | None = None,
+    error_kind: str | None = None,
     finished_at: float | None = None,
 ) -> dict[str, Any]:
     """The file's content: the fields of A32, and what names this very process and its batch."""
@@ -85,6 +86,7 @@ def state(
         "boot_id": scheduler.boot_id,
         "start_ticks": scheduler.start_ticks,
         "batch": scheduler.batch,
+        "last_error_kind": error_kind,
     }
 
 

@@ -29,6 +29,10 @@ _NAME = re.compile(
 )
 
 
+HOLDER = "jostle-alloc"
+"""What the process that holds an allocation calls itself: it computes nothing, whatever cards it claims."""
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Claim:
     """One run's hold on one GPU, as its file's name says it."""

@@ -8,10 +8,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 from jostle.core import courtesy, fit, reserve
-from jostle.core.ledger import Card, without_ours
+from jostle.core.ledger import Card, offer_mib, without_ours
 from jostle.core.model import Job
 from jostle.core.reasons import Refusal
-from jostle.core.scope import Scope
+from jostle.core.scope import Scope, large_enough
 from jostle.core.table import Table
 
 
@@ -43,14 +43,28 @@ def _comes(table: Table, card: Card, refusal: Refusal, job: Job, scope: Scope) -
     """Whether a card will fit when our own runs have left it, or a while has gone by."""
     if fit.several(card, job.gpus_min):
         return False
-    if refusal.code in ("idle", "unknown"):  # a card is not read for a moment after each end
+    if refusal.code == "idle":
         return True
+    if refusal.code == "unknown":  # a card is not read for a moment after each end
+        sound = card.gpu.faulty is None and card.gpu.compute_mode != "prohibited"
+        others = any(promise.run is None for promise in card.promises)
+        return sound and not others and large_enough(offer_mib(card.gpu), job, scope.policy)
+    return was_left(table, card, refusal) or fits_when_left(table, card, job, scope)
+
+
+def was_left(table: Table, card: Card, refusal: Refusal) -> bool:
+    """Whether a card is refused only because a run of ours has left it a moment ago."""
     leaves_at = card.gpu.left_at + reserve.LEAVES_WITHIN
-    if refusal.code in reserve.LEAVING and table.world.now < leaves_at:
-        table.wake(leaves_at)
-        return True
+    if refusal.code not in (*reserve.LEAVING, "unknown") or table.world.now >= leaves_at:
+        return False
+    table.wake(leaves_at)
+    return True
+
+
+def fits_when_left(table: Table, card: Card, job: Job, scope: Scope) -> bool:
+    """Whether a card that runs of ours hold will fit the job when they have left it."""
     rest = without_ours(card)
-    if rest is None:
+    if rest is None or fit.several(card, job.gpus_min):
         return False
     policy = scope.policy
     left = fit.standing(rest, table.terms(job, scope))
@@ -60,7 +74,8 @@ def _comes(table: Table, card: Card, refusal: Refusal, job: Job, scope: Scope) -
 
 def _allowed(table: Table, scope: Scope) -> int | None:
     """How many cards the user may hold when our own runs have left theirs, which will be roomy then; None: no limit."""
-    if not courtesy.limited(scope.policy):
-        return None
-    held = {c.gpu.uuid for c in table.cards if c.mine is not None} | scope.by_hand
-    return courtesy.limit(scope.policy, len(scope.roomy | held))
+    least = [bound.cap.most for bound in table.account.bounds(scope.policy)]
+    if courtesy.limited(scope.policy):
+        held = {c.gpu.uuid for c in table.cards if c.mine is not None} | scope.by_hand
+        least.append(courtesy.limit(scope.policy, len(scope.roomy | held)))
+    return min(least, default=None)

@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from collections.abc import Set as AbstractSet
 
 from jostle.core.ledger import Card
+from jostle.core.limits import Budget
 from jostle.core.model import Gpu, Holder, Policy
 
 DEFAULT_MIN, DEFAULT_MAX = 3, 8
@@ -21,10 +22,15 @@ def limited(policy: Policy) -> bool:
     return policy.min_gpu is not None or policy.max_gpu is not None
 
 
+def least_and_most(policy: Policy) -> tuple[int, int]:
+    """Of rules that set one of them at least."""
+    least = DEFAULT_MIN if policy.min_gpu is None else policy.min_gpu
+    return least, DEFAULT_MAX if policy.max_gpu is None else policy.max_gpu
+
+
 def limit(policy: Policy, available: int) -> int:
     """How many cards the user may hold when so many are available to them."""
-    least = DEFAULT_MIN if policy.min_gpu is None else policy.min_gpu
-    most = DEFAULT_MAX if policy.max_gpu is None else policy.max_gpu
+    least, most = least_and_most(policy)
     return min(most, max(least, available - policy.gpu_left))
 
 
@@ -63,8 +69,8 @@ def is_python(exe: str, name: str) -> bool:
     return exe.startswith("python") if exe else "python" in name.lower()
 
 
-def budget(policy: Policy, available: AbstractSet[str], holding: AbstractSet[str]) -> int | None:
-    """How many more cards may be taken now; None: no limit."""
+def budgets(policy: Policy, available: AbstractSet[str], holding: AbstractSet[str]) -> list[Budget]:
+    """How many more cards may be taken now; none: no limit."""
     if not limited(policy):
-        return None
-    return max(0, limit(policy, len(available | holding)) - len(holding))
+        return []
+    return [Budget(max(0, limit(policy, len(available | holding)) - len(holding)), holding)]

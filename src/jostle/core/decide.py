@@ -1,49 +1,61 @@
 """decide(world) -> plan: the one place where it is decided what happens next. Pure; see docs/architecture.md.
 
 The story: faulty cards are set aside; runs that have ended become results or new tries; runs that people want to end are
-stopped; cards are kept for a big job that has waited long; then each job that is ready is placed in its order, or gets the
-reason why not.
+stopped, and so is what runs inside an allocation that is released; cards are kept for a big job that has waited long; then each
+job that is ready is placed in its order, or gets the reason why not; and what nobody could use goes to runs that may grow, as
+what others need comes from those that may shrink.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 
-from jostle.core import health
+from jostle.core import health, inside, resize
 from jostle.core.model import Job, World
 from jostle.core.order import Turns
 from jostle.core.place import Places, policy_of
-from jostle.core.plan import Fail, Plan, Start, Stop
+from jostle.core.plan import Fail, Plan, Start
 from jostle.core.reasons import Reason, counted
 from jostle.core.reserve import reserve_at
 from jostle.core.retry import finish_or_requeue
 
 # Waiting for anything else (a hold, a driver, its own batch) never makes a job run out of time.
-FOR_GPUS = frozenset({"gpus", "limit", "impossible", "impossible_count", "impossible_slices", "impossible_limit"})
+FOR_GPUS = frozenset({
+    "gpus", "limit", "user_limit", "impossible", "impossible_count", "impossible_slices", "impossible_limit",
+    "impossible_user_limit",
+})  # fmt: skip
 
 
 def decide(world: World) -> Plan:
     decisions = health.verdicts(world)
     world = health.without_faulty(world, decisions)
     decisions += [finish_or_requeue(world, run) for run in world.runs if run.ended is not None or run.voided]
-    decisions += stops(world)
-    if not world.lanes:
-        return Plan(decisions=tuple(decisions), waits={})
+    decisions += inside.stops(world)
+    idle_at = inside.wake_at(world)
+    elastic = resize.concerns(world)
+    if not world.lanes and not elastic:
+        return Plan(decisions=tuple(decisions), waits={}, wake_at=idle_at)
+    waiting: list[tuple[Job, Reason]] = []
+    begun: list[tuple[Job, Start]] = []  # those that may get more of what is left
     waits: dict[int, Reason] = {}
     judged: set[int] = set()  # batches whose next job waits
     places, turns = Places(world), Turns(world)
-    places.keep_cards()
-    if (due := health.look_again_at(world)) is not None:
-        places.wake(due)
+    places.keep()
+    for due in (health.look_again_at(world), idle_at):
+        if due is not None:
+            places.wake(due)
     while (head := turns.head()) is not None:
         job, at, lane = head
         answer = places.place(job)
         if isinstance(answer, Start):
             turns.started()
             decisions.append(answer)
+            if job.elastic:
+                begun.append((job, answer))
         else:
             turns.blocked()
+            if elastic:
+                waiting.append((job, answer))
             if (due_at := reserve_at(world, job)) > world.now and places.big(job):
                 places.wake(due_at)
             given_up = expired(places, answer, job) if job.batch not in judged else []
@@ -51,16 +63,20 @@ def decide(world: World) -> Plan:
             decisions += given_up
             if len(given_up) < len(lane) - at:
                 waits[job.shape] = answer
-    kept_for = tuple(table.kept.job.id for table in places.tables if table.kept is not None)
-    return Plan(decisions=tuple(decisions), waits=waits, wake_at=places.wake_at, kept_for=kept_for)
+    keeps = {}
+    if elastic or begun:
+        resizes = resize.Resizes(world, places)
+        decisions += resizes.decided(waiting, begun)
+        decisions = [resizes.widened(d) if isinstance(d, Start) else d for d in decisions] if begun else decisions
+        keeps = resizes.keeps
+    kept_for = tuple(kept.job.id for table in places.tables for kept in table.keepers)
+    return Plan(decisions=tuple(decisions), waits=waits, wake_at=places.wake_at, keeps=keeps, kept_for=kept_for)
 
 
-def stops(world: World) -> Iterator[Stop]:
-    """Ends of runs that people want; sent again at every tick until the run is gone, so acting must not mind."""
-    for run in world.runs:
-        open_ = run.ended is None and not run.voided
-        if open_ and run.cancel and (run.state != "stopping" or run.kill):
-            yield Stop(run=run.id, kill=run.kill)
+def waits_for_gpus(reason: Reason) -> bool:
+    """Whether cards would help: all that the job waits for is some, and it could ever have them."""
+    each = reason.params["places"] if reason.code == "nowhere" else [{"code": reason.code}]
+    return for_gpus(reason) and not all(place["code"].startswith("impossible") for place in each)
 
 
 def for_gpus(reason: Reason) -> bool:

@@ -33,6 +33,8 @@ def explain(
     if waiting:
         return Reason(code="after", params={"jobs": [n["id"] for n in waiting]})
     left = row["not_before"] - now
+    if left > 0 and row["reason"] and row["reason"]["code"] == "yielded":
+        return Reason(code="yielded", params={**row["reason"]["params"], "left_s": left})
     if left > 0 and row["retries"]:
         return Reason(code="backoff", params={"failures": row["retries"], "error_type": row["error_type"], "left_s": left})
     if left > 0 and row["begin_at"]:

@@ -7,17 +7,19 @@ refusal. What is not known is never taken for free.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from jostle.core import courtesy, health
 from jostle.core.ledger import Card, offer_mib, takes_whole
+from jostle.core.limits import Budget
 from jostle.core.model import Holder, Policy, Promise, RunId
 from jostle.core.reasons import Refusal
 
 IN_TIME = frozenset({"idle", "newcomer"})  # refusals that time alone ends
 QUIET_PERCENT = 5  # a card at or below this carries no load
+IDLE_S = 300.0  # who holds a card for so long without a process on it is told of
 PASSING = frozenset({"taken", "taken_elsewhere", "leaving", "unknown"})
 """Refusals that end by themselves: our own runs leave, and the next reading comes."""
 
@@ -71,6 +73,15 @@ def _out(card: Card, terms: Terms) -> Refusal | None:
 
 def closed(card: Card, suspects: bool = False) -> Refusal | None:
     """What keeps a card from everyone."""
+    if (unsound := unfit(card, suspects)) is not None:
+        return unsound
+    if card.taken is not None:
+        return taken(card, card.taken)
+    return no(card, "exclusive") if card.gpu.compute_mode == "exclusive_process" and _computed_on(card) else None
+
+
+def unfit(card: Card, suspects: bool = False) -> Refusal | None:
+    """What keeps a card from everyone, also from who holds it."""
     gpu = card.gpu
     if gpu.excluded:
         return no(card, "excluded")
@@ -85,9 +96,7 @@ def closed(card: Card, suspects: bool = False) -> Refusal | None:
         return no(card, "prohibited")
     if gpu.quarantine:
         return no(card, "quarantined", processes=list(map(list, gpu.quarantine)))
-    if card.taken is not None:
-        return taken(card, card.taken)
-    return no(card, "exclusive") if gpu.compute_mode == "exclusive_process" and _computed_on(card) else None
+    return None
 
 
 def _computed_on(card: Card) -> bool:
@@ -100,8 +109,11 @@ def taken(card: Card, promise: Promise) -> Refusal:
         return no(card, "taken", job=promise.run[0], run=promise.run[1])
     if promise.uid == card.uid:
         return no(card, "taken_elsewhere", sid=promise.sid)
-    user = next((h.user for h in card.gpu.holders if h.uid == promise.uid and h.user), "")
-    return no(card, "neighbour", uid=promise.uid, user=user or f"uid {promise.uid}")
+    theirs = [h for h in card.gpu.holders if h.uid == promise.uid]
+    user = next((h.user for h in theirs if h.user), f"uid {promise.uid}")
+    if not theirs and not promise.used_mib and (promise.automatic or promise.held_s >= IDLE_S):
+        return no(card, "neighbour_idle", uid=promise.uid, user=user, held_s=promise.held_s)
+    return no(card, "neighbour", uid=promise.uid, user=user)
 
 
 def _ours(card: Card, terms: Terms) -> Refusal | None:
@@ -286,15 +298,16 @@ def _computing(card: Card) -> list[Holder]:
     return [h for kind in kinds for h in card.holders(kind) if h.kind == "compute"]
 
 
-def chosen(cards: list[Card], most: int, budget: int | None, holding: set[str]) -> list[Card]:
-    """The best cards that are allowed: at most so many, and of those not held yet at most the budget."""
-    return list(_within(cards, budget, holding))[:most] if budget is not None else cards[:most]
+def chosen(cards: list[Card], most: int, budgets: Sequence[Budget]) -> list[Card]:
+    """The best cards that are allowed: at most so many, and of those not held yet at most each budget."""
+    return list(_within(cards, budgets))[:most] if budgets else cards[:most]
 
 
-def _within(cards: list[Card], budget: int, holding: set[str]) -> Iterator[Card]:
+def _within(cards: list[Card], budgets: Sequence[Budget]) -> Iterator[Card]:
+    left = [budget.more for budget in budgets]
     for card in cards:
-        if card.gpu.uuid in holding:
-            yield card
-        elif budget > 0:
-            budget -= 1
+        new = [k for k, budget in enumerate(budgets) if card.gpu.uuid not in budget.holding]
+        if all(left[k] > 0 for k in new):
+            for k in new:
+                left[k] -= 1
             yield card

@@ -137,8 +137,10 @@ def age(run: Run, now: float) -> float:
 
 
 def clears(run: Run, now: float) -> bool:
-    """Whether it shows that its cards can be used: it has lasted, or gone well."""
-    return not run.voided and (age(run, now) >= QUICK_S or (run.ended is not None and _succeeded(run.ended)))
+    """Whether it shows that its cards can be used: it has lasted, or gone well. An allocation computes nothing."""
+    if run.voided or run.allocation:
+        return False
+    return age(run, now) >= QUICK_S or (run.ended is not None and _succeeded(run.ended))
 
 
 def _doubts(world: World) -> dict[str, tuple[int, ...]]:

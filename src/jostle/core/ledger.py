@@ -2,12 +2,13 @@
 
 Rules: available = measured free − what living runs were promised and do not use yet, and never more than the card has beside
 all promises. A promise of a run that has ended no longer counts; its memory does, until the driver stops showing it. A card is
-taken by a whole-card promise, or by a run of ours that does not share. Each Start of a plan is entered at once.
+taken by a whole-card promise, or by a run of ours that does not share. Each Start of a plan is entered at once. What runs inside
+an allocation is promised a part of what that has: it is counted with it, and never beside it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from jostle.core.model import Gpu, Holder, Promise, Run, RunId, World
@@ -34,6 +35,7 @@ class Card:
     gpu: Gpu
     uid: int
     promises: list[Promise] = field(default_factory=list)
+    nested: list[Promise] = field(default_factory=list)  # parts of those: of what runs inside allocations
     mine: Promise | None = None  # a promise of this user on it, by whichever home
     taken: Promise | None = None  # has the card for itself
     owed_mib: int = 0  # promised and not used yet
@@ -82,7 +84,7 @@ class Card:
         return "stranger" if holder.uid is not None and holder.uid >= ORDINARY_UID else "anonymous"
 
     def _promised(self, holder: Holder) -> bool:
-        for promise in self.promises:
+        for promise in (*self.promises, *self.nested):
             if promise.run is not None and promise.run == holder.run:
                 return True
             if promise.sid and promise.sid == holder.sid:
@@ -154,15 +156,35 @@ def cards_of(world: World, gpus: Iterable[Gpu], runs: dict[RunId, Run]) -> list[
     """The cards of a node by index, with every living promise entered; `runs` are ours that are alive."""
     cards = {g.uuid: Card(g, world.uid, given_at=g.given_at) for g in sorted(gpus, key=lambda g: g.index)}
     dead = {r.id for r in world.runs if r.id not in runs}
+    held = allocated(world, runs)
     for promise in world.promises:
         card = cards.get(promise.uuid)
-        if card is not None and promise.run not in dead:
+        if card is None or promise.run in dead:
+            continue
+        if (promise.inside, promise.uuid) in held:
+            card.nested.append(promise)
+        else:
             card.enter(promise, alone(promise, runs))
     for card in cards.values():
+        if card.nested:
+            card.promises = [_with_parts(promise, card.nested) for promise in card.promises]
         if card.owed_mib:
             card.settle()
     _last_given(cards, runs.values())
     return list(cards.values())
+
+
+def allocated(world: World, runs: Mapping[RunId, Run]) -> frozenset[tuple[int | None, str]]:
+    """The cards that living allocations have, each with its job: what runs inside is a part of that there, and nowhere else."""
+    ids = {run.id for run in runs.values() if run.allocation}
+    held = [promise for promise in world.promises if promise.run in ids] if ids else []
+    return frozenset((promise.run[0], promise.uuid) for promise in held if promise.run is not None)
+
+
+def _with_parts(promise: Promise, nested: list[Promise]) -> Promise:
+    """What an allocation uses is also what the programs inside it use."""
+    inside = sum(part.used_mib for part in nested if promise.run is not None and part.inside == promise.run[0])
+    return replace(promise, used_mib=promise.used_mib + inside) if inside else promise
 
 
 def _last_given(cards: dict[str, Card], runs: Iterable[Run]) -> None:

@@ -9,12 +9,16 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from jostle.core.fields import RETRY, RULES
 from jostle.core.reasons import Reason
 
 RunId = tuple[int, int]
 """(job, number of the try, from 1). Written "17.2" for people."""
+
+Amounts = tuple[tuple[str, int], ...]
+"""How much of what, by name: of a counter, or of what a node has besides cards (core.stock)."""
 
 LOCAL = "local"
 """The target that is this host, and its one node."""
@@ -79,6 +83,8 @@ class Node:
     name: str
     gpus: tuple[Gpu, ...] = ()
     hold: str = ""  # why nothing starts there; one of GPU_HOLDS: nothing with a GPU
+    cpus: int = 0  # cores that may be handed out
+    host_memory_mib: int = 0  # … and memory of the host
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -113,6 +119,9 @@ class Promise:
     sid: int = 0
     used_mib: int = 0  # measured use of its processes
     used_at_start_mib: int = 0  # of the whole card, when the run was decided
+    automatic: bool = False  # of another home: nobody asked for it by hand (of our own runs their rules say it)
+    held_s: float = 0.0  # of another home: for how long, as far as its claim shows
+    inside: int | None = None  # the allocation whose promise it is a part of, while that lives
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -142,11 +151,25 @@ class Job:
     time_limit: float | None = None
     ready_at: float = 0.0  # since when it could have started
     on: tuple[str, ...] = (LOCAL,)  # the targets that may have it, in the order in which they are tried
+    cpus: int | None = None  # cores of the host
+    host_memory_mib: int | None = None
+    counters: Amounts = ()
     avoid: frozenset[str] = frozenset()  # cards it was squeezed on, or failed on within seconds
+    inside: int | None = None  # the allocation (its job) on whose cards it runs, and on no others
+    elastic: bool = False  # it begins with few cards, and gets more if nobody else could use them
 
 
 Lane = tuple[Job, ...]
 """The first few ready jobs of one shape, in order; never empty. How many more there are a decision need not know."""
+
+
+class LegEnd(NamedTuple):
+    """How the commands ended that had to begin again on other cards."""
+
+    leg: int
+    code: int | None
+    signal: int | None
+    at: float  # wall time
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -169,6 +192,26 @@ class Exit:
     said: str = ""  # what the program itself reported (SPEC A22): normal_exit | abnormal_exit; it overrules the code
     said_type: str = ""  # … and the kind of error it named
     inputs: str = ""  # whether its files were those of the fingerprint when it began: same | other | unknown
+    released: str = ""  # of an allocation, by what it was: asked | time | process
+    legs: tuple[LegEnd, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Elastic:
+    """What is said and known of a run that may get other cards while it lives."""
+
+    how: str  # restart | signal; hold: it has no program, and only people change it
+    least: int
+    most: int
+    priority: int = 0
+    leg: int = 1  # the last order to it
+    listed: tuple[str, ...] = ()  # the cards that it is to use; those it holds besides it has not left yet
+    busy: Reason | None = None  # why nothing else can be asked of it now
+    resized_at: float = 0.0  # when its cards last changed, or it began
+    lost_to_others: int = 0  # how often that took cards from it, within the last hour and soon after the change before
+    not_before: float = -math.inf  # after a try in vain …
+    failed: str = ""  # … by this code
+    load: float | None = None  # percent, the mean of its cards over a minute; None: that is not known
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -182,7 +225,11 @@ class Run:
     kill: bool = False  # … at once
     uuids: tuple[str, ...] = ()
     target: str = LOCAL  # where it went
+    node: str = LOCAL  # … and to which node of it
     on: tuple[str, ...] = (LOCAL,)  # the targets that may have its job
+    cpus: int | None = None
+    host_memory_mib: int | None = None
+    counters: Amounts = ()
     memory_mib: int | None = None
     share: bool = False
     started_at: float = 0.0  # engine's clock
@@ -195,6 +242,17 @@ class Run:
     uni_id: str = ""
     ended: Exit | None = None  # set when the backend knows that it has ended
     voided: bool = False  # it never started and never will; no try is counted
+    allocation: bool = False  # it starts nothing: it holds its cards for what runs inside it, and for its person
+    idle_since: float | None = None  # an allocation: since when nothing of ours is on its cards or runs inside; None: it is used
+    idle_release: float | None = None  # … and after so long it is released
+    inside: int | None = None  # the allocation (its job) on whose cards it runs
+    evicted: bool = False  # … which has been released
+    elastic: Elastic | None = None
+    intruded: tuple[str, ...] = ()  # of its cards, those that somebody else has come onto, and stayed
+    yields: bool = False  # … and it leaves then
+    yielding: bool = False  # it was told to
+    yielded: int = 0  # how often its job has before, in all …
+    yielded_lately: int = 0  # … and without much time in between
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -220,9 +278,34 @@ class Policy:
     max_wait: float | None = RULES["max_wait"].default
     reserve_after: float = RULES["reserve_after"].default
     margin_mib: int = RULES["margin_mib"].default
+    resize_interval: float = RULES["resize_interval"].default
+    scale_up: int | None = RULES["scale_up"].default
+    scale_down: int | None = RULES["scale_down"].default
+    yield_after: float = RULES["yield_after"].default
     retry: Retry = Retry()
     on_failure: str = RULES["on_failure"].default
     command_limit: float | None = RULES["command_limit"].default
+    automatic: bool = RULES["automatic"].default
+
+
+class Cap(NamedTuple):
+    """The most of something, and who says so."""
+
+    most: int
+    source: str  # one of core.limits.SOURCES
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Limits:
+    """How many cards the person may hold, over all homes and above the rules of every batch; None: no limit. See core.limits."""
+
+    max_total_gpus: Cap | None = None
+    max_reserved_gpus: Cap | None = None
+    max_manual_gpus: Cap | None = None
+    max_gpus_per_task: Cap | None = None
+
+
+UNLIMITED = Limits()
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -235,9 +318,11 @@ class World:
     lanes: tuple[Lane, ...] = ()
     policies: Mapping[int, Policy] = field(default_factory=dict)  # by batch
     policy: Policy = field(default_factory=Policy)  # where a batch has none
+    limits: Limits = UNLIMITED
     last_start: Mapping[int, float] = field(default_factory=dict)  # by batch
     last_end: Mapping[int, float] = field(default_factory=dict)  # by batch: of a run, or of a job that was given up
     doubts: Mapping[str, tuple[int, ...]] = field(default_factory=dict)  # by card: see core.health
+    counters: Mapping[str, int] = field(default_factory=dict)  # how much there is of each
     turn: int = 0  # the batch that started last: the next in turn comes first
     hold: str = ""  # why nothing may start at all, wherever (disk full); "" = nothing in the way
 

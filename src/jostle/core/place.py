@@ -1,23 +1,26 @@
 """Where one job goes: to the first of the places it may go to that takes it.
 
 Rules: a job names targets; they are tried in its order, and of a target that places, its nodes in theirs. What holds for a batch
-wherever its jobs go (how many at once, how soon after each other) is asked once. A place that is held up holds up nobody who may
-go elsewhere. Cards are kept for one big job a node, and for a job on one node.
+wherever its jobs go (how many at once, how soon after each other) is asked once, and so are counters. A place that is held up
+holds up nobody who may go elsewhere. Cards are kept for one big job a node, and for a job on one node.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import replace
+from functools import cached_property
 from typing import Protocol
 
-from jostle.core import coming, reserve
+from jostle.core import coming, inside, reserve
 from jostle.core.ledger import alive
+from jostle.core.limits import Account
 from jostle.core.model import Job, Policy, Run, Target, World
 from jostle.core.order import ORDERS
 from jostle.core.plan import Start
 from jostle.core.reasons import Reason, counted, kept
-from jostle.core.scope import impossible
+from jostle.core.stock import Stock, of_counters, of_node
 from jostle.core.table import Table
 
 
@@ -108,12 +111,22 @@ class Places:
         self.wake_at: float | None = None
         self.runs = alive(world)
         self.tables: list[Table] = []
+        account = Account(world, self.runs)
         self._places: dict[str, list[Place]] = {}  # by target
         for target in world.targets:
-            tables = [Table(world, target, node, self.runs, self.wake) for node in target.nodes]
+            tables = [Table(world, target, node, self.runs, account, self.wake) for node in target.nodes]
             self.tables += tables
             self._places[target.name] = places_at(world, target, tables)
+        self._more = False  # whether any job asks for more than cards
+        for lane in world.lanes:
+            job = lane[0]
+            if job.cpus is not None or job.host_memory_mib is not None or job.counters:
+                self._more = True
+                break
+        for table in self.tables:
+            table.asked = self._more
         self._by_on: dict[tuple[str, ...], list[Place]] = {}
+        self._inside: dict[int, list[Place]] = {}  # by allocation
         self._last_start = dict(world.last_start)
         self._running: dict[int, int] = {}
         for run in self.runs.values():
@@ -125,15 +138,34 @@ class Places:
 
     def of(self, job: Job) -> list[Place]:
         """The places that may take a job, in the order in which they are tried."""
+        if job.inside is not None:
+            return self._within(job, job.inside)
         places = self._by_on.get(job.on)
         if places is None:
             lists = [self._places.get(name) or [Closed(name, no_target(self.world, name))] for name in dict.fromkeys(job.on)]
             places = self._by_on[job.on] = [place for each in lists for place in each]
         return places
 
+    @cached_property
+    def counters(self) -> Stock:
+        return Stock(self.world.counters, of_counters, self.runs.values(), [lane[0] for lane in self.world.lanes])
+
+    def _within(self, job: Job, allocation: int) -> list[Place]:
+        """The cards of its allocation are the only place of a job inside one."""
+        if allocation not in self._inside:
+            run = next((run for run in self.runs.values() if run.allocation and run.id[0] == allocation), None)
+            held = [t for t in self.tables if run is not None and t.target == run.target and t.holds(run)]
+            places: list[Place] = [inside.Within(run, t) for t in held if run is not None]
+            self._inside[allocation] = places or [Closed("allocation", inside.waiting(job))]
+        return self._inside[allocation]
+
     def big(self, job: Job) -> bool:
-        """Whether the job may come to keep cards somewhere."""
-        return any(table.target in job.on and reserve.big(job, table.easiest_mib) for table in self.tables)
+        """Whether the job may come to keep something somewhere."""
+        tables = [table for table in self.tables if table.target in job.on and job.inside is None]
+        return any(reserve.big(job, t.easiest_mib) or (self._more and self._bigger(job, t)) for t in tables)
+
+    def _bigger(self, job: Job, table: Table) -> bool:
+        return table.stock.bigger(job) or self.counters.bigger(job)
 
     def place(self, job: Job) -> Start | Reason:
         """Start a job now, or say why not."""
@@ -165,17 +197,26 @@ class Places:
         for table in self.tables:
             if table.kept is not None and table.kept.job.id == job.id:
                 table.kept = None
+            if table.kept_beside is not None and table.kept_beside.job.id == job.id:
+                table.kept_beside = None
+        if job.counters:
+            self.counters.take(job)
 
     # What holds for a batch, wherever its jobs go.
 
     def _gate(self, job: Job) -> Reason | None:
         policy = policy_of(self.world, job.batch)
         reason = self._too_many(job, policy.max_concurrent) if policy.max_concurrent is not None else None
-        return reason or (self._too_soon(job, policy.start_interval) if policy.start_interval > 0 else None)
+        reason = reason or (self._too_soon(job, policy.start_interval) if policy.start_interval > 0 else None)
+        return reason or (self._uncounted(job) if job.counters else None)
+
+    def _uncounted(self, job: Job) -> Reason | None:
+        keepers = [kept for table in self.tables for kept in table.keepers]
+        return self.counters.short(job, keepers, self.world.now)
 
     def _too_many(self, job: Job, most: int) -> Reason | None:
         running = self._running.get(job.batch, 0)
-        big = [table.kept for table in self.tables if table.kept is not None and table.kept.job.batch == job.batch]
+        big = [kept for table in self.tables for kept in table.keepers if kept.job.batch == job.batch]
         if running + sum(kept.binds(job) for kept in big) < most:
             return None
         return Reason(code="max_concurrent", params={"running": running, "most": most})
@@ -192,21 +233,39 @@ class Places:
         ours = [run for run in self.runs.values() if run.batch == job.batch]
         return any(place.carries(run, job.batch) for run in ours for place in self.of(job))
 
-    # Cards for big jobs.
+    # What is kept for big jobs.
 
-    def keep_cards(self) -> None:
-        """Choose the big jobs that cards are kept for: of each node the first in line for which enough will be there."""
-        open_ = [] if self.world.hold else [t for t in self.tables if not t.on_hold and not t.blind]
+    def keep(self) -> None:
+        """Choose the big jobs that something is kept for: of each node the first in line for which enough cards will be there,
+        and the first that wants cores, memory or counters and no card."""
+        if self.world.hold:
+            return
+        self._keep_cards([t for t in self.tables if not t.on_hold and not t.blind])
+        if self._more:
+            self._keep_beside()
+
+    def _keep_cards(self, open_: list[Table]) -> None:
         by_job: dict[int, tuple[Job, bool, list[Table]]] = {}
         for table in open_:
-            for job, late in reserve.waiting(self.world, table.heads, table.easiest_mib):
+            for job, late in self._waiting(table):
                 by_job.setdefault(job.id, (job, late, []))[2].append(table)
         for job, late, tables in sorted(by_job.values(), key=lambda w: reserve.in_line(w[0], w[1])):
-            able = [t for t in tables if t.kept is None and impossible(job, t.scope(job.batch)) is None]
+            able = [t for t in tables if t.kept is None and t.never(job) is None]
             if able and not any(isinstance(place, Handover) and place.takes for place in self.of(job)):
                 self._keep(job, late, able)
                 if all(table.kept is not None for table in open_):
                     return
+
+    def _waiting(self, table: Table) -> list[tuple[Job, bool]]:
+        """Those that may keep cards of a node, and whether they have waited long."""
+        heads, world = table.heads, self.world
+        big = [job for job in heads if reserve.big(job, table.easiest_mib)]
+        waiting = reserve.waiting(world, big, min((j.priority for j in heads if j.gpus_max), default=0))
+        if self._more:
+            known = {job.id for job, _ in waiting}
+            bigger = [j for j in heads if j.gpus_min and j.id not in known and self._bigger(j, table)]
+            waiting += reserve.waiting(world, bigger, min(table.stock.lowest, self.counters.lowest))
+        return waiting
 
     def _keep(self, job: Job, late: bool, tables: list[Table]) -> None:
         """On the node where they will be there first."""
@@ -220,8 +279,27 @@ class Places:
         for table in tables:
             answer = coming.with_cards(plain, table)
             if isinstance(answer, reserve.Kept):
-                options.append((answer.until, table, answer))
+                kept = replace(answer, until=max(answer.until, self._enough_at(job, table))) if self._more else answer
+                options.append((kept.until, table, kept))
             else:
                 table.unkept[job.shape] = answer
         if options:
             _, table, table.kept = min(options, key=lambda f: f[0])
+
+    def _keep_beside(self) -> None:
+        for table in self.tables:
+            bigger = [j for j in table.heads if not j.gpus_min and self._bigger(j, table) and table.hold(j) is None]
+            waiting = reserve.waiting(self.world, bigger, min(table.stock.lowest, self.counters.lowest))
+            kept = {k.job.id for t in self.tables for k in t.keepers}
+            for job, late in sorted(waiting, key=lambda w: reserve.in_line(*w)):
+                if job.id not in kept and table.never(job) is None and self.counters.impossible(job) is None:
+                    rank, served = ORDERS[policy_of(self.world, job.batch).order], table.stock.served(job)
+                    table.kept_beside = reserve.Kept(
+                        job=job, late=late, until=self._enough_at(job, table), rank=rank, served=served, running=self._running
+                    )
+                    break
+
+    def _enough_at(self, job: Job, table: Table) -> float:
+        """When there will be enough for it besides cards, as far as time limits tell."""
+        at = table.stock.ready_at(job, self.world.now) if of_node(job) else self.world.now
+        return max(at, self.counters.ready_at(job, self.world.now)) if job.counters else at

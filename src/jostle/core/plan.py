@@ -24,6 +24,28 @@ class Start:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class Resize:
+    """A run that lives is to use these cards from now on."""
+
+    run: RunId
+    uuids: tuple[str, ...]
+    reason: Reason
+    memory_mib: int | None = None  # the promise on each card that it does not hold yet
+    whole: tuple[str, ...] = ()  # of these, those that it has for itself
+
+    def mib_on(self, uuid: str) -> int | None:
+        return None if uuid in self.whole else self.memory_mib
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Yield:
+    """A run is told to end, and its job waits again: somebody else has come onto its cards."""
+
+    run: RunId
+    reason: Reason
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Finish:
     """The run has ended and so has its job."""
 
@@ -41,6 +63,7 @@ class Requeue:
     run: RunId
     not_before: float = 0.0
     counts: bool = True  # False: this was not a try
+    yielded: bool = False  # … because it gave way to somebody else
     excused: bool = False  # … because a faulty card failed it
     error_type: str | None = None
     memory_mib: int | None = None  # the request of the next try
@@ -84,7 +107,7 @@ class Doubt:
     jobs: tuple[int, ...]
 
 
-Decision = Start | Finish | Requeue | Stop | Fail | Quarantine | Doubt
+Decision = Start | Resize | Yield | Finish | Requeue | Stop | Fail | Quarantine | Doubt
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -92,4 +115,5 @@ class Plan:
     decisions: tuple[Decision, ...] = ()
     waits: Mapping[int, Reason] = field(default_factory=dict)  # by shape: why the first of it does not start now
     wake_at: float | None = None  # when to decide again even if nothing happens
+    keeps: Mapping[RunId, Reason] = field(default_factory=dict)  # why a run that may get other cards does not now
     kept_for: tuple[int, ...] = ()  # the big jobs that cards are kept for: of each node at most one

@@ -1,10 +1,11 @@
 """Keeping cards for a big job, so that small ones that come later cannot starve it.
 
-Rules: a big job asks for more than others: several cards, or more of one than some other job. Against jobs of lower priority it
-keeps cards as soon as it is ready, against all others when it has waited longer than its policy's `reserve_after`. One job a
-node: of the highest priority, the oldest. It keeps as many cards as it needs: those that fit now, then those that our own runs
-will leave soonest; no new run goes there unless its time limit ends before the big job could start. If these do not suffice
-(strangers have the rest, or courtesy forbids), it keeps nothing: what others have may stay theirs for days.
+Rules: a big job asks for more than others: several cards, or more of one than some other job; or more cores, host memory or of a
+counter. Against jobs of lower priority it keeps cards as soon as it is ready, against all others when it has waited longer than
+its policy's `reserve_after`. One job a node, and one that wants no card: of the highest priority, the oldest. It keeps as many
+cards as it needs: those that fit now, then those that our own runs will leave soonest; no new run goes there unless its time
+limit ends before the big job could start. If these do not suffice (strangers have the rest, or courtesy forbids), it keeps
+nothing: what others have may stay theirs for days.
 Not held back are jobs of higher priority, those before it in its own batch, and older jobs of another batch that has nothing
 running, or while a run as big of its own batch is alive: so neither side starves. A job that can never fit keeps nothing, nor one
 whose batch runs all it may.
@@ -13,7 +14,7 @@ whose batch runs all it may.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from jostle.core.ledger import Card
@@ -54,10 +55,9 @@ class Kept:
         return job.time_limit is None or not math.isfinite(self.until) or now + job.time_limit > self.until
 
 
-def waiting(world: World, heads: list[Job], easiest_mib: float) -> list[tuple[Job, bool]]:
-    """Of the jobs that may go to a node, those that may keep cards of it, and whether they have waited long."""
-    lowest = min((j.priority for j in heads if j.gpus_max), default=0)
-    candidates = [(j, world.now > reserve_at(world, j)) for j in heads if big(j, easiest_mib)]
+def waiting(world: World, big: Iterable[Job], lowest: float) -> list[tuple[Job, bool]]:
+    """Of big jobs those that may keep something, and whether they have waited long; `lowest` is the least priority of a rival."""
+    candidates = [(j, world.now > reserve_at(world, j)) for j in big]
     return [(j, late) for j, late in candidates if late or j.priority > lowest]
 
 
@@ -95,10 +95,11 @@ def in_turn(
 def free_at(card: Card, now: float, refusal: Refusal, runs: dict[RunId, Run]) -> float:
     if refusal.code == "idle":
         return now + float(refusal.params["left_s"])
-    return max((_end(runs.get(p.run) if p.run else None) for p in card.promises), default=math.inf)
+    return max((end_of(runs.get(p.run) if p.run else None) for p in card.promises), default=math.inf)
 
 
-def _end(run: Run | None) -> float:
+def end_of(run: Run | None) -> float:
+    """When a run will have ended at the latest."""
     return math.inf if run is None or run.time_limit is None else run.started_at + run.time_limit
 
 

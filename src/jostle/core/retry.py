@@ -1,16 +1,17 @@
 """What becomes of a job whose run has ended: done, tried again, or failed for good.
 
-Rules: exit code 0 (or the program's own word, where it gives one) is success whatever was wanted; a cancelled job is never tried
-again; a run that never started is no try. Every `backoff_after`-th failure waits `backoff`; a run that failed within seconds
-waits a little, twice as long each time, so that a broken command cannot spin. Out of GPU memory is told apart by what
-was measured: squeezed, more than was asked for, or more than any card has; the last is final whatever tries are left.
+Rules: exit code 0 (or the program's own word, where it gives one) is success whatever was wanted; a cancelled job is never
+tried again; nor one whose allocation was released. A run that never started, or gave way to somebody else, is no try. Every
+`backoff_after`-th failure waits `backoff`; a run that failed within seconds waits a little, twice as long each time, so that a
+broken command cannot spin. Out of GPU memory is told apart by what was measured: squeezed, more than was asked for, or more than
+any card has; the last is final whatever tries are left.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
 
-from jostle.core import courtesy, failure, health
+from jostle.core import courtesy, failure, health, inside
 from jostle.core.ledger import offer_mib, takes_whole
 from jostle.core.model import Exit, Gpu, Node, Policy, Retry, Run, World
 from jostle.core.plan import Finish, Requeue
@@ -20,6 +21,8 @@ MOST_S = 60.0
 FULL = 0.9  # a run that used this much of what it had was not squeezed by others
 ALL = 0.95  # … and one that used this much of the card had all of it
 STEP_MIB = 256
+YIELD_S, MOST_YIELD_S = 30.0, 3600.0  # how long who gave way stays away: first, and at the most
+CALM_S = 1800.0  # who could work for so long has not come back too soon
 
 
 def error_type(end: Exit) -> str:
@@ -30,8 +33,11 @@ def finish_or_requeue(world: World, run: Run) -> Finish | Requeue:
     """The decision for a run that has ended, or never began."""
     end = run.ended
     if end is not None and not run.voided and failure.succeeded(end.code, end.said, end.stopped):
-        return Finish(run=run.id, state="succeeded")
-    if run.cancel or run.state == "stopping":
+        return Finish(run=run.id, state="succeeded", reason=released(world, run, end))
+    told_to_end = run.cancel or run.state == "stopping"
+    if run.inside is not None and (told_to_end or (end is not None and end.stopped)) and run.id in inside.evicted(world):
+        return Finish(run=run.id, state="cancelled", reason=Reason(code="allocation_over", params={"job": run.inside}))
+    if told_to_end:
         return Finish(run=run.id, state="cancelled", reason=Reason(code="cancelled"))
     if run.voided or end is None:
         wait = pause_after_void(run)
@@ -42,6 +48,8 @@ def finish_or_requeue(world: World, run: Run) -> Finish | Requeue:
             memory_mib=run.memory_mib,
             reason=Reason(code="not_started"),
         )
+    if run.yielding:
+        return _yielded(world, run, end)
     if end.unable:
         wait = pause_after_want(run)
         return Requeue(
@@ -54,9 +62,32 @@ def finish_or_requeue(world: World, run: Run) -> Finish | Requeue:
     return next_try(world, run, end)
 
 
+def released(world: World, run: Run, end: Exit) -> Reason | None:
+    """Why an allocation ended; of work that went well there is nothing to say."""
+    if not end.released:
+        return None
+    if end.released == "time":
+        return Reason(code="released_time", params={"limit_s": run.time_limit or end.ran_for or 0.0})
+    if end.released == "process":
+        return Reason(code="released_process")
+    if not run.cancel and run.idle_release is not None:
+        return Reason(code="released_idle", params={"idle_s": run.idle_release})
+    return Reason(code="released")
+
+
+def _yielded(world: World, run: Run, end: Exit) -> Requeue:
+    """It gave way to somebody else: no try, and back when it is quiet; later each time, unless it could work for long."""
+    lately = 0 if (end.ran_for or 0.0) >= CALM_S else run.yielded_lately
+    wait = min(YIELD_S * 2.0 ** min(lately, 10), MOST_YIELD_S)
+    reason = Reason(code="yielded", params={"left_s": wait, "times": lately + 1})
+    return Requeue(
+        run=run.id, counts=False, yielded=True, not_before=world.now + wait, memory_mib=run.memory_mib, reason=reason
+    )
+
+
 def _voids(run: Run) -> int:
     """Runs of its job so far that were no tries, this one included."""
-    return run.id[1] - run.failures - run.excused
+    return run.id[1] - run.failures - run.excused - run.yielded
 
 
 def pause_after_void(run: Run) -> float:

@@ -6,9 +6,9 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from jostle.core import courtesy, health
+from jostle.core import courtesy, health, limits
 from jostle.core.ledger import Card, offer_mib, takes_whole
-from jostle.core.model import Gpu, Job, Policy
+from jostle.core.model import UNLIMITED, Cap, Gpu, Job, Limits, Policy
 from jostle.core.reasons import Reason
 
 
@@ -24,14 +24,21 @@ class Scope:
     sizes: list[int]  # of the cards it may use, the largest first
     unsliced: list[int]  # of those that are no slices
     sound: list[Gpu] | None  # of those that could be given, the ones that nothing speaks against; None: all
+    caps: list[tuple[str, Cap]]  # the person's limits that one task can never go above
+    per_task: float  # … and the most cards by them that it is given
+
+    def most_of(self, job: Job) -> int:
+        """The most cards that a job is given."""
+        return job.gpus_max if job.gpus_max <= self.per_task else int(self.per_task)
 
 
-def scope_of(policy: Policy, cards: Sequence[Card]) -> Scope:
+def scope_of(policy: Policy, cards: Sequence[Card], person: Limits = UNLIMITED) -> Scope:
     gpus = [card.gpu for card in cards]
     in_range = courtesy.in_range(policy, gpus)
     left = courtesy.left_for_others(policy, gpus)
     usable = [g for g in in_range if g.uuid not in left]
     limited = courtesy.limited(policy)
+    caps = limits.of_one(person, automatic=policy.automatic)
     return Scope(
         policy=policy,
         range=frozenset(g.uuid for g in in_range),
@@ -43,6 +50,8 @@ def scope_of(policy: Policy, cards: Sequence[Card]) -> Scope:
         sizes=sorted(map(offer_mib, usable), reverse=True),
         unsliced=sorted((offer_mib(g) for g in usable if not g.mig_slice), reverse=True),
         sound=[g for g in usable if health.usable(g)] if any(map(health.suspect, usable)) else None,
+        caps=caps,
+        per_task=min((cap.most for _, cap in caps), default=math.inf),
     )
 
 
@@ -63,6 +72,8 @@ def desperate(job: Job, scope: Scope) -> bool:
 def impossible(job: Job, scope: Scope) -> Reason | None:
     """Why no rearrangement of today's cards could ever fit the job."""
     count, policy = job.gpus_min, scope.policy
+    if count > scope.per_task:
+        return limits.impossible(count, scope.caps)
     if count > scope.most:
         return Reason(code="impossible_limit", params={"needed": count, "limit": scope.most})
     need = max(job.memory_mib or 0, policy.min_free_mib) + policy.margin_mib

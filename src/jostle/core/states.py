@@ -9,19 +9,19 @@ TRANSITIONS: dict[str, dict[str, str]] = {
     QUEUED: {
         STARTING: "its GPUs are reserved and the run is recorded",
         CANCELLED: "a person cancels it, or takes it out of its batch",
-        SKIPPED: "a job it comes after did not succeed, its queue was closed, or its work is done already",
+        SKIPPED: "a job it comes after did not succeed, its queue was closed, its allocation ended, or its work is done already",
         FAILED: "it waited longer than its limit",
     },
     STARTING: {
         RUNNING: "its shim has claimed the run",
-        STOPPING: "a person cancels it",
+        STOPPING: "a person cancels it, or its allocation is released",
         QUEUED: "the run was voided, or failed and is tried again",
         SUCCEEDED: "exit code 0",
         FAILED: "it failed and is not tried again",
         CANCELLED: "the run was voided or ended after a cancel",
     },
     RUNNING: {
-        STOPPING: "a person cancels it",
+        STOPPING: "a person cancels it, or its allocation is released",
         QUEUED: "the run failed and is tried again",
         SUCCEEDED: "exit code 0",
         FAILED: "it failed and is not tried again",

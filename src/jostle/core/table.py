@@ -8,14 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from collections.abc import Set as AbstractSet
+from functools import cached_property
 from typing import Any
 
 from jostle.core import courtesy, fit, reserve
 from jostle.core.ledger import Card, cards_of, offer_mib, takes_whole
+from jostle.core.limits import Account, Bound, Budget
 from jostle.core.model import Job, Node, Policy, Promise, Run, RunId, Target, World
 from jostle.core.plan import Start
 from jostle.core.reasons import GPU_HOLDS, Reason, Refusal
 from jostle.core.scope import Scope, desperate, impossible, large_enough, scope_of
+from jostle.core.stock import CPUS, HOST_MEMORY, Stock, of_node
 from jostle.core.view import Refusals, View
 
 AVOID_S = 600.0  # a card on which a job failed is tried again after so long, if no other could be had
@@ -26,17 +29,23 @@ class Table:
     """A place that we choose cards at. What holds for a batch wherever its jobs go, whoever asks has asked before."""
 
     def __init__(
-        self, world: World, target: Target, node: Node, runs: dict[RunId, Run], wake: Callable[[float], None]
+        self, world: World, target: Target, node: Node, runs: dict[RunId, Run], account: Account, wake: Callable[[float], None]
     ) -> None:
         self.world, self.target, self.node, self.wake = world, target.name, node.name, wake
         self.name = target.name if len(target.nodes) == 1 else f"{target.name}/{node.name}"
         self.runs = runs  # all that are alive, wherever
+        self.account = account  # … and what the person holds, wherever
         self.cards = cards_of(world, node.gpus, runs)
+        self.asked = False  # whether any job asks for cores or memory of the host
+        self._total = {CPUS: node.cpus, HOST_MEMORY: node.host_memory_mib}
         self.on_hold = target.hold or node.hold
         self.blind = not any(g.state == "ok" for g in node.gpus)
-        self.heads = [lane[0] for lane in world.lanes if target.name in lane[0].on]  # of the lanes that may come here
+        may_come = [lane[0] for lane in world.lanes if target.name in lane[0].on]
+        self.heads = [job for job in may_come if job.inside is None]  # of the lanes that may have any card here
         self.easiest_mib = reserve.easiest_mib(self.heads, [run for run in world.runs if run.target == target.name])
         self.kept: reserve.Kept | None = None
+        self.kept_beside: reserve.Kept | None = None  # a big job that wants no card
+        self.spoken: dict[str, int] = {}  # cards that are as good as another's: the job, or 0
         self.unkept: dict[int, dict[str, int]] = {}  # by shape: why a job may keep cards and cannot
         self.coming: dict[tuple[Any, ...], list[tuple[float, str]]] = {}  # by request: when cards will be there
         self._changed: list[int] = []  # positions of cards given away, in order
@@ -60,6 +69,8 @@ class Table:
     def place(self, job: Job) -> Start | Reason:
         """Start a job here now, or say why not."""
         scope = self.scope(job.batch)
+        if self.asked and (short := self.stock.short(job, self.keepers, self.world.now)) is not None:
+            return self.never(job) or short
         if job.gpus_max == 0:
             return self._start(job, scope, [])
         answer = self._on_cards(job, scope)
@@ -68,11 +79,27 @@ class Table:
         return answer
 
     def never(self, job: Job) -> Reason | None:
-        return None if self.blind else impossible(job, self.scope(job.batch))
+        cards = None if self.blind else impossible(job, self.scope(job.batch))
+        return cards or (self.stock.impossible(job) if of_node(job) else None)
 
     def carries(self, run: Run, batch: int) -> bool:
         """Whether a run has a card here that jobs of this batch may have."""
         return not self.scope(batch).range.isdisjoint(run.uuids)
+
+    def holds(self, run: Run) -> bool:
+        """Whether the cards of a run are here."""
+        return any(card.gpu.uuid in run.uuids for card in self.cards)
+
+    # Cores and memory of the host.
+
+    @cached_property
+    def stock(self) -> Stock:
+        here = [run for run in self.runs.values() if (run.target, run.node) == (self.target, self.node)]
+        return Stock(self._total, of_node, here, self.heads)
+
+    @property
+    def keepers(self) -> list[reserve.Kept]:
+        return [kept for kept in (self.kept, self.kept_beside) if kept is not None]
 
     # Which cards a job gets.
 
@@ -80,37 +107,57 @@ class Table:
         view = self.view(job, scope)
         refusals = view.refusals
         fitting = [c for c, r in zip(self.cards, refusals, strict=True) if r is None]
-        closed = self._closed(job)
+        closed = self.closed(job)
         open_ = [c for c in fitting if c.gpu.uuid not in closed] if closed else fitting
         if open_ or not job.gpus_min:
-            holding = self.holding(job, scope)
-            budget = courtesy.budget(scope.policy, scope.roomy, holding)
-            ranked = fit.together(fit.ranked(open_, scope.policy), job.gpus_max)
-            cards = fit.chosen(ranked, job.gpus_max, budget, holding)
+            budgets = self.budgets(job, scope)
+            most = min(job.gpus_min, scope.most_of(job)) if job.elastic else scope.most_of(job)
+            ranked = fit.together(fit.ranked(open_, scope.policy), most)
+            cards = fit.chosen(ranked, most, budgets)
             if len(cards) >= job.gpus_min:
                 return self._start(job, scope, cards)
-            if len(open_) >= job.gpus_min and budget is not None:
-                return impossible(job, scope) or self._over_limit(job, scope, refusals, holding, budget)
+            if len(open_) >= job.gpus_min and budgets:
+                return impossible(job, scope) or self._over_limit(job, scope, ranked, refusals)
         return self._misfit(job, scope, view, len(open_), closed)
 
-    def _closed(self, job: Job) -> AbstractSet[str]:
+    def budgets(self, job: Job, scope: Scope) -> list[Budget]:
+        """How many more cards a job may take here, by each rule that says so: courtesy, and the person's limits."""
+        return self._courtesy(job, scope) + [bound.budget for bound in self._bounds(job, scope)]
+
+    def _courtesy(self, job: Job, scope: Scope) -> list[Budget]:
+        if not courtesy.limited(scope.policy):
+            return []
+        held, kept = {c.gpu.uuid for c in self.cards if c.mine is not None} | scope.by_hand, self._kept_before(job)
+        budgets = courtesy.budgets(scope.policy, scope.roomy, held | kept)
+        # who may use a kept card for a while holds it then, however many that makes
+        return budgets + courtesy.budgets(scope.policy, scope.roomy, held) if kept else budgets
+
+    def _bounds(self, job: Job, scope: Scope) -> list[Bound]:
+        if not self.account.counts:
+            return []
+        kept = self._kept_before(job)
+        bounds = self.account.bounds(scope.policy, kept)
+        return bounds + self.account.bounds(scope.policy) if kept else bounds
+
+    def _kept_before(self, job: Job) -> AbstractSet[str]:
+        """Cards that are kept for a job which comes before this one: as good as held."""
+        return self.kept.uuids if self.kept is not None and self.kept.binds(job) else NO_CARD
+
+    def closed(self, job: Job) -> AbstractSet[str]:
+        """Cards that a job must leave alone, though they fit."""
         kept = self.kept
         if kept is None or not kept.binds(job) or not kept.closed_to(job, self.world.now):
-            return frozenset()
-        return kept.uuids
-
-    def holding(self, job: Job, scope: Scope) -> set[str]:
-        """The cards that count against the user's limit: held, or kept for a job that comes before this one."""
-        if not courtesy.limited(scope.policy):
-            return set()
-        held = {c.gpu.uuid for c in self.cards if c.mine is not None} | scope.by_hand
-        return held | self.kept.uuids if self.kept is not None and self.kept.binds(job) else held
+            return frozenset(self.spoken) if self.spoken else NO_CARD
+        return kept.uuids.union(self.spoken) if self.spoken else kept.uuids
 
     def _start(self, job: Job, scope: Scope, cards: list[Card]) -> Start:
+        if self.asked:
+            self.stock.take(job)
         share = job.share or scope.policy.share
         given_whole = {c.gpu.uuid for c in cards if job.memory_mib is not None and takes_whole(offer_mib(c.gpu), job.memory_mib)}
         for card in cards:
             self._give(card, job, share, None if card.gpu.uuid in given_whole else job.memory_mib)
+            self.account.enter(card.gpu.uuid, automatic=scope.policy.automatic)
         uuids = tuple(c.gpu.uuid for c in sorted(cards, key=lambda c: c.gpu.index))
         alone = tuple(uuid for uuid in uuids if uuid in given_whole)
         return Start(
@@ -125,21 +172,30 @@ class Table:
 
     # Why not.
 
-    def _over_limit(self, job: Job, scope: Scope, refusals: Refusals, holding: set[str], budget: int) -> Reason:
+    def _over_limit(self, job: Job, scope: Scope, ranked: list[Card], refusals: Refusals) -> Reason:
+        """Courtesy, or else the first of the person's limits that would not do alone."""
+        pairs = zip(self.cards, refusals, strict=True)
+        refused = tuple(r or fit.no(c, "over_limit") for c, r in pairs)
+        for budget in self._courtesy(job, scope):
+            if len(fit.chosen(ranked, job.gpus_min, [budget])) < job.gpus_min:
+                return Reason(code="limit", params=self._courtesy_numbers(job, scope, budget), gpus=refused)
+        bounds = self._bounds(job, scope)
+        short = (b for b in bounds if len(fit.chosen(ranked, job.gpus_min, [b.budget])) < job.gpus_min)
+        return next(short, bounds[0]).reason(job.gpus_min)._replace(gpus=refused)
+
+    def _courtesy_numbers(self, job: Job, scope: Scope, budget: Budget) -> dict[str, int]:
         policy = scope.policy
-        available = len(scope.roomy | holding)
-        params = {
+        available = len(scope.roomy | budget.holding)
+        return {
             "limit": courtesy.limit(policy, available),
-            "held": len(holding),
-            "more": budget,
+            "held": len(budget.holding),
+            "more": budget.more,
             "needed": job.gpus_min,
             "available": available,
             "left": policy.gpu_left,
             "least": courtesy.DEFAULT_MIN if policy.min_gpu is None else policy.min_gpu,
             "most": courtesy.DEFAULT_MAX if policy.max_gpu is None else policy.max_gpu,
         }
-        pairs = zip(self.cards, refusals, strict=True)
-        return Reason(code="limit", params=params, gpus=tuple(r or fit.no(c, "over_limit") for c, r in pairs))
 
     def _misfit(self, job: Job, scope: Scope, view: View, fitting: int, closed: AbstractSet[str]) -> Reason:
         reason = impossible(job, scope) or view.reasons.get((job.gpus_min, closed))
@@ -152,8 +208,10 @@ class Table:
         params = {"needed": job.gpus_min, "fit": fitting, "total": len(self.cards)}
         refused = list(refusals)
         for at, card in enumerate(self.cards):
-            if refused[at] is None and card.gpu.uuid in closed and self.kept is not None:
-                refused[at] = fit.no(card, "kept", job=self.kept.job.id)
+            uuid = card.gpu.uuid
+            if refused[at] is None and uuid in closed:
+                big = self.spoken.get(uuid) or (self.kept.job.id if self.kept is not None and uuid in self.kept.uuids else None)
+                refused[at] = fit.no(card, "kept", job=big) if big is not None else None
         return Reason(code="gpus", params=params, gpus=tuple(r for r in refused if r is not None))
 
     def _wake_for_time(self, refusals: Refusals) -> None:
@@ -169,7 +227,7 @@ class Table:
         if scope is None:
             scope = self._scopes.get(policy)
             if scope is None:
-                scope = self._scopes[policy] = scope_of(policy, self.cards)
+                scope = self._scopes[policy] = scope_of(policy, self.cards, self.world.limits)
             self._by_object[id(policy)] = scope
         return scope
 

@@ -6,9 +6,16 @@ import os
 from typing import Any
 
 from jostle import __version__, config
+from jostle.core.decide import waits_for_gpus
 from jostle.core.explain import explain
+from jostle.core.fields import LIMITS
+from jostle.core.ledger import alive
+from jostle.core.limits import Account
+from jostle.core.model import Job, World
 from jostle.core.reasons import ABSENT, plain
-from jostle.engine import shown
+from jostle.core.states import OPEN
+from jostle.core.survey import room, standing, survey
+from jostle.engine import capacity, checks, launch, shown
 from jostle.engine.cards import Cards
 from jostle.engine.engine import Engine
 from jostle.errors import NotFound
@@ -25,7 +32,7 @@ class Answers:
         self._engine, self._cards, self._reader, self._clock = engine, cards, reader, engine.clock
         self.began = engine.clock.now()
 
-    def hello(self, *, counts: bool) -> Answer:
+    def hello(self, *, counts: bool, resources: bool) -> Answer:
         """With a million jobs counting them takes longer than a hand-over may: who can read the store counts there."""
         e = self._engine
         return {
@@ -34,7 +41,7 @@ class Answers:
             "sim_dir": config.sim_dir(e.home) if e.spec.startswith("sim:") else None,
             **({"counts": self._reader.counts()} if counts else {}), "hold": e.hold(), "driver": self._cards.driver,
             "probe": self._cards.trouble() or (SILENT if self._cards.owed_for() > GPUS_WITHIN else ""), "kept_for": e.kept_for,
-            "tally": e.tally.plain(),
+            "tally": e.tally.plain(), **({"resources": capacity.left(self._world())} if resources else {}),
         }  # fmt: skip
 
     def why(self, request: dict[str, Any]) -> Answer:
@@ -45,18 +52,41 @@ class Answers:
             row, shape_reason=self._engine.waits.get(row["shape"]), now=self._clock.now(), wall=self._clock.wall(),
             ahead=self._reader.ahead(row["id"]), needs=self._reader.needs(row["id"]),
         )  # fmt: skip
-        remark = self._engine.remarks().get(row["id"])
+        remark = self._engine.remarks().get(row["id"]) or self._engine.resizer.keeps(row["id"], self._engine.keeps)
         reason = remark if reason is None or (remark is not None and remark.code == ABSENT) else reason
         row["reason"] = plain(reason) if reason else row["reason"]
         behind = self._reader.alike(row["shape"], row["id"]) if row["ready"] == 1 else 0
-        return {"job": row, "reason": row["reason"], "behind": behind, "models": self._models()}
+        history, run = self._engine.history, (row["id"], row["attempt"])
+        lives: Answer = {}
+        if row["state"] in OPEN:
+            lives = {"used": history.so_far(run), "on_cards": history.on_cards(run, self._cards.observer)}
+        return {"job": row, "reason": row["reason"], "behind": behind, "models": self._models(), **lives}
 
     def reasons(self) -> Answer:
         return {
             "shapes": {shape: plain(reason) for shape, reason in self._engine.waits.items()},
             "running": {job: plain(reason) for job, reason in self._engine.remarks().items()},
             "hold": self._engine.hold(), "now": self._clock.now(), "models": self._models(), "next": self._next(),
+            "idle": self._idle(),
         }  # fmt: skip
+
+    def _idle(self) -> dict[int, float]:
+        """By allocation, for how many seconds nothing of ours is on its cards."""
+        now = self._clock.now()
+        return {r.id[0]: now - r.idle_since for r in self._engine.carried.runs.values() if r.idle_since is not None}
+
+    def held(self, request: dict[str, Any]) -> Answer:
+        """What a program on the cards of an allocation is to be told."""
+        id = int(request.get("id") or 0)
+        run = next((r for r in self._engine.carried.runs.values() if r.id[0] == id and r.allocation), None)
+        if run is None:
+            raise NotFound(f"there is no allocation {id}")
+        gpus = self._cards.gpus(self._clock.now())
+        by_uuid = {g.uuid: g for g in gpus}
+        listed = [lease.uuid for lease in run.leases] if run.elasticity is None else run.elasticity.listed
+        cards = [by_uuid[lease.uuid] for lease in run.leases if lease.uuid in by_uuid and lease.uuid in listed]
+        visible = launch.visible(cards, gpus, self._engine.rules.settings.get("cuda_ids") == "uuid")
+        return {"env": {"CUDA_DEVICE_ORDER": "PCI_BUS_ID", **launch.given(visible, cards)}}
 
     def _models(self) -> dict[str, str]:
         return {g["uuid"]: g["name"] or "" for g in self._cards.facts()}
@@ -70,11 +100,53 @@ class Answers:
         """What of it is not written yet."""
         return {"cards": self._engine.history.tail(seconds=bool(request.get("seconds")))}
 
-    def gpus(self) -> Answer:
-        now = self._clock.now()
-        age = self._cards.age(now)
+    def limits(self) -> Answer:
+        """How many cards the person may hold and does, over all homes, and who says so."""
+        e, world = self._engine, self._world()
+        account = Account(world, alive(world), shown=True)
+        caps = {name: getattr(e.rules.limits, name) for name in LIMITS}
         return {
-            "gpus": [shown.gpu(*card) for card in self._engine.surveyed(now)],
+            "limits": {name: None if cap is None else {"most": cap.most, "source": cap.source} for name, cap in caps.items()},
+            "held": {"total": len(account.manual | account.automatic), "manual": len(account.manual),
+                     "automatic": len(account.automatic)},
+            "said": {source: dict(values) for source, values in e.rules.said.items()},
+            "lab_file": config.lab_file(), "manager": dict(e.rules.manager), "hold": e.rules.hold,
+        }  # fmt: skip
+
+    def room(self, request: dict[str, Any]) -> Answer:
+        """How many cards the person holds and may hold under some rules, and whether jobs of theirs wait for cards."""
+        e = self._engine
+        policy = checks.policy({**(e.rules.settings.get("policy") or {}), **(request.get("policy") or {})})
+        seen = room(self._world(), policy)
+        heads = [lane[0] for lane in e.lanes if not e.rules.of(lane[0].batch).automatic]
+        waiting = [job for job in heads if (reason := e.waits.get(job.shape)) is not None and waits_for_gpus(reason)]
+        cap = e.rules.limits.max_reserved_gpus
+        return {
+            **seen._asdict(), "crowded": sorted(seen.crowded), "waiting": len(waiting),
+            "blind": not self._cards.fresh(self._clock.now()),
+            "max_reserved_gpus": cap and {"most": cap.most, "source": cap.source},
+        }  # fmt: skip
+
+    def _world(self) -> World:
+        e, now = self._engine, self._clock.now()
+        gpus = self._cards.gpus(now)
+        return e.world(now, gpus, e.carried.claims({g.uuid for g in gpus}))
+
+    def _surveyed(self, world: World) -> list[Answer]:
+        """Each card, what of it is to be had, why not, the runs on it, and for how long it has stood idle."""
+        e = self._engine
+        gpus, offers = world.gpus, survey(world)
+        ours = {g.uuid: [r for r in e.carried.runs.values() if any(x.uuid == g.uuid for x in r.leases)] for g in gpus}
+        idle = {g.uuid: e.idleness.of_card(g.uuid, ours[g.uuid]) for g in gpus}
+        return [shown.gpu(g, *offers[g.uuid], ours[g.uuid], idle[g.uuid]) for g in gpus]
+
+    def gpus(self) -> Answer:
+        now, world = self._clock.now(), self._world()
+        age = self._cards.age(now)
+        _, held, may = standing(world, Job(id=0))
+        return {
+            "gpus": self._surveyed(world),
+            "more": None if may is None else max(0, may - len(held)),
             "spec": self._engine.spec,
             "age_s": None if age is None else round(age, 2),
             "error": self._cards.trouble() or ("" if self._cards.fresh(now) else SILENT),

@@ -13,6 +13,7 @@ from typing import Any
 from jostle.core.model import Gpu, Lease, Policy, Promise, RunId
 from jostle.core.plan import Decision
 from jostle.core.reasons import Reason
+from jostle.engine import allocations
 from jostle.engine.health import Health, Tried
 from jostle.engine.journal import Journal
 from jostle.engine.observe import Observer, promises
@@ -65,7 +66,9 @@ class Cards:
         if observer.snapshot is not before:
             self._note_errors()
             self._see_use(open_runs)
-        for kind, pairs in (("misplaced", observer.misplaced()), ("intruded", observer.intruders())):
+        intruders = observer.intruders()
+        allocations.look(open_runs.values(), observer, intruders, now)
+        for kind, pairs in (("misplaced", observer.misplaced()), ("intruded", intruders)):
             for run, uuid, pid in pairs:
                 if run in open_runs:
                     self._journal.once(kind, open_runs[run], gpu=observer.index(uuid), uuid=uuid, pid=pid)
@@ -165,8 +168,10 @@ class Cards:
         """Of the last reading; None: there was none."""
         return now - self.observer.read_at if self.observer.looked_once else None
 
-    def promises(self, claims: Iterable[Claimed], leases: Mapping[RunId, Sequence[Lease]]) -> tuple[Promise, ...]:
-        return promises(self.observer, claims, leases)
+    def promises(self, claims: Iterable[Claimed], open_runs: Iterable[Open]) -> tuple[Promise, ...]:
+        held = {run.id: run.leases for run in open_runs}
+        inside = {run.id: run.inside for run in open_runs if run.inside is not None}
+        return promises(self.observer, claims, held, inside, self._clock.wall())
 
     def index(self, uuid: str) -> int | None:
         return self.observer.index(uuid)
@@ -185,7 +190,8 @@ class Cards:
     # --- runs come and go
 
     def run_opened(self, run: Open) -> None:
-        self.observer.run_opened(run.id, run.uni_id, run.session, [lease.uuid for lease in run.leases])
+        uuids = [lease.uuid for lease in run.leases]
+        self.observer.run_opened(run.id, run.uni_id, run.session, uuids, allocation=run.allocation)
 
     def run_has_session(self, run: Open) -> None:
         if run.session is not None:
@@ -197,6 +203,16 @@ class Cards:
     def run_started(self, run: Open, now: float) -> None:
         self.observer.given_at.update((lease.uuid, now) for lease in run.leases)
         self._lively_until = now + LIVELY_FOR
+
+    def run_resized(self, run: Open, more: Collection[str], now: float) -> None:
+        """It holds other cards now; `more` are new to it."""
+        self.observer.run_resized(run.id, [lease.uuid for lease in run.leases], more)
+        self.observer.given_at.update(dict.fromkeys(more, now))
+        self._lively_until = now + LIVELY_FOR
+
+    def intruded(self, run: RunId, policy: Policy) -> list[str]:
+        """The cards of a run that somebody else has come onto, with more than a little."""
+        return self.observer.intruded(run, policy.small_mib, shares=policy.strangers == "share")
 
     def run_left(self, leases: Sequence[Lease], look: int, now: float) -> None:
         """A run has ended; `look` is the number of a look that began when its cards were given back, 0: none was asked for."""

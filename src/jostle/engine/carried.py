@@ -20,7 +20,7 @@ from jostle.engine.ports import Timer
 from jostle.errors import Unwritten
 from jostle.failpoint import failpoint
 from jostle.port import Adopted, Backend, Claimed, Order, Phase, Report, Void, is_placing
-from jostle.store import runs
+from jostle.store import legs, runs
 from jostle.store.store import Store
 
 SWEEP = 5.0  # all open runs are looked at this often, whatever was heard
@@ -50,11 +50,12 @@ class Carried:
         self.backends = dict(backends)
         rows: dict[str, list[Adopted]] = {name: [] for name in backends}
         for row in runs.open_runs(self._store):
-            run = of_row(row)
+            run = of_row(row, legs.newest(self._store, (row["job"], row["n"])) if row["leg"] > 1 else ())
             run.tried = self._cards.tried(run.id[0]) if run.failures or run.excused else ()
             self.add(run)
             if run.backend in rows:
-                rows[run.backend].append(Adopted(run.id, run.uni_id, run.handle, run.state != "starting"))
+                leg = 0 if run.elasticity is None else run.elasticity.order
+                rows[run.backend].append(Adopted(run.id, run.uni_id, run.handle, run.state != "starting", leg))
             failpoint("engine.adopting")
         for name, backend in backends.items():
             backend.open(rows[name], self)
@@ -131,6 +132,8 @@ class Carried:
             run.claimed = True
             self._soon(LAZY)
         run.supervised = report.supervised
+        if report.footing is not None and run.elasticity is not None and run.elasticity.hear(report.footing):
+            self._soon(0.0)
         if not run.supervised:
             self.sweep_within(UNSUPERVISED)  # nobody will tell us of its end
             if report.pids:
@@ -198,9 +201,20 @@ class Carried:
     def forget(self, run: Open, now: float) -> None:
         """Its end is recorded, and will be on the disk when it is confirmed."""
         del self.runs[run.id]
+        if run.allocation:
+            self._evict(run)
         self._cards.run_ended(run.id, now)
         self._journal.forget(run.id)
         self._unconfirmed.append(run)
+
+    def _evict(self, allocation: Open) -> None:
+        """What runs inside one that was released ends with it; one that was lost takes nothing with it."""
+        if allocation.exit is not None and allocation.exit.lost:
+            return
+        for run in self.runs.values():
+            if run.inside == allocation.id[0]:
+                run.evicted = True
+                self._soon(0.0)
 
     def clear(self, uuids: Collection[str]) -> None:
         """Failures on these cards until now are not held against them."""
@@ -236,8 +250,9 @@ class Carried:
         self._sweep_at = now + (UNSUPERVISED if orphans else SWEEP)
         self.look()
         for name, backend in self.backends.items():
-            stopping = [r for r in self.runs.values() if r.backend == name and r.told_to_stop and not r.over]
-            # said again: the first may have come before the run could hear it
+            told = [r for r in self.runs.values() if r.told_to_stop or r.yielding]
+            stopping = [r for r in told if r.backend == name and not r.over]
+            # said again: the first may have come before the run could hear it, or an earlier engine died before it said so
             supervised = [run for run in stopping if run.supervised]
             patience_lost = [run for run in stopping if not run.supervised and run.kill_at is not None and now >= run.kill_at]
             for kill in (False, True):

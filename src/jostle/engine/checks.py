@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from jostle.core.fields import JOB, RETRY, RULES, SETTINGS
+from jostle.core.fields import JOB, LIMITS, RETRY, RULES, SETTINGS
 from jostle.core.kinds import MAX_ID, MAX_NAME, is_integer, printable, variables
 from jostle.core.model import Policy, Retry
 from jostle.errors import Invalid
@@ -36,6 +36,7 @@ def request(asked: Mapping[str, Any]) -> dict[str, Any]:
     return {
         "batch": head,
         "once": asked.get("once"),
+        "beside": bool(asked.get("beside", True)),
         "context": surroundings(context),
         "jobs": [job(j, k, len(jobs)) for k, j in enumerate(jobs)],
     }
@@ -82,11 +83,16 @@ def job(asked: Any, k: int, count: int) -> dict[str, Any]:
         field = FIELDS.get(key)
         if field is None:
             raise Invalid(f"{called(asked, k)}: there is no field {key}")
-        if value is not field.default and not field.check(value):
+        if value is not field.default and not field.check(value) and not (key == "commands" and value == []):
             raise Invalid(f"{called(asked, k)}: {key} must be {field.kind.expected}")
     j = {**DEFAULTS, **asked}
+    if j["commands"] == [] and asked.get("commands") == []:
+        return allocation(j, asked, called(asked, k), count)
     if not j["commands"]:
         raise Invalid(f"{called(asked, k)}: commands must be {JOB['commands'].kind.expected}")
+    for key in ("tied_to", "idle_release"):
+        need(j[key] is None, called(asked, k), f"{key} is for an allocation, which has no commands")
+    need(j["inside"] is None or j["on"] == JOB["on"].default, called(asked, k), "on is not for a job inside an allocation")
     if j["workdir"] is None:
         raise Invalid(f"{called(asked, k)}: workdir must be {JOB['workdir'].kind.expected}")
     if j["name"] is None:
@@ -95,9 +101,30 @@ def job(asked: Any, k: int, count: int) -> dict[str, Any]:
         j["queue"] = text(str(j["queue"]), called(asked, k), "queue")
     if j["retry"] is not None:
         j["retry"] = retry(j["retry"], called(asked, k))
+    if j["resize"] is not None:
+        need(j["gpus"][0] >= 1, called(asked, k), "resize needs a card: gpus must be at least 1")
+        need(j["inside"] is None, called(asked, k), "resize is not for jobs inside an allocation")
+        need("JOSTLE_UNI_ID_FILE" not in j["env"], called(asked, k), "resize and a uni_id file do not go together")
     if j["needs"]:
         need(all(one_need(n, k, count) for n in j["needs"]), called(asked, k), "needs must name other jobs")
     return j
+
+
+HOLDS = frozenset({"name", "priority", "time_limit", "memory_mib", "gpus", "on", "share", "tags", "commands", "workdir", "begin",
+                   "intent", "tied_to", "idle_release"})  # fmt: skip
+"""What may be said of an allocation; all else is about what runs."""
+
+
+def allocation(j: dict[str, Any], asked: Mapping[str, Any], what: str, count: int) -> dict[str, Any]:
+    """A job without commands, which holds cards."""
+    need(count == 1, what, "an allocation (commands is empty) is asked for alone")
+    said = sorted(key for key in asked if key not in HOLDS and asked[key] != DEFAULTS[key])
+    need(not said, what, f"{', '.join(said)} mean{'s' if len(said) == 1 else ''} nothing for an allocation (commands is empty)")
+    need(j["name"] is not None, what, "an allocation needs a name")
+    need(j["gpus"][0] > 0, what, "an allocation holds at least one GPU")
+    need(j["on"] == JOB["on"].default, what, "an allocation is held on this host")
+    need(not j["share"] or j["memory_mib"] is not None, what, "share needs memory_mib")
+    return {**j, "workdir": j["workdir"] or "/"}
 
 
 def remark(by: Any, key: str) -> str:
@@ -184,9 +211,34 @@ def policy(rules: Any) -> Policy:
     return Policy(**values)
 
 
+def limits(values: Any) -> dict[str, Any]:
+    """Limits of the person; raises Invalid for unknown ones and wrong values."""
+    if not isinstance(values, Mapping):
+        raise Invalid("limits are an object")
+    for name, value in values.items():
+        if name not in LIMITS:
+            raise Invalid(f"there is no limit {name}: only {', '.join(LIMITS)}")
+        if not LIMITS[name].accepts(value):
+            raise Invalid(f"the limit {name} must be {LIMITS[name].kind.expected}, not {value!r}")
+    return dict(values)
+
+
+def manager_limits(said: Any) -> dict[str, Any]:
+    """What a manager's file says, and what it leaves to its defaults; None: no such file holds any more."""
+    if said is None:
+        return {}
+    if not isinstance(said, Mapping) or not isinstance(said.get("file"), str):
+        raise Invalid("the limits of a manager's file need `file`, a path")
+    prefix = said.get("prefix") or ""
+    need(isinstance(prefix, str) and len(prefix) <= MAX_NAME, "the manager's file", "prefix must be a short text")
+    given = {key: limits(said.get(key) or {}) for key in ("values", "defaults")}
+    return {"file": said["file"], **given, "prefix": prefix}
+
+
 def settings(values: Mapping[str, Any]) -> Policy:
     """The rules that a settings file sets; raises Invalid for wrong values. What a newer client knows besides is left alone."""
     for key, value in values.items():
         if key != "policy" and key in SETTINGS and not SETTINGS[key].accepts(value):
             raise Invalid(f"the setting {key} must be {SETTINGS[key].kind.expected}, not {value!r}")
+    limits(values.get("limits") or {})
     return policy(values.get("policy") or {})

@@ -16,24 +16,26 @@ from jostle.core.decide import decide
 from jostle.core.fields import SETTINGS
 from jostle.core.health import clears, set_aside
 from jostle.core.model import LOCAL, Gpu, Lane, Policy, RunId, Target, World
-from jostle.core.plan import Fail, Plan, Start, Stop
-from jostle.core.reasons import Reason, Refusal
-from jostle.core.survey import survey
-from jostle.engine import checks, record
+from jostle.core.plan import Fail, Plan, Stop, Yield
+from jostle.core.reasons import Reason
+from jostle.engine import allocations, record
+from jostle.engine.capacity import Capacity
 from jostle.engine.cards import Cards
 from jostle.engine.carried import Carried
 from jostle.engine.health import Health
 from jostle.engine.history import History
+from jostle.engine.idleness import Idleness
 from jostle.engine.journal import Journal
 from jostle.engine.observe import here
-from jostle.engine.open import Open
 from jostle.engine.ports import Probe, Timer
-from jostle.engine.starting import Postponed, Recorded, Starting
+from jostle.engine.resizing import Ordered, Resizer
+from jostle.engine.rules import Rules
+from jostle.engine.starting import Recorded, Starting
 from jostle.engine.tally import Tally
 from jostle.errors import Unwritten
 from jostle.failpoint import failpoint
 from jostle.port import Backend, Claimed
-from jostle.store import jobs, readiness
+from jostle.store import readiness
 from jostle.store.store import Store
 
 ALL = ""  # in place of a target
@@ -46,21 +48,25 @@ class Engine:
 
     def __init__(self, *, home: str, spec: str, lease_dir: str, store: Store, clock: Timer, settings: dict[str, Any]) -> None:
         self.home, self.spec, self.lease_dir = home, spec, lease_dir
-        self.store, self.clock, self.settings = store, clock, settings
+        self.store, self.clock = store, clock
+        self.rules = Rules(store=store, settings=settings)
         self.journal = Journal(store, clock)
         self.cards = Cards(store=store, clock=clock, journal=self.journal)
         self.carried = Carried(store=store, clock=clock, cards=self.cards, journal=self.journal, soon=self.soon)
         self.history = History(home=home, store=store, clock=clock)
+        self.idleness = Idleness(history=self.history, store=store, clock=clock, journal=self.journal)
         self._starting = Starting(store=store, cards=self.cards, carried=self.carried)
-        self.tally = Tally()
-        self.policy: Policy = checks.policy(settings.get("policy") or {})
-        self.policies: dict[int, Policy] = {}
-        self.cards.small_mib(self.policy)
+        self.resizer = Resizer(
+            store=store, clock=clock, cards=self.cards, carried=self.carried, rules=self.rules, soon=self.soon
+        )
+        self.tally, self._capacity = Tally(), Capacity()
+        self.cards.small_mib(*self.rules.all())
         self.lanes: tuple[Lane, ...] = ()  # what is ready to start, as of the last decision
         self.lanes_at = -1  # the store's generation that `lanes` is of
         self.waits: dict[int, Reason] = {}  # why it does not, by shape
         self.wake_at: tuple[int, float | None] = (-1, None)  # the store's generation, and when a job comes to its time by it
         self.kept_for: tuple[int, ...] = ()
+        self.keeps: Mapping[RunId, Reason] = {}  # why runs that may get other cards keep theirs
         self.last_start: dict[int, float] = {}
         self.last_end: dict[int, float] = {}  # by batch; from when it is first seen here, for nobody looked before that
         self.turn = 0
@@ -76,6 +82,7 @@ class Engine:
         self.cards.probe = probe
         self.carried.open(backends)
         self.history.adopt(self.carried.runs, self.cards.observer)
+        self.idleness.adopt(self.carried.runs)
         probe.open(self.clock.now())
         self.carried.look()
         failpoint("engine.recovered")
@@ -94,8 +101,10 @@ class Engine:
         """A snapshot of the GPUs."""
         worth = self.cards.heard(line, self.carried.runs)
         self.history.heard(self.cards.observer, self.carried.runs)
+        self.idleness.heard(self.carried.runs, self.rules.settings)
+        self.resizer.heard(self.clock.now())
         # another's claim may go without anything to be seen on the cards, so who waits for one looks again
-        if worth or (self.waits and self.carried.neighbours):
+        if worth or ((self.waits or self.keeps) and self.carried.neighbours):
             self.soon()
 
     # --- the world as it is
@@ -108,27 +117,29 @@ class Engine:
         *,
         without: Collection[RunId] = (),
         ends_only: bool = False,
+        depth: int = DEPTH,
     ) -> World:
         if ends_only:
             self._learn_policies()  # they say what follows an end
         elif self.lanes_at != self.store.generation or self.store.db.in_transaction:
-            self.lanes = self.store.lanes.read(DEPTH)
+            self.lanes = self.store.lanes.read(depth)
             self.lanes_at = -1 if self.store.db.in_transaction else self.store.generation
             self._learn_policies()
-        live = {id: r for id, r in self.carried.runs.items() if id not in without}
-        held = {} if ends_only else {id: r.leases for id, r in live.items() if not r.over}
+        live = [r for id, r in self.carried.runs.items() if id not in without]
         return World(
             now=now,
             uid=self.cards.uid,
             targets=self.targets(gpus),
-            promises=self.cards.promises(claims, held),
-            runs=tuple(r.value(self.cards.peak_mib(id)) for id, r in live.items()),
+            promises=self.cards.promises(claims, [] if ends_only else [r for r in live if not r.over]),
+            runs=tuple(r.value(self.cards.peak_mib(r.id), now) for r in live),
             lanes=() if ends_only else self.lanes,
-            policies=self.policies,
-            policy=self.policy,
+            policies=self.rules.of_batch,
+            policy=self.rules.default,
+            limits=self.rules.limits,
             last_start=self.last_start,
             last_end=self.last_end,
             doubts=self.cards.doubts,
+            counters=self.rules.settings.get("counters") or {},
             turn=self.turn,
             hold=self._hold_on_all(),
         )
@@ -137,7 +148,8 @@ class Engine:
         """Where runs can go: to this host, and wherever they can be handed over."""
         handed = {name: backend for name, backend in self.carried.backends.items() if not backend.places}
         others = tuple(Target(name=name, places=False, room=b.capacity(), hold=b.trouble) for name, b in handed.items())
-        return others if LOCAL in handed else (here(gpus, self._hold_here()), *others)
+        more = self._capacity.here(self.rules.settings, self.clock.now())
+        return others if LOCAL in handed else (here(gpus, self._hold_here(), **more), *others)
 
     def hold(self) -> str:
         """Why nothing starts on this host."""
@@ -147,42 +159,36 @@ class Engine:
         return self._stuck_at(ALL) or ("ending" if self.stops_all else "")
 
     def _hold_here(self) -> str:
-        return self._stuck_at(LOCAL) or self.cards.hold()
+        return self._stuck_at(LOCAL) or self.cards.hold() or self.rules.hold
 
     def _stuck_at(self, target: str) -> str:
         return self.stuck[target][0] if target in self.stuck else ""
 
     def reload(self, settings: dict[str, Any], policy: Policy) -> None:
-        self.settings, self.policy = settings, policy
+        self.rules.reload(settings, policy)
         self.cards.small_mib(policy)
-        self.policies.clear()
         self.lanes_at = -1
 
-    def policy_of(self, batch: int) -> Policy:
-        return self.policies.get(batch, self.policy)
-
     def _learn_policies(self) -> None:
-        missing = {lane[0].batch for lane in self.lanes} | {r.batch for r in self.carried.runs.values()}
-        missing -= self.policies.keys()
-        if missing:
-            defaults = self.settings.get("policy") or {}
-            rules = {policy: policy for policy in self.policies.values()}  # equal ones are one object: decide knows them by it
-            for batch, values in jobs.policies(self.store, missing).items():
-                policy = checks.policy({**defaults, **values})
-                self.policies[batch] = rules.setdefault(policy, policy)
-                self.last_end.setdefault(batch, self.clock.now())
-            self.cards.small_mib(self.policy, *self.policies.values())
+        new = self.rules.learn({lane[0].batch for lane in self.lanes} | {r.batch for r in self.carried.runs.values()})
+        for batch in new:
+            self.last_end.setdefault(batch, self.clock.now())
+        if new:
+            self.cards.small_mib(*self.rules.all())
 
     # --- one tick
 
     def tick(self) -> None:
         self.tick_at = None
         now = self.clock.now()
+        self.rules.look(now)
         self.stuck = {at: stuck for at, stuck in self.stuck.items() if now < stuck[1]}  # this tick tells whether it is over
         if ALL not in self.stuck and self.store.holed:
             self.settle()  # nothing is begun on a journal that may have a hole
         if (wake := self._next_wake()) is not None and wake <= now and not self._promote(now):
             return
+        if self.resizer.news():
+            self.resizer.see()
         gpus = self.cards.gpus(now)
         claims = self.carried.claims({g.uuid for g in gpus})
         self.carried.see_neighbours(claims)
@@ -192,7 +198,7 @@ class Engine:
         plan = decide(self.world(now, gpus, () if ended else claims, ends_only=ended))
         if plan.decisions or any(r.handle_changed or (r.claimed and r.state == "starting") for r in open_runs):
             plan = self._commit(plan, now, gpus, claims)
-        self.waits, self.kept_for = dict(plan.waits), plan.kept_for
+        self.waits, self.kept_for, self.keeps = dict(plan.waits), plan.kept_for, plan.keeps
         self._next_tick(plan, now)
 
     def _next_wake(self) -> float | None:
@@ -216,6 +222,7 @@ class Engine:
         """Everything decided, in one transaction; then, and only then, it is done."""
         at = self.clock.wall()
         started: list[Recorded] = []
+        resized: list[Ordered] = []
         try:
             with self.store.transaction(durable=False):
                 ended = record.ends(self.store, plan, self.carried.runs, self.cards, at, now)
@@ -225,10 +232,13 @@ class Engine:
                     gpus = set_aside(gpus, plan.decisions)
                     plan = decide(self.world(now, gpus, claims, without=ended))
                 record.states(self.store, plan, self.carried.runs, at)
-                self._record_starts(plan, gpus, claims, started, at, now)
+                names = frozenset(c.name for c in claims)
+                self._record_starts(plan, gpus, names, started, at, now)
+                resized += self.resizer.record(plan, gpus=gpus, claim_names=names, at=at, now=now)
                 failpoint("engine.reserved")
         except BaseException as e:
             self._starting.withdraw(started)
+            self.resizer.withdraw(resized)
             if not isinstance(e, Unwritten):
                 raise
             self._not_recorded(now, e)
@@ -236,6 +246,7 @@ class Engine:
         self.lanes_at = -1
         self.cards.judge(health)
         self._act(plan, started, now)  # first of all: a card waits for it
+        self.resizer.act(resized, now)
         self.tally.recorded(len(started), ended.values())
         for id in ended:
             self._forget(id, now)
@@ -262,25 +273,16 @@ class Engine:
         self.journal.committed()
 
     def _record_starts(
-        self, plan: Plan, gpus: tuple[Gpu, ...], claims: Sequence[Claimed], started: list[Recorded], at: float, now: float
+        self, plan: Plan, gpus: tuple[Gpu, ...], claim_names: frozenset[str], started: list[Recorded], at: float, now: float
     ) -> None:
-        claim_names = frozenset(c.name for c in claims)
-        closed: set[str] = set()  # targets that take no more now
-        for start in plan.decisions:
-            if not isinstance(start, Start) or not closed.isdisjoint((ALL, start.target)):
-                continue
-            answer = self._starting.record(
-                start, gpus=gpus, claim_names=claim_names, settings=self.settings, policy_of=self.policy_of, at=at, now=now
-            )
-            if not isinstance(answer, Postponed):
-                started.append(answer)
-            elif answer.after is not None:
-                self.soon(answer.after)
-            else:
-                closed.add(answer.target)
-                if answer.hold:
-                    self.stuck[answer.target] = (answer.hold, now + PAUSE)
-                    self.soon()  # so that those who wait are told
+        for postponed in self._starting.record_all(
+            plan, started, gpus=gpus, claim_names=claim_names, rules=self.rules, at=at, now=now
+        ):
+            if postponed.after is not None:
+                self.soon(postponed.after)
+            elif postponed.hold:
+                self.stuck[postponed.target] = (postponed.hold, now + PAUSE)
+                self.soon()  # so that those who wait are told
 
     def _act(self, plan: Plan, started: list[Recorded], now: float) -> None:
         self.carried.start(started)
@@ -292,14 +294,19 @@ class Engine:
             run.handle_changed = False
             if run.claimed and run.state == "starting":
                 run.state = "running"
+        grace = self.rules.settings.get("grace", SETTINGS["grace"].default)
         for d in plan.decisions:
-            if isinstance(d, Stop):
+            if isinstance(d, Yield):
+                self.carried.runs[d.run].yielding = True
+                failpoint("engine.before_stop")
+                self.carried.stop(self.carried.runs[d.run], kill=False, grace=grace)
+            elif isinstance(d, Stop):
                 run = self.carried.runs[d.run]
                 first = not run.told_to_stop
                 run.state, run.told_to_stop = "stopping", True
                 if first or d.kill:
                     failpoint("engine.before_stop")
-                    self.carried.stop(run, kill=d.kill, grace=self.settings.get("grace", SETTINGS["grace"].default))
+                    self.carried.stop(run, kill=d.kill, grace=grace)
 
     def _forget(self, id: RunId, now: float) -> None:
         run = self.carried.runs[id]
@@ -343,7 +350,7 @@ class Engine:
         self.carried.clear(uuids)
 
     def rules_changed(self, batch: int) -> None:
-        self.policies.pop(batch, None)
+        self.rules.forget(batch)
 
     def forget_contexts(self) -> None:
         self._starting.forget_contexts()
@@ -358,14 +365,9 @@ class Engine:
 
     def remarks(self) -> dict[int, Reason]:
         """By job, why a run is remarkable."""
-        return {**self.cards.beyond(self.carried.runs.values()), **self.carried.remarks()}
-
-    def surveyed(self, now: float) -> list[tuple[Gpu, int, Refusal | None, list[Open]]]:
-        """Each card, what of it is to be had, why not, and the runs on it."""
-        gpus = self.cards.gpus(now)
-        offers = survey(self.world(now, gpus, self.carried.claims({g.uuid for g in gpus})))
         runs = self.carried.runs.values()
-        return [(g, *offers[g.uuid], [r for r in runs if any(lease.uuid == g.uuid for lease in r.leases)]) for g in gpus]
+        held = {**allocations.remarks(runs, self.clock), **self.resizer.remarks(self.keeps)}
+        return {**self.idleness.remarks(runs), **self.cards.beyond(runs), **held, **self.carried.remarks()}
 
     # --- between ticks
 
@@ -385,6 +387,8 @@ class Engine:
 
     def housekeeping(self, now: float) -> float:
         """What time alone brings about; when to come again."""
+        if self.rules.look(now):
+            self.soon()
         if self.carried.tick(now):
             if (self.waits or self.lanes) and not self.cards.fresh(now):
                 self.soon()  # nothing is heard, and who asks why a job waits is to be told that

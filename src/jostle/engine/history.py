@@ -74,11 +74,19 @@ class Track:
     held: dict[str, Held] = field(default_factory=dict)  # by user: who is there
     left: deque[Held] = field(default_factory=lambda: deque(maxlen=LEFT))  # who was, since the last write
     others: tuple[str, ...] = ()  # who else was there at the last sample
+    loaded: bool | None = None  # whether the last sample showed load; None: the driver does not say
+    quiet_since: float | None = None  # from which on each sample has shown none, by the engine's clock
 
     def sample(self, g: Mapping[str, Any], at: float, wall: float) -> None:
         self.index, self.name, self.total_mib = g["index"], text(g["name"]), g["total_mib"]
-        seconds = at - self.at if at - self.at <= UNSEEN else 1.0
+        seen = at - self.at <= UNSEEN
+        seconds = at - self.at if seen else 1.0
         self.at = at
+        self.loaded = None if g["utilization"] is None else g["utilization"] > 0
+        if self.loaded is not False:
+            self.quiet_since = None
+        elif self.quiet_since is None or not seen:
+            self.quiet_since = at  # nobody knows of the time in which nobody looked
         self.recent.append((round(wall, 1), g["utilization"], g["used_mib"]))
         for begin, part in parts(wall - seconds, wall):
             if begin not in self.sums:
@@ -131,7 +139,7 @@ def others(g: Mapping[str, Any], observer: Observer, *, ours: bool) -> dict[str,
     most: dict[str, tuple[int, int]] = {}
     for p in g["procs"]:
         system = p["uid"] is not None and p["uid"] < ORDINARY_UID and p["uid"] != observer.uid
-        if system or observer.run_of(p) is not None:
+        if system or observer.run_of(p, g["uuid"]) is not None:
             continue
         who, use = text(p["user"]), (p["used_mib"] or 0, p["pid"])
         most[who] = max(use, most.get(who, use))
@@ -187,6 +195,13 @@ class History:
         if runs:
             others_on = {uuid: track.others for uuid, track in self._tracks.items()}
             self._profiles.heard(observer, cards, runs.values(), now, others_on)
+
+    def so_far(self, run: RunId) -> dict[str, Any] | None:
+        """How a run that lives has used its cards until now."""
+        return self._profiles.so_far(run)
+
+    def on_cards(self, run: RunId, observer: Observer) -> list[dict[str, Any]]:
+        return self._profiles.on_cards(run, observer)
 
     # --- of runs that have ended
 
@@ -305,6 +320,9 @@ class History:
             del self._tracks[uuid]
 
     # --- what people ask about
+
+    def track(self, uuid: str) -> Track | None:
+        return self._tracks.get(uuid)
 
     def tail(self, *, seconds: bool) -> list[dict[str, Any]]:
         """Of each card what is not written yet, and who else is there; `seconds`: also the last samples as they were."""

@@ -13,6 +13,9 @@ from jostle.core.variables import filled
 UNI_ID_FILE = "JOSTLE_UNI_ID_FILE"
 """A job that names such a file takes part in the uni_id protocol (SPEC A21): variables in its commands, a word about its end."""
 
+INSIDE = "JOSTLE_ALLOC"
+"""The allocation that a program runs in: what it submits runs in there, too."""
+
 
 def visible(gpus: Sequence[Gpu], all_gpus: Sequence[Gpu], by_uuid: bool) -> str:
     """CUDA_VISIBLE_DEVICES: indices, as people's scripts expect; UUIDs where an index could mean another card."""
@@ -31,6 +34,10 @@ def environment(captured: Mapping[str, str], job: Mapping[str, Any], run: RunId,
         JOSTLE_UNI_ID=uni_id,
         JOSTLE_QUEUE=(job["queue"] or "").removeprefix(f"{job['batch']}/"),
     )
+    if job["cpus"] is not None:
+        env["JOSTLE_CPUS"] = str(job["cpus"])
+    if job["inside"] is not None:
+        env[INSIDE] = str(job["inside"])
     return env
 
 
@@ -42,6 +49,7 @@ def given(cards: str, gpus: Sequence[Gpu]) -> dict[str, str]:
 def spec(
     job: Mapping[str, Any], context: Mapping[str, Any], run: RunId, uni_id: str, log: str,
     gpus: Sequence[Gpu], all_gpus: Sequence[Gpu], settings: Mapping[str, Any], policy: Policy, *, placed: bool,
+    resize: str | None = None,
 ) -> dict[str, Any]:  # fmt: skip
     cards = visible(gpus, all_gpus, settings.get("cuda_ids") == "uuid")
     commands, uni_id_file = json.loads(job["commands"]), None
@@ -57,7 +65,9 @@ def spec(
         "uni_id_file": uni_id_file,
         "failures": job["retries"],
         "env": {**environment(context["env"], job, run, uni_id), **(given(cards, gpus) if placed else {})},
-        "asks": {"gpus": [job["gpus_min"], job["gpus_max"]], "memory_mib": job["memory_mib"]},
+        "asks": {"gpus": [job["gpus_min"], job["gpus_max"]], "memory_mib": job["memory_mib"], "cpus": job["cpus"],
+                 "host_memory_mib": job["host_memory_mib"]},
+        "nice": job["nice"],
         "workdir": job["workdir"],
         "umask": context["umask"],
         "limits": context["limits"],
@@ -66,5 +76,8 @@ def spec(
         "time_limit": job["time_limit"],
         "grace": settings.get("grace", SETTINGS["grace"].default),
         "leftovers": job["leftovers"],
+        "resize": resize,
         "inputs": json.loads(job["inputs"]) if job["inputs"] else None,
+        "inside": job["inside"],
+        "tied_to": json.loads(job["tied_to"]) if job["tied_to"] else None,
     }

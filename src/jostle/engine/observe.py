@@ -84,23 +84,42 @@ class Observer:
         self.marks: dict[str, RunId] = {}  # uni_id -> run, open ones and those that ended lately
         self.ended: dict[RunId, float] = {}  # when, in that order
         self.placed: dict[RunId, frozenset[str]] = {}
+        self.allocations: set[RunId] = set()
+        self.allocated: dict[str, RunId] = {}  # card -> the allocation that has it; of several the first
         self.given_at: dict[str, float] = {}  # when each card was last given to a run
         self.company: dict[RunId, frozenset[tuple[str, int]]] = {}  # (uuid, pid) of strangers who were there before it
 
     # --- runs come and go
 
-    def run_opened(self, run: RunId, uni_id: str, sid: int | None, uuids: Iterable[str]) -> None:
+    def run_opened(
+        self, run: RunId, uni_id: str, sid: int | None, uuids: Iterable[str], *, allocation: bool = False
+    ) -> None:  # fmt: skip
         if sid:
             self.sessions[sid] = run
         self.marks[uni_id] = run
         self.placed[run] = frozenset(uuids)
+        if allocation:
+            self.allocations.add(run)
+            self.allocated = {**dict.fromkeys(self.placed[run], run), **self.allocated}
         if self.looked_once:
             self.company[run] = self._strangers(self.placed[run])
+
+    def run_resized(self, run: RunId, uuids: Iterable[str], more: Iterable[str]) -> None:
+        """It holds these cards now, some of them since this moment."""
+        self.placed[run] = frozenset(uuids)
+        if run in self.allocations:
+            others = {uuid: holder for uuid, holder in self.allocated.items() if holder != run}
+            self.allocated = {**dict.fromkeys(self.placed[run], run), **others}
+        if self.looked_once:
+            self.company[run] = self.company.get(run, frozenset()) | self._strangers(frozenset(more))
 
     def run_ended(self, run: RunId, now: float) -> None:
         """It is known for a while yet, so that what it left on a card is told from strangers."""
         self.ended[run] = now
         self.placed.pop(run, None)
+        if run in self.allocations:
+            self.allocations.remove(run)
+            self.allocated = {uuid: holder for uuid, holder in self.allocated.items() if holder != run}
         self.company.pop(run, None)
         self.peaks.pop(run, None)
         if now - next(iter(self.ended.values())) > 2 * KNOWN_FOR:
@@ -166,13 +185,13 @@ class Observer:
                 small = [key for p in g["procs"] if (key := self._small(g, p))]
                 self.small_since.update({key: since.get(key, now) for key in small})
             for p in g["procs"]:
-                run = self.run_of(p)
+                run = self.run_of(p, uuid)
                 if run is not None and p["used_mib"]:
-                    used = sum(q["used_mib"] or 0 for q in g["procs"] if self.run_of(q) == run)
+                    used = sum(q["used_mib"] or 0 for q in g["procs"] if self.run_of(q, uuid) == run)
                     self.peaks[run] = max(self.peaks.get(run, 0), used)
 
     def _used_by_others(self, g: Mapping[str, Any]) -> bool:
-        return (g["utilization"] or 0) > STEADY_LOAD or any(self.run_of(p) is None for p in g["procs"])
+        return (g["utilization"] or 0) > STEADY_LOAD or any(self.run_of(p, g["uuid"]) is None for p in g["procs"])
 
     def _calm(self, g: Mapping[str, Any], now: float) -> bool:
         """Whether the card carries no load but that of runs of ours, which shows for a while after their end."""
@@ -186,12 +205,13 @@ class Observer:
         used = g["used_mib"] if p["used_mib"] is None else p["used_mib"]
         return (g["uuid"], p["pid"], p.get("ticks")) if p["uid"] != self.uid and used < self.small_mib else None
 
-    def run_of(self, p: Mapping[str, Any]) -> RunId | None:
-        """Ours by session or by the marker in its environment; only processes of our own user can be."""
+    def run_of(self, p: Mapping[str, Any], uuid: str = "") -> RunId | None:
+        """Ours by session or by the marker in its environment; only processes of our own user can be. On a card of an allocation
+        whatever else our user has there belongs to that."""
         if p["uid"] != self.uid:
             return None
         run = self.sessions.get(p["sid"]) if p["sid"] else None
-        return run or (self.marks.get(p["mark"]) if p["mark"] else None)
+        return run or (self.marks.get(p["mark"]) if p["mark"] else None) or self.allocated.get(uuid)
 
     def given(self, uuid: str) -> bool:
         """Whether a run of ours holds the card."""
@@ -226,7 +246,7 @@ class Observer:
             state, error = "unknown", "a run ended here; the next reading is on its way"
         holders = tuple(
             Holder(pid=p["pid"], used_mib=p["used_mib"], uid=p["uid"], sid=p["sid"], user=p["user"] or "", name=p["name"] or "",
-                   run=self.run_of(p), kind=p.get("kind") or "compute", exe=p.get("exe") or "",
+                   run=self.run_of(p, uuid), kind=p.get("kind") or "compute", exe=p.get("exe") or "",
                    small_for=now - self.small_since.get((uuid, p["pid"], p.get("ticks")), now))
             for p in g["procs"]
         )  # fmt: skip
@@ -272,6 +292,17 @@ class Observer:
             intruders += [(run, uuid, pid) for uuid, pid in sorted(there - self.company.setdefault(run, there))]
         return intruders
 
+    def intruded(self, run: RunId, small_mib: int, *, shares: bool) -> list[str]:
+        """The cards of a run with somebody else, who uses more than a little, or of whom that is not told. If it does not share
+        with others he has come after it: where he was it would not have begun, whoever saw that."""
+        uuids = self.placed.get(run, frozenset())
+        if not uuids:
+            return []
+        there = self._strangers(uuids)
+        new = there - self.company.setdefault(run, there) if shares else there
+        used = {(uuid, p["pid"]): p["used_mib"] for uuid in uuids for p in self.processes.get(uuid, ())}
+        return sorted({uuid for uuid, pid in new if (mib := used.get((uuid, pid))) is None or mib >= small_mib})
+
     def misplaced(self) -> list[tuple[RunId, str, int]]:
         """(run, uuid, pid) of processes of ours on cards they were not given."""
         misplaced = []
@@ -290,12 +321,12 @@ class Observer:
         return by_session
 
     def used_by_run(self, uuid: str, run: RunId) -> int:
-        return sum(p["used_mib"] or 0 for p in self.processes.get(uuid, ()) if self.run_of(p) == run)
+        return sum(p["used_mib"] or 0 for p in self.processes.get(uuid, ()) if self.run_of(p, uuid) == run)
 
 
-def here(gpus: tuple[Gpu, ...], hold: str = "") -> Target:
-    """This host as a target with one node."""
-    return Target(name=LOCAL, nodes=(Node(name=LOCAL, gpus=gpus, hold=hold),))
+def here(gpus: tuple[Gpu, ...], hold: str = "", **more: int) -> Target:
+    """This host as a target with one node; `more`: what it has besides cards."""
+    return Target(name=LOCAL, nodes=(Node(name=LOCAL, gpus=gpus, hold=hold, **more),))
 
 
 TEXT, NUMBER, MAYBE = (str,), (int,), type(None)
@@ -328,19 +359,26 @@ def fits(value: Any, shape: Mapping[str, tuple[type, ...]]) -> bool:
 
 
 def promises(
-    observer: Observer, claims: Iterable[Any], leases: Mapping[RunId, Iterable[Lease]]
-) -> tuple[Promise, ...]:
-    """Holds on GPUs: of our open runs from the record, of all others (and of what ended runs left behind) from live claims."""
+    observer: Observer, claims: Iterable[Any], leases: Mapping[RunId, Iterable[Lease]], inside: Mapping[RunId, int] | None = None,
+    wall: float = 0.0,
+) -> tuple[Promise, ...]:  # fmt: skip
+    """Holds on GPUs: of our open runs from the record, of all others (and of what ended runs left behind) from live claims.
+    `inside`: the runs that are in an allocation. `wall`: the time by which claims are dated."""
+    within = inside or {}
     promised = [
         Promise(uuid=lease.uuid, mib=lease.mib, uid=observer.uid, run=run, used_mib=observer.used_by_run(lease.uuid, run),
-                used_at_start_mib=lease.used_at_start_mib)
+                used_at_start_mib=lease.used_at_start_mib, inside=within.get(run))
         for run, held in leases.items()
         for lease in held
     ]  # fmt: skip
+    recorded = {(promise.run, promise.uuid) for promise in promised}
     for c in claims:
-        if c.ours and c.claim.run in leases and observer.sessions.get(c.claim.sid) == c.claim.run:
-            continue  # else it is of another life of this home
+        if c.ours and (c.claim.run, c.claim.uuid) in recorded and observer.sessions.get(c.claim.sid) == c.claim.run:
+            continue  # else it is of another life of this home, or on a card that the run should not have
         used = observer.used_by_session(c.claim.uuid).get(c.claim.sid, 0)
         mib = None if c.claim.alone else c.claim.mib
-        promised.append(Promise(uuid=c.claim.uuid, mib=mib, uid=c.uid, sid=c.claim.sid, used_mib=used))
+        held = max(0.0, wall - c.since) if c.since is not None else 0.0
+        promised.append(
+            Promise(uuid=c.claim.uuid, mib=mib, uid=c.uid, sid=c.claim.sid, used_mib=used, automatic=c.automatic, held_s=held)
+        )
     return tuple(promised)

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from jostle.core.model import Exit, Lease, Retry, Run, RunId
+from jostle.core.model import Amounts, Exit, Lease, Retry, Run, RunId
+from jostle.engine import elasticity
+from jostle.engine.elasticity import NO_COMMANDS, Elasticity
 
 
 @dataclass(slots=True)
@@ -28,6 +31,15 @@ class Open:
     retry: Retry | None
     leases: list[Lease]
     on: tuple[str, ...]  # the targets that may have its job
+    cpus: int | None = None
+    host_memory_mib: int | None = None
+    counters: Amounts = ()
+    allocation: bool = False  # it has no commands, and holds its cards
+    idle_release: float | None = None
+    inside: int | None = None  # the allocation that it runs in
+    evicted: bool = False  # … which has been released
+    idle_since: float | None = None  # an allocation: since when nothing of ours is on its cards or runs inside
+    visitor: dict[str, Any] | None = None  # an allocation: a stranger who came onto its cards
     excused: int = 0
     tried: tuple[tuple[str, float, str], ...] = ()
     intent: str = "run"
@@ -41,19 +53,32 @@ class Open:
     kill_at: float | None = None  # stopping, and nobody sees to its end: when we lose patience
     look: int = 0  # the number of a look at its cards that began when they were given back; 0: none was asked for
     beyond: dict[str, dict[str, int]] = field(default_factory=dict)  # by card: what it uses now, and the less that it asked for
+    idle: dict[str, float] = field(default_factory=dict)  # by card: how long it has stood idle, if that is long
     told_to_stop: bool = False  # by this engine: an earlier one may have died between the record and the signal
+    to_stop: bool = False  # an earlier engine has decided and recorded that it ends
+    elasticity: Elasticity | None = None  # of one that may get other cards
+    yields: bool = False  # it leaves when somebody else comes onto its cards …
+    yielding: bool = False  # … and was told to: that is recorded
+    yielded: int = 0  # how often its job has before, in all, and without much time in between
+    yielded_lately: int = 0
+    intruded_since: dict[str, float] = field(default_factory=dict)  # by card, since when somebody else is there
+    intruded: tuple[str, ...] = ()  # … and stays
 
-    def value(self, peak: int) -> Run:
+    def value(self, peak: int, now: float = 0.0) -> Run:
         state = "running" if self.state == "stopping" and not self.told_to_stop else self.state
         return Run(
             id=self.id,
             batch=self.batch,
             state=state,
-            cancel=self.intent in ("cancel", "kill"),
+            cancel=self.intent in ("cancel", "kill") or self.to_stop,
             kill=self.intent == "kill",
             uuids=tuple(lease.uuid for lease in self.leases),
             target=self.backend,
+            node=self.node,
             on=self.on,
+            cpus=self.cpus,
+            host_memory_mib=self.host_memory_mib,
+            counters=self.counters,
             memory_mib=self.memory_mib,
             share=self.share,
             started_at=self.clock_at,
@@ -66,6 +91,17 @@ class Open:
             uni_id=self.uni_id,
             ended=self.exit,
             voided=self.voided,
+            allocation=self.allocation,
+            idle_since=self.idle_since,
+            idle_release=self.idle_release,
+            inside=self.inside,
+            evicted=self.evicted,
+            elastic=None if self.elasticity is None else self.elasticity.value(self.leases, supervised=self.supervised, now=now),
+            intruded=self.intruded,
+            yields=self.yields,
+            yielding=self.yielding,
+            yielded=self.yielded,
+            yielded_lately=self.yielded_lately,
         )
 
     @property
@@ -73,8 +109,8 @@ class Open:
         return self.exit is not None or self.voided
 
 
-def of_row(row: dict[str, Any]) -> Open:
-    """From what the store says of an open run."""
+def of_row(row: dict[str, Any], orders: Sequence[Mapping[str, Any]] = ()) -> Open:
+    """From what the store says of an open run, and of the orders to it, the newest first."""
     return Open(
         id=(row["job"], row["n"]),
         batch=row["batch"],
@@ -92,8 +128,25 @@ def of_row(row: dict[str, Any]) -> Open:
         retry=retry_of(row["retry"]),
         leases=row["leases"],
         on=tuple(json.loads(row["targets"])),
+        **more_than_cards(row),
         intent=row["intent"],
+        to_stop=row["state"] == "stopping",
+        allocation=row["commands"] == NO_COMMANDS,
+        idle_release=row["idle_release"],
+        inside=row["inside"],
+        evicted=bool(row["evicted"]),
+        elasticity=elasticity.of_row(row, orders),
+        yields=row["when_stranger"] == "requeue",
+        yielding=row["yielding"] is not None,
+        yielded=row["yielded"],
+        yielded_lately=row["yielded_lately"],
     )
+
+
+def more_than_cards(job: Mapping[str, Any]) -> dict[str, Any]:
+    """What a run takes besides cards, from the row of its job."""
+    counters = tuple(sorted(json.loads(job["counters"]).items()))
+    return {"cpus": job["cpus"], "host_memory_mib": job["host_memory_mib"], "counters": counters}
 
 
 def retry_of(text: str | None) -> Retry | None:

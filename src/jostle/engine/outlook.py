@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from jostle.core.model import Gpu, Policy, Target, World
+from jostle.core.model import Gpu, Limits, Policy, Target, World
 from jostle.core.reasons import Reason, kept
 from jostle.core.survey import Asked, never
 from jostle.errors import Invalid
@@ -27,7 +27,13 @@ class Hopeless(Invalid):
 
 
 def asked(job: Mapping[str, Any]) -> Asked:
-    return job["gpus"][0], job["memory_mib"], tuple(job["on"])
+    counters = tuple(sorted(job["counters"].items()))
+    return Asked(job["gpus"][0], job["memory_mib"], tuple(job["on"]), job["cpus"], job["host_memory_mib"], counters)
+
+
+def counts(job: Mapping[str, Any]) -> bool:
+    """Whether it is to run on cards that are to be found yet: not what is done, nor what runs on those of an allocation."""
+    return not job.get("done_by") and job.get("inside") is None
 
 
 def demanding(jobs: Any) -> bool:
@@ -51,16 +57,18 @@ def cards(readings: Sequence[Mapping[str, Any]]) -> tuple[Gpu, ...]:
     )
 
 
-def hopeless(targets: tuple[Target, ...], policy: Policy, jobs: Sequence[Mapping[str, Any]]) -> Never:
-    world = World(now=0.0, uid=0, targets=targets, policy=policy)
-    reasons = never(world, {asked(job) for job in jobs if not job.get("done_by")})
+def hopeless(
+    targets: tuple[Target, ...], policy: Policy, limits: Limits, counters: Mapping[str, int], jobs: Sequence[Mapping[str, Any]]
+) -> Never:
+    world = World(now=0.0, uid=0, targets=targets, policy=policy, limits=limits, counters=counters)
+    reasons = never(world, {asked(job) for job in jobs if counts(job)})
     return reasons if reasons or any(g.state == "ok" for g in world.gpus) else None
 
 
 def refuse(reasons: Never, jobs: Sequence[Mapping[str, Any]]) -> None:
     """For those who want to hear of it as an error."""
     for k, job in enumerate(jobs):
-        if reasons and not job.get("done_by") and (reason := reasons.get(asked(job))) is not None:
+        if reasons and counts(job) and (reason := reasons.get(asked(job))) is not None:
             raise Hopeless(k + 1, job["name"], reason)
 
 
@@ -70,6 +78,6 @@ def listed(reasons: Never, jobs: Sequence[Mapping[str, Any]], first: int = 1) ->
         return []
     alike: dict[Asked, list[int]] = {}
     for k, job in enumerate(jobs):
-        if asked(job) in reasons and not job.get("done_by"):
+        if asked(job) in reasons and counts(job):
             alike.setdefault(asked(job), []).append(first + k)
     return [{"jobs": ids[:SHOWN], "count": len(ids), "reason": kept(reasons[key])} for key, ids in alike.items()]

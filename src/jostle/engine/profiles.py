@@ -12,6 +12,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from jostle.core.model import RunId
+from jostle.engine import curve
+from jostle.engine.curve import Curve
 from jostle.engine.observe import UNSEEN, Observer
 from jostle.engine.open import Open
 
@@ -20,6 +22,7 @@ FIRST = 1.0  # s that the first one speaks for
 MIB = 32  # memory is told as a multiple of it
 JOB = "#"  # before the number of a job of ours; no user is called so
 SHARED = 10  # others who were there, those who stayed longest
+MOST_PROCESSES = 200  # of a run, whose most is remembered; then half of them, those that live and the largest
 MOST_SHARED = 200  # of whom is remembered how long; then half of them, those who stayed longest
 BELIEVED = 1e12  # a larger number is no reading, nor is one that is none
 
@@ -40,6 +43,15 @@ class Use:
     shared: dict[str, float] = field(default_factory=dict)  # by user or job: seconds
     gpu_name: str = ""
     gpu_mib: int | None = None
+    curve: Curve = field(default_factory=Curve)
+    processes: dict[str, int] = field(default_factory=dict)  # by `process`: the most that each was seen to hold on cards, MiB
+
+    def see_processes(self, held: Mapping[str, int]) -> None:
+        for process, mib in held.items():
+            self.processes[process] = max(mib, self.processes.get(process, 0))
+        if len(self.processes) > MOST_PROCESSES:
+            largest = sorted(self.processes.items(), key=lambda pair: (pair[0] not in held, -pair[1]))
+            self.processes = dict(largest[: MOST_PROCESSES // 2])
 
     def add(self, seconds: float, memory: int | None, load: int | None) -> None:
         self.observed_s += seconds
@@ -70,6 +82,7 @@ class Use:
             "idle_share": round(self.idle_s / whole, 3) if whole else None,
             "shared": [{"user": None if who.startswith(JOB) else who, "job": int(who[1:]) if who.startswith(JOB) else None,
                         "for_s": round(seconds, 1)} for who, seconds in self._longest(SHARED)],
+            "curve": self.curve.plain() if self.curve.points else None,
         }  # fmt: skip
 
 
@@ -101,6 +114,8 @@ def restored(data: Mapping[str, Any]) -> Use:
     use.peak_at_s = None if kept.peak_at_s is None else _number(kept.peak_at_s)
     use.gpu_mib = None if kept.gpu_mib is None else int(_number(kept.gpu_mib))
     use.gpu_name = text(kept.gpu_name)
+    use.curve = curve.restored(data["curve"]) if "curve" in data else Curve()
+    use.see_processes({text(name): int(_number(mib)) for name, mib in kept.processes.items()})
     return use
 
 
@@ -144,6 +159,9 @@ class Profiles:
         loads = [g["utilization"] for g in here if g["utilization"] is not None]
         memory = None if None in used else max(mib or 0 for mib in used)
         use.add(seconds, memory, round(sum(loads) / len(loads)) if loads else None)
+        use.see_processes(_held(here, run.id, observer))
+        if memory is not None:
+            use.curve.see(self._at[run.id] - run.clock_at, memory)
         if (peak := observer.peaks.get(run.id, 0)) > use.peak_mib:
             use.peak_mib, use.peak_at_s = peak, max(0.0, self._at[run.id] - run.clock_at)
         company = {who for g in here for who in others.get(g["uuid"], ())}
@@ -166,15 +184,51 @@ class Profiles:
 
     def uses(self, runs: Iterable[RunId]) -> dict[RunId, dict[str, Any]]:
         """What was seen of these, as it can be restored."""
-        return {id: {name: getattr(self._uses[id], name) for name in Use.__slots__} for id in runs if id in self._uses}
+        plain = {id: {name: getattr(self._uses[id], name) for name in Use.__slots__} for id in runs if id in self._uses}
+        return {id: {**use, "curve": use["curve"].plain()} for id, use in plain.items()}
+
+    def so_far(self, run: RunId) -> dict[str, Any] | None:
+        """How a run that lives has used its cards until now; None: nothing was seen yet."""
+        use = self._uses.get(run)
+        return None if use is None else {"peak_mib": use.peak_mib or None, "profile": use.profile()}
+
+    def on_cards(self, run: RunId, observer: Observer) -> list[dict[str, Any]]:
+        """Its processes that are on cards now: how much each holds there, and the most that it was seen to."""
+        peaks = self._uses[run].processes if run in self._uses else {}
+        shown: dict[str, dict[str, Any]] = {}
+        for g in observer.snapshot["gpus"]:
+            for p in g["procs"]:
+                if observer.run_of(p) == run:
+                    one = shown.setdefault(process(p), {"pid": p["pid"], "gpus": [], "gpu_mib": 0})
+                    one["gpus"].append(g["index"])
+                    one["gpu_mib"] = None if None in (one["gpu_mib"], p["used_mib"]) else one["gpu_mib"] + p["used_mib"]
+        for name, one in shown.items():
+            most = max(peaks.get(name, 0), one["gpu_mib"] or 0)
+            one["gpu_peak_mib"] = most if one["gpu_mib"] is not None or most else None
+        return list(shown.values())
 
     def ended(self, run: RunId) -> Use:
         self._at.pop(run, None)
         return self._uses.pop(run, None) or Use()
 
 
+def process(p: Mapping[str, Any]) -> str:
+    """A process in one word: its number may be another's later."""
+    return f"{p['pid']}.{p.get('ticks') or 0}"
+
+
+def _held(here: Iterable[Mapping[str, Any]], run: RunId, observer: Observer) -> dict[str, int]:
+    """By process of a run, what it holds on these cards together, where the driver says so."""
+    held: dict[str, int] = {}
+    for g in here:
+        for p in g["procs"]:
+            if p["used_mib"] is not None and observer.run_of(p) == run:
+                held[process(p)] = held.get(process(p), 0) + p["used_mib"]
+    return held
+
+
 def _used(g: Mapping[str, Any], run: RunId, observer: Observer) -> int | None:
     """None: the driver does not say."""
-    parts = [p["used_mib"] for p in g["procs"] if observer.run_of(p) == run]
+    parts = [p["used_mib"] for p in g["procs"] if observer.run_of(p, g["uuid"]) == run]
     return None if None in parts else sum(parts)
 

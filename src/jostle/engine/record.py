@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from jostle.core.model import Exit, RunId
-from jostle.core.plan import Fail, Finish, Plan, Requeue, Stop
+from jostle.core.plan import Fail, Finish, Plan, Requeue, Stop, Yield
 from jostle.core.reasons import kept
 from jostle.engine.cards import Cards
 from jostle.engine.open import Open
 from jostle.failpoint import failpoint
 from jostle.store import ends as store_ends
-from jostle.store import runs
+from jostle.store import legs, runs
 from jostle.store.store import Store
 
 
@@ -29,10 +29,12 @@ def ends(store: Store, plan: Plan, open_runs: Mapping[RunId, Open], cards: Cards
                     closes_queue=d.closes_queue, peak_mib=cards.peak_mib(d.run), at=at, now=now,
                 )  # fmt: skip
             else:
-                ended[d.run] = outcome = "voided" if run.voided or exit.unable else "lost" if exit.lost else "failed"
+                ended[d.run] = outcome = (
+                    "voided" if run.voided or exit.unable else "yielded" if d.yielded else "lost" if exit.lost else "failed"
+                )
                 runs.requeue(
-                    store, d.run, outcome=outcome, exit=exit, counts=d.counts, excused=d.excused, not_before=d.not_before,
-                    error_type=d.error_type, memory_mib=d.memory_mib, avoid=d.avoid, reason=reason,
+                    store, d.run, outcome=outcome, exit=exit, counts=d.counts, excused=d.excused, yielded=d.yielded,
+                    not_before=d.not_before, error_type=d.error_type, memory_mib=d.memory_mib, avoid=d.avoid, reason=reason,
                     peak_mib=cards.peak_mib(d.run), at=at, now=now,
                 )  # fmt: skip
         elif isinstance(d, Fail):
@@ -59,3 +61,5 @@ def states(store: Store, plan: Plan, open_runs: Mapping[RunId, Open], at: float)
     for d in plan.decisions:
         if isinstance(d, Stop) and open_runs[d.run].state != "stopping":
             runs.stopping(store, d.run, open_runs[d.run].batch, at)
+        elif isinstance(d, Yield):
+            legs.yielding(store, d.run, open_runs[d.run].batch, kept(d.reason), at)

@@ -12,6 +12,7 @@ import os
 import resource
 import socket
 import struct
+from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
@@ -20,6 +21,7 @@ from jostle.engine.loop import Loop
 
 MAX_REQUEST = 64 << 20
 MAX_UNREAD = 32 << 20
+STRANGERS = 1000  # whose uids are kept until they are told of
 MAX_CLIENTS = 1024
 """At the most; and never more than half of the descriptors we may have, for runs need some, too."""
 
@@ -42,7 +44,7 @@ class Server:
     def __init__(self, loop: Loop, home: str, request: Callable[[Peer, dict[str, Any]], None]) -> None:
         self.loop, self.home, self.request = loop, home, request
         self.peers: dict[int, Peer] = {}
-        self.refused: list[int] = []  # uids of strangers who knocked, for the audit
+        self.refused: Counter[int] = Counter()  # strangers who knocked, by uid, for the audit
         self.listener: socket.socket | None = None
         self.most = min(MAX_CLIENTS, resource.getrlimit(resource.RLIMIT_NOFILE)[0] // 2)
         self.drained: Callable[[Peer], None] = lambda peer: None  # it has read all that was sent
@@ -105,7 +107,7 @@ class Server:
         sock.setblocking(False)
         if uid != os.getuid() or len(self.peers) >= self.most:
             if uid != os.getuid():
-                self.refused.append(uid)
+                self._note_stranger(uid)
             else:
                 crowd = failure("failed", f"the engine has {self.most} clients, as many as it takes: try again in a moment")
                 self.send(Peer(sock), json.dumps(crowd).encode() + b"\n")
@@ -114,6 +116,11 @@ class Server:
         peer = Peer(sock)
         self.peers[sock.fileno()] = peer
         self.loop.watch(sock.fileno(), lambda: self._readable(peer))
+
+    def _note_stranger(self, uid: int) -> None:
+        """However often they knock, and however many they are, what is kept of it is bounded."""
+        if uid in self.refused or len(self.refused) < STRANGERS:
+            self.refused[uid] += 1
 
     def _readable(self, peer: Peer) -> None:
         try:

@@ -14,6 +14,7 @@ from jostle.engine.answers import GPUS_WITHIN, Answers
 from jostle.engine.engine import Engine
 from jostle.engine.followers import Followers
 from jostle.engine.loop import Loop
+from jostle.engine.preview import Preview
 from jostle.engine.server import Peer, Server, failure
 from jostle.engine.whereabouts import Whereabouts
 from jostle.engine.writes import WRITES, Writes
@@ -41,6 +42,7 @@ class Service:
         self.followers = Followers(self.store, self.reader, self.server)
         self.writes = Writes(engine, engine.cards)
         self.answers = Answers(engine, engine.cards, self.reader)
+        self.previews = Preview(engine, self.writes)
         self.began = self.quiet_since = self.clock.now()
         self.housekeeping_at = 0.0
         self.leaving = False
@@ -115,7 +117,7 @@ class Service:
     # --- reads, and the engine's own life
 
     def hello(self, peer: Peer, request: dict[str, Any]) -> Answer:
-        told = self.answers.hello(counts=bool(request.get("counts", True)))
+        told = self.answers.hello(counts=bool(request.get("counts", True)), resources=bool(request.get("resources")))
         return {**told, "permanent": self.permanent, "seq": self.followers.seq}
 
     def up(self, peer: Peer, request: dict[str, Any]) -> Answer:
@@ -128,6 +130,15 @@ class Service:
     def reasons(self, peer: Peer, request: dict[str, Any]) -> Answer:
         return self.answers.reasons()
 
+    def limits(self, peer: Peer, request: dict[str, Any]) -> Answer:
+        return self.answers.limits()
+
+    def room(self, peer: Peer, request: dict[str, Any]) -> Answer | None:
+        return None if self._after_a_look(peer, request) else self.answers.room(request)
+
+    def held(self, peer: Peer, request: dict[str, Any]) -> Answer:
+        return self.answers.held(request)
+
     def history(self, peer: Peer, request: dict[str, Any]) -> Answer:
         return self.answers.history(request)
 
@@ -138,14 +149,26 @@ class Service:
         return {"checked": never is not None, "never": outlook.listed(never, checked["jobs"])}
 
     def gpus(self, peer: Peer, request: dict[str, Any]) -> Answer | None:
+        return None if self._after_a_look(peer, request) else self.answers.gpus()
+
+    def preview(self, peer: Peer, request: dict[str, Any]) -> Answer | None:
+        """What would become of these jobs if they were queued now."""
+        return None if self._after_a_look(peer, request) else self.previews.answer(request)
+
+    def what_if(self, peer: Peer, request: dict[str, Any]) -> Answer | None:
+        """What other rules would mean now."""
+        return None if self._after_a_look(peer, request) else self.previews.what_if(request)
+
+    def _after_a_look(self, peer: Peer, request: dict[str, Any]) -> bool:
+        """Whether it is answered when a new reading of the GPUs has come, or by `overdue`, as the last is too old."""
         age = self.cards.age(self.clock.now())
-        if (age is None or age > 0.5) and not request.get("again") and not self.cards.starting():
+        old = (age is None or age > 0.5) and not request.get("again") and not self.cards.starting()
+        if old:
             again = {**request, "again": True}
             self.cards.after_next_look(lambda: self._serve_read(peer, again))
             self.cards.look()
             self.answer_at = self.answer_at or self.clock.now() + GPUS_WITHIN
-            return None  # answered when the reading has come, or by `overdue`
-        return self.answers.gpus()
+        return old
 
     def overdue(self, now: float) -> None:
         """Those who wait for a reading that does not come are told what is known."""
@@ -216,9 +239,10 @@ class Service:
         if not self.whereabouts.keep():
             self.waiting_for = frozenset()
             self.leave()
-        for uid in self.server.refused:
-            print(f"refused a connection by uid {uid}", file=sys.stderr, flush=True)
-            self.journal.event("refused", uid=uid)
+        for uid, times in self.server.refused.items():
+            many = f" ({times} times)" if times > 1 else ""
+            print(f"refused a connection by uid {uid}{many}", file=sys.stderr, flush=True)
+            self.journal.event("refused", uid=uid, times=times)
         self.server.refused.clear()
 
 
@@ -231,6 +255,7 @@ def refused(e: Exception) -> Answer:
 
 READS: dict[str, Callable[[Service, Peer, dict[str, Any]], Answer | None]] = {
     "hello": Service.hello, "up": Service.up, "why": Service.why, "reasons": Service.reasons, "gpus": Service.gpus,
-    "check": Service.check, "history": Service.history,
+    "check": Service.check, "preview": Service.preview, "what_if": Service.what_if,
+    "history": Service.history, "limits": Service.limits, "room": Service.room, "held": Service.held,
     "subscribe": Service.subscribe, "down": Service.down, "yield": Service.make_way,
 }  # fmt: skip

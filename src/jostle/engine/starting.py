@@ -8,22 +8,35 @@ from __future__ import annotations
 import json
 import random
 import secrets
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from jostle.core.model import Gpu, Lease, Policy, RunId
-from jostle.core.plan import Start
-from jostle.engine import launch
+from jostle.core.limits import of_kind
+from jostle.core.model import Gpu, Lease, Limits, Policy, RunId
+from jostle.core.plan import Plan, Start
+from jostle.engine import elasticity, launch
 from jostle.engine.cards import Cards
 from jostle.engine.carried import Carried
-from jostle.engine.open import Open, retry_of
+from jostle.engine.elasticity import NO_COMMANDS
+from jostle.engine.open import Open, more_than_cards, retry_of
+from jostle.engine.rules import Rules
 from jostle.failpoint import failpoint
-from jostle.port import Backend, Denied, Reserved, is_placing
+from jostle.port import Backend, Denied, Reserved, Tenure, is_placing
 from jostle.store import runs
 from jostle.store.store import Store
 
 CONTEXTS = 64  # that are kept at hand
+PATIENT = 50  # times the first pause: who is refused again and again asks ever more rarely
+
+
+def tenure(limits: Limits, policy: Policy) -> Tenure:
+    """How a run holds its cards: automatically or not, and how many of this user's may be held so."""
+    caps = dict(of_kind(limits, automatic=policy.automatic))
+    total = caps.pop("max_total_gpus", None)
+    alike = next(iter(caps.values()), None)
+    return Tenure(policy.automatic, total.most if total else None, alike.most if alike else None)
+
 
 Recorded = tuple[Open, Mapping[str, Any]]
 """A run, and what it will be given."""
@@ -42,10 +55,27 @@ class Starting:
     def __init__(self, *, store: Store, cards: Cards, carried: Carried) -> None:
         self._store, self._cards, self._carried = store, cards, carried
         self._contexts: dict[int, dict[str, Any]] = {}  # what submits captured, the latest used
+        self._refused: dict[int, int] = {}  # by job: how often its cards could not be reserved since it was last started
+
+    def record_all(
+        self, plan: Plan, started: list[Recorded], *, gpus: Sequence[Gpu], claim_names: frozenset[str], rules: Rules, at: float,
+        now: float,
+    ) -> Iterator[Postponed]:  # fmt: skip
+        """Adds to `started` what could be; gives what could not. A target that takes no more is not asked again."""
+        closed: set[str] = set()
+        for start in plan.decisions:
+            if not isinstance(start, Start) or not closed.isdisjoint(("", start.target)):
+                continue
+            answer = self.record(start, gpus=gpus, claim_names=claim_names, rules=rules, at=at, now=now)
+            if not isinstance(answer, Postponed):
+                started.append(answer)
+                continue
+            if answer.after is None:
+                closed.add(answer.target)
+            yield answer
 
     def record(
-        self, start: Start, *, gpus: Sequence[Gpu], claim_names: frozenset[str], settings: Mapping[str, Any],
-        policy_of: Callable[[int], Policy], at: float, now: float,
+        self, start: Start, *, gpus: Sequence[Gpu], claim_names: frozenset[str], rules: Rules, at: float, now: float,
     ) -> Recorded | Postponed:  # fmt: skip
         """Inside the caller's transaction."""
         if not self._store.in_place():
@@ -53,7 +83,9 @@ class Starting:
         backend = self._carried.backends[start.target]
         cards = [g for uuid in start.uuids for g in gpus if g.uuid == uuid]
         job = runs.job_to_start(self._store, start.job)
-        id, reserved = self._reserve(backend, start, job["attempt"] + 1, cards, claim_names)
+        policy = rules.of(job["batch"])
+        terms = tenure(rules.limits, policy) if job["inside"] is None else self._as_its_allocation(job["inside"], rules)
+        id, reserved = self._reserve(backend, start, job["attempt"] + 1, cards, claim_names, terms)
         if isinstance(reserved, Postponed):
             return reserved
         failpoint("engine.after_reserve")
@@ -65,11 +97,17 @@ class Starting:
             handle=reserved.handle, session=reserved.session, memory_mib=start.memory_mib, share=start.share, clock_at=now,
             time_limit=job["time_limit"], failures=job["retries"], excused=job["excused"],
             tried=self._cards.tried(start.job) if job["retries"] or job["excused"] else (),
-            retry=retry_of(job["retry"]), leases=leases, on=tuple(json.loads(job["targets"])),
+            retry=retry_of(job["retry"]), leases=leases, on=tuple(json.loads(job["targets"])), **more_than_cards(job),
+            allocation=job["commands"] == NO_COMMANDS, idle_release=job["idle_release"], inside=job["inside"],
+            elasticity=elasticity.of_job(job, start.uuids, now) if backend.places else None,
+            yields=job["when_stranger"] == "requeue", yielded=job["yielded"], yielded_lately=job["yielded_lately"],
         )  # fmt: skip
+        how = None if run.elasticity is None else run.elasticity.how
         try:
-            context, policy = self._context(job["context"]), policy_of(job["batch"])
-            spec = launch.spec(job, context, id, uni_id, log, cards, gpus, settings, policy, placed=backend.places)
+            context = self._context(job["context"])
+            spec = launch.spec(
+                job, context, id, uni_id, log, cards, gpus, rules.settings, policy, placed=backend.places, resize=how
+            )
             runs.begin(
                 self._store, id, batch=run.batch, uni_id=uni_id, backend=run.backend, node=run.node, handle=run.handle,
                 memory_mib=start.memory_mib, share=start.share, log=log, leases=leases, at=at, now=now,
@@ -79,21 +117,32 @@ class Starting:
             raise
         return run, spec
 
+    def _as_its_allocation(self, allocation: int, rules: Rules) -> Tenure:
+        """Its cards are held and counted already."""
+        batches = [run.batch for run in self._carried.runs.values() if run.id[0] == allocation]
+        return Tenure(automatic=any(rules.of(batch).automatic for batch in batches))
+
     def _reserve(
-        self, backend: Backend, start: Start, n: int, cards: Sequence[Gpu], claim_names: frozenset[str]
+        self, backend: Backend, start: Start, n: int, cards: Sequence[Gpu], claim_names: frozenset[str], tenure: Tenure
     ) -> tuple[RunId, Reserved | Postponed]:
         if not is_placing(backend):
             return (start.job, n), Reserved(handle="")
         wants = [(g.uuid, start.mib_on(g.uuid)) for g in cards]
-        while (answer := backend.reserve((start.job, n), start.node, wants, claim_names, alone=not start.share)) is Denied.TAKEN:
+        reserve, alone = backend.reserve, not start.share
+        while (answer := reserve((start.job, n), start.node, wants, claim_names, alone=alone, tenure=tenure)) is Denied.TAKEN:
             n += 1  # of a database that was put back: that run's end must not be taken for this one's
         if answer is Denied.ASKED:
             return (start.job, n), Postponed(target=start.target)  # the backend wakes us
         if answer is Denied.REFUSED and backend.trouble:
             return (start.job, n), Postponed(target=start.target, hold=backend.trouble)
         if answer is Denied.REFUSED:
-            return (start.job, n), Postponed(target=start.target, after=random.uniform(0.01, 0.1))
+            again = self._refused.pop(start.job, 0) + 1
+            if len(self._refused) >= CONTEXTS:
+                self._refused.clear()  # of jobs that were given up, perhaps
+            self._refused[start.job] = again
+            return (start.job, n), Postponed(target=start.target, after=random.uniform(0.01, 0.1) * min(again, PATIENT))
         assert isinstance(answer, Reserved)
+        self._refused.pop(start.job, None)
         return (start.job, n), answer
 
     def withdraw(self, recorded: Sequence[Recorded]) -> None:

@@ -10,6 +10,8 @@ from collections.abc import Callable, Collection, Iterable
 from typing import Any
 
 from jostle.core import kinds
+from jostle.core.fields import LIMITS
+from jostle.core.limits import MANAGER, OWN
 from jostle.core.reasons import Reason, kept
 from jostle.engine import checks, outlook
 from jostle.engine.cards import Cards
@@ -68,8 +70,10 @@ class Writes:
 
     def hopeless(self, checked: Request) -> outlook.Never:
         """What of these jobs could never run here."""
-        rules = {**(self._engine.settings.get("policy") or {}), **(checked["batch"].get("policy") or {})}
-        return outlook.hopeless(self._engine.targets(outlook.cards(self._cards.facts())), checks.policy(rules), checked["jobs"])
+        known = self._engine.rules
+        rules = {**(known.settings.get("policy") or {}), **(checked["batch"].get("policy") or {})}
+        targets, counters = self._engine.targets(outlook.cards(self._cards.facts())), known.settings.get("counters") or {}
+        return outlook.hopeless(targets, checks.policy(rules), known.limits, counters, checked["jobs"])
 
     def amend(self, request: Request) -> Answer:
         """Another owner, other rules or other jobs for a batch that runs."""
@@ -92,13 +96,20 @@ class Writes:
             "hold": lambda id: intents.hold(self._store, id, True, at=at, now=now),
             "unhold": lambda id: intents.hold(self._store, id, False, at=at, now=now),
             "move": lambda id: intents.move(self._store, id, checks.destination(request.get("to")), at=at, now=now),
-            "set": lambda id: intents.change(self._store, id, checks.settable(request.get("values")), at=at, now=now),
+            "set": lambda id: self.change(id, checks.settable(request.get("values")), at, now),
         }
         if do not in acts:
             raise Usage(f"an intent is one of {', '.join([*acts, 'cancel', 'retry'])}, not {do!r}")
         answers = [(id, acts[do](id)) for id in ids]
         done = [id for id, why in answers if why is None]
         return {"done": done, "refused": plain((id, why) for id, why in answers if why is not None), "new": {}}
+
+    def change(self, id: int, values: dict[str, Any], at: float, now: float) -> Reason | None:
+        why = intents.change(self._store, id, values, at=at, now=now)
+        if why is None and "gpus" in values:
+            least, most = values["gpus"]
+            self._then.append(lambda: self._engine.resizer.asked(id, least, most))
+        return why
 
     def _ids(self, request: Request) -> list[int]:
         if request.get("batch") is not None:
@@ -151,11 +162,25 @@ class Writes:
         return {}
 
 
+    def set_limits(self, request: Request) -> Answer:
+        """How many cards the person may hold, by their own word, or by a manager's file that they have loaded."""
+        if "manager" in request:
+            self._store.put(MANAGER, checks.manager_limits(request["manager"]))
+        values = {**self._store.get(OWN, {}), **checks.limits(request.get("set") or {})}
+        cleared = request.get("clear") or []
+        if unknown := sorted(set(cleared) - set(LIMITS)):
+            raise Invalid(f"there is no limit {', '.join(unknown)}: only {', '.join(LIMITS)}")
+        self._store.put(OWN, {name: most for name, most in values.items() if name not in cleared and most is not None})
+        self._store.event(self._clock.wall(), "limits")
+        self._then.append(self._engine.rules.limits_changed)
+        return {}
+
+
 def plain(declined: Iterable[tuple[int, Reason]]) -> list[tuple[int, dict[str, Any]]]:
     return [(id, kept(why)) for id, why in declined]
 
 
 WRITES: dict[str, Callable[[Writes, Request], Answer]] = {
     "submit": Writes.submit, "amend": Writes.amend, "intent": Writes.intent, "exclude": Writes.exclude,
-    "reload": Writes.reload, "prune": Writes.prune, "note": Writes.note,
+    "reload": Writes.reload, "prune": Writes.prune, "note": Writes.note, "set_limits": Writes.set_limits,
 }  # fmt: skip

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from jostle.core.states import DROPPED, FINAL
 from jostle.errors import JostleError, NotFound
 from jostle.experiments import code
+from jostle.experiments.absence import Absence
 from jostle.experiments.grouping import Trial
 from jostle.experiments.metrics import LogReading, Metric, read
 
@@ -146,30 +147,29 @@ def of_job(
     runs = reader.runs(job) if by or row["attempt"] else []
     run = next((r for r in reversed(runs) if number is None or r["n"] == number), None)
     counts = row["state"] == "succeeded" or bool(by)
-    why_not = "" if counts or (anyhow and run) else _state(row)
+    why_not = None if counts or (anyhow and run) else _state(row)
     log = (_log(run) if run else None) or (row["log"] if by else None)
     if not why_not and log is None:
-        why_not = "there is no record of the run that did it"
+        why_not = Absence("no_record")
     return Trial(
         label=f"job {row['id']} ({row['name']})", params=row["params"] or named(row["name"], names), log=log,
         job=row["id"], run=run["n"] if run and not by else None, state=row["state"], why_not=why_not,
         age=(row["batch"], row["id"] if chain not in (None, row["id"]) else 0), chain=chain,
-        notes=(f"job {row['id']} is {row['state']}, and what it printed counts all the same",)
-        if anyhow and not counts and run else (),
+        notes=(Absence("anyhow", job=row["id"], state=row["state"]),) if anyhow and not counts and run else (),
         code=codes.of_job(job) if by else codes.of_batch(row["batch"]),
     )  # fmt: skip
 
 
-def _state(row: Mapping[str, Any]) -> str:
+def _state(row: Mapping[str, Any]) -> Absence:
     state = str(row["state"])
     if state == "failed":
-        exit_code = f"exit code {row['exit_code']}" if row["exit_code"] is not None else ""
-        why = row["error_type"] or exit_code
-        return f"failed{': ' + why if why else ''}"
+        if row["error_type"]:
+            return Absence("failed_as", error_type=row["error_type"])
+        return Absence("failed") if row["exit_code"] is None else Absence("failed_with", exit_code=row["exit_code"])
     if state in DROPPED:
         code = (row["reason"] or {}).get("code")
-        return f"{state}{': ' + code.replace('_', ' ') if code else ''}"
-    return f"{state}, not finished"
+        return Absence("dropped_for", state=state, reason=code) if code else Absence("dropped", state=state)
+    return Absence("unfinished", state=state)
 
 
 def _log(run: Mapping[str, Any]) -> str:
@@ -253,7 +253,7 @@ def measured(
     trials: Iterable[Trial], metrics: Sequence[Metric], tail: int | None = None, scale: Mapping[str, float] | None = None
 ) -> tuple[list[Trial], int]:  # fmt: skip
     """The trials with what their logs say (times the scale of each metric), and how many bytes were read for it."""
-    readings: dict[str, LogReading | str] = {}
+    readings: dict[str, LogReading | Absence] = {}
     filled = []
     for trial in trials:
         if trial.log is None or trial.why_not:
@@ -263,7 +263,7 @@ def measured(
             try:
                 readings[trial.log] = read(trial.log, metrics, tail)
             except OSError as e:
-                readings[trial.log] = f"its log {trial.log} cannot be read: {e.strerror}"
+                readings[trial.log] = Absence("unreadable", path=trial.log, why=e.strerror)
         filled.append(_scaled(_with(trial, readings[trial.log], metrics), scale or {}))
     return filled, sum(reading.bytes_read for reading in readings.values() if isinstance(reading, LogReading))
 
@@ -277,11 +277,10 @@ def _scaled(trial: Trial, scale: Mapping[str, float]) -> Trial:
     return replace(trial, values=values) if scale else trial
 
 
-def _with(trial: Trial, reading: LogReading | str, metrics: Sequence[Metric]) -> Trial:
-    if isinstance(reading, str):
+def _with(trial: Trial, reading: LogReading | Absence, metrics: Sequence[Metric]) -> Trial:
+    if isinstance(reading, Absence):
         return replace(trial, problems={metric.name: reading for metric in metrics})
     notes = list(trial.notes)
     if trial.state not in FINAL:
-        doubt = "stands at the very end of the log, in a line without an end: perhaps not all of it is written"
-        notes += [f"{trial.label}: {name} {doubt}" for name in sorted(reading.cut & set(reading.values))]
+        notes += [Absence("cut", label=trial.label, metric=name) for name in sorted(reading.cut & set(reading.values))]
     return replace(trial, values=reading.values, problems=reading.problems, notes=tuple(notes))

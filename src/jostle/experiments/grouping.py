@@ -15,8 +15,10 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from jostle.errors import Usage
+from jostle.experiments.absence import Absence
 
 LESS_IS_BETTER = re.compile(r"\b(?:loss|err|error|perplexity|ppl|rmse|mse|mae|nll|fid|time|seconds|latency)\b", re.IGNORECASE)
+NO_VALUE = Absence("no_value")
 DATA_SET = re.compile(r"(?:.*[./_])?data(?:_?set)?(?:[./_]name)?", re.IGNORECASE)
 
 
@@ -30,12 +32,12 @@ class Trial:
     job: int | None = None
     run: int | None = None
     state: str | None = None  # of the job; None: nobody knows more than the log
-    why_not: str = ""  # why its values do not count; empty: they do
+    why_not: Absence | None = None  # why its values do not count; None: they do
     age: tuple[float, ...] = ()  # larger is newer; trials of one age never replace each other
     chain: int | None = None  # the first of those that retry each other
     values: Mapping[str, float] = field(default_factory=dict)
-    problems: Mapping[str, str] = field(default_factory=dict)  # metric -> why there is no value
-    notes: tuple[str, ...] = ()
+    problems: Mapping[str, Absence] = field(default_factory=dict)  # metric -> why there is no value
+    notes: tuple[Absence, ...] = ()
     code: str = ""  # what it ran, as far as anybody knows: `a1b2c3d with changes`
 
 
@@ -43,7 +45,7 @@ class Trial:
 class Missing:
     trial: Trial
     metric: str | None  # None: all of them
-    why: str
+    why: Absence
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -71,7 +73,7 @@ class Summary:
     metrics: Mapping[str, str]  # name -> max | min
     groups: tuple[Group, ...]
     missing: tuple[Missing, ...]
-    notes: tuple[str, ...]
+    notes: tuple[Absence, ...]
     across: str | None = None
 
     @property
@@ -132,7 +134,10 @@ def newest(trials: Sequence[Trial], seed_keys: Sequence[str]) -> tuple[list[Tria
         if winner is trial or _rank(winner) == _rank(trial):
             counted.append(trial)
         else:
-            why = f"{trial.why_not or 'the same was run again'}; {winner.label} counts"
+            why = (
+                Absence("instead", why=trial.why_not.plain(), winner=winner.label) if trial.why_not
+                else Absence("again", winner=winner.label)
+            )  # fmt: skip
             replaced.append(Missing(trial=trial, metric=None, why=why))
     return counted, replaced
 
@@ -153,10 +158,10 @@ def lacking(trial: Trial, metrics: Sequence[str]) -> list[Missing]:
     if trial.why_not:
         return [Missing(trial=trial, metric=None, why=trial.why_not)]
     lost = [name for name in metrics if name not in trial.values]
-    whys = {trial.problems.get(name, "no value") for name in lost}
+    whys = {trial.problems.get(name, NO_VALUE) for name in lost}
     if len(lost) == len(metrics) and len(whys) == 1:
         return [Missing(trial=trial, metric=None, why=whys.pop())]
-    return [Missing(trial=trial, metric=name, why=trial.problems.get(name, "no value")) for name in lost]
+    return [Missing(trial=trial, metric=name, why=trial.problems.get(name, NO_VALUE)) for name in lost]
 
 
 def _group(members: Sequence[Trial], keys: Sequence[str], metrics: Sequence[str]) -> Group:
@@ -170,12 +175,12 @@ def _group(members: Sequence[Trial], keys: Sequence[str], metrics: Sequence[str]
     return Group(params=params, runs=len(members), cells=cells)
 
 
-def codes(groups: Iterable[Group]) -> list[str]:
+def codes(groups: Iterable[Group]) -> list[Absence]:
     """A note, if what counts was not all done by the same code."""
     trials = {id(trial): trial for group in groups for cell in group.cells.values() for trial in cell.trials}
     runs_of = Counter(trial.code for trial in trials.values() if trial.code)
     listed = ", ".join(f"{code} ({n})" for code, n in runs_of.most_common())
-    return [f"the runs that count are not all of the same code: {listed}"] if len(runs_of) > 1 else []
+    return [Absence("codes", codes=listed)] if len(runs_of) > 1 else []
 
 
 def rivals(keys: Sequence[str], across: str | None) -> tuple[str, ...]:

@@ -19,6 +19,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from jostle.errors import Usage
+from jostle.experiments.absence import Absence
 
 NUMBER = r"[-+]?(?:(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d+)?|(?i:nan|inf(?:inity)?)\b)"
 MORE = r"(?:(?:,|(?<=\d)\.)\d+|['’\u00a0\u2009\u202f ]\d{3}(?![\w/:]))"  # directly after a number: it goes on
@@ -69,7 +70,7 @@ class LogReading:
     """What one log says."""
 
     values: dict[str, float] = field(default_factory=dict)
-    problems: dict[str, str] = field(default_factory=dict)  # metric -> why there is no value
+    problems: dict[str, Absence] = field(default_factory=dict)  # metric -> why there is no value
     cut: set[str] = field(default_factory=set)  # metrics whose value ends where the file does, in the middle of a line
     bytes_read: int = 0
 
@@ -135,18 +136,18 @@ def _read(fd: int, metrics: Sequence[Metric], tail: int | None) -> LogReading:
 
 def _settle(reading: LogReading, metric: Metric, text: str | None, tail: int | None) -> None:
     if text is None:
-        where = "" if tail is None else f" in its last {tail:,} bytes"
         keys = [source.name for source in metric.sources if isinstance(source, Key)]
-        lack = f"no line with a JSON key {keys[0]!r}" if len(keys) == len(metric.sources) else "no line that matches"
-        reading.problems[metric.name] = lack + where
+        lack, of_key = ("no_key", {"key": keys[0]}) if len(keys) == len(metric.sources) else ("no_line", {})
+        near: dict[str, Any] = {} if tail is None else {"tail": tail}
+        reading.problems[metric.name] = Absence(lack + "_near" * bool(near), **of_key, **near)
         return
     value = number(text)
     if value is None and _UNCERTAIN.fullmatch(text):
-        reading.problems[metric.name] = f"its last value has a decimal comma, or groups of digits: {text[:40]!r}"
+        reading.problems[metric.name] = Absence("comma", text=text[:40])
     elif value is None:
-        reading.problems[metric.name] = f"its last value is no number: {text[:40]!r}"
+        reading.problems[metric.name] = Absence("no_number", text=text[:40])
     elif not math.isfinite(value):
-        reading.problems[metric.name] = f"its last value is {value}"
+        reading.problems[metric.name] = Absence("not_finite", value=str(value))
     else:
         reading.values[metric.name] = value
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from jostle.errors import JostleError
 from jostle.experiments import skip
+from jostle.experiments.absence import Absence
 from jostle.experiments.collect import Codes, named, of_job
 from jostle.experiments.fingerprint import fingerprinted
 from jostle.experiments.fresh import Unchanged
@@ -75,7 +76,7 @@ def _trials(
         row = reader.job(verdict.by[0]) if verdict.by else None
         if row is None or verdict.by is None:
             params = job["params"] or named(job["name"], names)
-            trials.append(Trial(label=job["name"], params=params, why_not="has not run as the file says it now"))
+            trials.append(Trial(label=job["name"], params=params, why_not=Absence("not_as_now")))
             continue
         by = {"code": "done_before", "params": {"job": verdict.by[0], "run": verdict.by[1]}}
         row = {**row, "name": job["name"], "params": job["params"], "state": "skipped", "reason": by}

@@ -111,9 +111,10 @@ def values(line: Line, summary: Summary, look: Look) -> str:
     return "; ".join(parts)
 
 
-def why(missing: Missing) -> str:
+def why(missing: Missing, language: str = "en") -> str:
     """`job 12 (x): failed: exit code 1`."""
-    return f"{missing.trial.label}: {missing.metric + ': ' if missing.metric else ''}{missing.why}"
+    colon = "：" if language == "zh" else ": "
+    return f"{missing.trial.label}{colon}{missing.metric + colon if missing.metric else ''}{missing.why.said(language)}"
 
 
 # --- formats
@@ -245,7 +246,7 @@ def guarded(text: str) -> str:
     return text
 
 
-def as_json(summary: Summary, look: Look) -> dict[str, Any]:
+def as_json(summary: Summary, look: Look, language: str = "en") -> dict[str, Any]:
     return {
         "schema": 1,
         "keys": list(summary.keys),
@@ -263,10 +264,10 @@ def as_json(summary: Summary, look: Look) -> dict[str, Any]:
         "missing": [
             {"label": missing.trial.label, "params": dict(missing.trial.params), "job": missing.trial.job,
              "run": missing.trial.run, "state": missing.trial.state, "log": missing.trial.log, "metric": missing.metric,
-             "why": missing.why}
+             "why": missing.why.said(language), "reason": missing.why.plain()}
             for missing in summary.missing
         ],
-        "notes": list(summary.notes),
+        "notes": [note.said(language) for note in summary.notes],
     }  # fmt: skip
 
 

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from jostle.follow.feed import Feed
+    from jostle.session import Session
 
 TIME_IS_UP, INTERRUPTED = 124, 130
 
@@ -36,3 +37,15 @@ def until_ended(
             states[value["job"]] = value["kind"]
             left.discard(value["job"])
     return 0
+
+
+def until_gone(session: Session, id: int) -> None:
+    """Until a job has ended, also over a restart of the engine."""
+    from jostle.follow.feed import Feed
+
+    feed = Feed(session.client, after=session.reader.last_seq(), batch=None)
+    row = session.reader.job(id)
+    if row is not None and row["state"] not in FINAL:
+        feed.start()
+        until_ended(feed, {id: row["state"]}, None)
+        feed.close()

@@ -6,11 +6,13 @@ as in a job file and comes out with the names inside.
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 from jostle.core import kinds
 from jostle.core.fields import SETTINGS, Field
-from jostle.formats import policyfile, spec, yamlfile
+from jostle.formats import limitsfile, notifyfile, policyfile, spec, yamlfile
+from jostle.formats.fields import counters
 from jostle.formats.flaws import BadFiles, Findings
 from jostle.formats.nodes import Flaw, Map, Node
 from jostle.formats.wording import null
@@ -25,7 +27,7 @@ def load(path: str) -> dict[str, Any]:
     except Flaw as e:
         raise BadFiles([(path, e.line, e.text)]) from None
     if isinstance(root, Map):
-        values = _values(root, findings)
+        values = _values(root, findings, os.path.dirname(os.path.abspath(path)))
     elif root is not None:
         findings.wrong(root.line, f"{root.shape}; expected `key: value` lines")
     if findings.flaws:
@@ -33,15 +35,21 @@ def load(path: str) -> dict[str, Any]:
     return values
 
 
-def _values(root: Map, findings: Findings) -> dict[str, Any]:
+def _values(root: Map, findings: Findings, base: str) -> dict[str, Any]:
     values: dict[str, Any] = {}
     for key, node in findings.keys(root, tuple(SETTINGS)).items():
         if not null(node):
-            values[key] = _value(SETTINGS[key], node, findings)
+            values[key] = _value(SETTINGS[key], node, findings, base)
     return values
 
 
-def _value(field: Field, node: Node, findings: Findings) -> Any:
+def _value(field: Field, node: Node, findings: Findings, base: str) -> Any:
     if field.kind is kinds.POLICY:
         return policyfile.read(node, findings)
+    if field.kind is kinds.LIMITS:
+        return limitsfile.read(node, findings)
+    if field.kind is kinds.COUNTED:
+        return counters(findings, field.key, node, field.kind)
+    if field.kind is kinds.NOTIFY:
+        return notifyfile.read(node, findings, base)
     return findings.checked(field.key, node, spec.reader(field.kind))

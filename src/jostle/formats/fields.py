@@ -12,6 +12,7 @@ from jostle.formats import spec
 from jostle.formats.flaws import Findings
 from jostle.formats.nodes import Map, Node, Scalar, Seq
 from jostle.formats.wording import null, shown
+from jostle.wording.flaws import said
 
 UNI_ID_FILE = "JOSTLE_UNI_ID_FILE"
 
@@ -52,7 +53,7 @@ def _run(file: FieldsFile, job: dict[str, Any], key: str, node: Node) -> None:
     items = node.items if isinstance(node, Seq) else [node]
     if isinstance(node, Map) or not items:
         what = "an empty list" if isinstance(node, Seq) else node.shape
-        file.wrong(node.line, f"run: {what}; expected a command or a list of commands")
+        file.wrong(node.line, said("value_shape", key="run", shape=what, expected="a command or a list of commands"))
         return
     commands: list[Any] = []
     for item in items:
@@ -65,7 +66,7 @@ def _run(file: FieldsFile, job: dict[str, Any], key: str, node: Node) -> None:
             text = file.checked("run", item, spec.command)
             commands += [text] if text is not None else []
         else:
-            file.wrong(item.line, f"run: {item.shape}; expected a command")
+            file.wrong(item.line, said("value_shape", key="run", shape=item.shape, expected="a command"))
     job["commands"] = commands
 
 
@@ -74,19 +75,19 @@ def _env(file: FieldsFile, job: dict[str, Any], key: str, node: Node) -> None:
         job["env"] = {name: value for name, value in job["env"].items() if name == UNI_ID_FILE}
         return
     if not isinstance(node, Map):
-        file.wrong(node.line, f"env: {node.shape}; expected `NAME: value` lines")
+        file.wrong(node.line, said("value_shape", key="env", shape=node.shape, expected="`NAME: value` lines"))
         return
     variables: dict[str, str] = {}
     for name, value in node.items:
         if name.text in variables:
-            file.wrong(name.line, f"env: {shown(name.text)} is there twice; expected it once")
+            file.wrong(name.line, said("value_twice", key="env", value=shown(name.text)))
         elif not isinstance(value, Scalar):
-            file.wrong(value.line, f"env: {shown(name.text)} is {value.shape}; expected a text")
+            file.wrong(value.line, said("value_is", key="env", value=shown(name.text), shape=value.shape, expected="a text"))
         else:
             try:
                 spec.variable(name.text, value.text)
             except ValueError as e:
-                file.wrong(name.line, f"env: {shown(name.text)} is not understood; expected {e}")
+                file.wrong(name.line, said("value_odd", key="env", value=shown(name.text), expected=str(e)))
             variables[name.text] = "" if value.null else value.text
     job["env"] = {**job["env"], **variables}
 
@@ -119,7 +120,7 @@ def _after(field: Field) -> Read:
         if null(node):
             return
         if not isinstance(node, Scalar | Seq):
-            file.wrong(node.line, f"{key}: {node.shape}; expected names of jobs in this file, or ids")
+            file.wrong(node.line, said("value_shape", key=key, shape=node.shape, expected="names of jobs in this file, or ids"))
             return
         predecessors = []
         for item in [node] if isinstance(node, Scalar) else node.items:
@@ -127,7 +128,7 @@ def _after(field: Field) -> Read:
                 predecessors.append((item, any_end))
             else:
                 what = "nothing" if null(item) else item.shape
-                file.wrong(item.line, f"{key}: {what}; expected the name of a job, or an id")
+                file.wrong(item.line, said("value_shape", key=key, shape=what, expected="the name of a job, or an id"))
         job["needs"] = list(job["needs"])  # the default's list is shared
         file.after.append((len(file.jobs), predecessors))
 
@@ -178,6 +179,31 @@ def _targets(file: FieldsFile, job: dict[str, Any], key: str, node: Node) -> Non
     job["on"] = list(dict.fromkeys(name for name in names if name is not None))
 
 
+def _counters(field: Field) -> Read:
+    def read(file: FieldsFile, job: dict[str, Any], key: str, node: Node) -> None:
+        job[field.name] = {} if null(node) else counters(file, key, node, field.kind)
+
+    return read
+
+
+def counters(file: FieldsFile | Findings, key: str, node: Node, kind: kinds.Kind) -> dict[str, int]:
+    """`{licence: 1}`, or `licence=1` as in an option."""
+    if not isinstance(node, Map):
+        return file.checked(key, node, spec.reader(kind)) or {}
+    amounts: dict[str, int] = {}
+    for name, value in node.items:
+        if name.text in amounts:
+            file.wrong(name.line, said("value_twice", key=key, value=shown(name.text)))
+        elif not kinds.target(name.text):
+            expected = "a name of letters, digits, _, - and ."
+            file.wrong(name.line, said("value_odd", key=key, value=shown(name.text), expected=expected))
+        else:
+            amounts[name.text] = file.checked(f"{key}.{name.text}", value, lambda text: spec.integer(text, kind.low))
+    if None not in amounts.values() and not kind.check(amounts):
+        file.wrong(node.line, f"{key}: {len(amounts)} names; expected {kind.expected}")
+    return amounts
+
+
 # kind of a field: how its key is read; all others are one value, read by formats.spec
 OF_KIND: dict[str, Callable[[Field], Read]] = {
     "commands": lambda field: _run,
@@ -188,5 +214,6 @@ OF_KIND: dict[str, Callable[[Field], Read]] = {
     "retry": lambda field: _retry,
     "labels": lambda field: _tags,
     "targets": lambda field: _targets,
+    "counters": _counters,
 }
 FIELDS: dict[str, Read] = {field.key: OF_KIND.get(field.kind.name, _scalar)(field) for field in JOB.values() if field.key}

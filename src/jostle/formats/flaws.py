@@ -8,6 +8,7 @@ from typing import Any
 from jostle.errors import Invalid
 from jostle.formats.nodes import Map, Node, Scalar
 from jostle.formats.wording import expectation, shown, unknown
+from jostle.wording.flaws import said, worded
 
 SHOWN = 100  # of a file's errors; beyond that nobody reads them
 
@@ -17,10 +18,15 @@ class BadFiles(Invalid):
 
     def __init__(self, flaws: list[tuple[str, int, str]], warnings: Sequence[str] = ()) -> None:
         self.flaws, self.warnings = flaws, list(warnings)
-        lines = [f"{file}:{line}: {text}" if line else f"{file}: {text}" for file, line, text in flaws[:SHOWN]]
-        if len(flaws) > SHOWN:
-            lines.append(f"… and {len(flaws) - SHOWN} more")
-        super().__init__("\n".join([*lines, *(f"warning: {text}" for text in self.warnings[:SHOWN])]))
+        super().__init__(self.worded("en"))
+
+    def worded(self, lang: str) -> str:
+        """Each in a line that begins with file:line, as editors and CI expect."""
+        told = [(f"{file}:{line}" if line else file, worded(text, lang)) for file, line, text in self.flaws[:SHOWN]]
+        lines = [f"{place}: {text}" for place, text in told]
+        if len(self.flaws) > SHOWN:
+            lines.append(worded(said("more_flaws", n=len(self.flaws) - SHOWN), lang))
+        return "\n".join([*lines, *(worded(said("warning", text=text), lang) for text in self.warnings[:SHOWN])])
 
 
 class Findings:
@@ -37,7 +43,7 @@ class Findings:
         parts: dict[str, Node] = {}
         for key, value in node.items:
             if key.text in parts:
-                self.wrong(key.line, f"the key {shown(key.text)} is there twice{where}; expected it once")
+                self.wrong(key.line, said("key_twice", key=shown(key.text), where=where))
             elif key.text not in expected:
                 self.wrong(key.line, unknown(key.text, expected, where))
             else:
@@ -47,10 +53,10 @@ class Findings:
     def checked(self, key: str, node: Node, check: Callable[[str], Any]) -> Any:
         """The value of a scalar, or None after telling what is wrong with it."""
         if not isinstance(node, Scalar):
-            self.wrong(node.line, f"{key}: {node.shape}; expected {expectation(check)}")
+            self.wrong(node.line, said("value_shape", key=key, shape=node.shape, expected=expectation(check)))
             return None
         try:
             return check(node.text)
         except ValueError as e:
-            self.wrong(node.line, f"{key}: {shown(node.text)} is not understood; expected {e}")
+            self.wrong(node.line, said("value_odd", key=key, value=shown(node.text), expected=str(e)))
             return None

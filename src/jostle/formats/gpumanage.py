@@ -19,6 +19,7 @@ from jostle.formats import plaintext, spec, yamlfile
 from jostle.formats.flaws import BadFiles, Findings
 from jostle.formats.nodes import Flaw, Map, Node, Scalar, Seq
 from jostle.formats.wording import closest, null, shown
+from jostle.wording.flaws import said
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -116,6 +117,7 @@ KEYS: dict[str, Callable[[str], Any]] = {
     "gpu_choice": spec.reader(RULES["choice"].kind),
 }
 RETRY = "retry_config"
+RETRIES_BELOW = "keys such as `max_retry_before_backoff: 3` below it"
 TOP = (*(key for key in KEYS if "." not in key), RETRY)
 
 
@@ -127,20 +129,21 @@ def load(path: str) -> tuple[Settings, list[str]]:
     return settings, warnings
 
 
-def read(path: str) -> tuple[Settings, list[str], list[tuple[str, int, str]]]:
-    """The settings as far as they are understood, warnings, and what is wrong."""
-    file = _File()
+def read(path: str, text: str | None = None) -> tuple[Settings, list[str], list[tuple[str, int, str]]]:
+    """The settings as far as they are understood, warnings, and what is wrong; `text`: as if the file held that."""
+    file, warning = _File(), ""
     try:
-        text, warning = plaintext.read(path, "a file of settings")
+        if text is None:
+            text, warning = plaintext.read(path, "a file of settings")
         root = yamlfile.parse(text.replace("\r\n", "\n"))
     except Flaw as e:
         return Settings(), [], [(path, e.line, e.text)]
     if isinstance(root, Map):
         file.read(root)
     elif root is not None:
-        file.wrong(root.line, f"{root.shape}; expected `key: value` lines")
-    warnings = [f"{path}: {warning}"] if warning else []
-    warnings += (f"{path}:{line}: {text}" for line, text in sorted(file.warnings))
+        file.wrong(root.line, said("holds", shape=root.shape, expected="`key: value` lines"))
+    warnings: list[str] = [said("told_at", place=path, text=warning)] if warning else []
+    warnings += (said("told_at", place=f"{path}:{line}", text=text) for line, text in sorted(file.warnings))
     return Settings(**file.values), warnings, [(path, line, text) for line, text in sorted(file.flaws)]
 
 
@@ -166,14 +169,12 @@ class _File(Findings):
         self._map(root, "")
         delay = self.values.pop("launch_delay", None)
         if delay is not None and self.values.setdefault("start_interval", delay) != delay:
-            text = "launch_delay is the same as start_interval, which is there too; start_interval is taken"
-            self.warnings.append((self.lines["launch_delay"], text))
+            self.warnings.append((self.lines["launch_delay"], said("delay_twice")))
         if self.values.get("use_all_gpus") is False and self.values.get("compete_gpus") == ():
-            text = "compete_gpus: an empty list, and use_all_gpus is false; expected at least one index such as [0]"
-            self.wrong(self.lines["compete_gpus"], text)
+            self.wrong(self.lines["compete_gpus"], said("no_cards"))
         low, high = self.values.get("min_gpu"), self.values.get("max_gpu")
         if low is not None and high is not None and low > high:
-            self.warnings.append((self.lines["min_gpu"], f"min_gpu {low} is more than max_gpu {high}; max_gpu decides"))
+            self.warnings.append((self.lines["min_gpu"], said("min_over_max", low=low, high=high)))
 
     def _map(self, node: Map, prefix: str) -> None:
         """The entries of the file, or of retry_config with its name as prefix."""
@@ -181,29 +182,29 @@ class _File(Findings):
         for key, value in node.items:
             name = prefix + key.text
             if name in names:
-                self.wrong(key.line, f"the key {shown(name)} is there twice; expected it once")
+                self.wrong(key.line, said("key_twice", key=shown(name), where=""))
             elif name == RETRY:
                 self._retry(value)
             elif name in KEYS and (prefix or "." not in name):
                 self._value(name, key.line, value)
             else:
                 near = closest(name, [n for n in (*KEYS, RETRY) if n != name])
-                what = f"did you mean {near}?" if near else f"known keys are {', '.join(sorted(TOP))}"
-                self.warnings.append((key.line, f"unknown key {shown(name)} is not used; {what}"))
+                code = "key_unused_perhaps" if near else "key_unused"
+                self.warnings.append((key.line, said(code, key=shown(name), near=near, known=", ".join(sorted(TOP)))))
             names.add(name)
 
     def _retry(self, node: Node) -> None:
         if isinstance(node, Map):
             self._map(node, RETRY + ".")
         elif not null(node):
-            self.wrong(node.line, f"{RETRY}: {node.shape}; expected keys such as `max_retry_before_backoff: 3` below it")
+            self.wrong(node.line, said("value_shape", key=RETRY, shape=node.shape, expected=RETRIES_BELOW))
 
     def _value(self, name: str, line: int, node: Node) -> None:
         self.lines[name] = line
         if null(node):
             return
         if KEYS[name] is _path and isinstance(node, Scalar) and not isinstance(yamlfile.value_of(node), str):
-            self.wrong(node.line, f"{name}: {shown(node.text)} is no text; expected a path (one that is a number: in quotes)")
+            self.wrong(node.line, said("path_number", key=name, value=shown(node.text)))
             return
         value = self._devices(name, node) if name == "compete_gpus" else self.checked(name, node, KEYS[name])
         if value is not None:
@@ -212,7 +213,7 @@ class _File(Findings):
     def _devices(self, name: str, node: Node) -> tuple[int, ...] | None:
         items = node.items if isinstance(node, Seq) else [node]
         if len(items) > units.MAX_GPUS:
-            self.wrong(node.line, f"{name}: {len(items):,} entries; expected at most {units.MAX_GPUS:,}")
+            self.wrong(node.line, said("entries_many", key=name, n=f"{len(items):,}", most=f"{units.MAX_GPUS:,}"))
             return None
         indices: dict[int, None] = {}
         for item in items:

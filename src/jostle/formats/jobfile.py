@@ -19,6 +19,7 @@ from jostle.formats.flaws import BadFiles, Findings
 from jostle.formats.nodes import Flaw, Map, Node, Scalar, Seq, of
 from jostle.formats.order import circle
 from jostle.formats.wording import closest, null, shown, unknown
+from jostle.wording.flaws import said
 
 TOP = ("defaults", "jobs", "name", "own_queues", "policy")
 MAX_JOBS = 200_000
@@ -63,7 +64,7 @@ def _load(files: Sequence[str], now: float | None, texts: Mapping[str, str], bas
         reader.read(texts.get(file))
         flaws += [(file, line, text) for line, text in sorted(reader.flaws)]
         if reader.policy and policy and reader.policy != policy:
-            flaws.append((file, reader.policy_line, "a second policy in one batch; expected it in one file, or the same in all"))
+            flaws.append((file, reader.policy_line, said("policy_twice")))
         policy = policy or reader.policy
         name = name or reader.name
         own = own or reader.own_queues
@@ -102,7 +103,7 @@ class _File(Findings):
     def take(self, root: Node | None) -> None:
         if not isinstance(root, Map):
             what = "is empty" if root is None else f"holds {root.shape}"
-            self.wrong(root.line if root else 0, f"{what}; expected `jobs:` and a list of jobs")
+            self.wrong(root.line if root else 0, said("no_jobs", what=what))
             return
         parts = self.keys(root, TOP)
         if "name" in parts:
@@ -121,22 +122,24 @@ class _File(Findings):
         if node is None or null(node):
             return plain
         if not isinstance(node, Map):
-            self.wrong(node.line, f"defaults: {node.shape}; expected keys of a job such as `gpus: 1`")
+            expected = "keys of a job such as `gpus: 1`"
+            self.wrong(node.line, said("value_shape", key="defaults", shape=node.shape, expected=expected))
             return plain
         for key in [k for k, _ in node.items if k.text in ("name", "after", "after_any")]:
-            self.wrong(key.line, f"{key.text} in defaults; expected it in the jobs it is meant for")
+            self.wrong(key.line, said("not_in_defaults", key=key.text))
         allowed = Map(node.line, [(k, v) for k, v in node.items if k.text not in ("name", "after", "after_any")])
         return self.fields(allowed, plain, " in defaults")
 
     def all_jobs(self, node: Node | None, line: int, defaults: dict[str, Any]) -> None:
         if node is None or null(node):
-            self.wrong(node.line if node else line, "no jobs; expected `jobs:` and a list of jobs")
+            self.wrong(node.line if node else line, said("no_jobs", what="no jobs"))
         elif not isinstance(node, Seq):
-            self.wrong(node.line, f"jobs: {node.shape}; expected a list, each job beginning with `- `")
+            expected = "a list, each job beginning with `- `"
+            self.wrong(node.line, said("value_shape", key="jobs", shape=node.shape, expected=expected))
         elif not node.items:
-            self.wrong(node.line, "jobs: an empty list; expected at least one job")
+            self.wrong(node.line, said("value_shape", key="jobs", shape="an empty list", expected="at least one job"))
         elif len(node.items) > MAX_JOBS:
-            self.wrong(node.line, f"jobs: {len(node.items)} jobs; expected at most {MAX_JOBS} in one file")
+            self.wrong(node.line, said("jobs_many", n=len(node.items), most=MAX_JOBS))
         else:
             for item in node.items:
                 self.one_job(item, defaults)
@@ -144,16 +147,18 @@ class _File(Findings):
     def one_job(self, node: Node, defaults: dict[str, Any]) -> None:
         self.lines.append(node.line)
         if not isinstance(node, Map):
-            self.wrong(node.line, f"{node.shape} in jobs; expected a job with keys such as `run: python train.py`")
+            self.wrong(node.line, said("job_shape", shape=node.shape))
             self.jobs.append(dict(defaults))
             return
         job = self.fields(node, defaults, "")
         if not job["commands"] and not any(key.text == "run" for key, _ in node.items):
-            self.wrong(node.line, "a job without `run`; expected a command such as `run: python train.py`")
+            self.wrong(node.line, said("job_no_run"))
         elif not job["name"] and job["commands"]:
             job["name"] = spec.name_of(job["commands"])
         if job["share"] and job["memory_mib"] is None and not any(key.text == "memory" for key, _ in node.items):
-            self.wrong(node.line, "share without memory; expected `memory:`, since a job without it takes the whole card")
+            self.wrong(node.line, said("share_alone"))
+        if job["resize"] is not None and (job["gpus"][0] == 0 or "JOSTLE_UNI_ID_FILE" in job["env"]):
+            self.wrong(node.line, said("resize_wants"))
         self.jobs.append(job)
 
     def fields(self, node: Map, start: dict[str, Any], where: str) -> dict[str, Any]:
@@ -164,7 +169,7 @@ class _File(Findings):
             text = key.text
             read = FIELDS.get(text)
             if text in keys:
-                self.wrong(key.line, f"the key {shown(text)} is there twice{where}; expected it once")
+                self.wrong(key.line, said("key_twice", key=shown(text), where=where))
             elif read is None:
                 self.wrong(key.line, unknown(text, tuple(FIELDS), where))
             else:
@@ -188,14 +193,13 @@ class _File(Findings):
                     self.jobs[place]["needs"].append(["index", self.first + candidates[0], any_end])
                 elif candidates:
                     lines = ", ".join(str(self.lines[k]) for k in candidates[:5])
-                    self.wrong(node.line, f"after: {shown(node.text)} names {len(candidates)} jobs (lines {lines}); expected one")
+                    self.wrong(node.line, said("after_several", name=shown(node.text), n=len(candidates), lines=lines))
                 elif node.text.isascii() and node.text.isdigit() and len(node.text) < 16 and int(node.text) > 0:
                     self.jobs[place]["needs"].append(["job", int(node.text), any_end])
                 else:
                     near = closest(node.text, tuple(places))
-                    hint = f", perhaps {near}" if near else ""
-                    what = f"after: no job is named {shown(node.text)}"
-                    self.wrong(node.line, f"{what}; expected a name in this file or an id{hint}")
+                    hint = said("perhaps", near=near) if near else ""
+                    self.wrong(node.line, said("after_nobody", name=shown(node.text), hint=hint))
         self.no_circle(edges)
 
     def no_circle(self, edges: dict[int, list[int]]) -> None:
@@ -203,8 +207,5 @@ class _File(Findings):
         if places:
             queues = {self.jobs[k]["queue"] or k for k in places}
             story = " → ".join(f"{shown(self.jobs[k]['name'])} (line {self.lines[k]})" for k in [*places, places[0]])
-            self.wrong(
-                self.lines[places[0]],
-                f"after: these jobs wait for each other: {story}; expected an order in which they can run"
-                + (" (jobs of one queue run in the order of the file)" if len(queues) < len(places) else ""),
-            )
+            hint = " (jobs of one queue run in the order of the file)" if len(queues) < len(places) else ""
+            self.wrong(self.lines[places[0]], said("after_circle", story=story, hint=hint))

@@ -64,6 +64,10 @@ def _entries(job: Mapping[str, Any]) -> dict[str, str]:
         "gpus": str(low) if low == high else f"{low}-{high}",
         "memory": _size(job["memory_mib"]) if job["memory_mib"] is not None else None,
         "share": "true" if job["share"] else None,
+        "cpus": str(job["cpus"]) if job["cpus"] is not None else None,
+        "host_memory": _size(job["host_memory_mib"]) if job["host_memory_mib"] is not None else None,
+        "counters": shown(job["counters"]) if job["counters"] else None,
+        "nice": str(job["nice"]) if job["nice"] else None,
         "on": shown(job["on"]) if job["on"] != plain["on"] else None,
         "env": shown(env) if env else None,
         "uni_id_file": _text(ids) if ids is not None else None,
@@ -72,6 +76,8 @@ def _entries(job: Mapping[str, Any]) -> dict[str, str]:
         "priority": str(job["priority"]) if job["priority"] else None,
         "time_limit": number(job["time_limit"]) if job["time_limit"] is not None else None,
         "tags": shown(job["tags"]) if job["tags"] else None,
+        "resize": job["resize"],
+        "when_stranger": job["when_stranger"] if job["when_stranger"] != plain["when_stranger"] else None,
         "leftovers": job["leftovers"] if job["leftovers"] != plain["leftovers"] else None,
     }
     return {key: value for key, value in entries.items() if value is not None}

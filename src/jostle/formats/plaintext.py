@@ -10,12 +10,13 @@ import codecs
 
 from jostle.formats import yamlfile
 from jostle.formats.nodes import Flaw
+from jostle.wording.flaws import said
 
 
 def read(path: str, expected: str) -> tuple[str, str]:
     """The text without its BOM, and a warning about its encoding or nothing."""
     text, encoding = decoded(yamlfile.bytes_of(path, expected))
-    warning = f"is not UTF-8 and was read as {encoding}; save it as UTF-8 if its texts look wrong" if encoding != "UTF-8" else ""
+    warning = said("read_as", encoding=encoding) if encoding != "UTF-8" else ""
     return text, warning
 
 
@@ -25,17 +26,17 @@ def decoded(raw: bytes) -> tuple[str, str]:
         try:
             return raw.decode("utf-16"), "UTF-16"
         except UnicodeDecodeError:
-            raise Flaw(0, "begins like UTF-16 and is not; save the file as UTF-8") from None
+            raise Flaw(0, said("not_utf16")) from None
     try:
         return raw.decode("utf-8-sig"), "UTF-8"
     except UnicodeDecodeError as e:
         line = raw.count(b"\n", 0, e.start) + 1
         if _damaged(raw):
-            raise Flaw(line, "is not UTF-8 here; save the file as UTF-8") from None
+            raise Flaw(line, said("not_utf8")) from None
         try:
             return raw.decode("gb18030"), "GB18030"
         except UnicodeDecodeError:
-            raise Flaw(line, "is neither UTF-8 nor GB18030 here; save the file as UTF-8") from None
+            raise Flaw(line, said("no_encoding")) from None
 
 
 def _damaged(raw: bytes) -> bool:

@@ -125,6 +125,20 @@ def truth(text: str) -> bool:
     return TRUTHS[text]
 
 
+def counters(text: str, low: int = 1) -> dict[str, int]:
+    """`licence=2,tape=1`; a name alone is one of it."""
+    words = [word.strip().partition("=") for word in text.split(",")]
+    if len({name for name, _, _ in words}) < len(words):
+        raise ValueError("each name once")
+    return dict(counter(name, count if equals else "1", low) for name, equals, count in words)
+
+
+def counter(name: str, count: str, low: int = 1) -> tuple[str, int]:
+    if not kinds.target(name):
+        raise ValueError("names of letters, digits, _, - and ., each with a whole number, such as licence=1")
+    return name, integer(count, low)
+
+
 def indices(text: str) -> list[int]:
     numbers = units.numbers(text)
     if not numbers or max(numbers) > units.MAX_GPUS:
@@ -162,6 +176,7 @@ READERS: dict[str, Callable[[str, Kind], Any]] = {
     "devices": lambda text, kind: devices(text),
     "mib": lambda text, kind: mib(text),
     "label": lambda text, kind: label(text, *kind.words),
+    "counters": lambda text, kind: counters(text, kind.low),
     "labels": lambda text, kind: [label(word, *kind.words) for word in text.split(",")],
     "targets": lambda text, kind: list(dict.fromkeys(target(word) for word in text.split(","))),
 }

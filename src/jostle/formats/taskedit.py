@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
-from difflib import SequenceMatcher
+from collections.abc import Sequence
 
 from jostle.errors import Invalid
-from jostle.formats import spec
+from jostle.formats import difference, spec
 from jostle.formats.taskblocks import Block, BlockEntry, Number, Paragraph, bare, command, comment, lines_of, numbers, paragraphs
 from jostle.formats.wording import shown
 
@@ -99,7 +98,7 @@ class Edit:
         """For each old paragraph what stands in its place: itself, others before or after it, or nothing."""
         old = [paragraph.block for paragraph in self.paragraphs]
         places: list[list[str]] = [[] for _ in old]
-        steps = list(_steps(old, list(blocks)))
+        steps = difference.steps(old, list(blocks))
         moved: dict[Block | None, list[str]] = defaultdict(list)
         for kind, i1, i2, _, _ in steps:
             for k in range(i1, i2) if kind != "equal" else ():
@@ -195,7 +194,7 @@ class _Lines:
 
     def _write_commands(self, old: tuple[str, ...], new: tuple[str, ...]) -> None:
         quoted = any(command(entry.text) != entry.text for entry in self.commands)
-        for kind, i1, i2, j1, j2 in reversed(SequenceMatcher(None, old, new, False).get_opcodes()):
+        for kind, i1, i2, j1, j2 in reversed(difference.steps(old, new)):
             if kind == "equal":
                 continue
             lines = [_line(text, quoted) for text in new[j1:j2]]
@@ -225,20 +224,3 @@ def _commands(paragraph: Paragraph, mode: str) -> list[BlockEntry]:
     if len(paragraph.entries[-1].numbers) == 2:
         return paragraph.entries[:-1]
     return paragraph.entries[1 : -2 if mode == "multi" else -1]
-
-
-def _steps(old: list[Block | None], new: list[Block]) -> Iterator[tuple[str, int, int, int, int]]:
-    """What makes the new list of the old one; the equal beginning and end, mostly all, cost nothing."""
-    head = 0
-    while head < min(len(old), len(new)) and old[head] == new[head]:
-        head += 1
-    tail = 0
-    while tail < min(len(old), len(new)) - head and old[-1 - tail] == new[-1 - tail]:
-        tail += 1
-    if head:
-        yield "equal", 0, head, 0, head
-    rest = SequenceMatcher(None, old[head : len(old) - tail], new[head : len(new) - tail])
-    for kind, i1, i2, j1, j2 in rest.get_opcodes():
-        yield kind, i1 + head, i2 + head, j1 + head, j2 + head
-    if tail:
-        yield "equal", len(old) - tail, len(old), len(new) - tail, len(new)

@@ -7,14 +7,17 @@ quotes, line ends and blocks that are not understood stay. What cannot be writte
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from jostle.formats import plaintext
 from jostle.formats.flaws import BadFiles
 from jostle.formats.nodes import Flaw
-from jostle.formats.taskblocks import Block, lines_of, paragraphs
+from jostle.formats.taskblocks import Block, lines_of, paragraphs, queue_of
+from jostle.wording.flaws import said
 
-__all__ = ["Block", "edited", "load", "parse", "text_of"]
+__all__ = ["Block", "Broken", "broken", "edited", "load", "parse", "text_of"]
 
 MAX_BLOCKS = 200_000
 
@@ -25,11 +28,34 @@ def parse(text: str, mode: str, file: str = "-") -> tuple[list[Block], list[tupl
     flaws: list[tuple[int, str]] = []
     for paragraph in paragraphs(lines_of(text), mode):
         if len(blocks) >= MAX_BLOCKS:
-            flaws.append((paragraph.first + 1, f"more than {MAX_BLOCKS} blocks; split {file} into several files"))
+            flaws.append((paragraph.first + 1, said("blocks_many", most=MAX_BLOCKS, file=file)))
             break
         blocks += [paragraph.block] if paragraph.block is not None else []
         flaws += sorted(paragraph.flaws)
     return blocks, flaws
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Broken:
+    """A block that is not understood."""
+
+    line: int  # its first and its last line, from 1; comments included
+    last: int
+    text: str
+    queue: int | None  # where it seems to belong
+    flaws: tuple[tuple[int, str], ...]
+
+
+def broken(text: str, mode: str) -> list[Broken]:
+    """The blocks that `parse` leaves out, as they stand there: for an editor."""
+    lines = lines_of(text)
+    return [
+        Broken(
+            line=p.first + 1, last=p.last + 1, text="\n".join(lines[p.first : p.last + 1]), queue=queue_of(p),
+            flaws=tuple(sorted(p.flaws)),
+        )
+        for p in itertools.islice(paragraphs(lines, mode), MAX_BLOCKS) if p.block is None
+    ]  # fmt: skip
 
 
 def load(path: str, mode: str, *, lenient: bool = False) -> tuple[list[Block], list[str]]:
@@ -47,7 +73,7 @@ def read(path: str, mode: str, *, lenient: bool = False) -> tuple[list[Block], l
     except Flaw as e:
         return [], [], [(path, e.line, e.text)]
     blocks, flaws = parse(text, mode, path)
-    warnings = [f"{path}: {warning}"] if warning else []
+    warnings: list[str] = [said("told_at", place=path, text=warning)] if warning else []
     if lenient:
         return blocks, [*warnings, *(f"{path}:{line}: {what}; the block is skipped" for line, what in flaws)], []
     return blocks, warnings, [(path, line, what) for line, what in flaws]

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from jostle.formats.nodes import Node, Scalar
+from jostle.wording.flaws import said
 
 
 def null(node: Node) -> bool:
@@ -19,7 +20,9 @@ def shown(text: str) -> str:
 
 def unknown(key: str, expected: Sequence[str], where: str) -> str:
     near = closest(key, expected)
-    return f"unknown key {shown(key)}{where}; expected " + (f"{near}?" if near else "one of " + ", ".join(sorted(expected)))
+    if near:
+        return said("key_perhaps", key=shown(key), where=where, near=near)
+    return said("key_unknown", key=shown(key), where=where, known=", ".join(sorted(expected)))
 
 
 def closest(word: str, words: Sequence[str]) -> str:

@@ -13,6 +13,7 @@ from jostle.core.variables import places
 from jostle.formats import shelltext
 from jostle.formats.taskfile import Block
 from jostle.formats.wording import shown
+from jostle.wording.flaws import said
 
 ACTING = frozenset("$`\\\"'|&;<>(){}")
 SPLITTING = frozenset("*?[]")
@@ -24,15 +25,13 @@ def flaws(work_dir: str, blocks: Sequence[Block], file: str) -> list[tuple[str, 
     unquoted = {c for c in work_dir if c in SPLITTING or c.isspace()}
     if not always and not unquoted:
         return []
-    listed = []
+    listed: list[tuple[str, int, str]] = []
     for block in blocks:
         acting = next((used for command in block.commands if (used := _acting(command, always, unquoted))), None)
         if acting:
             hint = "" if always else ', or quotes around it as in "{work_dir}/data"'
             listed.append((
-                file, block.line,
-                f"a command uses {{work_dir}}, and in {shown(work_dir)} the shell would act on {_listed(acting)}; expected a "
-                f"work_dir of plain characters{hint} (commands start in work_dir: relative paths do without it)",
+                file, block.line, said("work_dir", text=shown(work_dir), acting=_listed(acting), hint=hint),
             ))  # fmt: skip
     return listed
 

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from typing import Any
 
 from jostle.formats.nodes import TRUTHS, Flaw, Map, Node, Scalar, Seq
+from jostle.wording.flaws import said
 
 MAX_BYTES = 5_000_000
 MAX_DEPTH = 50
@@ -33,16 +34,17 @@ def bytes_of(path: str, expected: str) -> bytes:
     try:
         fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)  # a FIFO must not hold us up
     except OSError as e:
-        raise Flaw(0, f"cannot be read: {e.strerror}") from None
+        raise Flaw(0, said("file_unread", why=e.strerror)) from None
     kind = os.fstat(fd).st_mode
     if not stat.S_ISREG(kind) and not (stat.S_ISFIFO(kind) and path.startswith("/dev/")):
         os.close(fd)
-        raise Flaw(0, f"is {'a directory' if stat.S_ISDIR(kind) else 'not a regular file'}; expected {expected}")
+        what = "a directory" if stat.S_ISDIR(kind) else "not a regular file"
+        raise Flaw(0, said("file_kind", kind=what, expected=expected))
     os.set_blocking(fd, True)  # /dev/stdin and <(…) are FIFOs of the person's own
     with os.fdopen(fd, "rb") as f:
         raw = f.read(MAX_BYTES + 1)
     if len(raw) > MAX_BYTES:
-        raise Flaw(0, f"is larger than {MAX_BYTES // 1_000_000} MB; split it into several files")
+        raise Flaw(0, said("file_large", most=MAX_BYTES // 1_000_000))
     return raw
 
 
@@ -50,7 +52,7 @@ def decoded(raw: bytes) -> str:
     try:
         text = raw.decode("utf-8-sig")
     except UnicodeDecodeError as e:
-        raise Flaw(raw.count(b"\n", 0, e.start) + 1, "is not UTF-8 here; save the file as UTF-8") from None
+        raise Flaw(raw.count(b"\n", 0, e.start) + 1, said("not_utf8")) from None
     return text.replace("\r\n", "\n")
 
 
@@ -69,18 +71,17 @@ def parse(text: str) -> Node | None:
     except (yaml.YAMLError, UnicodeError) as e:
         where = getattr(e, "position", None)  # of a character YAML does not allow
         line = text.count("\n", 0, where) + 1 if isinstance(where, int) else build.line
-        raise Flaw(line, "a character that YAML does not allow; expected printable text") from e
+        raise Flaw(line, said("yaml_character")) from e
     except (ValueError, RecursionError) as e:
-        raise Flaw(build.line, f"not YAML ({e})") from None
+        raise Flaw(build.line, said("yaml_error", problem=str(e))) from None
     return build.root
 
 
 def _words(e: Any, line: str) -> str:
     if "\t" in line[: len(line) - len(line.lstrip())]:
-        return "a tab where YAML wants spaces; indent with spaces"
+        return said("yaml_tab")
     problem = str(e.problem or e.context or e).strip()
-    hint = "; put quotes around a text that contains `: `" if problem.startswith("mapping values are not allowed") else ""
-    return f"not YAML: {problem}{hint}"
+    return said("yaml_colon" if problem.startswith("mapping values are not allowed") else "yaml_wrong", problem=problem)
 
 
 class _Build:
@@ -102,7 +103,7 @@ class _Build:
         if kind == "DocumentStartEvent":
             self._documents += 1
             if self._documents > 1:
-                raise Flaw(self.line, "a second document; expected one document per file")
+                raise Flaw(self.line, said("yaml_documents"))
         elif kind == "ScalarEvent":
             self._check(event)
             # a document of nothing but comments arrives as one empty plain scalar
@@ -117,16 +118,15 @@ class _Build:
     def _check(self, event: Any) -> None:
         self._anchored += event.anchor is not None
         if self._anchored > MAX_ANCHORS:
-            raise Flaw(self.line, f"more than {MAX_ANCHORS:,} anchors (&name); write the values themselves")
+            raise Flaw(self.line, said("yaml_anchors", most=f"{MAX_ANCHORS:,}"))
         tag = str(event.tag or "")
         if tag not in ("", "!", "tag:yaml.org,2002:str", "tag:yaml.org,2002:map", "tag:yaml.org,2002:seq"):
-            shown = tag.replace("tag:yaml.org,2002:", "!!")
-            raise Flaw(self.line, f"the tag {shown} is not read; expected plain values")
+            raise Flaw(self.line, said("yaml_tag", tag=tag.replace("tag:yaml.org,2002:", "!!")))
 
     def _begin(self, event: Any, node: Map | Seq) -> None:
         self._check(event)
         if len(self._open) >= MAX_DEPTH:
-            raise Flaw(self.line, f"nested deeper than {MAX_DEPTH} levels")
+            raise Flaw(self.line, said("yaml_deep", most=MAX_DEPTH))
         if event.anchor:
             self._anchors[event.anchor] = None
         self._open.append((node, [], event.anchor))
@@ -141,17 +141,17 @@ class _Build:
 
     def _alias(self, name: str) -> Node:
         if name not in self._anchors:
-            raise Flaw(self.line, f"the alias *{name} has no anchor before it")
+            raise Flaw(self.line, said("yaml_no_anchor", name=name))
         node = self._anchors[name]
         if node is None:
-            raise Flaw(self.line, f"the alias *{name} stands inside what it names; expected a value that ends")
+            raise Flaw(self.line, said("yaml_loop", name=name))
         self._count += self._weight[id(node)]
         return node
 
     def _add(self, node: Node, anchor: str | None) -> None:
         self._count += 1
         if self._count > MAX_NODES:
-            raise Flaw(self.line, f"more than {MAX_NODES} values, aliases counted each time; split the file")
+            raise Flaw(self.line, said("yaml_many", most=MAX_NODES))
         if anchor:
             self._anchors[anchor] = node
             self._weight[id(node)] = _weight(node)
@@ -180,7 +180,7 @@ def _pairs(children: list[Node]) -> list[tuple[Scalar, Node]]:
     merged: list[tuple[Scalar, Node]] = []
     for key, value in zip(children[::2], children[1::2], strict=True):
         if not isinstance(key, Scalar):
-            raise Flaw(key.line, "a list or mapping as a key; expected a word")
+            raise Flaw(key.line, said("yaml_key"))
         if key.text == "<<" and key.plain:
             merged += _merge(value)
         else:
@@ -198,14 +198,14 @@ def _merge(value: Node) -> list[tuple[Scalar, Node]]:
         return value.items
     if isinstance(value, Seq) and all(isinstance(item, Map) for item in value.items):
         return [pair for item in value.items if isinstance(item, Map) for pair in item.items]
-    raise Flaw(value.line, "<< merges a mapping; expected an alias of one")
+    raise Flaw(value.line, said("yaml_merge"))
 
 
 def values_of(node: Map, read: Callable[[Node], Any]) -> dict[str, Any]:
     values: dict[str, Any] = {}
     for key, value in node.items:
         if key.text in values:
-            raise Flaw(key.line, f"the key {key.text} is there twice; expected it once")
+            raise Flaw(key.line, said("key_twice", key=key.text, where=""))
         values[key.text] = read(value)
     return values
 

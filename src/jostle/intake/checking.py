@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from jostle.session import Session
 
 
-KEYS = ("commands", "name", "workdir", "gpus", "memory_mib", "share")
+KEYS = ("commands", "name", "workdir", "gpus", "memory_mib", "share", "on", "cpus", "host_memory_mib", "counters")
 """Of a job, what tells whether a host can run it."""
 
 

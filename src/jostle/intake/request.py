@@ -3,12 +3,21 @@
 from __future__ import annotations
 
 import os
+import time
+
+from jostle.errors import Invalid, JostleError, NoEngine
+
+ALLOCATION = "JOSTLE_ALLOC"
+"""Set in a shell or program that was made for an allocation: its number."""
+
+SUBMIT_WITHIN = 10.0  # s in which a submit that was sent is sent again to the next engine
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from typing import Any
 
+    from jostle.client import Client
     from jostle.session import Session
 
 
@@ -29,9 +38,40 @@ def request(
 
 def sent(session: Session, request: dict[str, Any], *, again: str, devices: str | None = None) -> dict[str, Any]:
     """The engine's answer. `again`: how a person can ask anew, where it cannot be learnt whether the jobs were taken."""
-    from jostle.client import submitted
-
     return submitted(lambda: session.client(gpus=devices), request, again)
+
+
+def submitted(connect: Callable[[], Client], request: dict[str, Any], again: str) -> dict[str, Any]:
+    """An engine may die before it answers, or be dying when we knock: the key `once` makes sure that the jobs are taken once.
+    `again`: how a person can ask anew, where it cannot be learnt whether they were."""
+    sent, end = "", time.monotonic() + SUBMIT_WITHIN
+    while True:
+        try:
+            client = connect()
+            sent = client.home
+            try:
+                return client.call("submit", **request)
+            finally:
+                client.close()
+        except NoEngine as e:
+            if not sent:
+                raise
+            if time.monotonic() > end:
+                return _taken(sent, request["once"], again, e)
+            time.sleep(0.1)
+
+
+def _taken(home: str, once: str, again: str, e: NoEngine) -> dict[str, Any]:
+    """The answer to a submit that nobody gave, as the store knows it."""
+    from jostle.store.reads import Reader
+
+    try:
+        answer = Reader(home).taken(once)
+    except JostleError:
+        answer = None
+    if answer is None:
+        raise NoEngine(f"{e}. What was submitted is perhaps taken: `jostle ps` shows it, if so. {again}") from e
+    return answer
 
 
 def warn_never(answer: Mapping[str, Any], session: Session) -> None:
@@ -41,3 +81,13 @@ def warn_never(answer: Mapping[str, Any], session: Session) -> None:
 
         for line in never(answer, session.language):
             session.say(line)
+
+
+def inside() -> int | None:
+    """The allocation that this program or shell was made for."""
+    text = os.environ.get(ALLOCATION)
+    if not text:
+        return None
+    if not text.isdecimal() or not text.isascii() or len(text) > 15:
+        raise Invalid(f"{ALLOCATION}={text} is no allocation; expected the number of one: `unset {ALLOCATION}`")
+    return int(text)

@@ -28,18 +28,20 @@ BATCH = "add"
 """The key of the batch that single commands lie in."""
 
 
-def queued(
+def requested(
     session: Session, values: Mapping[str, Any], *, command: Sequence[str], retry: int | None = 0, env: Sequence[str] = (),
     workdir: str | None = None, log: str | None = None, after: str = "", after_any: str = "", hold: bool = False,
     once: str | None = None, strict: bool = False,
 ) -> dict[str, Any]:  # fmt: skip
-    """The engine's answer. `values`: fields of a job as they are; `after`, `after_any`: ids as people write them."""
-    from jostle.intake.request import request, sent
+    """What is asked of the engine. `values`: fields of a job as they are; `after`, `after_any`: ids as people write them."""
+    from jostle.intake.request import inside, request
 
     if values["share"] and values["memory_mib"] is None:
         raise Usage("add: --share needs -m: a job without it takes the whole card")
     if values["memory_mib"] is not None and values["gpus"][1] == 0:
         raise Usage("add: -m with -g 0: a job without GPUs needs no memory")
+    if values.get("resize") is not None and values["gpus"][0] == 0:
+        raise Usage("add: --resize with -g 0: a job that gets other cards needs one at least")
     if (values["memory_mib"] or 0) >= NO_CARD_HAS:
         session.tell("much_memory", gib=values["memory_mib"] // 1024)
     cwd, words = os.getcwd(), _command(list(command))
@@ -47,10 +49,31 @@ def queued(
         **{**values, "name": values["name"] or spec.name_of([words])}, commands=[words], env=dict(map(_variable, env)),
         workdir=_directory(workdir, cwd), log=_log(log, cwd) if log else None, needs=_needs(session, after, after_any),
         retry={**{name: field.default for name, field in RETRY.items()}, "max": retry} if retry != 0 else None,
+        inside=inside(),
     )  # fmt: skip
     head = {"key": BATCH, "name": BATCH, "join": True, "policy": _rules(session, job)}
-    asked = {**request(head, [{**job, "intent": "hold"} if hold else job], once=once), "strict": strict}
+    return {**request(head, [{**job, "intent": "hold"} if hold else job], once=once), "strict": strict}
+
+
+def queued(session: Session, asked: dict[str, Any]) -> dict[str, Any]:
+    """The engine's answer."""
+    from jostle.intake.request import sent
+
     return sent(session, asked, again=f"`--once {asked['once']}` with the same command asks again and takes it once only")
+
+
+def preview(session: Session, asked: dict[str, Any]) -> list[str]:
+    """What would become of it now, in words; nothing is queued, and no engine is started."""
+    from jostle.intake.previewing import previewed
+
+    client = session.engine_if_any()
+    if client is None:
+        return [session.message("would_need_engine")]
+    try:
+        told = previewed(client, asked["batch"], asked["jobs"], session.language)
+    finally:
+        client.close()
+    return [told["jobs"][0]["text"], *([told["holds"]] if told["holds"] else [])]
 
 
 def _rules(session: Session, job: Mapping[str, Any]) -> dict[str, Any]:

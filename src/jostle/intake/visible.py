@@ -37,7 +37,7 @@ UNKNOWN = (
 
 def inherited() -> str | None:
     """None: it is not set, or a run's own."""
-    return None if "JOSTLE_UNI_ID" in os.environ else os.environ.get(NAME)
+    return None if "JOSTLE_UNI_ID" in os.environ or "JOSTLE_ALLOC" in os.environ else os.environ.get(NAME)
 
 
 def with_indices(client: Client) -> str | None:

@@ -9,11 +9,11 @@ from __future__ import annotations
 import json
 import math
 import os
-import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
+from jostle import units
 from jostle.errors import Invalid
 from jostle.formats.nodes import Flaw, Map, Seq
 from jostle.probes.scenario import FAKE_PIDS, MAX_GPUS, Mishap, Runs, Scenario, ScenarioCard, Stranger, Window, card
@@ -69,10 +69,6 @@ class _BadValue(Exception):
         self.path = path
 
 
-_SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*(MiB|GiB|M|G)", re.IGNORECASE)
-_TIME = re.compile(r"(\d+(?:\.\d+)?)\s*(s|m|h)")
-
-
 @dataclass(frozen=True, slots=True)
 class _At:
     """A value of the file and where it stands."""
@@ -108,16 +104,19 @@ class _At:
         return int(self.number(low, high, what))
 
     def mib(self) -> int:
-        match = _SIZE.fullmatch(self.value) if isinstance(self.value, str) else None
-        if match:
-            return round(float(match[1]) * (1024 if match[2][0] in "gG" else 1))
-        return round(self.number(0, 1 << 40, "MiB, like 6000, 500MiB or 24GiB"))
+        return round(self._said(lambda text: units.in_mib(text, "M"), 1 << 40, "MiB, like 6000, 500MiB or 24GiB"))
 
     def seconds(self) -> float:
-        match = _TIME.fullmatch(self.value) if isinstance(self.value, str) else None
-        if match:
-            return float(match[1]) * {"s": 1, "m": 60, "h": 3600}[match[2]]
-        return self.number(0, math.inf, "seconds, like 30, 90s, 5m or 2h")
+        return self._said(units.seconds, math.inf, "seconds, like 30, 90s, 5m or 2h")
+
+    def _said(self, read: Callable[[str], float], high: float, what: str) -> float:
+        """A number, or a text with a unit as people write it everywhere."""
+        if not isinstance(self.value, str):
+            return self.number(0, high, what)
+        try:
+            return read(self.value)
+        except ValueError:
+            raise self.bad(what) from None
 
     def text(self, what: str) -> str:
         if not isinstance(self.value, str) or not self.value:

@@ -114,7 +114,7 @@ class Claims:
             holder = claim.check(now)
             if holder is not None:
                 stats[holder.pid] = holder
-                if claim.claim.sid not in speaking:
+                if claim.claim.sid not in speaking and not claim.holds_only:
                     held.append(HeldCard(claim.claim.uuid, claim.claim.mib, holder.pid, now - claim.born_at))
         return held + self._ended(free_lag, now)
 
@@ -147,7 +147,7 @@ class Claims:
             if tracked.fd >= 0:
                 continue
             tracked.ended_at = tracked.ended_at or now
-            if tracked.born_at == 0.0 or now - tracked.ended_at >= free_lag:
+            if tracked.born_at == 0.0 or tracked.holds_only or now - tracked.ended_at >= free_lag:
                 del self._tracked[name]
                 continue
             claim, age = tracked.claim, tracked.ended_at - tracked.born_at
@@ -163,6 +163,7 @@ class _Tracked:
         self.fd = fd
         self.born_at = 0.0  # 0: no holder was seen yet
         self.ended_at = 0.0  # 0: it lives
+        self.holds_only = False  # an allocation: nothing runs there by it
         self._holder: proc.Stat | None = None
         self._next_check_at = 0.0
 
@@ -173,6 +174,7 @@ class _Tracked:
             return None
         if now >= self._next_check_at:
             self._holder = _member(self.claim.sid)
+            self.holds_only = self._holder is not None and self._holder.name == claim_names.HOLDER
             self._next_check_at = now + (_HOLDER_CHECK if self._holder else _NO_HOLDER_CHECK)
             if self._holder is not None and self.born_at == 0.0:
                 self.born_at = now - _age(self.fd, self._holder, now)

@@ -15,6 +15,9 @@ from jostle.store.store import Store
 
 Row = Mapping[str, Any]
 
+QUEUED_INSIDE = "SELECT id FROM job WHERE inside = ? AND ended_at IS NULL AND state = 'queued' ORDER BY id DESC"
+"""The jobs that wait inside an allocation, from the end: else each head of a queue that goes makes the next ready for nothing."""
+
 
 def settle_dependants(store: Store, id: int, state: str, *, at: float, now: float, since: int = 0) -> None:
     """A job has ended: those that come after it are a step nearer, or will never run. A list, not calls: chains may be long."""
@@ -25,6 +28,9 @@ def settle_dependants(store: Store, id: int, state: str, *, at: float, now: floa
 
 
 def _settle(store: Store, id: int, state: str, ended: list[tuple[int, str]], *, at: float, now: float, since: int) -> None:
+    for (job,) in store.db.execute(QUEUED_INSIDE, (id,)).fetchall():
+        _end_queued(store, job, "skipped", {"code": "allocation_over", "params": {"job": id}}, at=at, now=now)
+        ended.append((job, "skipped"))
     rows = store.db.execute(
         "SELECT d.job, d.any FROM dep d CROSS JOIN job j ON j.id = d.job WHERE d.needs = ? AND d.job >= ? AND j.state = 'queued'",
         (id, since),
@@ -78,7 +84,9 @@ def cancel_queued(store: Store, ids: Iterable[int], *, at: float, now: float) ->
         tell_if_over(store, batch, at)
     waited_for = db.execute(
         """SELECT DISTINCT d.needs FROM chosen c CROSS JOIN dep d ON d.needs = c.id CROSS JOIN job j ON j.id = d.job
-           WHERE j.state = 'queued' ORDER BY d.needs"""
+           WHERE j.state = 'queued'
+           UNION SELECT j.inside FROM chosen c CROSS JOIN job j ON j.inside = c.id AND j.ended_at IS NULL
+           WHERE j.state = 'queued' ORDER BY 1"""
     )
     for (id,) in waited_for.fetchall():
         settle_dependants(store, id, "cancelled", at=at, now=now)

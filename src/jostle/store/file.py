@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import os
+import stat
+
+from jostle.errors import Damaged
 
 NAME = "jostle.db"
 
@@ -10,6 +13,17 @@ NAME = "jostle.db"
 def database(home: str) -> str:
     """Where the state of a home lies."""
     return os.path.join(home, NAME)
+
+
+def check_beside(path: str) -> None:
+    """Before SQLite is called: it opens whatever has the name of a journal of the database, and would wait at a pipe for ever."""
+    for name in (f"{path}-journal", f"{path}-wal", f"{path}-shm"):
+        try:
+            regular = stat.S_ISREG(os.lstat(name).st_mode)
+        except OSError:
+            continue
+        if not regular:
+            raise Damaged(f"{name} is no file, and a journal of the database belongs there: remove it, or move it away")
 
 
 class DatabaseFile:

@@ -11,7 +11,7 @@ from typing import Any
 
 from jostle.core.reasons import Reason
 from jostle.core.states import FINAL, SUCCEEDED
-from jostle.store import jobrow
+from jostle.store import allocations, jobrow
 from jostle.store.ends import Row, cancel_queued
 from jostle.store.jobs import reshape
 from jostle.store.readiness import UNFINISHED, refresh, refresh_queue, state_of, states_of
@@ -85,11 +85,20 @@ def move(store: Store, id: int, to: Any, *, at: float, now: float) -> Reason | N
 
 def change(store: Store, id: int, values: Row, *, at: float, now: float) -> Reason | None:
     state = state_of(store, id)
-    if state != "queued":
+    row = store.db.execute("SELECT queue, memory_mib, share, resize, gpus_min, env FROM job WHERE id = ?", (id,)).fetchone()
+    old_queue, memory, share, resize, least, env = row
+    may_resize = resize is not None or allocations.of_job(store, id)[0]
+    resizes = state in ("starting", "running") and may_resize and set(values) == {"gpus"}  # while it runs
+    if state != "queued" and not resizes:
         return Reason("cannot_change", {"job": id, "state": state})
-    old_queue, memory, share = store.db.execute("SELECT queue, memory_mib, share FROM job WHERE id = ?", (id,)).fetchone()
+    if (why := allocations.no_change(store, id, values)) is not None:
+        return why
     if values.get("share", share) and values.get("memory_mib", memory) is None:
         return Reason("shares_without_memory", {"job": id})
+    if values.get("resize", resize) is not None and (values["gpus"][0] if "gpus" in values else least) < 1:
+        return Reason("resize_needs_card", {"job": id})
+    if values.get("resize") is not None and "JOSTLE_UNI_ID_FILE" in json.loads(env):
+        return Reason("resize_without_uni_id", {"job": id})
     for key, value in values.items():
         new, stored = jobrow.changed(key, value)
         store.db.execute(f"UPDATE job SET {new} WHERE id = ?", (*stored, id))
@@ -167,6 +176,8 @@ def _no_retry(store: Store, id: int, together: frozenset[int]) -> Reason | None:
         return Reason("not_ended", {"job": id, "state": state})
     if store.db.execute("SELECT context FROM job WHERE id = ?", (id,)).fetchone()[0] == FORGOTTEN:
         return Reason("environment_removed", {"job": id})
+    if (why := allocations.no_retry(store, id)) is not None:
+        return why
     newest = _newest(store, id)
     if newest != id:
         return Reason("tried_already", {"job": id, "new": newest})

@@ -15,14 +15,14 @@ dumped = json.JSONEncoder(check_circular=False).encode
 
 OTHERWISE = {"gpus": ("gpus_min", "gpus_max"), "on": ("targets",), "begin": ("begin_at",), "needs": (), "done_by": ()}
 WITH_THEIR_BATCH = ("gpus", "begin", "needs", "done_by", "queue", "intent")  # what store.jobs works out itself
-AS_JSON = frozenset({"commands", "env", "retry", "labels", "targets", "values", "inputs"})  # kinds
+AS_JSON = frozenset({"commands", "env", "retry", "labels", "targets", "values", "inputs", "counters", "process"})  # kinds
 
 KEPT = {field.name: OTHERWISE.get(field.name, (field.name,)) for field in JOB.values() if not field.into}
 _OWN = [JOB[name] for name in KEPT if name not in WITH_THEIR_BATCH]
 _PLAIN = [field.name for field in _OWN if field.kind.name not in AS_JSON]
 _JSON = [field.name for field in _OWN if field.kind.name in AS_JSON]
 _DEFAULTS = [JOB[name].default for name in _JSON]
-_EMPTY = [None if default is None else dumped(default) for default in _DEFAULTS]
+_EMPTY = ["[]" if name == "commands" else None if (default := JOB[name].default) is None else dumped(default) for name in _JSON]
 OWN = tuple(KEPT[name][0] for name in (*_PLAIN, *_JSON))
 """Columns that are filled from a job as it was submitted."""
 
@@ -48,7 +48,12 @@ def own(job: Mapping[str, Any]) -> tuple[Any, ...]:
 def shape(job: Mapping[str, Any]) -> tuple[Any, ...]:
     """The values of SHAPE, of a job that is submitted."""
     parts = _shape(job)
-    return *parts[:_AT], *parts[_AT], *[tuple(part) if isinstance(part, list) else part for part in parts[_AT + 1 :]]
+    return *parts[:_AT], *parts[_AT], *[_kept(part) if isinstance(part, list | dict) else part for part in parts[_AT + 1 :]]
+
+
+def _kept(part: Any) -> tuple[Any, ...]:
+    """A list or a mapping as a part of a key."""
+    return tuple(sorted(part.items())) if isinstance(part, dict) else tuple(part)
 
 
 def shape_of_row(row: Sequence[Any]) -> tuple[Any, ...]:
@@ -57,7 +62,7 @@ def shape_of_row(row: Sequence[Any]) -> tuple[Any, ...]:
 
 
 def _part(column: str, value: Any) -> Any:
-    return bool(value) if column in _TRUTHS else tuple(json.loads(value)) if column in _LISTS else value
+    return bool(value) if column in _TRUTHS else _kept(json.loads(value)) if column in _LISTS else value
 
 
 def alike(parts: Sequence[Any]) -> dict[str, Any]:
@@ -65,6 +70,8 @@ def alike(parts: Sequence[Any]) -> dict[str, Any]:
     known = dict(zip(SHAPE, parts, strict=False))
     if "targets" in known:
         known["on"] = tuple(known.pop("targets"))
+    if "counters" in known:
+        known["counters"] = tuple((name, amount) for name, amount in known["counters"])
     return known
 
 

@@ -10,7 +10,7 @@ from typing import Any
 from jostle.core.order import sort
 from jostle.core.states import FINAL
 from jostle.errors import Invalid, NotFound
-from jostle.store import jobrow
+from jostle.store import allocations, jobrow
 from jostle.store.ends import Row, settle_dependants, tell_if_over
 from jostle.store.readiness import UNFINISHED, refresh_queue
 from jostle.store.store import Store
@@ -50,6 +50,9 @@ def insert(
     rows = []
     deps: list[tuple[int, int, int]] = []
     queues = set()
+    for job in request["jobs"]:
+        if not job["commands"] or job.get("inside") is not None:
+            allocations.admit(store, job, beside=request.get("beside", True))
     done_by = {first + k: job["done_by"] for k, job in enumerate(request["jobs"]) if job.get("done_by")}
     for k, job in enumerate(request["jobs"]):
         id = first + k

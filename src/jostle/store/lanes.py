@@ -13,10 +13,10 @@ from typing import Any
 from jostle.core.model import Job, Lane
 from jostle.store import jobrow
 
-SEEN_OF_A_JOB = "id, queue, place, sort, ready_at"
+SEEN_OF_A_JOB = "id, queue, place, sort, ready_at, resize IS NOT NULL"
 WATCH = """
 CREATE TEMP TABLE touched (shape INTEGER PRIMARY KEY);
-CREATE TEMP TRIGGER touched_job AFTER UPDATE OF ready, shape, queue, place, sort, ready_at ON main.job
+CREATE TEMP TRIGGER touched_job AFTER UPDATE OF ready, shape, queue, place, sort, ready_at, resize ON main.job
 WHEN OLD.ready = 1 OR NEW.ready = 1
 BEGIN INSERT OR IGNORE INTO touched VALUES (OLD.shape), (NEW.shape); END;
 CREATE TEMP TRIGGER touched_new AFTER INSERT ON main.job WHEN NEW.ready = 1
@@ -65,8 +65,8 @@ class Lanes:
         ).fetchall()
         return tuple(
             Job(id=id, batch=batch, shape=shape, queue=queue, rank=sort, place=place, ready_at=ready_at,
-                avoid=frozenset(avoid), **alike)
-            for id, queue, place, sort, ready_at in rows
+                avoid=frozenset(avoid), elastic=bool(elastic), **alike)
+            for id, queue, place, sort, ready_at, elastic in rows
         )  # fmt: skip
 
     def _key(self, shape: int) -> list[Any]:

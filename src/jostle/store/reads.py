@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from jostle.errors import JostleError
 from jostle.store import seen
-from jostle.store.file import database
+from jostle.store.file import check_beside, database
 from jostle.store.logs import log_of
 from jostle.store.rows import cards, event_row, job_row, loaded, named
 
@@ -27,7 +27,9 @@ RAN = "CASE WHEN r.outcome NOT IN ('lost', 'voided') THEN r.ended_at - r.started
 JOB = f"""SELECT j.id, j.name, j.queue, j.batch, j.state, j.intent, j.attempt, j.retries, j.exit_code, j.error_type,
     j.submitted_at, j.started_at, j.ended_at, j.reason, j.commands, j.memory_mib, j.gpus_min, j.gpus_max, j.shape, j.ready,
     j.priority, j.tags, j.targets, j.begin_at, j.not_before, j.time_limit, j.workdir, j.log, j.retry, j.share, j.retry_of,
-    j.place, j.params, j.fingerprint,
+    j.resize, j.when_stranger, CASE WHEN j.resize IS NOT NULL OR j.commands = '[]' THEN (SELECT leg FROM run WHERE job = j.id
+    AND n = j.attempt) END AS leg, j.place, j.params, j.fingerprint, j.cpus, j.host_memory_mib, j.counters, j.nice,
+    j.inside, j.idle_release, j.tied_to,
     CASE WHEN j.ended_at IS NOT NULL THEN (SELECT {RAN} FROM run r WHERE r.job = j.id AND r.n = j.attempt) END AS ran_s,
     CASE WHEN j.attempt THEN (SELECT group_concat(idx || '=' || uuid) FROM lease WHERE job = j.id AND n = j.attempt) END AS leases
     FROM job j"""
@@ -37,7 +39,7 @@ SHIM = "CASE WHEN r.backend = 'local' AND json_valid(r.handle) THEN json_extract
 
 RUN = f"""SELECT r.n, r.uni_id, r.state, {SHIM} AS shim_pid, r.started_at, r.ended_at, r.exit_code, r.signal, r.error_type,
     r.outcome, r.log, r.peak_mib, r.rss_mib, r.memory_mib, r.leftovers, r.inputs, r.command_key, r.gpu_name,
-    r.profile, {RAN} AS ran_s, (SELECT group_concat(idx || '=' || uuid) FROM lease WHERE job = r.job AND n = r.n) AS leases
+    r.profile, r.leg, {RAN} AS ran_s, (SELECT group_concat(idx || '=' || uuid) FROM lease WHERE job = r.job AND n = r.n) AS leases
     FROM run r WHERE r.job = ? ORDER BY r.n"""
 
 LAST_RUNS = """SELECT j.id, r.n, r.log, j.log AS named, r.outcome, r.started_at, j.batch, r.inputs FROM job j
@@ -99,6 +101,7 @@ class Reader:
 
     def _open(self) -> sqlite3.Connection | None:
         if self.db is None and os.path.exists(self.path):
+            check_beside(self.path)
             try:
                 db = sqlite3.connect(uri(self.path, "ro"), uri=True, isolation_level=None, timeout=5, check_same_thread=False)
             except sqlite3.DatabaseError as e:
@@ -233,6 +236,15 @@ class Reader:
         asked = ", ".join("?" * len(kinds))
         rows = self._all(f"SELECT * FROM event WHERE kind IN ({asked}) AND at > ? ORDER BY seq DESC LIMIT 1", (*kinds, since))
         return event_row(rows[0]) if rows else None
+
+    def event(self, seq: int) -> dict[str, Any] | None:
+        rows = self._all("SELECT * FROM event WHERE seq = ?", (seq,))
+        return event_row(rows[0]) if rows else None
+
+    def seq_until(self, at: float) -> int:
+        """The newest event that happened until then."""
+        rows = self._all("SELECT coalesce(max(seq), 0) FROM event WHERE at <= ?", (at,))
+        return rows[0][0] if rows else 0
 
     def events_before(self, before: float) -> int:
         """How many events `prune` would remove."""

@@ -38,6 +38,8 @@ def job_row(r: sqlite3.Row) -> dict[str, Any]:
     row["on"] = loaded(row.pop("targets"))
     row["params"] = loaded(row["params"]) if row["params"] else {}
     row["retry"] = loaded(row["retry"]) if row["retry"] else None
+    row["counters"] = loaded(row["counters"]) if row["counters"] != "{}" else {}
+    row["tied_to"] = loaded(row["tied_to"], list)[0] if row["tied_to"] else None
     row["share"] = bool(row["share"])
     row["reason"] = loaded(row["reason"]) if row["reason"] else None
     row["estimate"] = None  # whoever shows it may know more

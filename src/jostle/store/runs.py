@@ -8,7 +8,8 @@ from typing import Any
 
 from jostle.core.commandkey import command_key
 from jostle.core.model import Exit, Lease, RunId
-from jostle.store.ends import after_end, close_queue
+from jostle.store import allocations
+from jostle.store.ends import after_end, close_queue, end_queued
 from jostle.store.jobs import reshape
 from jostle.store.readiness import refresh
 from jostle.store.rows import texts
@@ -20,8 +21,9 @@ AVOIDED = 2
 """Cards that a job avoids, the last ones: each set of them is a shape of its own, and a decision looks at every shape."""
 
 JOB_FOR_START = """SELECT j.id, j.batch, j.name, j.queue, j.attempt, j.retries, j.excused, j.commands, j.env, j.workdir, j.log,
-    j.time_limit, j.retry, j.leftovers, j.context, j.inputs, j.gpus_min, j.gpus_max, j.memory_mib, j.targets
-    FROM job j WHERE j.id = ?"""
+    j.time_limit, j.retry, j.leftovers, j.context, j.inputs, j.gpus_min, j.gpus_max, j.memory_mib, j.targets,
+    j.cpus, j.host_memory_mib, j.counters, j.nice, j.inside, j.tied_to, j.idle_release,
+    j.priority, j.resize, j.when_stranger, j.yielded, j.yielded_lately FROM job j WHERE j.id = ?"""
 
 
 def job_to_start(store: Store, id: int) -> dict[str, Any]:
@@ -156,6 +158,7 @@ def requeue(
     exit: Exit,
     counts: bool,
     excused: bool,
+    yielded: bool = False,
     not_before: float,
     error_type: str | None,
     memory_mib: int | None,
@@ -168,16 +171,19 @@ def requeue(
     """The run has ended or never began; its job waits again, at the same place."""
     job, n = run
     _end(store, run, outcome, exit, error_type, peak_mib, at)
-    row = store.db.execute("SELECT batch, avoid FROM job WHERE id = ?", (job,)).fetchone()
+    row = store.db.execute("SELECT batch, avoid, inside FROM job WHERE id = ?", (job,)).fetchone()
     avoided = json.loads(row[1])
     avoided = [*(uuid for uuid in avoided if uuid not in avoid), *avoid][-max(AVOIDED, len(avoid)) :]
     store.db.execute(
-        """UPDATE job SET state = 'queued', not_before = ?, retries = retries + ?, excused = excused + ?, exit_code = ?,
-           error_type = ?, reason = ?, memory_mib = ?, avoid = ? WHERE id = ?""",
+        """UPDATE job SET state = 'queued', not_before = ?, retries = retries + ?, excused = excused + ?, yielded = yielded + ?,
+           yielded_lately = coalesce(?, yielded_lately), exit_code = ?, error_type = ?, reason = ?, memory_mib = ?, avoid = ?
+           WHERE id = ?""",
         (
             not_before,
             int(counts),
             int(excused),
+            int(yielded),
+            reason["params"]["times"] if yielded and reason else None,
             exit.code,
             error_type,
             json.dumps(reason) if reason else None,
@@ -191,19 +197,39 @@ def requeue(
         at, "requeued", batch=row[0], job=job, run=n, outcome=outcome, error_type=error_type, exit_code=exit.code, reason=reason
     )
     refresh(store, job, now)
+    if row[2] is not None and allocations.ended(store, row[2]):
+        end_queued(store, job, "skipped", {"code": "allocation_over", "params": {"job": row[2]}}, at=at, now=now)
 
 
 def profile(store: Store, run: RunId, gpu_name: str, profile: Row) -> None:
     """How it used its cards, and what it was; known when it has ended."""
-    (commands,) = store.db.execute("SELECT commands FROM job WHERE id = ?", (run[0],)).fetchone()
+    (text,) = store.db.execute("SELECT commands FROM job WHERE id = ?", (run[0],)).fetchone()
+    commands = texts(json.loads(text))
     store.db.execute(
         "UPDATE run SET command_key = ?, gpu_name = ?, profile = ? WHERE job = ? AND n = ?",
-        (command_key(texts(json.loads(commands))), gpu_name, json.dumps(profile), *run),
+        (command_key(commands) if commands else None, gpu_name, json.dumps(profile), *run),
     )
 
 
+TOLD_IDLE = """SELECT kind, at, data FROM event WHERE job = ? AND run = ? AND kind IN ('idle', 'busy_again')
+    ORDER BY seq DESC LIMIT 1"""
+
+
+def told_idle(store: Store, run: RunId) -> tuple[float, list[str], float] | None:
+    """When it was told that its cards stand idle, which, and how long they had by then; None: it was not, or they are busy."""
+    row = store.db.execute(TOLD_IDLE, run).fetchone()
+    if row is None or row[0] != "idle":
+        return None
+    data = json.loads(row[2])
+    return row[1], data["uuids"], data["idle_s"]
+
+
 OPEN = """SELECT r.job, r.n, r.uni_id, r.state, r.backend, r.node, r.handle, r.memory_mib, r.share, r.clock_at,
-    j.batch, j.intent, j.time_limit, j.retries, j.excused, j.retry, j.targets
+    j.batch, j.intent, j.time_limit, j.retries, j.excused, j.retry, j.targets, j.cpus, j.host_memory_mib, j.counters,
+    j.commands, j.inside, j.idle_release,
+    (SELECT a.ended_at IS NOT NULL AND NOT EXISTS (SELECT 1 FROM run WHERE job = a.id AND n = a.attempt AND outcome = 'lost')
+     FROM job a WHERE a.id = j.inside) AS evicted,
+    r.leg, r.yielding, j.gpus_min, j.gpus_max, j.priority, j.resize, j.when_stranger, j.yielded, j.yielded_lately
     FROM run r JOIN job j ON j.id = r.job WHERE r.ended_at IS NULL"""
 
 

@@ -9,18 +9,20 @@ from collections.abc import Iterator
 from shlex import quote
 
 from jostle.errors import Damaged, JostleError, NotFound
+from jostle.store.file import check_beside
 from jostle.store.reads import uri
 from jostle.store.store import MIGRATIONS, check_file, script, version
 from jostle.store.texts import broken, json_columns, readable
 
 TABLES = {  # parents first; the key by which rows are walked
     "meta": "key", "context": "id", "batch": "id", "shape": "id", "job": "id", "dep": "job, needs", "run": "job, n",
-    "lease": "job, n, uuid", "event": "seq", "once": "key",
+    "lease": "job, n, uuid", "lease_past": "rowid", "leg": "job, n, leg", "event": "seq", "once": "key",
 }  # fmt: skip
-WALKED_BY_ROWID = ("context", "batch", "shape", "job", "event")
+WALKED_BY_ROWID = ("context", "batch", "shape", "job", "event", "lease_past")
 
 
 def read_only(path: str) -> sqlite3.Connection:
+    check_beside(path)
     return sqlite3.connect(uri(path, "ro"), uri=True, isolation_level=None, timeout=5)
 
 

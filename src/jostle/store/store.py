@@ -20,13 +20,13 @@ from typing import Any
 
 from jostle.errors import Damaged, DiskError, DiskFull, Forbidden, JostleError, Unwritten
 from jostle.failpoint import failpoint
-from jostle.store import seen, texts, ways
-from jostle.store.file import NAME, DatabaseFile, database
+from jostle.store import copies, seen, texts, ways
+from jostle.store.file import NAME, DatabaseFile, check_beside, database
 from jostle.store.lanes import Lanes
 from jostle.store.private import check_private
 from jostle.store.reads import uri
 
-MIGRATIONS: list[str] = ["schema.sql", "schema2.sql", "schema3.sql", "schema4.sql", "schema5.sql", "schema6.sql", "schema7.sql"]
+MIGRATIONS: list[str] = ["schema.sql", *(f"schema{n}.sql" for n in range(2, 9))]
 """Script k brings a database from version k to k+1."""
 
 UNFIT = (sqlite3.ProgrammingError, sqlite3.InterfaceError)
@@ -71,6 +71,7 @@ class Store:
                 os.unlink(os.path.join(home, half))  # of an engine that was killed while it made the first one
             create(self.path)
         check_file(self.path)
+        check_beside(self.path)
         check_private(self.path)
         check_header(self.path)
         expected = seen.noted(self.path)
@@ -389,11 +390,8 @@ def migrate(db: sqlite3.Connection, path: str) -> None:
         raise damaged(path, "it has no tables")
     if schema == version():
         return
-    backup = f"{path}.schema{schema}-{time.time_ns()}"
-    os.close(os.open(backup, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+    backup = copies.kept(db, path, f"schema{schema}-{seen.last_seq(db)}")
     try:
-        with contextlib.closing(sqlite3.connect(backup)) as copy:
-            db.backup(copy)
         apply(db, schema)
     except (sqlite3.DatabaseError, OSError):
         os.unlink(backup)  # nothing was changed that it would be needed for

@@ -12,8 +12,8 @@ OPEN = "SELECT {} FROM job WHERE ended_at IS NULL"
 
 LIST, MAPPING, ANY = "[", "{", ""  # how the text begins
 NULL = "n"
-LISTS = ("commands", "tags", "targets", "avoid", "inputs")
-MAPPINGS = ("env", "retry", "reason", "params")
+LISTS = ("commands", "tags", "targets", "avoid", "inputs", "tied_to")
+MAPPINGS = ("env", "retry", "reason", "params", "counters")
 
 # table: (columns that hold JSON, and how it may begin; the rows that an engine reads, None: it reads none)
 TABLES: dict[str, tuple[dict[str, str], str | None]] = {

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
+from jostle.core.states import OPEN
 from jostle.views import estimates
 
 if TYPE_CHECKING:
@@ -19,9 +20,13 @@ class Cards(NamedTuple):
     age_s: float | None
     error: str  # why they cannot be read: a hold, or words of the driver
     engine: bool  # whether an engine said it, who alone knows what may be taken
+    more: int | None = None  # how many more may be held; None: any number
 
     def plain(self) -> Plain:
-        return {"engine": self.engine, "gpus": self.gpus, "spec": self.spec, "age_s": self.age_s, "error": self.error}
+        return {
+            "engine": self.engine, "gpus": self.gpus, "more": self.more, "spec": self.spec, "age_s": self.age_s,
+            "error": self.error,
+        }  # fmt: skip
 
 
 def cards(session: Session, devices: str | None = None) -> Cards:
@@ -35,10 +40,10 @@ def cards(session: Session, devices: str | None = None) -> Cards:
             if spec is None or spec == client.call("hello")["gpus_spec"]:
                 answer = client.call("gpus")
                 estimates.free(answer["gpus"], session.reader)
-                return Cards(answer["gpus"], answer["spec"], answer["age_s"], answer["error"], True)
+                return Cards(answer["gpus"], answer["spec"], answer["age_s"], answer["error"], True, answer.get("more"))
         finally:
             client.close()
-    return without_engine(spec or spec_of(session), session.home)
+    return without_engine(spec or spec_of(session), session)
 
 
 def seen_by_engine(session: Session) -> list[dict[str, Any]] | None:
@@ -47,11 +52,15 @@ def seen_by_engine(session: Session) -> list[dict[str, Any]] | None:
 
     try:
         client = session.client(start=False)
-        gpus: list[dict[str, Any]] = client.call("gpus")["gpus"]
-        client.close()
     except (JostleError, OSError):
         return None
-    return gpus
+    try:
+        gpus: list[dict[str, Any]] = client.call("gpus")["gpus"]
+        return gpus
+    except (JostleError, OSError):
+        return None
+    finally:
+        client.close()
 
 
 def spec_of(session: Session) -> str:
@@ -67,10 +76,15 @@ def spec_of(session: Session) -> str:
     return str(config.load(session.home).get("gpus") or session.reader.meta("spec") or "nvml")
 
 
-def without_engine(spec: str, home: str) -> Cards:
-    """A single look: what the driver shows, without the ledger that only an engine has."""
-    snapshot = look(spec, home)
-    return Cards(cast("list[Card]", [from_snapshot(gpu) for gpu in snapshot["gpus"]]), spec, 0.0, snapshot["error"] or "", False)
+def without_engine(spec: str, session: Session) -> Cards:
+    """A single look: what the driver shows, without the ledger that only an engine has; and whose the cards are, by what the last
+    engine recorded."""
+    snapshot = look(spec, session.home)
+    gpus = [from_snapshot(gpu) for gpu in snapshot["gpus"]]
+    held = [(uuid, row) for row in session.reader.jobs(states=OPEN) for uuid in row["gpu_uuids"]]
+    for gpu in gpus:
+        gpu["runs"] = [f"{row['id']}.{row['attempt']}" for uuid, row in held if uuid == gpu["uuid"]]
+    return Cards(cast("list[Card]", gpus), spec, 0.0, snapshot["error"] or "", False)
 
 
 def look(spec: str, home: str) -> dict[str, Any]:

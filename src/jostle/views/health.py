@@ -259,6 +259,30 @@ def claims_removed(patient: Patient, path: str) -> Verdict | None:
     return "warn", "claims_removed", {"path": path, "at": event["at"], "ours": event["kind"] == "republished", "uid": uid}
 
 
+def notify(patient: Patient) -> Verdict:
+    """Whether people are told: the process, each channel's secrets, and what does not get through."""
+    from jostle.notify.status import status
+
+    try:
+        view = status(patient.home)
+    except Invalid:
+        return "ok", "no_notify", {}  # a finding of the settings
+    for channel in view["channels"]:
+        facts = {"channel": channel["name"], "waiting": channel["waiting"], "trouble": channel["flaw"] or channel["error"]}
+        if channel["flaw"]:
+            return "bad", "notify_wrong", facts
+        if channel["damaged"]:
+            return "bad", "notify_damaged", facts
+        if channel["failing_since"] is not None:
+            return "bad", "notify_failing", {**facts, "since": channel["failing_since"]}
+    if view["channels"] and patient.engine and not view["running"]:
+        return "bad", "notify_stopped", {"path": view["log"]}
+    if dropped := sum(channel["dropped"] for channel in view["channels"]):
+        return "warn", "notify_dropped", {"dropped": dropped}
+    names = [channel["name"] for channel in view["channels"]]
+    return ("ok", "notify", {"channels": names}) if names else ("ok", "no_notify", {})
+
+
 def bash(patient: Patient) -> Verdict:
     for folder in os.environ.get("PATH", "/usr/bin:/bin").split(":"):
         path = os.path.join(folder, "bash")
@@ -309,5 +333,5 @@ def clock(patient: Patient) -> Verdict:
 
 CHECKS: dict[str, Check] = {
     "engine": engine, "gpus": gpus, "cards": cards, "disk": disk, "leases": leases, "home": home, "database": database,
-    "settings": settings, "python": python, "bash": bash, "pidfd": pidfd, "logout": logout, "clock": clock,
+    "settings": settings, "notify": notify, "python": python, "bash": bash, "pidfd": pidfd, "logout": logout, "clock": clock,
 }  # fmt: skip

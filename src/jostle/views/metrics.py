@@ -10,7 +10,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from jostle.core.states import ALL
+from jostle.core.states import ALL, UNFINISHED
+from jostle.store import allocationreads
+from jostle.views.limits import COUNTED
 
 if TYPE_CHECKING:
     from jostle.session import Session
@@ -29,16 +31,19 @@ def metrics(session: Session) -> Iterator[Sample]:
     """Of one moment. An engine that does not answer is not up."""
     from jostle import __version__
 
-    engine, gpus, reasons = _engine(session)
+    engine, gpus, reasons, limits = _engine(session)
     yield Sample("jostle_info", 1, {"version": __version__})
     yield Sample("jostle_engine_up", int(bool(engine)))
     counts = session.reader.counts()
     yield from (Sample("jostle_jobs", counts.get(state, 0), {"state": state}) for state in ALL)
+    held = Counter(row["state"] for row in allocationreads.allocations(session.reader))
+    yield from (Sample("jostle_allocations", held[state], {"state": state}) for state in UNFINISHED)
     for code, n in waiting(session.reader.waiting_by_shape(), reasons).items():
         yield Sample("jostle_jobs_waiting", n, {"reason": code})
     if engine:
         yield Sample("jostle_engine_uptime_seconds", engine["uptime_s"])
         yield Sample("jostle_engine_hold", int(bool(engine["hold"])))
+        yield from _limits(limits) if limits else ()  # one of an older version has none
         yield from _tally(engine["tally"]) if "tally" in engine else ()  # one of an older version counts nothing
         if gpus["age_s"] is not None:
             yield Sample("jostle_gpu_reading_age_seconds", gpus["age_s"])
@@ -46,17 +51,23 @@ def metrics(session: Session) -> Iterator[Sample]:
             yield from _card(gpu)
 
 
-def _engine(session: Session) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any] | None]:
-    """What it says of itself, the cards, and of what waits."""
-    from jostle.errors import NoEngine
+def _engine(session: Session) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any] | None, dict[str, Any]]:
+    """What it says of itself, the cards, what waits, and of limits."""
+    from jostle.errors import JostleError, NoEngine
 
     client = session.engine_if_any()
     if client is None:
-        return {}, {}, None
+        return {}, {}, None, {}
     try:
-        return client.call("hello", counts=False), client.call("gpus"), client.call("reasons")
+        hello, gpus, reasons = client.call("hello", counts=False), client.call("gpus"), client.call("reasons")
+        try:
+            return hello, gpus, reasons, client.call("limits")
+        except NoEngine:
+            raise
+        except JostleError:
+            return hello, gpus, reasons, {}
     except NoEngine:
-        return {}, {}, None
+        return {}, {}, None, {}
     finally:
         client.close()
 
@@ -71,6 +82,14 @@ def waiting(groups: Sequence[tuple[str | None, int | None, int]], reasons: Mappi
         else:
             counts[code or (shapes.get(str(shape)) or {}).get("code") or "starting_soon"] += n
     return counts
+
+
+def _limits(told: Mapping[str, Any]) -> Iterator[Sample]:
+    for counted, n in told["held"].items():
+        yield Sample("jostle_user_gpus", n, {"counted": counted})
+    for name, counted in COUNTED.items():
+        if (cap := told["limits"].get(name)) is not None:
+            yield Sample("jostle_user_gpus_limit", cap["most"], {"counted": counted})
 
 
 def _tally(done: Mapping[str, Any]) -> Iterator[Sample]:

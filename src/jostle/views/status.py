@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from jostle.session import Session
-    from jostle.views.types import Console, Status
+    from jostle.views.statustypes import Console, Overview, Status
 
 
-def of_itself(session: Session) -> dict[str, Any]:
+def of_itself(session: Session, *, resources: bool = False) -> dict[str, Any]:
     """What the engine says of itself; nothing where none runs."""
     client = session.engine_if_any()
     if client is None:
         return {}
     try:
-        return client.call("hello", counts=False)
+        return client.call("hello", counts=False, resources=resources)
     finally:
         client.close()
 
@@ -26,16 +26,26 @@ def status(session: Session, consoles: list[Console]) -> Status:
     from jostle import __version__
     from jostle.store.file import database
 
-    hello = of_itself(session)
+    hello = of_itself(session, resources=True)
     home = session.home
     return {
         "running": bool(hello), "pid": hello.get("pid"), "version": hello.get("version") or __version__,
         "uptime_s": hello.get("uptime_s"), "gpus_spec": hello.get("gpus_spec"), "permanent": hello.get("permanent"),
         "hold": hello.get("hold") or "", "probe": hello.get("probe") or "",
-        "counts": hello.get("counts") or session.reader.counts(), "consoles": consoles,
+        "counts": hello.get("counts") or session.reader.counts(), "resources": hello.get("resources"), "consoles": consoles,
         "paths": {
             "home": home, "database": database(home), "socket": os.path.join(home, "engine.sock"),
             "log": os.path.join(home, "engine.log"), "runs": os.path.join(home, "runs"),
             "config": os.path.join(home, "config.yaml"), "leases": hello.get("lease_dir"), "sim": hello.get("sim_dir"),
         },
     }  # fmt: skip
+
+
+def overview(session: Session, consoles: list[Console]) -> Overview:
+    """The same, with the nodes, their cards and what is allocated."""
+    from jostle.views.allocations import allocations, nodes
+    from jostle.views.cards import seen_by_engine
+
+    engine = status(session, consoles)
+    cards = seen_by_engine(session) if engine["running"] else None
+    return {**engine, "nodes": nodes(cards or ()), "allocations": allocations(session)}

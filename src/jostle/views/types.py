@@ -65,8 +65,15 @@ class Job(TypedDict):
     commands: list[str]
     memory_mib: int | None
     share: bool
+    resize: str | None
+    when_stranger: str
+    leg: int | None  # of its last run, if its cards may change
     on: list[str]
     gpu_request: list[int]
+    cpus: int | None
+    host_memory_mib: int | None
+    counters: dict[str, int]
+    nice: int
     gpus: list[int]
     gpu_uuids: list[str]
     priority: int
@@ -79,6 +86,9 @@ class Job(TypedDict):
     begin_at: float | None
     params: dict[str, str]
     fingerprint: str | None
+    inside: int | None
+    idle_release: float | None
+    tied_to: int | None
     estimate: Estimate | None
     not_before: float
     place: float
@@ -127,6 +137,13 @@ class Shared(TypedDict):
     for_s: float
 
 
+class Curve(TypedDict):
+    """Of each stretch of its time the most memory that was seen, from its start on."""
+
+    step_s: float
+    mib: list[int | None]
+
+
 class Profile(TypedDict):
     """How a run used its cards, as far as that was seen."""
 
@@ -139,6 +156,7 @@ class Profile(TypedDict):
     load_p95: int | None
     idle_share: float | None
     shared: list[Shared]
+    curve: Curve | None
 
 
 class Run(TypedDict):
@@ -162,6 +180,7 @@ class Run(TypedDict):
     command_key: str | None
     gpu_name: str | None
     profile: Profile | None
+    leg: int
     gpus: list[int]
     gpu_uuids: list[str]
 
@@ -188,12 +207,27 @@ class Code(TypedDict):
     dirty: bool | None
 
 
+class Process(TypedDict):
+    """One of a run's; None: it cannot be seen, or is on no card."""
+
+    pid: int
+    command: str
+    cpu_percent: float | None
+    cpu_s: float | None
+    rss_mib: int | None
+    gpus: list[int]
+    gpu_mib: int | None
+    gpu_peak_mib: int | None
+    ran_s: float | None
+
+
 class Story(TypedDict):
     job: Job
     runs: list[Run]
     events: list[Event]
     needs: list[Need]
     code: Code | None
+    processes: list[Process]
 
 
 class Holder(TypedDict):
@@ -216,6 +250,7 @@ class OfEngine(TypedDict, total=False):
 
     quarantine: str | None
     beyond: list[Beyond]
+    idle_s: float | None
     free_at: float | None
     free_by: float | None
 
@@ -247,6 +282,7 @@ class Card(OfEngine):
 class Cards(TypedDict):
     engine: bool
     gpus: list[Card]
+    more: int | None
     spec: str
     age_s: float | None  # None: there was no reading yet
     error: str
@@ -321,6 +357,7 @@ class NotCounted(TypedDict):
     log: str | None
     metric: str | None
     why: str
+    reason: Reason
 
 
 class Results(TypedDict):
@@ -330,36 +367,3 @@ class Results(TypedDict):
     groups: list[ResultGroup]
     missing: list[NotCounted]
     notes: list[str]
-
-
-class Paths(TypedDict):
-    home: str
-    database: str
-    socket: str
-    log: str
-    runs: str
-    config: str
-    leases: str | None
-    sim: str | None
-
-
-class Console(TypedDict):
-    pid: int
-    port: int
-    bind: str | None
-    workspace: str | None
-    socket: str | None
-
-
-class Status(TypedDict):
-    running: bool
-    pid: int | None
-    version: str
-    uptime_s: float | None
-    gpus_spec: str | None
-    permanent: bool | None
-    hold: str
-    probe: str
-    counts: dict[str, int]
-    consoles: list[Console]
-    paths: Paths

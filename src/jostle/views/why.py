@@ -9,6 +9,8 @@ from jostle.views import estimates
 from jostle.views.waits import Waits
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
     from jostle.session import Session
     from jostle.views.types import Job, Why
 
@@ -17,6 +19,8 @@ class Explained(NamedTuple):
     job: Job  # with the reason that holds now
     behind: int = 0  # jobs like it that come before it
     silent: str = ""  # an engine that is there gave no answer: why; then this is what is recorded
+    used: dict[str, Any] | None = None  # of a job that runs: how it has used its cards until now
+    on_cards: Sequence[Mapping[str, Any]] = ()  # … and which of its processes are on them
 
     def plain(self, engine: bool) -> Why:
         """`engine`: whether one runs; else this is how the last one left it."""
@@ -46,4 +50,4 @@ def explained(session: Session, id: int) -> Explained:
     else:
         Waits([job], {} if client is not None else None, session.reader.needs).fill([job])
     estimates.fill([job], session.reader, answer)
-    return Explained(cast("Job", job), answer.get("behind") or 0, silent)
+    return Explained(cast("Job", job), answer.get("behind") or 0, silent, answer.get("used"), answer.get("on_cards") or ())

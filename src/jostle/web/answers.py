@@ -14,8 +14,10 @@ from fastapi.responses import JSONResponse, Response
 from pydantic import BeforeValidator
 from starlette.exceptions import HTTPException
 
-from jostle.errors import Damaged, DiskFull, Forbidden, Invalid, JostleError, NoEngine, NotFound, Unwritten, Usage
+from jostle.errors import Damaged, Declined, DiskFull, Forbidden, Invalid, JostleError, NoEngine, NotFound, Unwritten, Usage
+from jostle.formats.flaws import BadFiles
 from jostle.web import hidden
+from jostle.wording.flaws import worded
 
 if TYPE_CHECKING:
     from fastapi import FastAPI, Request
@@ -71,13 +73,21 @@ def status_of(e: JostleError, path: str) -> int:
     return next((status for kind, status in STATUS.items() if isinstance(e, kind)), 409)
 
 
-def told(e: JostleError, *, reads_only: bool = False) -> dict[str, Any]:
+def language(request: Request) -> str:
+    chosen = request.query_params.get("lang") or request.headers.get("accept-language") or "en"
+    return "zh" if chosen.lower().startswith("zh") else "en"
+
+
+def told(e: JostleError, lang: str, *, reads_only: bool = False) -> dict[str, Any]:
     """Who may only look is not told where files lie, nor what is wrong in them."""
     if reads_only:
         return {"detail": hidden.words(str(e)), "code": e.code}
     said: dict[str, Any] = {"detail": str(e), "code": e.code}
-    if hasattr(e, "flaws"):
-        said["flaws"] = [{"file": file, "line": line, "text": text} for file, line, text in e.flaws[:SHOWN]]
+    if isinstance(e, BadFiles):
+        said["detail"] = e.worded(lang)
+        said["flaws"] = [{"file": file, "line": line, "text": worded(text, lang)} for file, line, text in e.flaws[:SHOWN]]
+    if isinstance(e, Declined):
+        said["declined"] = e.why
     if hasattr(e, "refused"):
         said["refused"] = e.refused
     return said
@@ -126,7 +136,8 @@ def install(app: FastAPI) -> None:
     @app.exception_handler(JostleError)
     def refused(request: Request, e: JostleError) -> Response:
         caller = getattr(request.state, "caller", None)
-        return Answer(told(e, reads_only=caller is not None and caller.reads_only), status_of(e, request.url.path))
+        reads_only = caller is not None and caller.reads_only
+        return Answer(told(e, language(request), reads_only=reads_only), status_of(e, request.url.path))
 
     @app.exception_handler(RequestValidationError)
     def invalid(request: Request, e: RequestValidationError) -> Response:

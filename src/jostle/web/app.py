@@ -16,10 +16,15 @@ from jostle.web import (
     changing,
     children,
     commands,
+    holding,
     jobfiles,
     looking,
+    managing,
     metrics,
+    notifying,
+    outlooks,
     page,
+    ruleeffects,
     rules,
     schedulers,
     settings,
@@ -47,7 +52,7 @@ def app(site: Site) -> Any:
     gate = Gate(fast, site.secrets, public_url=wanted.public_url, bind=wanted.bind, classic=wanted.classic)
     fast.state.site, fast.state.gate, fast.state.page, fast.state.hub = site, gate, page.Page(), stream.Hub(site)
     answers.install(fast)
-    classic = (cards, commands, rules, schedulers, boundlogs, settings)
-    for room in (auth, page, *classic, looking, changing, children, jobfiles, stream, metrics):
+    classic = (cards, commands, outlooks, rules, ruleeffects, schedulers, boundlogs, settings)
+    for room in (auth, page, *classic, looking, changing, holding, managing, children, jobfiles, notifying, stream, metrics):
         fast.include_router(room.routes)
     return gate

@@ -12,6 +12,7 @@ from jostle.core.kinds import MAX_ID
 from jostle.errors import Invalid, JostleError, Usage
 from jostle.formats import jobfile
 from jostle.intake.intents import chosen, setting
+from jostle.intake.previewing import previewed
 from jostle.intake.request import request, sent
 from jostle.web.answers import Flag
 from jostle.web.site import Visit, visit
@@ -156,28 +157,27 @@ def add(visit: Visiting, given: dict[str, Any], dry_run: Flag = False) -> dict[s
         job["intent"] = "hold"
     head = {"key": "add", "name": "add", "join": True, "policy": {}}
     if dry_run:
-        return outlook(visit, job)
+        return outlook(visit, head, job)
     asked = request(head, [job], once=once)
     asked["by"] = visit.site.audit(visit.caller.who, "add", job["name"] or "")
     answer = sent(visit, asked, again=f"the same with once: {asked['once']!r} asks again and takes it once only")
     return {"id": answer["ids"][0], "batch": answer["batch"], "warnings": sentences.never(answer, visit.language)}
 
 
-def outlook(visit: Visit, job: dict[str, Any]) -> dict[str, Any]:
-    """What would become of a job now, as far as cards and numbers tell; nothing is queued."""
-    keys = ("commands", "name", "workdir", "gpus", "memory_mib", "share")
-    answer = visit.ask("check", batch={"policy": {}}, jobs=[{key: job[key] for key in keys}])
-    cards = visit.ask("gpus")["gpus"]
-    free = [
-        gpu["index"] for gpu in cards
-        if gpu["state"] == "ok" and (gpu["refusal"] is None if job["memory_mib"] is None else _fits(gpu, job["memory_mib"]))
-    ]  # fmt: skip
-    least = job["gpus"][0]
+def outlook(visit: Visit, head: dict[str, Any], job: dict[str, Any]) -> dict[str, Any]:
+    keys = ("commands", "name", "workdir", "gpus", "memory_mib", "share", "queue", "priority")
+    return {"job": {key: job[key] for key in keys}, **would_become(visit, head, job)}
+
+
+def would_become(visit: Visit, head: dict[str, Any], job: dict[str, Any]) -> dict[str, Any]:
+    """What would become of a job now, by `decide` itself; nothing is queued."""
+    client = visit.client()
+    try:
+        told = previewed(client, head, [job], visit.language)
+    finally:
+        client.close()
+    would = told["jobs"][0]
     return {
-        "job": {key: job[key] for key in (*keys, "queue", "priority")}, "never": sentences.never(answer, visit.language),
-        "checked": answer["checked"], "needed": least, "free": free, "starts_now": len(free) >= least and job["queue"] is None,
+        "never": told["never"], "checked": told["checked"], "needed": job["gpus"][0], "starts_now": would["starts"],
+        "gpus": would["gpus"], "text": would["text"], "reason": would["reason"], "holds": told["holds"], "cards": told["cards"],
     }  # fmt: skip
-
-
-def _fits(gpu: dict[str, Any], needed: int) -> bool:
-    return gpu["refusal"] is None and int(gpu["available_mib"]) >= needed

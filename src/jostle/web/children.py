@@ -6,16 +6,13 @@ from __future__ import annotations
 
 import json
 import os
-import resource
-import signal
-import subprocess
-import sys
-import tempfile
-from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from fastapi import APIRouter, Depends, Query
 from pydantic import BaseModel, ConfigDict, Field
 
+from jostle.bounded import Limits
+from jostle.bounded import child as bounded_child
 from jostle.client import own_environment
 from jostle.errors import Forbidden, Invalid, JostleError, NoEngine, NotFound, Usage
 from jostle.web import files
@@ -26,18 +23,10 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 
-class Limits(NamedTuple):
-    within: float  # s
-    processor: int  # s
-    memory: int  # bytes of address space
-
-
 ONCE = Limits(60.0, 45, 4 << 30)
 OFTEN = Limits(30.0, 10, 2 << 30)  # what a page asks for again and again
 routes = APIRouter(prefix="/api/v1")
 Visiting = Annotated[Visit, Depends(visit)]
-NICE = 5  # behind whatever people wait for more
-LARGEST = 32 << 20  # bytes of an answer
 BY_EXIT: dict[int, type[JostleError]] = {2: Usage, 3: NoEngine, 4: NotFound, 5: Forbidden, 6: Invalid}
 File = Annotated[str, Field(min_length=1, max_length=4096)]
 Text = Annotated[str, Field(max_length=4096)]
@@ -60,61 +49,10 @@ def verb(
 def child(
     visit: Visit, words: Sequence[str], limits: Limits, *, bounded: bool = True, text: str = ""
 ) -> tuple[int, str, str]:  # fmt: skip
-    """A module of ours in a process of its own: its exit code, what it printed, and what it said. JostleError where it came to
-    the end of its time or memory."""
+    """A module of ours in a process of its own: its exit code, what it printed, and what it said."""
     env = {**own_environment(), "JOSTLE_HOME": visit.home, "JOSTLE_LANG": visit.language, "NO_COLOR": "1"}
-    temporary = tempfile.TemporaryFile
-    with visit.lengthy(), temporary() as out, temporary() as err, temporary() as given:
-        given.write(text.encode())
-        given.seek(0)
-        argv = [sys.executable, "-m", *words]
-        process = subprocess.Popen(argv, stdin=given, stdout=out, stderr=err, env=env, cwd="/", start_new_session=True)
-        if bounded:
-            _bound(process.pid, limits)
-        try:
-            code = process.wait(limits.within)
-        except subprocess.TimeoutExpired:
-            raise JostleError(_too_long(words, f"{limits.within:.0f} s")) from None
-        finally:
-            _end(process)
-        printed, messages = _content(out), _content(err)
-    if bounded and code in (-signal.SIGXCPU, -signal.SIGKILL):
-        raise JostleError(_too_long(words, f"{limits.processor} s of the processor"))
-    if messages.rstrip().endswith("MemoryError"):
-        raise JostleError(f"`{' '.join(words[:2])}` needs more memory than it may have here: ask the command line")
-    return code, printed, messages
-
-
-def _too_long(words: Sequence[str], limit: str) -> str:
-    command = " ".join(words[:2])
-    return f"`{command}` took longer than {limit} and was ended: ask for less, or ask the command line, which has no limit"
-
-
-def _bound(pid: int, limits: Limits) -> None:
-    try:
-        os.setpriority(os.PRIO_PROCESS, pid, NICE)
-        # the signal of the first of these says what happened
-        resource.prlimit(pid, resource.RLIMIT_CPU, (limits.processor, limits.processor + 5))
-        resource.prlimit(pid, resource.RLIMIT_AS, (limits.memory, limits.memory))
-    except ProcessLookupError:
-        pass  # it has ended already
-
-
-def _end(child: subprocess.Popen[bytes]) -> None:
-    """It, and whatever it has left behind in its session; an engine that it started has a session of its own."""
-    try:
-        os.killpg(child.pid, signal.SIGKILL)
-    except ProcessLookupError:
-        pass
-    child.wait()
-
-
-def _content(file: Any) -> str:
-    file.seek(0)
-    raw: bytes = file.read(LARGEST + 1)
-    if len(raw) > LARGEST:
-        raise JostleError("the answer is too large: ask the command line")
-    return raw.decode("utf-8", "replace")
+    with visit.lengthy():
+        return bounded_child(words, limits, env, bounded=bounded, text=text)
 
 
 def one(printed: str) -> dict[str, Any]:

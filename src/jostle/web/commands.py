@@ -7,9 +7,9 @@ if something of it is wrong, and all of that is told at once.
 from __future__ import annotations
 
 import codecs
-import difflib
 import os
 from collections import defaultdict
+from collections.abc import Sequence
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Header, Query, Request
@@ -18,6 +18,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from jostle.errors import Invalid, JostleError, NotFound, Usage
 from jostle.formats import plaintext, taskfile, workspace
+from jostle.formats.difference import unified
 from jostle.formats.flaws import BadFiles
 from jostle.formats.nodes import Flaw
 from jostle.formats.taskedit import written
@@ -26,11 +27,14 @@ from jostle.web import files
 from jostle.web.answers import Answer, etag
 from jostle.web.schedulers import running
 from jostle.web.site import Visit, checked_mode, visit, workspace_of
+from jostle.wording.flaws import said, worded
 
 routes = APIRouter()
 Visiting = Annotated[Visit, Depends(visit)]
 Index = Annotated[int, Query(ge=0, lt=10**9)]
 BACKUP = ".backup"
+LINES = 200_000  # of task files that are looked at for one call
+BROKEN_SHOWN = FLAWS_SHOWN = 100
 MOST = 100_000  # blocks that a browser sends
 
 
@@ -98,6 +102,17 @@ class Config:
         return files.content(self.root, self.way + BACKUP)
 
 
+def ends(text: str) -> int:
+    return text.count("\n") + text.count("\r")
+
+
+def parsed(text: str, mode: str, path: str, left: int = LINES) -> tuple[list[Block], list[tuple[int, str]]]:
+    """Its blocks, and what is wrong; refused if it is so long that all others would have to wait meanwhile."""
+    if ends(text) > left:
+        raise JostleError(f"{os.path.basename(path)} has more than {LINES:,} lines, or is one of many: edit it with an editor")
+    return taskfile.parse(text, mode, path)
+
+
 def queues_of(blocks: list[Block]) -> list[dict[str, Any]]:
     """Config → queue → process, in the order of the file."""
     by_queue: dict[int, list[dict[str, Any]]] = {}
@@ -160,9 +175,11 @@ def list_(visit: Visiting, mode: str, workspace: str | None = None) -> dict[str,
 def all_(visit: Visiting, mode: str, workspace: str | None = None) -> dict[str, Any]:
     root = workspace_of(visit.site, workspace)
     visit.must_see_files()
-    configs = []
+    configs, left = [], LINES
     for config in list_(visit, mode, workspace)["configs"]:
-        blocks, _ = taskfile.parse(Config(visit, root, mode, config["index"]).text()[0], mode)
+        text = Config(visit, root, mode, config["index"]).text()[0]
+        blocks, _ = parsed(text, mode, config["file_name"], left)
+        left -= ends(text)
         configs.append({**{key: config[key] for key in ("index", "name", "file_name")}, "queues": queues_of(blocks)})
     return {"mode": mode, "configs": configs}
 
@@ -171,10 +188,10 @@ def all_(visit: Visiting, mode: str, workspace: str | None = None) -> dict[str, 
 def read(visit: Visiting, mode: str, config_index: Index = 0, workspace: str | None = None) -> Response:
     visit.must_see_files()
     config = Config(visit, workspace_of(visit.site, workspace), mode, config_index)
-    blocks, flaws = taskfile.parse(config.text()[0], mode, config.path)
+    blocks, flaws = parsed(config.text()[0], mode, config.path)
     answer = {
         "queues": queues_of(blocks), "mode": mode, "config_index": config_index, "config_name": config.name,
-        "flaws": [{"line": line, "text": text} for line, text in flaws],
+        "flaws": _told(flaws, visit.language),
     }  # fmt: skip
     return Answer(answer, headers={"ETag": config.etag})
 
@@ -186,7 +203,7 @@ def write(
 ) -> Response:  # fmt: skip
     config = Config(visit, workspace_of(visit.site, workspace), mode, config_index)
     old, encoding = config.text()
-    blocks = blocks_of(given.queues, mode, taskfile.parse(old, mode)[0])
+    blocks = blocks_of(given.queues, mode, parsed(old, mode, config.path)[0])
     config.save(taskfile.edited(old, blocks, mode), encoding, if_match)
     answer = {
         "message": f"{os.path.basename(config.path)} is saved", "mode": mode, "config_index": config_index,
@@ -260,7 +277,7 @@ def save_text(
     if seen is None:
         return Answer({"detail": "If-Match is needed: the ETag of what you have seen", "code": "invalid"}, 428)
     config = Config(visit, workspace_of(visit.site, workspace), mode, config_index)
-    _, flaws = taskfile.parse(given.text, mode, config.path)
+    _, flaws = parsed(given.text, mode, config.path)
     if flaws:
         raise BadFiles([(config.path, line, text) for line, text in flaws])
     config.save(given.text, config.text()[1], seen)
@@ -273,16 +290,15 @@ def previewed(visit: Visiting, mode: str, given: Draft, config_index: Index = 0,
     config = Config(visit, workspace_of(visit.site, workspace), mode, config_index)
     text = given.text
     if given.queues is not None:
-        text = taskfile.edited(text, blocks_of(given.queues, mode, taskfile.parse(text, mode)[0]), mode)
-    on_disk = config.text()[0]
-    diff = difflib.unified_diff(on_disk.splitlines(), text.splitlines(), "saved", "new", lineterm="", n=2)
-    return {**preview(config, text), "diff": list(diff)}
+        text = taskfile.edited(text, blocks_of(given.queues, mode, parsed(text, mode, config.path)[0]), mode)
+    return {**preview(config, text), "diff": unified(config.text()[0], text)}
 
 
 def preview(config: Config, text: str) -> dict[str, Any]:
     from jostle.formats import workdir
 
-    blocks, flaws = taskfile.parse(text, config.mode, config.path)
+    lang = config.visit.language
+    blocks, flaws = parsed(text, config.mode, config.path)
     try:
         space = workspace.find(config.root, mode=config.mode)
         flaws = [*flaws, *((line, what) for _, line, what in workdir.flaws(space.work_dir, blocks, config.path))]
@@ -290,6 +306,23 @@ def preview(config: Config, text: str) -> dict[str, Any]:
         pass  # no config 1, or settings that are wrong: not a matter of this text
     return {
         "mode": config.mode, "text": text, "queues": queues_of(blocks), "tasks": len(blocks),
-        "flaws": [{"line": line, "text": what} for line, what in sorted(flaws)],
-        "lines": [block.line for block in blocks],
+        "flaws": _told(sorted(flaws), lang),
+        "lines": [block.line for block in blocks], "broken": _broken(text, config.mode, lang) if flaws else [],
     }  # fmt: skip
+
+
+def _told(flaws: Sequence[tuple[int, str]], lang: str) -> list[dict[str, Any]]:
+    """Of very many those that somebody reads, and how many there are besides."""
+    told = [{"line": line, "text": worded(what, lang)} for line, what in flaws[:FLAWS_SHOWN]]
+    if len(flaws) > FLAWS_SHOWN:
+        told.append({"line": flaws[FLAWS_SHOWN][0], "text": worded(said("more_flaws", n=len(flaws) - FLAWS_SHOWN), lang)})
+    return told
+
+
+def _broken(text: str, mode: str, lang: str) -> list[dict[str, Any]]:
+    """The blocks that are not understood, as they stand in the text, for a form."""
+    return [
+        {"line": one.line, "last": one.last, "text": one.text, "queue": one.queue,
+         "flaws": [{"line": line, "text": worded(what, lang)} for line, what in one.flaws]}
+        for one in taskfile.broken(text, mode)[:BROKEN_SHOWN]
+    ]  # fmt: skip

@@ -6,22 +6,24 @@ It is `jostle validate` and `jostle run --dry-run` of a file that is not saved; 
 
 from __future__ import annotations
 
-import difflib
 import json
 import sys
 from typing import Any
 
 from jostle.errors import JostleError
+from jostle.formats.difference import unified
 from jostle.formats.flaws import BadFiles
 from jostle.intake.batches import loaded
 from jostle.intake.checking import can_run, warn_directories
 from jostle.intake.options import Options
-from jostle.intake.selection import selected
+from jostle.intake.previewing import previewed
+from jostle.intake.selection import Selection, selected
 from jostle.session import Session
+from jostle.wording.flaws import worded
 
 SHOWN = 100  # flaws, and jobs of each batch
 LONGEST = 500  # characters of one flaw, and of a line of the difference
-COMPARED = 20_000  # lines of a text whose difference is shown
+TAKEN = ("run", "done")  # of what is done with a job: it is part of the batch
 
 
 class Hearing(Session):
@@ -44,16 +46,16 @@ def draft(file: str, text: str) -> dict[str, Any]:
         warn_directories([job for batch in batches for job in batch["jobs"]], session)
         can_run(batches, session)
     except BadFiles as e:
-        return _wrong(e.flaws)
+        return _wrong(e.flaws, session.language)
     except JostleError as e:
-        return _wrong([(file, 0, str(e))])
+        return _wrong([(file, 0, str(e))], session.language)
     finally:
         session.close()
     return {"flaws": [], "more": 0, "batches": shown, "messages": session.said[:SHOWN]}
 
 
-def _wrong(flaws: list[tuple[str, int, str]]) -> dict[str, Any]:
-    shown = [_flaw(*flaw) for flaw in flaws[:SHOWN]]
+def _wrong(flaws: list[tuple[str, int, str]], lang: str) -> dict[str, Any]:
+    shown = [_flaw(file, line, worded(text, lang)) for file, line, text in flaws[:SHOWN]]
     return {"flaws": shown, "more": len(flaws) - len(shown), "batches": [], "messages": []}
 
 
@@ -66,26 +68,50 @@ def _cut(text: str) -> str:
 
 
 def _shown(batch: dict[str, Any], options: Options, session: Session) -> dict[str, Any]:
-    """Of a batch: how many jobs would run and how many not, and the first of them."""
+    """Of a batch: how many jobs would run and how many not, and the first of them with what would become of it now."""
     selection = selected(batch, options, session)
-    jobs = [{key: job[key] for key in ("name", "do", "by", "commands")} for job in selection.plain(batch)[:SHOWN]]
+    attach = session.reader.unfinished_batch(batch["key"])
+    told = _told(batch, selection, session) if attach is None and selection.count("run") else None
+    would = iter(told["jobs"] if told else ())
+    jobs = []
+    for job in selection.plain(batch)[:SHOWN]:
+        outlook = next(would, None) if job["do"] in TAKEN else None
+        text = outlook["text"] if outlook and job["do"] == "run" else ""
+        jobs.append({**{key: job[key] for key in ("name", "do", "by", "commands")}, "text": text})
     return {
         "name": batch["name"], "suite": batch["about"].get("suite"), "kind": batch["kind"], "jobs": len(selection.jobs),
-        "run": selection.count("run"), "rest": selection.left_out(session.language), "first": jobs,
-        "attach": session.reader.unfinished_batch(batch["key"]),
+        "run": selection.count("run"), "rest": selection.left_out(session.language), "first": jobs, "attach": attach,
+        "would": told and _counted(told),
     }  # fmt: skip
 
 
-def difference(saved: str, text: str) -> list[str]:
-    old, new = saved.splitlines(), text.splitlines()
-    if old == new or max(len(old), len(new)) > COMPARED:
-        return []
-    return [_cut(line) for line in difflib.unified_diff(old, new, "saved", "new", lineterm="", n=2)]
+def _told(batch: dict[str, Any], selection: Selection, session: Session) -> dict[str, Any] | None:
+    """What the engine says would become of them; None if there is none to ask."""
+    client = session.engine_if_any()
+    if client is None:
+        return None
+    try:
+        head = {key: batch[key] for key in ("name", "policy", "queues")}
+        return previewed(client, head, selection.taken(), session.language)
+    except JostleError:
+        return None  # an older engine, or one that does not answer
+    finally:
+        client.close()
+
+
+def _counted(told: dict[str, Any]) -> dict[str, Any]:
+    """How many start now, on which cards; the first that waits says why. `chance`: some do, and which is drawn."""
+    starting = [job for job in told["jobs"] if job["starts"]]
+    waits = next((job["text"] for job in told["jobs"] if job["reason"] and job["reason"]["code"] != "done_before"), "")
+    gpus = sorted({index for job in starting for index in job["gpus"]})
+    return {"starts": len(starting), "gpus": gpus, "waits": waits, "more": told["more"],
+            "chance": any(job["chance"] for job in told["jobs"])}  # fmt: skip
 
 
 def main() -> None:
     given = json.load(sys.stdin.buffer)
-    json.dump({**draft(sys.argv[1], given["text"]), "diff": difference(given["saved"], given["text"])}, sys.stdout)
+    diff = [_cut(line) for line in unified(given["saved"], given["text"])]
+    json.dump({**draft(sys.argv[1], given["text"]), "diff": diff}, sys.stdout)
 
 
 if __name__ == "__main__":

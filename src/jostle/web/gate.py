@@ -42,6 +42,8 @@ OPEN = {("GET", "/api/auth/check"), ("POST", "/api/auth/login"), ("GET", "/api/h
 ANYBODY = {("POST", "/api/auth/logout")}  # who may only read may leave, too
 METHODS = ("GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS", "PATCH")
 UNSAFE = "a secret of this console is not safe, so nobody is let in: `jostle web --token` (or `--token --read-only`) tells why"
+ORDINARY = re.compile(r"/[\w./-]*", re.ASCII)  # a path that can be said in a header
+STRAYS = 6  # parts of a path, each of which may have a cookie of its own
 LOOPBACK = re.compile(r"(?:localhost|127\.0\.0\.1|\[::1\])(?::\d{1,5})?", re.ASCII)
 HEADERS = {
     b"x-content-type-options": b"nosniff",
@@ -129,7 +131,9 @@ class Gate:
         if scope["type"] != "http":
             await send({"type": "websocket.close", "code": 1008})  # there is none, and none gets in
             return
-        send, coming = _headed(send), Coming(receive)
+        heads = Heads(scope)
+        doubled = len(self._cookies(heads)) > 1
+        send, coming = _headed(send, self._strays(scope["path"]) if doubled else []), Coming(receive)
         try:
             caller = self._caller(scope)
             receive = await _body(scope, coming)
@@ -149,12 +153,12 @@ class Gate:
         if method in ("GET", "HEAD") and of_page(path):
             return None
         origin, site = heads.one(b"origin"), heads.one(b"sec-fetch-site")
-        if origin is not None and origin != f"{scope['scheme']}://{host}" and origin not in self.origins:
+        if origin is not None and origin not in self.origins and (host in self.names or origin != f"{scope['scheme']}://{host}"):
             raise Refused(403, "the call comes from a page of another origin")
         if site is not None and site not in ("same-origin", "none"):
             raise Refused(403, "the call comes from a page of another site")
         try:
-            caller = self._proven(heads, path, site)
+            caller = self._proven(heads, path, site, anybody=(method, path) in OPEN)
         except Forbidden:  # it names the file: for its owner, who asks on the terminal
             raise Refused(403, UNSAFE) from None
         if (method, path) in OPEN:
@@ -171,18 +175,30 @@ class Gate:
             return True
         return self.bound is not None and re.fullmatch(rf"\[?{self.bound}\]?(?::\d{{1,5}})?", host) is not None
 
-    def _proven(self, heads: Heads, path: str, site: str | None) -> Caller | None:
-        bearer = heads.one(b"authorization")
-        if bearer is not None:
-            kind, _, token = bearer.partition(" ")
-            rights = self.secrets.rights_of(token) if kind.lower() == "bearer" else None
-            return Caller(rights, f"{rights} token", token=digest(token)) if rights else None
-        cookies = [
+    def _cookies(self, heads: Heads) -> list[str]:
+        """The sessions that a browser says it has: one, unless a page of another port has put a second beside ours."""
+        return [
             value.strip()
             for line in heads.each(b"cookie")
             for name, _, value in (part.partition("=") for part in line.split(";"))
             if name.strip() == self.cookie
         ]
+
+    def _strays(self, path: str) -> list[tuple[bytes, bytes]]:
+        """Takes a second cookie away again: it is of a path below ours, else it would have replaced ours, and two are none."""
+        if not ORDINARY.fullmatch(path):
+            return []
+        ends = [k for k, letter in enumerate(path) if letter == "/" and k][:STRAYS]
+        places = {place for k in (*ends, len(path)) for place in (path[:k], f"{path[:k]}/")}
+        return [(b"set-cookie", f"{self.cookie}=; Path={place}; Max-Age=0".encode()) for place in sorted(places)]
+
+    def _proven(self, heads: Heads, path: str, site: str | None, *, anybody: bool) -> Caller | None:
+        bearer = heads.one(b"authorization")
+        if bearer is not None:
+            kind, _, token = bearer.partition(" ")
+            rights = self.secrets.rights_of(token) if kind.lower() == "bearer" else None
+            return Caller(rights, f"{rights} token", token=digest(token)) if rights else None
+        cookies = self._cookies(heads)
         known = self.secrets.session(cookies[0]) if len(cookies) == 1 else None
         if known is None:
             return None
@@ -192,9 +208,9 @@ class Gate:
         alone = self.classic and site == "same-origin" and not path.startswith("/api/v1/")
         if key is None and (alone or path.startswith("/api/v1/download/")):  # whose ticket is the second proof
             return Caller(known.rights, f"session {known.digest[:8]}", known)
-        if path == "/api/auth/check":
-            return None  # a new tab asks whether it has to log in
-        raise Refused(403, "the key of this session is missing, or another's (X-Jostle-Key)")
+        if anybody:
+            return None  # a new tab asks whether it has to log in, and one whose key went with its last tab does so
+        raise Refused(403, "the key of this session is missing, or another's (X-Jostle-Key)", "key")
 
 
 def of_page(path: str) -> bool:
@@ -319,11 +335,12 @@ def _depth(value: Any) -> int:
     return deep
 
 
-def _headed(send: Send) -> Send:
+def _headed(send: Send, more: list[tuple[bytes, bytes]]) -> Send:
     async def headed(message: Message) -> None:
         if message["type"] == "http.response.start":
             said = {name.lower() for name, _ in message.get("headers") or ()}
-            message["headers"] = [*(message.get("headers") or ()), *((k, v) for k, v in HEADERS.items() if k not in said)]
+            ours = [*((k, v) for k, v in HEADERS.items() if k not in said), *more]
+            message["headers"] = [*(message.get("headers") or ()), *ours]
         await send(message)
 
     return headed

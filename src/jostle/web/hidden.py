@@ -89,6 +89,12 @@ def status(engine: Mapping[str, Any]) -> dict[str, Any]:
     return {**engine, **said, "paths": dict.fromkeys(engine["paths"], ""), "consoles": []}
 
 
+def allocation(seen: Mapping[str, Any], rows: Mapping[int, Mapping[str, Any]]) -> dict[str, Any]:
+    """Before its reason has words. `rows`: its job and the programs inside, whose names may be their commands."""
+    programs = [{**program, "name": name(rows[program["id"]])} for program in seen["programs"] if program["id"] in rows]
+    return {**seen, "programs": programs, "reason": reason(seen["reason"])}
+
+
 def cards(seen: Mapping[str, Any]) -> dict[str, Any]:
     """With words, and without where programs lie: those of strangers, too."""
     gpus = [

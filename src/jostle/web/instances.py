@@ -22,7 +22,7 @@ from jostle.errors import BY_CODE, Forbidden, JostleError
 from jostle.web.secret import Secrets, folder
 
 if TYPE_CHECKING:
-    from jostle.views.types import Console
+    from jostle.views.statustypes import Console
 
 PORT = 29214
 END_WITHIN = 10.0

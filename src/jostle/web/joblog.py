@@ -86,7 +86,7 @@ def page(visit: Visit, id: int, run: int | None, *, lines: int | None, start: in
         first = logs.start_of(fd, lines) if lines is not None else start
         if lines is not None and size - first > limit:
             first, limit = max(first, size - MOST), MOST
-        text, end = _read(fd, first, limit, grows=not ended)
+        text, end = _read(fd, first, limit, grows=not ended) if first < size else ("", first)  # so far it may not even be sought
     finally:
         os.close(fd)
     return Page(id, number, path, numbers, first, end, size, text, ended and end >= size)

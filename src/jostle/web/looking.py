@@ -99,6 +99,7 @@ def show(visit: Visiting, id: int) -> Response:
         names = {row["id"]: row["name"] for row in before}
         answer["needs"] = [{**need, "name": names[need["id"]]} for need in whole.needs]
         answer["runs"] = [{**run, "log": "", "command_key": None} for run in whole.runs]
+        answer["processes"] = [{**process, "command": ""} for process in whole.processes]
     return Answer(answer)
 
 

@@ -7,7 +7,6 @@ meant. What names a place on the disk is not changed from a browser (RELIABILITY
 from __future__ import annotations
 
 import os
-import tempfile
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Header
@@ -20,6 +19,7 @@ from jostle.formats.nodes import Flaw
 from jostle.web import files
 from jostle.web.answers import Answer, etag
 from jostle.web.site import Visit, visit, workspace_of
+from jostle.wording.flaws import worded
 
 routes = APIRouter()
 Visiting = Annotated[Visit, Depends(visit)]
@@ -44,14 +44,9 @@ class Rules:
     def etag(self) -> str:
         return etag(self.raw)
 
-    def read(self, text: str) -> tuple[gpumanage.Settings, list[str], list[dict[str, Any]]]:
+    def read(self, text: str) -> tuple[gpumanage.Settings, list[str], list[tuple[str, int, str]]]:
         """The settings that a text says, warnings, and what is wrong with it."""
-        with tempfile.NamedTemporaryFile("w", suffix=".yaml", encoding="utf-8") as f:
-            f.write(text)
-            f.flush()
-            settings, warnings, flaws = gpumanage.read(f.name)
-        said = [warning.replace(f.name, self.path) for warning in warnings]
-        return settings, said, [{"line": line, "text": what} for _, line, what in flaws]
+        return gpumanage.read(self.path, text)
 
     def values(self, text: str | None = None) -> dict[str, Any]:
         """Every key, as the file has it or by its default; those of retry_config below it."""
@@ -87,7 +82,7 @@ class Rules:
             raise Invalid(f"{', '.join(flat(given))} cannot be changed in {self.name} by program: edit the file (it says {said})")
         flaws = self.read(text)[2]
         if flaws:
-            raise BadFiles([(self.path, flaw["line"], flaw["text"]) for flaw in flaws])
+            raise BadFiles(flaws)
         return text
 
     def save(self, text: str, seen: str | None) -> None:
@@ -142,7 +137,9 @@ def rules_of(visit: Visiting, workspace: str | None = None) -> Response:
     rules = Rules(workspace_of(visit.site, workspace))
     _, warnings, flaws = rules.read(rules.text)
     answer = {
-        "values": rules.values(), "said": sorted(flat(rules.said())) if not flaws else [], "text": rules.text, "flaws": flaws,
-        "warnings": warnings, "path": rules.path, "exists": rules.raw is not None, "fixed": list(PLACES),
+        "values": rules.values(), "said": sorted(flat(rules.said())) if not flaws else [], "text": rules.text,
+        "flaws": [{"line": line, "text": worded(text, visit.language)} for _, line, text in flaws],
+        "warnings": [worded(text, visit.language) for text in warnings], "path": rules.path, "exists": rules.raw is not None,
+        "fixed": list(PLACES),
     }  # fmt: skip
     return Answer(answer, headers={"ETag": rules.etag})

@@ -127,10 +127,10 @@ def _started(visit: Visit, root: str, mode: str, index: int, more: tuple[str, ..
     except NotFound as e:
         raise Invalid(str(e)) from None
     if not blocks:
-        raise Invalid(f"{space.command_file} holds no task: nothing to do")
+        raise Invalid(visit.message("scheduler_no_tasks", path=space.command_file))
     before = one_of(visit, root, mode, index)
     if before is not None:
-        raise Invalid(f"it runs already: process {before.pid}, batch {before.batch}")
+        raise Invalid(visit.message("scheduler_runs", pid=before.pid, batch=before.batch))
     log = os.path.join(space.log_dir, f"scheduler_{mode}_{index}.log")
     make_directory(space.log_dir)
     try:
@@ -153,7 +153,7 @@ def _started(visit: Visit, root: str, mode: str, index: int, more: tuple[str, ..
             break
         time.sleep(LOOK)
     if child.poll() is not None:
-        raise Invalid(f"the scheduler ended at once ({child.returncode}): {_last(log)}")
+        raise Invalid(visit.message("scheduler_ended", code=child.returncode, last=_last(log)))
     return {
         "success": True, "message": f"the scheduler of {space.label} ({mode}) runs: process {child.pid}", "pid": child.pid,
         "log_file": log, "config_file": space.command_file,
@@ -176,7 +176,7 @@ def stop(visit: Visit, scheduler: Running) -> dict[str, Any]:
 def _stopped(visit: Visit, scheduler: Running) -> dict[str, Any]:
     visit.note("stop", f"scheduler {scheduler.pid}, batch {scheduler.batch}")
     if not proc.signal_proven(scheduler.pid, signal.SIGTERM, scheduler.proven):
-        raise NotFound(f"process {scheduler.pid} is no scheduler of ours any more")
+        raise NotFound(visit.message("scheduler_gone", pid=scheduler.pid))
     end = time.monotonic() + STOP_WITHIN
     while scheduler.proven(scheduler.pid) and time.monotonic() < end:
         for child in visit.site.children.values():
@@ -218,7 +218,7 @@ def stop_pid(visit: Visiting, pid: int) -> dict[str, Any]:
     for scheduler in running(visit):
         if scheduler.pid == pid:
             return stop(visit, scheduler)
-    raise NotFound(f"process {pid} is no scheduler of ours")
+    raise NotFound(visit.message("scheduler_gone", pid=pid))
 
 
 @routes.post("/api/scheduler/{mode}/start")
@@ -230,7 +230,7 @@ def start_mode(visit: Visiting, mode: str, config_index: Index = 0, workspace: s
 def stop_mode(visit: Visiting, mode: str, config_index: Index = 0, workspace: str | None = None) -> dict[str, Any]:
     scheduler = one_of(visit, workspace_of(visit.site, workspace), checked_mode(mode), config_index)
     if scheduler is None:
-        raise Invalid(f"config {config_index + 1} of {mode} mode does not run")
+        raise Invalid(visit.message("scheduler_not", n=config_index + 1, mode=mode))
     return stop(visit, scheduler)
 
 

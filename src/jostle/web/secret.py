@@ -66,6 +66,11 @@ def digest(text: str) -> str:
 
 
 class Secrets:
+    """Of a home, as its console at `port` sees them: a session is of the port that it began at. Who takes our port while nobody
+    serves there is sent its cookie and may read its key; where we serve then, they are worth nothing."""
+
+    port = 0
+
     def __init__(self, home: str) -> None:
         self.folder = folder(home)
         self.codes, self.sessions = (os.path.join(self.folder, name) for name in ("codes", "sessions"))
@@ -129,14 +134,14 @@ class Secrets:
     # --- sessions
 
     def cookie_name(self) -> str:
-        """Of this home alone: cookies do not know ports, and a neighbour's console has another."""
+        """Of this home and port alone: cookies do not know ports, and another console of ours, or a neighbour's, has another."""
         path = os.path.join(self.folder, "cookie-name")
         if not os.path.lexists(path):
             try:
                 _link_new(path, f"jostle-{secrets.token_hex(8)}")
             except FileExistsError:
                 pass
-        return _kept(path)
+        return f"{_kept(path)}-{self.port}"
 
     def log_in(self, password: str) -> Login | None:
         rights = self.rights_of(password) or (ALL if self.redeem(password) else None)
@@ -144,7 +149,7 @@ class Secrets:
             return None
         _sweep(self.sessions, SESSION_FOR)
         login = Login(secrets.token_urlsafe(32), secrets.token_urlsafe(32), rights)
-        record = {"key": digest(login.key), "rights": rights, "token": digest(self.token(rights))}
+        record = {"key": digest(login.key), "rights": rights, "token": digest(self.token(rights)), "port": self.port}
         _write_new(os.path.join(self.sessions, digest(login.cookie)), json.dumps(record))
         return login
 
@@ -152,7 +157,7 @@ class Secrets:
         return self.session_by(digest(cookie))
 
     def session_by(self, name: str) -> Known | None:
-        """The session of the cookie with this digest, unless it is over, or its token has been changed since."""
+        """The session of the cookie with this digest, unless it is over, of another port, or its token has been changed since."""
         path = os.path.join(self.sessions, name)
         try:
             if time.time() - os.lstat(path).st_mtime > SESSION_FOR:
@@ -160,7 +165,7 @@ class Secrets:
             record = json.loads(_kept(path))
             known = Known(name, str(record["key"]), str(record["rights"]))
             token = self.known_token(known.rights)
-            same = token is not None and hmac.compare_digest(str(record["token"]), digest(token))
+            same = token is not None and hmac.compare_digest(str(record["token"]), digest(token)) and record["port"] == self.port
         except (OSError, ValueError, KeyError, TypeError):
             return None
         return known if same else None

@@ -7,6 +7,7 @@ first taken is remembered; on another one that is said loudly. The unix socket i
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import json
 import os
 import signal
@@ -28,6 +29,7 @@ from jostle.web.site import Site
 
 LEVELS = {"debug": "info", "info": "warning", "warning": "warning", "error": "error"}
 """Of uvicorn, which says more than we would of itself."""
+PR_SET_DUMPABLE = 4
 PRESENT_EACH = 3  # s
 TRIED = 100  # ports
 TOO_LONG = 107  # bytes of a unix socket's path
@@ -35,6 +37,7 @@ TOO_LONG = 107  # bytes of a unix socket's path
 
 def main() -> int:
     os.umask(0o077)
+    no_core()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))  # what is entered below is left, also before it serves
     told = int(sys.argv[sys.argv.index("--ready") + 1])
     with contextlib.ExitStack() as entered:
@@ -62,11 +65,16 @@ def main() -> int:
     return 0
 
 
+def no_core() -> None:
+    """No dump of this process, in which the token is. (A limit of none would be passed on to what is submitted here.)"""
+    ctypes.CDLL(None).prctl(PR_SET_DUMPABLE, 0, 0, 0, 0)
+
+
 def opened(site: Site, entered: contextlib.ExitStack) -> tuple[list[socket.socket], Instance]:
     """The sockets that listen, and what this process is to others."""
     wanted = site.wanted
     sockets, port, taken = listening(site)
-    site.port = port
+    site.secrets.port = port
     path = os.path.join(site.secrets.folder, f"{port}.sock")
     unix = private_socket(path)
     if unix is not None:
@@ -126,6 +134,7 @@ def bound(bind: str | None, port: int) -> list[socket.socket]:
             listener = socket.socket(family, socket.SOCK_STREAM)
             sockets.append(listener)
             listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)  # else a body waits until its head is acknowledged
             if family == socket.AF_INET6:
                 listener.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
             listener.bind((address, port))

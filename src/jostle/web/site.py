@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any
 
 from fastapi import Request
 
-from jostle.errors import Forbidden, JostleError, NotFound, Usage
+from jostle.errors import Forbidden, JostleError, NoEngine, NotFound, Usage
 from jostle.formats.workspace import STEMS
 from jostle.session import Session
 from jostle.store.reads import Reader
 from jostle.web import hidden
-from jostle.web.answers import Busy
+from jostle.web.answers import Busy, language
 from jostle.web.joblog import Tickets
 from jostle.web.secret import Secrets
 
@@ -70,7 +70,6 @@ class Site:
         self.tickets = Tickets()
         self.lengthy = Room(LENGTHY, LENGTHY_KEPT, "too many calls that take long are under way: ask again when one has ended")
         self.processor: tuple[int, int] | None = None  # its ticks at the last look
-        self.port = 0  # when it listens
 
     def audit(self, who: str, did: str, what: str) -> dict[str, str]:
         """Into the log of the web process, and for the request that does it."""
@@ -107,6 +106,11 @@ class Visit(Session):
         """Around what waits for another process: there is room for a few at once, so that the rest is answered."""
         return self.site.lengthy.place(self.caller)
 
+    def must_have_engine(self) -> None:
+        """Before something is looked at that only an engine knows: none is started for a look."""
+        if not self.engine_runs():
+            raise NoEngine("no engine runs: `jostle up` starts one")
+
     def must_see_files(self) -> None:
         if self.caller.reads_only:
             raise Forbidden("this token may not see what files hold")
@@ -135,8 +139,7 @@ class Visit(Session):
 
 async def visit(request: Request) -> Visit:
     """For a route's parameters: `Annotated[Visit, Depends(visit)]`."""
-    chosen = request.query_params.get("lang") or request.headers.get("accept-language") or "en"
-    return Visit(request.app.state.site, request.state.caller, "zh" if chosen.lower().startswith("zh") else "en")
+    return Visit(request.app.state.site, request.state.caller, language(request))
 
 
 def checked_mode(mode: str) -> str:

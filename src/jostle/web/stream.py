@@ -52,6 +52,17 @@ LOG_LOOK = 0.3  # s between looks at a log that grows
 SOON = 0.02  # s that what comes together is gathered
 
 
+async def happens(event: asyncio.Event, within: float) -> bool:
+    """Whether it is set in time. `asyncio.wait_for` of Python 3.10 and 3.11 swallows a cancellation that comes together with the
+    event: the task would live on, and do its work beside the one that took its place."""
+    waiting = asyncio.ensure_future(event.wait())
+    try:
+        await asyncio.wait({waiting}, timeout=max(0.0, within))
+        return event.is_set()
+    finally:
+        waiting.cancel()
+
+
 class Happened:
     """An event, and how it is told: to all of one language and the same rights in the same bytes."""
 
@@ -141,8 +152,7 @@ class Hub:
     async def _read(self) -> None:
         """New events, once for all."""
         while True:
-            with contextlib.suppress(asyncio.TimeoutError):
-                await asyncio.wait_for(self.woken.wait(), LOOK)
+            await happens(self.woken, LOOK)
             self.woken.clear()
             await asyncio.sleep(SOON)
             try:
@@ -209,9 +219,7 @@ class Hub:
             if events is None or any(event.job in jobs for event in events):
                 return True
             seq = self.seq
-            try:
-                await asyncio.wait_for(turned.wait(), max(0.0, end - time.monotonic()))
-            except asyncio.TimeoutError:
+            if not await happens(turned, end - time.monotonic()):
                 return False
 
 
@@ -242,10 +250,9 @@ class Stream:
                 if news := await self._news():
                     yield b"".join(news)
                 growing = self.log is not None and not self.log_over
-                try:
-                    await asyncio.wait_for(turned.wait(), max(0.0, self.log_at - time.monotonic()) if growing else ALIVE)
+                if await happens(turned, self.log_at - time.monotonic() if growing else ALIVE):
                     welcome = hub.welcomes(self.visit.caller)
-                except asyncio.TimeoutError:
+                else:
                     welcome = self.visit.caller.still_welcome(self.visit.site.secrets)
                     if not growing:
                         yield b": alive\n\n"

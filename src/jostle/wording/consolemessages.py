@@ -43,6 +43,11 @@ CONSOLE: dict[str, tuple[str, str]] = {
         "note: {path} is no workspace yet: the first config that is saved in the console makes it one",
         "提示：{path} 还不是工作区：在控制台中保存第一个配置后即成为工作区",
     ),
+    "scheduler_runs": ("it runs already: process {pid}, batch {batch}", "它已在运行：进程 {pid}，批次 {batch}"),
+    "scheduler_not": ("config {n} of {mode} mode does not run", "{mode} 模式的配置 {n} 没有在运行"),
+    "scheduler_no_tasks": ("{path} holds no task: nothing to do", "{path} 里没有任务：无事可做"),
+    "scheduler_ended": ("the scheduler ended at once ({code}): {last}", "调度器随即结束（{code}）：{last}"),
+    "scheduler_gone": ("process {pid} is no scheduler of ours", "进程 {pid} 不是我们的调度器"),
     "console_line": (
         "{at}  pid {pid}  workspace {path}  socket {socket}  since {since}",
         "{at}  pid {pid}  工作区 {path}  套接字 {socket}  启动于 {since}",

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from jostle.wording import allocationwords
 from jostle.wording.words import STATES
 
 DECLINED: dict[str, tuple[str, str]] = {
+    **allocationwords.DECLINED,
     "cannot_hold": (
         "job {job} is {state}: only a queued job can be held", "任务 {job} 的状态是“{state}”：只有排队的任务才能暂停",
     ),
@@ -18,7 +20,8 @@ DECLINED: dict[str, tuple[str, str]] = {
         "job {job} is {state}: only a queued job can be moved", "任务 {job} 的状态是“{state}”：只有排队的任务才能移动",
     ),
     "cannot_change": (
-        "job {job} is {state}: only a queued job can be changed", "任务 {job} 的状态是“{state}”：只有排队的任务才能修改",
+        "job {job} is {state}: only a queued job can be changed, and of a running one with `resize` its gpus",
+        "任务 {job} 的状态是“{state}”：只有排队的任务才能修改；带 `resize` 的运行中任务可修改 gpus",
     ),
     "cannot_drop": (
         "job {job} is {state}: only a queued job can be dropped", "任务 {job} 的状态是“{state}”：只有排队的任务才能移出批次",
@@ -36,6 +39,14 @@ DECLINED: dict[str, tuple[str, str]] = {
     "shares_without_memory": (
         "job {job} cannot share a card without a memory: set memory=… too, or share=false",
         "任务 {job} 没有写明显存，不能与别人共用一张卡：请同时设置 memory=…，或设 share=false",
+    ),
+    "resize_needs_card": (
+        "job {job} may get other cards while it runs, and needs at least one: gpus=0 is not to be had",
+        "任务 {job} 运行中可以换卡，至少需要一张：不能设 gpus=0",
+    ),
+    "resize_without_uni_id": (
+        "job {job} takes part in the uni_id protocol, so its cards cannot change while it runs",
+        "任务 {job} 使用 uni_id 协议，运行中不能换卡",
     ),
     "not_ended": ("job {job} is {state}: it has not ended", "任务 {job} 的状态是“{state}”：它还没有结束"),
     "environment_removed": (

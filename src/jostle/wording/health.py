@@ -6,8 +6,9 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
-from jostle.units import show_size
+from jostle.units import show_instant, show_size
 from jostle.wording.messages import message
+from jostle.wording.notices import trouble
 from jostle.wording.reasons import hold_text, language
 from jostle.wording.sentences import continued, on_hold, set_aside
 from jostle.wording.text import count
@@ -22,6 +23,7 @@ FREE = ("{free_mib} free", "剩余 {free_mib}")
 ERROR = ("{error}", "{error}")
 CLOCK = ("{at} {zone}", "{at} {zone}")
 NOTHING = ("", "")
+NOTIFY_TEST = ("mend that; `jostle notify test {channel}` tries it", "请排除；`jostle notify test {channel}` 可试发")
 
 # code: (what was found, advice), each (English, Chinese)
 FOUND: dict[str, tuple[Words, Words]] = {
@@ -162,6 +164,31 @@ FOUND: dict[str, tuple[Words, Words]] = {
             "请让清理临时文件的程序跳过 {path}/jostle-*（systemd-tmpfiles：加一行 `x {path}/jostle-*`）",
         ),
     ),
+    "no_notify": (("nobody is told of anything", "没有设置通知"), NOTHING),
+    "notify": (("{channels}", "{channels}"), NOTHING),
+    "notify_wrong": (("channel {channel}: {trouble}", "通道 {channel}：{trouble}"), NOTIFY_TEST),
+    "notify_failing": (
+        (
+            "channel {channel} since {since}: {trouble}; {waiting} wait",
+            "通道 {channel} 自 {since} 起：{trouble}；{waiting} 条等待",
+        ),
+        NOTIFY_TEST,
+    ),
+    "notify_damaged": (
+        ("the spool of channel {channel} cannot be read", "通道 {channel} 的队列文件无法读取"),
+        (
+            "the notifier puts it aside when it starts, and begins with what happens then",
+            "通知进程启动时会将其移开，并从那时起重新开始",
+        ),
+    ),
+    "notify_stopped": (
+        ("no notifier runs beside the engine", "引擎在运行，但通知进程没有运行"),
+        ("`jostle up` starts it; {path} may tell why it does not stay", "`jostle up` 可启动它；{path} 或许写明了原因"),
+    ),
+    "notify_dropped": (
+        ("{dropped} messages were dropped until now", "至今有 {dropped} 条消息被丢弃"),
+        ("`jostle notify` tells why", "`jostle notify` 会说明原因"),
+    ),
     "bash": (("{path}", "{path}"), NOTHING),
     "no_bash": (
         ("not on PATH", "不在 PATH 中"),
@@ -210,6 +237,12 @@ def _shown(params: Mapping[str, Any], lang: str) -> dict[str, Any]:
         shown["more"] = more.format(params["more"]) if params["more"] else ""
     if "count" in params:
         shown["gpus"] = f"{params['count']} 张 GPU" if zh else count(params["count"], "GPU")
+    if params.get("trouble"):
+        shown["trouble"] = trouble(params["trouble"], lang)
+    if "channels" in params:
+        shown["channels"] = ", ".join(params["channels"])
+    if "since" in params:
+        shown["since"] = show_instant(params["since"])
     if "hold" in params:
         shown |= {"hold": hold_text(params["hold"], language(lang)), "on_hold": continued(on_hold(params["hold"], lang))}
     if "condition" in params:

@@ -27,6 +27,10 @@ HOLDS: dict[str, tuple[str, str]] = {
     "driver_starting": ("the driver is starting, {s} so far", "驱动正在启动，已 {s}"),
     "gpus_unclaimable": ("GPUs cannot be claimed in {s}", "无法占用 GPU，占用目录为 {s}"),
     "gpus_unlisted": ("the lease directory cannot be read: {s}", "无法读取占用目录 {s}"),
+    "gpu_limits_unread": (
+        "the lab's file of limits cannot be understood, and without it nobody knows how many you may use: {s}",
+        "无法理解实验室的限额文件，不知道您可以用几张卡：{s}",
+    ),
     "no_nursery": ("the process that makes shims cannot be started: {s}", "无法启动用于创建 shim 的进程：{s}"),
     "no_shim": ("no shim can be made: {s}", "无法创建 shim：{s}"),
     "nursery_died": ("the process that makes shims died; another is started", "用于创建 shim 的进程已退出，正在重新启动"),

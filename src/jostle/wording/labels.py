@@ -16,6 +16,7 @@ from jostle.wording.sentences import beside, on_hold, states
 from jostle.wording.text import gpus, plain
 
 Row = Mapping[str, Any]
+IDLE_SAID_AFTER = 60.0  # s, as the engine does: who has just got cards need not be told
 
 # table: (English, Chinese)
 HEADS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
@@ -36,7 +37,16 @@ HEADS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
         ("RUN", "STATE", "GPUS", "STARTED", "TIME", "EXIT", "PEAK", "ERROR", "LOG"),
         ("运行", "状态", "GPU", "开始", "时间", "退出码", "峰值", "错误", "日志"),
     ),
+    "limits": (("LIMIT", "MOST", "HELD", "BY"), ("限额", "上限", "占用", "由谁设定")),
+    "processes": (
+        ("PID", "CPU", "MEMORY", "GPUS", "GPU MEMORY", "PEAK", "TIME", "COMMAND"),
+        ("PID", "CPU", "内存", "GPU", "显存", "峰值", "时间", "命令"),
+    ),
     "doctor": (("CHECK", "VERDICT", "FOUND"), ("检查项", "结论", "发现")),
+    "notify": (
+        ("CHANNEL", "KIND", "TO", "SENT", "LAST", "WAITING", "DROPPED", "TELLS OF"),
+        ("通道", "种类", "发往", "已发", "最近", "等待", "丢弃", "通知内容"),
+    ),
     "dry_run": (("NAME", "WHAT", "COMMAND"), ("名称", "做什么", "命令")),
     "expanded": (("#", "NAME", "ASKS", "COMMAND"), ("#", "名称", "要求", "命令")),
     "uni_id": (("UNI_ID", "STATE", "PID", "ALIVE", "RETRIES", "ERROR"), ("UNI_ID", "状态", "PID", "存活", "重试", "错误")),
@@ -45,11 +55,13 @@ HEADS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
 # fact of a job: (English, Chinese)
 LABELS: dict[str, tuple[str, str]] = {
     "job": ("job", "任务"), "state": ("state", "状态"), "batch": ("batch, queue", "批次、队列"), "asks": ("asks for", "要求"),
-    "on": ("may run on", "可运行于"),
+    "on": ("may run on", "可运行于"), "inside": ("on the cards of", "所用占卡"),
     "after": ("comes after", "依赖"), "repeats": ("repeats", "重试自"), "gpus": ("GPUs", "GPU"),
     "submitted": ("submitted", "提交"), "begin": ("begin", "定时"), "started": ("started", "开始"),
     "ended": ("ended", "结束"), "expected": ("expected", "预计"), "exit_code": ("exit code", "退出码"),
     "error": ("error", "错误"), "tries": ("tries", "次数"), "retry": ("retry", "重试"), "priority": ("priority", "优先级"),
+    "resize": ("resize", "换卡"),
+    "nice": ("nice", "nice 值"),
     "time_limit": ("time limit", "时限"), "directory": ("directory", "目录"), "log": ("log", "日志"), "code": ("code", "代码"),
     "files": ("its files", "其文件"), "use": ("GPU use", "GPU 使用"), "tags": ("tags", "标签"),
     "environment": ("environment", "环境变量"), "command": ("command", "命令"),
@@ -80,9 +92,11 @@ def facts(
         ("batch", listed([str(job["batch"]), plain(job["queue"] or message("no_queue", language))], language)),
         ("asks", request(job, language)),
         ("on", "" if job["on"] == JOB["on"].default else listed(job["on"], language)),
+        ("inside", message("job_number", language, id=job["inside"]) if job.get("inside") else ""),
         ("after", listed([need(row, language) for row in needs], language)),
         ("repeats", message("job_number", language, id=job["retry_of"]) if job.get("retry_of") else ""),
         ("gpus", gpus(job["gpus"])),
+        ("resize", resized(job, language)),
         ("submitted", units.show_instant(job["submitted_at"], now)),
         ("begin", units.show_instant(job.get("begin_at"), now)),
         ("started", units.show_instant(job["started_at"], now)),
@@ -93,6 +107,7 @@ def facts(
         ("tries", str(job["attempt"] or "")),
         ("retry", again(job.get("retry"), language)),
         ("priority", str(job.get("priority", 0))),
+        ("nice", str(job["nice"] or "")),
         ("time_limit", units.show_duration(job.get("time_limit"))),
         ("directory", plain(job.get("workdir") or "")),
         ("log", plain(job.get("log") or "")),
@@ -102,6 +117,13 @@ def facts(
         ("tags", plain(", ".join(job.get("tags") or ()))),
     ]
     return [(fact, text) for fact, text in pairs if text not in ("", "-")]
+
+
+def resized(job: Row, language: str) -> str:
+    """`restart, leg 3`, and what it does when somebody else comes."""
+    leg = message("leg", language, n=job["leg"]) if (job.get("leg") or 1) > 1 else ""
+    away = message("gives_way", language) if job.get("when_stranger") == "requeue" else ""
+    return listed([part for part in (job.get("resize") or "", leg, away) if part], language)
 
 
 def _code(code: Row, language: str) -> str:
@@ -127,7 +149,16 @@ def again(retry: Row | None, language: str) -> str:
 
 
 def request(job: Row, language: str) -> str:
-    """`1 GPU, the whole card`, `2 GPUs with 20 GiB each`, `1-4 GPUs, whole cards`."""
+    """`1 GPU, the whole card`, `2 GPUs with 20 GiB each, 8 CPU cores, 64 GiB of host memory, licence 1`."""
+    memory = job["host_memory_mib"]
+    parts = [_cards_asked(job, language), message("asks_cpus", language, n=job["cpus"]) if job["cpus"] else ""]
+    parts.append(message("asks_host_memory", language, size=units.show_size(memory)) if memory else "")
+    parts += [f"{plain(name)} {amount}" for name, amount in job["counters"].items()]
+    return listed([part for part in parts if part], language)
+
+
+def _cards_asked(job: Row, language: str) -> str:
+    """`1-4 GPUs, whole cards`."""
     low, high = job["gpu_request"]
     if not high:
         return message("asks_no_gpu", language)
@@ -140,12 +171,13 @@ def request(job: Row, language: str) -> str:
 
 
 def job_request(job: Row) -> str:
-    """`1 × 8000 MiB`: the cards that a job of a file asks for."""
+    """`1 × 8000 MiB, 4 cores`: what a job of a file asks for."""
     low, high = job["gpus"]
-    if high == 0:
-        return "no GPU"
     memory = "whole" if job["memory_mib"] is None else f"{job['memory_mib']} MiB"
-    return f"{low if low == high else f'{low}-{high}'} × {memory}" + (" shared" if job["share"] else "")
+    cards = f"{low if low == high else f'{low}-{high}'} × {memory}" + (" shared" if job["share"] else "") if high else "no GPU"
+    more = [f"{job['cpus']} cores"] if job["cpus"] else []
+    more += [f"{job['host_memory_mib']} MiB host"] if job["host_memory_mib"] else []
+    return ", ".join([cards, *more, *(f"{name} {amount}" for name, amount in job["counters"].items())])
 
 
 def event(event: Row, language: str) -> str:
@@ -183,7 +215,7 @@ def _number(value: float | None, unit: str = "") -> str:
 
 
 def holders(gpu: Row, language: str) -> str:
-    """`job 17 (12 GiB, asked for 8 GiB), bob (4 GiB)`: our runs by number, others by name."""
+    """`job 17 (12 GiB, asked for 8 GiB), bob (4 GiB), no load for 2h`: our runs by number, others by name."""
     jobs: dict[int, int | None] = {}
     others: dict[str, int | None] = {}
     for h in gpu["holders"]:
@@ -196,7 +228,8 @@ def holders(gpu: Row, language: str) -> str:
     beyond = {int(b["run"].split(".")[0]): units.show_size(b["asked_mib"]) for b in gpu.get("beyond") or ()}
     marks = {id: message("held_beyond", language, size=size) for id, size in beyond.items()}
     parts = [_held(message("job_number", language, id=id), mib, marks.get(id, "")) for id, mib in sorted(jobs.items())]
-    return ", ".join([*parts, *(_held(who, mib) for who, mib in others.items())]) or "-"
+    idle = message("card_no_load", language, time=units.show_duration(gpu["idle_s"])) if gpu.get("idle_s") else ""
+    return ", ".join([*parts, *(_held(who, mib) for who, mib in others.items())]) + idle or "-"
 
 
 def _add(sums: dict[Any, int | None], who: Any, mib: int | None) -> None:
@@ -217,10 +250,34 @@ def occupancy(gpus: Sequence[Row], language: str) -> str:
     return message("cards", language, n=len(gpus), parts=parts) if gpus else ""
 
 
-def status_lines(status: Row, language: str) -> list[str]:
-    """The engine, its jobs and its consoles."""
-    time, gpus = units.show_duration(status["uptime_s"]), status["gpus_spec"] or "nvml"
-    facts = {"pid": status["pid"], "version": status["version"], "time": time, "gpus": gpus}
+def allocation(held: Row, now: float, language: str) -> str:
+    """`train: 2 GPUs on gpu7 (running), GPU 0,1, for 2h, until 18:30, idle for 15m, job 13 inside`."""
+    parts = [message("held_gpus", language, n=len(held["gpus"]) or held["gpu_request"][0])]
+    if held["node"] is not None:
+        parts = [message("held_on", language, gpus=parts[0], node=held["node"])]
+        parts += [f"GPU {gpus(held['gpus'])}", message("held_for", language, time=units.show_duration(now - held["since"]))]
+    else:
+        parts.append(message("held_waits", language, why=beside(held["reason"])))
+    if held["until"] is not None:
+        parts.append(message("held_until", language, at=units.show_instant(held["until"], now)))
+    if (held["idle_s"] or 0) >= IDLE_SAID_AFTER:
+        parts.append(message("held_idle_for", language, time=units.show_duration(held["idle_s"])))
+    if held["programs"]:
+        parts.append(message("held_inside", language, ids=", ".join(str(program["id"]) for program in held["programs"])))
+    return f"{plain(held['name'])}{'：' if language == 'zh' else ': '}{listed(parts, language)}"
+
+
+def free(resources: Row, language: str) -> str:
+    """`6 of 8 CPU cores free, 96 GiB of 128 GiB of memory, licence 1 of 4`."""
+    cpus, memory = resources["cpus"], {name: units.show_size(mib) for name, mib in resources["host_memory_mib"].items()}
+    counters = [f"{plain(name)} {one['free']}/{one['total']}" for name, one in resources["counters"].items()]
+    return listed([message("free_cpus", language, **cpus), message("free_memory", language, **memory), *counters], language)
+
+
+def status_lines(status: Row, now: float, language: str) -> list[str]:
+    """The engine, its jobs, what is held, and its consoles."""
+    time, spec = units.show_duration(status["uptime_s"]), status["gpus_spec"] or "nvml"
+    facts = {"pid": status["pid"], "version": status["version"], "time": time, "gpus": spec}
     texts = [message("status_engine", language, **facts) if status["running"] else message("status_no_engine", language)]
     if status["hold"] and status["hold"] != f"gpus: {status['probe']}":  # else the next line says it
         texts.append(message("status_hold", language, why=on_hold(status["hold"], language)))
@@ -228,6 +285,9 @@ def status_lines(status: Row, language: str) -> list[str]:
         texts.append(message("status_gpus", language, why=status["probe"]))
     counts = listed(states(status["counts"], language), language) or message("none", language)
     texts.append(message("status_jobs", language, counts=counts))
+    texts += [message("status_host", language, what=free(status["resources"], language))] if status["resources"] else []
+    texts += [message("status_node", language, **node) for node in status["nodes"]]
+    texts += [message("status_held", language, what=allocation(held, now, language)) for held in status["allocations"]]
     for one in status["consoles"]:
         at = f"{one['bind'] or 'localhost'}:{one['port']}"
         texts.append(message("status_web", language, at=at, pid=one["pid"], path=one["workspace"] or "-"))

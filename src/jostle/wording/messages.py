@@ -8,13 +8,23 @@ from __future__ import annotations
 
 from typing import Any
 
+from jostle.wording import resizing
+from jostle.wording.allocationmessages import ALLOCATIONS
 from jostle.wording.consolemessages import CONSOLE
+from jostle.wording.managemessages import MANAGE
+from jostle.wording.notifymessages import NOTIFY
+from jostle.wording.previewmessages import PREVIEWS
 from jostle.wording.text import plain
 from jostle.wording.words import STATES
 
 # code: (English, Chinese)
 MESSAGES: dict[str, tuple[str, str]] = {
     **CONSOLE,
+    **PREVIEWS,
+    **ALLOCATIONS,
+    **MANAGE,
+    **NOTIFY,
+    **resizing.MESSAGES,
     "warning": ("warning: {text}", "警告：{text}"),
     "note": ("note: {text}", "提示：{text}"),
     "and_more": ("… and {n:,} more", "…… 还有 {n:,} 个"),
@@ -154,6 +164,7 @@ MESSAGES: dict[str, tuple[str, str]] = {
     "none_excluded": ("no GPU is excluded", "没有排除任何 GPU"),
     "set_aside": ("set aside as faulty: GPU {gpus}", "因故障已隔离：GPU {gpus}"),
     "card_yes": ("yes", "可以"),
+    "card_no_load": ("; no load for {time}", "；{time} 无负载"),
     "held_beyond": (", asked for {size}", "，只要求了 {size}"),
     "status_engine": (
         "engine: pid {pid}, version {version}, up for {time}, GPUs {gpus}",
@@ -162,6 +173,9 @@ MESSAGES: dict[str, tuple[str, str]] = {
     "status_no_engine": ("engine: none runs; any verb that needs one starts it", "引擎：  没有运行；需要它的命令会启动它"),
     "status_hold": ("hold:   {why}", "暂停：  {why}"),
     "status_gpus": ("GPUs:   {why}", "显卡：  {why}"),
+    "status_host": ("host:   {what}", "主机：  {what}"),
+    "free_cpus": ("{free} of {total:CPU core|CPU cores} for jobs that ask", "供按需占用的 CPU 核 {free}/{total}"),
+    "free_memory": ("{free} of {total} of memory", "内存 {free}/{total}"),
     "status_jobs": ("jobs:   {counts}", "任务：  {counts}"),
     "status_web": ("web:    {at}, pid {pid}, workspace {path}", "控制台：{at}，进程 {pid}，工作区 {path}"),
     "status_no_web": ("web:    no console runs; `jostle up` starts one", "控制台：没有运行；用 `jostle up` 启动"),
@@ -186,6 +200,8 @@ MESSAGES: dict[str, tuple[str, str]] = {
     "asks_whole_cards": (", whole cards", "，整张卡"),
     "asks_memory": (" with {size}", "，显存 {size}"),
     "asks_memory_each": (" with {size} each", "，每张显存 {size}"),
+    "asks_cpus": ("{n:CPU core|CPU cores}", "{n} 个 CPU 核"),
+    "asks_host_memory": ("{size} of host memory", "主机内存 {size}"),
     "asks_shared": (", shared with other jobs", "，与其他任务共用"),
     "files_changed": ("had changed since the submit when it began", "开始时与提交时相比已有改动"),
     "files_unknown": ("cannot be told to be those of the submit", "无法确认与提交时相同"),

@@ -11,6 +11,8 @@ from typing import Any
 
 from jostle.core.reasons import GPU_HOLDS, Reason, Refusal, counted
 from jostle.wording.holds import HOLDS, NO_GPU_JOB, NOTHING
+from jostle.wording.limits import limit_by
+from jostle.wording.resizing import failure
 from jostle.wording.words import REFUSALS, SIGNALS, STATES, TEXTS
 
 EN, ZH = 0, 1
@@ -60,6 +62,7 @@ def _derived(reason: Reason, at: int) -> dict[str, Any]:
         "details": _if(gpus, "（{}）" if at else " ({})"),
         "wanted": _if("" if needed == 1 else needed, "，需要 {} 张" if at else " ({} needed)"),
         "able_have": "has" if params.get("able") == 1 else "have",
+        "kept_for": _kept_for(params, at),
         "nothing": (NO_GPU_JOB if hold.startswith(GPU_HOLDS) else NOTHING)[at],
         "hold": hold_text(hold, at),
         "hint": _if(hint and hint[at], "（{}）" if at else ", {}"),
@@ -70,11 +73,20 @@ def _derived(reason: Reason, at: int) -> dict[str, Any]:
         "head": _if(head, "；队首是任务 {}" if at else "; job {} is at its head"),
         "asked": _request(params, "asked_mib", at),
         "next": _request(params, "next_mib", at),
+        "by": limit_by(str(params.get("source", "")), at),
     }
+    if isinstance(params.get("because"), Mapping):
+        derived["because"] = text(Reason(params["because"]["code"], params["because"]["params"]), ("en", "zh")[at])
+    if reason.code == "resize_failed":
+        derived["what"] = failure(str(params.get("why")), at)
+    if reason.code == "not_left":
+        derived["gpus"] = f"GPU {_ids(params.get('gpus') or ())}"
     if at and "state" in params:
         derived["state"] = STATES.get(params["state"], params["state"])
     if isinstance(params.get("jobs"), (list, tuple)):
         derived["jobs"] = _jobs(params["jobs"], at)
+    if isinstance(params.get("cards"), (list, tuple)):
+        derived["cards"] = _ids(params["cards"])
     if isinstance(params.get("places"), (list, tuple)):
         derived |= {"n": len(params["places"]), "places": _places(params["places"], at)}
     if isinstance(params.get("pids"), (list, tuple)):
@@ -91,6 +103,14 @@ def _places(places: Sequence[Mapping[str, Any]], at: int) -> str:
     more = len(places) - len(shown)
     rest = (f"另有 {more} 处。" if at else f"And {more} more.") if more else ""
     return ("" if at else " ").join([*each, *([rest] if rest else [])])
+
+
+def _kept_for(params: Mapping[str, Any], at: int) -> str:
+    """Of what is free: how much is kept for a job that has waited longer."""
+    if "kept" not in params and "kept_mib" not in params:
+        return ""
+    kept = _size("", params["kept_mib"], _look_alike(params)) if "kept_mib" in params else params["kept"]
+    return ("（其中 {} 为任务 {} 保留）" if at else " ({} kept for job {})").format(kept, params.get("job", "?"))
 
 
 def _unkept(params: Mapping[str, Any], at: int) -> str:

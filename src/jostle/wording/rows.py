@@ -22,8 +22,14 @@ def job(row: Row, now: float, language: str) -> tuple[str, ...]:
     state = "held" if row["state"] == "queued" and row["intent"] == "hold" else row["state"]
     return (
         str(row["id"]), row["name"], row["queue"] or "-", state, gpus(row["gpus"]) if _holds(row) else _asked(row),
-        str(row["attempt"] or "-"), units.show_duration(_elapsed(row, now)), why,
+        _tried(row), units.show_duration(_elapsed(row, now)), why,
     )  # fmt: skip
+
+
+def _tried(row: Row) -> str:
+    """`2`; of a run whose cards have changed also how often: `2, leg 3`."""
+    leg = row.get("leg") or 1
+    return f"{row['attempt']}, leg {leg}" if leg > 1 and row["attempt"] else str(row["attempt"] or "-")
 
 
 def _holds(row: Row) -> bool:
@@ -51,6 +57,14 @@ def run(run: Row, now: float) -> tuple[str, ...]:
     return (
         str(run["n"]), run["outcome"] or run["state"], gpus(run["gpus"]), units.show_instant(run["started_at"]), took, code,
         units.show_size(run["peak_mib"]), run["error_type"] or "", run["log"],
+    )  # fmt: skip
+
+
+def process(row: Row) -> tuple[str, ...]:
+    percent = "-" if row["cpu_percent"] is None else f"{row['cpu_percent']:.0f}%"
+    return (
+        str(row["pid"]), percent, units.show_size(row["rss_mib"]), gpus(row["gpus"]), units.show_size(row["gpu_mib"]),
+        units.show_size(row["gpu_peak_mib"]), units.show_duration(row["ran_s"]), row["command"] or "-",
     )  # fmt: skip
 
 

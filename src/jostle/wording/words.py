@@ -4,8 +4,13 @@ In the words, `{x_mib}` shows GiB, `{x_s}` a duration, `{n:GPU|GPUs}` a number w
 a histogram. Free memory is rounded down and needed memory up, so that the two never look alike.
 """
 
+from jostle.wording.allocationwords import REASONS
+from jostle.wording.resizing import RESIZING
+from jostle.wording.stock import STOCK
+
 # code: (English, Chinese)
 TEXTS: dict[str, tuple[str, str]] = {
+    **(REASONS | RESIZING),
     # why a job that is ready does not start
     "gpus": (
         "{fit} of {total:GPU|GPUs} fit{wanted}: {gpus}.{unkept}",
@@ -46,6 +51,15 @@ TEXTS: dict[str, tuple[str, str]] = {
         "(gpu_left, min_gpu, max_gpu).",
         "在当前限制下无法运行：需要 {needed} 张卡，而最多只能占用 {limit} 张（gpu_left、min_gpu、max_gpu）。",
     ),
+    "user_limit": (
+        "You hold {held:card|cards} that count for {limit}, which is {most}, {by}; {needed:is|are} needed.{unkept}",
+        "计入 {limit} 的卡您已占用 {held} 张，{limit} 为 {most}（{by}），而任务需要 {needed} 张。{unkept}",
+    ),
+    "impossible_user_limit": (
+        "It can never start under your limits: it needs {needed:card|cards}, and {limit} is {most}, {by}.{stays}",
+        "在您的限额下无法运行：需要 {needed} 张卡，而 {limit} 为 {most}（{by}）。{stays}",
+    ),
+    **STOCK,
     "max_concurrent": (
         "Its batch runs {running:job|jobs} and may run {most} at once.",
         "所属批次正在运行 {running} 个任务，最多同时运行 {most} 个。",
@@ -210,6 +224,12 @@ REFUSALS: dict[str, tuple[str, str, str, str]] = {
         "被 {user} 的 jostle 任务占用",
         "{n:is|are} taken by jostle jobs of others ({who})",
         "{n} 张被他人的 jostle 任务占用（{who}）",
+    ),
+    "neighbour_idle": (
+        "held by a jostle of {user} for {held_s}, with nothing on it",
+        "被 {user} 的 jostle 占用 {held_s}，上面没有任何进程",
+        "{n:is|are} held idle by jostles of others ({who})",
+        "{n} 张被他人的 jostle 占用而空闲（{who}）",
     ),
     "taken": (
         "taken by your job {job}",

@@ -1,6 +1,6 @@
 // Every call to the web process: key, language, JSON, and one kind of error.
 import i18next from 'i18next'
-import { forget, session } from './session'
+import { forget, refuse, session } from './session'
 import type { Flaw } from './types'
 
 export class CallError extends Error {
@@ -64,6 +64,7 @@ export function headers(): Record<string, string> {
 
 export async function ask<T>(path: string, { method = 'GET', query, body, etag, signal }: Ask = {}): Promise<Answer<T>> {
   const send = headers()
+  const key = session.key
   if (body !== undefined) send['Content-Type'] = 'application/json'
   if (etag) send['If-Match'] = etag
   let answer: Response
@@ -80,11 +81,12 @@ export async function ask<T>(path: string, { method = 'GET', query, body, etag, 
     if (signal?.aborted) throw error
     throw new CallError(0, 'offline', i18next.t('error.offline'))
   }
-  if (!answer.ok) throw await refusal(answer)
+  if (!answer.ok) throw await refusal(answer, key)
   return { data: (await answer.json()) as T, etag: answer.headers.get('ETag') }
 }
 
-export async function refusal(answer: Response): Promise<CallError> {
+/** `key`: that the call was made with. */
+export async function refusal(answer: Response, key: string | null): Promise<CallError> {
   if (answer.status === 401) forget()
   let said: { detail?: unknown; code?: string; flaws?: Flaw[] } = {}
   try {
@@ -92,6 +94,7 @@ export async function refusal(answer: Response): Promise<CallError> {
   } catch {
     // an empty body, as every 401 has
   }
+  if (answer.status === 403 && said.code === 'key') refuse(key)
   const detail = typeof said.detail === 'string' ? said.detail : i18next.t('error.status', { status: answer.status })
   return new CallError(answer.status, said.code ?? '', detail, said.flaws)
 }

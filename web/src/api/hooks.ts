@@ -2,6 +2,7 @@
 import { type QueryClient, useQuery, useQueryClient } from '@tanstack/react-query'
 import { useEffect, useMemo, useSyncExternalStore } from 'react'
 import { useTranslation } from 'react-i18next'
+import { patched } from '../model/jobs'
 import { setMe } from '../model/people'
 import { get } from './call'
 import { live, type Picture } from './live'
@@ -62,6 +63,7 @@ export function useAllJobs(enabled = true) {
     queryFn: ({ signal }) => get<Ps>('/api/v1/ps', { all: true }, signal),
     enabled,
     staleTime: Number.POSITIVE_INFINITY,
+    structuralSharing: false, // to compare ten thousand jobs in depth takes longer than a frame; `patched` keeps what is the same
   })
 }
 
@@ -159,21 +161,17 @@ export function useWorkspaces(): Workspace[] | undefined {
   }).data?.workspaces
 }
 
+const RUNS_MS = 5000 // what a run uses grows without an event
+
 export function useStory(id: number | null) {
   const { i18n } = useTranslation()
+  const { link } = useLive()
   return useQuery({
     queryKey: ['show', id, i18n.language],
     queryFn: ({ signal }) => get<Story>(`/api/v1/show/${id}`, {}, signal),
     enabled: id !== null,
+    refetchInterval: (query) => (link === 'live' && query.state.data?.job.state === 'running' ? RUNS_MS : false),
   })
-}
-
-export function patched(known: Ps, fresh: Job[]): Ps {
-  const byId = new Map(fresh.map((job) => [job.id, job]))
-  const jobs = known.jobs.map((job) => byId.get(job.id) ?? job)
-  const had = new Set(known.jobs.map((job) => job.id))
-  const added = fresh.filter((job) => !had.has(job.id))
-  return { ...known, jobs: added.length ? [...jobs, ...added] : jobs }
 }
 
 /** Keeps the lists true while the stream speaks. One per page. */
@@ -216,6 +214,7 @@ async function refresh(client: QueryClient, ids: number[], unnamed: boolean): Pr
   for (const id of ids) void client.invalidateQueries({ queryKey: ['show', id] })
   void client.invalidateQueries({ queryKey: ['compete'] })
   void client.invalidateQueries({ queryKey: ['counts'] })
+  void client.invalidateQueries({ queryKey: ['alloc'] })
   if (unnamed || ids.length > AT_ONCE) {
     await client.invalidateQueries({ queryKey: ['ps'] })
     return

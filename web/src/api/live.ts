@@ -120,8 +120,9 @@ export class Live {
   private async read(stop: AbortController): Promise<void> {
     const query = { after: this.seq, gpus: this.interval, log: this.watch?.job, run: this.watch?.run, from: this.watch?.from }
     const send = { ...headers(), Accept: 'text/event-stream' }
+    const key = session.key
     const answer = await fetch(address('/api/v1/stream', query), { headers: send, signal: stop.signal, cache: 'no-store' })
-    if (!answer.ok || !answer.body) throw await refusal(answer)
+    if (!answer.ok || !answer.body) throw await refusal(answer, key)
     const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader()
     const cutter = new Cutter()
     for (;;) {

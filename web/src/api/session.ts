@@ -22,21 +22,38 @@ function read(): Held | null {
   return key ? { key, rights: sessionStorage.getItem(RIGHTS) === 'read' ? 'read' : 'all' } : null
 }
 
-channel?.addEventListener('message', (message: MessageEvent<{ ask?: true; held?: Held; logout?: true }>) => {
-  if (message.data.ask && held) channel.postMessage({ held })
-  else if (message.data.held && !held) keep(message.data.held)
-  else if (message.data.logout) drop()
+interface Said {
+  ask?: true
+  held?: Held
+  fresh?: Held
+  logout?: true
+}
+
+const refused = new Set<string>() // keys that are good for nothing any more, whoever offers them
+
+channel?.addEventListener('message', ({ data }: MessageEvent<Said>) => {
+  if (data.ask && held) channel.postMessage({ held })
+  else if (data.fresh)
+    keep(data.fresh) // there is one cookie for all tabs, and it is of that login now
+  else if (data.held && !held && !refused.has(data.held.key)) keep(data.held)
+  else if (data.logout) drop()
 })
 
 function tell(): void {
   for (const listener of listeners) listener()
 }
 
-export function keep(next: Held): void {
+function keep(next: Held): void {
   held = next
   sessionStorage.setItem(KEY, next.key)
   sessionStorage.setItem(RIGHTS, next.rights)
   tell()
+}
+
+/** Somebody has logged in here: the other tabs have their cookie replaced by it, and are told the key that goes with it. */
+export function logIn(next: Held): void {
+  keep(next)
+  channel?.postMessage({ fresh: next })
 }
 
 function drop(): void {
@@ -44,6 +61,13 @@ function drop(): void {
   sessionStorage.removeItem(KEY)
   sessionStorage.removeItem(RIGHTS)
   tell()
+}
+
+/** The key is not that of the browser's cookie: another login has replaced it, or it is over. `key`: as it was sent. */
+export function refuse(key: string | null): void {
+  if (!key || key !== held?.key) return // another is in its place already
+  refused.add(key)
+  drop()
 }
 
 /** Forgets the key here; `everywhere` after a logout, which ends the session of the other tabs, too. */

@@ -52,6 +52,14 @@ export interface Job {
   memory_mib: number | null
   share: boolean
   gpu_request: number[]
+  resize?: 'restart' | 'signal' | null // it agreed to other cards while it runs
+  when_stranger?: 'keep' | 'requeue'
+  leg?: number | null // how often it got other cards, and once
+  inside?: number | null // the allocation on whose cards it runs
+  cpus: number | null
+  host_memory_mib: number | null
+  counters: Record<string, number>
+  nice: number
   gpus: number[]
   gpu_uuids: string[]
   priority: number
@@ -88,7 +96,7 @@ export interface Run {
   rss_mib: number | null
   memory_mib: number | null
   gpus: number[]
-  profile: Profile | null // once it has ended
+  profile: Profile | null // of one that lives: until now
 }
 
 /** How a run used its cards, as far as it was seen. */
@@ -97,6 +105,8 @@ export interface Profile {
   load_p95: number | null
   memory_p95_mib: number | null
   idle_share: number | null
+  gpu_mib: number | null
+  curve: { step_s: number; mib: (number | null)[] } | null
   shared: { user: string | null; job: number | null; for_s: number }[]
 }
 
@@ -116,11 +126,25 @@ export interface StoreEvent {
   }
 }
 
+/** One process of a run that lives; null: it cannot be seen, or is on no card. */
+export interface RunProcess {
+  pid: number
+  command: string
+  cpu_percent: number | null // of one core, over its life
+  cpu_s: number | null
+  rss_mib: number | null
+  gpus: number[]
+  gpu_mib: number | null
+  gpu_peak_mib: number | null
+  ran_s: number | null
+}
+
 export interface Story {
   job: Job
   runs: Run[]
   events: StoreEvent[]
   needs: { id: number; state: string; name: string }[]
+  processes: RunProcess[]
 }
 
 export interface Holder {
@@ -143,6 +167,8 @@ export interface Card {
   utilization: number | null
   temperature: number | null
   power_w: number | null
+  power_limit_w?: number | null
+  fan?: number | null // percent
   state: string
   error: string
   excluded: boolean
@@ -150,6 +176,7 @@ export interface Card {
   refusal: Against | null
   runs: string[]
   holders: Holder[]
+  idle_s?: number | null // held without load for long; null: it is not, or nobody knows
   free_at: number | null // about; null: no telling, or it is free
   free_by: number | null // at the latest, by time limits
 }
@@ -157,6 +184,7 @@ export interface Card {
 export interface Cards {
   engine: boolean
   gpus: Card[]
+  more: number | null // how many more may be held; null: any number
   spec: string
   age_s: number | null
   error: string
@@ -262,15 +290,26 @@ export interface CommandFile {
   text: string
   queues: Queue[]
   flaws: Flaw[]
+  broken: BrokenBlock[]
   config_name: string
   file_path: string
   exists: boolean
+}
+
+/** A block that is not understood, as it stands in the file. */
+export interface BrokenBlock {
+  line: number // its first and last line, from 1
+  last: number
+  text: string
+  queue: number | null // where it seems to belong
+  flaws: Flaw[]
 }
 
 export interface Preview {
   text: string
   queues: Queue[]
   flaws: Flaw[]
+  broken: BrokenBlock[]
   tasks: number
   diff: string[]
 }
@@ -296,6 +335,7 @@ export interface Scheduler {
   completed_tasks: number
   failed_tasks: number
   last_error: string | null
+  last_error_kind?: 'task' | 'settings' | 'own' | null
   queues: Record<string, SchedulerQueue>
   [more: string]: unknown
 }

@@ -59,7 +59,9 @@ export default function CardDrawer({ index, onClose }: { index: number; onClose:
   return (
     <Drawer label={`GPU ${card.index}`} onClose={onClose} onArrow={step}>
       <header>
-        <h2>GPU {card.index}</h2>
+        <h2 tabIndex={-1} data-first>
+          GPU {card.index}
+        </h2>
         <span className="grow t3 clip" title={`${card.name} ${card.uuid}`}>
           {model(card.name)} · <span className="mono">{card.uuid}</span>
         </span>
@@ -90,8 +92,17 @@ export default function CardDrawer({ index, onClose }: { index: number; onClose:
         </div>
         <div>
           <span className="t2">{t('card.power')}</span>
-          <b>{readable && card.power_w !== null ? `${Math.round(card.power_w)} W` : '–'}</b>
+          <b>
+            {readable && card.power_w !== null ? Math.round(card.power_w) : '–'}{' '}
+            <span className="t3">{card.power_limit_w ? `/ ${Math.round(card.power_limit_w)} W` : 'W'}</span>
+          </b>
         </div>
+        {readable && card.fan != null && (
+          <div>
+            <span className="t2">{t('card.fan')}</span>
+            <b>{card.fan}%</b>
+          </div>
+        )}
       </div>
       <p className="saying">
         <span className={`chip hue-${isFree(card, own) ? 'free' : hueOf(owner)}`}>
@@ -176,6 +187,9 @@ export default function CardDrawer({ index, onClose }: { index: number; onClose:
                 </td>
                 <td className="num">{span(elapsed(job, Date.now()) ?? 0)}</td>
                 <td className="t3 num">{job.ended_at ? clock(job.ended_at * 1000) : ''}</td>
+                <td className="t2 clip" title={job.reason?.text}>
+                  {job.state === 'failed' ? (job.reason?.text ?? job.error_type) : ''}
+                </td>
               </tr>
             ))}
           </tbody>

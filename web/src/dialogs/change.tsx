@@ -1,22 +1,26 @@
-// A job that waits, changed where it stands.
+// A job that waits, changed where it stands; of one that runs and agreed to it, how many cards it has.
 import { useState } from 'react'
 import { useTranslation } from 'react-i18next'
 import { useActs } from '../api/acts'
 import type { Job } from '../api/types'
 import { setCommand } from '../model/command'
+import { resizable } from '../model/jobs'
 import { Command } from '../parts/controls'
 import { Dialog } from '../parts/dialog'
 
-const KEYS = ['name', 'priority', 'memory', 'time_limit', 'queue'] as const
+const KEYS = ['name', 'gpus', 'priority', 'memory', 'cpus', 'host_memory', 'time_limit', 'queue'] as const
 type Key = (typeof KEYS)[number]
 
-const HINTS: Partial<Record<Key, string>> = { memory: '20GiB', time_limit: '2h30m' }
+const HINTS: Partial<Record<Key, string>> = { gpus: '1-4', memory: '20GiB', cpus: '8', host_memory: '64GiB', time_limit: '2h30m' }
 
 /** As `jostle set` takes them; what is empty is at its default. */
 const present = (job: Job): Record<Key, string> => ({
   name: job.name,
+  gpus: [...new Set(job.gpu_request)].join('-'),
   priority: String(job.priority),
   memory: job.memory_mib === null ? '' : `${job.memory_mib}MiB`,
+  cpus: job.cpus === null ? '' : String(job.cpus),
+  host_memory: job.host_memory_mib === null ? '' : `${job.host_memory_mib}MiB`,
   time_limit: job.time_limit === null ? '' : `${job.time_limit}s`,
   queue: job.queue ?? '',
 })
@@ -26,13 +30,15 @@ export default function ChangeDialog({ job, onClose }: { job: Job; onClose: () =
   const { set } = useActs()
   const [before] = useState(present(job))
   const [values, setValues] = useState(before)
+  const runs = resizable(job)
+  const keys = runs ? (['gpus'] as const) : KEYS
   const changed = Object.fromEntries(
-    KEYS.filter((key) => values[key].trim() !== before[key]).map((key) => [key, values[key].trim() || 'none']),
+    keys.filter((key) => values[key].trim() !== before[key]).map((key) => [key, values[key].trim() || 'none']),
   )
   const none = Object.keys(changed).length === 0
   return (
     <Dialog
-      title={t('change.title', { id: job.id })}
+      title={t(runs ? 'change.resizetitle' : 'change.title', { id: job.id })}
       onClose={onClose}
       footer={
         <>
@@ -55,13 +61,13 @@ export default function ChangeDialog({ job, onClose }: { job: Job; onClose: () =
       }
     >
       <div className="formrow">
-        {KEYS.map((key) => (
+        {keys.map((key) => (
           <div key={key} style={{ display: 'contents' }}>
             <label htmlFor={`change-${key}`}>{t(`change.${key}`)}</label>
             <span className="field">
               <input
                 id={`change-${key}`}
-                data-first={key === 'priority' || undefined}
+                data-first={key === (runs ? 'gpus' : 'priority') || undefined}
                 className="mono"
                 placeholder={HINTS[key]}
                 value={values[key]}
@@ -71,7 +77,7 @@ export default function ChangeDialog({ job, onClose }: { job: Job; onClose: () =
           </div>
         ))}
       </div>
-      <p className="t2">{t('change.how')}</p>
+      <p className="t2">{t(runs ? 'change.resizehow' : 'change.how', { how: job.resize })}</p>
     </Dialog>
   )
 }

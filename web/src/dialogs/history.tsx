@@ -3,9 +3,9 @@ import { useMemo, useState } from 'react'
 import { useTranslation } from 'react-i18next'
 import { useHistory } from '../api/hooks'
 import { SPANS, TimeAxis, useWidth } from '../gpu/timeline'
-import { type Bar, bars, curve, shownFrom } from '../model/timeline'
+import { type Bar, bars, curve, sharings, shownFrom } from '../model/timeline'
 import { Segmented } from '../parts/controls'
-import { BAR, Hatching, SpanBar } from '../parts/spans'
+import { BAR, Hatching, SharingLabel, SpanBar } from '../parts/spans'
 import { SpanTable } from '../parts/spantable'
 
 const HIGH = 120
@@ -95,6 +95,9 @@ function Drawing({ load, memory, found, from, now, hue, onPick }: DrawingProps) 
         </g>
         {found.map((bar) => (
           <SpanBar key={`${bar.lane}.${bar.from}`} bar={bar} x={x} top={BAND} onPick={() => onPick(bar)} />
+        ))}
+        {sharings(found).map((one) => (
+          <SharingLabel key={one.from} one={one} x={x} top={BAND} />
         ))}
         <TimeAxis from={from} now={now} x={x} y={height - 4} />
       </svg>

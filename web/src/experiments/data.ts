@@ -3,10 +3,9 @@ import { keepPreviousData, type QueryClient, useQuery, useQueryClient } from '@t
 import { useEffect } from 'react'
 import { useTranslation } from 'react-i18next'
 import { get } from '../api/call'
-import { patched } from '../api/hooks'
 import { live } from '../api/live'
 import type { Job, Ps } from '../api/types'
-import { FINAL } from '../model/jobs'
+import { FINAL, patched } from '../model/jobs'
 import type { Asked } from './model'
 import type { Batch, Results } from './types'
 

@@ -1,8 +1,10 @@
 // The job file that is edited: its text is the truth, the server says what of it would be queued.
 import { useQuery, useQueryClient } from '@tanstack/react-query'
 import { useCallback, useEffect, useRef, useState } from 'react'
+import { useTranslation } from 'react-i18next'
 import { ask, CallError, get, post } from '../api/call'
 import type { Flaw } from '../api/types'
+import { say } from '../parts/toast'
 
 const PAUSE_MS = 500 // each look is a process of its own
 
@@ -29,7 +31,14 @@ export interface WouldRun {
   run: number
   rest: string
   attach: number | null
-  first: { name: string; do: 'run' | 'done' | 'log' | 'not_failed'; by: [number, number] | null; commands: string[] }[]
+  first: {
+    name: string
+    do: 'run' | 'done' | 'log' | 'not_failed'
+    by: [number, number] | null
+    commands: string[]
+    text: string // what would become of it now
+  }[]
+  would: { starts: number; gpus: number[]; waits: string; more: number; chance: boolean } | null // null: no engine could say it
 }
 
 export interface Looked {
@@ -151,3 +160,20 @@ export function useJobFile(path: string | null) {
 }
 
 export type JobFile = ReturnType<typeof useJobFile>
+
+interface Submitted {
+  batches: { batch: number | null; ids?: number[] }[]
+  messages: string[]
+}
+
+/** Queues what a saved file says, and tells it; with the number of the first batch that came of it. */
+export function useSubmit() {
+  const { t } = useTranslation()
+  return async (path: string): Promise<number | null> => {
+    const told = await post<Submitted>('/api/v1/run', { file: path })
+    const made = told.batches.filter((one) => one.batch !== null)
+    for (const one of made) say({ text: t('jobfile.submitted', { id: one.batch, count: one.ids?.length ?? 0 }) })
+    if (!made.length) say({ text: told.messages.at(-1) ?? t('jobfile.nothing') })
+    return made[0]?.batch ?? null
+  }
+}

@@ -16,7 +16,6 @@ import {
   runCommand,
   table,
   ticks,
-  whyMissing,
 } from './model'
 import type { Cell, Results } from './types'
 
@@ -128,20 +127,21 @@ test('a mean of fewer runs than others have, or than it should have, is marked',
 })
 
 test('what is missing is told apart: unfinished, failed, without a value; what was run again is not missing', () => {
-  const one = (why: string, state: string, metric: string | null = null) => ({
+  const one = (code: string, state: string, metric: string | null = null) => ({
     label: '',
     params: {},
     job: 1,
     state,
     metric,
-    why,
+    why: '',
+    reason: { code },
   })
   const missing = [
-    one('running, not finished', 'running'),
-    one('failed: nan_loss', 'failed'),
-    one('no line that matches', 'succeeded', 'acc'),
-    one('no line that matches', 'succeeded', 'other'),
-    one('failed: exit code 1; job 9 (b) counts', 'failed'),
+    one('unfinished', 'running'),
+    one('failed_as', 'failed'),
+    one('no_line', 'succeeded', 'acc'),
+    one('no_line', 'succeeded', 'other'),
+    one('instead', 'failed'),
   ]
   expect(lacking(missing, 'acc')).toEqual({ unfinished: 1, failed: 1, other: 1 })
 })
@@ -161,25 +161,14 @@ test('float noise is not spread over the axis', () => {
   expect(marks.filter((mark) => String(mark).length > 6)).toEqual([])
 })
 
-test('why a run is missing is taken apart for the page to word it', () => {
-  const counts = null
-  expect(whyMissing({ why: 'failed: runtime_error', state: 'failed' })).toEqual({ code: 'state', rest: 'runtime_error', counts })
-  expect(whyMissing({ why: 'failed', state: 'failed' })).toEqual({ code: 'state', rest: '', counts })
-  expect(whyMissing({ why: 'queued, not finished', state: 'queued' })).toEqual({ code: 'unfinished', rest: '', counts })
-  expect(whyMissing({ why: 'failed: x; job 9 (a; (b)) counts', state: 'failed' })).toMatchObject({ rest: 'x', counts: 9 })
-  expect(whyMissing({ why: 'no line that matches', state: 'succeeded' }).code).toBe('noline')
-  expect(whyMissing({ why: 'its last value is nan', state: null })).toEqual({
-    code: 'other',
-    rest: 'its last value is nan',
-    counts,
-  })
-  expect(nameOf({ label: 'job 12 (a (b))', job: 12 })).toBe('a (b)')
-  expect(nameOf({ label: '/logs/a.log', job: null })).toBe('/logs/a.log')
-})
-
 test('commands are those of the command line', () => {
   expect(resultsCommand({ batch: 12, metrics: ['loss=a ([0-9.]+)'], across: 'config' }, 'latex')).toBe(
     "jostle results 12 --metric 'loss=a ([0-9.]+)' --across config --format latex",
   )
   expect(runCommand('/a b/s.yaml', 'gamma', true)).toBe("jostle run --detach '/a b/s.yaml' --suite gamma")
+})
+
+test('the name of a job is what its label has in brackets', () => {
+  expect(nameOf({ label: 'job 12 (a (b))', job: 12 })).toBe('a (b)')
+  expect(nameOf({ label: '/logs/a.log', job: null })).toBe('/logs/a.log')
 })

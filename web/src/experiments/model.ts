@@ -123,27 +123,11 @@ export interface Lack {
 /** Why runs of this metric are missing. What was run again is not. */
 export function lacking(missing: readonly Missing[], metric: string): Lack {
   const concerned = missing.filter((one) => one.metric === null || one.metric === metric)
-  const unfinished = concerned.filter((one) => one.why.endsWith('not finished')).length
-  const failed = concerned.filter((one) => one.state === 'failed' && !one.why.includes(' counts')).length
-  const again = concerned.filter((one) => one.why.includes(' counts')).length
+  const isAgain = ({ reason }: Missing): boolean => reason.code === 'again' || reason.code === 'instead'
+  const unfinished = concerned.filter(({ reason }) => reason.code === 'unfinished').length
+  const failed = concerned.filter((one) => one.state === 'failed' && !isAgain(one)).length
+  const again = concerned.filter(isAgain).length
   return { unfinished, failed, other: concerned.length - unfinished - failed - again }
-}
-
-export interface Words {
-  code: 'unfinished' | 'state' | 'noline' | 'other'
-  rest: string
-  counts: number | null // the job whose value counts instead
-}
-
-/** What the reason says, so that the page can word it; `rest` is what has no words of ours: a kind of error, a path. */
-export function whyMissing({ why, state }: Pick<Missing, 'why' | 'state'>): Words {
-  const instead = /; job (\d+) \(.*\) counts$/s.exec(why)
-  const plain = instead ? why.slice(0, instead.index) : why
-  const counts = instead ? Number(instead[1]) : null
-  if (plain.endsWith(', not finished')) return { code: 'unfinished', rest: '', counts }
-  if (state !== null && (plain === state || plain.startsWith(`${state}: `)))
-    return { code: 'state', rest: plain.slice(state.length + 2), counts }
-  return { code: plain === 'no line that matches' ? 'noline' : 'other', rest: plain, counts }
 }
 
 /** The name of the job that a label has: `job 12 (x)`. */

@@ -5,7 +5,7 @@ import { failed } from '../api/acts'
 import { Command } from '../parts/controls'
 import { Icon } from '../parts/icons'
 import { resultsText } from './data'
-import { type Asked, fewer, figure, lacking, nameOf, resultsCommand, type Table, table, whyMissing } from './model'
+import { type Asked, fewer, figure, lacking, nameOf, resultsCommand, type Table, table } from './model'
 import type { Cell, Missing, Results } from './types'
 
 const Plot = lazy(() => import('./plot'))
@@ -129,22 +129,12 @@ function Lost({ missing }: { missing: Missing }) {
   const { t } = useTranslation()
   const { job, state } = missing
   const name = job === null ? missing.label : t('experiments.jobnamed', { id: job, name: nameOf(missing) })
-  const { code, rest, counts } = whyMissing(missing)
-  const stands = t(`state.${state}`)
-  const why = {
-    unfinished: t('experiments.whyunfinished', { state: stands }),
-    state: rest ? t('experiments.whystate', { state: stands, rest }) : stands,
-    noline: t('experiments.whynoline'),
-    other: rest,
-  }[code]
   return (
     <li>
       <code className="clip" title={name}>
         {name}
       </code>
-      <span className={state === 'failed' ? 'fail' : 't2'}>
-        {counts === null ? why : t('experiments.whyinstead', { why, id: counts })}
-      </span>
+      <span className={state === 'failed' ? 'fail' : 't2'}>{missing.why}</span>
     </li>
   )
 }

@@ -43,7 +43,8 @@ export interface Missing {
   job: number | null
   state: string | null
   metric: string | null
-  why: string
+  why: string // `reason` in words
+  reason: { code: string }
 }
 
 export interface Results {

@@ -35,7 +35,7 @@ export function WouldQueue({ looked, flaws }: { looked: Looked | null; flaws: nu
                 <li key={i} title={[job.name, ...job.commands].join('\n')}>
                   <code className="clip">{job.name}</code>
                   <span className={job.do === 'run' ? 'accent' : 't3'}>
-                    {t(`jobfile.do.${job.do}`)}
+                    {job.text || t(`jobfile.do.${job.do}`)}
                     {job.by && ` #${job.by[0]}`}
                   </span>
                 </li>

@@ -17,9 +17,10 @@ interface GridProps {
   cards: Card[]
   jobs: Job[]
   loaded: boolean
+  error: string // why none can be read
 }
 
-export function CardGrid({ cards, jobs, loaded }: GridProps) {
+export function CardGrid({ cards, jobs, loaded, error }: GridProps) {
   const { t } = useTranslation()
   const now = useNow()
   const own = useMemo(() => ownNames(cards), [cards])
@@ -36,7 +37,7 @@ export function CardGrid({ cards, jobs, loaded }: GridProps) {
       </div>
     )
   }
-  if (cards.length === 0) return <p className="panel note">{t('card.nonehere')}</p>
+  if (cards.length === 0) return <p className="panel note">{t(error ? 'card.noneread' : 'card.nonehere')}</p>
   const dense = cards.length >= DENSE_FROM
   const One = dense ? DenseCell : GpuCard
   return (

@@ -89,7 +89,9 @@ function Held({ card, own, jobs, now, past }: CardProps) {
   return (
     <>
       {mine && <MyLine card={card} jobs={jobs} right={freeAt(card, t)} />}
-      {mine && others.length === 0 && <MyProcess card={card} jobs={jobs} now={now} />}
+      {mine &&
+        others.length === 0 &&
+        (card.idle_s ? <Idle for={card.idle_s} /> : <MyProcess card={card} jobs={jobs} now={now} />)}
       {card.excluded && card.holders.length === 0 && !mine && <div className="held wait">{t('card.excluded')}</div>}
       {card.quarantine && <div className="held wait clip">{card.quarantine}</div>}
       {lines.map((holder, i) => (
@@ -125,7 +127,12 @@ function freeAt(card: Card, t: Words): string | undefined {
 function Outlook({ past, now }: { past: CardHistory | undefined; now: number }) {
   const { t } = useTranslation()
   if (past?.idle_since == null) return <div className="held second t2">{t('card.notelling')}</div>
-  return <div className="held second wait">{t('card.idle', { long: spoken(now / 1000 - past.idle_since, t) })}</div>
+  return <Idle for={now / 1000 - past.idle_since} />
+}
+
+function Idle({ for: seconds }: { for: number }) {
+  const { t } = useTranslation()
+  return <div className="held second wait">{t('card.idle', { long: spoken(seconds, t) })}</div>
 }
 
 function there(past: CardHistory | undefined, pid: number, now: number): string {
@@ -138,11 +145,16 @@ const runIds = (card: Card): number[] => card.runs.map((run) => Number(run.split
 function MyLine({ card, jobs, right }: { card: Card; jobs: Map<number, Job>; right?: string }) {
   const { t } = useTranslation()
   const { pick } = useDesk()
-  const ids = runIds(card)
+  const all = runIds(card)
+  const inside = all.filter((id) => all.includes(jobs.get(id)?.inside ?? -1))
+  const ids = inside.length ? inside : all // what runs in an allocation, rather than the allocation
   const [first] = ids
   if (first === undefined) return null
   const named = ids.slice(0, 4).map((id) => `#${id}`)
-  const label = ids.length === 1 ? `#${first} ${jobs.get(first)?.name ?? ''}` : t('card.shared', { ids: named.join(' ') })
+  const shared = inside.length ? named.join(' ') : t('card.shared', { ids: named.join(' ') })
+  const what = ids.length === 1 ? `#${first} ${jobs.get(first)?.name ?? ''}` : shared
+  const held = jobs.get(jobs.get(first)?.inside ?? -1)
+  const label = inside.length && held ? t('card.inside', { what, name: held.name }) : what
   return (
     <div className="held">
       <span className="chip hue-you">{t('people.youinitial')}</span>
@@ -176,11 +188,12 @@ export function DenseFoot({ card, own, jobs, now, past }: CardProps) {
   const said = (): string => {
     if (card.state !== 'ok') return unreadWhy(card, t)
     if (isFree(card, own)) return past?.free_since == null ? '' : freeFor(past, now, t)
+    if (job && card.idle_s) return t('card.idledense', { long: span(card.idle_s) })
     if (job) return [freeAt(card, t), span(elapsed(job, now) ?? 0)].filter(Boolean).join(', ')
     if (past?.idle_since != null) return t('card.idledense', { long: span(now / 1000 - past.idle_since) })
     return holder ? `${holder.user}:${holder.pid}${there(past, holder.pid, now)}` : ''
   }
-  const idle = card.state === 'ok' && !job && past?.idle_since != null && !isFree(card, own)
+  const idle = card.state === 'ok' && !isFree(card, own) && (job ? !!card.idle_s : past?.idle_since != null)
   return (
     <span className={`foot clip${idle ? ' wait' : ''}${card.state === 'lost' ? ' fail' : ''}`} title={card.error}>
       {said()}

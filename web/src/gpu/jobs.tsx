@@ -58,7 +58,8 @@ export function JobsPanel({ jobs, loaded, whole, more, error }: PanelProps) {
   )
   const rows = useMemo(() => ({ now, tails, ends, toggle, drop }), [now, tails, ends, toggle, drop])
   const counts = useCounts()
-  const total = whole ? jobs.length : Object.values(counts).reduce((sum, count) => sum + count, 0)
+  const known = whole ? jobs.length : Object.values(counts).reduce((sum, count) => sum + count, 0)
+  const total = Math.max(known, jobs.length) // the counts may come a moment later
   const group = (one: Group, alone = false) =>
     one.jobs.length === 1 && one.jobs[0]?.state !== 'queued' ? (
       <JobRow key={one.key} job={one.jobs[0] as Job} />

@@ -6,10 +6,10 @@ import { type Since, useHistory } from '../api/hooks'
 import type { CardHistory, Job } from '../api/types'
 import { useDesk } from '../desk'
 import { clock } from '../model/format'
-import { type Bar, bars, type Coming, coming, shownFrom } from '../model/timeline'
+import { type Bar, bars, type Coming, coming, sharings, shownFrom } from '../model/timeline'
 import { Segmented } from '../parts/controls'
 import { useNow } from '../parts/now'
-import { BAR, Hatching, SpanBar } from '../parts/spans'
+import { BAR, Hatching, SharingLabel, SpanBar } from '../parts/spans'
 import { SpanTable } from '../parts/spantable'
 
 export const SPANS: [Exclude<Since, '10m'>, number][] = [
@@ -109,6 +109,9 @@ function Picture({ found, next, cards, from, now, onPick, onPlan }: PictureProps
             top={bar.row * row + (row - BAR) / 2 + 1}
             onPick={() => onPick(bar)}
           />
+        ))}
+        {sharings(found).map((one) => (
+          <SharingLabel key={`${one.row}.${one.from}`} one={one} x={x} top={one.row * row + (row - BAR) / 2 + 1} />
         ))}
         {next
           .filter((one) => one.from < until)

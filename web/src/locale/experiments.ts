@@ -53,10 +53,6 @@ export const en = {
   missing: 'Missing',
   missingof: '{{count}} of {{total}}',
   jobnamed: 'job {{id}} ({{name}})',
-  whyunfinished: '{{state}}, not finished',
-  whystate: '{{state}}: {{rest}}',
-  whynoline: 'no line that matches',
-  whyinstead: '{{why}}; job {{id}} counts',
 }
 
 export const zh = {
@@ -107,10 +103,6 @@ export const zh = {
   missing: '缺少',
   missingof: '{{total}} 个中 {{count}} 个',
   jobnamed: '任务 {{id}}（{{name}}）',
-  whyunfinished: '{{state}}，尚未结束',
-  whystate: '{{state}}：{{rest}}',
-  whynoline: '没有匹配的行',
-  whyinstead: '{{why}}；以任务 {{id}} 为准',
 }
 
 export const enFile = {

@@ -44,6 +44,8 @@ export interface NewJob {
 
 export const EMPTY_JOB: NewJob = { command: '', name: '', gpus: 1, memory: '', share: false, queue: '', retry: 0, workdir: '' }
 
+export const complete = (job: NewJob): boolean => job.command.trim() !== '' && job.workdir.startsWith('/')
+
 /** A new job like an old one, to be changed before it is queued. */
 export const like = (job: Job): Partial<NewJob> => ({
   command: job.commands.join(' && '),
@@ -78,6 +80,40 @@ export function addCommand(job: NewJob): string {
   if (job.workdir) words.push(`--workdir ${quoted(job.workdir)}`)
   return `${words.join(' ')} -- ${quoted(job.command)}`
 }
+
+export interface NewAllocation {
+  name: string
+  gpus: string // `2`, `1-4`
+  memory: string // GiB, empty for whole cards
+  time: string // `2h`, empty: until it is released
+  idle: string // `30m`, empty: never released for standing idle
+}
+
+export const EMPTY_ALLOCATION: NewAllocation = { name: '', gpus: '1', memory: '', time: '', idle: '' }
+
+export function allocCommand({ name, gpus, memory, time, idle }: NewAllocation): string {
+  const words = ['jostle alloc', quoted(name.trim()), `-g ${quoted(gpus.trim() || '1')}`]
+  if (memory) words.push(`-m ${quoted(`${memory}GiB`)}`)
+  if (time.trim()) words.push(`--for ${quoted(time.trim())}`)
+  if (idle.trim()) words.push(`--release-idle ${quoted(idle.trim())}`)
+  return words.join(' ')
+}
+
+export const releaseCommand = (name: string): string => `jostle release ${quoted(name)}`
+
+/** In its directory, which is that of whoever types it. */
+export function startCommand(name: string, run: string, workdir: string, beside: boolean, gpus = ''): string {
+  const words = ['jostle start', quoted(name)]
+  if (beside) words.push('--beside')
+  if (gpus.trim()) words.push(`-g ${quoted(gpus.trim())}`)
+  if (workdir) words.push(`--workdir ${quoted(workdir)}`)
+  return `${words.join(' ')} -- ${quoted(run)}`
+}
+
+export const limitsCommand = (name: string, most: number | null): string =>
+  most === null ? `jostle limits clear ${name}` : `jostle limits set ${name}=${most}`
+
+export const testCommand = (channel: string): string => `jostle notify test ${quoted(channel)}`
 
 export function competeCommand(mode: string, index: number, workspace: string): string {
   const config = index ? ` --config-index ${index}` : ''

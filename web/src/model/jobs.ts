@@ -1,5 +1,5 @@
 // Jobs in the order in which people ask for them: failed and not yet seen, running, waiting (folded by reason), ended as counts.
-import type { Job, Reason } from '../api/types'
+import type { Job, Ps, Reason } from '../api/types'
 import { byPlace } from './place'
 import { type Sweep, sweepKey, sweeps } from './sweeps'
 
@@ -179,6 +179,9 @@ export function lookOf(job: Pick<Job, 'state' | 'intent' | 'reason' | 'attempt'>
   return job.reason?.code === 'backoff' ? 'backoff' : 'queued'
 }
 
+/** Whether it takes other cards while it runs. */
+export const resizable = (job: Pick<Job, 'state' | 'resize'>): boolean => job.state === 'running' && job.resize != null
+
 /** Trying again cannot help where these were the reason; the way out is another request. */
 const BEYOND_HELP = new Set(['oom_beyond_any_card'])
 export const retryHelps = (job: Job): boolean => !(job.reason && BEYOND_HELP.has(job.reason.code))
@@ -192,5 +195,18 @@ export function matches(job: Job, text: string): boolean {
   return hay.join('\n').toLowerCase().includes(wanted)
 }
 
-/** Whether the last error of a scheduler is that of a task, whose reason stands with the task; else it is one of its own. */
-export const isOfTask = (error: string): boolean => / after \d[\d.a-z]*: /.test(error)
+/** The list with these jobs as they are now; the very same list where nothing of it has changed. */
+export function patched(known: Ps, fresh: Job[]): Ps {
+  const byId = new Map(fresh.map((job) => [job.id, job]))
+  let changed = false
+  const jobs = known.jobs.map((job) => {
+    const now = byId.get(job.id)
+    if (!now) return job
+    byId.delete(job.id)
+    if (JSON.stringify(now) === JSON.stringify(job)) return job
+    changed = true
+    return now
+  })
+  if (byId.size) return { ...known, jobs: [...jobs, ...byId.values()] }
+  return changed ? { ...known, jobs } : known
+}

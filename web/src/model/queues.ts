@@ -6,6 +6,13 @@ export interface Spot {
   process: number
 }
 
+/** A text with other lines in the place of those from `first` to `last`, counted from 1; line ends stay what they were. */
+export function withLines(text: string, first: number, last: number, lines: string): string {
+  const each = text.split(/(?<=\r?\n)/)
+  const end = each[last - 1]?.match(/\r?\n$/)?.[0] ?? ''
+  return [...each.slice(0, first - 1), lines.replaceAll('\n', end === '\r\n' ? '\r\n' : '\n') + end, ...each.slice(last)].join('')
+}
+
 export const blank = (mode: string): Process => ({ id: 1, commands: [''], gpu_count: mode === 'multi' ? 2 : 1, memory: 0 })
 
 const renumbered = (queues: Queue[]): Queue[] =>

@@ -1,16 +1,16 @@
-// How many cards one may hold: min(max_gpu, max(min_gpu, available − gpu_left)), step by step, as the page shows it.
+// How many cards one may hold: min(max_gpu, max(min_gpu, available − gpu_left)). What is available, the engine says.
 export interface Limits {
   left: number
-  least: number | null
-  most: number | null
+  least: number
+  most: number
 }
 
+/** What stands for min_gpu where only max_gpu is set. */
+export const USUAL_LEAST = 3
+
 /** The number of cards one may hold now. */
-export function allowed(available: number, { left, least, most }: Limits): number {
-  const spared = Math.max(0, available - left)
-  const raised = least === null ? spared : Math.max(least, spared)
-  return most === null ? raised : Math.min(most, raised)
-}
+export const allowed = (available: number, { left, least, most }: Limits): number =>
+  Math.min(most, Math.max(least, available - left))
 
 /** A nested value by a dotted name, as `retry_config.backoff_duration`. */
 export function valueAt(values: Record<string, unknown>, key: string): unknown {

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import type { CardHistory, Span } from '../api/types'
 import { job } from './samples'
-import { bars, coming, curve, shownFrom } from './timeline'
+import { bars, coming, curve, sharings, shownFrom } from './timeline'
 
 const span = (over: Partial<Span>): Span => ({
   began_at: 0,
@@ -88,4 +88,23 @@ test('the picture begins with the first that is known, and shows a quarter of an
   expect(at([1, null, 5, null, 6, 7])).toBe(0)
   expect(at([null, null, null, null, null, null], [span({ began_at: 7190 })])).toBe(6300)
   expect(at([null])).toBe(0)
+})
+
+test('those that share a card have one label, and who has it alone before or after keeps his own', () => {
+  const own = (id: number, over: Partial<Span>): Span => span({ job: id, user: null, name: `vit-b16 · s${id}`, ...over })
+  const spans = [
+    own(1, { began_at: 0, ended_at: 10 }),
+    own(2, { began_at: 20 }),
+    own(3, { began_at: 25 }),
+    span({ began_at: 30, ended_at: 35, user: 'alice' }),
+  ]
+  const found = bars([card(spans)], 0, 100)
+  expect(found.map(({ lane, lanes }) => [lane, lanes])).toEqual([
+    [0, 1],
+    [0, 3],
+    [1, 3],
+    [2, 3],
+  ])
+  expect(sharings(found)).toEqual([{ row: 0, from: 20, to: 100, jobs: [2, 3], name: 'vit-b16', users: ['alice'], look: 'own' }])
+  expect(sharings(bars([card([spans[0] as Span])], 0, 100))).toEqual([])
 })

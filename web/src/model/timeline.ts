@@ -1,5 +1,6 @@
 // Who had which card when, as bars: own runs and others', cut to what is shown, beside each other where they overlap.
 import type { CardHistory, History, Job, Span } from '../api/types'
+import { commonName } from './jobs'
 
 export interface Bar {
   span: Span
@@ -7,7 +8,8 @@ export interface Bar {
   from: number // seconds
   to: number
   lane: number
-  lanes: number // of its row
+  lanes: number // of those that overlap with it, one by one
+  group: number // of these, by their place in the row
   idle: boolean // held without load
 }
 
@@ -33,14 +35,49 @@ export function bars(cards: readonly CardHistory[], from: number, now: number): 
       .map((span) => ({ span, from: Math.max(from, span.began_at), to: Math.min(now, span.ended_at ?? now) }))
       .filter((one) => one.to > from && one.from < now)
       .sort((a, b) => a.from - b.from || a.to - b.to)
-    const ends: number[] = [] // of each lane
+    const groups: number[][] = [] // of each that overlap, the ends of their lanes
     const placed = cut.map((one) => {
+      if (!groups.at(-1)?.some((end) => end > one.from)) groups.push([])
+      const ends = groups.at(-1) ?? []
       let lane = ends.findIndex((end) => end <= one.from)
       if (lane < 0) lane = Math.min(ends.length, LANES - 1)
       ends[lane] = Math.max(ends[lane] ?? 0, one.to)
-      return { ...one, row, lane, idle: false }
+      return { ...one, row, lane, idle: false, group: groups.length - 1 }
     })
-    return placed.flatMap((bar) => split(bar, card.idle_since)).map((bar) => ({ ...bar, lanes: ends.length }))
+    return placed.flatMap((bar) => split(bar, card.idle_since)).map((bar) => ({ ...bar, lanes: groups[bar.group]?.length ?? 1 }))
+  })
+}
+
+/** Those that share a card, for one label: none of their bars is high enough for its own. */
+export interface Sharing {
+  row: number
+  from: number
+  to: number
+  jobs: number[]
+  name: string // that the jobs have in common
+  users: string[]
+  look: 'own' | 'past' | 'other'
+}
+
+export function sharings(found: readonly Bar[]): Sharing[] {
+  const groups = new Map<string, Bar[]>()
+  for (const bar of found) {
+    if (bar.lanes < 2) continue
+    const key = `${bar.row}.${bar.group}`
+    groups.set(key, [...(groups.get(key) ?? []), bar])
+  }
+  return [...groups.values()].map((bars) => {
+    const own = bars.filter((bar) => isOwn(bar.span))
+    const jobs = [...new Set(own.map((bar) => bar.span.job ?? 0))]
+    return {
+      row: bars[0]?.row ?? 0,
+      from: Math.min(...bars.map((bar) => bar.from)),
+      to: Math.max(...bars.map((bar) => bar.to)),
+      jobs,
+      name: commonName(own.map((bar) => bar.span.name ?? '')),
+      users: [...new Set(bars.filter((bar) => !isOwn(bar.span)).map((bar) => bar.span.user ?? ''))],
+      look: own.some((bar) => bar.span.ended_at === null) ? 'own' : own.length ? 'past' : 'other',
+    }
   })
 }
 

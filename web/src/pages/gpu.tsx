@@ -31,7 +31,7 @@ export default function Gpu() {
       <PeopleStrip jobs={jobs ?? []} />
       <Notice jobs={jobs ?? []} />
       <div className={stale ? 'stale' : ''}>
-        <CardGrid cards={cards?.gpus ?? []} jobs={jobs ?? []} loaded={cards !== null} />
+        <CardGrid cards={cards?.gpus ?? []} jobs={jobs ?? []} loaded={cards !== null} error={cards?.error ?? ''} />
       </div>
       {jobs?.length === 0 ? (
         <Empty cards={cards?.gpus ?? []} />

@@ -3,9 +3,8 @@ import { lazy, Suspense, useEffect, useState } from 'react'
 import { useTranslation } from 'react-i18next'
 import { Link, useLocation, useSearch } from 'wouter'
 import { failed } from '../api/acts'
-import { post } from '../api/call'
 import { useBlocked, useRights } from '../api/hooks'
-import { type JobFile, type Listed, useJobFile, useJobFiles } from '../experiments/jobfile'
+import { type JobFile, type Listed, useJobFile, useJobFiles, useSubmit } from '../experiments/jobfile'
 import { batchAddress, fileAddress } from '../experiments/list'
 import { runCommand } from '../experiments/model'
 import { WouldQueue } from '../experiments/would'
@@ -173,6 +172,7 @@ function OneFile({ path, file }: { path: string; file: JobFile }) {
   const blocked = useBlocked()
   const [saving, setSaving] = useState(false)
   const [jump, setJump] = useState<{ line: number; n: number } | null>(null)
+  const queueFile = useSubmit()
   const name = path.split('/').at(-1) ?? path
   const flaws = file.preview?.flaws ?? []
   const own = flaws.filter((flaw) => flaw.file === path)
@@ -192,13 +192,8 @@ function OneFile({ path, file }: { path: string; file: JobFile }) {
   const submit = async (): Promise<void> => {
     if (file.unsaved && !(await save())) return
     try {
-      const told = await post<{ batches: { batch: number | null; ids?: number[] }[]; messages: string[] }>('/api/v1/run', {
-        file: path,
-      })
-      const made = told.batches.filter((one) => one.batch !== null)
-      for (const one of made) say({ text: t('jobfile.submitted', { id: one.batch, count: one.ids?.length ?? 0 }) })
-      if (!made.length) say({ text: told.messages.at(-1) ?? t('jobfile.nothing') })
-      if (made[0]?.batch) go(batchAddress(made[0].batch))
+      const batch = await queueFile(path)
+      if (batch) go(batchAddress(batch))
     } catch (problem) {
       failed(problem)
     }

@@ -1,7 +1,8 @@
 import { type FormEvent, useEffect, useState } from 'react'
 import { useTranslation } from 'react-i18next'
 import { CallError, post } from '../api/call'
-import { askOtherTabs, keep } from '../api/session'
+import { takeCode } from '../api/code'
+import { askOtherTabs, logIn } from '../api/session'
 import type { Rights } from '../api/types'
 import { LanguageChoice, ThemeChoice } from '../parts/choices'
 import { Command } from '../parts/controls'
@@ -12,13 +13,6 @@ interface Told {
   message: string
   key?: string
   rights?: Rights
-}
-
-/** Takes the code out of the address at once, so that neither the history nor a picture of the screen keeps it. */
-function codeOfAddress(): string | null {
-  const code = new URLSearchParams(location.hash.slice(1)).get('code')
-  if (code) history.replaceState(null, '', location.pathname + location.search)
-  return code
 }
 
 const TILES = ['', 'f', 'o hue-violet', '', 'f', 'f', 'o hue-sand', 'o hue-pink']
@@ -34,7 +28,7 @@ export default function Login() {
     setError('')
     try {
       const told = await post<Told>('/api/auth/login', { password })
-      if (told.success && told.key) keep({ key: told.key, rights: told.rights ?? 'all' })
+      if (told.success && told.key) logIn({ key: told.key, rights: told.rights ?? 'all' })
       else setError(told.message)
     } catch (problem) {
       setError(problem instanceof CallError ? problem.message : String(problem))
@@ -44,9 +38,14 @@ export default function Login() {
 
   // biome-ignore lint/correctness/useExhaustiveDependencies: once, when the page opens
   useEffect(() => {
-    const code = codeOfAddress() // here and not while rendering: a rendering may be thrown away, and the code with it
-    if (code) void enter(code)
-    else void askOtherTabs().then(() => setBusy(false))
+    const byCode = (): boolean => {
+      const code = takeCode() // here and not while rendering: a rendering may be thrown away, and the code with it
+      if (code) void enter(code)
+      return code !== null
+    }
+    if (!byCode()) void askOtherTabs().then(() => setBusy(false))
+    window.addEventListener('hashchange', byCode) // a link that is pasted into this very tab
+    return () => window.removeEventListener('hashchange', byCode)
   }, [])
 
   const submit = (event: FormEvent): void => {

@@ -6,11 +6,12 @@ import { ask, CallError, wholeAddress } from '../api/call'
 import { useLive, useRights } from '../api/hooks'
 import type { Flaw } from '../api/types'
 import { callCommand } from '../model/command'
-import { control, grouped, keysOf, type Limits, nested, valueAt } from '../model/rules'
+import { control, grouped, keysOf, nested, USUAL_LEAST, valueAt } from '../model/rules'
 import { Command, Stepper, Switch } from '../parts/controls'
 import { Icon } from '../parts/icons'
 import { say } from '../parts/toast'
 import { OfWorkspace } from '../parts/workspace'
+import { useEffects } from '../rules/effects'
 import { Effect, Formula, WhatIf } from '../rules/formula'
 
 interface Told {
@@ -63,13 +64,12 @@ function Rules({ picker }: { picker: ReactNode }) {
     }
     await client.invalidateQueries({ queryKey: ['rules'] })
   }
-  const limitsBy = (value: (key: string) => unknown): Limits => ({
-    left: number(value('gpu_left')) ?? 0,
-    least: number(value('min_gpu')),
-    most: number(value('max_gpu')),
-  })
-  const limits = limitsBy(present)
+  const left = number(present('gpu_left')) ?? 0
   const problem = rules.error
+  const broken = rules.data?.data.flaws[0] // who asks what such a file means is refused
+  const effects = useEffects(changes, rules.data !== undefined && (!broken || count > 0))
+  const told = effects.data?.after
+  const shownCards = cards && cards.gpus.length > 0 && told ? cards.gpus : null
   return (
     <div className="rules">
       <div>
@@ -104,14 +104,18 @@ function Rules({ picker }: { picker: ReactNode }) {
         </section>
       </div>
       <div>
-        {cards && cards.gpus.length > 0 && <Formula cards={cards.gpus} limits={limits} />}
-        {cards && cards.gpus.length > 0 && count > 0 && (
-          <Effect cards={cards.gpus} before={limitsBy((key) => valueAt(values, key))} after={limits} />
+        {shownCards && told && <Formula cards={shownCards} told={told} left={left} />}
+        {rules.data && !told && !effects.isLoading && (
+          <p className="panel note">{effects.error?.message ?? broken?.text ?? t('rules.nocount')}</p>
         )}
-        {cards && cards.gpus.length > 0 && (
+        {effects.data && count > 0 && <Effect told={effects.data} />}
+        {shownCards && told && (
           <WhatIf
-            cards={cards.gpus}
-            limits={limits}
+            cards={shownCards}
+            told={told}
+            left={left}
+            most={number(present('max_gpu'))}
+            least={number(present('min_gpu')) ?? USUAL_LEAST}
             disabled={!mayWrite}
             onChoose={(left, most) => {
               const next = { ...changes, gpu_left: left, max_gpu: most }

@@ -10,6 +10,7 @@ import { forget } from '../api/session'
 import type { Setting } from '../api/types'
 import { HealthPanel } from '../health'
 import { callCommand } from '../model/command'
+import { NotifyPanel } from '../notify'
 import { Command, Switch } from '../parts/controls'
 import { say } from '../parts/toast'
 import { OfWorkspace } from '../parts/workspace'
@@ -20,6 +21,7 @@ export default function SettingsPage() {
     <div className="settings">
       <h1 className="sr">{t('page.settings')}</h1>
       <HealthPanel />
+      <NotifyPanel />
       <OfWorkspace>{() => <ConsoleSettings />}</OfWorkspace>
       <About />
     </div>

@@ -8,7 +8,7 @@ import type { Job, Run } from '../api/types'
 import { newJob, useDesk } from '../desk'
 import { LogPanel } from '../log/panel'
 import { type JobAct, jobCommand, like, moveCommand } from '../model/command'
-import { ACTIVE, FINAL, retryHelps } from '../model/jobs'
+import { ACTIVE, FINAL, resizable, retryHelps } from '../model/jobs'
 import { stepped } from '../model/place'
 import { Act } from '../parts/act'
 import { Icon } from '../parts/icons'
@@ -41,7 +41,7 @@ export default function State() {
       {job ? (
         <OneJob key={job.id} job={job} jobs={jobs} />
       ) : (
-        <section className="panel mid">
+        <section className="panel mid alone">
           <p className="note">{jobs.length ? t('state.pick') : t('state.nojobs')}</p>
         </section>
       )}
@@ -152,7 +152,7 @@ function JobActs({ job, jobs }: { job: Job; jobs: readonly Job[] }) {
     <span className="acts">
       {waits && mover(-1)}
       {waits && mover(1)}
-      {waits && (
+      {(waits || resizable(job)) && (
         <button
           type="button"
           className="btn"
@@ -160,7 +160,7 @@ function JobActs({ job, jobs }: { job: Job; jobs: readonly Job[] }) {
           title={blocked}
           onClick={() => open({ kind: 'change', job })}
         >
-          {t('act.change')}
+          {t(waits ? 'act.change' : 'act.resize')}
         </button>
       )}
       {waits && (

@@ -7,6 +7,7 @@ import { ask, get, post } from '../api/call'
 import { useMayNot } from '../api/hooks'
 import type { Config, Mode } from '../api/types'
 import { competeCommand, patchCommand } from '../model/command'
+import { withLines } from '../model/queues'
 import { Command } from '../parts/controls'
 import { Confirm, Dialog } from '../parts/dialog'
 import { Icon } from '../parts/icons'
@@ -19,6 +20,7 @@ import { Configs, deleteCommand, newCommand, runsConfig } from '../tasks/configs
 import { Diff, DiffButton } from '../tasks/diff'
 import { useDraft } from '../tasks/draft'
 import { QueueForm } from '../tasks/form'
+import { useOutlook } from '../tasks/outlook'
 import { Queued } from '../tasks/queued'
 
 const Editor = lazy(() => import('../tasks/editor'))
@@ -57,6 +59,7 @@ function Tasks({ picker, workspace }: { picker: ReactNode; workspace: string }) 
   })
   const schedulers = useSchedulers().data?.schedulers ?? []
   const running = runsConfig(schedulers, mode, index)
+  const outlook = useOutlook(mode, index, draft.text, draft.loaded && !running)
   const unsaved = draft.loaded && draft.text !== draft.saved
   const flaws = draft.preview?.flaws ?? draft.file?.flaws ?? []
   const name = list?.configs.find((one) => one.index === index)?.file_name ?? draft.file?.file_path.split('/').at(-1) ?? ''
@@ -156,12 +159,15 @@ function Tasks({ picker, workspace }: { picker: ReactNode; workspace: string }) 
         <div className="mid">
           <QueueForm
             queues={draft.queues}
+            broken={draft.preview?.broken ?? draft.file?.broken ?? []}
             mode={mode}
             readOnly={!mayWrite || !draft.loaded}
             bindings={bindings ?? {}}
             configIndex={index}
             onChange={draft.setQueues}
             onBind={(queue, process) => setShown({ queue, process })}
+            onMend={(block, text) => draft.setText(withLines(draft.text, block.line, block.last, text))}
+            onGo={(line) => setJump({ line, n: (jump?.n ?? 0) + 1 })}
           />
         </div>
         <div className="right">
@@ -207,7 +213,7 @@ function Tasks({ picker, workspace }: { picker: ReactNode; workspace: string }) 
               </ul>
             )}
           </section>
-          <Queued draft={draft} flaws={flaws.length} />
+          <Queued draft={draft} flaws={flaws.length} outlook={running ? undefined : outlook} />
         </div>
       </div>
       <div className="bar">
@@ -227,6 +233,11 @@ function Tasks({ picker, workspace }: { picker: ReactNode; workspace: string }) 
             <button type="button" className="btn small quiet" onClick={nextFlaw}>
               {t('tasks.next')} <kbd>F8</kbd>
             </button>
+          </span>
+        ) : !running && outlook?.never.length ? (
+          <span className="fail row">
+            <Icon name="warn" />
+            {t('tasks.never', { count: outlook.never.length })}
           </span>
         ) : (
           <span className="t2">{running ? t('tasks.runs', { pid: running.pid }) : t('tasks.idle')}</span>

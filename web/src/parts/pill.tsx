@@ -17,8 +17,10 @@ const LOOKS: Record<Look, [string, IconName]> = {
 }
 
 /** The state of a job: a shape and a word, never colour alone. */
-export function Pill({ look }: { look: Look }) {
-  const { t } = useTranslation()
+export const Pill = ({ look }: { look: Look }) => <PlainPill look={look} t={useTranslation().t} />
+
+/** The same for lists that are long: to ask for the words in each row takes longer than the row. */
+export function PlainPill({ look, t }: { look: Look; t: (key: string) => string }) {
   const [tone, icon] = LOOKS[look]
   return (
     <span className={`pill ${tone}`}>

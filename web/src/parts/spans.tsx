@@ -3,7 +3,7 @@ import { useTranslation } from 'react-i18next'
 import type { Span } from '../api/types'
 import { clock, span as long } from '../model/format'
 import { hueOf } from '../model/people'
-import { type Bar, isOwn } from '../model/timeline'
+import { type Bar, isOwn, type Sharing } from '../model/timeline'
 
 export const BAR = 12
 const CHAR = 6 // px, about
@@ -63,6 +63,26 @@ export function SpanBar({ bar, x, top, onPick }: SpanBarProps) {
           </text>
         </>
       )}
+    </g>
+  )
+}
+
+/** `#105 +2 vit-b16 · alice`: who shares a card, on a plate, as their bars are too low for words. */
+export function SharingLabel({ one, x, top }: { one: Sharing; x: (at: number) => number; top: number }) {
+  const { t } = useTranslation()
+  const [first, ...more] = one.jobs
+  const own = first === undefined ? '' : `#${first}${more.length ? ` +${more.length}` : ''} ${one.name}`.trim()
+  const whole = [own, ...one.users.map((user) => user || t('people.hidden'))].filter(Boolean).join(' · ')
+  const room = Math.floor((x(one.to) - x(one.from) - 8) / CHAR)
+  if (room < 4) return null
+  const shown = whole.length > room ? `${whole.slice(0, room - 1)}…` : whole
+  const hue = one.look === 'other' ? ` hue-${hueOf(one.users[0] ?? '')}` : ''
+  return (
+    <g className={`span sharing ${one.look}${hue}`} pointerEvents="none">
+      <rect x={x(one.from)} y={top} width={shown.length * CHAR + 6} height={BAR} rx={2} />
+      <text x={x(one.from) + 4} y={top + 9.5}>
+        {shown}
+      </text>
     </g>
   )
 }

@@ -1,8 +1,14 @@
 import type { Against, Card } from '../api/types'
 import { hueOf, ownNames, shares } from '../model/people'
 
-/** A tile per card: ringed fits, else in the colour of whoever has it; its title says the refusal. */
-export function Verdict({ cards, refused }: { cards: Card[]; refused: Map<number, Against | null> }) {
+interface VerdictProps {
+  cards: Card[]
+  refused: Map<number, Against | null>
+  taken?: ReadonlySet<number> // those that it would get
+}
+
+/** A tile per card: filled would be taken, ringed fits, else in the colour of whoever has it; its title says the refusal. */
+export function Verdict({ cards, refused, taken }: VerdictProps) {
   const own = ownNames(cards)
   return (
     <span className="verdict">
@@ -13,7 +19,7 @@ export function Verdict({ cards, refused }: { cards: Card[]; refused: Map<number
         return (
           <i
             key={card.uuid}
-            className={fits ? 'fits' : `hue-${owner === undefined ? 'none' : hueOf(owner)}`}
+            className={taken?.has(card.index) ? 'taken' : fits ? 'fits' : `hue-${owner === undefined ? 'none' : hueOf(owner)}`}
             title={against?.text ?? against?.code ?? ''}
           >
             {card.index}

@@ -1,21 +1,21 @@
 import { useQuery } from '@tanstack/react-query'
-import { useVirtualizer } from '@tanstack/react-virtual'
-import { useEffect, useMemo, useRef, useState } from 'react'
+import { memo, type RefObject, useEffect, useMemo, useRef, useState } from 'react'
 import { useTranslation } from 'react-i18next'
 import { useSearch } from 'wouter'
 import { get } from '../api/call'
 import type { Job, Scheduler } from '../api/types'
 import { useDesk } from '../desk'
-import { ACTIVE, FINAL, isOfTask, matches } from '../model/jobs'
+import { ACTIVE, FINAL, matches } from '../model/jobs'
+import { byQueue, flat, type Line } from '../model/lines'
 import { Segmented } from '../parts/controls'
 import { Icon } from '../parts/icons'
 import { useKeys } from '../parts/keys'
-import { JobPill } from '../parts/pill'
 import { SegBar } from '../parts/segbar'
 import { SelectionBar } from '../parts/selection'
+import { showRow, slot, useWindow } from '../parts/window'
+import { JobLine, QueueLine, ROW, rowWords, type Words } from './rows'
 import { StopScheduler } from './stop'
 
-const ROW = 28
 const FILTERS = ['all', 'active', 'waiting', 'failed', 'ended'] as const
 type Filter = (typeof FILTERS)[number]
 
@@ -25,17 +25,6 @@ const HOLDS: Record<Filter, (job: Job) => boolean> = {
   waiting: (job) => job.state === 'queued',
   failed: (job) => job.state === 'failed',
   ended: (job) => FINAL.has(job.state),
-}
-
-const RANK: Record<string, number> = { running: 0, starting: 0, stopping: 0, queued: 1 }
-
-/** What runs, what waits, then what ended, the latest first. */
-export function ordered(jobs: readonly Job[]): Job[] {
-  return [...jobs].sort((a, b) => {
-    const rank = (RANK[a.state] ?? 2) - (RANK[b.state] ?? 2)
-    if (rank) return rank
-    return FINAL.has(a.state) ? (b.ended_at ?? 0) - (a.ended_at ?? 0) || b.id - a.id : a.id - b.id
-  })
 }
 
 interface ListProps {
@@ -50,26 +39,31 @@ export function JobList({ jobs, picked, onPick }: ListProps) {
   const wanted = new URLSearchParams(useSearch()).get('show')
   const [filter, setFilter] = useState<Filter>(FILTERS.find((one) => one === wanted) ?? 'all')
   const place = useRef<HTMLDivElement>(null)
-  const shown = useMemo(() => ordered(jobs.filter((job) => HOLDS[filter](job) && matches(job, find))), [jobs, filter, find])
-  const rows = useVirtualizer({
-    count: shown.length,
-    getScrollElement: () => place.current,
-    estimateSize: () => ROW,
-    overscan: 12,
-  })
-  const at = shown.findIndex((job) => job.id === picked)
-  const step = (by: number): void => {
-    const next = shown[Math.max(0, Math.min(shown.length - 1, at + by))]
-    if (next) onPick(next.id)
+  const shown = useMemo(() => jobs.filter((job) => HOLDS[filter](job) && matches(job, find)), [jobs, filter, find])
+  const queued = useMemo(() => jobs.some((job) => job.queue !== null), [jobs])
+  const [way, setWay] = useWay(queued)
+  const lines = useMemo(() => (way === 'queues' ? byQueue(shown, jobs) : flat(shown)), [way, shown, jobs])
+  const at = useMemo(() => lines.findIndex((line) => line.job?.id === picked), [lines, picked])
+  const step = (by: 1 | -1): void => {
+    let next = at + by
+    while (lines[next]?.head) next += by
+    const job = lines[next]?.job
+    if (job) onPick(job.id)
   }
   useEffect(() => {
-    if (at >= 0) rows.scrollToIndex(at)
-  }, [at, rows])
+    if (at >= 0 && place.current) showRow(place.current, at, ROW)
+  }, [at])
   const toggle = (id: number): void => {
     const next = new Set(marked)
     if (!next.delete(id)) next.add(id)
     mark(next)
   }
+  const acts = useRef({ toggle, onPick })
+  acts.current = { toggle, onPick }
+  const [still] = useState(() => ({
+    pick: (id: number): void => acts.current.onPick(id),
+    mark: (id: number): void => acts.current.toggle(id),
+  }))
   useKeys({ j: () => step(1), k: () => step(-1), ' ': () => picked !== null && toggle(picked), Escape: () => mark(new Set()) })
   const chosen = jobs.filter((job) => marked.has(job.id))
   const allMarked = shown.length > 0 && shown.every((job) => marked.has(job.id))
@@ -102,53 +96,68 @@ export function JobList({ jobs, picked, onPick }: ListProps) {
           checked={allMarked}
           onChange={() => mark(allMarked ? new Set() : new Set(shown.map((job) => job.id)))}
         />
-        {t('jobs.found', { count: shown.length, total: jobs.length })}
+        <span className="grow">{t('jobs.found', { count: shown.length, total: jobs.length })}</span>
+        {queued && (
+          <Segmented
+            label={t('state.way')}
+            value={way}
+            choices={(['queues', 'flat'] as const).map((value) => ({ value, label: t(`state.by.${value}`) }))}
+            onChange={setWay}
+          />
+        )}
       </div>
       {/* not a listbox: what stands in an option cannot be reached, and the boxes must be */}
       {/* biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls can be reached; j and k move in it */}
       <div ref={place} className="scroll" tabIndex={0}>
-        <ul aria-label={t('jobs.title')} style={{ height: rows.getTotalSize(), position: 'relative' }}>
-          {rows.getVirtualItems().map((row) => {
-            const job = shown[row.index]
-            return (
-              job && (
-                <li
-                  key={job.id}
-                  aria-setsize={shown.length}
-                  aria-posinset={row.index + 1}
-                  className={`vrow${job.id === picked ? ' picked' : ''}`}
-                  style={{ height: ROW, transform: `translateY(${row.start}px)` }}
-                >
-                  <input
-                    type="checkbox"
-                    tabIndex={-1}
-                    aria-label={t('jobs.mark', { id: job.id })}
-                    checked={marked.has(job.id)}
-                    onChange={() => toggle(job.id)}
-                  />
-                  <button type="button" tabIndex={-1} aria-current={job.id === picked} onClick={() => onPick(job.id)}>
-                    <span className="id">{job.id}</span>
-                    <span className="clip" title={job.name}>
-                      {job.name}
-                    </span>
-                    {job.attempt > 1 ? (
-                      <span className="t3" title={t('jobs.tryn', { n: job.attempt })}>
-                        {job.attempt}×
-                      </span>
-                    ) : (
-                      <span />
-                    )}
-                    <JobPill job={job} />
-                  </button>
-                </li>
-              )
-            )
-          })}
-        </ul>
+        <Lines lines={lines} picked={picked} marked={marked} place={place} t={t} onPick={still.pick} onMark={still.mark} />
       </div>
       <SelectionBar jobs={chosen} />
     </section>
   )
+}
+
+interface LinesProps {
+  lines: readonly Line[]
+  picked: number | null
+  marked: ReadonlySet<number>
+  place: RefObject<HTMLElement | null> // what scrolls
+  t: Words
+  onPick: (id: number) => void
+  onMark: (id: number) => void
+}
+
+/** Alone, so that scrolling renders nothing else. */
+const Lines = memo(function Lines({ lines, picked, marked, place, t, onPick, onMark }: LinesProps) {
+  const seen = useWindow(place, ROW, lines.length)
+  const words = useMemo(() => rowWords(t), [t])
+  return (
+    <ul aria-label={t('jobs.title')} style={{ height: lines.length * ROW, position: 'relative' }}>
+      {lines.slice(seen.first, seen.last).map((line, i) => {
+        const where = { place: seen.first + i, total: lines.length }
+        const key = slot(where.place, seen)
+        if (line.head) return <QueueLine key={key} head={line.head} t={t} {...where} />
+        const { id } = line.job
+        const acts = { onPick, onMark, words }
+        return <JobLine key={key} job={line.job} picked={id === picked} marked={marked.has(id)} {...acts} {...where} />
+      })}
+    </ul>
+  )
+})
+
+type Way = 'queues' | 'flat'
+const WAY = 'jostle.state.by'
+
+/** By queues where there are some, unless the person has chosen. */
+function useWay(queued: boolean): [Way, (way: Way) => void] {
+  const [chosen, setChosen] = useState(() => localStorage.getItem(WAY))
+  const way = !queued || chosen === 'flat' ? 'flat' : 'queues'
+  return [
+    way,
+    (next) => {
+      localStorage.setItem(WAY, next)
+      setChosen(next)
+    },
+  ]
 }
 
 const STATES_MS = 2000
@@ -202,7 +211,11 @@ function OneScheduler({ one }: { one: Scheduler }) {
       />
       {one.last_error && (
         <span className="fail clip" title={one.last_error}>
-          {one.failed_tasks && isOfTask(one.last_error) ? t('sched.failed', { count: one.failed_tasks }) : one.last_error}
+          {one.last_error_kind === 'task' && one.failed_tasks
+            ? t('sched.failed', { count: one.failed_tasks })
+            : one.last_error_kind === 'settings'
+              ? t('sched.settings', { what: one.last_error })
+              : one.last_error}
         </span>
       )}
     </div>

@@ -2,22 +2,20 @@ import { useTranslation } from 'react-i18next'
 import type { Job, Profile, Run, StoreEvent, Story } from '../api/types'
 import { clock, gib, span } from '../model/format'
 import { CopyButton } from '../parts/controls'
+import { useNow } from '../parts/now'
+import { MemoryCurve } from './curve'
+import { Processes } from './processes'
 
 /** What jostle did about this job, in order, and the figures of one try. */
 export function StoryPanel({ job, story, run }: { job: Job; story: Story | undefined; run: Run | undefined }) {
   const { t } = useTranslation()
   const ended = run?.exit_code ?? null
+  const now = useNow(5000)
   const facts: [string, string][] = [
-    [
-      'asked',
-      job.gpu_request[0] === 0
-        ? 'CPU'
-        : job.memory_mib === null
-          ? t('story.askswhole', { count: job.gpu_request[0] ?? 0 })
-          : t('story.asks', { count: job.gpu_request[0] ?? 0, memory: `${gib(job.memory_mib)} GiB` }),
-    ],
+    ['asked', [cardsAsked(job, t), ...moreAsked(job, t)].join(', ')],
     ['cards', run?.gpus.join(', ') || '–'],
-    ['ran', run?.ran_s != null ? span(run.ran_s) : '–'],
+    ...elastic(job, t),
+    ['ran', ranFor(run, now)],
     ['peak', run?.peak_mib != null ? `${gib(run.peak_mib)} GiB` : '–'],
     ['load', loadOf(run?.profile, t)],
     ['neighbours', neighboursOf(run?.profile, t)],
@@ -57,6 +55,7 @@ export function StoryPanel({ job, story, run }: { job: Job; story: Story | undef
               </li>
             ))}
         </ol>
+        {run && <MemoryCurve run={run} />}
         <section>
           <h3>{run ? t('story.figures', { n: run.n }) : t('story.job')}</h3>
           <dl className="facts" style={{ marginTop: 8 }}>
@@ -68,6 +67,7 @@ export function StoryPanel({ job, story, run }: { job: Job; story: Story | undef
             ))}
           </dl>
         </section>
+        {run && run.n === job.attempt && story && <Processes processes={story.processes} />}
         <section>
           <h3 className="row">
             {t('story.command')} <CopyButton text={command} />
@@ -77,6 +77,37 @@ export function StoryPanel({ job, story, run }: { job: Job; story: Story | undef
       </div>
     </aside>
   )
+}
+
+function cardsAsked(job: Job, t: Words): string {
+  const count = job.gpu_request[0] ?? 0
+  if (count === 0) return 'CPU'
+  return job.memory_mib === null
+    ? t('story.askswhole', { count })
+    : t('story.asks', { count, memory: `${gib(job.memory_mib)} GiB` })
+}
+
+/** What it takes besides cards. */
+const moreAsked = (job: Job, t: Words): string[] => [
+  ...(job.cpus === null ? [] : [t('story.askscpus', { count: job.cpus })]),
+  ...(job.host_memory_mib === null ? [] : [t('story.askshost', { memory: `${gib(job.host_memory_mib)} GiB` })]),
+  ...Object.entries(job.counters).map(([name, n]) => `${name} ${n}`),
+]
+
+/** What of its cards may change while it runs, and how often it has; only of jobs of which it may. */
+function elastic(job: Job, t: Words): [string, string][] {
+  const [least = 0, most = 0] = job.gpu_request
+  const facts: [string, string][] = []
+  if (job.resize)
+    facts.push(['elastic', t('story.elasticsaid', { least, most, how: t(`story.by.${job.resize}`), leg: job.leg ?? 1 })])
+  if (job.when_stranger === 'requeue') facts.push(['stranger', t('story.givesway')])
+  if (job.inside != null) facts.push(['inside', `#${job.inside}`])
+  return facts
+}
+
+function ranFor(run: Run | undefined, now: number): string {
+  if (run?.ran_s != null) return span(run.ran_s)
+  return run && run.ended_at === null ? span(now / 1000 - run.started_at) : '–'
 }
 
 type Words = (key: string, values?: Record<string, unknown>) => string
@@ -95,10 +126,16 @@ function neighboursOf(profile: Profile | null | undefined, t: Words): string {
   return said.join(', ') || t('story.alone')
 }
 
+const RESIZED = new Set(['resizing', 'grown', 'shrunk', 'resized', 'not_resized'])
+
 function told(event: StoreEvent, t: (key: string, values?: Record<string, unknown>) => string): string {
   const { data, run } = event
   if (event.kind === 'starting')
     return data.gpus?.length ? t('event.starting', { n: run, gpus: data.gpus.join(', ') }) : t('event.startingcpu', { n: run })
-  if (data.reason?.text) return data.reason.text
-  return t(`event.${event.kind}`, { n: run, gpu: data.gpu, defaultValue: event.kind })
+  const gpus = data.gpus?.join(', ') ?? ''
+  if (data.reason?.text) {
+    const said = RESIZED.has(event.kind) ? `${t(`event.${event.kind}`, { gpus })}: ` : ''
+    return said + data.reason.text
+  }
+  return t(`event.${event.kind}`, { n: run, gpu: data.gpu ?? gpus, gpus, defaultValue: event.kind })
 }

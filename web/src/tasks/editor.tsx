@@ -100,7 +100,7 @@ export default function Editor({ text, flaws, readOnly, label, onChange, onSave,
           coloured(isYaml ? yaml : commands),
           look,
           EditorView.lineWrapping,
-          EditorView.contentAttributes.of({ 'aria-label': label }),
+          EditorView.contentAttributes.of({ 'aria-label': label, tabindex: '0' }),
           lock.current.of(EditorState.readOnly.of(readOnly)),
           EditorView.updateListener.of((update) => {
             if (

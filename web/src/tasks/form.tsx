@@ -1,21 +1,26 @@
 import { type DragEvent, type KeyboardEvent, useState } from 'react'
 import { useTranslation } from 'react-i18next'
-import type { Mode, Process, Queue } from '../api/types'
+import type { BrokenBlock, Mode, Process, Queue } from '../api/types'
 import { added, changed, moved, nudged, removed, type Spot } from '../model/queues'
 import { Icon } from '../parts/icons'
+import { BrokenRow } from './broken'
 
 interface FormProps {
   queues: Queue[]
+  broken: BrokenBlock[]
   mode: Mode
   readOnly: boolean
   bindings: Record<string, { log_path: string }>
   configIndex: number
   onChange: (queues: Queue[]) => void
   onBind: (queue: number, process: number) => void
+  onMend: (block: BrokenBlock, text: string) => void
+  onGo: (line: number) => void
 }
 
 /** Config → queue → process. Drag by the grip, or focus it and press Alt and an arrow. */
-export function QueueForm({ queues, mode, readOnly, bindings, configIndex, onChange, onBind }: FormProps) {
+export function QueueForm(props: FormProps) {
+  const { queues, broken, mode, readOnly, bindings, configIndex, onChange, onBind, onMend, onGo } = props
   const { t } = useTranslation()
   const [dragged, setDragged] = useState<Spot | null>(null)
   const [over, setOver] = useState('')
@@ -24,6 +29,10 @@ export function QueueForm({ queues, mode, readOnly, bindings, configIndex, onCha
     setDragged(null)
     setOver('')
   }
+  const row = (block: BrokenBlock) => (
+    <BrokenRow key={block.line} block={block} readOnly={readOnly} onChange={(text) => onMend(block, text)} onGo={onGo} />
+  )
+  const homeless = broken.filter((block) => !queues.some((queue) => queue.id === block.queue))
   return (
     <>
       {queues.map((queue, q) => (
@@ -64,8 +73,20 @@ export function QueueForm({ queues, mode, readOnly, bindings, configIndex, onCha
               onDrop={() => drop({ queue: q, process: p })}
             />
           ))}
+          {broken.filter((block) => block.queue === queue.id).map(row)}
         </section>
       ))}
+      {[...new Set(homeless.map((block) => block.queue))].map((queue) => {
+        const name = queue === null ? t('tasks.noqueue') : t('tasks.queue', { id: queue })
+        return (
+          <section key={queue} className="panel queue" aria-label={name}>
+            <header>
+              <h2>{name}</h2>
+            </header>
+            {homeless.filter((block) => block.queue === queue).map(row)}
+          </section>
+        )
+      })}
       <div className="row" style={{ flexWrap: 'wrap' }}>
         <button type="button" className="btn" disabled={readOnly} onClick={() => onChange(added(queues, null, mode))}>
           <Icon name="plus" size={12} />

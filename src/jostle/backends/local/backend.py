@@ -17,14 +17,15 @@ from typing import cast
 from jostle import proc
 from jostle.backends.local import leases, process, shim, sparedir
 from jostle.backends.local.condition import Condition
-from jostle.backends.local.contact import Contact, Handle, Reservation, Spare, send_spec
+from jostle.backends.local.contact import Contact, Handle, Reservation, Spare, host_of, send_spec
 from jostle.backends.local.leasedir import Directory
 from jostle.backends.local.pool import Pool
 from jostle.backends.local.records import RunClaim, RunDir, exit_of, pids_of, record
 from jostle.backends.local.republish import Republisher
+from jostle.backends.local.resizing import Resizer
 from jostle.core.claims import Claim
 from jostle.core.model import RunId
-from jostle.port import Adopted, Claimed, Denied, Order, Recipient, Report, Reserved, Void, Watcher
+from jostle.port import BY_HAND, Adopted, Claimed, Denied, Order, Recipient, Report, Reserved, Resizing, Tenure, Void, Watcher
 
 ENDED = b'{"ended":'  # how the last word of a shim begins
 SPARES, SPARES_BUSY = 2, 6  # shims kept waiting for a run: at rest, and while runs follow fast on each other
@@ -48,13 +49,14 @@ class Local:
         )
         self._condition = Condition(self._runs_dir, self._boot, self._directory)
         self._republisher = Republisher(self._directory)
+        self._resizer = Resizer(runs=self._runs_dir, directory=self._directory, watcher=watcher)
         self._reserved: dict[RunId, Reservation] = {}
         self._runs: dict[RunId, Contact] = {}
         self._started = False  # something was, since it was last asked whether spares are too many
         self._calm_at = 0.0
 
     def open(self, rows: Sequence[Adopted], listener: Recipient) -> None:
-        self._listener = listener
+        self._listener = self._resizer.listener = listener
         for row in rows:
             self._adopt(row)
         os.makedirs(self._runs_dir, mode=0o700, exist_ok=True)
@@ -81,7 +83,8 @@ class Local:
                 self.want(SPARES)
             self._started, self._calm_at = False, now + CALM_AFTER
         self._republish(now)
-        due: list[float] = [self._calm_at, self._republisher.due_at, *([] if at is None else [at])]
+        due: list[float] = [self._calm_at, self._republisher.due_at]
+        due += [at for at in (at, self._resizer.tick(now, self._runs.values())) if at is not None]
         if not hasattr(os, "pidfd_open"):  # then nobody tells of the end of a shim that an earlier engine started
             for run in [run for run, contact in self._runs.items() if contact.sock is None]:
                 self._listener.changed(run)
@@ -118,8 +121,9 @@ class Local:
         return self._directory.live(inodes, uuids)
 
     def reserve(
-        self, run: RunId, node: str, wants: Sequence[tuple[str, int | None]], claim_names: frozenset[str], *, alone: bool = False
-    ) -> Reserved | Denied:
+        self, run: RunId, node: str, wants: Sequence[tuple[str, int | None]], claim_names: frozenset[str], *,
+        alone: bool = False, tenure: Tenure = BY_HAND,
+    ) -> Reserved | Denied:  # fmt: skip
         """Publishes the claims, then looks again: an unknown live claim on one of these GPUs came first or at once."""
         if not self._pool.spares:
             self.want(SPARES_BUSY)
@@ -127,19 +131,12 @@ class Local:
         if self._dir(run).exists():
             return Denied.TAKEN
         spare = self._pool.spares[0]
-        names = [
-            leases.drawn(Claim(uuid=uuid, mib=mib, alone=alone, sid=spare.pid, home=self._home, run=run))
-            for uuid, mib in wants
-        ]
-        held = self._directory.publish(names)
+        held = self._directory.claim_cards(run, spare.pid, wants, claim_names, alone=alone, tenure=tenure)
         if held is None:
-            return Denied.REFUSED
-        if wants and self._directory.contested({uuid for uuid, _ in wants}, claim_names.union(names)):
-            leases.withdraw(self._lease_dir, held)
             return Denied.REFUSED
         self._pool.spares.pop(0)
         handle = Handle(spare.pid, spare.ticks, self._boot)
-        self._reserved[run] = Reservation(run=run, spare=spare, held=tuple(held), handle=handle)
+        self._reserved[run] = Reservation(run=run, spare=spare, held=tuple(held), handle=handle, automatic=tenure.automatic)
         return Reserved(handle=handle.text(), session=spare.pid)
 
     def withdraw(self, runs: Collection[RunId]) -> None:
@@ -148,6 +145,22 @@ class Local:
             if r is not None:
                 leases.withdraw(self._lease_dir, r.held)
                 self._pool.spares.insert(0, r.spare)
+            self._resizer.withdraw(run)
+
+    def reserve_more(
+        self, run: RunId, wants: Sequence[tuple[str, int | None]], claim_names: frozenset[str], *,
+        alone: bool = False, tenure: Tenure = BY_HAND,
+    ) -> Denied | None:  # fmt: skip
+        return self._resizer.reserve(self._runs.get(run), wants, claim_names, alone=alone, tenure=tenure)
+
+    def resize(self, orders: Sequence[Resizing]) -> None:
+        for order in orders:
+            if order.run in self._runs:
+                self._resizer.resize(self._runs[order.run], order)
+
+    def give_up(self, run: RunId, leg: int, cards: Collection[str]) -> None:
+        if run in self._runs:
+            self._resizer.give_up(self._runs[run], leg, cards)
 
     def _heard_of_claims(self) -> None:
         if self._directory.heard():
@@ -175,8 +188,11 @@ class Local:
             old = self._runs.pop(r.run, None)
             if old is not None:
                 self._release(old)
-            self._runs[r.run] = Contact.of(r, order.spec["uni_id"])
-            place = {"dir": self._dir(r.run).path, "boot": self._boot, "ticks": r.spare.ticks}
+            self._runs[r.run] = Contact.of(r, order.spec["uni_id"], resizable=bool(order.spec.get("resize")))
+            place = {"dir": self._dir(r.run).path, "boot": self._boot, "ticks": r.spare.ticks, "lease_dir": self._lease_dir,
+                     "host": host_of(order.spec, self._runs, self._runs_dir)}  # fmt: skip
+            if order.spec.get("nice"):
+                self._pool.wear_out(r.spare)  # the next run would be as nice
             claims = [f"{self._lease_dir}/{name}" for name in r.names]
             send_spec(r.spare.sock, {**order.spec, **place, "claims": claims}, [held.fd for held in r.held])
             for held in r.held:
@@ -194,10 +210,13 @@ class Local:
     def _adopt(self, row: Adopted) -> None:
         """Watches a run that an earlier engine started, if its shim is provably alive."""
         claim = self._dir(row.run).claim()
-        contact = Contact(run=row.run, uni_id=row.uni_id, handle=Handle.of(row.handle), begun=row.begun)
+        contact = Contact(run=row.run, uni_id=row.uni_id, handle=Handle.of(row.handle), begun=row.begun, ordered=row.leg)
         if claim is not None and not claim.void:
             contact.begun = True
-            contact.inodes = {name: self._directory.inode(name) for name in claim.leases}
+            held = {name: self._directory.own(name) for name in claim.leases}
+            if not row.leg:  # else its shim tells which it has now
+                contact.inodes = {name: None if lease is None else lease.inode for name, lease in held.items()}
+            contact.automatic = any(lease is not None and lease.automatic for lease in held.values())
             if claim.boot == self._boot:  # another spare than the recorded one may have won
                 contact.handle = Handle(claim.pid, claim.ticks, claim.boot)
         self._runs[row.run] = contact
@@ -357,6 +376,7 @@ class Local:
             except OSError:
                 again = False
             if again and contact.spare is not None:
+                self._resizer.release(contact)
                 self._pool.take_back(contact.spare)
                 return
         self._release(contact)
@@ -368,6 +388,7 @@ class Local:
             contact.sock.close()
             contact.sock = None
         self._close_pidfd(contact)
+        self._resizer.release(contact)
         for held in contact.republished:
             os.close(held.fd)
         contact.republished = []

@@ -10,6 +10,10 @@ GIVEN_BACK = 0o044
 """The mode of a claim that its owner has given up: a lock on it is some reader's, who may keep it for as long as he likes."""
 
 
+HELD, HELD_AUTOMATICALLY = 0o444, 0o445
+"""The modes of a claim that is held, and of one that nobody asked for by hand: only its owner can set that."""
+
+
 def give_back(fd: int) -> None:
     """A claim of ours is one no more, also for those who have it open; who waits for its lock gets that, and no GPU by it."""
     try:
@@ -21,6 +25,10 @@ def give_back(fd: int) -> None:
 
 def given_back(s: os.stat_result) -> bool:
     return stat.S_IMODE(s.st_mode) == GIVEN_BACK
+
+
+def automatic(s: os.stat_result) -> bool:
+    return stat.S_IMODE(s.st_mode) == HELD_AUTOMATICALLY
 
 
 def is_free(fd: int) -> bool:

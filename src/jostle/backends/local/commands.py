@@ -18,6 +18,8 @@ from typing import Any
 
 from jostle import proc
 from jostle.backends.local import conda, inputs, joblog, process
+from jostle.backends.local.host import Host
+from jostle.backends.local.legs import Legs
 from jostle.backends.local.registered import Register
 from jostle.core import failure
 
@@ -40,13 +42,15 @@ SETTLED = 0.003  # what lives so long has started; until then the cores are its 
 class CommandTree:
     """The commands of one run and everything that descends from them."""
 
-    def __init__(self, spec: dict[str, Any], log: int | None = None) -> None:
+    def __init__(self, spec: dict[str, Any], log: int | None = None, host: Host | None = None) -> None:
         self.spec = spec
+        self._host = host  # the allocation it runs in, with whose release it is stopped
         self.error = ""
         self.empty = True  # no child is left
         self.log = log
         self._log_look: float | None = None
         self._main = 0
+        self._group_waits = False  # the kernel has not taken yet how much all of it gives way
         self._status: int | None = None  # wait status of the last command
         self._code: int | None = None  # where there is no wait status: it could not be started
         self._unable = False  # … for want of processes or memory, and nothing of the run has begun
@@ -65,7 +69,9 @@ class CommandTree:
         self._stopped = False  # told to end before its last command had, or while what it registered or left was waited for
         self._last = False  # it has come to its last command
         self._inputs = ""  # whether its files are those of its fingerprint
-        self._register = Register(spec, self._note) if spec.get("uni_id_file") else None
+        self._said_so = False  # that it has started
+        self.legs: Legs | None = None  # of a run whose cards may change
+        self._register = Register(spec, self.note) if spec.get("uni_id_file") else None
         self.waits_for: Callable[[list[int]], None] = lambda pids: None  # hears whom a run whose commands have ended waits for
 
     # ------------------------------------------------------------------ start
@@ -80,7 +86,12 @@ class CommandTree:
                 return
         if self.spec.get("inputs"):
             self._inputs = inputs.compared(self.spec["inputs"])
-        said_so = False
+        self._one_after_the_other(started)
+        while self._begins_again():
+            self._one_after_the_other(started)
+        self._ended, self._ended_at = time.monotonic(), time.time()
+
+    def _one_after_the_other(self, started: Callable[[], None]) -> None:
         commands = self.spec["commands"]
         for n, command in enumerate(commands):
             self._main, self._status, self._last = 0, None, n + 1 == len(commands)
@@ -90,20 +101,44 @@ class CommandTree:
             if self._started_at is None:
                 self._clocks()
             self._limit()
-            if self._main and not said_so:
+            if self._main and not self._said_so:
                 self._step(SETTLED)
-                said_so = self._status is None
-                if said_so:
+                self._said_so = self._status is None
+                if self._said_so:
                     started()
                     json.dumps(self.record())  # in vain, as rehearse(): the end of the run is to find its pages ready
             while self._main and self._status is None and not self._in_vain():
                 self._step()
             if self.error:
-                self._note(f"cannot be started: {self.error}")
-            if self._stopping or self.error or not self._went_well():
+                self.note(f"cannot be started: {self.error}")
+            if self._stopping or self.error or self._ends_leg() or not self._went_well():
                 self._stopped = self._stopped or (self._stopping and not self._last)
                 break
-        self._ended, self._ended_at = time.monotonic(), time.time()
+
+    def _ends_leg(self) -> bool:
+        return self.legs is not None and self.legs.ends_leg
+
+    def end_leg(self) -> bool:
+        """Tells the commands to end, as they are to begin again on other cards; False: they have not begun, or it is too late."""
+        self._reap()
+        if self._stopping or not self._main or self._status is not None or self._ended is not None:
+            return False
+        self._term(float(self.spec.get("grace", 5.0)))
+        return True
+
+    def _begins_again(self) -> bool:
+        """Whether there is another leg, once nobody of the one before is left."""
+        if self.legs is None or not self.legs.ends_leg:
+            return False
+        while not self.empty and not self._stopping and not self._in_vain():
+            self._step()
+        if self._stopping or not self.empty or self.error:
+            self._stopped = True
+            return False
+        code = None if self._status is None else os.waitstatus_to_exitcode(self._status)
+        self.legs.next_leg(code, -code if code is not None and code < 0 else None)
+        self._kill_at = self._killing_since = None
+        return True
 
     def _went_well(self) -> bool:
         if self._register is None:
@@ -111,7 +146,7 @@ class CommandTree:
         self._register.last_look()
         return failure.succeeded(self._status, self._register.said)
 
-    def _note(self, text: str) -> None:
+    def note(self, text: str) -> None:
         if self.log is not None:
             joblog.note(self.log, text)
 
@@ -129,6 +164,8 @@ class CommandTree:
 
     def _spawn(self, command: str | list[str]) -> None:
         argv = command if isinstance(command, list) else [process.shell(), "-c", conda.hooked(command, self.spec["env"])]
+        if self.spec.get("nice"):
+            self._group_waits = not process.give_way(self.spec["nice"])
         began, pause = time.monotonic(), 0.05
         self._deadline = None  # no time runs while there is nothing to run
         while not self._stopping:
@@ -145,7 +182,7 @@ class CommandTree:
                     self._refuse(e.filename or argv[0], e)
                     return
                 if pause == 0.05:
-                    self._note(f"no process can be had ({e.strerror}); waiting for one")
+                    self.note(f"no process can be had ({e.strerror}); waiting for one")
             except ValueError as e:  # a NUL in a word or a variable
                 self.error, self._code = f"{argv[0]!r}: {e}", 126
                 return
@@ -162,13 +199,20 @@ class CommandTree:
         """Waits for the next thing that happens, and sees to it."""
         now = time.monotonic()
         registered = None if self._register is None else self._register.due
-        due = [d for d in (self._deadline, self._kill_at, self._log_look, registered) if d is not None]
+        resized = None if self.legs is None else self.legs.due
+        hosted = None if self._host is None else self._host.due
+        dues = (self._deadline, self._kill_at, self._log_look, registered, resized, hosted)
+        due = [d for d in dues if d is not None]
         wait = max(0.0, min(at_most, *(d - now for d in due))) if due else at_most
         heard = signal.sigtimedwait(WAITED_FOR, wait)
         self._reap()
         self._obey(heard)  # after the reaping: what came before an end that we have seen is heard now
         if self._register is not None:
             self._register.step(time.monotonic())
+        if self.legs is not None:
+            self.legs.step(self.end_leg)
+        if self._host is not None and self._host.released(time.monotonic()):
+            self.stop(kill=False)
         self._deadlines(time.monotonic())
 
     def _obey(self, heard: signal.struct_siginfo | None) -> None:
@@ -210,6 +254,8 @@ class CommandTree:
             self._signal_tree(signal.SIGKILL)
         if self._log_look is not None and now >= self._log_look:
             self._log_look = now + (LOG_LOOK / 20 if self._cap_log() else LOG_LOOK)
+            if self._group_waits:
+                self._group_waits = not process.give_way(self.spec["nice"])
 
     def _cap_log(self) -> bool:
         return self.log is not None and joblog.cap_log(self.log, self.spec["log_cap_mib"] << 20)
@@ -276,7 +322,7 @@ class CommandTree:
         if self._stopping or not register.waits():
             return
         for pid in register.strangers():
-            self._note(f"the commands have ended; waiting for process {pid}, which was registered")
+            self.note(f"the commands have ended; waiting for process {pid}, which was registered")
         tell_at: float | None = time.monotonic() + LINGER
         while not self._stopping and register.waits():
             if tell_at is not None and time.monotonic() >= tell_at:
@@ -289,7 +335,7 @@ class CommandTree:
         """The run goes on, and so does its time, until what the commands left running has ended too."""
         if not self._stopping:
             pids = process.living()
-            self._note(f"the commands have ended; waiting for what they left running: process {', '.join(map(str, pids))}")
+            self.note(f"the commands have ended; waiting for what they left running: process {', '.join(map(str, pids))}")
             self.waits_for(pids)
         while not self._stopping and self._alive():
             self._step(3600.0 if self._register is None else REGISTERED_LOOK)
@@ -329,6 +375,7 @@ class CommandTree:
             "said": word,
             "said_type": said_type,
             "inputs": self._inputs,
+            "legs": [] if self.legs is None else self.legs.state()["ended"],
             "log_id": None if self.log is None else joblog.identity(self.log),
         }
 
@@ -347,3 +394,5 @@ class CommandTree:
     def close(self) -> None:
         if self._register is not None:
             self._register.close()
+        if self.legs is not None:
+            self.legs.close()

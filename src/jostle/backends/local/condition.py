@@ -26,7 +26,7 @@ class Condition:
             return Report(run=run, kind=Phase.ENDED, exit=contact.ended, session=session)
         if contact.sock is not None:
             kind = Phase.ALIVE if contact.begun else Phase.STARTING
-            return Report(run=run, kind=kind, session=session, pids=contact.background)
+            return Report(run=run, kind=kind, session=session, pids=contact.background, footing=contact.footing)
         # the claim before the lock: one that was there first, with the lock free, belongs to a dead shim
         claim = files.claim()
         locked = files.locked(claim, self._boot)
@@ -34,7 +34,7 @@ class Condition:
             contact.begun = True
         if locked:
             kind = Phase.ALIVE if claim is not None and not claim.void else Phase.STARTING
-            return Report(run=run, kind=kind, session=session, pids=files.background())
+            return Report(run=run, kind=kind, session=session, pids=files.background(), footing=contact.footing)
         record = files.exit()
         if record is not None:
             return Report(run=run, kind=Phase.ENDED, exit=record, session=session)
@@ -82,4 +82,4 @@ class Condition:
     def _still_leased(self, contact: Contact, claim: RunClaim) -> bool:
         """Whether some process has a lease of a run of an older shim, even one that hides its environment."""
         by_us = {held.name for held in contact.republished}
-        return any(name not in by_us and self._directory.inode(name) is not None for name in claim.leases)
+        return any(name not in by_us and self._directory.own(name) is not None for name in claim.leases)

@@ -10,8 +10,10 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from jostle.backends.local import leases, shim
+from jostle.backends.local.legs import uuid_of
 from jostle.backends.local.records import is_pid, is_ticks
 from jostle.core.model import Exit, RunId
+from jostle.port import Footing
 
 
 class Handle(NamedTuple):
@@ -58,6 +60,7 @@ class Reservation:
     spare: Spare
     held: tuple[leases.Held, ...]
     handle: Handle
+    automatic: bool = False  # nobody asked for it by hand
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -81,16 +84,34 @@ class Contact:
     background: tuple[int, ...] = ()  # what its commands left running, and it waits for
     inodes: dict[str, int | None] = field(default_factory=dict)  # of its claims, by name; None: not seen yet
     republished: list[leases.Held] = field(default_factory=list)
+    automatic: bool = False  # nobody asked for its cards by hand
+    ordered: int = 0  # the last order to it; 0: it keeps the cards it has
+    footing: Footing | None = None  # of one that may get others, as its shim has told
+    control: socket.socket | None = None  # open: its shim hears us there
 
     @classmethod
-    def of(cls, r: Reservation, uni_id: str) -> Contact:
+    def of(cls, r: Reservation, uni_id: str, *, resizable: bool = False) -> Contact:
         spare = r.spare
         inodes: dict[str, int | None] = {lease.name: lease.inode for lease in r.held}
-        return cls(r.run, uni_id, r.handle, spare, spare.sock, spare.pidfd, inodes=inodes)
+        contact = cls(r.run, uni_id, r.handle, spare, spare.sock, spare.pidfd, inodes=inodes, automatic=r.automatic)
+        if resizable:
+            contact.ordered, contact.footing = 1, Footing(1, 1, True, tuple(uuid_of(name) for name in r.names))
+        return contact
 
     @property
     def shim(self) -> tuple[int, int] | None:
         return None if self.handle.pid is None or self.handle.ticks is None else (self.handle.pid, self.handle.ticks)
+
+
+def host_of(spec: Mapping[str, Any], contacts: Mapping[RunId, Contact], runs: str) -> dict[str, Any] | None:
+    """The allocation that a run is inside of: where its end will be written, and its shim; one that is gone has none, and then
+    the run does not begin."""
+    if spec.get("inside") is None:
+        return None
+    for run, contact in contacts.items():
+        if run[0] == spec["inside"]:
+            return {"dir": f"{runs}/{run[0]}.{run[1]}", "shim": contact.shim}
+    return {"dir": "", "shim": None}
 
 
 def hung_up(sock: socket.socket) -> bool:

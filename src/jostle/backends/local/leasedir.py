@@ -11,11 +11,13 @@ import stat
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from jostle.backends.local.claimlock import give_back, given_back, is_free
+from jostle.backends.local import leases
+from jostle.backends.local.claimlock import automatic, give_back, given_back, is_free
 from jostle.backends.local.filewatch import DirWatch
 from jostle.backends.local.leases import LOOK, NO_CLAIM, Held, LiveClaim, hidden, is_ours, look, names_in, publish_all, unlink
 from jostle.core import claims
-from jostle.port import Watcher
+from jostle.core.model import RunId
+from jostle.port import Tenure, Watcher
 
 MOST = 256
 """Claims of one user that are opened; of more, none is ignored: each card that they name counts as that user's."""
@@ -200,9 +202,26 @@ class Directory:
 
     # ------------------------------------------------------------------ claim
 
-    def publish(self, names: Sequence[str]) -> list[Held] | None:
+    def claim_cards(
+        self, run: RunId, sid: int, wants: Sequence[tuple[str, int | None]], claim_names: frozenset[str], *,
+        alone: bool, tenure: Tenure,
+    ) -> list[Held] | None:  # fmt: skip
+        """Publishes claims, then looks again: an unknown live claim on one of these GPUs came first or at once; None then, or
+        if it would be too many."""
+        names = [
+            leases.drawn(claims.Claim(uuid=uuid, mib=mib, alone=alone, sid=sid, home=self.home, run=run)) for uuid, mib in wants
+        ]
+        held = self.publish(names, automatic=tenure.automatic)
+        if not held:
+            return held
+        if self.contested({uuid for uuid, _ in wants}, claim_names.union(names)) or self.exceeded(tenure):
+            leases.withdraw(self.path, held)
+            return None
+        return held
+
+    def publish(self, names: Sequence[str], *, automatic: bool = False) -> list[Held] | None:
         try:
-            return publish_all(self.path, names)
+            return publish_all(self.path, names, automatic=automatic)
         except OSError as e:
             taken = any(os.path.lexists(f"{self.path}/{name}") for name in names)
             # somebody sits on this very name: the next is drawn anew, and that is no reason to stop all others
@@ -234,6 +253,43 @@ class Directory:
         self.trouble = ""
         return False
 
+    def exceeded(self, tenure: Tenure) -> bool:
+        """Whether this user's claims, of whatever home and with those just published, are on more cards than may be.
+
+        Who published first and who looks now see each other: of two that are too many together at least one withdraws.
+        """
+        if tenure.total is None and tenure.alike is None:
+            return False
+        cards: dict[bool, set[str]] = {False: set(), True: set()}  # by whether they are held automatically
+        try:
+            for name, inode in names_in(self.path):
+                claim = self._perhaps_own(name, inode)
+                claimed = look(self.path, name, claim, self.home) if claim is not None else None
+                if claimed is not None and claimed.uid == os.geteuid():
+                    cards[claimed.automatic].add(claimed.claim.uuid)
+        except OSError as e:
+            self.trouble = f"gpus_unlisted {self.path}: {e.strerror}"
+            return True
+        for gone in self._gone:
+            if gone.uid == os.geteuid() and gone.claim is not None and self._concerns(gone.claim) and gone.held():
+                cards[gone.automatic].add(gone.claim.uuid)
+        most = [(tenure.total, cards[False] | cards[True]), (tenure.alike, cards[tenure.automatic])]
+        return any(limit is not None and len(held) > limit for limit, held in most)
+
+    def _perhaps_own(self, name: str, inode: int) -> claims.Claim | None:
+        """A claim of this user, of whatever home, on a card that there is: what decisions count with. Those of others are not
+        opened, however many they are."""
+        entry = self._listed.get(name)
+        if entry is not None and entry.uid >= 0 and inode in (entry.listed, entry.inode):
+            claim, uid = entry.claim, entry.uid
+        else:
+            claim = claims.parse(name)
+            try:
+                uid = os.lstat(f"{self.path}/{name}").st_uid if claim is not None else -1
+            except FileNotFoundError:
+                return None
+        return claim if claim is not None and uid == os.geteuid() and self._concerns(claim) else None
+
     def lost(self, name: str, inode: int | None) -> bool:
         """Whether a claim of ours is not there as it was made; not one that was given back."""
         try:
@@ -248,11 +304,11 @@ class Directory:
         kept = (e for e in (*self._listed.values(), *self._gone) if e.name == name and e.inode == inode and e.fd >= 0)
         return all(entry.held() for entry in kept)
 
-    def inode(self, name: str) -> int | None:
-        """The inode of a live claim of ours."""
+    def own(self, name: str) -> LiveClaim | None:
+        """A live claim of ours."""
         claim = claims.parse(name)
         claimed = look(self.path, name, claim, self.home) if claim is not None else None
-        return claimed.inode if claimed is not None and claimed.ours else None
+        return claimed if claimed is not None and claimed.ours else None
 
     def _entries(self) -> list[tuple[str, int]]:
         try:
@@ -277,23 +333,31 @@ class Directory:
 class _Entry:
     """A name in the directory; of a live claim, with a descriptor."""
 
-    __slots__ = ("claim", "fd", "hidden", "inode", "listed", "name", "ours", "uid")
+    __slots__ = ("automatic", "claim", "fd", "hidden", "inode", "listed", "name", "ours", "since", "uid")
 
     def __init__(self, name: str, listed: int, claim: claims.Claim | None) -> None:
         self.name, self.claim = name, claim
         self.listed = listed  # the inode as the directory tells it, which on some file systems is another than the file's
         self.inode, self.uid, self.ours = 0, -1, False
+        self.automatic = False
+        self.since: float | None = None  # wall time
         self.fd = -1
         self.hidden = False  # a claim that may not be opened: not knowing is not good news
 
     def claimed(self, claim: claims.Claim, *, vanished: bool = False) -> LiveClaim:
-        return LiveClaim(claim=claim, name=self.name, uid=self.uid, ours=self.ours, inode=self.inode, vanished=vanished)
+        return LiveClaim(
+            claim=claim, name=self.name, uid=self.uid, ours=self.ours, inode=self.inode, vanished=vanished,
+            automatic=self.automatic, since=self.since,
+        )  # fmt: skip
 
     def held(self) -> bool:
         """Whether somebody has the lock and the owner has not given the claim back; if not, it is closed."""
-        if self.fd >= 0 and not given_back(os.fstat(self.fd)) and not is_free(self.fd):
-            return True
-        self.close()
+        if self.fd >= 0:
+            s = os.fstat(self.fd)
+            if not given_back(s) and not is_free(self.fd):
+                self.automatic, self.since = automatic(s), s.st_mtime
+                return True
+            self.close()
         return False
 
     def close(self) -> None:

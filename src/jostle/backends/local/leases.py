@@ -18,7 +18,8 @@ import stat
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from jostle.backends.local.claimlock import give_back, given_back, is_free
+from jostle.backends.local import claimlock
+from jostle.backends.local.claimlock import HELD, HELD_AUTOMATICALLY, give_back, given_back, is_free
 from jostle.core import claims
 from jostle.errors import JostleError
 from jostle.failpoint import failpoint
@@ -84,7 +85,7 @@ def drawn(claim: claims.Claim) -> str:
     return claims.name_of(replace(claim, tag=1 + secrets.randbelow(claims.TAGS - 1)))
 
 
-def publish(directory: str, name: str) -> Held:
+def publish(directory: str, name: str, *, automatic: bool = False) -> Held:
     """Makes the claim visible, locked from its first instant; the descriptor is to be inherited by the run."""
     claim = claims.parse(name)
     hidden = f"{directory}/.{name if claim is None else drawn(claim)}"  # another name: it is seen before the claim is
@@ -92,7 +93,7 @@ def publish(directory: str, name: str) -> Held:
     try:
         # mode 0 until it is locked: nobody can take a lock before us
         fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        os.fchmod(fd, 0o444)
+        os.fchmod(fd, HELD_AUTOMATICALLY if automatic else HELD)
         inode = os.fstat(fd).st_ino
         os.rename(hidden, f"{directory}/{name}")
     except OSError:
@@ -111,12 +112,12 @@ def _create(path: str) -> int:
         return os.open(path, flags, 0)
 
 
-def publish_all(directory: str, names: Iterable[str]) -> list[Held]:
+def publish_all(directory: str, names: Iterable[str], *, automatic: bool = False) -> list[Held]:
     """All of them, or none and the error."""
     held: list[Held] = []
     try:
         for name in names:
-            held.append(publish(directory, name))
+            held.append(publish(directory, name, automatic=automatic))
         failpoint("leases.published")
     except OSError:
         withdraw(directory, held)
@@ -161,7 +162,7 @@ def look(directory: str, name: str, claim: claims.Claim, home: str) -> LiveClaim
             if ours:
                 unlink(f"{directory}/{name}", inode=s.st_ino)  # stale: locked once, at birth, and never again
             return None
-        return LiveClaim(claim=claim, name=name, uid=s.st_uid, ours=ours, inode=s.st_ino)
+        return LiveClaim(claim=claim, name=name, uid=s.st_uid, ours=ours, inode=s.st_ino, automatic=claimlock.automatic(s))
     finally:
         os.close(fd)
 

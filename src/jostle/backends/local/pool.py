@@ -83,6 +83,10 @@ class Pool:
     def takes_back(self, spare: Spare | None) -> bool:
         return spare is not None and spare.runs < RUNS_PER_SHIM and len(self.spares) < MOST
 
+    def wear_out(self, spare: Spare) -> None:
+        """It carries no run after the one it has."""
+        spare.runs = RUNS_PER_SHIM
+
     def take_back(self, spare: Spare) -> None:
         """The shim of a run that is over and of which nobody is left is a spare again, and a warm one."""
         spare.run = None

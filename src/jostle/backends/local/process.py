@@ -7,6 +7,7 @@ process is ours, and then the handle is signalled. Shims use this too: it import
 from __future__ import annotations
 
 import errno
+import fcntl
 import os
 import resource
 import signal
@@ -18,6 +19,9 @@ from jostle import proc
 
 ALL_DEFAULT = sorted(signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP})
 OOM_MORE = 100
+LEASE_FD = 100  # lease descriptors are moved up here: scripts like to say `exec 3>file`
+TERMINAL = "JOSTLE_TERMINAL"
+"""The terminal that somebody shows a program on, by its path; its output goes there and not into the log."""
 
 
 def open_pidfd(pid: int) -> int | None:
@@ -82,6 +86,17 @@ def signal_members(uni_id: str, number: int) -> None:
         proc.signal_proven(pid, signal.SIGCONT, proof)
 
 
+def inherited(fd: int) -> int:
+    """The same descriptor, as commands inherit it."""
+    try:
+        high = fcntl.fcntl(fd, fcntl.F_DUPFD, LEASE_FD)
+    except OSError:  # a low limit of open files
+        os.set_inheritable(fd, True)
+        return fd
+    os.close(fd)
+    return high
+
+
 def shell() -> str:
     return "/bin/bash" if os.access("/bin/bash", os.X_OK) else "/bin/sh"
 
@@ -93,16 +108,18 @@ def spawn(argv: list[str], spec: dict[str, Any], log: int) -> int:
         os.chdir(spec["workdir"])
     except OSError as e:
         raise OSError(e.errno, e.strerror, f"working directory {spec['workdir']}") from e
-    files = [
-        (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
-        (os.POSIX_SPAWN_DUP2, log, 1),
-        (os.POSIX_SPAWN_DUP2, log, 2),
-    ]
+    terminal = env.get(TERMINAL)
+    files: list[tuple[Any, ...]] = [(os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0)]
+    files += [(os.POSIX_SPAWN_DUP2, log, 1), (os.POSIX_SPAWN_DUP2, log, 2)]
+    of_its_own: dict[str, Any] = {"setpgroup": 0}
+    if terminal:  # the first terminal that the leader of a session opens is the session's
+        files = [(os.POSIX_SPAWN_OPEN, 0, terminal, os.O_RDWR, 0), *((os.POSIX_SPAWN_DUP2, 0, fd) for fd in (1, 2))]
+        of_its_own = {"setsid": True}
     before = _set_limits(spec.get("limits") or {})
     os.umask(spec.get("umask", 0o077))
     try:
         path = find_program(argv[0], env.get("PATH", os.defpath))
-        return os.posix_spawn(path, argv, env, file_actions=files, setpgroup=0, setsigmask=(), setsigdef=ALL_DEFAULT)
+        return os.posix_spawn(path, argv, env, file_actions=files, setsigmask=(), setsigdef=ALL_DEFAULT, **of_its_own)
     except OSError as e:
         raise OSError(e.errno, e.strerror, argv[0]) from e
     finally:
@@ -171,3 +188,23 @@ def raise_oom_score(pid: int) -> None:
             os.close(fd)
     except OSError:
         pass
+
+
+def give_way(nice: int) -> bool:
+    """This shim and all that it starts from now on gives way to others; for its whole life, as nobody may take that back.
+
+    Where the kernel shares the processor among sessions (autogroup), such numbers count within one session only: then that of the
+    run, which is this shim's, is set as a whole. False: to be tried again, for the kernel takes one such word in 0.1 s.
+    """
+    try:
+        os.setpriority(os.PRIO_PROCESS, 0, max(nice, os.getpriority(os.PRIO_PROCESS, 0)))
+        fd = os.open("/proc/self/autogroup", os.O_WRONLY | os.O_CLOEXEC)
+    except OSError:
+        return True  # there is no such thing
+    try:
+        os.write(fd, str(nice).encode())
+    except OSError as e:
+        return e.errno != errno.EAGAIN
+    finally:
+        os.close(fd)
+    return True

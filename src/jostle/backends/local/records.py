@@ -17,12 +17,13 @@ from typing import Any, TypeGuard
 from jostle import proc
 from jostle.backends.local import process
 from jostle.backends.local.sparedir import SpareDir
-from jostle.core.model import Exit, RunId
+from jostle.core.model import Exit, LegEnd, RunId
 from jostle.uniid.entries import WORDS, entry_of, short_line
 from jostle.uniid.file import look
 
 MAX_RECORD = 1 << 20
 INPUTS = ("same", "other", "unknown")
+RELEASED = ("asked", "time", "process")
 VOID = b'{"void": true}'
 FAR = 1 << 62
 """Larger numbers are nobody's, and SQLite could not keep them."""
@@ -211,6 +212,19 @@ def pids_of(value: Any) -> tuple[int, ...]:
     return tuple(pid for pid in value if is_pid(pid)) if isinstance(value, list) else ()
 
 
+def leg_ends(value: Any) -> tuple[LegEnd, ...]:
+    """How legs ended, of what has the right shape."""
+    ends = []
+    for one in value if isinstance(value, list) else ():
+        if not isinstance(one, dict):
+            continue
+        leg, code, number, at = (one.get(key) for key in ("leg", "code", "signal", "at"))
+        whole = all(n is None or (type(n) is int and abs(n) < FAR) for n in (leg, code, number))
+        if whole and leg is not None and isinstance(at, int | float) and 0 <= at < LATE:
+            ends.append(LegEnd(leg, code, number, at))
+    return tuple(ends)
+
+
 def exit_of(record: Any) -> Exit | None:
     """An exit record that has the right shape, or None."""
     if not isinstance(record, dict) or "code" not in record or "ended_at" not in record:
@@ -231,6 +245,7 @@ def exit_of(record: Any) -> Exit | None:
         "said": (str,),
         "said_type": (str,),
         "inputs": (str,),
+        "released": (str,),
     }
     fields = {k: record[k] for k in shapes if k in record}
     if not all(isinstance(v, shapes[k]) for k, v in fields.items()):
@@ -242,8 +257,9 @@ def exit_of(record: Any) -> Exit | None:
     fields = {k: v.encode("utf-8", "replace").decode() if isinstance(v, str) else v for k, v in fields.items()}
     fields["said"] = fields.get("said", "") if fields.get("said") in WORDS else ""
     fields["inputs"] = fields.get("inputs", "") if fields.get("inputs") in INPUTS else ""
+    fields["released"] = fields.get("released", "") if fields.get("released") in RELEASED else ""
     fields["said_type"] = short_line(fields.get("said_type", ""))
     left = fields.pop("leftovers", [])
     if not all(isinstance(pid, int) and abs(pid) < FAR for pid in left):
         return None
-    return Exit(**fields, leftovers=tuple(left))
+    return Exit(**fields, leftovers=tuple(left), legs=leg_ends(record.get("legs")))

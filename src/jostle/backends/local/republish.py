@@ -52,7 +52,7 @@ class Republisher:
             claim = parse(name)
             if claim is None or report(contact).kind not in LIVING:
                 continue
-            held = self._directory.publish([leases.drawn(claim)])  # the old name is known to all
+            held = self._directory.publish([leases.drawn(claim)], automatic=contact.automatic)  # the old name is known to all
             if held is None:
                 continue
             contact.republished += held

@@ -22,16 +22,19 @@ import time
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
+from jostle.backends.local import process
 from jostle.backends.local.claimlock import give_back
 from jostle.backends.local.commands import WAITED_FOR, CommandTree
+from jostle.backends.local.holding import Holding
+from jostle.backends.local.host import Host
 from jostle.backends.local.joblog import identity
+from jostle.backends.local.legs import Legs
 from jostle.backends.local.sparedir import SpareDir
 from jostle.failpoint import failpoint
 
 HEADER = 5  # length of the spec (4 bytes), and whether it comes in a file, as the last descriptor (1 byte)
 INLINE = 65536  # a longer spec comes in a file: a socket's buffer must never make the engine wait
 
-LEASE_FD = 100  # lease descriptors are moved up here: scripts like to say `exec 3>file`
 FINAL, AGAIN = b"F", b"A"  # the engine's answer to an end: the store has it; and here comes the next run
 ACK_WITHIN = 0.1
 AT_LEISURE = 0.005  # after an end another run starts: what is only for the next one waits so long
@@ -73,7 +76,7 @@ def prepared(runs: str) -> SpareDir | None:
     except OSError:
         return None  # a full disk: it is tried again when there is a run
     if sparedir is not None:
-        sparedir.life = _inherited(sparedir.life)
+        sparedir.life = process.inherited(sparedir.life)
     return sparedir
 
 
@@ -119,7 +122,7 @@ def receive(sock: socket.socket) -> tuple[dict[str, Any], list[int]] | None:
             with open(fds.pop(), "rb") as f:
                 f.seek(0)
                 text = f.read()
-        return json.loads(text), [_inherited(fd) for fd in fds]
+        return json.loads(text), [process.inherited(fd) for fd in fds]
     except (OSError, ValueError, IndexError):
         return None
 
@@ -128,24 +131,17 @@ def _length(data: bytes) -> int:
     return int.from_bytes(data[:4], "big") if len(data) >= HEADER else HEADER
 
 
-def _inherited(fd: int) -> int:
-    try:
-        high = fcntl.fcntl(fd, fcntl.F_DUPFD, LEASE_FD)
-    except OSError:  # a low limit of open files
-        os.set_inheritable(fd, True)
-        return fd
-    os.close(fd)
-    return high
-
-
 def carry(spec: dict[str, Any], leases: Sequence[int], sock: socket.socket, sparedir: SpareDir | None) -> bool:
     """From the claim to the exit record; True: the engine has it all and wants this shim for another run."""
-    if sparedir is None or _pending_stop() or not take(spec, sparedir):
+    failpoint("shim.received")
+    host = Host(spec["host"]) if spec.get("host") is not None else None
+    if sparedir is None or _pending_stop() or (host is not None and host.over()) or not take(spec, sparedir):
         if sparedir is not None:
             sparedir.discard()
         return False
     own_log = f"{spec['dir']}/log"
-    run = CommandTree(spec, sparedir.log if spec["log"] == own_log else None)
+    log = sparedir.log if spec["log"] == own_log else None
+    run = CommandTree(spec, log, host) if spec["commands"] else Holding(spec, log)
 
     def started() -> None:
         _tell(sock, {"claimed": os.getpid()})
@@ -156,6 +152,8 @@ def carry(spec: dict[str, Any], leases: Sequence[int], sock: socket.socket, spar
         _tell(sock, {"background": pids})
 
     run.waits_for = waits_for
+    if spec.get("resize"):
+        run.legs = resizable(spec, leases, run)
     try:
         failpoint("shim.after_claim")
         run.execute(started)
@@ -165,23 +163,32 @@ def carry(spec: dict[str, Any], leases: Sequence[int], sock: socket.socket, spar
     run.sweep()
     run.last_word()
     record = run.record()
+    held, claims = (leases, spec["claims"]) if run.legs is None else (run.legs.fds, run.legs.paths)
     if run.empty:
-        release(leases, spec["claims"])
+        release(held, claims)
     run.conclude(record)
     _tell(sock, {"ended": record})
     run.close()
     drop_unless(own_log, run.log, sparedir)  # of a run that ended at once
     again = write_exit(spec["dir"], record, sparedir.lock, sock) == AGAIN
-    if not again or not run.empty or not _subreaper:
-        return False
+    if not again or not run.empty or not _subreaper or not spec["commands"]:
+        return False  # the end of an allocation is that of its shim: what ran inside watches it
     if run.log is not None and run.log != sparedir.log:
         os.close(run.log)
     sparedir.close()
-    for fd in leases:
+    for fd in held:
         os.close(fd)
     while signal.sigtimedwait(WAITED_FOR, 0) is not None:
         pass  # a stop that was meant for the run that has ended
     return True
+
+
+def resizable(spec: dict[str, Any], leases: Sequence[int], run: CommandTree) -> Legs | None:
+    try:
+        return Legs(spec, leases, run.note)
+    except OSError as e:
+        run.note(f"it keeps the GPUs it has, as nobody can reach it: {e.strerror}")
+        return None
 
 
 def _note_background(directory: str, pids: list[int]) -> None:

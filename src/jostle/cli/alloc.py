@@ -1,0 +1,204 @@
+"""`jostle alloc NAME`, `release NAME`, `start NAME`: cards held under a name, and programs on them (SPEC C1, C2)."""
+
+from __future__ import annotations
+
+import os
+import signal
+from typing import TYPE_CHECKING, Any
+
+from jostle import units
+from jostle.cli.parse import checked
+from jostle.core.fields import JOB
+from jostle.errors import Usage
+from jostle.follow.ends import until_gone
+from jostle.formats import spec
+from jostle.intake import allocations
+
+if TYPE_CHECKING:
+    from argparse import Namespace
+    from collections.abc import Sequence
+
+    from jostle.cli.parse import Parser
+    from jostle.cli.terminal import Terminal
+
+GIVE_UP = (signal.SIGINT, signal.SIGTERM)
+NO_CARDS = "false"  # what `eval $(jostle alloc … --export)` evaluates then: it fails, as a command would
+
+
+def alloc_options(p: Parser) -> None:
+    p.usage = "jostle alloc NAME [options] [-- COMMAND [ARGS…]]"
+    p.example("""
+        jostle alloc train -g 2 --for 2h
+        jostle alloc debug -g 1 -m 20GiB -- bash
+        eval $(jostle alloc nb -g 1 --export)""")
+    p.add_argument("name", metavar="NAME", type=checked(lambda t: spec.label(t, "a name")), help="what it is called")
+    p.add_argument("-g", dest="gpus", metavar="N|N-M", type=checked(spec.reader(JOB["gpus"].kind)), default=[1, 1],
+                   help="how many cards (default 1)")  # fmt: skip
+    p.add_argument("-m", "--memory", metavar="SIZE", type=checked(spec.reader(JOB["memory_mib"].kind)),
+                   help="of each card (default: all of it)")  # fmt: skip
+    p.add_argument("--for", dest="time", metavar="TIME", type=checked(units.seconds), help="release it after this time")
+    p.add_argument("--release-idle", dest="idle", metavar="TIME", type=checked(units.seconds),
+                   help="release it when nothing of yours was on its cards for so long")  # fmt: skip
+    p.number("-p", "--priority", low=-(1 << 31), high=1 << 31, default=0, help="a whole number; higher comes first")
+    p.add_argument("--now", action="store_true", help="exit 1 with the reason, instead of waiting for cards")
+    p.add_argument("--export", action="store_true", help="print it for `eval`; released when that shell ends")
+    p.add_argument("--grow", action="store_true", help="if NAME exists already, let it have so many cards in all")
+    p.number("--pid", low=1, high=1 << 22, help="release it when this process ends")
+    p.json_option()
+    p.behind = "command"
+    p.epilog = f"{p.epilog}\n\nA command behind `--` runs on the cards, in this terminal; then they are released."
+    p.advice = _refused
+
+
+def _refused(typed: Sequence[str]) -> str:
+    """Before the options are read a shell that evaluates us is told to fail, too."""
+    if "--export" in typed:
+        print(NO_CARDS)
+    return ""
+
+
+def alloc(args: Namespace, terminal: Terminal) -> int:
+    if not args.export:
+        return _alloc(args, terminal)
+    try:
+        return _alloc(args, terminal)
+    except BaseException:
+        terminal.put(NO_CARDS)
+        raise
+
+
+def _alloc(args: Namespace, terminal: Terminal) -> int:
+    if args.export and args.command:
+        raise Usage("alloc: --export is for a shell that goes on, a command ends by itself; expected one of them")
+    if args.command:
+        from jostle.follow.child import Waiting
+
+        return _run(args, terminal, Waiting(args.command))
+    tied_to = args.pid or (allocations.shell() if args.export else None)
+    id, env = _held(args, terminal, tied_to)
+    if args.export:
+        from shlex import quote
+
+        terminal.put("; ".join(f"export {key}={quote(value)}" for key, value in sorted(env.items())))
+    elif args.json:
+        terminal.put_json({"schema": 1, "name": args.name, "id": id, "env": env})
+    else:
+        terminal.put(env["CUDA_VISIBLE_DEVICES"])
+    terminal.tell("alloc_held", name=args.name, gpus=env["JOSTLE_GPUS"], id=id)
+    return 0
+
+
+def _held(args: Namespace, terminal: Terminal, pid: int | None) -> tuple[int, dict[str, str]]:
+    """Its job and its variables; Ctrl-C gives it up, or what it was to have more."""
+    from jostle.intake import growing
+
+    once = os.urandom(16).hex()
+    before = [signal.signal(number, _given_up) for number in GIVE_UP]
+    growth = None
+    try:
+        growth = growing.grow(terminal, args.name, args.gpus[1]) if args.grow else None
+        id = growth.id if growth is not None else _asked(args, terminal, pid, once)
+
+        def tell(why: str) -> None:
+            terminal.tell("alloc_waits", name=args.name, id=id, why=why)
+
+        if growth is not None:
+            return id, growing.grown(terminal, growth, now=args.now, tell=tell)
+        return id, allocations.held(terminal, id, now=args.now, tell=tell)
+    except KeyboardInterrupt:
+        for number in GIVE_UP:
+            signal.signal(number, signal.SIG_IGN)
+        if growth is not None:
+            growing.take_back(terminal, growth)
+        elif (taken := terminal.reader.taken(once)) is not None:
+            allocations.give_up(terminal, taken["ids"][0])
+        terminal.tell("alloc_given_up", name=args.name)
+        raise
+    finally:
+        for number, handler in zip(GIVE_UP, before, strict=True):
+            signal.signal(number, handler)
+
+
+def _given_up(*_: Any) -> None:
+    raise KeyboardInterrupt
+
+
+def _asked(args: Namespace, terminal: Terminal, pid: int | None, once: str) -> int:
+    return allocations.allocate(
+        terminal, args.name, gpus=args.gpus, memory_mib=args.memory, time_limit=args.time, idle_release=args.idle,
+        priority=args.priority, tied_to=allocations.process(pid) if pid is not None else None, policy=_rules(terminal), once=once,
+    )  # fmt: skip
+
+
+def _rules(terminal: Terminal) -> dict[str, Any]:
+    """Cards that this shell does not see are not held (SPEC A12)."""
+    if "CUDA_VISIBLE_DEVICES" not in os.environ:
+        return {}
+    from jostle.intake import visible
+
+    gpus = visible.restricted(terminal)
+    return {} if gpus is None else {"gpus": gpus}
+
+
+def _run(args: Namespace, terminal: Terminal, waiting: Any) -> int:
+    """The command in this terminal, from when the cards are there; it exists before, so that they end with it in any case."""
+    try:
+        id, env = _held(args, terminal, waiting.pid)
+        terminal.tell("alloc_runs", name=args.name, gpus=env["JOSTLE_GPUS"], id=id)
+        code = waiting.go(env)
+    finally:
+        waiting.close()
+    allocations.give_up(terminal, id)
+    until_gone(terminal, id)
+    return int(code)
+
+
+def release_options(p: Parser) -> None:
+    p.example("jostle release train")
+    p.add_argument("names", nargs="+", metavar="NAME", help="what it is called, or its job id")
+    p.add_argument("--now", action="store_true", help="kill what runs inside at once")
+
+
+def release(args: Namespace, terminal: Terminal) -> int:
+    for name in args.names:
+        id = allocations.release(terminal, name, now=args.now)
+        terminal.tell("alloc_releasing", name=name, id=id)
+        until_gone(terminal, id)
+        terminal.tell("alloc_released", name=name)
+    return 0
+
+
+def start_options(p: Parser) -> None:
+    p.usage = "jostle start NAME [options] [-- COMMAND [ARGS…]]"
+    p.example("""
+        jostle start train -- python train.py
+        jostle start train -t -- ipython
+        jostle start train --beside -g 1 -- tensorboard --logdir runs""")
+    p.add_argument("name", metavar="NAME", help="the allocation, or its job id")
+    p.add_argument("-t", "--terminal", action="store_true", help="run it in this terminal, and stay until it has ended")
+    p.add_argument("--beside", action="store_true", help="also while another program runs inside")
+    p.add_argument("-g", dest="gpus", metavar="N", type=checked(spec.reader(JOB["gpus"].kind)),
+                   help="of its cards (default: all)")  # fmt: skip
+    p.add_argument("-m", "--memory", metavar="SIZE", type=checked(spec.reader(JOB["memory_mib"].kind)),
+                   help="of each card (default: what the allocation has)")  # fmt: skip
+    p.add_argument("-n", "--name", dest="label", metavar="NAME", help="what the job is called")
+    p.behind = "command"
+
+
+def start(args: Namespace, terminal: Terminal) -> int:
+    command, variables = (args.command, {}) if args.command else template(terminal, args.name)
+    asked = {"beside": args.beside, "gpus": args.gpus, "memory_mib": args.memory, "label": args.label}
+    if args.terminal:
+        from jostle.cli.onterminal import bridged
+
+        return bridged(terminal, lambda env: allocations.start(terminal, args.name, command, env={**variables, **env}, **asked))
+    terminal.put(str(allocations.start(terminal, args.name, command, env=variables, **asked)))
+    return 0
+
+
+def template(terminal: Terminal, name: str) -> tuple[list[str], dict[str, str]]:
+    """The program of the manager's file, if one is loaded, and its variables."""
+    from jostle.manage.program import of_task
+
+    text, variables = of_task(terminal, name)
+    return [text], variables

@@ -1,0 +1,97 @@
+"""What a person's settings say, as the engine holds it: settings, the rules of batches, and the limits above them.
+
+Limits come from four sides (core.limits). What the person says and what a manager's file said is in the store; config.yaml comes
+with the settings. The lab's file is looked at here, for nobody tells of a change to it: while it cannot be understood, what it
+said last goes on, and if it never said anything, nothing with a GPU starts.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from jostle import config
+from jostle.core.limits import MANAGER, OWN, strictest
+from jostle.core.model import Limits, Policy
+from jostle.engine import checks
+from jostle.errors import Invalid
+from jostle.store import jobs
+from jostle.store.store import Store
+
+LOOK_EVERY = 2.0  # s, at the lab's file
+UNREAD = "gpu_limits_unread"  # a hold
+
+
+class Rules:
+    def __init__(self, *, store: Store, settings: dict[str, Any]) -> None:
+        self._store = store
+        self.settings = settings
+        self.default: Policy = checks.policy(settings.get("policy") or {})
+        self.of_batch: dict[int, Policy] = {}
+        self.hold = ""  # why nothing with a GPU may start
+        self.said: dict[str, Mapping[str, Any]] = {"lab": {}}  # of limits, by source
+        self.manager: Mapping[str, Any] = {}  # its file, what it says and what it leaves to its defaults
+        self._mark: object = None  # of the lab's file, as it was read
+        self._look_at = 0.0
+        self.limits = Limits()
+        self.look(0.0)
+        self.limits_changed()
+
+    def of(self, batch: int) -> Policy:
+        return self.of_batch.get(batch, self.default)
+
+    def all(self) -> Iterable[Policy]:
+        return (self.default, *self.of_batch.values())
+
+    def reload(self, settings: dict[str, Any], policy: Policy) -> None:
+        self.settings, self.default = settings, policy
+        self.of_batch.clear()
+        self.limits_changed()
+
+    def forget(self, batch: int) -> None:
+        """They are others now."""
+        self.of_batch.pop(batch, None)
+
+    def learn(self, batches: set[int]) -> set[int]:
+        """Which of these were not known until now."""
+        missing = batches - self.of_batch.keys()
+        if missing:
+            defaults = self.settings.get("policy") or {}
+            rules = {policy: policy for policy in self.of_batch.values()}  # equal ones are one object: decide knows them by it
+            for batch, values in jobs.policies(self._store, missing).items():
+                policy = checks.policy({**defaults, **values})
+                self.of_batch[batch] = rules.setdefault(policy, policy)
+        return missing
+
+    # --- limits
+
+    def limits_changed(self) -> None:
+        """The store or the settings say something else."""
+        self.manager = manager = self._store.get(MANAGER, {})
+        self.said |= {
+            "own": self._store.get(OWN, {}),
+            "config": self.settings.get("limits") or {},
+            "manager": manager.get("values", {}),
+        }
+        self.limits = strictest(self.said.items(), ("manager_default", manager.get("defaults", {})))
+
+    def look(self, now: float) -> bool:
+        """At the lab's file, now and then; whether it says something else."""
+        if now < self._look_at:
+            return False
+        self._look_at = now + LOOK_EVERY
+        mark = config.lab_mark()
+        if mark == self._mark:
+            return False
+        first, self._mark = self._mark is None, mark
+        try:
+            self.said["lab"] = config.lab_limits()
+        except Invalid as e:
+            print(f"{e}", file=sys.stderr, flush=True)
+            if first or self.hold:
+                self.hold = f"{UNREAD} {e}"
+            return bool(self.hold)
+        self.hold = ""
+        self.limits_changed()
+        return True

@@ -1,0 +1,59 @@
+"""The program of the manager's template (SPEC C5), as a command for bash.
+
+`{gpu_list}` is put in when the program starts, from `CUDA_VISIBLE_DEVICES`: so it is right again when the program begins anew on
+other cards. Arguments and variables are quoted whatever is in them; the command itself is shell text, as its author wrote it.
+"""
+
+from __future__ import annotations
+
+from shlex import quote
+from typing import TYPE_CHECKING
+
+from jostle.errors import Usage
+from jostle.formats.managerfile import NAME, ManagerConfig, Template
+from jostle.manage.loading import of_engine
+
+if TYPE_CHECKING:
+    from jostle.session import Session
+
+CARDS, SHOWN = "{gpu_list}", "CUDA_VISIBLE_DEVICES"
+
+
+def command(config: ManagerConfig) -> str:
+    """Usage if the file names no program."""
+    template = config.program_template
+    if not template.command:
+        where = config.path or f"no {NAME} is loaded"
+        raise Usage(f"there is no program to start: {where}; expected program_template with a command")
+    words = [template.command.replace(CARDS, f"${{{SHOWN}}}"), *map(_word, template.args)]
+    return "\n".join([*_exports(template), " ".join(words)])
+
+
+def environment(config: ManagerConfig) -> dict[str, str]:
+    """The variables that do not name the cards. Which cards a program sees is not for them to say."""
+    return {name: text for name, text in config.program_template.env_vars.items() if CARDS not in text and name != SHOWN}
+
+
+def of_task(session: Session, name: str) -> tuple[str, dict[str, str]]:
+    """What `start` runs in an allocation where no program is given, and its variables: that of the file that was loaded last."""
+    config = of_engine(session)
+    if not config.program_template.command:
+        raise Usage(session.message("alloc_no_program", name=name))
+    return command(config), environment(config)
+
+
+def thresholds(config: ManagerConfig) -> dict[str, int]:
+    """When it grows and shrinks by its load, as rules of its batch."""
+    scaling = config.scaling
+    return {"scale_up": round(100 * scaling.scale_up_threshold), "scale_down": round(100 * scaling.scale_down_threshold)}
+
+
+def _exports(template: Template) -> list[str]:
+    named = [(name, text) for name, text in template.env_vars.items() if CARDS in text and name != SHOWN]
+    return [f"export {quote(name)}={_word(text)}" for name, text in named]
+
+
+def _word(text: str) -> str:
+    """One argument, with the cards in their place."""
+    parts = [quote(part) if part else "" for part in text.split(CARDS)]
+    return f'"${{{SHOWN}}}"'.join(parts) or "''"

@@ -1,0 +1,1 @@
+function e(e,t){let n=Math.max(0,Math.floor(e));return n<60?t(`long.seconds`,{count:n}):n<3600?t(`long.minutes`,{count:Math.floor(n/60)}):n<172800?t(`long.hours`,{count:Math.floor(n/3600)}):t(`long.days`,{count:Math.floor(n/86400)})}export{e as t};

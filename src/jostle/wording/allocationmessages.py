@@ -1,0 +1,40 @@
+"""What a person is told of allocations: a part of wording.messages."""
+
+from __future__ import annotations
+
+# code: (English, Chinese)
+ALLOCATIONS: dict[str, tuple[str, str]] = {
+    "alloc_waits": ("{name} (job {id}) waits: {why}", "{name}（任务 {id}）等待中：{why}"),
+    "alloc_held": (
+        "{name} holds GPU {gpus} (job {id}): `jostle start {name} -- CMD` runs something there, `jostle release {name}` gives "
+        "them back",
+        "{name} 已占用 GPU {gpus}（任务 {id}）：`jostle start {name} -- CMD` 在其上运行，`jostle release {name}` 释放",
+    ),
+    "alloc_runs": (
+        "{name} holds GPU {gpus} (job {id}) until the command ends", "{name} 占用 GPU {gpus}（任务 {id}），直到命令结束",
+    ),
+    "alloc_given_up": ("{name} was given up", "{name} 已放弃"),
+    "alloc_not_now": ("{name} cannot have its cards now: {why}", "{name} 现在拿不到卡：{why}"),
+    "alloc_ended": ("{name} (job {id}) ended before it held its cards: {why}", "{name}（任务 {id}）在拿到卡之前就结束了：{why}"),
+    "alloc_unknown": (
+        "there is no allocation {name}: `jostle alloc {name} -g N` makes one, `jostle status` lists them",
+        "没有名为 {name} 的占卡：可用 `jostle alloc {name} -g N` 申请，`jostle status` 可列出",
+    ),
+    "alloc_releasing": ("{name} (job {id}) is being released", "{name}（任务 {id}）正在释放"),
+    "alloc_released": ("{name} is released", "{name} 已释放"),
+    "alloc_no_program": (
+        "there is no program to start: give one behind `--`, as in `jostle start {name} -- python train.py`",
+        "没有可启动的程序：请写在 `--` 之后，如 `jostle start {name} -- python train.py`",
+    ),
+    "status_node": (
+        "cards:  {name}: {free}/{total} free ({allocated} yours)", "显卡：  {name}：{free}/{total} 空闲（您占 {allocated}）",
+    ),
+    "status_held": ("holds:  {what}", "占卡：  {what}"),
+    "held_gpus": ("{n:GPU|GPUs}", "{n} 张 GPU"),
+    "held_on": ("{gpus} on {node}", "{node} 上 {gpus}"),
+    "held_for": ("for {time}", "已 {time}"),
+    "held_waits": ("waits: {why}", "等待中：{why}"),
+    "held_until": ("until {at}", "到 {at}"),
+    "held_idle_for": ("idle for {time}", "空闲 {time}"),
+    "held_inside": ("inside: job {ids}", "其中有任务 {ids}"),
+}

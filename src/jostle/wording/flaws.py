@@ -1,0 +1,55 @@
+"""What is wrong with a file, as a text that knows its code: English for whoever takes it for a text, and Chinese for who asks.
+
+Readers of files tell what they found by `said(code, …)`. What was expected, and of what shape the rest is, are phrases inside of
+it, which are known by their English (`expected.py`).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from jostle.wording.expected import PATTERNS, PHRASES
+from jostle.wording.flawwords import FLAWS
+
+
+class Said(str):
+    """The English text; `code` and `params` say what it tells."""
+
+    __slots__ = ("code", "params")  # a hostile file has many
+    code: str
+    params: Mapping[str, Any]
+
+    def __new__(cls, code: str, params: Mapping[str, Any]) -> Said:
+        self = super().__new__(cls, FLAWS[code][0].format_map(params))
+        self.code, self.params = code, params
+        return self
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Said, (self.code, self.params)
+
+
+def said(code: str, **params: Any) -> Said:
+    return Said(code, params)
+
+
+def worded(text: str, lang: str) -> str:
+    """In this language; a text without a code is as it is."""
+    if not lang.startswith("zh") or not isinstance(text, Said):
+        return str(text)
+    return FLAWS[text.code][1].format_map({key: _phrase(value) for key, value in text.params.items()})
+
+
+def _phrase(value: Any) -> Any:
+    """A phrase of ours in Chinese; what people wrote is quoted, and never one."""
+    if not isinstance(value, str):
+        return value
+    if isinstance(value, Said):
+        return worded(value, "zh")
+    if value in PHRASES:
+        return PHRASES[value]
+    for pattern, chinese in PATTERNS:
+        if found := re.fullmatch(pattern, value):
+            return chinese.format(*(_phrase(group or "") for group in found.groups()))
+    return value

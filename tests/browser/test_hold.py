@@ -1,0 +1,158 @@
+"""What one holds and may hold, on the page: allocations and what runs on them, limits; and whom messages reach."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.browser.conftest import badge
+from tests.e2e.instance import until
+from tests.notify.receivers import Posts, http_server
+
+expect = pytest.importorskip("playwright.sync_api").expect
+
+
+def hold_page(page: Any) -> Any:
+    expect(badge(page)).to_have_text("Live")
+    page.get_by_role("link", name="Hold").click()
+    return page
+
+
+def held(page: Any, name: str) -> Any:
+    return page.get_by_role("listitem", name=name)
+
+
+def test_c2_cards_are_asked_for_held_given_a_program_resized_and_released(console, open_page, tmp_path: Path):
+    page = hold_page(open_page(refused=True))
+    form = page.get_by_role("region", name="Hold cards")
+    form.get_by_label("Name").fill("train")
+    form.get_by_label("GPUs").fill("2")
+    form.get_by_label("For how long").fill("4h")
+    expect(form.locator(".dry h3")).to_contain_text("Starts now on GPU")
+    expect(form.locator(".cmd")).to_contain_text("jostle alloc train -g 2 --for 4h")
+    form.get_by_role("button", name="Ask for them").click()
+    train = held(page, "train")
+    expect(train).to_contain_text("holds")
+    expect(train).to_contain_text("GPU 1, 2")
+    expect(train).to_contain_text("until")
+
+    train.get_by_role("button", name="Start…").click()
+    dialog = page.get_by_role("dialog")
+    dialog.get_by_label("Command").fill("echo on its cards; sleep 600")
+    dialog.get_by_label("Directory").fill(str(tmp_path))
+    expect(dialog.locator(".cmd")).to_contain_text("jostle start train")
+    dialog.get_by_role("button", name="Start", exact=True).click()
+    expect(dialog).to_have_count(0)
+    program = train.get_by_role("list", name="Programs on it").get_by_role("listitem")
+    expect(program).to_contain_text("running")
+    program.get_by_role("link").click()
+    expect(page.locator(".loglines")).to_contain_text("on its cards")
+    page.get_by_role("link", name="GPU", exact=True).click()
+    expect(page.locator(".card").nth(1)).to_contain_text("in train")  # the program, and not two that share the card
+    page.get_by_role("link", name="Hold").click()
+
+    train.get_by_role("button", name="Start…").click()  # a second one, which is to be beside the first
+    dialog.get_by_label("Command").fill("sleep 600")
+    dialog.get_by_role("switch", name="beside").uncheck()
+    dialog.get_by_role("button", name="Start", exact=True).click()
+    expect(dialog.get_by_role("alert")).not_to_be_empty()
+    page.keyboard.press("Escape")
+
+    train.get_by_role("button", name="Release…").click()
+    expect(dialog).to_contain_text("The program on it is ended: #")
+    expect(dialog).to_contain_text("jostle release train")
+    dialog.get_by_role("button", name="Keep it").click()
+    train.get_by_role("button", name="Release…").click()
+    dialog.get_by_role("button", name="Release", exact=True).click()
+    expect(train).to_have_count(0)
+    until(lambda: not [row for row in console.instance.jobs().values() if row["ended_at"] is None], "all is over")
+
+
+def test_c2_one_that_waits_says_why_and_may_ask_for_fewer(console, open_page):
+    page = hold_page(open_page(refused=True))
+    console.instance.ok("add", "-n", "in the way", "-g", "2", "--", "sleep 600")
+    form = page.get_by_role("region", name="Hold cards")
+    form.get_by_label("Name").fill("wide")
+    form.get_by_label("GPUs").fill("3")
+    expect(form.locator(".dry h3")).to_have_text("It would wait")
+    form.get_by_role("button", name="Ask for them").click()
+    wide = held(page, "wide")
+    expect(wide).to_contain_text("wants 3 GPUs")
+    expect(wide).to_contain_text("GPUs fit (3 needed)")
+    expect(form.get_by_label("Name")).to_have_value("")
+    form.get_by_label("Name").fill("wide")
+    form.get_by_role("button", name="Ask for them").click()
+    expect(form.get_by_role("alert")).to_contain_text("wide")  # the name is taken
+    wide.get_by_role("button", name="Resize…").click()
+    dialog = page.get_by_role("dialog")
+    dialog.get_by_label("GPU").fill("1")
+    expect(dialog.locator(".cmd")).to_contain_text("gpus=1")
+    dialog.get_by_role("button", name="Resize", exact=True).click()
+    expect(wide).to_contain_text("holds")
+    console.instance.ok("release", "wide")
+    console.instance.ok("cancel", "all")
+    expect(wide).to_have_count(0)
+
+
+def test_c3_ones_own_limit_is_set_and_taken_back_and_what_is_held_is_counted(console, open_page):
+    console.instance.ok("alloc", "one", "-g", "1", "--now")
+    page = hold_page(open_page())
+    total = page.get_by_role("row").filter(has_text="max_total_gpus")
+    expect(total.get_by_role("cell").nth(1)).to_have_text("1")
+    total.get_by_role("textbox").fill("1")
+    total.get_by_role("button", name="Save").click()
+    expect(page.locator(".toast", has_text="jostle limits set max_total_gpus=1")).to_be_visible()
+    expect(total.get_by_role("cell").nth(2)).to_have_text("1")
+    expect(page.locator(".freecount")).to_contain_text("0 for you")  # whatever is free
+    total.get_by_role("textbox").fill("")
+    total.get_by_role("button", name="Save").click()
+    expect(total.get_by_role("cell").nth(2)).to_have_text("–")
+    console.instance.ok("release", "one")
+
+
+def test_c11_channels_stand_in_the_settings_with_a_test_and_what_is_wrong_with_one(console, open_page):
+    posts = Posts()
+    with http_server(posts) as port:
+        channels = {
+            "mine": {"kind": "webhook", "url": f"http://localhost:{port}/hook", "events": ["failed"]},
+            "deaf": {"kind": "webhook", "url": "http://localhost:1/hook", "events": ["batch"]},
+        }
+        said = {"notify": {"allow_private": ["localhost"], "channels": channels}}
+        (console.instance.home / "config.yaml").write_text(json.dumps(said))
+        page = open_page(refused=True)
+        expect(badge(page)).to_have_text("Live")
+        page.get_by_role("link", name="Settings").click()
+        panel = page.get_by_role("region", name="Messages")
+        mine = panel.locator(".setting", has_text="mine")
+        expect(mine).to_contain_text("job failed")
+        expect(mine).not_to_contain_text("/hook")  # where exactly, is its owner's
+        mine.get_by_role("button", name="Send a test").click()
+        expect(page.locator(".toast", has_text="A test went by mine.")).to_be_visible()
+        assert posts.requests
+        panel.locator(".setting", has_text="deaf").get_by_role("button", name="Send a test").click()
+        expect(page.locator(".toast", has_text="deaf took no test")).to_be_visible()
+    (console.instance.home / "config.yaml").unlink()
+
+
+def test_c7_a_job_that_agreed_to_other_cards_tells_of_them_and_is_resized_while_it_runs(console, open_page):
+    sheet = "jobs: [{name: elastic, run: 'echo leg; sleep 600', gpus: 1-2, resize: restart}]"
+    job = int(console.instance.ok("run", "-d", console.instance.file(sheet, "elastic.yaml")))
+    console.instance.reach(job, "running")
+    page = open_page()
+    expect(badge(page)).to_have_text("Live")
+    page.goto(f"http://localhost:{console.port}/ui/state/{job}")
+    story = page.get_by_role("complementary", name="Story")
+    expect(story).to_contain_text("1 to 2 cards, begins anew; leg")
+    page.get_by_role("button", name="Resize…").click()
+    dialog = page.get_by_role("dialog")
+    expect(dialog).to_contain_text("More or fewer cards")
+    dialog.get_by_label("GPUs").fill("1")
+    expect(dialog.locator(".cmd")).to_contain_text(f"jostle set {job} gpus=1")
+    dialog.get_by_role("button", name="Change it").click()
+    expect(page.locator(".toast", has_text="is changed")).to_be_visible()
+    until(lambda: len(console.instance.job(job)["gpus"]) == 1, "it has one card")
+    expect(story).to_contain_text("has shrunk to GPU")
+    console.instance.ok("cancel", str(job))

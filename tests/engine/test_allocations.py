@@ -1,0 +1,105 @@
+"""Allocations in the engine, where time is a number: what is said of idle ones, and when they go."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.engine.fakes import Host
+
+
+@pytest.fixture
+def host(tmp_path: Path) -> Iterator[Host]:
+    home = tmp_path / "home"
+    home.mkdir(mode=0o700)
+    made = Host(str(home))
+    yield made
+    made.store.close()
+
+
+def allocate(host: Host, **more: Any) -> int:
+    (id,) = host.submit({"commands": [], "name": "train", **more})
+    while host.job(id)["state"] != "running":
+        host.step(0.1)
+    return id
+
+
+def said(host: Host, id: int) -> tuple[str, dict[str, Any]]:
+    reason = host.engine.remarks().get(id)
+    return (reason.code, dict(reason.params)) if reason else ("", {})
+
+
+def pass_(host: Host, seconds: int) -> None:
+    for _ in range(seconds):
+        host.step(1.0)
+
+
+def test_an_idle_allocation_says_so_after_a_minute_and_not_before(host: Host) -> None:
+    id = allocate(host)
+    pass_(host, 50)
+    assert said(host, id) == ("", {})
+    pass_(host, 3600)
+    code, numbers = said(host, id)
+    assert code == "held_idle" and 3600 <= numbers["idle_s"] <= 3660 and host.job(id)["state"] == "running"
+
+
+def test_one_that_is_to_go_says_when_and_goes_then(host: Host) -> None:
+    id = allocate(host, idle_release=600.0)
+    pass_(host, 300)
+    code, numbers = said(host, id)
+    assert code == "held_idle_until" and 295 <= numbers["left_s"] <= 305
+    pass_(host, 310)
+    assert (host.job(id)["state"], json.loads(host.job(id)["reason"])["code"]) == ("succeeded", "released_idle")
+
+
+def test_what_runs_inside_keeps_it_from_being_idle_and_counts_from_its_end(host: Host) -> None:
+    id = allocate(host, idle_release=600.0)
+    pass_(host, 500)
+    host.disk.durations[id + 1] = (2000.0, 0, "")
+    (inside,) = host.submit({"inside": id})
+    pass_(host, 1500)
+    assert host.job(inside)["state"] == "running" and not said(host, id)[0].startswith("held_idle")
+    pass_(host, 1000)
+    assert host.job(inside)["state"] == "succeeded" and host.job(id)["state"] == "running"
+    pass_(host, 150)
+    assert host.job(id)["state"] == "succeeded"
+
+
+def test_a_stranger_on_its_cards_is_told_while_nothing_was_started(host: Host) -> None:
+    id = allocate(host)
+    pass_(host, 5)
+    host.disk.strangers[host.disk.uuids()[0]] = 9000
+    pass_(host, 5)
+    assert said(host, id) == ("visited", {"gpu": 0, "user": "bob", "pid": 2})
+    host.disk.durations[id + 1] = (1e6, 0, "")
+    host.submit({"inside": id})
+    pass_(host, 5)
+    assert said(host, id)[0] != "visited"
+
+
+def test_a_release_waits_for_what_runs_inside_and_says_for_whom(host: Host) -> None:
+    id = allocate(host)
+    host.disk.durations[id + 1] = (1e6, 0, "")
+    (inside,) = host.submit({"inside": id})
+    pass_(host, 3)
+    host.cancel(id)
+    host.engine.tick()
+    assert (host.job(inside)["state"], host.job(id)["state"]) == ("stopping", "running")
+    assert said(host, id) == ("releasing", {"job": inside})
+    pass_(host, 10)
+    assert (host.job(inside)["state"], host.job(id)["state"]) == ("cancelled", "succeeded")
+
+
+def test_the_next_engine_begins_to_count_anew_and_lets_nobody_go_too_soon(host: Host) -> None:
+    id = allocate(host, idle_release=600.0)
+    pass_(host, 500)
+    host.crash()
+    host.boot()
+    pass_(host, 200)
+    assert host.job(id)["state"] == "running"
+    pass_(host, 420)
+    assert host.job(id)["state"] == "succeeded"
