@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import os
 import select
 import sys
+import time
+from typing import Any
 
 import pytest
 from probing import Place
 
 from jostle.errors import Usage
+from jostle.probes import serve
 from jostle.probes.serve import one_shot, probe
 
 
@@ -41,6 +45,21 @@ def test_the_rate_says_how_often_it_speaks_unasked(place: Place) -> None:
     probe.say("rate 0\n")
     probe.look()
     assert probe.line(patience=0.3) is None
+
+
+def test_no_time_of_a_card_is_later_than_its_snapshot(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Silent:
+        spent = False
+
+        def read(self, asked: int | None, again: bool) -> dict[str, Any]:
+            return {"gpus": [{"silent_since": time.monotonic()}]}
+
+    written: list[bytes] = []
+    monkeypatch.setattr(serve, "_write", written.append)
+    monkeypatch.setattr(time, "monotonic", lambda: 11342.9581762)
+    serve.ProbeServer(Silent())._answer(1)  # type: ignore[arg-type]
+    snapshot = json.loads(written[0])
+    assert snapshot["gpus"][0]["silent_since"] <= snapshot["at"]
 
 
 GARBAGE = (

@@ -152,7 +152,8 @@ class ProbeServer:
         self._asked = None
         self._seq += 1
         took = round((time.perf_counter() - start) * 1000, 3)
-        head: dict[str, Any] = {"seq": self._seq, "asked": asked, "took_ms": took, "at": round(time.monotonic(), 3)}
+        at = time.monotonic()  # not rounded, or a card could be silent since later than this
+        head: dict[str, Any] = {"seq": self._seq, "asked": asked, "took_ms": took, "at": at}
         if self._source.spent:
             head["spent"] = True  # the engine need not wonder why it ends
         _write(_encode({**head, **reading}).encode() + b"\n")
