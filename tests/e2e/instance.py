@@ -258,6 +258,10 @@ class Instance:
         """Until the engine has read its cards: one that starts slowly answers before that, and cannot say much."""
         until(lambda: self.call("gpus")["age_s"] is not None, "the cards are read")
 
+    def know_cards(self) -> None:
+        """Until the engine knows of every card what is on it: after the end of a run it does not, until its next look."""
+        until(lambda: all(card["state"] != "unknown" for card in self.call("gpus")["gpus"]), "each card is known again")
+
     def kill_engine(self, number: int = signal.SIGKILL) -> int:
         pid = self.engine
         os.kill(pid, number)

@@ -41,6 +41,7 @@ def here(one: Instance) -> Iterator[Instance]:
     if open_:
         one.call("intent", ids=open_, do="cancel", now=True)
         one.end(*open_)
+    one.know_cards()
 
 
 def alloc(instance: Instance, name: str, *words: str) -> int:
@@ -79,6 +80,7 @@ def test_c1_alloc_start_status_release(here: Instance) -> None:
     assert here.ok("release", "train") == ""
     assert here.states([row["id"], program]) == {row["id"]: "succeeded", program: "cancelled"}
     assert cards(here)[row["gpus"][0]] == []
+    here.know_cards()
     assert here.json("alloc", "one")["env"]["JOSTLE_GPUS"] == "0", "one card, and these are free again"
 
 
@@ -202,7 +204,7 @@ def test_an_allocation_shows_like_any_job(here: Instance) -> None:
 
 def test_others_of_ours_keep_off_its_cards(here: Instance) -> None:
     alloc(here, "train", "-g", "3")
-    one, two = here.submit({"commands": ["sleep 30"]}, {"commands": ["true"]})
+    one, two = here.submit({"commands": ["sleep 600"]}, {"commands": ["true"]})
     until(lambda: here.job(one)["state"] == "running", "the free card is used")
     assert here.job(one)["gpus"] == [3]
     assert here.reason(two, "gpus")["params"]["fit"] == 0

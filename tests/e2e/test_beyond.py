@@ -9,7 +9,7 @@ from tests.e2e.instance import Instance, until
 
 def test_use_beyond_the_request_is_an_event_and_a_mark_while_it_lasts(instance: Instance) -> None:
     instance.up("sim:2x24")
-    hold = f"{sys.executable} -m jostle burn 60 3072 & until test -e less; do sleep 0.02; done; kill $!; wait; "
+    hold = f"{sys.executable} -m jostle burn 600 3072 & until test -e less; do sleep 0.02; done; kill $!; wait; "
     id = instance.add("-m", "1GiB", "--", hold + "until test -e go; do sleep 0.02; done")
     until(lambda: instance.call("gpus") and instance.events("beyond"), "it is seen")
     uses, zh = "It uses 3 GiB of GPU 0 and asked for 1 GiB.", {"JOSTLE_LANG": "zh"}

@@ -77,7 +77,7 @@ def test_a25_a_failing_task_blocks_its_queue_and_no_other_through_a_backoff(jost
 
 
 def test_a30_a32_a33_while_it_runs_it_can_be_watched_and_sigterm_stops_its_tasks(jostle: Instance) -> None:
-    run = "echo $$ > {work_dir}/pid; exec sleep 60"
+    run = "echo $$ > {work_dir}/pid; exec sleep 600"
     space = Space(jostle, "watched", f"1\n{run}\n4\n\n1\ntrue\n4\n", "use_all_gpus: false\ncompete_gpus: [2, 3]\ngpu_left: 1\n")
     client = space.start()
     pid = int(until(lambda: (space.lines("pid") or [""])[0], "pid"))

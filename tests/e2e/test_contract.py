@@ -38,7 +38,7 @@ def holds(value: Any, shape: dict[str, tuple[type, ...]]) -> None:
 @pytest.fixture(scope="module")
 def jostle(shared: Instance) -> Instance:
     running, failed, waits = shared.submit(
-        {"commands": ["sleep 60"], "memory_mib": 4096, "gpus": [2, 2], "name": "busy"},
+        {"commands": ["sleep 600"], "memory_mib": 4096, "gpus": [2, 2], "name": "busy"},
         {"commands": ["exit 3"]},
         {"gpus": [9, 9], "queue": "q", "commands": [["echo", "a b"], "true"]},
     )
@@ -142,7 +142,7 @@ def test_every_kind_of_wait_has_a_sentence_with_numbers(instance: Instance) -> N
     instance.home.mkdir(mode=0o700)
     (instance.home / "config.yaml").write_text("grace: 600\n")  # one that is told to end is looked at before it has
     instance.up("sim:4x24")
-    forever = {"commands": ["sleep 60"]}
+    forever = {"commands": ["sleep 600"]}
     cpu = {"gpus": [0, 0]}
     (blocker,) = instance.submit({**forever, "gpus": [3, 3], "name": "blocker"})
     instance.reach(blocker, "running")

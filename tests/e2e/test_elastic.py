@@ -82,7 +82,7 @@ def test_c7_c8_a_job_grows_from_one_card_to_three_and_gives_back_what_others_nee
     until(lambda: all(instance.job(id)["state"] == "running" for id in held))
     id = stage.submit(gpus=[1, 3], resize=how)
     assert len(stage.count(id, 1)) == 1
-    assert instance.call("why", id=id)["reason"]["code"] == "keeps_cards"
+    instance.reason(id, "keeps_cards")
     (stage.evidence / "free").touch()
     stage.has(id, {"0", "1", "2"})
     stage.world(1)

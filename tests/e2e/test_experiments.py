@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from tests.e2e.instance import PATIENCE, Instance, listening, until
-from tests.e2e.test_placing import TELL, most_at_once, spans
+from tests.e2e.test_placing import TELL, have_begun, most_at_once, spans
 
 SWEEP = """
 command: sh train.sh {config} {seed}
@@ -339,7 +339,7 @@ def test_b7_a_dry_run_tells_what_would_run_and_does_nothing(jostle: Instance) ->
 
 # --- B7, B12: stopped in the middle
 
-WAITS = 'touch "at-$1-$2"; test -e go || test "$1 $2" = "a 1" || exec sleep 60'
+WAITS = 'touch "at-$1-$2"; test -e go || test "$1 $2" = "a 1" || exec sleep 600'
 
 
 def stopped_in_the_middle(p: Project) -> subprocess.Popen[str]:
@@ -364,7 +364,7 @@ def test_b6_b7_after_an_interrupt_only_what_is_missing_runs(jostle: Instance) ->
 
 
 def test_b6_b7_after_kill_9_of_client_and_engine_nothing_runs_twice(jostle: Instance) -> None:
-    p = Project(jostle, "kill9", WAITS.replace("exec sleep 60", "until [ -e go ]; do sleep 0.02; done"))
+    p = Project(jostle, "kill9", WAITS.replace("exec sleep 600", "until [ -e go ]; do sleep 0.02; done"))
     child = stopped_in_the_middle(p)
     child.kill()
     child.communicate()
@@ -406,15 +406,17 @@ def test_b6_one_that_fails_one_that_hangs_and_one_that_floods_do_not_disturb_the
     p.put("train.sh", """echo "$1" >> ran
 case $1 in
 fails) echo "ValueError: bad"; exit 3;;
-hangs) exec sleep 60;;
+hangs) exec sleep 600;;
 floods) yes flood | head -c 30000000;;
 esac
 echo "Test Accuracy: 0.9"
 """)
     p.put("sweep.yaml", """
 command: sh train.sh {what}
-matrix: {what: [fails, hangs, floods, w, x, y, z]}
-job: {name: "{what}", log: "logs/{what}.log", time_limit: 10s}
+matrix: {what: [fails, hangs, floods, w, x, y, z], limit: [10min]}
+include: [{what: hangs, limit: 5s}]
+exclude: [{what: hangs, limit: 10min}]
+job: {name: "{what}", log: "logs/{what}.log", time_limit: "{limit}"}
 """)  # fmt: skip
     code, _, err = p.run("sweep.yaml")
     assert (code, len(p.ran())) == (1, 7)
@@ -457,7 +459,7 @@ def test_b3_b4_b5_b8_options_go_over_what_the_file_says(jostle: Instance) -> Non
 
 def test_b3_with_max_concurrent_2_there_are_never_3(jostle: Instance) -> None:
     p = Project(jostle, "two", "")
-    p.put("train.sh", TELL.format("began") + "sleep 0.08; " + TELL.format("ended"))
+    p.put("train.sh", f"{TELL.format('began')} until {have_begun(2)}; do sleep 0.02; done; sleep 0.05; {TELL.format('ended')}")
     p.put("sweep.yaml", SWEEP)
     p.ok("sweep.yaml", "--max-concurrent", "2")
     found = list(spans(at(p)).values())
@@ -465,8 +467,8 @@ def test_b3_with_max_concurrent_2_there_are_never_3(jostle: Instance) -> None:
     most = max(sum(change for _, change in steps[: k + 1]) for k in range(len(steps)))
     assert (len(found), most) == (6, 2)
     assert set(most_at_once(found).values()) == {1}
-    order = [s.job for s in sorted(found, key=lambda s: s.began)]
-    assert order[0] < order[2] < order[4], "B4: in the order of the file"
+    started = [row["started_at"] for row in jostle.newest(6)]
+    assert started == sorted(started) and started[0] < started[2] < started[4], "B4: in the order of the file"
 
 
 def at(p: Project) -> Any:
@@ -481,7 +483,7 @@ def at(p: Project) -> Any:
 @pytest.mark.parametrize(("used", "load"), [("1GiB", 90), ("20GiB", 0)])
 def test_b3_no_job_starts_beside_a_stranger_until_he_leaves(instance: Instance, used: str, load: int) -> None:
     root = os.getuid() == 0
-    stranger = subprocess.Popen(["sleep", "60"], start_new_session=True, user=4242 if root else None)
+    stranger = subprocess.Popen(["sleep", "600"], start_new_session=True, user=4242 if root else None)
     try:
         world = "gpus: {count: 2, total: 24GiB}\n"
         bob = f"strangers: [{{user: bob, pid: {stranger.pid}, gpu: 0, used: {used}, utilization: {load}}}]"
@@ -515,7 +517,7 @@ matrix: {gpus: ["1", "4", "1 1"]}
 include: [{gpus: "4", cards: "4"}, {gpus: "1", cards: "1"}, {gpus: "1 1", cards: "1"}]
 job: {name: "job {gpus}", gpus: "{cards}", memory: 20GiB}
 """)  # fmt: skip
-    (busy,) = jostle.submit({"commands": ["touch busy; exec sleep 60"]})
+    (busy,) = jostle.submit({"commands": ["touch busy; exec sleep 600"]})
     jostle.reach(busy, "running")
     code, _, err = p.run("sweep.yaml", "--max-wait", "5s")  # the others start within it on a slow host, too
     jostle.call("intent", ids=[busy], batch=None, do="cancel", now=True)
@@ -572,7 +574,7 @@ def test_b9_detached_suites_keep_their_order(jostle: Instance) -> None:
 
 
 def test_b9_an_interrupt_ends_the_suite_and_those_that_would_follow(jostle: Instance) -> None:
-    p = Project(jostle, "cut", "touch here; exec sleep 60")
+    p = Project(jostle, "cut", "touch here; exec sleep 600")
     p.put("suites.yaml", SUITES.replace("  third: third.yaml\n", ""))
     child = jostle.start("run", "suites.yaml", cwd=p.at)
     listening(child)

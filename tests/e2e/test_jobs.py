@@ -174,7 +174,7 @@ def test_wait_tells_whether_they_succeeded_and_gives_up_in_time(jostle: Instance
     good, bad = jostle.add("--", "sleep 0.1"), jostle.add("--", "false")
     assert jostle.run("wait", str(good))[0] == 0
     assert jostle.run("wait", f"{good},{bad}")[0] == 1
-    (long,) = jostle.submit({"commands": ["sleep 30"]})
+    (long,) = jostle.submit({"commands": ["sleep 600"]})
     code, _, err = jostle.run("wait", str(long), "--timeout", "0.2s")
     assert (code, "time is up" in err) == (124, True)
     assert jostle.run("wait", "99999")[0] == 4

@@ -13,11 +13,13 @@ from tests.e2e.instance import Instance, until
 CLIENTS = 50
 TOTAL, BY_HAND, AUTOMATIC = 4, 3, 2
 
-# A job holds its card from before its first line until after its last: what is in `held` is held, and perhaps more is.
+# A job holds its card from before its first line until after its last: what is in `held` is held, and perhaps more is. Nobody
+# leaves before as many have met as may; then they come and go.
 SEEN = """
 mkdir "$HELD/$KIND-$CUDA_VISIBLE_DEVICES" || echo doubled >> "$HELD.doubled"
 echo $(ls "$HELD") >> "$HELD.log"
 sleep 0.15
+until [ -e "$HELD.met" ]; do [ $(ls "$HELD" | wc -l) -lt $TOTAL ] || touch "$HELD.met"; sleep 0.05; done
 rmdir "$HELD/$KIND-$CUDA_VISIBLE_DEVICES"
 """
 
@@ -40,7 +42,7 @@ def test_c3_fifty_clients_from_two_homes_never_go_above_a_limit_together(
 
     def client(k: int) -> None:
         home, automatic = homes[k % 2], k % 4 < 2
-        env = {"HELD": str(held), "KIND": "automatic" if automatic else "manual"}
+        env = {"HELD": str(held), "TOTAL": str(TOTAL), "KIND": "automatic" if automatic else "manual"}
         ids[home] += home.submit({"commands": [SEEN], "env": env}, policy={"automatic": automatic})
 
     threads = [threading.Thread(target=client, args=(k,)) for k in range(CLIENTS)]

@@ -22,8 +22,15 @@ class Span(NamedTuple):
     ended: float
 
 
-def job(seconds: float, **more: object) -> dict[str, object]:
-    return {"commands": [TELL.format("began") + f"sleep {seconds}; " + TELL.format("ended")], **more}
+def job(seconds: float, until: str = "true", **more: object) -> dict[str, object]:
+    """It takes so long, and ends when the condition holds; what a job sees of others it sees in `times`."""
+    wait = f"sleep {seconds}; until {until}; do sleep 0.02; done; "
+    return {"commands": [TELL.format("began") + wait + TELL.format("ended")], **more}
+
+
+def have_begun(n: int) -> str:
+    """A condition of the shell: at the same time, if all who have begun wait for it."""
+    return f"[ $(grep -c began times) -ge {n} ]"
 
 
 def spans(instance: Instance) -> dict[int, Span]:
@@ -52,8 +59,8 @@ def most_at_once(found: list[Span], weight: int = 1) -> dict[str, int]:
 
 def test_a_queue_is_serial_and_queues_are_parallel(instance: Instance) -> None:
     instance.up("sim:4x24")
-    a = instance.submit(*[job(0.12, queue="a")] * 3)
-    b = instance.submit(*[job(0.12, queue="b")] * 3)
+    a = instance.submit(*[job(0.05, have_begun(2), queue="a")] * 3)
+    b = instance.submit(*[job(0.05, have_begun(2), queue="b")] * 3)
     assert set(instance.end(*a, *b)) == {"succeeded"}
     found = spans(instance)
     for queue in (a, b):
@@ -84,9 +91,10 @@ def lagging(instance: Instance) -> Iterator[Instance]:
 
 
 def test_a_shared_card_is_never_promised_beyond_its_memory_however_late_use_shows(lagging: Instance) -> None:
-    for runs in ("{}", "{lag: 0.05, ramp: 0.1}", "{lag: 120}", "{ramp: 120, use: 0.5}", "{free_lag: 0.1}"):
+    for n, runs in enumerate(("{}", "{lag: 0.05, ramp: 0.1}", "{lag: 120}", "{ramp: 120, use: 0.5}", "{free_lag: 0.1}")):
         lagging.scenario(f"gpus: {{count: 2, total: 24GiB}}\nruns: {runs}")
-        ids = lagging.submit(*[job(0.1, memory_mib=10 << 10, share=True) for _ in range(8)], policy={"share": True})
+        one = job(0.1, have_begun(8 * n + 4), memory_mib=10 << 10, share=True)
+        ids = lagging.submit(*[one] * 8, policy={"share": True})
         assert set(lagging.end(*ids)) == {"succeeded"}, runs
         mine = [s for id, s in spans(lagging).items() if id in ids]
         most = most_at_once(mine, weight=10)
@@ -97,7 +105,7 @@ def test_a_shared_card_is_never_promised_beyond_its_memory_however_late_use_show
 
 def test_strangers_are_never_disturbed(instance: Instance) -> None:
     root = os.getuid() == 0  # otherwise it is a process the same user started by hand, which is left alone as well
-    stranger = subprocess.Popen(["sleep", "60"], start_new_session=True, user=4242 if root else None)
+    stranger = subprocess.Popen(["sleep", "600"], start_new_session=True, user=4242 if root else None)
     try:
         there = f"strangers: [{{user: bob, pid: {stranger.pid}, gpu: [0, 1], used: 9GiB, utilization: 50}}]"
         instance.up(instance.scenario("gpus: {count: 3, total: 24GiB}\n" + there))
@@ -105,6 +113,7 @@ def test_strangers_are_never_disturbed(instance: Instance) -> None:
         instance.end(*ids)
         found = spans(instance)
         assert {found[id].cards for id in ids} == {("2",)}, "bob has the others"
+        instance.know_cards()
         (wide,) = instance.submit(job(0.01, gpus=[3, 3]))
         reason = instance.reason(wide, "gpus")
         code = "stranger" if root else "own_process"

@@ -51,7 +51,7 @@ def test_detached_it_prints_the_ids_and_leaves(jostle: Instance) -> None:
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_an_interrupt_cancels_the_batch_and_ends_with_130(jostle: Instance, number: int) -> None:
     name = f"cut-{int(number)}"
-    text = f"jobs:\n  - {{name: first, run: touch {name}; exec sleep 60}}\n  - {{after: first, run: 'true'}}\n"
+    text = f"jobs:\n  - {{name: first, run: touch {name}; exec sleep 600}}\n  - {{after: first, run: 'true'}}\n"
     file = jostle.file(text, f"{name}.yaml")
     child = jostle.start("run", file)
     jostle.made(name)
@@ -123,7 +123,7 @@ def test_when_the_engine_is_killed_the_client_connects_again_and_ends_truly(jost
 
 
 def test_an_interrupt_while_the_engine_is_dead_is_not_forgotten(jostle: Instance) -> None:
-    file = jostle.file("jobs: [{run: 'echo $$ > orphan; exec sleep 60'}]", "orphan.yaml")
+    file = jostle.file("jobs: [{run: 'echo $$ > orphan; exec sleep 600'}]", "orphan.yaml")
     client = jostle.start("run", file)
     pid = jostle.pid_in("orphan")
     listening(client)
