@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
@@ -216,7 +217,8 @@ class LocalBed(Bed):
         shim = json.loads((self.bench.dir(run) / "claim").read_text())["pid"]
         members = proc.tree(shim)
         for pid in [shim, *members]:
-            os.kill(pid, signal.SIGKILL)
+            with contextlib.suppress(ProcessLookupError):  # a sleep that has just ended
+                os.kill(pid, signal.SIGKILL)
 
     def times_begun(self, run: RunId) -> int:
         file = self.home / f"{run[0]}.begun"

@@ -177,12 +177,6 @@ def _children(bench: Bench, run: tuple[int, int]) -> int:
     return len(kids)
 
 
-def test_output_that_a_process_substitution_still_writes_is_not_cut_off(bench: Bench) -> None:
-    end = bench.carry(RUN, "exec > >(cat; echo tail end); seq 1000")
-    assert (end.code, end.leftovers) == (0, ())
-    assert bench.log(RUN).endswith("1000\ntail end\n")
-
-
 def test_the_time_limit_holds_over_all_commands(bench: Bench) -> None:
     end = bench.carry(RUN, "true", "sleep 1000", "touch never", time_limit=0.3, grace=60.0)
     assert end.timed_out

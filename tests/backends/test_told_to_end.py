@@ -145,6 +145,18 @@ def test_a_run_whose_time_was_up_before_its_leftovers_were_looked_at_has_not_suc
     assert (record["stopped"], record["timed_out"]) == (True, True)
 
 
+def test_output_that_a_process_substitution_still_writes_is_not_cut_off(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What ends by itself within LINGER was not left behind; here that is as long as a slow host needs."""
+    monkeypatch.setattr(commands, "LINGER", PATIENCE)
+    log = bench.home / "log"
+    spec = bench.spec(RUN, ["exec > >(cat; until [ -e go ]; do sleep 0.02; done; echo tail end); seq 1000"], log=str(log))
+    child = forked(spec)
+    bench.until(lambda: log.exists() and log.read_text().endswith("\n1000\n"))
+    (bench.home / "go").touch()
+    record = record_of(child)
+    assert (record["code"], record["leftovers"]) == (0, []) and log.read_text().endswith("1000\ntail end\n")
+
+
 def test_the_time_in_which_leftovers_are_waited_for_is_time_of_the_run(bench: Bench) -> None:
     bench.start(RUN, "(until [ -e go ]; do sleep 0.01; done) & true", leftovers="wait")
     bench.until(lambda: (bench.dir(RUN) / "log").exists() and "waiting for what they left" in bench.log(RUN))

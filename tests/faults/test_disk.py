@@ -86,7 +86,7 @@ def test_a_full_disk_refuses_submits_spares_running_jobs_and_goes_on_by_itself(s
     (small.work / "a.go").touch()
     until(lambda: not alive(pid))
     until(lambda: small.call("hello")["hold"] == "disk_full", "it says why nothing starts")
-    assert small.states() == {first: "running", second: "queued"}
+    assert small.states([first, second]) == {first: "running", second: "queued"}
     ballast.unlink()
     assert small.end(first, second) == ["failed", "succeeded"]
     row = small.job(first)

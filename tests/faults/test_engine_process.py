@@ -206,9 +206,9 @@ def test_a_run_whose_directory_was_removed_is_not_started_again(instance: Instan
 
 
 def test_a_run_lost_with_its_shim_is_tried_again_if_its_retry_says_so(jostle: Instance) -> None:
-    script = 'echo $$ > "lost-$JOSTLE_ATTEMPT"; [ $JOSTLE_ATTEMPT = 2 ] || sleep 60'
+    script = 'echo $$ > "lost-$JOSTLE_ATTEMPT"; [ $JOSTLE_ATTEMPT = 2 ] || exec sleep 600'
     once, again = jostle.submit(
-        {"commands": ["echo $$ > lost-once; sleep 60"]},
+        {"commands": ["echo $$ > lost-once; exec sleep 600"]},
         {"commands": [script], "retry": {"max": 1, "backoff_after": 1, "backoff": 0.05}},
     )
     for id, name in ((once, "lost-once"), (again, "lost-1")):
@@ -216,7 +216,7 @@ def test_a_run_lost_with_its_shim_is_tried_again_if_its_retry_says_so(jostle: In
         jostle.reach(id, "running")
         shim = shim_of(jostle, id)
         os.kill(shim, signal.SIGSTOP)  # so that it cannot see its child die
-        for member in [pid, *proc.tree(pid), shim]:
+        for member in (pid, shim):
             os.kill(member, signal.SIGKILL)
     assert jostle.end(once, again) == ["failed", "succeeded"]
     assert jostle.job(once)["reason"]["code"] == "exit_unknown"

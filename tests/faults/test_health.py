@@ -55,6 +55,7 @@ def answered(instance: Instance) -> None:
 
 def test_where_all_is_well_nothing_is_to_be_done(instance: Instance) -> None:
     instance.up("sim:2x24")
+    answered(instance)
     (told,) = rows(instance, "en")
     for name in set(VITAL) - {"disk"}:  # that of this machine may be nearly full
         assert (told[name]["verdict"], told[name]["advice"]) == ("ok", ""), told[name]
@@ -147,6 +148,7 @@ def test_the_console_tells_the_same(tmp_path: Path) -> None:
     console = Console(tmp_path / "c", gpus="sim:2x24")
     try:
         instance = console.instance
+        answered(instance)
 
         def told(**heads: str) -> dict[str, Any]:
             answer = console.script("GET", "/api/v1/doctor", **heads).json

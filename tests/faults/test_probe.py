@@ -61,7 +61,8 @@ def shows(instance: Instance, uuid: str, state: str) -> bool:
 
 
 def probe_of(instance: Instance) -> int:
-    return next((p for p in proc.tree(instance.engine) if "jostle.probes" in proc.command_line(p)), 0)
+    found = lambda: next((p for p in proc.tree(instance.engine) if "jostle.probes" in proc.command_line(p)), None)  # noqa: E731
+    return int(until(found, "a probe"))
 
 
 def test_one_broken_card_never_stops_the_others(jostle: Instance, world: Callable[[str], None]) -> None:
@@ -72,6 +73,7 @@ def test_one_broken_card_never_stops_the_others(jostle: Instance, world: Callabl
         assert jostle.end(one) == ["succeeded"]
         assert jostle.job(one)["gpu_uuids"] == ["GPU-sim-0001"]
         assert jostle.output(one) == ("GPU-sim-0001\n" if state == "lost" else "1\n"), "an index could mean another card"
+        until(partial(shows, jostle, "GPU-sim-0001", "ok"))  # after an end it is known again when it was looked at
         assert {g["code"] for g in jostle.reason(both, "gpus")["gpus"]} == {state}
         world("")
         assert jostle.end(both) == ["succeeded"]
@@ -145,7 +147,8 @@ def test_while_the_probe_hangs_nothing_is_free_and_everything_else_goes_on(
     world("")
     os.kill(old, signal.SIGKILL)  # a crash inside the driver; the next probe finds it mended
     assert jostle.end(waits) == ["succeeded"]
-    until(lambda: old not in proc.tree(jostle.engine) and probe_of(jostle), "another probe")
+    until(lambda: old not in proc.tree(jostle.engine), "it is gone")
+    assert probe_of(jostle) != old
 
 
 def test_one_hung_card_is_not_used_the_others_are_and_the_probe_is_not_killed(

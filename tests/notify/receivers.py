@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import atexit
 import contextlib
 import email
 import email.policy
@@ -109,10 +110,22 @@ def socket_server(serve: Callable[[socket.socket], None], port: int = 0) -> Iter
         thread.join(10)
 
 
+_kept: list[socket.socket] = []
+
+
+@atexit.register
+def _let_go() -> None:
+    for one in _kept:
+        one.close()
+
+
 def free_port() -> int:
-    """One where nobody listens now."""
-    with socket.create_server(("127.0.0.1", 0)) as s:
-        return int(s.getsockname()[1])
+    """One where nobody listens, and nobody but these servers can: it is kept for as long as this process lives."""
+    one = socket.socket()
+    _kept.append(one)
+    one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    one.bind(("127.0.0.1", 0))
+    return int(one.getsockname()[1])
 
 
 class Posts:

@@ -104,7 +104,7 @@ def test_what_a_group_mate_serves_in_place_of_the_engine_is_never_sent_a_word(to
     swapper = as_mate(town, mate, SWAPPER, f"{parent}/mine", f"{parent}/theirs", told)
     code = [town.python, "-I", "-S", "-c", SUBMIT, town.code, f"{parent}/mine/jostle", "400"]
     child = victim.run(code, stdout=subprocess.PIPE)
-    said = child.communicate(timeout=60)[0]
+    said = child.communicate(timeout=240)[0]
     lines = until(lambda: os.path.exists(told) and text_of(told).splitlines())
     swapper.kill()
     swapper.wait()

@@ -36,6 +36,7 @@ class Console:
         self.workspace = workspace
         if gpus:
             self.instance.up(gpus)
+            self.instance.see_cards()
         self.open()
 
     @classmethod

@@ -15,7 +15,7 @@ from tests.web.console import Console
 FILE = """\
 # the cars
 1
-echo car-one; sleep 60
+echo car-one; sleep 600
 2
 
 # the flowers, beside them
@@ -102,7 +102,7 @@ def test_a36_gpu(space):
 
 def test_a36_gpu_processes(space):
     console = space.console
-    id = console.instance.add("--", "sleep 60")
+    id = console.instance.add("--", "sleep 600")
     console.instance.reach(id, "running")
     (process,) = until(lambda: space.get("gpu/processes")["processes"], "its use of the card")
     assert set(process) >= {
@@ -150,7 +150,7 @@ def test_a36_commands_list_all_and_read(space):
     read = space.get("commands/single")
     assert read["mode"] == "single" and read["config_index"] == 0 and read["config_name"] == "config 1"
     assert read["queues"] == [
-        {"id": 1, "processes": [{"id": 1, "commands": ["echo car-one; sleep 60"], "gpu_count": 1, "memory": 2},
+        {"id": 1, "processes": [{"id": 1, "commands": ["echo car-one; sleep 600"], "gpu_count": 1, "memory": 2},
                                 {"id": 2, "commands": ["echo car-two"], "gpu_count": 1, "memory": 2}]},
         {"id": 2, "processes": [{"id": 1, "commands": ["echo flower"], "gpu_count": 1, "memory": 3}]},
     ]  # fmt: skip
@@ -185,7 +185,7 @@ def test_a36_an_edit_keeps_comments_and_the_old_file(space):
     assert "# the cars" in text and "# the flowers, beside them" in text and "2  # queue" in text and "7.5" in text
     again = space.get("commands/single")["queues"]
     commands = [process["commands"] for process in again[0]["processes"]]
-    assert commands == [["echo car-one; sleep 60"], ["echo car-two"], ["echo new", "echo more"]]
+    assert commands == [["echo car-one; sleep 600"], ["echo car-two"], ["echo new", "echo more"]]
     assert space.text("command_gpu.txt.backup") == FILE
     told = space.ask("POST", "commands/single/reset").json
     assert told == {"message": "command_gpu.txt is as it was", "mode": "single", "config_index": 0}
@@ -422,7 +422,7 @@ def test_a36_what_cannot_start_is_400(space):
 
 def test_s25_s53_no_other_process_is_stopped_whatever_a_state_file_says(space):
     console = space.console
-    child = console.instance.start("burn", "60", "100")
+    child = console.instance.start("burn", "600", "100")
     me = proc.stat(child.pid)
     folder = space.root / "logs" / "state"
     folder.mkdir(exist_ok=True)

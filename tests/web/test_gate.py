@@ -10,7 +10,7 @@ import sys
 import pytest
 
 from jostle.web.server import bound
-from tests.e2e.instance import alive, until
+from tests.e2e.instance import alive, modes, until
 from tests.web.console import Console
 
 ANYWHERE = ("/api/v1/ps", "/api/gpu", "/api/config", "/openapi.json", "/docs", "/api/v1/openapi.json", "/nothing", "/api")
@@ -355,9 +355,9 @@ def test_s43_the_token_is_in_no_command_line_environment_or_log(console):
 def test_s38_nothing_of_the_console_is_open_to_others_whatever_the_umask(instance):
     try:
         instance.ok("web", "--port", "0", str(instance.work), umask=0)
-        found = [instance.home / "web", *(instance.home / "web").rglob("*")]
+        found = modes(instance.home / "web")
         assert len(found) > 6 and (instance.home / "web" / "workspace").exists()
-        assert [str(path) for path in found if stat.S_IMODE(path.lstat().st_mode) & 0o077] == []
+        assert [str(path) for path, mode in found.items() if mode & 0o077] == []
     finally:
         instance.ok("web", "--stop")
 
@@ -445,7 +445,7 @@ def test_a_console_is_listed_used_again_and_gone_with_the_engine(instance):
     pid = int(first.split("pid ")[1].split()[0])
     code, _, err = instance.run("down")
     assert code == 0 and "the console is down" in err
-    until(lambda: not os.path.exists(f"/proc/{pid}"), "the end of the console")
+    until(lambda: not alive(pid), "the end of the console")
     assert instance.run("web", "--url")[0] == 3
 
 

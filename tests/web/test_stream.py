@@ -68,9 +68,11 @@ def ended(id):
 
 
 def test_what_happens_comes_at_once_and_in_order(console, hear):
+    before = console.instance.call("hello")["seq"]
     stream = hear()
     kind, hello, _ = stream.next()
-    assert kind == "hello" and hello["engine"] is True and hello["seq"] == console.instance.call("hello")["seq"]
+    assert kind == "hello" and hello["engine"] is True
+    assert before <= hello["seq"] <= console.instance.call("hello")["seq"], "what others here have left goes on"
     id = console.instance.add("--", "true")
     events = [got for got in stream.until(ended(id)) if got[0] == "event"]
     with console.instance.reader() as reader:
@@ -103,14 +105,15 @@ def test_more_events_than_are_kept_come_from_the_store(console, hear):
 
 
 def test_a_number_that_is_yet_to_come_is_of_another_store(console, hear):
+    before = console.instance.call("hello")["seq"]
     stream = hear("?after=999999999")
-    assert stream.until(lambda got: got[0] == "behind")[-1][1]["seq"] == console.instance.call("hello")["seq"]
+    assert before <= stream.until(lambda got: got[0] == "behind")[-1][1]["seq"] <= console.instance.call("hello")["seq"]
 
 
 def test_cards_come_when_they_change(console, hear):
     stream = hear("?gpus=0.5")
     stream.until(lambda got: got[0] == "gpus")
-    id = console.instance.add("--", "sleep 60")
+    id = console.instance.add("--", "sleep 600")
     came = stream.until(lambda got: got[0] == "gpus" and any(card["runs"] for card in got[1]["gpus"]))
     assert f"{id}.1" in {run for card in came[-1][1]["gpus"] for run in card["runs"]}
     console.post("/api/v1/cancel", {"ids": [id], "now": True})
