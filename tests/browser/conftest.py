@@ -27,6 +27,7 @@ def console(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Console]:
     """Four cards, the first used by bob."""
     made = Console(tmp_path_factory.mktemp("b"), gpus=None)
     made.instance.up(made.instance.scenario(CARDS + BOB))
+    made.instance.see_cards()
     yield made
     made.close()
 

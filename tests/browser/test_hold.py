@@ -95,9 +95,11 @@ def test_c2_one_that_waits_says_why_and_may_ask_for_fewer(console, open_page):
     console.instance.ok("release", "wide")
     console.instance.ok("cancel", "all")
     expect(wide).to_have_count(0)
+    console.instance.end(*console.instance.jobs())
 
 
 def test_c3_ones_own_limit_is_set_and_taken_back_and_what_is_held_is_counted(console, open_page):
+    console.instance.know_cards()
     console.instance.ok("alloc", "one", "-g", "1", "--now")
     page = hold_page(open_page())
     total = page.get_by_role("row").filter(has_text="max_total_gpus")

@@ -106,8 +106,8 @@ def test_a_scheduler_is_started_seen_on_the_state_page_and_stopped_with_its_task
     expect(page.locator(".proc")).to_have_count(1)
     page.get_by_role("button", name="Start", exact=True).click()
     stop = page.get_by_role("button", name="Stop the scheduler", exact=True)
-    expect(stop).to_be_visible()
     expect(page.locator(".toast", has_text="Its scheduler runs, pid")).to_be_visible()  # in words of the page, so also in Chinese
+    expect(stop).to_be_visible()
     at(page, "State")
     scheduler = page.locator(".sched", has_text="config 1")
     expect(scheduler).to_contain_text("1 run")

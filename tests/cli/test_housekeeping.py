@@ -231,9 +231,9 @@ def test_clean_does_not_follow_links(jostle, home, runs, tmp_path):
 
 def test_a34_burn_says_in_the_simulated_world_what_it_holds_and_takes_it_back(home, tmp_path):
     env = {**os.environ, "JOSTLE_SIM_DIR": str(tmp_path), "CUDA_VISIBLE_DEVICES": "1,3"}
-    child = subprocess.Popen([sys.executable, "-m", "jostle", "burn", "60", "700"], env=env, stderr=subprocess.DEVNULL)
+    child = subprocess.Popen([sys.executable, "-m", "jostle", "burn", "600", "700"], env=env, stderr=subprocess.DEVNULL)
     use = tmp_path / "use" / str(child.pid)
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 60
     while not use.exists() and time.monotonic() < deadline:
         time.sleep(0.01)
     assert use.read_text() == "1 700 50\n3 700 50\n"

@@ -228,7 +228,7 @@ class Cards:
 
 @pytest.fixture
 def cards(monkeypatch: pytest.MonkeyPatch) -> Iterator[Cards]:
-    monkeypatch.setattr(relay, "PATIENCE", 0.02)
+    monkeypatch.setattr(relay, "PATIENCE", 1.0)  # a thread that is not stuck gets a core within it
     monkeypatch.setattr(relay, "CHECK", 0.005)
     made = Cards()
     yield made
@@ -237,10 +237,10 @@ def cards(monkeypatch: pytest.MonkeyPatch) -> Iterator[Cards]:
 
 
 def test_while_all_answer_one_thread_does_it_all(cards: Cards) -> None:
-    before = threading.active_count()
+    before = set(threading.enumerate())
     for _ in range(10):
         assert [part["uuid"] for (part,) in cards.round()] == ["GPU-0", "GPU-1", "GPU-2"]
-    assert cards.reads == [0, 1, 2] * 10 and threading.active_count() == before
+    assert cards.reads == [0, 1, 2] * 10 and set(threading.enumerate()) <= before
 
 
 def test_the_thread_that_is_stuck_is_relieved_and_keeps_its_card(cards: Cards) -> None:

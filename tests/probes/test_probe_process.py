@@ -22,14 +22,16 @@ def test_the_first_snapshot_comes_unasked_and_numbers_go_up(place: Place) -> Non
     snapshot = probe.line()
     assert snapshot is not None and (snapshot["seq"], snapshot["asked"]) == (1, None)
     probe.say("rate 0\n")
-    assert [probe.look()["seq"] for _ in range(3)] == [2, 3, 4]
+    first, *more = [probe.look()["seq"] for _ in range(3)]
+    assert first >= 2 and more == [first + 1, first + 2]  # one more came unasked, if it did not get a core for long
 
 
 def test_looks_that_come_together_share_the_answer_to_the_last_of_them(place: Place) -> None:
     probe = place.start("sim:1x24")
     assert probe.line() is not None
     probe.say("rate 0\nlook 5\nlook 6\nlook 7\nloo")
-    together = probe.line()
+    while (together := probe.line()) is not None and together["asked"] is None:
+        pass  # came unasked before it read this
     assert together is not None and together["asked"] == 7
     probe.say("k 8\n")
     last = probe.line()
