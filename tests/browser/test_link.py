@@ -29,7 +29,7 @@ def test_a_browser_whose_tab_was_closed_logs_in_by_a_link_again_and_one_that_is_
     context = first.context
     context.new_page()  # else the browser ends with its last tab
     first.close()  # and the key with it; the cookie stays
-    second = open_page(log_in=False, context=context)
+    second = open_page(log_in=False, context=context, refused=True)  # what it asks in the instant of the third's login is
     expect(second.locator("#token")).to_be_visible()
     second.goto(link(console))
     expect(badge(second)).to_have_text("Live")
