@@ -73,6 +73,20 @@ def alive(pid: int, ticks: int) -> bool:
     return s is not None and s.ticks == ticks and s.state not in "ZX"
 
 
+def gone(pid: int, ticks: int) -> bool:
+    """Whether this very process has certainly ended: one that cannot be looked at, for want of descriptors, may run."""
+    s = stat(pid)
+    if s is not None:
+        return s.ticks != ticks or s.state in "ZX"
+    try:
+        os.stat(f"/proc/{pid}")
+    except FileNotFoundError:
+        return True
+    except OSError:
+        pass
+    return False
+
+
 def uid(pid: int) -> int | None:
     try:
         return os.stat(f"/proc/{pid}").st_uid

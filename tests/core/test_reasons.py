@@ -126,6 +126,7 @@ EXAMPLES: dict[str, dict[str, Any]] = {
     "released_time": {"limit_s": 7200.0},
     "released_process": {},
     "released_idle": {"idle_s": 1800.0},
+    "tied_ended": {}, "waiter_ended": {},
     "allocation_over": {"job": 12},
     "starting_soon": {},
     "behind": {"queue": "3", "n": 4, "job": 12},

@@ -230,14 +230,14 @@ def test_it_ends_with_the_process_that_it_is_tied_to(here: Instance) -> None:
     assert here.end(id) == ["succeeded"] and here.job(id)["reason"]["code"] == "released_process"
 
 
-def test_one_that_is_tied_to_a_process_which_is_gone_or_another_by_now_ends_at_once(here: Instance) -> None:
+def test_one_that_is_tied_to_a_process_which_is_another_by_now_never_has_cards(here: Instance) -> None:
     """A number that was given again, to us: its start says that it is another."""
     from jostle import proc
 
     me = proc.stat(os.getpid())
     assert me is not None
     (id,) = here.submit({"commands": [], "name": "reused", "tied_to": [me.pid, me.ticks + 1]})
-    assert here.end(id) == ["succeeded"] and here.job(id)["reason"]["code"] == "released_process"
+    assert here.end(id) == ["cancelled"] and here.job(id)["reason"]["code"] == "tied_ended" and not here.runs(id)
     (id,) = here.submit({"commands": [], "name": "mine", "tied_to": [me.pid, me.ticks]})
     here.reach(id, "running")
     here.ok("release", "mine")

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from jostle import proc
+from jostle.store import intents
 from tests.engine.fakes import Host
 
 
@@ -103,3 +106,86 @@ def test_the_next_engine_begins_to_count_anew_and_lets_nobody_go_too_soon(host: 
     assert host.job(id)["state"] == "running"
     pass_(host, 420)
     assert host.job(id)["state"] == "succeeded"
+
+
+# --- the processes that it hangs on
+
+
+@pytest.fixture
+def sleeper() -> Iterator[subprocess.Popen[bytes]]:
+    with subprocess.Popen(["sleep", "600"]) as child:
+        yield child
+        child.kill()
+
+
+def known(child: subprocess.Popen[bytes]) -> list[int]:
+    stat = proc.stat(child.pid)
+    assert stat is not None
+    return [stat.pid, stat.ticks]
+
+
+def test_one_that_waits_goes_within_seconds_after_its_process_wherever_it_stands_in_line(
+    host: Host, sleeper: subprocess.Popen[bytes]
+) -> None:
+    first = allocate(host, gpus=[4, 4])
+    ids = [host.submit({"commands": [], "name": f"n{k}", "gpus": [4, 4]})[0] for k in range(20)]
+    (last,) = host.submit({"commands": [], "name": "last", "gpus": [4, 4], "tied_to": known(sleeper)})
+    pass_(host, 5)
+    assert host.job(last)["state"] == "queued"
+    sleeper.kill()
+    sleeper.wait()
+    pass_(host, 3)
+    assert (host.job(last)["state"], json.loads(host.job(last)["reason"])["code"]) == ("cancelled", "tied_ended")
+    assert [host.job(id)["state"] for id in ids] == ["queued"] * 20 and host.job(first)["state"] == "running"
+
+
+def test_cards_that_come_as_their_waiter_dies_go_to_the_next(host: Host, sleeper: subprocess.Popen[bytes]) -> None:
+    first = allocate(host, gpus=[4, 4])
+    (dead,) = host.submit({"commands": [], "name": "dead", "gpus": [4, 4], "awaited_by": known(sleeper)})
+    (next_,) = host.submit({"commands": [], "name": "next", "gpus": [4, 4]})
+    pass_(host, 3)
+    sleeper.kill()
+    sleeper.wait()
+    host.cancel(first)
+    pass_(host, 5)
+    assert host.job(dead)["state"] == "cancelled" and (dead, 1) not in host.disk.processes, "it never had them"
+    assert host.job(next_)["state"] == "running"
+
+
+@pytest.mark.parametrize("crash", [False, True])
+def test_a_waiter_who_was_not_told_gives_cards_back_and_one_who_was_keeps_them(
+    host: Host, sleeper: subprocess.Popen[bytes], crash: bool
+) -> None:
+    told = allocate(host, name="told", awaited_by=known(sleeper))
+    untold = allocate(host, name="untold", awaited_by=known(sleeper), idle_release=1e6)
+    with host.store.transaction():
+        assert intents.keep(host.store, told) is None
+    pass_(host, 3)
+    assert [host.job(id)["state"] for id in (told, untold)] == ["running", "running"]
+    if crash:
+        host.crash()
+    sleeper.kill()
+    sleeper.wait()
+    if crash:
+        host.boot()
+    pass_(host, 5)
+    assert host.job(told)["state"] == "running"
+    assert (host.job(untold)["state"], json.loads(host.job(untold)["reason"])["code"]) == ("succeeded", "waiter_ended")
+    with host.store.transaction():
+        refused = intents.keep(host.store, untold)
+    assert refused is not None and refused.code == "ended_already"
+
+
+def test_a_process_that_cannot_be_looked_at_is_not_dead(
+    host: Host, sleeper: subprocess.Popen[bytes], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An engine without descriptors reads nothing of anybody."""
+    allocate(host, gpus=[4, 4])
+    (id,) = host.submit({"commands": [], "name": "tied", "tied_to": known(sleeper)})
+    monkeypatch.setattr(proc, "stat", lambda pid: None)
+    pass_(host, 5)
+    assert host.job(id)["state"] == "queued"
+    sleeper.kill()
+    sleeper.wait()
+    pass_(host, 3)
+    assert host.job(id)["state"] == "cancelled"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 from typing import TYPE_CHECKING, Any
 
 from jostle import units
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from jostle.cli.parse import Parser
     from jostle.cli.terminal import Terminal
 
-GIVE_UP = (signal.SIGINT, signal.SIGTERM)
+GIVE_UP = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 NO_CARDS = "false"  # what `eval $(jostle alloc … --export)` evaluates then: it fails, as a command would
 
 
@@ -41,6 +42,7 @@ def alloc_options(p: Parser) -> None:
                    help="release it when nothing of yours was on its cards for so long")  # fmt: skip
     p.number("-p", "--priority", low=-(1 << 31), high=1 << 31, default=0, help="a whole number; higher comes first")
     p.add_argument("--now", action="store_true", help="exit 1 with the reason, instead of waiting for cards")
+    p.add_argument("-d", "--detach", action="store_true", help="ask for it, print its job, and leave: it waits by itself")
     p.add_argument("--export", action="store_true", help="print it for `eval`; released when that shell ends")
     p.add_argument("--grow", action="store_true", help="if NAME exists already, let it have so many cards in all")
     p.number("--pid", low=1, high=1 << 22, help="release it when this process ends")
@@ -70,34 +72,53 @@ def alloc(args: Namespace, terminal: Terminal) -> int:
 def _alloc(args: Namespace, terminal: Terminal) -> int:
     if args.export and args.command:
         raise Usage("alloc: --export is for a shell that goes on, a command ends by itself; expected one of them")
+    if args.detach:
+        return _detached(args, terminal)
     if args.command:
         from jostle.follow.child import Waiting
 
         return _run(args, terminal, Waiting(args.command))
     tied_to = args.pid or (allocations.shell() if args.export else None)
-    id, env = _held(args, terminal, tied_to)
+    id, env = _held(args, terminal, tied_to, allocations.myself(terminal))
     if args.export:
         from shlex import quote
 
+        allocations.keep(terminal, id)  # first: what a shell evaluates is all or nothing, and its end gives the cards back anyway
         terminal.put("; ".join(f"export {key}={quote(value)}" for key, value in sorted(env.items())))
-    elif args.json:
-        terminal.put_json({"schema": 1, "name": args.name, "id": id, "env": env})
     else:
-        terminal.put(env["CUDA_VISIBLE_DEVICES"])
+        _put(args, terminal, id, env, env["CUDA_VISIBLE_DEVICES"])
+        allocations.keep(terminal, id)
     terminal.tell("alloc_held", name=args.name, gpus=env["JOSTLE_GPUS"], id=id)
     return 0
 
 
-def _held(args: Namespace, terminal: Terminal, pid: int | None) -> tuple[int, dict[str, str]]:
-    """Its job and its variables; Ctrl-C gives it up, or what it was to have more."""
+def _put(args: Namespace, terminal: Terminal, id: int, env: dict[str, str], text: str) -> None:
+    if args.json:
+        terminal.put_json({"schema": 1, "name": args.name, "id": id, "env": env})
+    else:
+        terminal.put(text)
+    sys.stdout.flush()
+
+
+def _detached(args: Namespace, terminal: Terminal) -> int:
+    if args.command or args.export or args.now or args.grow:
+        raise Usage("alloc: --detach does not wait for cards, and a command, --export, --now and --grow do; expected one of them")
+    id = _asked(args, terminal, args.pid)
+    _put(args, terminal, id, {}, str(id))
+    return 0
+
+
+def _held(args: Namespace, terminal: Terminal, pid: int | None, waits: Sequence[Any] | None = None) -> tuple[int, dict[str, str]]:
+    """Its job and its variables; Ctrl-C gives it up, or what it was to have more. `waits`: whose end does, too, until `keep`."""
     from jostle.intake import growing
 
     once = os.urandom(16).hex()
-    before = [signal.signal(number, _given_up) for number in GIVE_UP]
+    heard = [number for number in GIVE_UP if number != signal.SIGHUP or signal.getsignal(number) is not signal.SIG_IGN]  # nohup
+    before = [signal.signal(number, _given_up) for number in heard]
     growth = None
     try:
         growth = growing.grow(terminal, args.name, args.gpus[1]) if args.grow else None
-        id = growth.id if growth is not None else _asked(args, terminal, pid, once)
+        id = growth.id if growth is not None else _asked(args, terminal, pid, awaited_by=waits, once=once)
 
         def tell(why: str) -> None:
             terminal.tell("alloc_waits", name=args.name, id=id, why=why)
@@ -106,7 +127,7 @@ def _held(args: Namespace, terminal: Terminal, pid: int | None) -> tuple[int, di
             return id, growing.grown(terminal, growth, now=args.now, tell=tell)
         return id, allocations.held(terminal, id, now=args.now, tell=tell)
     except KeyboardInterrupt:
-        for number in GIVE_UP:
+        for number in heard:
             signal.signal(number, signal.SIG_IGN)
         if growth is not None:
             growing.take_back(terminal, growth)
@@ -115,7 +136,7 @@ def _held(args: Namespace, terminal: Terminal, pid: int | None) -> tuple[int, di
         terminal.tell("alloc_given_up", name=args.name)
         raise
     finally:
-        for number, handler in zip(GIVE_UP, before, strict=True):
+        for number, handler in zip(heard, before, strict=True):
             signal.signal(number, handler)
 
 
@@ -123,10 +144,10 @@ def _given_up(*_: Any) -> None:
     raise KeyboardInterrupt
 
 
-def _asked(args: Namespace, terminal: Terminal, pid: int | None, once: str) -> int:
+def _asked(args: Namespace, terminal: Terminal, pid: int | None, **more: Any) -> int:
     return allocations.allocate(
         terminal, args.name, gpus=args.gpus, memory_mib=args.memory, time_limit=args.time, idle_release=args.idle,
-        priority=args.priority, tied_to=allocations.process(pid) if pid is not None else None, policy=_rules(terminal), once=once,
+        priority=args.priority, tied_to=allocations.process(pid) if pid is not None else None, policy=_rules(terminal), **more,
     )  # fmt: skip
 
 

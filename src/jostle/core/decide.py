@@ -30,7 +30,8 @@ def decide(world: World) -> Plan:
     decisions = health.verdicts(world)
     world = health.without_faulty(world, decisions)
     decisions += [finish_or_requeue(world, run) for run in world.runs if run.ended is not None or run.voided]
-    decisions += inside.stops(world)
+    decisions += [*inside.stops(world), *inside.given_up(world)]
+    world = inside.without_orphans(world)
     idle_at = inside.wake_at(world)
     elastic = resize.concerns(world)
     if not world.lanes and not elastic:

@@ -184,6 +184,8 @@ JOB = _table(
     Field("retry_of", kinds.JOB, None, "the job that it tries again", "它重试的任务", key=""),
     Field("inside", kinds.JOB, None, "the allocation on whose cards it runs", "它在哪个占卡之内运行", key="", shape=7),
     Field("tied_to", kinds.PROCESS, None, "the process with whose end an allocation is released", "该进程结束即释放占卡", key=""),
+    Field("awaited_by", kinds.PROCESS, None, "the process that waits for an allocation's cards: with its end it is given up",
+          "等待占卡的进程：拿到卡之前，进程结束则放弃占卡", key=""),
     Field("idle_release", kinds.SOME_TIME, None, "an allocation on whose cards nothing of ours is for so long is released",
           "占卡上无我们的进程达此时间即释放", key=""),
     Field("params", kinds.SWEEP_VALUES, None, "what it stands for in a sweep", "在参数扫描中的取值", key=""),

@@ -4,19 +4,21 @@ Rules. An allocation is a run that starts nothing and keeps its cards. A job ins
 others; rules about others' cards (courtesy, strangers, idling) were met when the allocation got them. Of the memory that the
 allocation was promised each job inside gets what it asks for, all together never more; who asks for none has a card to itself,
 unless it was said to run beside others (`share`). Nothing starts in an allocation that is being released, and all that runs
-inside is ended before its cards are given up. An allocation that was lost (its shim was killed) takes nothing with it: what runs
+inside is ended before its cards are given up. One whose process ends before it has its cards, or before who waits for it was told
+of them, is given up. An allocation that was lost (its shim was killed) takes nothing with it: what runs
 inside holds its cards itself.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from jostle.core import fit
 from jostle.core.ledger import Card, offer_mib
-from jostle.core.model import Job, Promise, Run, RunId, World
-from jostle.core.plan import Start, Stop
+from jostle.core.model import Job, Orphan, Promise, Run, RunId, World
+from jostle.core.plan import Fail, Start, Stop
 from jostle.core.reasons import Reason, Refusal
 
 if TYPE_CHECKING:
@@ -58,6 +60,27 @@ def wake_at(world: World) -> float | None:
     return min((due for run in world.runs if (due := idle_due(run)) is not None and due > world.now), default=None)
 
 
+def alone(orphan: Orphan) -> Reason:
+    return Reason(code="waiter_ended" if orphan.awaited else "tied_ended")
+
+
+def given_up(world: World) -> list[Fail]:
+    """Allocations that nobody waits for any more."""
+    return [
+        Fail(job=id, batch=orphan.batch, state="cancelled", reason=alone(orphan))
+        for id, orphan in world.orphans.items()
+        if orphan.queued
+    ]
+
+
+def without_orphans(world: World) -> World:
+    """What is given up starts no more."""
+    if not world.orphans:
+        return world
+    lanes = (tuple(job for job in lane if job.id not in world.orphans) for lane in world.lanes)
+    return replace(world, lanes=tuple(lane for lane in lanes if lane))
+
+
 def stops(world: World) -> Iterator[Stop]:
     """What is to end; sent again at every tick until it is gone. An allocation goes last of all that is in it."""
     inner = evicted(world)
@@ -65,7 +88,7 @@ def stops(world: World) -> Iterator[Stop]:
     busy = {run.inside for run in open_runs}
     hurried = {run.id[0] for run in open_runs if run.allocation and run.kill}
     for run in open_runs:
-        wanted = run.cancel or run.id in inner or idle_too_long(world, run)
+        wanted = run.cancel or run.id in inner or run.id[0] in world.orphans or idle_too_long(world, run)
         kill = run.kill or run.inside in hurried
         if wanted and (run.state != "stopping" or kill) and run.id[0] not in busy:
             yield Stop(run=run.id, kill=kill)

@@ -163,9 +163,15 @@ def one_input(value: Any) -> bool:
     return identity is None or (four and all(is_integer(n, -(1 << 63), 1 << 64) for n in identity))
 
 
+def digest(value: Any) -> bool:
+    return isinstance(value, str) and 0 < len(value) <= 200
+
+
 def one_process(value: Any) -> bool:
-    """A process of this boot: its pid, and the tick of its start."""
-    return isinstance(value, list) and len(value) == 2 and is_integer(value[0], 1, MAX_PID) and is_integer(value[1], 0, MAX_ID)
+    """A process: its pid, the tick of its start, and the boot that both are of, which may be left out."""
+    if not isinstance(value, list) or not 2 <= len(value) <= 3 or not all(map(digest, value[2:])):
+        return False
+    return is_integer(value[0], 1, MAX_PID) and is_integer(value[1], 0, MAX_ID)
 
 
 NAME = Kind("label", printable, f"1 to {MAX_NAME} printable characters", words=("a name",))
@@ -186,9 +192,9 @@ NEEDS = Kind("needs", lambda v: isinstance(v, list), "a list of other jobs")
 INSTANT = Kind("instant", lambda v: number(v) and 0 <= v <= MAX_INSTANT, "seconds since 1970, at most those of the year 9999")
 JOB = Kind("job", lambda v: is_integer(v, 1, MAX_ID), "a job")
 RUN = Kind("run", run_id, "[job, run]")
-PROCESS = Kind("process", one_process, "[pid, start ticks]")
+PROCESS = Kind("process", one_process, "[pid, start ticks, boot id]")
 SWEEP_VALUES = Kind("values", sweep_values, "names and texts")
-DIGEST = Kind("digest", lambda v: isinstance(v, str) and 0 < len(v) <= 200, "a text")
+DIGEST = Kind("digest", digest, "a text")
 INPUTS = Kind("inputs", lambda v: isinstance(v, list) and all(map(one_input, v)), "a list of [path, digest, stat]")
 
 # --- of a settings file

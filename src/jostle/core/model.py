@@ -308,6 +308,14 @@ class Limits:
 UNLIMITED = Limits()
 
 
+class Orphan(NamedTuple):
+    """An allocation whose process has ended: the one that waited for its cards, or that it was tied to as it waited."""
+
+    batch: int
+    queued: bool
+    awaited: bool
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class World:
     now: float
@@ -323,6 +331,7 @@ class World:
     last_end: Mapping[int, float] = field(default_factory=dict)  # by batch: of a run, or of a job that was given up
     doubts: Mapping[str, tuple[int, ...]] = field(default_factory=dict)  # by card: see core.health
     counters: Mapping[str, int] = field(default_factory=dict)  # how much there is of each
+    orphans: Mapping[int, Orphan] = field(default_factory=dict)  # by job
     turn: int = 0  # the batch that started last: the next in turn comes first
     hold: str = ""  # why nothing may start at all, wherever (disk full); "" = nothing in the way
 

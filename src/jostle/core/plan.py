@@ -83,8 +83,9 @@ class Fail:
 
     job: int
     batch: int
-    error_type: str
     reason: Reason
+    state: str = "failed"  # or cancelled
+    error_type: str | None = None
     closes_queue: bool = False
 
 

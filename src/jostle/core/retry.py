@@ -70,6 +70,8 @@ def released(world: World, run: Run, end: Exit) -> Reason | None:
         return Reason(code="released_time", params={"limit_s": run.time_limit or end.ran_for or 0.0})
     if end.released == "process":
         return Reason(code="released_process")
+    if run.id[0] in world.orphans:
+        return inside.alone(world.orphans[run.id[0]])
     if not run.cancel and run.idle_release is not None:
         return Reason(code="released_idle", params={"idle_s": run.idle_release})
     return Reason(code="released")

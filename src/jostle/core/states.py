@@ -8,7 +8,7 @@ SUCCEEDED, FAILED, CANCELLED, SKIPPED = "succeeded", "failed", "cancelled", "ski
 TRANSITIONS: dict[str, dict[str, str]] = {
     QUEUED: {
         STARTING: "its GPUs are reserved and the run is recorded",
-        CANCELLED: "a person cancels it, or takes it out of its batch",
+        CANCELLED: "a person cancels it, takes it out of its batch, or who waited for its cards has ended",
         SKIPPED: "a job it comes after did not succeed, its queue was closed, its allocation ended, or its work is done already",
         FAILED: "it waited longer than its limit",
     },

@@ -90,7 +90,7 @@ def job(asked: Any, k: int, count: int) -> dict[str, Any]:
         return allocation(j, asked, called(asked, k), count)
     if not j["commands"]:
         raise Invalid(f"{called(asked, k)}: commands must be {JOB['commands'].kind.expected}")
-    for key in ("tied_to", "idle_release"):
+    for key in ("tied_to", "awaited_by", "idle_release"):
         need(j[key] is None, called(asked, k), f"{key} is for an allocation, which has no commands")
     need(j["inside"] is None or j["on"] == JOB["on"].default, called(asked, k), "on is not for a job inside an allocation")
     if j["workdir"] is None:
@@ -111,7 +111,7 @@ def job(asked: Any, k: int, count: int) -> dict[str, Any]:
 
 
 HOLDS = frozenset({"name", "priority", "time_limit", "memory_mib", "gpus", "on", "share", "tags", "commands", "workdir", "begin",
-                   "intent", "tied_to", "idle_release"})  # fmt: skip
+                   "intent", "tied_to", "awaited_by", "idle_release"})  # fmt: skip
 """What may be said of an allocation; all else is about what runs."""
 
 

@@ -32,6 +32,7 @@ from jostle.engine.resizing import Ordered, Resizer
 from jostle.engine.rules import Rules
 from jostle.engine.starting import Recorded, Starting
 from jostle.engine.tally import Tally
+from jostle.engine.ties import Ties
 from jostle.errors import Unwritten
 from jostle.failpoint import failpoint
 from jostle.port import Backend, Claimed
@@ -59,7 +60,7 @@ class Engine:
         self.resizer = Resizer(
             store=store, clock=clock, cards=self.cards, carried=self.carried, rules=self.rules, soon=self.soon
         )
-        self.tally, self._capacity = Tally(), Capacity()
+        self.tally, self._capacity, self._ties = Tally(), Capacity(), Ties(store)
         self.cards.small_mib(*self.rules.all())
         self.lanes: tuple[Lane, ...] = ()  # what is ready to start, as of the last decision
         self.lanes_at = -1  # the store's generation that `lanes` is of
@@ -110,15 +111,9 @@ class Engine:
     # --- the world as it is
 
     def world(
-        self,
-        now: float,
-        gpus: tuple[Gpu, ...],
-        claims: Sequence[Claimed],
-        *,
-        without: Collection[RunId] = (),
-        ends_only: bool = False,
-        depth: int = DEPTH,
-    ) -> World:
+        self, now: float, gpus: tuple[Gpu, ...], claims: Sequence[Claimed], *, without: Collection[RunId] = (),
+        ends_only: bool = False, depth: int = DEPTH,
+    ) -> World:  # fmt: skip
         if ends_only:
             self._learn_policies()  # they say what follows an end
         elif self.lanes_at != self.store.generation or self.store.db.in_transaction:
@@ -140,6 +135,7 @@ class Engine:
             last_end=self.last_end,
             doubts=self.cards.doubts,
             counters=self.rules.settings.get("counters") or {},
+            orphans=self._ties.orphans(),
             turn=self.turn,
             hold=self._hold_on_all(),
         )
@@ -330,7 +326,7 @@ class Engine:
             self.disk_pause = 0.0
 
     def _next_tick(self, plan: Plan, now: float) -> None:
-        for at in (plan.wake_at, self._next_wake(), *(until for _, until in self.stuck.values())):
+        for at in (plan.wake_at, self._next_wake(), self._ties.look_at(now), *(until for _, until in self.stuck.values())):
             if at is not None and at > now:
                 self.soon(at - now)
         waiting = bool(self.waits) or bool(self.lanes)

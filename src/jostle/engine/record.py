@@ -38,7 +38,7 @@ def ends(store: Store, plan: Plan, open_runs: Mapping[RunId, Open], cards: Cards
                     peak_mib=cards.peak_mib(d.run), at=at, now=now,
                 )  # fmt: skip
         elif isinstance(d, Fail):
-            store_ends.end_queued(store, d.job, "failed", kept(d.reason), at=at, now=now, error_type=d.error_type)
+            store_ends.end_queued(store, d.job, d.state, kept(d.reason), at=at, now=now, error_type=d.error_type)
             if d.closes_queue:
                 store_ends.close_queue(store, d.job, at=at, now=now)
     if ended:

@@ -95,6 +95,7 @@ class Writes:
         acts: dict[str, Callable[[int], Reason | None]] = {
             "hold": lambda id: intents.hold(self._store, id, True, at=at, now=now),
             "unhold": lambda id: intents.hold(self._store, id, False, at=at, now=now),
+            "keep": lambda id: intents.keep(self._store, id),
             "move": lambda id: intents.move(self._store, id, checks.destination(request.get("to")), at=at, now=now),
             "set": lambda id: self.change(id, checks.settable(request.get("values")), at, now),
         }

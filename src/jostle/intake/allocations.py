@@ -24,6 +24,8 @@ from jostle.wording.sentences import worded
 if TYPE_CHECKING:
     from jostle.session import Session
 
+Process = Sequence[int | str]
+"""Its pid, the tick of its start, and the boot that they are of."""
 BATCH, PROGRAMS = "alloc", "start"
 """The keys of the batches that allocations and their programs lie in."""
 HEAD = {"key": BATCH, "name": BATCH, "join": True, "policy": {}}
@@ -35,15 +37,16 @@ NOW_WITHIN = 10.0  # s that `now` waits for such
 
 def allocate(
     session: Session, name: str, *, gpus: Sequence[int] = (1, 1), memory_mib: int | None = None, share: bool = False,
-    time_limit: float | None = None, idle_release: float | None = None, tied_to: Sequence[int] | None = None, priority: int = 0,
+    time_limit: float | None = None, idle_release: float | None = None, tied_to: Process | None = None, priority: int = 0,
     tags: Sequence[str] = (), policy: Mapping[str, Any] | None = None, devices: str | None = None, once: str | None = None,
-    by: Mapping[str, str] | None = None,
+    by: Mapping[str, str] | None = None, awaited_by: Process | None = None,
 ) -> int:  # fmt: skip
     """Asks for cards under this name; its job. What these cards could never give is refused, and so is a name that is taken.
-    `by`: who asks, if that is to be recorded."""
+    `by`: who asks, if that is to be recorded. `awaited_by`: a process with which it is given up, until `keep`."""
     job = {
         **wanted(name, gpus, memory_mib, priority), "share": share, "time_limit": time_limit, "idle_release": idle_release,
         "tied_to": list(tied_to) if tied_to is not None else None, "tags": list(tags),
+        "awaited_by": list(awaited_by) if awaited_by is not None else None,
     }  # fmt: skip
     asked = {**request({**HEAD, "policy": dict(policy or {})}, [job], once=once), "strict": True, **_said(by)}
     return _submitted(session, asked, devices)
@@ -101,6 +104,17 @@ def give_up(session: Session, id: int, *, now: bool = False, by: Mapping[str, st
         client.call("intent", ids=[id], batch=None, do="cancel", now=now, **_said(by))
     finally:
         client.close()
+
+
+def keep(session: Session, id: int) -> None:
+    """Who waited for it knows of its cards: from now on it stays, whatever becomes of them."""
+    client = session.client()
+    try:
+        answer = client.call("intent", ids=[id], batch=None, do="keep")
+    finally:
+        client.close()
+    for _, why in answer["refused"]:
+        raise Declined(declined(why, session.language), why["code"], why["params"])
 
 
 def gone(session: Session, id: int) -> None:
@@ -196,14 +210,23 @@ def variables(session: Session, id: int) -> dict[str, str]:
 # --- what it is tied to
 
 
-def process(pid: int) -> list[int]:
+def process(pid: int) -> list[int | str]:
     """A process, as an allocation that ends with it knows it."""
     from jostle import proc
 
     stat = proc.stat(pid)
     if stat is None:
         raise Usage(f"there is no process {pid} to tie an allocation to")
-    return [stat.pid, stat.ticks]
+    return [stat.pid, stat.ticks, proc.boot_id()]
+
+
+def myself(session: Session) -> list[int | str] | None:
+    """This process; None: the engine counts processes otherwise (we are in a container, and it is not), and would not find it."""
+    client = session.client()
+    try:
+        return process(os.getpid()) if client.call("hello", counts=False)["pid"] == client.pid else None
+    finally:
+        client.close()
 
 
 def shell() -> int:

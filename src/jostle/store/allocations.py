@@ -42,6 +42,15 @@ def named(store: Store, name: str) -> int | None:
     return None if row is None else int(row[0])
 
 
+def with_processes(store: Store) -> list[tuple[int, int, bool, str | None, str | None]]:
+    """Those that would be given up with a process: id, batch, whether it waits, what it is tied to, and who waits for it."""
+    rows = store.db.execute(
+        f"""SELECT id, batch, state = 'queued', tied_to, awaited_by FROM job INDEXED BY job_allocation
+            WHERE {ALLOCATION} AND (awaited_by IS NOT NULL OR (tied_to IS NOT NULL AND state = 'queued'))"""
+    )
+    return [(id, batch, bool(queued), tied, awaited) for id, batch, queued, tied, awaited in rows.fetchall()]
+
+
 def program_of(store: Store, allocation: int) -> int | None:
     """A job inside it that has not ended."""
     row = store.db.execute("SELECT min(id) FROM job WHERE inside = ? AND ended_at IS NULL", (allocation,)).fetchone()

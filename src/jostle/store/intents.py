@@ -46,6 +46,14 @@ def cancel(store: Store, ids: Sequence[int], kill: bool, *, at: float, now: floa
     return cancelled, refused
 
 
+def keep(store: Store, id: int) -> Reason | None:
+    """Who waited for an allocation has been told of its cards: it no longer ends with them."""
+    if (state := state_of(store, id)) in FINAL:
+        return Reason("ended_already", {"job": id, "state": state})
+    store.db.execute("UPDATE job SET awaited_by = NULL WHERE id = ?", (id,))
+    return None
+
+
 def move(store: Store, id: int, to: Any, *, at: float, now: float) -> Reason | None:
     """To the first or last place of its queue (without one: of all that wait), or beside another job."""
     state = state_of(store, id)

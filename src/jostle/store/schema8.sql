@@ -5,7 +5,8 @@ ALTER TABLE job ADD COLUMN counters TEXT NOT NULL DEFAULT '{}';  -- JSON: how mu
 ALTER TABLE job ADD COLUMN nice INTEGER NOT NULL DEFAULT 0;   -- how much its processes give way to others
 -- Version 8. Allocations: jobs without commands, which hold cards; and the jobs that run inside them.
 ALTER TABLE job ADD COLUMN inside INTEGER REFERENCES job;  -- the allocation on whose cards it runs; part of the key of its shape
-ALTER TABLE job ADD COLUMN tied_to TEXT;                   -- JSON [pid, start ticks]: with the end of that process it is released
+ALTER TABLE job ADD COLUMN tied_to TEXT;                   -- JSON [pid, start ticks, boot id]: with the end of that process it is released
+ALTER TABLE job ADD COLUMN awaited_by TEXT;                -- the same, of who waits for its cards; NULL: nobody, or they were told of them
 ALTER TABLE job ADD COLUMN idle_release REAL;              -- s without a process of ours on its cards: then it is released
 CREATE INDEX job_inside ON job (inside) WHERE inside IS NOT NULL AND ended_at IS NULL;
 CREATE INDEX job_allocation ON job (name) WHERE commands = '[]' AND ended_at IS NULL;

@@ -12,7 +12,7 @@ OPEN = "SELECT {} FROM job WHERE ended_at IS NULL"
 
 LIST, MAPPING, ANY = "[", "{", ""  # how the text begins
 NULL = "n"
-LISTS = ("commands", "tags", "targets", "avoid", "inputs", "tied_to")
+LISTS = ("commands", "tags", "targets", "avoid", "inputs", "tied_to", "awaited_by")
 MAPPINGS = ("env", "retry", "reason", "params", "counters")
 
 # table: (columns that hold JSON, and how it may begin; the rows that an engine reads, None: it reads none)

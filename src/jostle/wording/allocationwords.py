@@ -48,6 +48,14 @@ REASONS: dict[str, tuple[str, str]] = {
     "released_process": (
         "The process that it was tied to has ended, and it was released.", "与它绑定的进程已结束，已释放。",
     ),
+    "tied_ended": (
+        "The process that it was tied to ended before it had its cards, and it was given up.",
+        "与它绑定的进程在拿到卡之前已结束，已放弃。",
+    ),
+    "waiter_ended": (
+        "The `jostle alloc` that waited for its cards was ended, and it was given up with it.",
+        "等待它的 `jostle alloc` 已被结束，随之放弃。",
+    ),
     "released_idle": (
         "Nothing was on its cards for {idle_s}, and it was released.", "其卡上 {idle_s} 没有进程，已释放。",
     ),
