@@ -101,6 +101,17 @@ def test_c8_a_program_that_restarts_begins_again_on_the_new_cards_as_another_leg
     assert on(bench) == []
 
 
+def test_orders_that_never_came_are_no_legs(bench: Bench) -> None:
+    start(bench, STEPS, "restart")
+    begun(bench)
+    order(bench, 5, (A, B), more=[B])
+    assert footing(bench, 5).leg == 5, "the order by its number"
+    bench.until(lambda: reads(bench.home / "legs", "1 a\n2 a,b"))
+    assert "leg 2 begins" in bench.log(RUN)
+    bench.local.stop([RUN], kill=True)
+    bench.end(RUN)
+
+
 def test_c8_cards_are_given_back_when_nobody_of_the_leg_before_is_left(bench: Bench) -> None:
     """A stubborn child of it keeps them until it is killed after the grace."""
     start(bench, "(trap '' TERM; until [ -e let ]; do sleep 0.02; done) & touch up; wait", "restart", (A, B), grace=60.0)
@@ -319,6 +330,15 @@ def test_f68_absurd_orders_are_refused_and_change_nothing(bench: Bench, line: so
         assert on(bench) == [A, B] and (bench.home / "legs").read_text() == "1 a,b\n", what
     order(bench, 2, (A,))
     assert footing(bench, 2).taken, "and a good order is taken as ever"
+
+
+def test_fences_that_nobody_needs_leave_room_for_orders(bench: Bench, line: socket.socket) -> None:
+    """Somebody of the same user can make the next few orders late, but not row by row all that will ever come."""
+    for number in (1 + GAP, 2 + GAP, 1 + 2 * GAP):
+        assert control.sent(line, {"fence": number})
+        assert json.loads(line.recv(65536))["order"] == 1 + GAP
+    order(bench, 2 + GAP, (A,))
+    assert footing(bench, 2 + GAP).taken
 
 
 def test_f68_descriptors_that_nobody_asked_for_are_closed(bench: Bench, line: socket.socket, tmp_path: Path) -> None:

@@ -290,6 +290,35 @@ def test_f69_a_crash_at_every_step_of_a_resize_loses_and_doubles_nothing(tmp_pat
     assert reached == set(POINTS)
 
 
+def leg(host: Host, id: int) -> int:
+    """As `ps` and `show` have it."""
+    return int(host.store.db.execute("SELECT leg FROM run WHERE job = ? ORDER BY n DESC", (id,)).fetchone()[0])
+
+
+@pytest.mark.parametrize("crash", [False, True])
+def test_orders_that_were_refused_are_no_legs(host: Host, crash: bool) -> None:
+    (first,) = forever(host, {"gpus": [2, 2]})
+    id = elastic(host, gpus=[1, 4], resize="signal")
+    host.disk.deaf.add(id)
+    host.cancel(first)
+    until(host, lambda: events(host, id).count("not_resized") >= 2, within=3600.0)
+    assert leg(host, id) == 1
+    if crash:
+        host.crash()
+        host.boot()
+    host.disk.deaf.clear()
+    until(host, lambda: len(held(host, id)) == 4, within=3600.0)
+    wait(host, 4)
+    assert leg(host, id) == 2
+    assert host.store.db.execute("SELECT max(leg) FROM leg WHERE job = ?", (id,)).fetchone()[0] > 3, "there were more orders"
+    host.disk.clinging.update(held(host, id))
+    set_gpus(host, id, 1, 1)
+    wait(host, 4)
+    assert len(held(host, id)) == 4 and leg(host, id) == 3, "the list is in effect, though the cards are not left yet"
+    remark = host.engine.remarks()[id]
+    assert (remark.code, remark.params["leg"]) == ("not_left", 3)
+
+
 def story(host: Host, how: str) -> None:
     (first,) = host.submit({"gpus": [2, 2]})
     (id,) = forever(host, {"gpus": [1, 4], "resize": how})

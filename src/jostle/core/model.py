@@ -204,7 +204,6 @@ class Elastic:
     least: int
     most: int
     priority: int = 0
-    leg: int = 1  # the last order to it
     listed: tuple[str, ...] = ()  # the cards that it is to use; those it holds besides it has not left yet
     busy: Reason | None = None  # why nothing else can be asked of it now
     resized_at: float = 0.0  # when its cards last changed, or it began

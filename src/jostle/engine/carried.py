@@ -50,7 +50,7 @@ class Carried:
         self.backends = dict(backends)
         rows: dict[str, list[Adopted]] = {name: [] for name in backends}
         for row in runs.open_runs(self._store):
-            run = of_row(row, legs.newest(self._store, (row["job"], row["n"])) if row["leg"] > 1 else ())
+            run = of_row(row, legs.newest(self._store, (row["job"], row["n"])))
             run.tried = self._cards.tried(run.id[0]) if run.failures or run.excused else ()
             self.add(run)
             if run.backend in rows:

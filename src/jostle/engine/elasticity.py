@@ -31,6 +31,7 @@ class Elasticity:
     resized_at: float  # when its cards last changed, or it began
     listed: tuple[str, ...] = ()  # the cards that it is to use, by the last order
     order: int = 1  # its number
+    leg: int = 1  # how many lists were in effect, with this one
     before: tuple[str, ...] = ()  # what it was to use until then
     why: str = ""  # the reason of the last order
     settled: bool = True  # it is recorded what became of that
@@ -47,7 +48,7 @@ class Elasticity:
 
     def value(self, leases: Sequence[Lease], *, supervised: bool, now: float) -> Elastic:
         return Elastic(
-            how=self.how, least=self.least, most=self.most, priority=self.priority, leg=self.order, listed=self.listed,
+            how=self.how, least=self.least, most=self.most, priority=self.priority, listed=self.listed,
             busy=self._busy(leases, supervised), resized_at=self.resized_at, not_before=self.not_before,
             failed=self.failure,
             lost_to_others=sum(now - at < LATELY for at in self.lost_at), load=self.load,
@@ -57,9 +58,10 @@ class Elasticity:
         if not supervised or self.footing is None:
             return Reason("unreachable")
         if not self.settled and not self.in_effect:
-            return Reason("resizing", {"leg": self.order, "gpus": [lease.index for lease in leases if lease.uuid in self.listed]})
+            coming = [lease.index for lease in leases if lease.uuid in self.listed]
+            return Reason("resizing", {"leg": self.leg + 1, "gpus": coming})
         leaving = [lease.index for lease in leases if lease.uuid not in self.listed]
-        return Reason("not_left", {"leg": self.order, "gpus": leaving}) if leaving or not self.settled else None
+        return Reason("not_left", {"leg": self.leg, "gpus": leaving}) if leaving or not self.settled else None
 
     @property
     def in_effect(self) -> bool:
@@ -139,6 +141,7 @@ def of_row(row: Mapping[str, Any], orders: Sequence[Mapping[str, Any]]) -> Elast
         return kept
     last = orders[0]
     kept.order, kept.why, kept.settled = last["leg"], last["reason"]["code"], last["outcome"] is not None
+    kept.leg = row["leg"]
     kept.before = tuple(last["before"])
     kept.listed = tuple(last["uuids"]) if last["outcome"] in (None, "done") else kept.before
     done = [order for order in orders if order["outcome"] == "done"]

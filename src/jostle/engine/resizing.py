@@ -162,6 +162,8 @@ class Resizer:
                 self._store, run.id, run.batch, elasticity.order, kind=kind, outcome=outcome, indices=[i for i, _ in left],
                 uuids=[uuid for _, uuid in left], ended=footing.ended, at=at,
             )  # fmt: skip
+        leaving = elasticity.in_effect and not elasticity.settled and not outcome
+        elasticity.leg = legs.counted(self._store, run.id, one_more=leaving)
         return outcome, gone
 
     def _apply(self, run: Open, outcome: str, gone: list[str], now: float) -> None:
@@ -254,7 +256,7 @@ class Resizer:
             if run.id[0] == job and run.elasticity is not None and run.id in keeps:
                 why, its = keeps[run.id], run.elasticity
                 because = {"code": why.code, "params": {**why.params, "refused": counted(why.gpus)}}
-                numbers = {"has": len(run.leases), "least": its.least, "most": its.most, "leg": its.order}
+                numbers = {"has": len(run.leases), "least": its.least, "most": its.most, "leg": its.leg}
                 return Reason("keeps_cards", {**numbers, "because": because})
         return None
 

@@ -18,20 +18,19 @@ KINDS = ("resizing", "grown", "shrunk", "resized", "not_resized")
 
 
 def ordered(
-    store: Store, run: RunId, batch: int, leg: int, *, cards: Sequence[str], before: Sequence[str], more: Sequence[Lease],
+    store: Store, run: RunId, batch: int, number: int, *, cards: Sequence[str], before: Sequence[str], more: Sequence[Lease],
     indices: Sequence[int], reason: Mapping[str, Any], at: float, now: float,
 ) -> None:  # fmt: skip
     """The order is recorded before anybody is told; what it brings is the run's from now on."""
-    store.db.execute("UPDATE run SET leg = ? WHERE job = ? AND n = ?", (leg, *run))
     store.db.execute(
         "INSERT INTO leg (job, n, leg, uuids, before, reason, clock_at, at) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-        (*run, leg, json.dumps(cards), json.dumps(before), json.dumps(reason), now, at),
+        (*run, number, json.dumps(cards), json.dumps(before), json.dumps(reason), now, at),
     )
     store.db.executemany(
         "INSERT INTO lease (job, n, uuid, idx, mib, used_at_start, since) VALUES (?, ?, ?, ?, ?, ?, ?)",
         [(*run, lease.uuid, lease.index, lease.mib, lease.used_at_start_mib, at) for lease in more],
     )
-    gpus = {"leg": leg, "gpus": list(indices), "uuids": list(cards)}
+    gpus = {"gpus": list(indices), "uuids": list(cards)}
     store.event(at, "resizing", batch=batch, job=run[0], run=run[1], **gpus, reason=reason)
 
 
@@ -49,17 +48,25 @@ def given_back(store: Store, run: RunId, uuids: Collection[str], at: float, *, h
 
 
 def settled(
-    store: Store, run: RunId, batch: int, leg: int, *, kind: str, outcome: str, indices: Sequence[int], uuids: Sequence[str],
+    store: Store, run: RunId, batch: int, number: int, *, kind: str, outcome: str, indices: Sequence[int], uuids: Sequence[str],
     ended: Sequence[LegEnd], at: float,
 ) -> None:  # fmt: skip
     """An order has come to its end: the run has the cards that it asked for, or will not get them."""
-    before = max((end for end in ended if end.leg < leg), default=None) if outcome == "done" else None
+    before = max((end for end in ended if end.leg < number), default=None) if outcome == "done" else None
     store.db.execute(
         "UPDATE leg SET done_at = ?, outcome = ?, exit_code = ?, signal = ? WHERE job = ? AND n = ? AND leg = ?",
-        (at, outcome, before and before.code, before and before.signal, *run, leg),
+        (at, outcome, before and before.code, before and before.signal, *run, number),
     )
     why = {} if outcome == "done" else {"why": outcome}
-    store.event(at, kind, batch=batch, job=run[0], run=run[1], leg=leg, gpus=list(indices), uuids=list(uuids), **why)
+    store.event(at, kind, batch=batch, job=run[0], run=run[1], gpus=list(indices), uuids=list(uuids), **why)
+
+
+def counted(store: Store, run: RunId, *, one_more: bool) -> int:
+    """How many lists of cards were in effect; `one_more`: so is that of an order which has not come to its end."""
+    its = "SELECT count(*) FROM leg WHERE job = ? AND n = ? AND outcome = 'done'"
+    number = 1 + int(store.db.execute(its, run).fetchone()[0]) + one_more
+    store.db.execute("UPDATE run SET leg = ? WHERE job = ? AND n = ? AND leg <> ?", (number, *run, number))
+    return number
 
 
 def newest(store: Store, run: RunId) -> list[dict[str, Any]]:

@@ -102,7 +102,7 @@ def stopping(store: Store, run: RunId, batch: int, at: float) -> None:
 def _end(store: Store, run: RunId, outcome: str, exit: Exit, error_type: str | None, peak_mib: int, at: float) -> None:
     store.db.execute(
         """UPDATE run SET state = 'ended', outcome = ?, exit_code = ?, signal = ?, error_type = ?, ended_at = ?, peak_mib = ?,
-           rss_mib = ?, leftovers = ?, inputs = ? WHERE job = ? AND n = ?""",
+           rss_mib = ?, leftovers = ?, inputs = ?, leg = max(leg, ?) WHERE job = ? AND n = ?""",
         (
             outcome,
             exit.code,
@@ -113,6 +113,7 @@ def _end(store: Store, run: RunId, outcome: str, exit: Exit, error_type: str | N
             exit.rss_mib,
             json.dumps(exit.leftovers) if exit.leftovers else None,
             exit.inputs or None,
+            len(exit.legs) + 1,  # those that nobody saw begin, too
             *run,
         ),
     )

@@ -10,7 +10,8 @@ ALTER TABLE job ADD COLUMN awaited_by TEXT;                -- the same, of who w
 ALTER TABLE job ADD COLUMN idle_release REAL;              -- s without a process of ours on its cards: then it is released
 CREATE INDEX job_inside ON job (inside) WHERE inside IS NOT NULL AND ended_at IS NULL;
 CREATE INDEX job_allocation ON job (name) WHERE commands = '[]' AND ended_at IS NULL;
--- Version 8. Jobs that get other cards while they run, and jobs that give way. `leg` of a run is the last order to it that is recorded.
+-- Version 8. Jobs that get other cards while they run, and jobs that give way. `leg` of a run counts the lists of cards
+-- that were in effect; `leg` of an order is its number.
 ALTER TABLE job ADD COLUMN resize TEXT;                                    -- restart | signal; NULL: it keeps the cards it has
 ALTER TABLE job ADD COLUMN when_stranger TEXT NOT NULL DEFAULT 'keep';     -- keep | requeue
 ALTER TABLE job ADD COLUMN yielded INTEGER NOT NULL DEFAULT 0;             -- runs that gave way to somebody else, in all
@@ -21,7 +22,7 @@ ALTER TABLE lease ADD COLUMN since REAL;                                   -- NU
 CREATE TABLE leg (
     job       INTEGER NOT NULL,
     n         INTEGER NOT NULL,
-    leg       INTEGER NOT NULL,        -- from 2 on: the first is the run's own start
+    leg       INTEGER NOT NULL,        -- from 2 on
     uuids     TEXT NOT NULL,           -- JSON: the cards that the run is to use …
     before    TEXT NOT NULL,           -- … and those that it was to use until then
     reason    TEXT NOT NULL,           -- JSON

@@ -42,7 +42,8 @@ class Legs:
         self._lease_dir = os.path.dirname(spec["claims"][0]) if spec["claims"] else spec.get("lease_dir", "")
         self.held = {uuid_of(path): (fd, path) for fd, path in zip(leases, spec["claims"], strict=True)}
         self.listed = list(self.held)
-        self.leg = self.order = self._fence = 1
+        self.leg = self.order = self._fence = 1  # by their numbers: the order in effect, the last, and the last that may come
+        self._begun = 1  # legs, which programs and people count: an order that was refused, or never came, is none
         self._next: dict[str, Any] | None = None  # an order that waits for the end of a leg
         self._ended: list[dict[str, Any]] = []
         self._untold: dict[int, int] = {}  # pid -> start ticks: processes that are to be told, and could not be yet
@@ -190,13 +191,13 @@ class Legs:
         failpoint("legs.ended")
         self._give_back([uuid for uuid in self.held if uuid not in order["cards"]])
         self._in_effect(order)
-        self._spec["env"].update({**order["env"], LEG: str(self.leg)})
-        self._note(f"leg {self.leg} begins with GPU {order['env']['JOSTLE_GPUS']}")
+        self._spec["env"].update({**order["env"], LEG: str(self._begun)})
+        self._note(f"leg {self._begun} begins with GPU {order['env']['JOSTLE_GPUS']}")
         self._socket.tell(self.state())
         failpoint("legs.before_begin")
 
     def _in_effect(self, order: Mapping[str, Any]) -> None:
-        self.listed, self.leg = list(order["cards"]), self.order
+        self.listed, self.leg, self._begun = list(order["cards"]), self.order, self._begun + 1
         self._write_list(order["env"][LIST])
         if self.how == SIGNAL:
             failpoint("legs.before_signal")
