@@ -122,10 +122,45 @@ def test_c8_a_program_that_nobody_hears_keeps_what_it_has(host: Host) -> None:
     wait(host, 300)
     assert len(cards(host, id)) == len(held(host, id)) == 4 and host.job(other)["state"] == "queued"
     tries = events(host, id)
-    assert set(tries) == {"resizing", "not_resized"} and 4 <= len(tries) <= 20, "ever more rarely"
+    assert tries == ["resizing", "not_resized"] * elasticity.TOLD_OF
     host.disk.deaf.clear()
     wait(host, elasticity.MOST_PAUSE)
     assert host.job(other)["state"] == "succeeded"
+
+
+def test_a_program_that_never_listens_is_asked_ever_more_rarely_and_fills_no_history(host: Host) -> None:
+    """300 events a day were written of one that had no handler."""
+    (other,) = forever(host, {"gpus": [3, 3]})
+    id = elastic(host, gpus=[1, 4], resize="signal")
+    host.disk.deaf.add(id)
+    host.cancel(other)
+    orders = "SELECT count(*) FROM leg WHERE job = ?"
+    wait(host, 86400.0, step=30.0)
+    asked = host.store.db.execute(orders, (id,)).fetchone()[0]
+    host.crash()
+    host.boot()
+    wait(host, 86400.0, step=30.0)
+    assert events(host, id) == ["resizing", "not_resized"] * elasticity.TOLD_OF, "also by the next engine"
+    assert 20 <= asked <= 40 and host.store.db.execute(orders, (id,)).fetchone()[0] - asked <= 40, "about once an hour"
+    remark = host.engine.remarks()[id]
+    assert (remark.code, remark.params["why"]) == ("resize_failed", "no_listener"), "and it is said all the time"
+    host.disk.deaf.clear()
+    assert set_gpus(host, id, 1, 2) is None
+    wait(host, 10)
+    assert len(cards(host, id)) == 2, "what a person asks for is tried at once"
+
+
+def test_what_comes_about_after_tries_that_nobody_was_told_of_says_why(host: Host) -> None:
+    (other,) = forever(host, {"gpus": [3, 3]})
+    id = elastic(host, gpus=[1, 4], resize="signal")
+    host.disk.deaf.add(id)
+    host.cancel(other)
+    wait(host, 600.0)
+    host.disk.deaf.clear()
+    until(host, lambda: len(cards(host, id)) == 4, within=7200.0)
+    wait(host, 4)
+    kind, data = host.store.db.execute("SELECT kind, data FROM event WHERE job = ? ORDER BY seq DESC LIMIT 1", (id,)).fetchone()
+    assert (kind, json.loads(data)["reason"]["code"]) == ("grown", "free_cards")
 
 
 def test_c8_a_card_is_given_up_when_nobody_of_the_run_is_on_it(host: Host) -> None:

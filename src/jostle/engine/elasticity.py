@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import pairwise
+from itertools import pairwise, takewhile
 from typing import Any
 
 from jostle.core.model import Elastic, Lease
@@ -19,7 +19,8 @@ LATELY = 3600.0  # s in which losses to others count …
 SOON = 600.0  # … that came so soon after the change before: who could work for longer has not come and gone
 TO_OTHERS = frozenset({"stranger_came", "for_job", "courtesy"})  # why cards are lost, beyond what a person or its own load says
 LOAD_OVER, LOAD_KNOWN, APART = 60.0, 30.0, 0.9  # s: a mean is over so long, known after so long, of samples so far apart
-FIRST_PAUSE, MOST_PAUSE = 2.0, 600.0  # s after a try in vain: first, and at the most
+FIRST_PAUSE, MOST_PAUSE = 2.0, 3600.0  # s after a try in vain: first, and at the most
+TOLD_OF = 3  # tries in vain, one after the other, of which there are events: a program may be deaf for weeks
 
 
 @dataclass(slots=True)
@@ -64,6 +65,11 @@ class Elasticity:
         return Reason("not_left", {"leg": self.leg, "gpus": leaving}) if leaving or not self.settled else None
 
     @property
+    def quiet(self) -> bool:
+        """Whether another try is no news; `why` tells how it stands."""
+        return self.vain >= TOLD_OF
+
+    @property
     def in_effect(self) -> bool:
         return self.footing is not None and self.footing.leg == self.order
 
@@ -102,6 +108,10 @@ class Elasticity:
     def in_vain(self, why: str, now: float) -> None:
         self.vain, self.failure = self.vain + 1, why
         self.not_before = now + min(FIRST_PAUSE * 2.0 ** min(self.vain - 1, 20), MOST_PAUSE)
+
+    def asked(self, least: int, most: int) -> None:
+        """A person wants so many: that is tried at once, whatever was in vain before."""
+        self.least, self.most, self.vain, self.not_before = least, most, 0, 0.0
 
     # --- how busy it is
 
@@ -142,6 +152,7 @@ def of_row(row: Mapping[str, Any], orders: Sequence[Mapping[str, Any]]) -> Elast
     last = orders[0]
     kept.order, kept.why, kept.settled = last["leg"], last["reason"]["code"], last["outcome"] is not None
     kept.leg = row["leg"]
+    kept.vain = sum(1 for _ in takewhile(lambda order: order["outcome"] not in (None, "done"), orders))
     kept.before = tuple(last["before"])
     kept.listed = tuple(last["uuids"]) if last["outcome"] in (None, "done") else kept.before
     done = [order for order in orders if order["outcome"] == "done"]

@@ -90,7 +90,7 @@ class Resizer:
         try:
             legs.ordered(
                 self._store, run.id, run.batch, elasticity.order + 1, cards=resize.uuids, before=elasticity.listed, more=more,
-                indices=[g.index for g in cards], reason=kept(resize.reason), at=at, now=now,
+                indices=[g.index for g in cards], reason=kept(resize.reason), at=at, now=now, quiet=elasticity.quiet,
             )  # fmt: skip
             failpoint("resize.recorded")
         except BaseException:
@@ -160,7 +160,7 @@ class Resizer:
             kind = "not_resized" if outcome != "done" else "grown" if more > 0 else "shrunk" if more < 0 else "resized"
             legs.settled(
                 self._store, run.id, run.batch, elasticity.order, kind=kind, outcome=outcome, indices=[i for i, _ in left],
-                uuids=[uuid for _, uuid in left], ended=footing.ended, at=at,
+                uuids=[uuid for _, uuid in left], ended=footing.ended, at=at, quiet=elasticity.quiet,
             )  # fmt: skip
         leaving = elasticity.in_effect and not elasticity.settled and not outcome
         elasticity.leg = legs.counted(self._store, run.id, one_more=leaving)
@@ -263,7 +263,7 @@ class Resizer:
     def asked(self, job: int, least: int, most: int) -> None:
         for run in self._carried.runs.values():
             if run.id[0] == job and run.elasticity is not None:
-                run.elasticity.least, run.elasticity.most = least, most
+                run.elasticity.asked(least, most)
                 self._soon(0.0)
 
 

@@ -19,9 +19,10 @@ KINDS = ("resizing", "grown", "shrunk", "resized", "not_resized")
 
 def ordered(
     store: Store, run: RunId, batch: int, number: int, *, cards: Sequence[str], before: Sequence[str], more: Sequence[Lease],
-    indices: Sequence[int], reason: Mapping[str, Any], at: float, now: float,
+    indices: Sequence[int], reason: Mapping[str, Any], at: float, now: float, quiet: bool = False,
 ) -> None:  # fmt: skip
-    """The order is recorded before anybody is told; what it brings is the run's from now on."""
+    """The order is recorded before anybody is told; what it brings is the run's from now on. `quiet`: such orders were in vain
+    before, so there is no event."""
     store.db.execute(
         "INSERT INTO leg (job, n, leg, uuids, before, reason, clock_at, at) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
         (*run, number, json.dumps(cards), json.dumps(before), json.dumps(reason), now, at),
@@ -30,8 +31,9 @@ def ordered(
         "INSERT INTO lease (job, n, uuid, idx, mib, used_at_start, since) VALUES (?, ?, ?, ?, ?, ?, ?)",
         [(*run, lease.uuid, lease.index, lease.mib, lease.used_at_start_mib, at) for lease in more],
     )
-    gpus = {"gpus": list(indices), "uuids": list(cards)}
-    store.event(at, "resizing", batch=batch, job=run[0], run=run[1], **gpus, reason=reason)
+    if not quiet:
+        gpus = {"gpus": list(indices), "uuids": list(cards)}
+        store.event(at, "resizing", batch=batch, job=run[0], run=run[1], **gpus, reason=reason)
 
 
 def given_back(store: Store, run: RunId, uuids: Collection[str], at: float, *, held: bool = True) -> None:
@@ -49,15 +51,20 @@ def given_back(store: Store, run: RunId, uuids: Collection[str], at: float, *, h
 
 def settled(
     store: Store, run: RunId, batch: int, number: int, *, kind: str, outcome: str, indices: Sequence[int], uuids: Sequence[str],
-    ended: Sequence[LegEnd], at: float,
+    ended: Sequence[LegEnd], at: float, quiet: bool = False,
 ) -> None:  # fmt: skip
-    """An order has come to its end: the run has the cards that it asked for, or will not get them."""
+    """An order has come to its end: the run has the cards that it asked for, or will not get them. `quiet`: as it was ordered."""
     before = max((end for end in ended if end.leg < number), default=None) if outcome == "done" else None
     store.db.execute(
         "UPDATE leg SET done_at = ?, outcome = ?, exit_code = ?, signal = ? WHERE job = ? AND n = ? AND leg = ?",
         (at, outcome, before and before.code, before and before.signal, *run, number),
     )
-    why = {} if outcome == "done" else {"why": outcome}
+    if quiet and outcome != "done":
+        return
+    why: dict[str, Any] = {} if outcome == "done" else {"why": outcome}
+    if quiet:  # nothing was told of the order
+        its = "SELECT reason FROM leg WHERE job = ? AND n = ? AND leg = ?"
+        why["reason"] = json.loads(store.db.execute(its, (*run, number)).fetchone()[0])
     store.event(at, kind, batch=batch, job=run[0], run=run[1], gpus=list(indices), uuids=list(uuids), **why)
 
 
