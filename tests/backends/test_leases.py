@@ -236,6 +236,10 @@ def test_c3_claims_of_all_homes_count_and_who_would_be_one_too_many_withdraws(ma
     two.local.withdraw([(2, 1)])
     assert not reserved(two, 4, 3, by_hand), "two by hand"
     assert reserved(two, 5, 4, automatic), "but one automatically again"
+    one.local.withdraw([(3, 1)])
+    assert reserved(one, 5, 4, by_hand) and reserved(two, 6, 5, automatic), "which no longer is, as a program is there by hand"
+    one.local.withdraw([(5, 1)])
+    two.local.withdraw([(6, 1)])
     one.local.withdraw([(1, 1), (3, 1)])
     two.local.withdraw([(1, 1), (5, 1)])
 

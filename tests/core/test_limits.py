@@ -16,7 +16,7 @@ from jostle.core.model import Cap, Limits, Policy
 from jostle.core.survey import Asked, never, standing, survey
 from tests.core import odd
 from tests.core.test_properties import check_laws
-from tests.core.worlds import ALICE, ME, foreign, gpus, job, lane, running, starts, u, with_runs, world
+from tests.core.worlds import ALICE, ME, foreign, gpus, job, lane, promise, run, running, starts, u, with_runs, world
 
 
 def limited(**most: int) -> Limits:
@@ -76,6 +76,33 @@ def test_c3_runs_of_an_automatic_batch_count_as_automatic() -> None:
     held = with_runs(running(1, 0, batch=1), running(2, 1))
     scene = world(job(7), gpus=gpus(4), policies={1: Policy(automatic=True)}, limits=limited(manual_gpus=2), **held)
     assert starts(decide(scene)) == {7: (2,)}
+
+
+def used_floor(*, inside: bool = False, by_hand: bool = False) -> dict[str, Any]:
+    """Card 0 is held by hand, card 1 by an automatic allocation (2), on which something may run."""
+    part = (run(9, 1, inside=2), (promise(9, 1, None, inside=2),))
+    floor = running(2, 1, batch=1, allocation=True, used=by_hand)
+    return {**with_runs(running(1, 0), floor, *([part] if inside else [])), "policies": {1: Policy(automatic=True)}}
+
+
+@pytest.mark.parametrize("use", [{"inside": True}, {"by_hand": True}])
+def test_c3_c6_what_is_held_automatically_is_held_by_hand_while_its_person_uses_it(use: dict[str, bool]) -> None:
+    limits = limited(manual_gpus=2, reserved_gpus=1)
+    asks = (job(7), job(8, batch=1, priority=-1))
+    assert starts(decide(world(*asks, gpus=gpus(4), limits=limits, **used_floor()))) == {7: (2,)}, "one more by hand"
+    plan = decide(world(*asks, gpus=gpus(4), limits=limits, **used_floor(**use)))
+    assert starts(plan) == {8: (2,)}, "and one automatically instead"
+    assert (plan.waits[7].params["limit"], plan.waits[7].params["held"]) == ("max_manual_gpus", 2)
+
+
+def test_c3_c6_nobody_comes_above_the_manual_limit_by_using_what_is_held_automatically() -> None:
+    asks = job(7, inside=2)
+    plan = decide(world(asks, gpus=gpus(4), limits=limited(manual_gpus=1), **used_floor()))
+    assert not starts(plan) and plan.waits[7].params["limit"] == "max_manual_gpus"
+    assert starts(decide(world(asks, gpus=gpus(4), limits=limited(manual_gpus=2), **used_floor()))) == {7: (1,)}
+    two = (asks, job(8, batch=3))
+    plan = decide(world(*two, gpus=gpus(4), limits=limited(manual_gpus=2), **used_floor()))
+    assert len(starts(plan)) == 1, "what one plan makes of them counts, too"
 
 
 def test_c3_one_task_gets_no_more_than_its_limit_and_a_range_what_there_is() -> None:

@@ -259,6 +259,7 @@ def test_a_process_of_ours_on_its_cards_is_its_own_and_keeps_it_from_being_idle(
         (seen,) = until(holder, "the driver shows it")
         assert seen["run"] == f"{id}.1", "neither a stranger nor in the way"
         until(lambda: str(id) not in here.call("reasons")["idle"], "it is not idle")
+        assert here.call("room", policy={})["used"] == [id], "and a floor would not give it back"
     until(lambda: str(id) in here.call("reasons")["idle"], "it is idle again")
 
 

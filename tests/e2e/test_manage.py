@@ -218,6 +218,22 @@ def test_c6_the_floor_is_kept_while_the_monitor_lives_and_gives_way_to_own_jobs(
     until(lambda: of_floor(home) == [], "it ended with the monitor, though that said nothing")
 
 
+def test_c3_c6_a_card_of_the_floor_that_is_used_is_its_persons_and_is_not_given_back(home: Instance) -> None:
+    """A job of ours that waited for cards had the floor end the program on its card."""
+    configured(home, monitor_interval=0.2, min_reserved_gpus=2, max_reserved_gpus=2)
+    at_work(home, "monitor", "--manage")
+    until(lambda: len(of_floor(home, "running")) == 2, "two cards")
+    used, other = sorted(of_floor(home), key=lambda row: row["id"])
+    program = int(home.ok("start", used["name"], "--", "sleep", "600"))
+    home.reach(program, "running")
+    held = {limit["name"]: limit["held"] for limit in home.json("limits")["limits"]}
+    assert (held["max_reserved_gpus"], held["max_manual_gpus"]) == (1, 1)
+    (rest,) = home.submit({"gpus": [3, 3], "commands": ["sleep 600"]})
+    home.reach(rest, "running")
+    assert home.job(other["id"])["state"] == "succeeded", "what is only held gives way"
+    assert home.states([used["id"], program]) == {used["id"]: "running", program: "running"}
+
+
 def test_c6_never_by_itself_and_not_where_the_lab_or_the_file_forbids_it(instance: Instance) -> None:
     lab = instance.root / "lab.yaml"
     lab.write_text("max_reserved_gpus: 0\n")

@@ -120,7 +120,8 @@ class Within:
         refusals = [self._refusal(card, job) for card in self._cards]
         fitting = [card for card, no in zip(self._cards, refusals, strict=True) if no is None]
         if len(fitting) >= job.gpus_min:
-            return self._start(job, fitting[: job.gpus_max])
+            cards = fitting[: job.gpus_max]
+            return table.account.over_by_use({card.gpu.uuid for card in cards}) or self._start(job, cards)
         if (never := self.never(job)) is not None:
             return never
         params = {"allocation": self._run.id[0], "needed": job.gpus_min, "fit": len(fitting), "total": len(self._cards)}
@@ -162,6 +163,7 @@ class Within:
         for card in cards:
             part = Promise(uuid=card.gpu.uuid, mib=job.memory_mib, uid=card.uid, run=(job.id, 0), inside=job.inside)
             self._parts[card.gpu.uuid].append(part)
+            self._table.account.enter(card.gpu.uuid, automatic=False)
         uuids = tuple(card.gpu.uuid for card in cards)
         return Start(
             job=job.id, uuids=uuids, memory_mib=job.memory_mib, share=job.share, target=self._run.target, node=self._table.node

@@ -73,6 +73,9 @@ class Bound(NamedTuple):
         return Reason(code="user_limit", params=params)
 
 
+BY_HAND = Policy()
+
+
 class Account:
     """The cards that the person holds while a plan is made, wherever they are."""
 
@@ -85,17 +88,31 @@ class Account:
             return
         dead = {run.id for run in world.runs if run.id not in runs}
         held = allocated(world, runs) if self.counts else frozenset()
+        used = {run.inside for run in runs.values()} | {run.id[0] for run in runs.values() if run.used}
         for promise in world.promises:
             if promise.uid == world.uid and promise.run not in dead and (promise.inside, promise.uuid) not in held:
                 of_run = runs.get(promise.run) if promise.run is not None else None
                 automatic = promise.automatic if of_run is None else self._policy(of_run.batch).automatic
-                self.enter(promise.uuid, automatic=automatic)
+                self.enter(promise.uuid, automatic=automatic and (of_run is None or of_run.id[0] not in used))
 
     def _policy(self, batch: int) -> Policy:
         return self._world.policies.get(batch, self._world.policy)
 
     def enter(self, uuid: str, *, automatic: bool) -> None:
-        (self.automatic if automatic else self.manual).add(uuid)
+        """Held both ways it is held by hand: what an automatic allocation has is the person's as soon as they use it."""
+        if not automatic:
+            self.manual.add(uuid)
+            self.automatic.discard(uuid)
+        elif uuid not in self.manual:
+            self.automatic.add(uuid)
+
+    def over_by_use(self, uuids: AbstractSet[str]) -> Reason | None:
+        """The limit that forbids to use these cards, which are held already, perhaps automatically."""
+        for bound in self.bounds(BY_HAND):
+            more = (self.automatic & uuids) - bound.held
+            if len(more) > bound.budget.more:
+                return bound.reason(len(more))
+        return None
 
     def bounds(self, policy: Policy, beside: AbstractSet[str] = frozenset()) -> list[Bound]:
         """What holds for a start under these rules; `beside` are cards that are as good as held."""

@@ -244,6 +244,7 @@ class Run:
     allocation: bool = False  # it starts nothing: it holds its cards for what runs inside it, and for its person
     idle_since: float | None = None  # an allocation: since when nothing of ours is on its cards or runs inside; None: it is used
     idle_release: float | None = None  # … and after so long it is released
+    used: bool = False  # a process that its person started by hand is on its cards
     inside: int | None = None  # the allocation (its job) on whose cards it runs
     evicted: bool = False  # … which has been released
     elastic: Elastic | None = None

@@ -80,7 +80,7 @@ class Resizes:
         self._obey_people()
         self._be_courteous()
         for job, reason in waiting[:MOST_JOBS]:
-            if reason.code in FOR_CARDS and job.gpus_min:
+            if reason.code in FOR_CARDS and job.gpus_min and job.inside is None:
                 any(self._make_room(job, table) for table in self._places.tables if table.target in job.on)
         self._leave_idle()
         for job, start in begun:

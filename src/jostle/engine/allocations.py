@@ -24,8 +24,9 @@ def look(runs: Iterable[Open], observer: Observer, intruders: Sequence[Intruder]
     busy = {run.inside for run in runs if not run.over}
     for run in held:
         uuids = [lease.uuid for lease in run.leases]
-        used = run.id[0] in busy or any(observer.run_of(p, u) == run.id for u in uuids if u in read for p in read[u]["procs"])
-        if used or run.state == "starting":
+        there = [(p, u) for u in uuids if u in read for p in read[u]["procs"] if p["pid"] != run.session]  # its shim is nobody
+        run.used = any(observer.run_of(p, u) == run.id for p, u in there)
+        if run.used or run.id[0] in busy or run.state == "starting":
             run.idle_since = None
         elif run.idle_since is None and all(uuid in read for uuid in uuids):
             run.idle_since = now

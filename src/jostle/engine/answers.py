@@ -123,7 +123,7 @@ class Answers:
         cap = e.rules.limits.max_reserved_gpus
         return {
             **seen._asdict(), "crowded": sorted(seen.crowded), "waiting": len(waiting),
-            "blind": not self._cards.fresh(self._clock.now()),
+            "blind": not self._cards.fresh(self._clock.now()), "used": sorted(e.carried.used()),
             "max_reserved_gpus": cap and {"most": cap.most, "source": cap.source},
         }  # fmt: skip
 

@@ -60,6 +60,11 @@ class Carried:
         for name, backend in backends.items():
             backend.open(rows[name], self)
 
+    def used(self) -> set[int]:
+        """Allocations that are not only held."""
+        alive = [run for run in self.runs.values() if not run.over]
+        return {run.inside for run in alive if run.inside is not None} | {run.id[0] for run in alive if run.used}
+
     def close(self) -> None:
         for backend in self.backends.values():
             backend.close()

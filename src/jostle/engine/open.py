@@ -39,6 +39,7 @@ class Open:
     inside: int | None = None  # the allocation that it runs in
     evicted: bool = False  # … which has been released
     idle_since: float | None = None  # an allocation: since when nothing of ours is on its cards or runs inside
+    used: bool = False  # … and whether a process is there that its person started by hand
     visitor: dict[str, Any] | None = None  # an allocation: a stranger who came onto its cards
     excused: int = 0
     tried: tuple[tuple[str, float, str], ...] = ()
@@ -94,6 +95,7 @@ class Open:
             allocation=self.allocation,
             idle_since=self.idle_since,
             idle_release=self.idle_release,
+            used=self.used,
             inside=self.inside,
             evicted=self.evicted,
             elastic=None if self.elasticity is None else self.elasticity.value(self.leases, supervised=self.supervised, now=now),

@@ -118,9 +118,13 @@ class Starting:
         return run, spec
 
     def _as_its_allocation(self, allocation: int, rules: Rules) -> Tenure:
-        """Its cards are held and counted already."""
-        batches = [run.batch for run in self._carried.runs.values() if run.id[0] == allocation]
-        return Tenure(automatic=any(rules.of(batch).automatic for batch in batches))
+        """Its cards are held and counted already; but what was held automatically is used by hand from now on."""
+        runs = self._carried.runs.values()
+        if not any(rules.of(run.batch).automatic for run in runs if run.id[0] == allocation):
+            return Tenure()
+        manual = rules.limits.max_manual_gpus
+        used = any(run.inside == allocation or (run.id[0] == allocation and run.used) for run in runs)
+        return Tenure(alike=None if used or manual is None else manual.most)
 
     def _reserve(
         self, backend: Backend, start: Start, n: int, cards: Sequence[Gpu], claim_names: frozenset[str], tenure: Tenure

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from jostle import config as settings
 from jostle.core.fields import SETTINGS
-from jostle.core.states import OPEN
+from jostle.core.states import OPEN, UNFINISHED
 from jostle.errors import Declined, JostleError
 from jostle.follow.feed import Feed
 from jostle.intake import allocations
@@ -140,10 +140,11 @@ class Monitor:
     def _seen(self, room: dict[str, Any]) -> floor.Seen:
         now, crowded = time.monotonic(), set(room["crowded"])
         rows = self._rows()
+        used = {*room["used"], *(row["inside"] for row in self._session.reader.jobs(states=UNFINISHED))}
         kept = tuple(
             floor.Kept(id=row["id"], holds=row["state"] != "queued", crowded=bool(crowded & set(row["gpu_uuids"])))
             for row in rows
-            if row["intent"] == "run"  # else it is given back already
+            if row["intent"] == "run" and row["id"] not in used  # else it is given back already, or its person's for so long
         )
         ours = {row["id"] for row in rows}
         if room["waiting"] or any(row["id"] not in ours and row["commands"] for row in self._session.reader.jobs(states=OPEN)):

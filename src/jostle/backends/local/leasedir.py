@@ -273,6 +273,7 @@ class Directory:
         for gone in self._gone:
             if gone.uid == os.geteuid() and gone.claim is not None and self._concerns(gone.claim) and gone.held():
                 cards[gone.automatic].add(gone.claim.uuid)
+        cards[True] -= cards[False]  # what is held both ways its person uses
         most = [(tenure.total, cards[False] | cards[True]), (tenure.alike, cards[tenure.automatic])]
         return any(limit is not None and len(held) > limit for limit, held in most)
 
