@@ -514,6 +514,11 @@ def test_a_stranger_who_comes_before_anything_was_started_is_told(instance: Inst
     instance.scenario(world + "strangers: [{gpu: 0, user: alice, used: 10GiB}]\n")
     told = instance.reason(id, "visited")
     assert "alice came onto GPU 0" in told["text"]
+    for words in (["ps"], ["why", str(id)], ["show", str(id)]):
+        assert f"alice came onto GPU 0 (pid {told['params']['pid']})" in instance.ok(*words), words
+    assert f", alice is on GPU 0 (pid {told['params']['pid']})" in instance.ok("status")
+    assert f"，alice 在 GPU 0 上（pid {told['params']['pid']}）" in instance.ok("status", env={"JOSTLE_LANG": "zh"})
+    assert instance.json("status")["allocations"][0]["reason"] == told
     assert instance.job(id)["state"] == "running"
     instance.ok("start", "train", "--", "true")
 

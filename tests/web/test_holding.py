@@ -198,3 +198,23 @@ def test_what_is_held_and_may_be_held_is_in_the_metrics(console, allocated):
         assert not any(name == "jostle_user_gpus_limit" and ("counted", "manual") in labels for name, labels in samples)
     finally:
         console.post("/api/v1/limits", {"clear": ["max_total_gpus"]})
+
+
+def test_c2_a_stranger_on_what_is_only_held_is_told_with_his_name(tmp_path):
+    world = "gpus: {count: 1, total: 24GiB}\n"
+    (tmp_path / "scenario.yaml").write_text(world)
+    made = Console(tmp_path / "c", gpus=f"sim:{tmp_path}/scenario.yaml")
+    try:
+        made.post("/api/v1/alloc", {"name": "train"})
+        id = held(made, "train")["id"]
+        until(lambda: str(id) in made.instance.call("reasons")["idle"], "its card was seen without him")
+        (tmp_path / "fresh").write_text(world + "strangers: [{gpu: 0, user: alice, used: 10GiB}]\n")
+        (tmp_path / "fresh").replace(tmp_path / "scenario.yaml")
+        told = until(lambda: (why := held(made, "train")["reason"]) and why["code"] == "visited" and why, "he is told")
+        assert (told["params"]["user"], told["params"]["gpu"]) == ("alice", 0)
+        assert "alice came onto GPU 0" in told["text"]
+        (row,) = [row for row in made.get("/api/v1/ps")["jobs"] if row["id"] == id]
+        assert row["reason"]["text"] == told["text"]
+        assert made.get(f"/api/v1/why/{id}")["reason"]["text"] == told["text"]
+    finally:
+        made.close()

@@ -36,5 +36,6 @@ ALLOCATIONS: dict[str, tuple[str, str]] = {
     "held_waits": ("waits: {why}", "等待中：{why}"),
     "held_until": ("until {at}", "到 {at}"),
     "held_idle_for": ("idle for {time}", "空闲 {time}"),
+    "held_visited": ("{user} is on GPU {gpu} (pid {pid})", "{user} 在 GPU {gpu} 上（pid {pid}）"),
     "held_inside": ("inside: job {ids}", "其中有任务 {ids}"),
 }

@@ -260,6 +260,9 @@ def allocation(held: Row, now: float, language: str) -> str:
         parts.append(message("held_waits", language, why=beside(held["reason"])))
     if held["until"] is not None:
         parts.append(message("held_until", language, at=units.show_instant(held["until"], now)))
+    if held["reason"] and held["reason"]["code"] == "visited":
+        who = {**held["reason"]["params"], "user": plain(held["reason"]["params"]["user"])}
+        parts.append(message("held_visited", language, **who))
     if (held["idle_s"] or 0) >= IDLE_SAID_AFTER:
         parts.append(message("held_idle_for", language, time=units.show_duration(held["idle_s"])))
     if held["programs"]:
