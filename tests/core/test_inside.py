@@ -10,8 +10,8 @@ import pytest
 from jostle.core.decide import decide
 from jostle.core.health import clears
 from jostle.core.ledger import alive, available_mib, cards_of
-from jostle.core.model import Exit, Promise, Run
-from jostle.core.plan import Finish, Plan, Requeue, Stop
+from jostle.core.model import Exit, Orphan, Promise, Run
+from jostle.core.plan import Fail, Finish, Plan, Requeue, Stop
 from tests.core.worlds import GIB, ME, foreign, gpu, gpus, holder, job, promise, run, running, starts, u, with_runs, world
 
 Pair = tuple[Run, tuple[Promise, ...]]
@@ -262,3 +262,29 @@ def test_one_that_was_not_asked_to_go_stays_however_long_it_is_idle() -> None:
 
 def test_an_allocation_says_nothing_of_the_health_of_its_cards() -> None:
     assert not clears(held(1, 0)[0], 1e6) and clears(running(2, 0)[0], 1e6)
+
+
+# --- whose process is gone
+
+
+def given_up(plan: Plan) -> dict[int, tuple[str, str]]:
+    return {d.job: (d.state, d.reason.code) for d in plan.decisions if isinstance(d, Fail)}
+
+
+@pytest.mark.parametrize(("awaited", "code"), [(True, "waiter_ended"), (False, "tied_ended")])
+def test_what_nobody_waits_for_starts_no_more_and_leaves_the_line_wherever_it_stands(awaited: bool, code: str) -> None:
+    lanes = (job(7), job(8), job(9))
+    gone = {id: Orphan(1, True, awaited) for id in (7, 40)}  # the second is too far behind to be seen
+    plan = decide(world(*lanes, gpus=gpus(1), orphans=gone))
+    assert given_up(plan) == {7: ("cancelled", code), 40: ("cancelled", code)}
+    assert starts(plan) == {8: (0,)}, "and the next has its card"
+    assert given_up(decide(world(gpus=(), orphans=gone, hold="disk_full"))).keys() == gone.keys(), "also where nothing starts"
+
+
+def test_cards_that_nobody_was_told_of_are_given_back() -> None:
+    gone = {1: Orphan(1, False, True)}
+    assert stops(decide(world(gpus=gpus(2), orphans=gone, **with_runs(held(1, 0))))) == {1: False}
+    end = with_runs(held(1, 0, state="stopping", ended=Exit(code=0, released="asked"), idle_release=9.0))
+    (finish,) = decide(world(gpus=gpus(2), orphans=gone, **end)).decisions
+    assert isinstance(finish, Finish) and finish.reason is not None
+    assert (finish.state, finish.reason.code) == ("succeeded", "waiter_ended")

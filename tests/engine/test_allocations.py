@@ -176,6 +176,15 @@ def test_a_waiter_who_was_not_told_gives_cards_back_and_one_who_was_keeps_them(
     assert refused is not None and refused.code == "ended_already"
 
 
+def test_who_starts_something_inside_knows_of_it(host: Host, sleeper: subprocess.Popen[bytes]) -> None:
+    id = allocate(host, awaited_by=known(sleeper))
+    (inside,) = host.submit({"inside": id})
+    sleeper.kill()
+    sleeper.wait()
+    pass_(host, 30)
+    assert (host.job(inside)["state"], host.job(id)["state"]) == ("succeeded", "running")
+
+
 def test_a_process_that_cannot_be_looked_at_is_not_dead(
     host: Host, sleeper: subprocess.Popen[bytes], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -30,6 +30,7 @@ def admit(store: Store, job: Mapping[str, Any], *, beside: bool) -> None:
             raise declined(why)
         if not beside and (other := program_of(store, job["inside"])) is not None:
             raise declined(Reason("program_inside", {"allocation": job["inside"], "job": other}))
+        store.db.execute("UPDATE job SET awaited_by = NULL WHERE id = ?", (job["inside"],))  # somebody knows of it
 
 
 def declined(why: Reason) -> Declined:
