@@ -122,8 +122,8 @@ def facts(
 def resized(job: Row, language: str) -> str:
     """`restart, leg 3`, and what it does when somebody else comes."""
     leg = message("leg", language, n=job["leg"]) if (job.get("leg") or 1) > 1 else ""
-    away = message("gives_way", language) if job.get("when_stranger") == "requeue" else ""
-    return listed([part for part in (job.get("resize") or "", leg, away) if part], language)
+    away = {"requeue": "gives_way", "pause": "stands_still"}.get(job.get("when_stranger") or "")
+    return listed([part for part in (job.get("resize") or "", leg, message(away, language) if away else "") if part], language)
 
 
 def _code(code: Row, language: str) -> str:
