@@ -70,12 +70,12 @@ def test_all_of_it_stands_still_and_goes_on_where_it_was(bench: Bench) -> None:
     go_on(bench)
     exit = bench.end(RUN)
     assert (exit.code, exit.stopped, exit.signal) == (3, False, None)
-    assert "it stands still" in bench.log(RUN) and "it goes on" in bench.log(RUN)
+    assert "paused, as somebody else" in bench.log(RUN) and "goes on after a pause" in bench.log(RUN)
 
 
 def test_who_forked_twice_stands_still_too(bench: Bench) -> None:
-    start(bench, f"(({WAIT}) & echo $! > grandchild.new; mv grandchild.new grandchild) & wait $!; {LOOP}", up=("up", "grandchild"))
-    orphan = int((bench.home / "grandchild").read_text())
+    start(bench, f"(({WAIT}) & echo $! > orphan.new; mv orphan.new orphan) & wait $!; {LOOP}", up=("up", "orphan"))
+    orphan = int((bench.home / "orphan").read_text())
     pause(bench)
     assert states(bench)[orphan] == "T"
     go_on(bench)
@@ -132,7 +132,7 @@ def test_who_is_continued_by_hand_is_stopped_again(bench: Bench) -> None:
 
 def test_no_command_begins_while_the_run_stands_still(bench: Bench) -> None:
     bench.start(RUN, f"touch {bench.dir(RUN)}/pause", "touch second", pauses=True)
-    bench.until(lambda: "it stands still" in text(bench.dir(RUN) / "log"))
+    bench.until(lambda: "paused, as" in text(bench.dir(RUN) / "log"))
     assert not (bench.home / "second").exists() and bench.poll(RUN).kind == "alive"
     go_on(bench)
     assert bench.end(RUN).code == 0 and (bench.home / "second").exists()
@@ -219,7 +219,7 @@ def test_the_limit_of_each_command_stands_still_with_it(bench: Bench) -> None:
     assert (exit.code, exit.timed_out) == (3, False)
 
 
-def test_the_next_engine_continues_it(bench: Bench, make_bench: MakeBench) -> None:
+def test_f71_the_next_engine_continues_it(bench: Bench, make_bench: MakeBench) -> None:
     held = start(bench, LOOP)
     pause(bench)
     bench.local.close()
@@ -230,7 +230,7 @@ def test_the_next_engine_continues_it(bench: Bench, make_bench: MakeBench) -> No
     assert after.end(RUN).code == 3
 
 
-def test_an_engine_that_dies_before_its_shim_has_heard_is_obeyed_all_the_same(
+def test_f71_an_engine_that_dies_before_its_shim_has_heard_is_obeyed_all_the_same(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What is wanted lies in the directory; the signal only makes it quick."""
@@ -379,4 +379,4 @@ def test_a_run_of_another_job_is_not_asked(bench: Bench) -> None:
     bench.running(RUN, "up")
     bench.local.pause(RUN, paused=True)
     (bench.home / "go").touch()
-    assert bench.end(RUN).code == 3 and "stands still" not in bench.log(RUN)
+    assert bench.end(RUN).code == 3 and "paused" not in bench.log(RUN)

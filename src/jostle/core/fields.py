@@ -174,7 +174,7 @@ JOB = _table(
           "运行中可换卡，张数在 `gpus` 的范围内：结束后重新开始（`restart`），或收到通知（`signal`）",
           absent=("it keeps its cards", "不换卡"), settable=True),
     Field("when_stranger", one_of("keep", "requeue", "pause"), "keep",
-          "another user comes onto a card of it: it stays (`keep`), or until it is quiet ends and waits (`requeue`) or stands still "
+          "another user comes onto a card of it: it stays (`keep`), or until it is quiet ends and waits (`requeue`) or is paused "
           "(`pause`)",
           "他人来到其卡上时：继续（`keep`），或在清静之前结束并排队（`requeue`）、原地暂停（`pause`）", settable=True),
     Field("leftovers", one_of("kill", "wait"), "kill",

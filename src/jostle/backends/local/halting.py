@@ -3,9 +3,10 @@
 Rules. What is wanted lies in the run's directory: while the file `pause` is there, all processes of the run are stopped, and they
 go on when it is not. So whoever dies, the next look finds what is wanted; SIGHUP, which shims are deaf to otherwise, only makes
 the shim look at once. Parents are stopped before their children and go on after them: who waits for a child does not see it
-stopped, as a shell with job control would take that for the end of its command. It is looked again until nobody of the run moves, so a fork in between does not escape, and each second after that. What
-the program itself had stopped stays stopped. The engine that wants it is not stopped, even if a job has started it. Whoever is to
-end goes on for it, and has its grace. Time in which a run stands still is not time of the run.
+stopped, as a shell with job control would take that for the end of its command. It is looked again until nobody of the run moves,
+so a fork in between does not escape, and each second after that. What the program itself had stopped stays stopped. The engine
+that wants it is not stopped, even if a job has started it. Whoever is to end goes on for it, and has its grace. Time in which a
+run stands still is not time of the run.
 """
 
 from __future__ import annotations
@@ -74,7 +75,7 @@ class Halting(CommandTree):
         if self._halted_at is None:
             self._halted_at, self._look_in = time.monotonic(), 0.0
             self._due_then, self._deadline = self._deadline, None
-            self.note("it stands still, as somebody else is on its GPUs; what it holds of their memory it keeps")
+            self.note("paused, as somebody else is on its GPUs; what it holds of their memory stays there")
 
     def _time_passes(self) -> None:
         if self._halted_at is not None:
@@ -82,7 +83,7 @@ class Halting(CommandTree):
             self._halted_at = None
             self._began += stood
             self._deadline = None if self._due_then is None else self._due_then + stood
-            self.note(f"it goes on, after {stood:.0f} s")
+            self.note(f"goes on after a pause of {stood:.0f} s")
 
     # ------------------------------------------------------------------ processes
 
