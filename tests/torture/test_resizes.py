@@ -1,4 +1,4 @@
-"""kill -9 of engines, shims and programs in the midst of resizes and pauses, at every step of one (F66-F69, F71, F72): elastic.py."""
+"""kill -9 of engines, shims and programs in the midst of resizes and pauses, at every step (F66-F72): elastic.py in short."""
 
 from __future__ import annotations
 
