@@ -180,6 +180,18 @@ def test_a_card_that_cannot_be_read_is_no_stranger_and_no_quiet(host: Host) -> N
     assert not still(host, id)
 
 
+def test_a_card_that_answers_every_other_time_can_be_quiet(host: Host) -> None:
+    """A slow driver: it is read often enough to know."""
+    id = polite(host)
+    come(host)
+    until(host, lambda: still(host, id))
+    host.disk.strangers.clear()
+    for second in range(int(QUIET) + 20):
+        host.disk.unread = {"GPU-0"} if second % 2 else set()
+        host.step(1.0)
+    assert not still(host, id)
+
+
 def test_nor_is_a_probe_that_says_nothing(host: Host) -> None:
     id = polite(host)
     come(host)

@@ -221,7 +221,7 @@ class Resizer:
 
     def _see_quiet(self, run: Open, its: Standing, just_now: Collection[str], now: float) -> None:
         """How long nobody else has been on its cards: only a reading can end a pause."""
-        its.see(read=all(lease.uuid in just_now for lease in run.leases), alone=not run.intruded_since, now=now)
+        its.see([lease.uuid for lease in run.leases], just_now, alone=not run.intruded_since, now=now)
         if its.now and self._left_s(run, its, now) == 0.0:
             self._soon(0.0)
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from jostle.core.model import Pausing
@@ -24,22 +24,22 @@ class Standing:
     reason: Mapping[str, Any] | None = None  # why it last changed
     still: bool = False  # all its processes are seen to be stopped
     quiet_since: float | None = None  # from which on all readings have shown nobody else
-    seen_at: float = -math.inf  # when all its cards were last read
+    seen: dict[str, float] = field(default_factory=dict)  # by card: when it was last read
 
     def value(self, *, supervised: bool) -> Pausing:
-        quiet_s = None if self.quiet_since is None else self.seen_at - self.quiet_since
+        quiet_s = None if self.quiet_since is None else max(0.0, min(self.seen.values(), default=0.0) - self.quiet_since)
         return Pausing(
             now=self.now, since=self.since, times=self.times, paused_s=self.paused_s, quiet_s=quiet_s, supervised=supervised
         )
 
-    def see(self, *, read: bool, alone: bool, now: float) -> None:
-        """Cards have been read: whether all of its own, and whether nobody else was there."""
-        if not read or not alone:
+    def see(self, cards: Collection[str], just_now: Collection[str], *, alone: bool, now: float) -> None:
+        """Of its cards these were read just now; whether nobody else was seen there. A slow one may be read a moment later."""
+        before = min((self.seen.get(uuid, -math.inf) for uuid in cards), default=now)
+        self.seen = {uuid: now if uuid in just_now else self.seen.get(uuid, -math.inf) for uuid in cards}
+        if not alone or now - before > BLIND:
             self.quiet_since = None
-            return
-        if self.quiet_since is None or now - self.seen_at > BLIND:
+        if alone and self.quiet_since is None and now - min(self.seen.values(), default=now) <= BLIND:
             self.quiet_since = now
-        self.seen_at = now
 
     def paused(self, times: int, reason: Mapping[str, Any], now: float) -> None:
         self.now, self.since, self.times, self.reason, self.still = True, now, times, reason, False

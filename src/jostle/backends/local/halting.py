@@ -162,15 +162,17 @@ def want(directory: str, *, paused: bool) -> bool:
         if not paused:
             os.unlink(path)
             return True
-        fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+        if os.path.lexists(path):
+            return False
+        flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
+        fd = os.open(f"{path}.new", flags, 0o600)
+        try:
+            os.write(fd, str(os.getpid()).encode())
+        finally:
+            os.close(fd)
+        os.rename(f"{path}.new", path)
     except OSError:
         return False  # it is so already; or a full disk, and it is tried again
-    try:
-        os.write(fd, str(os.getpid()).encode())
-    except OSError:
-        pass  # the engine is no part of the run, but for one that a job has started
-    finally:
-        os.close(fd)
     return True
 
 
