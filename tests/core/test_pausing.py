@@ -117,6 +117,13 @@ def test_one_that_is_cancelled_is_stopped_and_nothing_else() -> None:
     assert decision == Stop(run=(1, 1))
 
 
+def test_one_whose_allocation_is_released_is_stopped_and_nothing_else() -> None:
+    for more in ({"now": True, "quiet_s": 1e9}, {"by": (0,)}):
+        its = polite(1, 0, run={"evicted": True, "inside": 9}, **more)
+        (decision,) = decide(world(gpus=(with_stranger(0),), **with_runs(its))).decisions
+        assert decision == Stop(run=(1, 1))
+
+
 def test_its_end_is_as_any_other() -> None:
     run = replace(polite(1, 0, now=True)[0], ended=Exit(code=0))
     (decision,) = decide(World(now=NOW, uid=ME, runs=(run,))).decisions

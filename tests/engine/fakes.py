@@ -100,6 +100,7 @@ class Disk:
     loads: dict[str, int] = field(default_factory=dict)  # uuid -> utilisation
     pauses: list[tuple[float, RunId, bool]] = field(default_factory=list)  # when, whose, whether it stands still from then on
     unread: set[str] = field(default_factory=set)  # cards that do not answer
+    late: dict[str, dict[str, Any]] = field(default_factory=dict)  # cards that do not for the moment: as they were last seen
 
     def uuids(self) -> list[str]:
         return [f"GPU-{i}" for i in range(self.gpus)]
@@ -365,6 +366,9 @@ class FakeProbe:
                 )
             used = min(used, self.disk.total)
             load = self.disk.loads.get(uuid, 0)
+            if uuid in self.disk.late:
+                gpus.append(self.disk.late[uuid])
+                continue
             if uuid in self.disk.unread:
                 gpus.append({"index": i, "uuid": uuid, "name": "fake", "state": "unreadable", "error": "no answer",
                              "total_mib": self.disk.total, "used_mib": 0, "free_mib": 0, "utilization": None,
@@ -373,7 +377,8 @@ class FakeProbe:
             gpus.append({"index": i, "uuid": uuid, "name": "fake", "state": "ok", "error": "", "total_mib": self.disk.total,
                          "used_mib": used, "free_mib": self.disk.total - used, "utilization": load, "procs": procs,
                          "ecc_uncorrected": self.disk.errors.get(uuid), "remap_failed": uuid in self.disk.rows})  # fmt: skip
-        head = {"seq": self.asked, "asked": self.asked or None, "driver": None, "error": None, "hold": None, "gpus": gpus}
+        head: dict[str, Any] = {"at": now, "seq": self.asked, "asked": self.asked or None, "driver": None, "error": None, "hold": None}
+        head["gpus"] = gpus
         return json.dumps(head).encode()
 
 

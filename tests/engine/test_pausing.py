@@ -180,6 +180,20 @@ def test_a_card_that_cannot_be_read_is_no_stranger_and_no_quiet(host: Host) -> N
     assert not still(host, id)
 
 
+def test_a_card_as_it_was_last_seen_says_nothing_of_now(host: Host) -> None:
+    """One that is late shows what it showed: he who was there a moment ago may be gone, and has not stayed by that."""
+    id = polite(host)
+    come(host)
+    wait(host, 2)
+    (card,) = json.loads(host.probe.line())["gpus"]
+    host.disk.late["GPU-0"] = {**card, "read_at": host.clock.at}
+    host.disk.strangers.clear()
+    wait(host, 20)
+    host.disk.late.clear()
+    wait(host, 20)
+    assert host.disk.pauses == [] and not still(host, id)
+
+
 def test_a_card_that_answers_every_other_time_can_be_quiet(host: Host) -> None:
     """A slow driver: it is read often enough to know."""
     id = polite(host)

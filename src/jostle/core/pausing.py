@@ -43,7 +43,7 @@ def times(its: Pausing, now: float) -> int:
 def decided(places: Places, leaves: Callable[[Run], bool]) -> Iterator[Pause | Continue]:
     """`leaves`: whether a run is told to do without the cards that somebody has come onto."""
     for run in places.runs.values():
-        if run.pausing is None or run.state != "running" or run.cancel:
+        if run.pausing is None or run.state != "running" or run.cancel or run.evicted:
             continue
         if run.pausing.now:
             if (reason := _goes_on(places.world, run, run.pausing)) is not None:
