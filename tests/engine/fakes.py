@@ -377,8 +377,8 @@ class FakeProbe:
             gpus.append({"index": i, "uuid": uuid, "name": "fake", "state": "ok", "error": "", "total_mib": self.disk.total,
                          "used_mib": used, "free_mib": self.disk.total - used, "utilization": load, "procs": procs,
                          "ecc_uncorrected": self.disk.errors.get(uuid), "remap_failed": uuid in self.disk.rows})  # fmt: skip
-        head: dict[str, Any] = {"at": now, "seq": self.asked, "asked": self.asked or None, "driver": None, "error": None, "hold": None}
-        head["gpus"] = gpus
+        none = dict.fromkeys(("driver", "error", "hold"))
+        head = {"at": now, "seq": self.asked, "asked": self.asked or None, **none, "gpus": gpus}
         return json.dumps(head).encode()
 
 
