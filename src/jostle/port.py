@@ -51,6 +51,7 @@ class Report:
     pids: tuple[int, ...] = ()  # ALIVE: what its commands left and it waits for; of one that nobody supervises, all that is known
     session: int | None = None  # that its processes on this host's cards belong to, if they do
     handle: str | None = None  # to be recorded; None: as it was
+    still: bool = False  # ALIVE: it was told to stand still, and all its processes are stopped
     footing: Footing | None = None  # ALIVE: of a run that may get other cards; None: it is not, or nobody can say now
 
 
@@ -172,6 +173,7 @@ class Placing(Backend, Protocol):
         tenure: Tenure = BY_HAND,
     ) -> Denied | None: ...  # further cards for a run that lives; None: they are held for it
     def resize(self, orders: Sequence[Resizing]) -> None: ...  # what was reserved more is given to it
+    def pause(self, run: RunId, *, paused: bool) -> None: ...  # all its processes stand still, or go on; said again now and then
     def give_up(self, run: RunId, leg: int, cards: Collection[str]) -> None: ...  # not on its list, and nobody of it is on them
 
 

@@ -170,11 +170,11 @@ def open_files(pid: int) -> set[str]:
     return files
 
 
-def tree(root: int) -> list[int]:
-    """All descendants of a process, the nearest first."""
+def tree(root: int, besides: int = 0) -> list[int]:
+    """All descendants of a process, the nearest first, but not this one of them and what descends from it."""
     children: dict[int, list[int]] = {}
     for pid in pids():
-        s = stat(pid)
+        s = stat(pid) if pid != besides else None
         if s is not None:
             children.setdefault(s.ppid, []).append(pid)
     members, todo = [], [root]
@@ -182,6 +182,16 @@ def tree(root: int) -> list[int]:
         todo = [kid for pid in todo for kid in children.get(pid, ())]
         members += todo
     return members
+
+
+def children(pid: int) -> list[Stat]:
+    """Of a process that has one thread; none where the kernel does not list them."""
+    try:
+        with open(f"/proc/{pid}/task/{pid}/children") as f:
+            stats = [stat(int(word)) for word in f.read().split()]
+    except OSError:
+        return []
+    return [s for s in stats if s is not None]
 
 
 def tcp_owner(theirs: tuple[str, int], ours: tuple[str, int]) -> int | None:

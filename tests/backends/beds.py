@@ -208,7 +208,7 @@ class LocalBed(Bed):
 
     def spec(self, run: RunId, uni_id: str) -> dict[str, Any]:
         wait = f"echo begun >> {run[0]}.begun; until [ -e {run[0]}.go ]; do sleep 0.02; done; exit $(cat {run[0]}.code)"
-        return self.bench.spec(run, [wait], uni_id=uni_id, grace=0.5)
+        return self.bench.spec(run, [wait], uni_id=uni_id, grace=0.5, pauses=True)
 
     def let_go(self, run: RunId) -> None:
         (self.home / f"{run[0]}.go").touch()

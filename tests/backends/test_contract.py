@@ -207,3 +207,31 @@ def test_cards_that_are_reserved_and_not_recorded_are_given_back(placing: Bed) -
     assert placing.backend.reserve_more(RUN, [(b, None)], frozenset(), alone=True) is None
     placing.backend.withdraw([RUN])
     assert placing.held(RUN) == [a]
+
+
+def test_a_run_that_is_told_to_stand_still_does_whoever_asks_and_goes_on(placing: Bed) -> None:
+    """A level, not an order: said again it changes nothing, and the next engine finds it as it was."""
+
+    def still() -> bool:
+        report = placing.hear(RUN)
+        assert report is not None and report.kind is Phase.ALIVE and report.supervised
+        return report.still
+
+    placing.start(RUN, cards=[CARDS[0]])
+    placing.begun(RUN)
+    placing.backend.pause((99, 1), paused=True)  # nobody knows it
+    placing.backend.pause(RUN, paused=False)  # as it is
+    assert not still()
+    for _ in range(2):
+        placing.backend.pause(RUN, paused=True)
+        placing.until(still)
+    placing.restart()
+    assert still() and placing.held(RUN) == [CARDS[0]], "it keeps its card"
+    for _ in range(2):
+        placing.backend.pause(RUN, paused=False)
+        placing.until(lambda: not still())
+    placing.backend.pause(RUN, paused=True)
+    placing.until(still)
+    placing.backend.stop([RUN], kill=False)
+    exit = placing.report(RUN, Phase.ENDED).exit
+    assert exit is not None and exit.signal == 15

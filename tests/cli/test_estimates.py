@@ -121,3 +121,22 @@ def test_it_is_told_in_both_languages_and_only_if_there_is_something_to_tell(sto
     assert foreseen(nothing, "en") == foreseen({"estimate": None}, "zh") == "" and freed({"free_at": None}, "en") == ""
     assert foreseen({"estimate": {**nothing["estimate"], "starts_at": 5.0}}, "zh").startswith("预计")
     assert freed({"free_at": None, "free_by": 5.0}, "zh").startswith("最迟")
+
+
+def stood(store, id, seconds, *, now=False):
+    with store.store.transaction():
+        state = json.dumps({"now": now, "since": 0.0, "times": 1, "reason": {}})
+        store.store.db.execute("UPDATE run SET paused_s = ?, paused = ? WHERE job = ?", (seconds, state, id))
+
+
+def test_time_in_which_a_run_was_paused_does_not_count(store, estimate):
+    for seconds in (600, 660, 720):
+        stood(store, ended(store, seconds + 1000), 1000)
+    id = running(store, 500, time_limit=7200, when_stranger="pause")
+    stood(store, id, 300)
+    told = estimate(id)
+    (began,) = store.store.db.execute("SELECT started_at FROM job WHERE id = ?", (id,)).fetchone()
+    assert [round(told[key] - began) for key in ("ends_at", "earliest_at", "latest_at", "limit_at")] == [960, 900, 1020, 7500]
+    stood(store, id, 300, now=True)
+    told = estimate(id)
+    assert (told["ends_at"], told["limit_at"], told["runs"]) == (None, None, 0), "nobody knows when it goes on"

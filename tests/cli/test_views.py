@@ -1,11 +1,13 @@
 """What people look at, as values: the faces put words and layout to them, and any thread may ask."""
 
 import json
+import re
 import threading
 import time
+from pathlib import Path
 
 from jostle.session import Session
-from jostle.views import types
+from jostle.views import metrics, types
 from jostle.views.cards import cards
 from jostle.views.listing import listing
 from jostle.views.story import story
@@ -95,3 +97,18 @@ def test_a_short_list_says_how_much_it_leaves_out(store):
     assert (short.engine, short.waiting, short.failed) == (False, (30, last), 5)
     assert len(short.rows) + 30 + short.failed + short.ended == len(listing(session, everything=True).rows)
     session.close()
+
+
+def test_the_numbers_tell_how_many_jobs_are_paused(store, monkeypatch):
+    said = {str(n): {"code": code, "params": {}} for n, code in enumerate(("paused", "pausing", "paused_until", "no_load"))}
+    for reasons, told in (({"shapes": {}, "running": said}, [3]), ({"shapes": {}, "running": {}}, [0]), (None, [])):
+        monkeypatch.setattr(metrics, "_engine", lambda _, reasons=reasons: ({}, {}, reasons, {}))
+        session = Session()
+        assert [one.value for one in metrics.metrics(session) if one.name == "jostle_jobs_paused"] == told
+        session.close()
+
+
+def test_the_numbers_have_every_outcome_of_a_run():
+    page = (Path(__file__).parents[2] / "docs" / "states.md").read_text("utf-8").partition("## Runs and their outcomes")[2]
+    table = re.findall(r"^\| `(\w+)` \|", page.partition("## Error types")[0], re.MULTILINE)
+    assert sorted(metrics.OUTCOMES) == sorted(table)

@@ -25,6 +25,7 @@ from jostle.core.model import (
     Lane,
     Limits,
     Node,
+    Pausing,
     Policy,
     Promise,
     Retry,
@@ -153,7 +154,17 @@ def resizable(r: Random, its: Run) -> Run:
     """Mostly at work."""
     if r.random() < 0.85:
         its = replace(its, state="running", cancel=False, kill=False, ended=None, voided=False)
-    return replace(its, elastic=elastic(r, its), intruded=intruded(r, its), yields=r.random() < 0.3)
+    said = elastic(r, its) if r.random() < 0.8 else None
+    return replace(its, elastic=said, intruded=intruded(r, its), yields=r.random() < 0.3, pausing=pausing(r))
+
+
+def pausing(r: Random) -> Pausing | None:
+    if r.random() < 0.6:
+        return None
+    return Pausing(
+        now=r.random() < 0.5, since=r.choice([0.0, 900.0, 999.0]), times=r.choice([0, 1, 5]),
+        quiet_s=r.choice([None, 0.0, 30.0, 5000.0]), supervised=r.random() < 0.8,
+    )  # fmt: skip
 
 
 def elastic(r: Random, its: Run) -> Elastic:

@@ -14,7 +14,7 @@ from jostle.core.decide import decide
 from jostle.core.health import suspect, usable
 from jostle.core.ledger import alive, alone, cards_of
 from jostle.core.model import UNLIMITED, Gpu, Job, Node, Policy, World
-from jostle.core.plan import Decision, Doubt, Fail, Finish, Plan, Quarantine, Requeue, Resize, Start, Stop, Yield
+from jostle.core.plan import Continue, Decision, Doubt, Fail, Finish, Pause, Plan, Quarantine, Requeue, Resize, Start, Stop, Yield
 from jostle.core.reasons import plain
 from jostle.wording.reasons import text
 from tests.core import odd
@@ -306,3 +306,18 @@ def check_resizes(world: World, plan: Plan) -> None:
         if isinstance(d, Yield):
             assert living[d.run].yields and living[d.run].intruded and not living[d.run].yielding
             assert d.run not in {r.run for r in resizes if not set(r.uuids) & set(living[d.run].intruded)}
+        if isinstance(d, Pause | Continue):
+            run = living[d.run]
+            its = run.pausing
+            assert its is not None and run.state == "running" and not run.cancel, "who is to end is told only that"
+            assert text(d.reason) and text(d.reason, "zh")
+        if isinstance(d, Pause):
+            assert not its.now and its.supervised and run.intruded and d.times >= 1
+            assert d.run not in {r.run for r in resizes if not set(r.uuids) & set(run.intruded)}
+        if isinstance(d, Continue):
+            assert its.now and (not its.supervised or its.quiet_s is not None), "what is not known continues nobody"
+    standing = {run.id for run in living.values() if run.paused}
+    assert not standing & {r.run for r in resizes}, "one that stands still hears of no other cards"
+    alone = [run for run in living.values() if run.paused and run.state == "running" and not run.cancel]
+    continued = {d.run for d in plan.decisions if isinstance(d, Continue)}
+    assert all(run.id in continued for run in alone if run.pausing and not run.pausing.supervised), "nobody for ever"

@@ -68,6 +68,12 @@ class Process:
     order: int = 1  # the last that was taken, or will not be taken any more
     why: str = ""
     listed: tuple[str, ...] = ()
+    left: float | None = None  # it stands still, and would have run for so long yet
+    supervised: bool = True
+
+    @property
+    def still(self) -> bool:
+        return self.left is not None
 
 
 @dataclass
@@ -92,6 +98,9 @@ class Disk:
     clinging: set[str] = field(default_factory=set)  # cards that programs do not leave when they are told to
     resizes: list[tuple[float, RunId, int, tuple[str, ...]]] = field(default_factory=list)  # when, whose, leg, cards
     loads: dict[str, int] = field(default_factory=dict)  # uuid -> utilisation
+    pauses: list[tuple[float, RunId, bool]] = field(default_factory=list)  # when, whose, whether it stands still from then on
+    unread: set[str] = field(default_factory=set)  # cards that do not answer
+    late: dict[str, dict[str, Any]] = field(default_factory=dict)  # cards that do not for the moment: as they were last seen
 
     def uuids(self) -> list[str]:
         return [f"GPU-{i}" for i in range(self.gpus)]
@@ -231,6 +240,15 @@ class FakeBackend:
             p.uuids = tuple(uuid for uuid in p.uuids if uuid not in cards)
             self.listener.changed(run)
 
+    def pause(self, run: RunId, *, paused: bool) -> None:
+        p = self.disk.processes.get(run)
+        if p is None or p.ends <= self.clock.at or p.signalled:
+            return
+        paused = paused and p.supervised  # without a shim nobody is stopped
+        if paused != p.still:
+            self.disk.pauses.append((self.clock.at, run, paused))
+            p.ends, p.left = (FOREVER, p.ends - self.clock.at) if p.left is None else (self.clock.at + p.left, None)
+
     def footing(self, p: Process) -> Footing | None:
         return Footing(p.leg, p.order, not p.why, p.uuids, p.why) if p.how else None
 
@@ -258,7 +276,10 @@ class FakeBackend:
             return Report(run=run, kind=Phase.GONE, cause="exit_unknown") if gone else Report(run=run, kind=Phase.NOT_STARTED)
         if p.ends > self.clock.at:
             alive = self.disk.boot == self.clock.boot
-            living = Report(run=run, kind=Phase.ALIVE, session=shim, footing=self.footing(p))
+            living = Report(
+                run=run, kind=Phase.ALIVE, session=shim, footing=self.footing(p), still=p.still, supervised=p.supervised,
+                pids=() if p.supervised else (1,),
+            )  # fmt: skip
             return living if alive else Report(run=run, kind=Phase.GONE, cause="host_rebooted")
         number = 15 if p.signalled else None
         code, stopped = 143 if number else p.code, run in self.disk.told_to_end
@@ -277,7 +298,7 @@ class FakeBackend:
         for run in () if self.deaf else runs:
             p = self.disk.processes.get(run)
             if p is not None and p.ends > self.clock.at:
-                p.ends, p.signalled = self.clock.at + (0.0 if kill else 0.5), True
+                p.ends, p.signalled, p.left = self.clock.at + (0.0 if kill else 0.5), True, None
 
     def forget(self, runs: Collection[RunId]) -> None:
         self.forgotten.update(runs)
@@ -345,10 +366,19 @@ class FakeProbe:
                 )
             used = min(used, self.disk.total)
             load = self.disk.loads.get(uuid, 0)
+            if uuid in self.disk.late:
+                gpus.append(self.disk.late[uuid])
+                continue
+            if uuid in self.disk.unread:
+                gpus.append({"index": i, "uuid": uuid, "name": "fake", "state": "unreadable", "error": "no answer",
+                             "total_mib": self.disk.total, "used_mib": 0, "free_mib": 0, "utilization": None,
+                             "procs": []})  # fmt: skip
+                continue
             gpus.append({"index": i, "uuid": uuid, "name": "fake", "state": "ok", "error": "", "total_mib": self.disk.total,
                          "used_mib": used, "free_mib": self.disk.total - used, "utilization": load, "procs": procs,
                          "ecc_uncorrected": self.disk.errors.get(uuid), "remap_failed": uuid in self.disk.rows})  # fmt: skip
-        head = {"seq": self.asked, "asked": self.asked or None, "driver": None, "error": None, "hold": None, "gpus": gpus}
+        none = dict.fromkeys(("driver", "error", "hold"))
+        head = {"at": now, "seq": self.asked, "asked": self.asked or None, **none, "gpus": gpus}
         return json.dumps(head).encode()
 
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import fcntl
 import os
+import signal
 import subprocess
+import time
 from typing import Any
 
 import pytest
@@ -152,6 +154,32 @@ def test_what_a_run_says_replaces_what_its_claim_would_show(place: Place) -> Non
     _, fd = claim(place, child.pid, mib=8000)
     use(place, child.pid, "0 1234\n")
     assert used(probe.look()) == [1234, 0]
+    os.close(fd)
+
+
+def test_who_is_stopped_keeps_its_memory_and_shows_no_load(place: Place) -> None:
+    """A run by its claim, and a process that says what it uses."""
+    shim = place.child("sh", "-c", "sleep 600 & echo $!; wait", stdout=subprocess.PIPE)
+    assert shim.stdout is not None
+    with shim.stdout as told:
+        program = int(told.readline())
+    alone = place.child()
+    probe = place.start("sim:2x24")
+    _, fd = claim(place, shim.pid)
+    probe.look()
+    use(place, alone.pid, "1 3000 40\n")
+
+    def shown() -> list[tuple[int, int]]:
+        return [(gpu["used_mib"], gpu["utilization"]) for gpu in probe.look()["gpus"]]
+
+    assert shown() == [(8000, 90), (3000, 40)]
+    for number, loads in ((signal.SIGSTOP, (0, 0)), (signal.SIGCONT, (90, 40))):
+        os.kill(program, number)
+        os.kill(alone.pid, number)
+        deadline = time.monotonic() + 60
+        while shown() != [(8000, loads[0]), (3000, loads[1])]:
+            assert time.monotonic() < deadline
+    os.kill(program, signal.SIGKILL)
     os.close(fd)
 
 

@@ -4,8 +4,8 @@
 
 Jobs that get other cards all the time (by signal, and by beginning again), an allocation that grows, shrinks and is released,
 with programs inside it, jobs of one and two cards that need some of theirs, a neighbour who takes what is free, and strangers
-who come and go: so there is always a resize under way, or about to be. Engines die at random moments and at each step of a
-resize, shims at each of theirs, programs whenever it hits them.
+who come and go: so there is always a resize under way, or about to be; and one that is paused when they come. Engines die at
+random moments and at each step of a resize and of a pause, shims at each of theirs, programs whenever it hits them.
 """
 
 from __future__ import annotations
@@ -28,22 +28,18 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import evidence
 import harness
 from evidence import Violation, Wanted
-from harness import FAIR, HERE, PATIENCE, Engine, Torture, until
+from harness import FAIR, HERE, PATIENCE, until
+from pauses import CARDS, POLITE, SHIM, WITHIN, PausingTorture
 
 from jostle import proc
 from jostle.client import Client, Lost
 from jostle.errors import Declined
 
-CARDS = 4
-CONFIG = "grace: 0.3\npolicy: {resize_interval: 0.05s, yield_after: 0.05s, own_processes: ignore}\n"
-"""Nobody minds a small process of our own on a card: only claims keep others away."""
 PROGRAMS = ("restart", "signal", "signal")
 ALLOCATION = "held"
-SHIM = "json_extract(r.handle, '$.pid') AS shim, json_extract(r.handle, '$.ticks') AS ticks"
 ELASTIC = "r.ended_at IS NULL AND j.resize IS NOT NULL AND r.leg > 1"
 HELD = "SELECT id, state FROM job WHERE commands = '[]' AND ended_at IS NULL"
 INSIDE = "r.ended_at IS NULL AND (j.commands = '[]' OR j.inside IS NOT NULL)"
-WITHIN = 20.0  # s in which a resize that is to be interrupted must come about
 
 
 class Ordinary(evidence.Store):
@@ -57,27 +53,14 @@ class Ordinary(evidence.Store):
         return {id: run for id, run in super().runs().items() if id[0] in mine}
 
 
-class ElasticTorture(Torture):
-    def engines(self, bug: str | None) -> tuple[Engine, Engine]:
-        self.scenario = f"{self.root}/world.yaml"
-        self.strangers()
-        spec = f"sim:{self.scenario}"
-        return Engine(f"{self.root}/home", bug, spec, CONFIG), Engine(f"{self.root}/near", None, spec, CONFIG)
-
-    def strangers(self, *cards: int) -> None:
-        """Bob is on these cards now, and on no others."""
-        there = "".join(f"  - {{user: bob, gpu: {card}, used: 9GiB}}\n" for card in cards)
-        with open(f"{self.scenario}.new", "w") as f:
-            f.write(f"gpus: {{count: {CARDS}, total: 24GiB}}\n" + (f"strangers:\n{there}" if there else ""))
-        os.rename(f"{self.scenario}.new", self.scenario)
-
+class ElasticTorture(PausingTorture):
     # --- work
 
     def open(self) -> None:
         super().open()
-        self.midst: Counter[str] = Counter()  # kills while a resize was under way, by whom they hit
+        self.midst = Counter()
         self.orphans: dict[int, float] = {}  # programs whose shim we killed -> since when
-        self.resized = self.orders = 0
+        self.resized = self.orders = self.pauses = 0
 
     def new_jobs(self) -> list[Wanted]:
         self.serial += 1
@@ -106,10 +89,6 @@ class ElasticTorture(Torture):
         job = {"name": f"e-{self.serial}", "commands": [argv], "gpus": [1, 3], "resize": how, "workdir": "/"}
         self._send(to, job)
 
-    def _send(self, to: Client, job: dict[str, Any]) -> None:
-        context = {"env": {"PATH": os.environ["PATH"], "TORTURE": self.token}, "umask": 0o022, "limits": {}}
-        to.call("submit", once=f"{job['name']}-{self.serial}", jobs=[job], batch={"name": job["name"]}, context=context)
-
     def work(self, to: Client) -> None:
         for once, jobs in list(self.unanswered):
             self.submit(to, self.case, jobs, once)
@@ -121,8 +100,10 @@ class ElasticTorture(Torture):
             self.ask(to, self.rng.choice(running)["id"], low, self.rng.randint(low, 3))
         elif choice < 0.6:
             self.strangers(*self.rng.sample(range(CARDS), self.rng.choice((0, 0, 1, 2))))
-        elif choice < 0.75:
+        elif choice < 0.7:
             self.allocate(to)
+        elif choice < 0.8:
+            self.keep_polite(to)
         elif len(self.unfinished()) < 4:
             self.submit(to, self.case, self.new_jobs())
         else:
@@ -161,13 +142,6 @@ class ElasticTorture(Torture):
         with contextlib.suppress(Declined):  # it is about to go
             self._send(to, {"name": f"{ALLOCATION}-{self.serial}", "commands": [argv], "inside": allocation, "workdir": "/"})
 
-    def _rows(self, sql: str) -> list[dict[str, Any]]:
-        store = evidence.Store(self.engine.home)
-        try:
-            return store.rows(sql)
-        finally:
-            store.close()
-
     # --- kills
 
     def under_way(self) -> list[dict[str, Any]]:
@@ -190,12 +164,14 @@ class ElasticTorture(Torture):
         to = self.engine.start(armed)
         if to is not None and name.startswith("legs."):
             self._shim_dies(to, name)
+        elif to is not None and name.startswith(("pause.", "halt.")):
+            self._dies_in_a_pause(to, name)
         elif to is not None and name:
             self._work_until_gone(to, WITHIN)
         elif to is not None:
             self._random(to)
             name = "random"
-        self._die(to, name if name.startswith("resize.") else "random")
+        self._die(to, name if name.startswith(("resize.", "pause.")) else "random")
 
     def _random(self, to: Client) -> None:
         """The engine dies at a random moment; now and then a shim or a program before it."""
@@ -248,11 +224,6 @@ class ElasticTorture(Torture):
         except (Lost, ValueError):
             self.missed[name] += 1
 
-    def _shims(self, job: int) -> list[tuple[int, int]]:
-        pid, ticks = "json_extract(handle, '$.pid') AS pid", "json_extract(handle, '$.ticks') AS ticks"
-        rows = self._rows(f"SELECT {pid}, {ticks} FROM run WHERE job = {job} AND ended_at IS NULL")
-        return [(row["pid"], row["ticks"]) for row in rows]
-
     def kill_shim(self) -> bool:
         which = INSIDE if self.rng.random() < 0.3 else ELASTIC  # one of an allocation, or of what runs inside it
         some = self._rows(f"SELECT {SHIM} FROM run r JOIN job j ON j.id = r.job WHERE {which}")
@@ -301,7 +272,9 @@ class ElasticTorture(Torture):
         self.strangers()
         to = self.engine.start()
         assert to is not None, "the engine does not start"
-        for row in self._rows(HELD):
+        until(lambda: not self.stopped(), FAIR)
+        self.violations += [Violation("stopped", f"process {pid} stands still, and nothing says so") for pid in self.stopped()]
+        for row in [*self._rows(HELD), *self._rows(POLITE)]:
             to.call("intent", ids=[row["id"]], do="cancel")
         to.call("down")
         harness.client.wait_gone(to)
@@ -347,11 +320,13 @@ class ElasticTorture(Torture):
                 yield Violation("doubled", f"{line['job']}.{line['attempt']} has {line['cards']}, recorded is {told}")
         outcomes = Counter(row["outcome"] for row in self._rows("SELECT outcome FROM leg"))
         self.resized, self.orders = outcomes["done"], outcomes.total()
+        self.pauses = self._rows("SELECT count(*) AS n FROM event WHERE kind = 'paused'")[0]["n"]
 
     def report(self, seconds: float, found: list[Violation]) -> dict[str, Any]:
         told = super().report(seconds, found)
         inside = self._rows("SELECT count(*) AS n FROM run r JOIN job j ON j.id = r.job WHERE j.inside IS NOT NULL")[0]["n"]
-        counts = {"orders": self.orders, "resizes": self.resized, "programs": len(self.lines("begin")), "inside": inside}
+        counts = {"orders": self.orders, "resizes": self.resized, "pauses": self.pauses}
+        counts |= {"programs": len(self.lines("begin")), "inside": inside}
         return {**told, "in_the_midst": dict(self.midst), **counts}
 
 

@@ -66,6 +66,7 @@ def save(step: int) -> None:
 def main() -> None:
     for number in (signal.SIGUSR1, signal.SIGTERM):
         signal.signal(number, lambda number, _: TOLD.append(number))
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)  # which the kernel sends to who is stopped when its shim dies
     path, step = f"{EVIDENCE}/saved-{WHO['job']}", 0
     if os.path.exists(path):
         with open(path) as f:

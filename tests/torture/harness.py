@@ -54,7 +54,7 @@ SLOW = ("engine.after_spawn=kill@1,shim.before_claim=sleep:0.4",)
 AT_START = ("engine.adopting", "engine.recovered", "engine.before_void", "store.mid_migration")
 
 
-RESIZING = ("resize.", "legs.")  # what begins so is on the way of a resize: see elastic.py
+RESIZING = ("resize.", "legs.", "pause.", "halt.")  # what begins so is on the way of a resize, or of a pause: see elastic.py
 ELSEWHERE = ("notify.", "store.mid_copy")  # of another process, or of an upgrade: killed at in tests/notify and tests/store
 
 

@@ -1,4 +1,4 @@
-"""kill -9 of engines, shims and programs in the midst of resizes, at every step of one (F66-F69): elastic.py in short."""
+"""kill -9 of engines, shims and programs in the midst of resizes and pauses, at every step (F66-F72): elastic.py in short."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def test_no_card_is_held_twice_and_none_is_left_behind_whoever_dies_in_a_resize(
     report = json.loads(done.stdout)
     print({k: v for k, v in report.items() if k != "violations"})
     assert report["violations"] == []
-    assert report["kills"] >= 18 and report["orders"] >= 8 and report["resizes"] >= 1
+    assert report["kills"] >= 18 and report["orders"] >= 8 and report["resizes"] >= 1 and report["pauses"] >= 1
     assert sum(report["in_the_midst"].values()) >= 8
     # a busy machine may keep some from being reached in time
     assert len(set(harness.failpoints(resizing=True)) - set(report["by_phase"])) <= 3, report["not_reached"]

@@ -3,14 +3,14 @@
 The story: faulty cards are set aside; runs that have ended become results or new tries; runs that people want to end are
 stopped, and so is what runs inside an allocation that is released; cards are kept for a big job that has waited long; then each
 job that is ready is placed in its order, or gets the reason why not; and what nobody could use goes to runs that may grow, as
-what others need comes from those that may shrink.
+what others need comes from those that may shrink; and runs that are to stand still for somebody else do, and go on.
 """
 
 from __future__ import annotations
 
 import math
 
-from jostle.core import health, inside, resize
+from jostle.core import health, inside, pausing, resize
 from jostle.core.model import Job, World
 from jostle.core.order import Turns
 from jostle.core.place import Places, policy_of
@@ -68,6 +68,7 @@ def decide(world: World) -> Plan:
     if elastic or begun:
         resizes = resize.Resizes(world, places)
         decisions += resizes.decided(waiting, begun)
+        decisions += pausing.decided(places, resizes.leaves)
         decisions = [resizes.widened(d) if isinstance(d, Start) else d for d in decisions] if begun else decisions
         keeps = resizes.keeps
     kept_for = tuple(kept.job.id for table in places.tables for kept in table.keepers)

@@ -173,9 +173,10 @@ JOB = _table(
           "it may get other cards while it runs, as many as `gpus` says: it begins again (`restart`), or is told (`signal`)",
           "运行中可换卡，张数在 `gpus` 的范围内：结束后重新开始（`restart`），或收到通知（`signal`）",
           absent=("it keeps its cards", "不换卡"), settable=True),
-    Field("when_stranger", one_of("keep", "requeue"), "keep",
-          "another user comes onto a card of it: it stays (`keep`), or ends and waits until it is quiet (`requeue`)",
-          "他人来到其卡上时：继续（`keep`），或结束并排队等到清静（`requeue`）", settable=True),
+    Field("when_stranger", one_of("keep", "requeue", "pause"), "keep",
+          "another user comes onto a card of it: it stays (`keep`), or until it is quiet ends and waits (`requeue`) or is paused "
+          "(`pause`)",
+          "他人来到其卡上时：继续（`keep`），或在清静之前结束并排队（`requeue`）、原地暂停（`pause`）", settable=True),
     Field("leftovers", one_of("kill", "wait"), "kill",
           "processes that a run leaves behind: `kill` (TERM, 5 s, KILL) or `wait`",
           "运行留下的进程：`kill`（TERM、5 秒、KILL）或 `wait`"),

@@ -214,6 +214,18 @@ class Elastic:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class Pausing:
+    """What is known of a run that stands still while somebody else is on its cards."""
+
+    now: bool = False  # it was told to stand still: that is recorded
+    since: float = -math.inf  # when it was told so, or to go on again; engine's clock
+    times: int = 0  # how often it has stood still, without much time in between
+    paused_s: float = 0.0  # how long in all, as far as it is over
+    quiet_s: float | None = None  # for how long readings of all its cards have shown nobody else; None: they do not
+    supervised: bool = True  # there is somebody who can stop all of it
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Run:
     """A try that may be alive, with what its job says about ending it."""
 
@@ -253,6 +265,11 @@ class Run:
     yielding: bool = False  # it was told to
     yielded: int = 0  # how often its job has before, in all …
     yielded_lately: int = 0  # … and without much time in between
+    pausing: Pausing | None = None  # … or it stands still then
+
+    @property
+    def paused(self) -> bool:
+        return self.pausing is not None and self.pausing.now
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

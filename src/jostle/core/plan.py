@@ -46,6 +46,23 @@ class Yield:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class Pause:
+    """All processes of a run are to stand still: somebody else has come onto its cards."""
+
+    run: RunId
+    times: int  # how often it has, with this one, without much time in between
+    reason: Reason
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Continue:
+    """A run that stands still goes on."""
+
+    run: RunId
+    reason: Reason
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Finish:
     """The run has ended and so has its job."""
 
@@ -108,7 +125,7 @@ class Doubt:
     jobs: tuple[int, ...]
 
 
-Decision = Start | Resize | Yield | Finish | Requeue | Stop | Fail | Quarantine | Doubt
+Decision = Start | Resize | Yield | Pause | Continue | Finish | Requeue | Stop | Fail | Quarantine | Doubt
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -100,7 +100,9 @@ def free_at(card: Card, now: float, refusal: Refusal, runs: dict[RunId, Run]) ->
 
 def end_of(run: Run | None) -> float:
     """When a run will have ended at the latest."""
-    return math.inf if run is None or run.time_limit is None else run.started_at + run.time_limit
+    if run is None or run.time_limit is None or run.paused:
+        return math.inf
+    return run.started_at + run.time_limit + (run.pausing.paused_s if run.pausing is not None else 0.0)
 
 
 def _youngest(card: Card, runs: dict[RunId, Run]) -> float:

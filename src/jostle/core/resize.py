@@ -5,7 +5,8 @@ many, a job of ours that waits could start on them, or its load is low; at its l
 gets cards that no job of ours could use, the run with the fewest first, within courtesy and limits: as it starts, for it begins
 with its least, and then not before a while after its last change, twice as long for each that others soon undid, so that who
 comes and goes cannot make it dance. Cards that are kept for a big job it gets only if that job cannot start while it lives. What
-a person asks for waits for free cards alone. A job that says so leaves altogether when somebody comes; no other is touched.
+a person asks for waits for free cards alone. A job that says so leaves altogether when somebody comes; no other is touched. One
+that stands still (core.pausing) keeps the cards it has until it goes on.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ def pause(policy_interval: float, elastic: Elastic) -> float:
 
 def concerns(world: World) -> bool:
     """Whether there is anything to decide here."""
-    return any(run.elastic is not None or (run.intruded and run.yields) for run in world.runs)
+    return any(run.elastic is not None or run.paused or (run.intruded and (run.yields or run.pausing)) for run in world.runs)
 
 
 class Resizes:
@@ -320,14 +321,17 @@ class Resizes:
         for run in self._places.runs.values():
             if not (run.yields and run.intruded and is_at_work(run)):
                 continue
-            left = run.id in self._lists and any(uuid not in self._lists[run.id] for uuid in run.intruded)
-            table = next((t for t in self._places.tables if any(c.gpu.uuid in run.intruded for c in t.cards)), None)
-            if table is not None and not left:
-                yield Yield(run=run.id, reason=came(table, run.intruded[0]))
+            if (reason := who_came(self._places, run)) is not None and not self.leaves(run):
+                yield Yield(run=run.id, reason=reason)
+
+    def leaves(self, run: Run) -> bool:
+        """Whether it is told to do without a card that somebody else has come onto, in this plan or before."""
+        listed = self._lists.get(run.id, run.uuids if run.elastic is None else run.elastic.listed)
+        return any(uuid not in listed for uuid in run.intruded)
 
 
 def is_at_work(run: Run) -> bool:
-    return run.state == "running" and not run.cancel and not run.yielding
+    return run.state == "running" and not run.cancel and not run.yielding and not run.paused
 
 
 def as_job(run: Run, elastic: Elastic, now: float) -> Job:
@@ -336,6 +340,12 @@ def as_job(run: Run, elastic: Elastic, now: float) -> Job:
         id=run.id[0], batch=run.batch, shape=-1, priority=elastic.priority, rank=1e300, place=1 << 62, memory_mib=run.memory_mib,
         share=run.share, ready_at=now, on=(run.target,),
     )  # fmt: skip
+
+
+def who_came(places: Places, run: Run) -> Reason | None:
+    """None: of its cards, those that somebody has come onto are out of sight."""
+    table = next((t for t in places.tables if any(c.gpu.uuid in run.intruded for c in t.cards)), None)
+    return None if table is None else came(table, run.intruded[0])
 
 
 def came(table: Table, uuid: str) -> Reason:

@@ -136,7 +136,11 @@ class Carried:
         if report.kind is Phase.ALIVE and run.state == "starting" and not run.claimed:
             run.claimed = True
             self._soon(LAZY)
+        if run.supervised and not report.supervised and run.paused:
+            self._soon(0.0)  # it is not to stand still for ever
         run.supervised = report.supervised
+        if run.standing is not None:
+            run.standing.still = report.still
         if report.footing is not None and run.elasticity is not None and run.elasticity.hear(report.footing):
             self._soon(0.0)
         if not run.supervised:
@@ -203,6 +207,15 @@ class Carried:
             run.kill_at = self._clock.now() + grace
             self.sweep_within(UNSUPERVISED)
 
+    def pause(self, run: Open) -> None:
+        """Stands still or goes on, as is recorded of it; said again at each sweep, as a stop is."""
+        backend = self.backends.get(run.backend)
+        if run.standing is None or run.over or run.told_to_stop or run.yielding or backend is None or not is_placing(backend):
+            return
+        backend.pause(run.id, paused=run.standing.now)
+        if run.standing.now and not run.standing.still:
+            self.sweep_within(UNSUPERVISED)  # until it is seen
+
     def forget(self, run: Open, now: float) -> None:
         """Its end is recorded, and will be on the disk when it is confirmed."""
         del self.runs[run.id]
@@ -265,6 +278,8 @@ class Carried:
                     backend.stop(ids, kill=kill)
             if patience_lost:
                 backend.stop([run.id for run in patience_lost], kill=True)
+        for run in self.runs.values():
+            self.pause(run)
 
     # --- what people are told
 

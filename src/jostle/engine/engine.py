@@ -16,9 +16,9 @@ from jostle.core.decide import decide
 from jostle.core.fields import SETTINGS
 from jostle.core.health import clears, set_aside
 from jostle.core.model import LOCAL, Gpu, Lane, Policy, RunId, Target, World
-from jostle.core.plan import Fail, Plan, Stop, Yield
+from jostle.core.plan import Fail, Plan
 from jostle.core.reasons import Reason
-from jostle.engine import allocations, record
+from jostle.engine import allocations, record, telling
 from jostle.engine.capacity import Capacity
 from jostle.engine.cards import Cards
 from jostle.engine.carried import Carried
@@ -227,7 +227,7 @@ class Engine:
                 if ended:
                     gpus = set_aside(gpus, plan.decisions)
                     plan = decide(self.world(now, gpus, claims, without=ended))
-                record.states(self.store, plan, self.carried.runs, at)
+                record.states(self.store, plan, self.carried.runs, at, now)
                 names = frozenset(c.name for c in claims)
                 self._record_starts(plan, gpus, names, started, at, now)
                 resized += self.resizer.record(plan, gpus=gpus, claim_names=names, at=at, now=now)
@@ -291,18 +291,7 @@ class Engine:
             if run.claimed and run.state == "starting":
                 run.state = "running"
         grace = self.rules.settings.get("grace", SETTINGS["grace"].default)
-        for d in plan.decisions:
-            if isinstance(d, Yield):
-                self.carried.runs[d.run].yielding = True
-                failpoint("engine.before_stop")
-                self.carried.stop(self.carried.runs[d.run], kill=False, grace=grace)
-            elif isinstance(d, Stop):
-                run = self.carried.runs[d.run]
-                first = not run.told_to_stop
-                run.state, run.told_to_stop = "stopping", True
-                if first or d.kill:
-                    failpoint("engine.before_stop")
-                    self.carried.stop(run, kill=d.kill, grace=grace)
+        telling.tell(plan, self.carried, grace, now)
 
     def _forget(self, id: RunId, now: float) -> None:
         run = self.carried.runs[id]

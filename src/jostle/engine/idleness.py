@@ -49,7 +49,7 @@ class Idleness:
         self._look_at, self._after = now + EACH, settings.get("idle_after", SETTINGS["idle_after"].default)
         self._told = {id: uuids for id, uuids in self._told.items() if id in open_runs}
         for run in open_runs.values():
-            run.idle = self._idle(run) if self._after and not run.over else {}
+            run.idle = self._idle(run) if self._after and not run.over and not run.paused else {}
             if run.idle and run.id not in self._told:
                 self._told[run.id] = tuple(run.idle)
                 cards = [lease.index for lease in run.leases if lease.uuid in run.idle]
@@ -63,7 +63,7 @@ class Idleness:
         if run.allocation:
             idle_s = 0.0 if run.idle_since is None else self._clock.now() - run.idle_since
             return {lease.uuid: idle_s for lease in run.leases} if idle_s >= self._after else {}
-        idle = {lease.uuid: self._idle_for(lease.uuid, run.clock_at) for lease in run.leases}
+        idle = {lease.uuid: self._idle_for(lease.uuid, _at_work_since(run)) for lease in run.leases}
         return {uuid: seconds for uuid, seconds in idle.items() if seconds is not None and seconds >= self._after}
 
     def _idle_for(self, uuid: str, held_since: float) -> float | None:
@@ -93,9 +93,15 @@ class Idleness:
         """How long a card has stood idle though somebody holds it, a stranger perhaps; None: not for long, or nobody does."""
         now, wall, track = self._clock.now(), self._clock.wall(), self._history.track(uuid)
         strangers = track.held.values() if track is not None else ()
-        held_since = [run.clock_at for run in ours] + [now - max(0.0, wall - held.began) for held in strangers]
+        held_since = [_at_work_since(run) for run in ours if not run.paused]
+        held_since += [now - max(0.0, wall - held.began) for held in strangers]
         idle = self._idle_for(uuid, min(held_since)) if held_since else None
         return round(idle, 1) if idle is not None and self._after and idle >= self._after else None
+
+
+def _at_work_since(run: Open) -> float:
+    """Who stood still for somebody else was not idle."""
+    return run.clock_at if run.standing is None else max(run.clock_at, run.standing.since)
 
 
 def _no_load(run: Open) -> Reason:

@@ -77,6 +77,7 @@ def spec(
         "grace": settings.get("grace", SETTINGS["grace"].default),
         "leftovers": job["leftovers"],
         "resize": resize,
+        "pauses": job["when_stranger"] == "pause",
         "inputs": json.loads(job["inputs"]) if job["inputs"] else None,
         "inside": job["inside"],
         "tied_to": json.loads(job["tied_to"]) if job["tied_to"] else None,

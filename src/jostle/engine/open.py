@@ -8,8 +8,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from jostle.core.model import Amounts, Exit, Lease, Retry, Run, RunId
-from jostle.engine import elasticity
+from jostle.engine import elasticity, standing
 from jostle.engine.elasticity import NO_COMMANDS, Elasticity
+from jostle.engine.standing import Standing
 
 
 @dataclass(slots=True)
@@ -62,6 +63,7 @@ class Open:
     yielding: bool = False  # … and was told to: that is recorded
     yielded: int = 0  # how often its job has before, in all, and without much time in between
     yielded_lately: int = 0
+    standing: Standing | None = None  # of one that stands still while somebody else is on its cards
     intruded_since: dict[str, float] = field(default_factory=dict)  # by card, since when somebody else is there
     intruded: tuple[str, ...] = ()  # … and stays
 
@@ -104,7 +106,12 @@ class Open:
             yielding=self.yielding,
             yielded=self.yielded,
             yielded_lately=self.yielded_lately,
+            pausing=None if self.standing is None else self.standing.value(supervised=self.supervised),
         )
+
+    @property
+    def paused(self) -> bool:
+        return self.standing is not None and self.standing.now
 
     @property
     def over(self) -> bool:
@@ -142,6 +149,7 @@ def of_row(row: dict[str, Any], orders: Sequence[Mapping[str, Any]] = ()) -> Ope
         yielding=row["yielding"] is not None,
         yielded=row["yielded"],
         yielded_lately=row["yielded_lately"],
+        standing=standing.of_row(row),
     )
 
 

@@ -137,7 +137,9 @@ class Profiles:
         """These cards have been read; `others`: by card, who is there besides our runs."""
         cards = {g["uuid"]: g for g in read if now - observer.card_read_at(g) < APART}
         for run in runs:
-            if not run.leases or run.over:
+            if not run.leases or run.over or run.paused:
+                if run.paused:
+                    self._at.pop(run.id, None)  # what it would be like says nothing of it
                 continue
             last = self._at.get(run.id)
             if last is not None and now - last < APART:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from jostle.core.model import Exit, RunId
-from jostle.core.plan import Fail, Finish, Plan, Requeue, Stop, Yield
+from jostle.core.plan import Continue, Fail, Finish, Pause, Plan, Requeue, Stop, Yield
 from jostle.core.reasons import kept
 from jostle.engine.cards import Cards
 from jostle.engine.open import Open
@@ -52,7 +52,7 @@ def batches_left(plan: Plan, open_runs: Mapping[RunId, Open]) -> set[int]:
     return gone | {open_runs[d.run].batch for d in plan.decisions if isinstance(d, Finish | Requeue)}
 
 
-def states(store: Store, plan: Plan, open_runs: Mapping[RunId, Open], at: float) -> None:
+def states(store: Store, plan: Plan, open_runs: Mapping[RunId, Open], at: float, now: float) -> None:
     for run in open_runs.values():
         if run.claimed and run.state == "starting" and run.exit is None:
             runs.running(store, run.id, run.batch, at)
@@ -63,3 +63,9 @@ def states(store: Store, plan: Plan, open_runs: Mapping[RunId, Open], at: float)
             runs.stopping(store, d.run, open_runs[d.run].batch, at)
         elif isinstance(d, Yield):
             legs.yielding(store, d.run, open_runs[d.run].batch, kept(d.reason), at)
+        elif isinstance(d, Pause):
+            legs.paused(store, d.run, open_runs[d.run].batch, d.times, kept(d.reason), at, now)
+        elif isinstance(d, Continue):
+            its = open_runs[d.run].standing
+            assert its is not None
+            legs.continued(store, d.run, open_runs[d.run].batch, its.times, now - its.since, kept(d.reason), at, now)

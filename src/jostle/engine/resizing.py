@@ -7,10 +7,11 @@ and a program that does not leave it keeps it, with a reason.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from jostle.core import pausing
 from jostle.core.ledger import ORDINARY_UID
 from jostle.core.model import Gpu, Lease, RunId
 from jostle.core.plan import Plan, Resize
@@ -22,6 +23,7 @@ from jostle.engine.elasticity import Elasticity
 from jostle.engine.open import Open
 from jostle.engine.ports import Timer
 from jostle.engine.rules import Rules
+from jostle.engine.standing import Standing
 from jostle.engine.starting import tenure
 from jostle.errors import Unwritten
 from jostle.failpoint import failpoint
@@ -31,6 +33,7 @@ from jostle.store.store import Store
 
 SETTLED = 2.0  # s after a list was told before an empty card is believed to be left: who is about to use it must have heard
 NOTABLE = frozenset({"resizing", "not_left", "resize_failed", "at_minimum"})
+JUST_NOW = 0.9  # s since a card was read
 ASK_EVERY = 1.0  # s between two orders to let go of the same cards
 
 
@@ -188,25 +191,44 @@ class Resizer:
 
     def heard(self, now: float) -> None:
         """The cards have been read: how busy such runs are, who has come, and what they have left."""
-        runs = [run for run in self._carried.runs.values() if (run.elasticity is not None or run.yields) and not run.over]
+        runs = [run for run in self._carried.runs.values() if not run.over and
+                (run.elasticity is not None or run.yields or run.standing is not None)]  # fmt: skip
         if not runs:
             return
         read = {g["uuid"]: g for g in self._cards.facts() if g["state"] == "ok"}
+        just_now = {uuid for uuid, g in read.items() if now - self._cards.observer.card_read_at(g) < JUST_NOW}
         for run in runs:
-            self._see_strangers(run, now)
+            self._see_strangers(run, just_now, now)
+            if run.standing is not None:
+                self._see_quiet(run, run.standing, just_now, now)
             if run.elasticity is not None:
-                self._see_load(run, run.elasticity, read, now)
+                if not run.paused:
+                    self._see_load(run, run.elasticity, read, now)
                 self._let_go(run, run.elasticity, read, now)
 
-    def _see_strangers(self, run: Open, now: float) -> None:
-        policy = self._rules.of(run.batch)
-        there = self._cards.intruded(run.id, policy)
-        run.intruded_since = {uuid: run.intruded_since.get(uuid, now) for uuid in there}
-        before = run.intruded
-        run.intruded = tuple(uuid for uuid, since in run.intruded_since.items() if now - since >= policy.yield_after)
-        waits = [since + policy.yield_after - now for uuid, since in run.intruded_since.items() if uuid not in run.intruded]
+    def _see_strangers(self, run: Open, just_now: Collection[str], now: float) -> None:
+        """Of a card that was not read just now it stays as it was: nobody has come there by silence, nor left."""
+        policy, before, since = self._rules.of(run.batch), run.intruded, run.intruded_since
+        there = [uuid for uuid in self._cards.intruded(run.id, policy) if uuid in just_now]
+        held = {lease.uuid for lease in run.leases}
+        run.intruded_since = {uuid: at for uuid, at in since.items() if uuid not in just_now and uuid in held}
+        run.intruded_since |= {uuid: since.get(uuid, now) for uuid in there}
+        run.intruded = tuple(
+            uuid for uuid, at in run.intruded_since.items()
+            if (now - at >= policy.yield_after if uuid in just_now else uuid in before)
+        )  # fmt: skip
+        waits = [run.intruded_since[uuid] + policy.yield_after - now for uuid in there if uuid not in run.intruded]
         if run.intruded != before or waits:
             self._soon(min(waits, default=0.0) if run.intruded == before else 0.0)
+
+    def _see_quiet(self, run: Open, its: Standing, just_now: Collection[str], now: float) -> None:
+        """How long nobody else has been on its cards: only a reading can end a pause."""
+        its.see([lease.uuid for lease in run.leases], just_now, alone=not run.intruded_since, now=now)
+        if its.now and self._left_s(run, its, now) == 0.0:
+            self._soon(0.0)
+
+    def _left_s(self, run: Open, its: Standing, now: float) -> float | None:
+        return pausing.left_s(self._rules.of(run.batch), its.value(supervised=run.supervised), now)
 
     def _see_load(self, run: Open, elasticity: Elasticity, read: Mapping[str, Mapping[str, Any]], now: float) -> None:
         """A mean that comes to say something else is worth a decision, though no card shows anything new."""
@@ -248,7 +270,22 @@ class Resizer:
     def remarks(self, keeps: Mapping[RunId, Reason]) -> dict[int, Reason]:
         """By job, what is remarkable: that a change is under way, or in vain."""
         notable = {id[0]: reason for id, reason in keeps.items() if reason.code in NOTABLE and id in self._carried.runs}
-        return notable | {run.id[0]: Reason("gives_way") for run in self._carried.runs.values() if run.yielding}
+        runs = self._carried.runs.values()
+        notable |= {run.id[0]: Reason("gives_way") for run in runs if run.yielding}
+        still = [(run, run.standing) for run in runs if run.standing is not None and run.paused and run.state == "running"]
+        return notable | {run.id[0]: self._paused(run, its) for run, its in still}
+
+    def _paused(self, run: Open, its: Standing) -> Reason:
+        """That it stands still, for whom and until when, and what it holds all the while."""
+        params = {**(its.reason or {}).get("params", {}), "times": its.times}
+        if not its.still:
+            return Reason("pausing", params)
+        held = sum(self._cards.observer.used_by_run(lease.uuid, run.id) for lease in run.leases)
+        params["held_mib"] = held or None
+        left = self._left_s(run, its, self._clock.now())
+        if left is None:
+            return Reason("paused", {**params, "quiet_s": pausing.quiet_s(self._rules.of(run.batch))})
+        return Reason("paused_until", {**params, "left_s": left})
 
     def keeps(self, job: int, keeps: Mapping[RunId, Reason]) -> Reason | None:
         """Why a run that may get other cards has those it has."""

@@ -12,6 +12,7 @@ What shows on a GPU is the sum of
   file, that speaks for the run instead. `free_lag` is kept by each probe by itself, from the look that first misses
   the claim;
 - `use` files. One of a dead process is removed.
+Of what is stopped (SIGSTOP) the memory shows, and no load.
 
 A claim's age is taken once, when this probe first sees it: wall time less the file's mtime, at least 0 and at most
 the age of its session's process; from then on by BOOTTIME. So a clock that jumps matters only between those two, and
@@ -90,7 +91,7 @@ def _add_run(load: _Load, runs: Runs, held: HeldCard, total_mib: int) -> None:
     full = runs.use if isinstance(runs.use, int) else round(promise * runs.use)
     mib = _grown(full, held.age - runs.lag, runs.ramp)
     if held.gone_for is None:
-        load.add(mib, runs.utilization, unknown(held.pid, mib))
+        load.add(mib, 0 if held.still else runs.utilization, unknown(held.pid, mib))
     elif held.gone_for < runs.free_lag:
         load.add(mib, 0, None)
 

@@ -22,6 +22,7 @@ class HeldCard(NamedTuple):
     pid: int
     age: float
     gone_for: float | None = None  # since its end
+    still: bool = False  # its processes are stopped
 
 
 class Use(NamedTuple):
@@ -58,7 +59,8 @@ class SimWorld:
                 self._forget(pid, path)
                 continue
             stats[pid] = stat
-            uses += self._text(pid, path)
+            says = self._text(pid, path)
+            uses += [use._replace(utilization=0) for use in says] if stat.state == "T" else says
         return uses, stats
 
     def _text(self, pid: int, path: str) -> list[Use]:
@@ -115,7 +117,8 @@ class Claims:
             if holder is not None:
                 stats[holder.pid] = holder
                 if claim.claim.sid not in speaking and not claim.holds_only:
-                    held.append(HeldCard(claim.claim.uuid, claim.claim.mib, holder.pid, now - claim.born_at))
+                    age = now - claim.born_at
+                    held.append(HeldCard(claim.claim.uuid, claim.claim.mib, holder.pid, age, still=_stands_still(holder.pid)))
         return held + self._ended(free_lag, now)
 
     def _listed(self, uuids: Collection[str]) -> list[_Tracked]:
@@ -213,6 +216,12 @@ def _member(sid: int) -> proc.Stat | None:
     if leader is not None:
         return leader
     return next((stat for stat in map(_alive, proc.pids()) if stat is not None and stat.sid == sid), None)
+
+
+def _stands_still(shim: int) -> bool:
+    """Whether all that it started is stopped: who computes nothing keeps its memory all the same."""
+    states = [stat.state for stat in proc.children(shim) if stat.state not in "ZX"]
+    return bool(states) and set(states) == {"T"}
 
 
 def _alive(pid: int) -> proc.Stat | None:

@@ -230,7 +230,8 @@ OPEN = """SELECT r.job, r.n, r.uni_id, r.state, r.backend, r.node, r.handle, r.m
     j.commands, j.inside, j.idle_release,
     (SELECT a.ended_at IS NOT NULL AND NOT EXISTS (SELECT 1 FROM run WHERE job = a.id AND n = a.attempt AND outcome = 'lost')
      FROM job a WHERE a.id = j.inside) AS evicted,
-    r.leg, r.yielding, j.gpus_min, j.gpus_max, j.priority, j.resize, j.when_stranger, j.yielded, j.yielded_lately
+    r.leg, r.yielding, r.paused, r.paused_s,
+    j.gpus_min, j.gpus_max, j.priority, j.resize, j.when_stranger, j.yielded, j.yielded_lately
     FROM run r JOIN job j ON j.id = r.job WHERE r.ended_at IS NULL"""
 
 

@@ -13,11 +13,13 @@ CREATE INDEX job_allocation ON job (name) WHERE commands = '[]' AND ended_at IS 
 -- Version 8. Jobs that get other cards while they run, and jobs that give way. `leg` of a run counts the lists of cards
 -- that were in effect; `leg` of an order is its number.
 ALTER TABLE job ADD COLUMN resize TEXT;                                    -- restart | signal; NULL: it keeps the cards it has
-ALTER TABLE job ADD COLUMN when_stranger TEXT NOT NULL DEFAULT 'keep';     -- keep | requeue
+ALTER TABLE job ADD COLUMN when_stranger TEXT NOT NULL DEFAULT 'keep';     -- keep | requeue | pause
 ALTER TABLE job ADD COLUMN yielded INTEGER NOT NULL DEFAULT 0;             -- runs that gave way to somebody else, in all
 ALTER TABLE job ADD COLUMN yielded_lately INTEGER NOT NULL DEFAULT 0;      -- … and without much time in between
 ALTER TABLE run ADD COLUMN leg INTEGER NOT NULL DEFAULT 1;
 ALTER TABLE run ADD COLUMN yielding TEXT;                                  -- JSON: why it was told to give way
+ALTER TABLE run ADD COLUMN paused TEXT;                                    -- JSON: whether it stands still, since when, how often, why
+ALTER TABLE run ADD COLUMN paused_s REAL NOT NULL DEFAULT 0;               -- how long it stood still in all, as far as that is over
 ALTER TABLE lease ADD COLUMN since REAL;                                   -- NULL: since its run began
 CREATE TABLE leg (
     job       INTEGER NOT NULL,

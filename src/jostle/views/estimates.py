@@ -33,7 +33,7 @@ def _fill_ends(rows: list[Row], reader: Reader, models: Mapping[str, str]) -> No
     from jostle.core.commandkey import command_key  # what it needs would cost every command its start-up time
     from jostle.store import pastruns
 
-    now = time.time()
+    now, still = time.time(), pastruns.stood_still(reader, [row["id"] for row in rows if row["when_stranger"] == "pause"])
     known: dict[tuple[Any, ...], list[float]] = {}
     for row in rows:
         uuids = row["gpu_uuids"]
@@ -43,7 +43,10 @@ def _fill_ends(rows: list[Row], reader: Reader, models: Mapping[str, str]) -> No
             if alike not in known:
                 known[alike] = pastruns.alike(reader, *alike, ALIKE)
             durations = known[alike]
-        row["estimate"] = of_run(row["started_at"], row["time_limit"], expected(durations, now - row["started_at"]))
+        stands, paused_s = still.get(row["id"], (False, 0.0))
+        began = row["started_at"] + paused_s  # that time does not count
+        took = None if stands else expected(durations, now - began)
+        row["estimate"] = of_run(began, None if stands else row["time_limit"], took)
 
 
 def of_run(began: float, limit: float | None, took: Took | None) -> Estimate:

@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from jostle.session import Session
 
 MIB = 1 << 20
-OUTCOMES = ("succeeded", "failed", "cancelled", "lost", "voided")
+PAUSED = ("pausing", "paused", "paused_until")
+OUTCOMES = ("succeeded", "failed", "cancelled", "lost", "voided", "yielded")
 
 
 class Sample(NamedTuple):
@@ -40,6 +41,9 @@ def metrics(session: Session) -> Iterator[Sample]:
     yield from (Sample("jostle_allocations", held[state], {"state": state}) for state in UNFINISHED)
     for code, n in waiting(session.reader.waiting_by_shape(), reasons).items():
         yield Sample("jostle_jobs_waiting", n, {"reason": code})
+    if reasons is not None:
+        paused = [reason for reason in (reasons.get("running") or {}).values() if reason["code"] in PAUSED]
+        yield Sample("jostle_jobs_paused", len(paused))
     if engine:
         yield Sample("jostle_engine_uptime_seconds", engine["uptime_s"])
         yield Sample("jostle_engine_hold", int(bool(engine["hold"])))

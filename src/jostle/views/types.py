@@ -249,6 +249,7 @@ class OfEngine(TypedDict, total=False):
     """What only an engine says of a card."""
 
     quarantine: str | None
+    paused: list[str]
     beyond: list[Beyond]
     idle_s: float | None
     free_at: float | None

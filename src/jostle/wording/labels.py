@@ -122,8 +122,8 @@ def facts(
 def resized(job: Row, language: str) -> str:
     """`restart, leg 3`, and what it does when somebody else comes."""
     leg = message("leg", language, n=job["leg"]) if (job.get("leg") or 1) > 1 else ""
-    away = message("gives_way", language) if job.get("when_stranger") == "requeue" else ""
-    return listed([part for part in (job.get("resize") or "", leg, away) if part], language)
+    away = {"requeue": "gives_way", "pause": "is_paused"}.get(job.get("when_stranger") or "")
+    return listed([part for part in (job.get("resize") or "", leg, message(away, language) if away else "") if part], language)
 
 
 def _code(code: Row, language: str) -> str:
@@ -215,7 +215,7 @@ def _number(value: float | None, unit: str = "") -> str:
 
 
 def holders(gpu: Row, language: str) -> str:
-    """`job 17 (12 GiB, asked for 8 GiB), bob (4 GiB), no load for 2h`: our runs by number, others by name."""
+    """`job 17 (12 GiB, asked for 8 GiB, paused), bob (4 GiB), no load for 2h`: our runs by number, others by name."""
     jobs: dict[int, int | None] = {}
     others: dict[str, int | None] = {}
     for h in gpu["holders"]:
@@ -227,6 +227,8 @@ def holders(gpu: Row, language: str) -> str:
         jobs.setdefault(int(run.split(".")[0]), 0)  # it holds the card but uses nothing yet
     beyond = {int(b["run"].split(".")[0]): units.show_size(b["asked_mib"]) for b in gpu.get("beyond") or ()}
     marks = {id: message("held_beyond", language, size=size) for id, size in beyond.items()}
+    still = [int(run.split(".")[0]) for run in gpu.get("paused") or ()]
+    marks |= {id: marks.get(id, "") + message("held_paused", language) for id in still}
     parts = [_held(message("job_number", language, id=id), mib, marks.get(id, "")) for id, mib in sorted(jobs.items())]
     idle = message("card_no_load", language, time=units.show_duration(gpu["idle_s"])) if gpu.get("idle_s") else ""
     return ", ".join([*parts, *(_held(who, mib) for who, mib in others.items())]) + idle or "-"

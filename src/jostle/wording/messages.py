@@ -166,6 +166,7 @@ MESSAGES: dict[str, tuple[str, str]] = {
     "card_yes": ("yes", "可以"),
     "card_no_load": ("; no load for {time}", "；{time} 无负载"),
     "held_beyond": (", asked for {size}", "，只要求了 {size}"),
+    "held_paused": (", paused", "，已暂停"),
     "status_engine": (
         "engine: pid {pid}, version {version}, up for {time}, GPUs {gpus}",
         "引擎：  进程 {pid}，版本 {version}，已运行 {time}，GPU {gpus}",

@@ -15,6 +15,7 @@ METRICS: dict[str, tuple[str, str]] = {
     "jostle_engine_hold": ("gauge", "1: something keeps jobs from starting, as `jostle status` says"),
     "jostle_jobs": ("gauge", "Jobs by state"),
     "jostle_jobs_waiting": ("gauge", "Jobs that wait, by the code of the reason"),
+    "jostle_jobs_paused": ("gauge", "Running jobs that are paused for somebody else"),
     "jostle_allocations": ("gauge", "Allocations that have not ended, by state"),
     "jostle_user_gpus": ("gauge", "Cards that this user holds, over all homes, by what counts them: total, manual or automatic"),
     "jostle_user_gpus_limit": ("gauge", "How many of them the user may hold, where a limit is set"),

@@ -12,7 +12,7 @@ from typing import Any
 from jostle.core.reasons import GPU_HOLDS, Reason, Refusal, counted
 from jostle.wording.holds import HOLDS, NO_GPU_JOB, NOTHING
 from jostle.wording.limits import limit_by
-from jostle.wording.resizing import failure
+from jostle.wording.resizing import KEPT, KEPT_UNKNOWN, failure
 from jostle.wording.words import REFUSALS, SIGNALS, STATES, TEXTS
 
 EN, ZH = 0, 1
@@ -79,6 +79,9 @@ def _derived(reason: Reason, at: int) -> dict[str, Any]:
         derived["because"] = text(Reason(params["because"]["code"], params["because"]["params"]), ("en", "zh")[at])
     if reason.code == "resize_failed":
         derived["what"] = failure(str(params.get("why")), at)
+    if reason.code.startswith("paused"):
+        held = params.get("held_mib")
+        derived["kept"] = KEPT[at].format(_gib("", held)) if held else KEPT_UNKNOWN[at]
     if reason.code == "not_left":
         derived["gpus"] = f"GPU {_ids(params.get('gpus') or ())}"
     if at and "state" in params:

@@ -55,6 +55,25 @@ RESIZING: dict[str, tuple[str, str]] = {
         "Somebody else has come onto its card: it gives way, and will wait until it is quiet.",
         "他人来到了它的卡上：它正在让出，清静后再继续。",
     ),
+    "pausing": (
+        "Somebody else ({user}) has come onto GPU {gpu}: it is being paused, and not all its processes stand still yet.",
+        "他人（{user}）来到了 GPU {gpu}：正在暂停它，仍有进程未停下。",
+    ),
+    "paused": (
+        "It is paused: somebody else ({user}) has come onto GPU {gpu}. {kept} It goes on when nobody else has been on its cards "
+        "for {quiet_s}.",
+        "已暂停：他人（{user}）来到了 GPU {gpu}。{kept}它的卡上连续 {quiet_s}没有他人后继续运行。",
+    ),
+    "paused_until": (
+        "It is paused, for somebody else ({user}) came onto GPU {gpu}. {kept} Nobody else is there now: it goes on in {left_s} "
+        "at the earliest.",
+        "已暂停：他人（{user}）曾来到 GPU {gpu}。{kept}现在没有他人：最早 {left_s}后继续运行。",
+    ),
+    "quiet_again": ("Nobody else has been on its cards for {quiet_s}.", "它的卡上已连续 {quiet_s}没有他人。"),
+    "unwatched": (
+        "What looked after it is gone: so that it is not paused for ever, it goes on.",
+        "照看它的进程已不在：为免它一直停着，让它继续运行。",
+    ),
     "yielded": (
         "It gave way to somebody else on its card ({times:time|times} lately): that is no try, and it comes back in {left_s} at "
         "the earliest.",
@@ -66,6 +85,7 @@ RESIZING: dict[str, tuple[str, str]] = {
 MESSAGES: dict[str, tuple[str, str]] = {
     "leg": ("leg {n}", "第 {n} 段"),
     "gives_way": ("gives way when somebody else comes", "他人来时让出"),
+    "is_paused": ("is paused when somebody else comes", "他人来时暂停"),
 }
 
 # why an order was not obeyed: (English, Chinese)
@@ -76,6 +96,11 @@ FAILURES: dict[str, tuple[str, str]] = {
     "lost": ("the engine ended before it could tell it", "引擎在通知之前结束了"),
     "taken": ("another was quicker to take the card", "卡被别人先占了"),
 }
+
+
+# what a run keeps that is paused: (English, Chinese)
+KEPT = ("Its {} stay on the card.", "它的 {} 显存仍在卡上。")
+KEPT_UNKNOWN = ("Its memory stays on the card.", "它占用的显存仍在卡上。")
 
 
 def failure(why: str, at: int) -> str:

@@ -448,6 +448,7 @@ export default {
     by: { restart: 'begins anew', signal: 'is told' },
     stranger: 'A stranger comes',
     givesway: 'it gives way, and waits again',
+    ispaused: 'it is paused, and keeps its GPU memory',
     inside: 'On the cards of',
     memoryof: 'Memory of try {{n}}',
     memorysaid: 'Memory of try {{n}} over its time: {{most}} GiB at most, the card has {{card}} GiB',
@@ -490,6 +491,8 @@ export default {
     resized: 'is on GPU {{gpus}} now',
     not_resized: 'keeps the cards it had',
     yielding: 'gives way to somebody else',
+    paused: 'is paused for somebody else',
+    continued: 'goes on',
     background: 'its commands have ended, what they left running has not',
   },
   sched: {

@@ -399,6 +399,7 @@ export default {
     by: { restart: '重新开始', signal: '得到通知' },
     stranger: '他人到来时',
     givesway: '让出并重新等待',
+    ispaused: '暂停，显存不释放',
     inside: '所在的占用',
     memoryof: '第 {{n}} 次的显存',
     memorysaid: '第 {{n}} 次运行期间的显存：最多 {{most}} GiB，卡有 {{card}} GiB',
@@ -441,6 +442,8 @@ export default {
     resized: '现在在 GPU {{gpus}}',
     not_resized: '仍用原来的卡',
     yielding: '让给他人',
+    paused: '因他人到来而暂停',
+    continued: '继续运行',
     background: '命令已结束，留下的进程还在运行',
   },
   sched: {

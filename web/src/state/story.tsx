@@ -101,6 +101,7 @@ function elastic(job: Job, t: Words): [string, string][] {
   if (job.resize)
     facts.push(['elastic', t('story.elasticsaid', { least, most, how: t(`story.by.${job.resize}`), leg: job.leg ?? 1 })])
   if (job.when_stranger === 'requeue') facts.push(['stranger', t('story.givesway')])
+  if (job.when_stranger === 'pause') facts.push(['stranger', t('story.ispaused')])
   if (job.inside != null) facts.push(['inside', `#${job.inside}`])
   return facts
 }
@@ -126,7 +127,8 @@ function neighboursOf(profile: Profile | null | undefined, t: Words): string {
   return said.join(', ') || t('story.alone')
 }
 
-const RESIZED = new Set(['resizing', 'grown', 'shrunk', 'resized', 'not_resized'])
+/** What the reason alone would not tell. */
+const NAMED = new Set(['resizing', 'grown', 'shrunk', 'resized', 'not_resized', 'paused', 'continued'])
 
 function told(event: StoreEvent, t: (key: string, values?: Record<string, unknown>) => string): string {
   const { data, run } = event
@@ -134,7 +136,7 @@ function told(event: StoreEvent, t: (key: string, values?: Record<string, unknow
     return data.gpus?.length ? t('event.starting', { n: run, gpus: data.gpus.join(', ') }) : t('event.startingcpu', { n: run })
   const gpus = data.gpus?.join(', ') ?? ''
   if (data.reason?.text) {
-    const said = RESIZED.has(event.kind) ? `${t(`event.${event.kind}`, { gpus })}: ` : ''
+    const said = NAMED.has(event.kind) ? `${t(`event.${event.kind}`, { gpus })}: ` : ''
     return said + data.reason.text
   }
   return t(`event.${event.kind}`, { n: run, gpu: data.gpu ?? gpus, gpus, defaultValue: event.kind })

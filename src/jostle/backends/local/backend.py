@@ -15,7 +15,7 @@ from functools import partial
 from typing import cast
 
 from jostle import proc
-from jostle.backends.local import leases, process, shim, sparedir
+from jostle.backends.local import halting, leases, process, shim, sparedir
 from jostle.backends.local.condition import Condition
 from jostle.backends.local.contact import Contact, Handle, Reservation, Spare, host_of, send_spec
 from jostle.backends.local.leasedir import Directory
@@ -162,6 +162,14 @@ class Local:
         if run in self._runs:
             self._resizer.give_up(self._runs[run], leg, cards)
 
+    def pause(self, run: RunId, *, paused: bool) -> None:
+        """Says so to its shim; what has none any more goes on."""
+        claim, changed = self._dir(run).claim(), halting.want(self._dir(run).path, paused=paused)
+        if self._shim(run, claim) is None:
+            process.wake_members(self._marker(run, claim))
+        elif changed:
+            self._told(run, claim, signal.SIGHUP)  # it looks at once
+
     def _heard_of_claims(self) -> None:
         if self._directory.heard():
             self._republisher.disturbed()
@@ -203,9 +211,7 @@ class Local:
 
     def void(self, run: RunId) -> Void:
         files = self._dir(run)
-        if files.void():
-            return Void.NEVER
-        return Void.UNKNOWN if files.claim() is None else Void.STARTED
+        return Void.NEVER if files.void() else Void.UNKNOWN if files.claim() is None else Void.STARTED
 
     def _adopt(self, row: Adopted) -> None:
         """Watches a run that an earlier engine started, if its shim is provably alive."""

@@ -7,7 +7,7 @@ and left no exit record lives for as long as any process of it does, and then it
 from __future__ import annotations
 
 from jostle import proc
-from jostle.backends.local import process
+from jostle.backends.local import halting, process
 from jostle.backends.local.contact import Contact
 from jostle.backends.local.leasedir import Directory
 from jostle.backends.local.records import RunClaim, RunDir
@@ -26,7 +26,7 @@ class Condition:
             return Report(run=run, kind=Phase.ENDED, exit=contact.ended, session=session)
         if contact.sock is not None:
             kind = Phase.ALIVE if contact.begun else Phase.STARTING
-            return Report(run=run, kind=kind, session=session, pids=contact.background, footing=contact.footing)
+            return self._living(contact, kind, contact.background)
         # the claim before the lock: one that was there first, with the lock free, belongs to a dead shim
         claim = files.claim()
         locked = files.locked(claim, self._boot)
@@ -34,13 +34,18 @@ class Condition:
             contact.begun = True
         if locked:
             kind = Phase.ALIVE if claim is not None and not claim.void else Phase.STARTING
-            return Report(run=run, kind=kind, session=session, pids=files.background(), footing=contact.footing)
+            return self._living(contact, kind, files.background())
         record = files.exit()
         if record is not None:
             return Report(run=run, kind=Phase.ENDED, exit=record, session=session)
         if claim is None:
             return self._unclaimed(contact, files)
         return self._unlocked(contact, files, claim)
+
+    def _living(self, contact: Contact, kind: Phase, pids: tuple[int, ...]) -> Report:
+        session, directory = contact.handle.pid, RunDir(self._runs, contact.run).path
+        still = halting.stands_still(directory, session)
+        return Report(run=contact.run, kind=kind, session=session, pids=pids, footing=contact.footing, still=still)
 
     def _unclaimed(self, contact: Contact, files: RunDir) -> Report:
         run, session, boot = contact.run, contact.handle.pid, contact.handle.boot

@@ -86,6 +86,14 @@ def signal_members(uni_id: str, number: int) -> None:
         proc.signal_proven(pid, signal.SIGCONT, proof)
 
 
+def wake_members(uni_id: str) -> None:
+    """Lets every process of a run that has no shim any more go on, children mostly before their parents."""
+    for pid, ticks in reversed(members(uni_id)):
+        s = proc.stat(pid)
+        if s is not None and s.state == "T":
+            proc.signal_proven(pid, signal.SIGCONT, partial(is_member, ticks=ticks, uni_id=uni_id))
+
+
 def inherited(fd: int) -> int:
     """The same descriptor, as commands inherit it."""
     try:

@@ -125,6 +125,11 @@ class Register:
         """Registered processes that are no descendants of ours: nothing tells us when they end."""
         return [pid for pid in self._pids if not process.is_descendant(pid)]
 
+    def provable(self) -> list[int]:
+        """Registered processes outside our tree that are provably this run's."""
+        ours = partial(process.is_member, uni_id=self._uni_id)
+        return [pid for pid in self.strangers() if ours(pid, ticks=self._pids[pid])]
+
     def signal(self, number: int, *, let_go: bool) -> None:
         """Signals registered processes outside our tree that are provably this run's. The others are let go if a person wants
         the run to end; else they are waited for: a task that may still be at work must not be started again beside itself."""

@@ -25,6 +25,7 @@ from typing import Any, NoReturn
 from jostle.backends.local import process
 from jostle.backends.local.claimlock import give_back
 from jostle.backends.local.commands import WAITED_FOR, CommandTree
+from jostle.backends.local.halting import Halting
 from jostle.backends.local.holding import Holding
 from jostle.backends.local.host import Host
 from jostle.backends.local.joblog import identity
@@ -141,7 +142,8 @@ def carry(spec: dict[str, Any], leases: Sequence[int], sock: socket.socket, spar
         return False
     own_log = f"{spec['dir']}/log"
     log = sparedir.log if spec["log"] == own_log else None
-    run = CommandTree(spec, log, host) if spec["commands"] else Holding(spec, log)
+    tree = Halting if spec.get("pauses") else CommandTree
+    run = tree(spec, log, host) if spec["commands"] else Holding(spec, log)
 
     def started() -> None:
         _tell(sock, {"claimed": os.getpid()})
