@@ -2,17 +2,19 @@
 # make bench  figures beside floors and peers               make torture N=1000   kill -9 the engine N times
 # make soak SECONDS=600  150 streams while the console is killed, hung, flooded
 # make seeded  breaks each promise on purpose and asks its tests     make web     builds the console's page (needs Node 20.19 or newer)
+# make torchrun   the tests of elastic PyTorch, also with torch itself, which it installs (0.9 GB, without CUDA; else far more)
 # make screenshots   takes the pictures of the console into docs/img/ (needs chromium)
 PYTHON ?= python3
 VENV   ?= .venv
 BIN    := $(VENV)/bin
 N      ?= 60
 SECONDS ?= 600
+TORCH  ?= torch>=2.6,<3
 
 # The tests start jostle a thousand times; without bytecode on the disk each start would compile it anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test lint types unit torture torture-resizes soak seeded bench web screenshots clean
+.PHONY: demo test lint types unit torture torture-resizes torchrun soak seeded bench web screenshots clean
 
 demo: $(VENV)/run
 	@$(BIN)/jostle demo
@@ -31,6 +33,9 @@ torture: $(VENV)/test
 
 torture-resizes: $(VENV)/test
 	@$(BIN)/python tests/torture/elastic.py --kills $(N)
+
+torchrun: $(VENV)/torch
+	@$(BIN)/python -m pytest -rs tests/e2e/test_torchrun.py
 
 soak: $(VENV)/test
 	@$(BIN)/python -m tests.web.soak --seconds $(SECONDS)
@@ -61,6 +66,10 @@ $(VENV)/run: $(VENV)/bin/python pyproject.toml
 $(VENV)/test: $(VENV)/bin/python pyproject.toml
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile -e '.[test]'  # most of it is never imported
 	@touch $@ $(VENV)/run
+
+$(VENV)/torch: $(VENV)/test
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check '$(TORCH)'  # PIP_INDEX_URL can name an index that has one for CPUs only
+	@touch $@
 
 clean:
 	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis

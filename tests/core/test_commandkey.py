@@ -32,6 +32,7 @@ ALIKE = [
     ["bash {work_dir}/train.sh car --uni_id {uni_id}", "bash /home/me/train.sh car --uni_id 0123456789abcdef"],
     ["torchrun --nproc_per_node 2 --master_port 29500 train.py --lr 0.1", "torchrun --nproc_per_node=4 a/train.py --lr 2"],
     ["python -m torch.distributed.run --nproc_per_node 2 train.py --lr 1", "python3 -m torch.distributed.run train.py --lr=2"],
+    ["python -m jostle.torchrun --max-restarts 3 train.py --lr 1", "python -m jostle.torchrun train.py --lr 2"],
     ["python main.py model=resnet +optim.lr=0.1 seed=1", "python main.py seed=2 model=vit +optim.lr=3"],
     ["python train.py -lr 0.1 -n5", "python train.py -n 7 -lr 3"],
     ["python -c 'print(1)'", "python -c 'print(22.5)'"],

@@ -21,7 +21,7 @@ TAKING = {"python": ("-W", "-X", "--check-hash-based-pycs"), "bash": ("-o", "+o"
 """Options of an interpreter that take a value, before its script."""
 LAUNCHERS = ("torchrun", "deepspeed", "accelerate", "mpirun", "mpiexec", "srun", "horovodrun", "colossalai", "composer")
 """They start a script, after options of their own."""
-AS_MODULES = ("torch.distributed.run", "torch.distributed.launch", "accelerate.commands.launch")
+AS_MODULES = ("torch.distributed.run", "torch.distributed.launch", "accelerate.commands.launch", "jostle.torchrun")
 WRAPPERS = {
     "env": ("-u", "-C", "-S"), "nohup": (), "nice": ("-n",), "time": ("-f", "-o"), "exec": ("-a",), "setsid": (),
     "stdbuf": ("-i", "-o", "-e"), "timeout": ("-s", "-k"), "ionice": ("-c", "-n"), "taskset": ("-c",), "numactl": (),
