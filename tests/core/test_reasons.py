@@ -94,6 +94,7 @@ EXAMPLES: dict[str, dict[str, Any]] = {
                     "because": {"code": "resize_pause", "params": {"left_s": 50.0, "lost": 1}}},
     "at_most": {"most": 4},
     "at_minimum": {"least": 1, "gpu": 3, "user": "bob"},
+    "too_dear": {"more": 1, "left_s": 60.0},
     "resize_pause": {"left_s": 50.0, "lost": 1},
     "load_too_low": {"load": 40, "least": 80},
     "resizing": {"leg": 2, "gpus": [0, 1]},

@@ -21,7 +21,7 @@ LONG_AGO = 0.0
 def elastic(id: int, *cards: int, least: int = 1, most: int = 4, how: str = "restart", run: dict[str, Any] | None = None,
             **more: Any) -> tuple[Run, tuple[Promise, ...]]:  # fmt: skip
     its, promises = running(id, *cards, **(run or {}))
-    said = {"listed": its.uuids, "resized_at": LONG_AGO, **more}
+    said = {"listed": its.uuids, "resized_at": LONG_AGO, "tempted_for": 1e6, **more}
     return replace(its, elastic=Elastic(how=how, least=least, most=most, **said)), promises
 
 
@@ -80,6 +80,28 @@ def test_each_loss_to_others_doubles_that_while() -> None:
     assert pauses[:4] == [60.0, 120.0, 240.0, 480.0] and max(pauses) == 60.0 * 2**MOST_PAUSE == pauses[-1]
     lost = elastic(1, 0, resized_at=900.0, lost_to_others=1)
     assert resized(decide(world(gpus=gpus(2), **with_runs(lost)))) == {}
+
+
+def test_free_cards_are_left_idle_until_that_has_cost_as_much_as_the_change() -> None:
+    """Half of `resize_interval` (60 s) on each of the four that it has: one card costs as much in 120 s, three in 40 s."""
+
+    def after(seconds: float, count: int, **more: Any) -> Plan:
+        mine = elastic(1, 0, 1, 2, 3, most=8, tempted_for=seconds, **more)
+        return decide(world(gpus=gpus(4 + count), **with_runs(mine)))
+
+    plan = after(50.0, 1)
+    assert resized(plan) == {} and keeps(plan, 1) == Reason("too_dear", {"more": 1, "left_s": 70.0}) and plan.wake_at == 1070.0
+    assert resized(after(120.0, 1)) == {1: (0, 1, 2, 3, 4)}
+    assert resized(after(39.0, 3)) == {} and resized(after(40.0, 3)) == {1: (0, 1, 2, 3, 4, 5, 6)}
+    assert resized(after(0.0, 1, least=5)) == {1: (0, 1, 2, 3, 4)}, "a person asks for it"
+
+
+def test_where_it_must_leave_a_card_it_gets_others_in_the_same_change() -> None:
+    cards = (gpu(0), with_stranger(1), gpu(2), gpu(3))
+    plan = decide(world(gpus=cards, **with_runs(intruded(1, 0, 1, by=(1,)))))
+    assert resized(plan) == {1: (0, 2, 3)} and why(plan, 1) == "stranger_came"
+    chased = decide(world(gpus=cards, **with_runs(intruded(1, 0, 1, by=(1,), resized_at=990.0))))
+    assert resized(chased) == {1: (0,)}, "who follows it from card to card makes it smaller, and not dance"
 
 
 def test_after_a_try_in_vain_it_waits_and_one_that_is_being_resized_is_left_alone() -> None:

@@ -208,6 +208,7 @@ class Elastic:
     busy: Reason | None = None  # why nothing else can be asked of it now
     resized_at: float = 0.0  # when its cards last changed, or it began
     lost_to_others: int = 0  # how often that took cards from it, within the last hour and soon after the change before
+    tempted_for: float = 0.0  # s: so long it could have had more cards at once, and the change was too dear
     not_before: float = -math.inf  # after a try in vain …
     failed: str = ""  # … by this code
     load: float | None = None  # percent, the mean of its cards over a minute; None: that is not known

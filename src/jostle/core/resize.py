@@ -3,16 +3,17 @@
 Rules. A run gives up cards, never below its least, as soon as somebody else has come onto one, courtesy says that we hold too
 many, a job of ours that waits could start on them, or its load is low; at its least it moves to another card, if one is free. It
 gets cards that no job of ours could use, the run with the fewest first, within courtesy and limits: as it starts, for it begins
-with its least, and then not before a while after its last change, twice as long for each that others soon undid, so that who
-comes and goes cannot make it dance. Cards that are kept for a big job it gets only if that job cannot start while it lives. What
-a person asks for waits for free cards alone. A job that says so leaves altogether when somebody comes; no other is touched. One
-that stands still (core.pausing) keeps the cards it has until it goes on.
+with its least; then not before a while after its last change, twice as long for each that others soon undid, so that who comes
+and goes cannot make it dance, and not before they have stood idle for as much as the change costs it, unless it must leave a card
+anyway. Cards that are kept for a big job it gets only if that job cannot start while it lives. What a person asks for waits for
+free cards alone. A job that says so leaves altogether when somebody comes; no other is touched. One that stands still
+(core.pausing) keeps the cards it has until it goes on.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from jostle.core import coming, courtesy, fit
@@ -26,6 +27,8 @@ from jostle.core.table import Table
 HOLD = "hold"  # a run without a program: only people change its cards
 MOST_JOBS = 8  # that wait, for which room is made in one plan
 MOST_PAUSE = 6  # doublings
+PRICE = 0.5  # of `resize_interval`: what a change costs on each card that a run has, as it begins again from what it saved
+TOO_DEAR = "too_dear"  # the one reason to keep cards that time alone undoes and that the engine remembers the beginning of
 FOR_CARDS = frozenset({"gpus", "limit", "user_limit"})
 
 Waiting = Sequence[tuple[Job, Reason]]
@@ -238,7 +241,8 @@ class Resizes:
 
     def _grow(self) -> None:
         """One card after the other, each to the run that has fewest."""
-        hungry = [id for id in self._runs if id not in self._why and self._wants_more(id)]
+        forced = {id for id, reason in self._why.items() if reason.code == "stranger_came"}  # one change instead of two
+        hungry = [id for id in self._runs if (id not in self._why or id in forced) and self._wants_more(id)]
         while hungry:
             id = min(hungry, key=lambda id: (len(self._lists[id]), id))
             _, elastic = self._runs[id]
@@ -247,10 +251,27 @@ class Resizes:
             more = len(self._lists[id]) + 1 - had
             if not self._add(id, reason or Reason("free_cards", {"more": more})):
                 hungry.remove(id)
-            else:
+                continue
+            if id not in forced:
                 self._why[id] = reason or Reason("free_cards", {"more": more})
-                if not self._has_room(id, self._tables[id]):
-                    hungry.remove(id)
+            if not self._has_room(id, self._tables[id]):
+                hungry.remove(id)
+        self._wait_for_the_price(forced)
+
+    def _wait_for_the_price(self, forced: Collection[RunId]) -> None:
+        """Cards that have just become free are left idle until that has cost as much as the change will. Who rents until the rent
+        is the price, and then buys, never pays more than twice what was best, however soon somebody else wants them."""
+        for id in [id for id in self._why if id[1] and id not in forced and self._why[id].code == "free_cards"]:
+            run, elastic = self._runs[id]
+            more = len(self._lists[id]) - len(elastic.listed)
+            price = len(elastic.listed) * PRICE * policy_of(self._world, run.batch).resize_interval
+            left = price / more - elastic.tempted_for
+            if left > 0:
+                self._places.wake(self._world.now + left)
+                self.keeps[id] = Reason(TOO_DEAR, {"more": more, "left_s": left})
+                self._lists[id] = list(elastic.listed)
+                self._whole.pop(id, None)
+                del self._why[id]
 
     def _wants_more(self, id: RunId) -> bool:
         if not self._has_room(id, self._tables[id]):

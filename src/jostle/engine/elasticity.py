@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import deque
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -10,13 +11,13 @@ from typing import Any
 
 from jostle.core.model import Elastic, Lease
 from jostle.core.reasons import Reason
-from jostle.core.resize import HOLD
+from jostle.core.resize import HOLD, TOO_DEAR
 from jostle.port import Footing
 
 NO_COMMANDS = "[]"
 """What an allocation has, as the store keeps it."""
 LATELY = 3600.0  # s in which losses to others count …
-SOON = 600.0  # … that came so soon after the change before: who could work for longer has not come and gone
+SOON = 180.0  # … that came so soon after the change before: who could work for longer has not come and gone
 TO_OTHERS = frozenset({"stranger_came", "for_job", "courtesy"})  # why cards are lost, beyond what a person or its own load says
 LOAD_OVER, LOAD_KNOWN, APART = 60.0, 30.0, 0.9  # s: a mean is over so long, known after so long, of samples so far apart
 FIRST_PAUSE, MOST_PAUSE = 2.0, 3600.0  # s after a try in vain: first, and at the most
@@ -39,6 +40,7 @@ class Elasticity:
     footing: Footing | None = None  # as its backend tells
     news: bool = False  # … which is not recorded yet
     lost_at: list[float] = field(default_factory=list)  # when it lost cards to others, soon after a change
+    tempted_at: float | None = None  # since when it could have had more cards, had the change not been too dear
     vain: int = 0  # tries one after the other
     failure: str = ""  # why the last was
     not_before: float = 0.0
@@ -51,7 +53,7 @@ class Elasticity:
         return Elastic(
             how=self.how, least=self.least, most=self.most, priority=self.priority, listed=self.listed,
             busy=self._busy(leases, supervised), resized_at=self.resized_at, not_before=self.not_before,
-            failed=self.failure,
+            failed=self.failure, tempted_for=0.0 if self.tempted_at is None else now - self.tempted_at,
             lost_to_others=sum(now - at < LATELY for at in self.lost_at), load=self.load,
         )  # fmt: skip
 
@@ -95,10 +97,17 @@ class Elasticity:
         self.loads.clear()
 
     def done(self, now: float) -> None:
-        self.settled, self.vain, self.not_before = True, 0, 0.0
+        self.settled, self.vain, self.not_before, self.tempted_at = True, 0, 0.0, None
         if self.why in TO_OTHERS and now - self.resized_at < SOON:
             self.lost_at = [*(at for at in self.lost_at if now - at < LATELY), now]
         self.resized_at = now
+
+    def keeps(self, why: str, now: float) -> None:
+        """It keeps its cards, by this code."""
+        if why == TOO_DEAR:
+            self.tempted_at = self.tempted_at or now
+        elif why != "resize_failed":  # then they may be there as before
+            self.tempted_at = None
 
     def failed(self, why: str, now: float) -> None:
         """Nothing of it came about; it is tried again after a pause that grows."""
@@ -112,6 +121,7 @@ class Elasticity:
     def asked(self, least: int, most: int) -> None:
         """A person wants so many: that is tried at once, whatever was in vain before."""
         self.least, self.most, self.vain, self.not_before = least, most, 0, 0.0
+        self.tempted_at = -math.inf  # nor is it too dear
 
     # --- how busy it is
 

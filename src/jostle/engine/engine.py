@@ -195,6 +195,7 @@ class Engine:
         if plan.decisions or any(r.handle_changed or (r.claimed and r.state == "starting") for r in open_runs):
             plan = self._commit(plan, now, gpus, claims)
         self.waits, self.kept_for, self.keeps = dict(plan.waits), plan.kept_for, plan.keeps
+        self.resizer.decided(plan.keeps, now)
         self._next_tick(plan, now)
 
     def _next_wake(self) -> float | None:

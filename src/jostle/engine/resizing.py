@@ -265,6 +265,12 @@ class Resizer:
         strangers = any(p["uid"] not in (observer.uid, None) and p["uid"] >= ORDINARY_UID for p in g["procs"])
         return strangers or run.share or g["used_mib"] <= lease.used_at_start_mib + LEFT_MIB
 
+    def decided(self, keeps: Mapping[RunId, Reason], now: float) -> None:
+        """Since when runs do without cards that they could have."""
+        for run in self._carried.runs.values():
+            if run.elasticity is not None and run.id in keeps:
+                run.elasticity.keeps(keeps[run.id].code, now)
+
     # --- what people ask for, and about
 
     def remarks(self, keeps: Mapping[RunId, Reason]) -> dict[int, Reason]:
