@@ -133,7 +133,7 @@ def test_who_is_continued_by_hand_is_stopped_again(bench: Bench) -> None:
 def test_no_command_begins_while_the_run_stands_still(bench: Bench) -> None:
     bench.start(RUN, f"touch {bench.dir(RUN)}/pause", "touch second", pauses=True)
     bench.until(lambda: "paused, as" in text(bench.dir(RUN) / "log"))
-    assert not (bench.home / "second").exists() and bench.poll(RUN).kind == "alive"
+    assert not (bench.home / "second").exists() and bench.poll(RUN).exit is None
     go_on(bench)
     assert bench.end(RUN).code == 0 and (bench.home / "second").exists()
 
