@@ -39,15 +39,23 @@ class Stage:
         (card,) = self.instance.job(id)["gpus"]
         return int(card)
 
-    def states(self, id: int) -> set[str]:
-        """Of its processes."""
+    def processes(self, id: int) -> dict[int, str]:
+        """With their states."""
         shim = self.instance.runs(id)[-1]["shim_pid"]
         stats = [proc.stat(pid) for pid in proc.tree(shim)]
-        return {s.state for s in stats if s is not None and s.state not in "ZX"}
+        return {s.pid: s.state for s in stats if s is not None and s.state not in "ZX"}
+
+    def states(self, id: int) -> set[str]:
+        return set(self.processes(id).values())
+
+    def stands(self, id: int) -> bool:
+        """Looked at twice: while the first look was made, one that it saw standing may have begun another before."""
+        first = self.processes(id)
+        return set(first.values()) == {"T"} and self.processes(id) == first
 
     def come(self, id: int) -> None:
         self.world(self.card(id))
-        until(lambda: self.states(id) == {"T"}, "all of it is stopped")
+        until(lambda: self.stands(id), "all of it is stopped")
 
     def leave(self, id: int) -> None:
         self.world()
@@ -77,9 +85,14 @@ def test_a_job_is_paused_while_somebody_else_is_on_its_card_and_goes_on_after(st
     assert f"it is paused: somebody else (bob) has come onto GPU {card}. Its 8 GiB stay on the card." in shown
     assert "已暂停" in instance.ok("why", str(id), env={"JOSTLE_LANG": "zh"})
     assert "paused" in instance.ok("ps") and "is paused when somebody else comes" in instance.ok("show", str(id))
-    (gpu,) = [gpu for gpu in instance.json("gpus", "--json")["gpus"] if gpu["index"] == card]
+
+    def shown_card() -> Any:
+        (gpu,) = [gpu for gpu in instance.json("gpus", "--json")["gpus"] if gpu["index"] == card]
+        return gpu
+
+    gpu = until(lambda: (seen := shown_card())["utilization"] == 50 and seen, "it computes nothing")
     assert gpu["paused"] == gpu["runs"] == [f"{id}.1"]
-    assert gpu["utilization"] == 50 and gpu["used_mib"] == (8 + 9) * 1024, "who computes nothing holds its memory all the same"
+    assert gpu["used_mib"] == (8 + 9) * 1024, "and holds its memory all the same"
     assert f"job {id} (8 GiB, paused)" in instance.ok("gpus")
     assert instance.job(id)["state"] == "running" and stage.count() == before, "it has done nothing since"
     stage.leave(id)
@@ -101,7 +114,7 @@ def test_no_other_job_is_touched(stage: Stage) -> None:
     (other,) = stage.instance.submit({"commands": ["until [ -e go ]; do sleep 0.02; done"]})
     stage.instance.reach(other, "running")
     stage.world(0, 1)
-    until(lambda: stage.states(id) == {"T"}, "all of it is stopped")
+    until(lambda: stage.stands(id), "all of it is stopped")
     assert "T" not in stage.states(other)
     stage.leave(id)
 

@@ -63,7 +63,7 @@ def test_an_engine_killed_at_a_step_of_a_pause_leaves_the_rest_to_the_next(stage
     instance.up(None, env={"JOSTLE_FAILPOINTS": f"{step}=kill@{nth}"})
     pid = instance.engine
     stage.world(stage.card(id))
-    until(lambda: stage.states(id) == {"T"} or not alive(pid), "it is paused, or the engine dead")
+    until(lambda: stage.stands(id) or not alive(pid), "it is paused, or the engine dead")
     stage.world()
     until(lambda: not alive(pid), "it was killed at that step")
     instance.up(None)
