@@ -54,6 +54,33 @@ def test_s55_who_may_only_read_gets_numbers_codes_and_base_names_for_commands_an
     assert known["path"] == "space" and listed.json["configs"][0]["file_name"] == "command_gpu.txt"
 
 
+def test_who_comes_when_the_driver_is_lost_or_no_engine_runs_is_told_of_the_cards_as_they_were_known_last(make_console):
+    two = "gpus: {count: 2, total: 24GiB}\n"
+    console = make_console(gpus=None)
+    assert console.get("/api/v1/gpus")["gpus"] == []  # nobody has ever read one
+    console.instance.up(console.instance.scenario(two))
+    console.instance.see_cards()
+    console.instance.scenario(two + "mismatch: [{from: 0}]")
+    until(lambda: console.instance.call("hello")["hold"] == "driver_mismatch", "the driver is lost")
+
+    def unread(seen):
+        told = [(gpu["index"], gpu["state"], gpu["available_mib"]) for gpu in seen["gpus"]]
+        assert told == [(0, "unknown", 0), (1, "unknown", 0)]
+        assert all(gpu["refusal"]["text"] for gpu in seen["gpus"]) and seen["read_at"] and seen["error"]
+
+    unread(console.get("/api/v1/gpus"))
+    stream = Heard(console, "?gpus=0.5")
+    unread(stream.until(lambda got: got[0] == "gpus")[-1][1])
+    stream.close()
+    old = console.get("/api/gpu")  # as the page of the source knows it: none, and why
+    assert (old["available"], old["gpu_count"], old["gpus"]) == (False, 0, []) and old["error"]
+    console.instance.kill_engine()
+    until(lambda: not console.get("/api/v1/gpus")["engine"], "no engine")
+    unread(console.get("/api/v1/gpus"))
+    told = console.script("GET", "/api/v1/gpus", **{"Accept-Language": "zh"}).json
+    assert told["error"] == "引擎没有运行：用 `jostle up` 启动"
+
+
 def test_the_history_of_the_cards_names_our_jobs_and_a_reader_learns_no_command_from_it(console):
     named, unnamed = console.instance.add("-n", "plain", "--", "true"), console.instance.add("--", "echo", "hidden-word")
     console.instance.end(named, unnamed)
