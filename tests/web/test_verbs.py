@@ -4,6 +4,7 @@ import gzip
 import itertools
 import json
 import os
+import re
 import signal
 
 import pytest
@@ -255,6 +256,16 @@ def test_a_flag_of_a_query_needs_no_value_and_means_true(console):
 def test_a_query_or_body_that_is_wrong_is_told_what_is_expected(console, method, path, body, words):
     told = console.script(method, f"/api/v1/{path}", body)
     assert (told.status, told.json["detail"]) == (422, words)
+    chinese = console.script(method, f"/api/v1/{path}", body, **{"Accept-Language": "zh-CN"}).json["detail"]
+    assert "expected" not in chinese and len(chinese.split("; ")) == len(words.split("; "))
+    assert all(re.search(r"[\u4e00-\u9fff]", part) for part in chinese.split("; "))
+
+
+def test_a_job_that_is_asked_for_wrongly_is_told_so_in_chinese(console):
+    for body in ({}, {"workdir": "/nowhere at all"}, {"workdir": "/", "hold": 3}, {"workdir": "/", "run": "x", "gpus": "many"},
+                 {"workdir": "/", "run": "x", "rnu": 1}):  # fmt: skip
+        told = console.script("POST", "/api/v1/add", body, **{"Accept-Language": "zh-CN"})
+        assert told.status == 422 and re.search(r"[\u4e00-\u9fff]", told.json["detail"]), told
 
 
 @pytest.mark.parametrize("id", [10**9, 2**63, -1, 1.5, "1e3", "c0ffee-1234", "1;drop", True, None, [], {}])
