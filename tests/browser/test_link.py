@@ -119,6 +119,20 @@ def test_a_page_that_is_opened_when_the_driver_or_the_engine_is_gone_shows_the_c
     console.instance.end(job)
 
 
+def test_what_is_remarkable_of_a_run_stands_in_its_row_before_what_it_prints(console, open_page):
+    console.instance.scenario(CARDS.replace("use: 0.5", "use: 6GiB"))
+    job = queued(console, "greedy", "echo printed; sleep 600", "-m", "2GiB")
+    page = open_page()
+    row = page.locator(".jobrow", has_text="greedy")
+    expect(row).to_contain_text("6 GiB")
+    expect(row.locator(".tail")).not_to_have_class(re.compile("mono"))
+    page.goto(f"http://localhost:{console.port}/ui/state/{job}")
+    expect(page.locator(".jobhead")).to_contain_text("6 GiB")
+    console.instance.ok("cancel", "--now", str(job))
+    console.instance.end(job)
+    console.instance.scenario(CARDS + BOB)
+
+
 def test_a_card_is_seen_to_change_its_owner(console, open_page):
     page = open_page()
     card = page.locator(".card").nth(0)

@@ -66,8 +66,6 @@ export class Live {
     return () => this.lookers.delete(looker)
   }
 
-  snapshot = (): Picture => this.picture
-
   hear(heard: Heard): () => void {
     this.hearers.add(heard)
     return () => this.hearers.delete(heard)

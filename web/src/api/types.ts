@@ -53,7 +53,7 @@ export interface Job {
   share: boolean
   gpu_request: number[]
   resize?: 'restart' | 'signal' | null // it agreed to other cards while it runs
-  when_stranger?: 'keep' | 'requeue'
+  when_stranger?: string // keep, requeue and the like
   leg?: number | null // how often it got other cards, and once
   inside?: number | null // the allocation on whose cards it runs
   cpus: number | null

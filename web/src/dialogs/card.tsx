@@ -27,7 +27,7 @@ function there(past: Past | undefined, pid: number): number | null {
 export default function CardDrawer({ index, onClose }: { index: number; onClose: () => void }) {
   const { t } = useTranslation()
   const { open, pick } = useDesk()
-  const { cards } = useLive()
+  const { cards } = useLive('cards')
   const { mayWrite } = useRights()
   const { takeCard } = useActs()
   const processes = useProcesses()

@@ -36,7 +36,7 @@ export function JobsPanel({ jobs, loaded, whole, more, error }: PanelProps) {
   const now = useNow()
   const [, go] = useLocation()
   const { find, marked } = useDesk()
-  const { cards } = useLive()
+  const { cards } = useLive('cards')
   const processes = useProcesses()
   const seen = useSeen()
   const [filter, setFilter] = useState(NO_FILTER)

@@ -447,7 +447,7 @@ export default {
     elasticsaid: '{{least}} to {{most}} cards, {{how}}; leg {{leg}}',
     by: { restart: 'begins anew', signal: 'is told' },
     stranger: 'A stranger comes',
-    givesway: 'it gives way, and waits again',
+    when: { requeue: 'it gives way, and waits again', pause: 'it stands still until they are gone' },
     inside: 'On the cards of',
     memoryof: 'Memory of try {{n}}',
     memorysaid: 'Memory of try {{n}} over its time: {{most}} GiB at most, the card has {{card}} GiB',

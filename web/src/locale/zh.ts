@@ -398,7 +398,7 @@ export default {
     elasticsaid: '{{least}} 到 {{most}} 张卡，{{how}}；第 {{leg}} 段',
     by: { restart: '重新开始', signal: '得到通知' },
     stranger: '他人到来时',
-    givesway: '让出并重新等待',
+    when: { requeue: '让出并重新等待', pause: '暂停，等他人离开后继续' },
     inside: '所在的占用',
     memoryof: '第 {{n}} 次的显存',
     memorysaid: '第 {{n}} 次运行期间的显存：最多 {{most}} GiB，卡有 {{card}} GiB',
