@@ -77,16 +77,16 @@ export function useAllJobs(enabled = true) {
 
 const FEW = 2000
 
-/** How many jobs there are in each state. */
-export function useCounts(): Record<string, number> {
+/** How many jobs there are in each state; undefined until that is known. */
+export function useCounts(): Record<string, number> | undefined {
   const { data } = useQuery({ queryKey: ['counts'], queryFn: ({ signal }) => get<Status>('/api/v1/status', {}, signal) })
-  return data?.counts ?? {}
+  return data?.counts
 }
 
 /** All jobs while they are few, else as many as a person reads. */
 export function useShownJobs(): { jobs: Job[] | undefined; whole: boolean; more: number; error: Error | null } {
   const counts = useCounts()
-  const total = Object.values(counts).reduce((sum, count) => sum + count, 0)
+  const total = Object.values(counts ?? {}).reduce((sum, count) => sum + count, 0)
   const short = useJobs()
   const all = useAllJobs(total > 0 && total <= FEW)
   const jobs = all.data?.jobs ?? short.data?.jobs
