@@ -144,6 +144,7 @@ def serve(home: str, spec: str, settings: dict[str, Any], ready: int, permanent:
     if spec != store.get("spec"):
         with store.transaction():
             store.put("spec", spec)
+            store.put("cards", None)  # those that were known are of other devices
     leases = config.lease_dir(home, spec)
     engine = Engine(home=home, spec=spec, lease_dir=leases, store=store, clock=Clock(store), settings=settings)
     service = Service(engine, loop, permanent=permanent)

@@ -88,6 +88,51 @@ def test_without_an_engine_the_last_picture_stays_and_is_shown_as_old(console, o
     console.instance.ok("cancel", str(job))
 
 
+def test_a_page_that_is_opened_when_the_driver_or_the_engine_is_gone_shows_the_cards_and_none_as_free(console, open_page):
+    job = queued(console, "holds a card", "sleep 600")
+    console.instance.reach(job, "running")
+    page = open_page()
+    expect(page.locator(".card", has_text="holds a card")).to_have_count(1)
+    console.instance.scenario(CARDS + "mismatch: [{from: 0}]")
+
+    def unknown():
+        expect(page.locator(".card")).to_have_count(4)
+        expect(page.locator(".card.unknown")).to_have_count(4)
+        expect(page.locator(".card", has_text="Unknown")).to_have_count(3)
+        expect(page.locator(".card", has_text="holds a card")).to_contain_text("still running")
+        expect(page.locator(".card", has_text=re.compile(r"last reading \d\d:\d\d:\d\d"))).to_have_count(4)
+        expect(page.locator(".freecount")).to_have_text("free: unknown")
+        expect(page).to_have_title("?/4 free · jostle")
+
+    unknown()  # as it was open
+    page.reload()
+    expect(page.locator(".banner")).to_contain_text("The GPUs cannot be read")
+    unknown()
+    console.instance.kill_engine()
+    expect(badge(page)).to_have_text("No engine")
+    page.reload()
+    expect(badge(page)).to_have_text("No engine")
+    unknown()
+    console.instance.up(console.instance.scenario(CARDS + BOB))
+    expect(page.locator(".freecount")).to_contain_text("2 free")
+    console.instance.ok("cancel", "--now", str(job))
+    console.instance.end(job)
+
+
+def test_what_is_remarkable_of_a_run_stands_in_its_row_before_what_it_prints(console, open_page):
+    console.instance.scenario(CARDS.replace("use: 0.5", "use: 6GiB"))
+    job = queued(console, "greedy", "echo printed; sleep 600", "-m", "2GiB")
+    page = open_page()
+    row = page.locator(".jobrow", has_text="greedy")
+    expect(row).to_contain_text("6 GiB")
+    expect(row.locator(".tail")).not_to_have_class(re.compile("mono"))
+    page.goto(f"http://localhost:{console.port}/ui/state/{job}")
+    expect(page.locator(".jobhead")).to_contain_text("6 GiB")
+    console.instance.ok("cancel", "--now", str(job))
+    console.instance.end(job)
+    console.instance.scenario(CARDS + BOB)
+
+
 def test_a_card_is_seen_to_change_its_owner(console, open_page):
     page = open_page()
     card = page.locator(".card").nth(0)

@@ -244,7 +244,7 @@ def test_c13_of_each_process_the_most_that_it_held_on_cards_is_known_by_the_next
     watched.start(opened("a", "b"))
     watched.read(5, a=(50, {RUN: 300}, []), b=(50, {RUN: 900}, ["bob"]))
     watched.read(5, a=(50, {RUN: 100}, []), b=(50, {}, ["bob"]))
-    now = {"pid": 1, "gpus": [0], "gpu_mib": 100, "gpu_peak_mib": 1200}
+    now = {"pid": 1, "gpus": [0], "gpu_mib": 100, "sm": None, "gpu_peak_mib": 1200}
     assert watched.history.on_cards(RUN, watched.seen) == [now], "what it held on both cards together"
     watched.history.close()
     watched.begin()

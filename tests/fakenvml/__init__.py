@@ -95,4 +95,5 @@ def _settings(gpu: GpuReading) -> dict[str, int]:
 
 def _process(who: Proc) -> str:
     kind = "G" if who.get("kind") == "graphics" else "C"
-    return f"proc {who['pid']} {'-' if who['used_mib'] is None else who['used_mib']} {kind}"
+    load = f" {who['sm']}" if "sm" in who else ""
+    return f"proc {who['pid']} {'-' if who['used_mib'] is None else who['used_mib']} {kind}{load}"

@@ -15,7 +15,7 @@
  *     mode N                                    of the GPU above: its compute mode (2: prohibited, 3: exclusive process)
  *     ecc N                                     of the GPU above: uncorrected errors; without it the card has no ECC
  *     remap 0|1                                 of the GPU above: whether remapping a row failed; without it: no such thing
- *     proc PID MIB|- C|G                        on the GPU or slice above; - is "not available"
+ *     proc PID MIB|- C|G [SM]                   on the GPU or slice above; - is "not available"; SM: what it keeps busy, in %
  *     fail FUNCTION CODE [UUID]                 the call (without _vN) fails so
  *     hang FUNCTION [UUID]                      the call does not return for as long as the file says so
  *     slow FUNCTION MS [UUID]                   the call takes so long
@@ -64,7 +64,9 @@ typedef struct {
     char id[32];
 } pci_info;
 
-typedef struct { unsigned pid; u64 used; int graphics; } process;
+typedef struct { unsigned pid; u64 at; unsigned sm, memory, encoder, decoder; } process_load;
+
+typedef struct { unsigned pid; u64 used; int graphics, sm; } process; /* sm: -1 for one that the driver has no sample of */
 typedef struct {
     char uuid[80], name[96];
     u64 total, used, reserved, lies[3]; /* lies: total, free, used */
@@ -100,7 +102,8 @@ static void add_device(const char *text, int parent, int place) {
 static void add_process(device *d, const char *text) {
     char mib[32] = "", kind = 'C';
     process *p = &d->procs[d->count];
-    if (d->count == MOST || sscanf(text, "proc %u %31s %c", &p->pid, mib, &kind) < 2) return;
+    p->sm = -1;
+    if (d->count == MOST || sscanf(text, "proc %u %31s %c %d", &p->pid, mib, &kind, &p->sm) < 2) return;
     p->used = mib[0] == '-' ? (u64)-1 : strtoull(mib, NULL, 10) << 20;
     p->graphics = kind == 'G';
     d->count++;
@@ -329,6 +332,26 @@ API ret nvmlDeviceGetUtilizationRates(void *handle, utilization *u) {
     if (d->mig || d->parent >= 0) return NOT_SUPPORTED;
     u->gpu = d->util;
     u->memory = d->util / 2;
+    return OK;
+}
+
+/* samples since then, the last of each process behind an older one */
+API ret nvmlDeviceGetProcessUtilization(void *handle, process_load *out, unsigned *room, u64 since) {
+    DEVICE(0);
+    if (d->mig || d->parent >= 0) return NOT_SUPPORTED;
+    struct timespec t;
+    clock_gettime(CLOCK_REALTIME, &t);
+    u64 at = (u64)t.tv_sec * 1000000 + (u64)t.tv_nsec / 1000;
+    unsigned wanted = 0, k = 0;
+    for (unsigned i = 0; i < d->count; i++) wanted += 2 * (d->procs[i].sm >= 0);
+    if (!wanted || at <= since) return NOT_FOUND;
+    if (!out || *room < wanted) { *room = wanted; return TOO_SMALL; }
+    for (unsigned i = 0; i < d->count; i++) {
+        if (d->procs[i].sm < 0) continue;
+        out[k++] = (process_load){d->procs[i].pid, at, (unsigned)d->procs[i].sm, 0, 0, 0};
+        out[k++] = (process_load){d->procs[i].pid, at - 1000000, 1, 0, 0, 0};
+    }
+    *room = k;
     return OK;
 }
 

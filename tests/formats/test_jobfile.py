@@ -267,7 +267,7 @@ def test_a_wrong_value_is_told_at_its_line(load, line, words):
         ("jobs:\n  - run: x\njob: 1\n", 3, "expected jobs?"),
         ("policy: 5\njobs:\n  - run: x\n", 1, "expected rules"),
         ("policy: {order: up}\njobs:\n  - run: x\n", 1, "one of file"),
-        ("policy: {min_gpu: 3, max_gpu: 1}\njobs:\n  - run: x\n", 1, "smaller number first"),
+        ("policy: {min_gpu: 3, max_gpu: 1}\njobs:\n  - run: x\n", 1, "smaller first"),
         ("policy:\n  gpu_lef: 1\njobs:\n  - run: x\n", 2, "expected gpu_left?"),
         ("jobs:\n  - run: x\njobs:\n  - run: y\n", 3, "twice"),
         ("policy: {choice: best}\njobs:\n  - run: x\n", 1, "best-fit"),

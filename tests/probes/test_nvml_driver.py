@@ -77,6 +77,34 @@ def test_an_asked_look_never_reads_the_health(place: Place) -> None:
     assert (gpu["uuid"], gpu["state"], gpu["ecc_uncorrected"]) == ("GPU-new", "ok", None)
 
 
+def test_where_a_card_sits_is_told_as_the_kernel_writes_it_and_a_card_that_does_not_say_is_fine(place: Place) -> None:
+    _, process = probe(place, ["fail nvmlDeviceGetPciInfo_v3 3 GPU-sim-0005"])
+    gpus = process.look()["gpus"]
+    assert [gpu["pci"] for gpu in gpus[4:7]] == ["0000:14:00.0", "", "0000:16:00.0"]
+    assert gpus[5]["state"] == "ok"
+
+
+def test_a_driver_that_hangs_when_asked_what_processes_do_costs_that_alone(place: Place) -> None:
+    driver, process = probe(place, ["proc 5000001 100 C 40", "hang nvmlDeviceGetProcessUtilization"])
+    process.say("watch 60\n")
+    for _ in range(5):  # a card that hung with it would be late for good
+        seen = process.until(lambda snapshot: all(gpu["state"] == "ok" and "read_at" not in gpu for gpu in snapshot["gpus"]))
+        assert "sm" not in seen["gpus"][7]["procs"][0]
+    driver.show(EIGHT, extra=["proc 5000001 100 C 40"])
+    process.until(lambda snapshot: snapshot["gpus"][7]["procs"][0].get("sm") == 40)
+
+
+@pytest.mark.parametrize("sample", ["fail nvmlDeviceGetProcessUtilization 3", "fail nvmlDeviceGetProcessUtilization 6", ""])
+def test_a_process_of_which_the_driver_has_no_sample_or_one_that_cannot_be_has_no_load(place: Place, sample: str) -> None:
+    _, process = probe(place, ["proc 5000001 100 C", "proc 5000002 100 C 4000", "proc 5000003 100 C 0", sample])
+    process.say("watch 60\n")
+    if sample:
+        assert all("sm" not in who for who in process.look()["gpus"][7]["procs"])
+        return
+    known = process.until(lambda snapshot: any("sm" in who for who in snapshot["gpus"][7]["procs"]))
+    assert [who.get("sm") for who in known["gpus"][7]["procs"]] == [None, 1, 0]
+
+
 def test_memory_that_the_driver_does_not_tell_is_none_not_zero(place: Place) -> None:
     _, process = probe(place, ["proc 5000001 - C"])
     assert process.look()["gpus"][7]["procs"][0]["used_mib"] is None

@@ -47,6 +47,20 @@ def test_eight_gpus_are_shown_with_what_is_on_them(world: World) -> None:
     assert snapshot["gpus"][0]["procs"] == []
 
 
+def test_what_each_process_does_is_told_while_somebody_looks_and_then_no_more(world: World) -> None:
+    two = "strangers: [{user: bob, gpu: 3, used: 8GiB, utilization: 70}, {user: dave, gpu: 3, used: 1GiB, utilization: 2}]"
+    process = world.probe(EIGHT + two)
+
+    def loads(snapshot: dict[str, Any]) -> list[int | None]:
+        return [who.get("sm") for who in snapshot["gpus"][3]["procs"]]
+
+    assert loads(process.look()) == [None, None]
+    process.say("watch 60\n")
+    assert process.until(lambda snapshot: loads(snapshot) == [70, 2])["gpus"][3]["utilization"] == 72
+    process.say("watch 0\n")
+    process.until(lambda snapshot: all("sm" not in who for gpu in snapshot["gpus"] for who in gpu["procs"]))
+
+
 def test_a_holder_is_known_by_user_session_start_and_mark(world: World, place: Place) -> None:
     child = place.child(env={**os.environ, proc.MARK: "a-mark"})
     probe = world.probe(EIGHT + f"strangers: [{{gpu: 0, used: 1GiB, pid: {child.pid}}}]")

@@ -109,6 +109,7 @@ def test_a36_gpu_processes(space):
         "gpu_index", "gpu_name", "pid", "name", "username", "gpu_memory", "gpu_memory_human", "gpu_memory_percent",
         "gpu_sm_utilization", "cpu_percent", "memory_percent", "running_time", "type", "command",
     }  # fmt: skip
+    until(lambda: space.get("gpu/processes")["processes"][0]["gpu_sm_utilization"] == 90, "what it does, as somebody looks")
     assert process["run"] == f"{id}.1" and process["gpu_memory"] > 0 and process["memory_percent"] is not None
     assert process["command"] and len(process["command"]) <= 200
     seen = space.get("gpu")

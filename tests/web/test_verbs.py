@@ -4,6 +4,7 @@ import gzip
 import itertools
 import json
 import os
+import re
 import signal
 
 import pytest
@@ -52,6 +53,33 @@ def test_s55_who_may_only_read_gets_numbers_codes_and_base_names_for_commands_an
     (known,) = told[f"/api/v1/workspaces?all=true&ids={first}"].json["workspaces"]
     listed = console.script("GET", f"/api/commands/single/list?workspace={known['path']}", token=reader)
     assert known["path"] == "space" and listed.json["configs"][0]["file_name"] == "command_gpu.txt"
+
+
+def test_who_comes_when_the_driver_is_lost_or_no_engine_runs_is_told_of_the_cards_as_they_were_known_last(make_console):
+    two = "gpus: {count: 2, total: 24GiB}\n"
+    console = make_console(gpus=None)
+    assert console.get("/api/v1/gpus")["gpus"] == []  # nobody has ever read one
+    console.instance.up(console.instance.scenario(two))
+    console.instance.see_cards()
+    console.instance.scenario(two + "mismatch: [{from: 0}]")
+    until(lambda: console.instance.call("hello")["hold"] == "driver_mismatch", "the driver is lost")
+
+    def unread(seen):
+        told = [(gpu["index"], gpu["state"], gpu["available_mib"]) for gpu in seen["gpus"]]
+        assert told == [(0, "unknown", 0), (1, "unknown", 0)]
+        assert all(gpu["refusal"]["text"] for gpu in seen["gpus"]) and seen["read_at"] and seen["error"]
+
+    unread(console.get("/api/v1/gpus"))
+    stream = Heard(console, "?gpus=0.5")
+    unread(stream.until(lambda got: got[0] == "gpus")[-1][1])
+    stream.close()
+    old = console.get("/api/gpu")  # as the page of the source knows it: none, and why
+    assert (old["available"], old["gpu_count"], old["gpus"]) == (False, 0, []) and old["error"]
+    console.instance.kill_engine()
+    until(lambda: not console.get("/api/v1/gpus")["engine"], "no engine")
+    unread(console.get("/api/v1/gpus"))
+    told = console.script("GET", "/api/v1/gpus", **{"Accept-Language": "zh"}).json
+    assert told["error"] == "引擎没有运行：用 `jostle up` 启动"
 
 
 def test_the_history_of_the_cards_names_our_jobs_and_a_reader_learns_no_command_from_it(console):
@@ -228,6 +256,16 @@ def test_a_flag_of_a_query_needs_no_value_and_means_true(console):
 def test_a_query_or_body_that_is_wrong_is_told_what_is_expected(console, method, path, body, words):
     told = console.script(method, f"/api/v1/{path}", body)
     assert (told.status, told.json["detail"]) == (422, words)
+    chinese = console.script(method, f"/api/v1/{path}", body, **{"Accept-Language": "zh-CN"}).json["detail"]
+    assert "expected" not in chinese and len(chinese.split("; ")) == len(words.split("; "))
+    assert all(re.search(r"[\u4e00-\u9fff]", part) for part in chinese.split("; "))
+
+
+def test_a_job_that_is_asked_for_wrongly_is_told_so_in_chinese(console):
+    for body in ({}, {"workdir": "/nowhere at all"}, {"workdir": "/", "hold": 3}, {"workdir": "/", "run": "x", "gpus": "many"},
+                 {"workdir": "/", "run": "x", "rnu": 1}):  # fmt: skip
+        told = console.script("POST", "/api/v1/add", body, **{"Accept-Language": "zh-CN"})
+        assert told.status == 422 and re.search(r"[\u4e00-\u9fff]", told.json["detail"]), told
 
 
 @pytest.mark.parametrize("id", [10**9, 2**63, -1, 1.5, "1e3", "c0ffee-1234", "1;drop", True, None, [], {}])

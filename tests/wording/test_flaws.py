@@ -1,14 +1,18 @@
 """What is wrong with a file: one text for all who read it as such, and in Chinese for who asks."""
 
+import ast
 import copy
 import pickle
 import re
 import string
+from pathlib import Path
 
 import pytest
 
-from jostle.core.fields import JOB, LIMITS, RETRY, RULES, SETTINGS
-from jostle.formats import gpumanage, jobfile, spec, taskfile
+import jostle
+from jostle.core.fields import CHANNEL, JOB, LIMITS, NOTIFY, RETRY, RULES, SETTINGS
+from jostle.experiments.load import load
+from jostle.formats import configfile, gpumanage, jobfile, spec, taskfile
 from jostle.formats.flaws import BadFiles
 from jostle.formats.wording import expectation
 from jostle.wording.expected import PATTERNS, PHRASES
@@ -16,6 +20,8 @@ from jostle.wording.flaws import Said, _phrase, said, worded
 from jostle.wording.flawwords import FLAWS
 
 CHINESE = re.compile(r"[\u4e00-\u9fff]")
+ENGLISH = re.compile(r"\b[a-z]+ [a-z]+ [a-z]+\b")  # three words of it are no key
+QUOTED = re.compile(r"`[^`]*`|\"[^\"]*\"|\([^()]*\)|No such file or directory")  # also what the system says
 
 
 def names(text):
@@ -55,6 +61,14 @@ def checks():
 def test_what_is_expected_of_a_value_is_known_in_chinese(name, check):
     expected = expectation(check)
     assert CHINESE.search(_phrase(expected)), expected
+
+
+KINDS = [(name, field) for table in (JOB, RULES, RETRY, LIMITS, SETTINGS, CHANNEL, NOTIFY) for name, field in table.items()]
+
+
+@pytest.mark.parametrize("field", [pytest.param(field, id=name) for name, field in KINDS])
+def test_what_each_kind_of_value_may_be_is_known_in_chinese(field):
+    assert CHINESE.search(_phrase(field.kind.expected)), field.kind.expected
 
 
 BAD = {
@@ -112,6 +126,86 @@ def test_errors_in_job_files_are_told_in_chinese(tmp_path, text):
         jobfile.load([str(path)])
     for line in found.value.worded("zh").splitlines():
         assert CHINESE.search(line), line
+
+
+SWEEPS = [
+    "matrix: {}\ncommand: a\n", "matrix: 1\ncommand: a\n", "matrix: {a: [1]}\n", "matrix: {a: [1, 1]}\ncommand: x {a}\n",
+    "matrix: {a: []}\ncommand: x {a}\n", "matrix: {a: [[1]]}\ncommand: x {a}\n", "matrix: {a: {b: 1}}\ncommand: x {a}\n",
+    "matrix: {a: {range: [1, 2, 0]}}\ncommand: x {a}\n", "matrix: {a: {range: [0, 99999999999]}}\ncommand: x {a}\n",
+    "matrix: {a: {logspace: [1e-5, 1, 2]}}\ncommand: x {a}\n", "matrix: {a: {linspace: x}}\ncommand: x {a}\n",
+    "matrix: {a: 0-9}\ncommand: x {a}\n", "matrix: {a b: [1]}\ncommand: x\n", "matrix: {args: [1]}\ncommand: x\n",
+    "matrix: {a: {range: [0, 1000]}, b: {range: [0, 1000]}}\ncommand: x {a} {b}\n", "zip: 1\ncommand: a\n",
+    "zip: {a: [1], b: [1, 2]}\ncommand: x {a} {b}\n", "zip: {a: [1], a: [2]}\ncommand: x {a}\n",
+    "matrix: {a: [1]}\nzip: {a: [2]}\ncommand: x {a}\n",
+    "matrix: {a: [1]}\nexclude: [{b: 1}, 3, {a: 7}, {aa: 1}]\ncommand: x {a}\n",
+    "matrix: {a: [1]}\nexclude: {a: 1}\ncommand: x {a}\n", "include: [{a: 1, a: 2}, {b: 1}]\ncommand: x {a}\n",
+    "matrix: {a: [1]}\ncommand: x\n", "matrix: {aaa: [1]}\ncommand: x {aaa} {aab}\n",
+    "matrix: {a: [1, 2]}\ncommand: x {a}\njob: {name: same}\n", "matrix: {a: [1, 2]}\ncommand: x {a}\njob: {log: same}\n",
+    "matrix: {a: [1]}\ncommand: x {a}\njob: {name: '{nothing}', nam: x}\n", "matrix: {a: [1]}\ncommand: x {a}\njob: 3\n",
+    "matrix: {a: [1]}\ncommand: x {a}\njob: {share: true, log: %s}\n" % ("l" * 300),
+    "matrix: {a: [1]}\ncommand: {a: 1}\n", "matrix: {a: [1]}\ncommand: ['', x]\n", "matrix: {a: [1]}\ncommand: x `{a}`\n",
+    "matrix: {a: [1]}\ncommand: x $'{a}'\n", "matrix: {a: [1]}\ncommand: 'x $b{a}'\n", "matrix: {a: [1]}\ncommand: \"x # {a}\"\n",
+    "matrix: {a: [1]}\ncommand: x {a}\ninto_config: [b]\ninputs: [[1]]\n", "matrix: {a: [1]}\ncommand: x\ninto_config: a\n",
+    "matrix: {config: [nowhere.yaml], a: [1]}\ncommand: x {config}\ninto_config: a\n",
+    "matrix: {a: [1]}\ncommand: x {a}\npolicy: 3\n",
+    "matrix: {a: [1]}\ncommand: x {a}\npolicy: {min_gpu: 2, max_gpu: 1, gpu_lef: 1}\n", "matix: {a: [1]}\ncommand: x\n",
+    "suites: 3\n", "suites: {a: }\n", "suites: {a: [1]}\n", "suites: {a: {suites: {}}}\n", "suites: {a: x.yaml, a: y.yaml}\n",
+    "suites: {a: {nam: 1}}\n", "suites: {a: {file: [1], lgs: 1}}\n", "suites: {a: nested.yaml}\n", "suites: {a: nowhere.yaml}\n",
+    "jobs: [{config: a.yaml, algorithm: b}]\nmatrix: {a: [1]}\n", "jobs: [{config: a.yaml}, 3]\n",
+    "jobs: [{config: a.yaml, algorithm: b, log: x, log_path: y, extra_args: {config: 1, a: 1, a: 2}}]\n",
+    "jobs: [{config: a.yaml, algorithm: b, extra_args: 3, retry: {backoff: 3}, on: [], run: x}]\n",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("text", SWEEPS)
+def test_errors_in_sweeps_and_suites_are_told_in_chinese(tmp_path, text):
+    path = tmp_path / "sweep.yaml"
+    path.write_text(text)
+    (tmp_path / "nested.yaml").write_text("suites: {b: c.yaml}\n")
+    with pytest.raises(BadFiles) as found:
+        load([str(path)])
+    assert str(found.value) == found.value.worded("en") and not CHINESE.search(str(found.value))
+    for _, _, what in found.value.flaws:
+        told = worded(what, "zh")
+        assert isinstance(what, Said) and CHINESE.search(told), told
+        assert not ENGLISH.search(QUOTED.sub("", told)), told
+
+
+CHANNELS = [
+    "notify: 3\n", "notify: {channel: {}}\n", "notify: {channels: 3}\n", "notify: {channels: {a b: {}, c: 3}}\n",
+    "notify: {channels: {a: {}}}\n", "notify: {channels: {a: {kind: mail}}}\n",
+    "notify: {channels: {a: {kind: slack, host: x}}}\n",
+    "notify: {channels: {a: {kind: slack, url: https://x.example/}, a: {kind: slack}}}\n",
+    "notify: {channels: {a: {kind: mail, host: h, sender: a@b.cd, to: a@b.cd, user: x}}}\n",
+    "notify: {channels: {a: {kind: mail, host: h, sender: a@b.cd, to: a@b.cd, user: x, password: y, events: nope}}}\n",
+    "notify: {channels: {a: {kind: mail, host: h, sender: x, to: '', security: none, user: x, password: {file: y}}}}\n",
+    "notify:\n  channels:\n" + "".join(f"    c{k}: {{kind: slack, url: 'https://x.example/'}}\n" for k in range(200)),
+    "policy: 3\n", "- a\n", "counters: {a b: 1}\n", "cpus: x\n",
+]
+
+
+@pytest.mark.parametrize("text", CHANNELS)
+def test_errors_in_settings_are_told_in_chinese(tmp_path, text):
+    path = tmp_path / "config.yaml"
+    path.write_text(text)
+    with pytest.raises(BadFiles) as found:
+        configfile.load(str(path))
+    for _, _, what in found.value.flaws:
+        told = worded(what, "zh")
+        assert isinstance(what, Said) and CHINESE.search(told), told
+        assert not ENGLISH.search(QUOTED.sub("", told)), told
+
+
+def test_nobody_who_reads_a_file_tells_a_flaw_that_has_no_code():
+    """Each call of `wrong` is given what `said` makes, or what somebody else has made; never a text of its own."""
+    bare = []
+    for path in [*Path(jostle.__path__[0]).glob("formats/*.py"), *Path(jostle.__path__[0]).glob("experiments/*.py")]:
+        for call in ast.walk(ast.parse(path.read_text())):
+            if isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute | ast.Name) and len(call.args) > 1:
+                name = call.func.attr if isinstance(call.func, ast.Attribute) else call.func.id
+                if name in ("wrong", "Flaw") and isinstance(call.args[1], ast.Constant | ast.JoinedStr | ast.BinOp):
+                    bare.append(f"{path.name}:{call.lineno}")
+    assert bare == []
 
 
 def test_no_phrase_is_there_for_nothing():

@@ -27,7 +27,7 @@ function useDoctor(enabled = true) {
 /** The worst of it in the header; behind it the five that matter most. */
 export function Health() {
   const { t } = useTranslation()
-  const { link, engine, hold, cards } = useLive()
+  const { link, engine, hold, cards } = useLive('link', 'engine', 'hold', 'cards')
   const [ready, setReady] = useState(false)
   const [open, setOpen] = useState(false)
   const { data, error, refetch } = useDoctor(ready)

@@ -11,7 +11,7 @@ const RATES = ['0.5', '1', '2', '5'] as const
 
 export function HostFacts() {
   const { t } = useTranslation()
-  const { cards } = useLive()
+  const { cards } = useLive('cards')
   const [open, setOpen] = useState(false)
   const [rate, setRate] = useState<(typeof RATES)[number]>('1')
   const status = useStatus()

@@ -125,7 +125,7 @@ export function Shell({ children }: { children: ReactNode }) {
 
 function Badge() {
   const { t } = useTranslation()
-  const { link, engine } = useLive()
+  const { link, engine } = useLive('link', 'engine')
   const look = link === 'live' && engine === false ? 'engine' : link
   return (
     <output className={`badge ${look === 'live' ? '' : look === 'joining' ? 'joining' : 'lost'}`} aria-live="polite">
@@ -136,7 +136,7 @@ function Badge() {
 
 function FreeCount() {
   const { t } = useTranslation()
-  const { cards, link, engine } = useLive()
+  const { cards, link, engine } = useLive('cards', 'link', 'engine')
   const gpus = cards?.gpus ?? []
   const free = useMemo(() => gpus.filter((card) => isFree(card, ownNames(gpus))).length, [gpus])
   const read = gpus.some((card) => card.state === 'ok')
@@ -190,7 +190,7 @@ const SAID_MS = 15_000
 /** For those who hear the page: what the first screen says, when it has changed, not more often than this. */
 function Herald() {
   const { t } = useTranslation()
-  const { cards, link, engine } = useLive()
+  const { cards, link, engine } = useLive('cards', 'link', 'engine')
   const jobs = useJobs().data?.jobs
   const unseen = useUnseen()
   const gpus = cards?.gpus ?? []
@@ -259,7 +259,7 @@ function Rail({ open, onGo }: { open: boolean; onGo: () => void }) {
 function Foot({ onKeys }: { onKeys: () => void }) {
   const { t } = useTranslation()
   const now = useNow()
-  const { heardAt, link, version } = useLive()
+  const { heardAt, link, version } = useLive('heardAt', 'link', 'version')
   const ago = heardAt === null ? null : Math.max(0, Math.round((now - heardAt) / 1000))
   return (
     <div className="foot">
@@ -279,7 +279,15 @@ function Foot({ onKeys }: { onKeys: () => void }) {
 function Banners() {
   const { t } = useTranslation()
   const now = useNow()
-  const { link, engine, cards, hold, engineLostAt, heardAt, retryAt } = useLive()
+  const { link, engine, cards, hold, engineLostAt, heardAt, retryAt } = useLive(
+    'link',
+    'engine',
+    'cards',
+    'hold',
+    'engineLostAt',
+    'heardAt',
+    'retryAt',
+  )
   const running = useJobs().data?.jobs.filter((job) => job.state === 'running').length ?? 0
   if (link === 'lost') {
     const left = retryAt ? Math.max(0, Math.ceil((retryAt - now) / 1000)) : 0

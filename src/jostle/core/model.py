@@ -37,6 +37,7 @@ class Holder:
     run: RunId | None = None  # ours, proven by session or marker
     kind: str = "compute"  # compute | graphics
     exe: str = ""  # the file it executes, by its base name; "": not known
+    sm: int | None = None  # % of the card's processors that it keeps busy; None: nobody looks, or the driver does not say
     small_for: float = 0.0  # how long it has been below small_mib on a card without load but ours
 
 
@@ -45,6 +46,7 @@ class Gpu:
     uuid: str
     index: int
     name: str = ""
+    pci: str = ""  # where it sits; "": the driver does not say
     state: str = "ok"  # ok | lost | unreadable | unknown (no fresh reading) | starting | mig (a parent of slices)
     error: str = ""  # what the driver said, when not ok
     total_mib: int = 0

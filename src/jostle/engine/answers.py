@@ -59,6 +59,7 @@ class Answers:
         history, run = self._engine.history, (row["id"], row["attempt"])
         lives: Answer = {}
         if row["state"] in OPEN:
+            self._cards.watch()
             lives = {"used": history.so_far(run), "on_cards": history.on_cards(run, self._cards.observer)}
         return {"job": row, "reason": row["reason"], "behind": behind, "models": self._models(), **lives}
 
@@ -141,6 +142,7 @@ class Answers:
         return [shown.gpu(g, *offers[g.uuid], ours[g.uuid], idle[g.uuid]) for g in gpus]
 
     def gpus(self) -> Answer:
+        self._cards.watch()
         now, world = self._clock.now(), self._world()
         age = self._cards.age(now)
         _, held, may = standing(world, Job(id=0))

@@ -26,6 +26,7 @@ from jostle.store.store import Store
 
 STARTING_AFTER = 2.0  # s without a word of a fresh probe: then its driver is starting
 LIVELY_FOR = 3.0  # s after a start or an end in which cards are looked at often
+WATCH, WATCH_AGAIN = 20.0, 5.0  # s for which processes are watched after somebody looked, and after which that is said anew
 LEFT_MIB = 64  # what a card may show more than before a run, when nothing is left of it
 
 
@@ -41,7 +42,11 @@ class Cards:
         self._vacated: dict[str, int] = {}  # cards an ended run may still show on -> their use before it
         self._relook = 0.0  # pause between looks at those: short at first
         self.relook_at: float | None = None
+        self._watched_at = -WATCH_AGAIN
         self._after_look: list[Callable[[], None]] = []  # who waits for the next reading, once
+        self._kept: dict[str, Any] = store.get("cards") or {"gpus": [], "read_at": None}
+        self._reads = False  # whether the last snapshot has a card that could be read
+        self._read_at: float | None = None  # when one last could
 
     @property
     def uid(self) -> int:
@@ -55,6 +60,10 @@ class Cards:
         """What these rules call small is watched for."""
         self.observer.small_mib = max(p.small_mib for p in policies)
 
+    def close(self) -> None:
+        self._keep_read_at()
+        self.probe.close()
+
     # --- readings
 
     def heard(self, line: bytes, open_runs: Mapping[RunId, Open]) -> bool:
@@ -66,6 +75,9 @@ class Cards:
         if observer.snapshot is not before:
             self._note_errors()
             self._see_use(open_runs)
+            self._know()
+        if self._reads:
+            self._read_at = self._clock.wall()
         intruders = observer.intruders()
         allocations.look(open_runs.values(), observer, intruders, now)
         for kind, pairs in (("misplaced", observer.misplaced()), ("intruded", intruders)):
@@ -75,6 +87,30 @@ class Cards:
         self._see_who_left(open_runs)
         self.answer_waiting()
         return worth
+
+    def _know(self) -> None:
+        """Which cards there are is kept for whoever looks when none of them can be read, and then also when one last could."""
+        gpus = self.observer.snapshot["gpus"]
+        self._reads = any(g["state"] == "ok" for g in gpus)
+        if not self._reads:
+            self._keep_read_at()
+            return
+        before = {card["uuid"]: card for card in self._kept["gpus"]}
+        known = [_known(g) if g["state"] == "ok" else before.get(g["uuid"], _known(g)) for g in gpus if g["state"] != "mig"]
+        self._keep({"gpus": known, "read_at": None})
+
+    def _keep_read_at(self) -> None:
+        if self._read_at is not None:
+            self._keep({**self._kept, "read_at": self._read_at})
+
+    def _keep(self, known: dict[str, Any]) -> None:
+        if known != self._kept:
+            try:
+                with self._store.transaction(durable=False):
+                    self._store.put("cards", known)
+                self._kept = known
+            except Unwritten:
+                pass  # it is tried again when they change
 
     def _note_errors(self) -> None:
         """A rise is seen only from a count that is known, also by the next engine."""
@@ -118,6 +154,12 @@ class Cards:
 
     def look(self) -> int:
         return self.probe.look(self._clock.now())
+
+    def watch(self) -> None:
+        """Somebody looks: what each process does is read for a while, too."""
+        if self._clock.now() - self._watched_at >= WATCH_AGAIN:
+            self._watched_at = self._clock.now()
+            self.probe.watch(WATCH)
 
     def pace(self, now: float, *, waiting: bool, running: bool) -> None:
         """How often to look from now on."""
@@ -262,3 +304,7 @@ class Cards:
     @property
     def faulty(self) -> Collection[str]:
         return self.observer.health.faulty
+
+
+def _known(g: Mapping[str, Any]) -> dict[str, Any]:
+    return {"index": g["index"], "uuid": g["uuid"], "name": g["name"] or "", "total_mib": g["total_mib"]}

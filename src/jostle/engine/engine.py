@@ -91,7 +91,7 @@ class Engine:
     def close(self) -> None:
         self.history.close()
         self.carried.close()
-        self.cards.probe.close()
+        self.cards.close()
 
     def soon(self, delay: float = 0.0) -> None:
         at = self.clock.now() + delay if delay else 0.0

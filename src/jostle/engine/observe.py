@@ -246,7 +246,7 @@ class Observer:
             state, error = "unknown", "a run ended here; the next reading is on its way"
         holders = tuple(
             Holder(pid=p["pid"], used_mib=p["used_mib"], uid=p["uid"], sid=p["sid"], user=p["user"] or "", name=p["name"] or "",
-                   run=self.run_of(p, uuid), kind=p.get("kind") or "compute", exe=p.get("exe") or "",
+                   run=self.run_of(p, uuid), kind=p.get("kind") or "compute", exe=p.get("exe") or "", sm=p.get("sm"),
                    small_for=now - self.small_since.get((uuid, p["pid"], p.get("ticks")), now))
             for p in g["procs"]
         )  # fmt: skip
@@ -255,8 +255,9 @@ class Observer:
         samples = self.samples.get(uuid)
         mean_used, mean_free, mean_load = samples.means() if samples is not None else (g["used_mib"], g["free_mib"], load)
         return Gpu(
-            uuid=uuid, index=g["index"], name=g["name"] or "", state=state, error=error, total_mib=g["total_mib"],
-            used_mib=g["used_mib"], free_mib=g["free_mib"], utilization=g["utilization"], temperature=g.get("temperature"),
+            uuid=uuid, index=g["index"], name=g["name"] or "", pci=g.get("pci") or "", state=state, error=error,
+            total_mib=g["total_mib"], used_mib=g["used_mib"], free_mib=g["free_mib"], utilization=g["utilization"],
+            temperature=g.get("temperature"),
             power_w=g.get("power_w"), power_limit_w=g.get("power_limit_w"), fan=g.get("fan"), sm_mhz=g.get("sm_mhz"),
             memory_mhz=g.get("memory_mhz"), holders=holders, mean_used_mib=mean_used, mean_free_mib=mean_free,
             mean_utilization=None if g["utilization"] is None else mean_load,
@@ -337,10 +338,11 @@ CARD: dict[str, tuple[type, ...]] = {
     "free_mib": NUMBER, "utilization": (int, MAYBE), "procs": (list,), "reserved_mib": (int, MAYBE), "compute_mode": (str, MAYBE),
     "ecc_uncorrected": (int, MAYBE), "remap_failed": (bool, MAYBE), "temperature": TIME, "power_w": TIME,
     "no_handle": (bool, MAYBE), "asked": (int, MAYBE), "read_at": TIME, "silent_since": TIME,
+    "pci": (str, MAYBE),
 }  # fmt: skip
 PROC: dict[str, tuple[type, ...]] = {
     "pid": NUMBER, "used_mib": (int, MAYBE), "uid": (int, MAYBE), "sid": (int, MAYBE), "user": (str, MAYBE), "name": (str, MAYBE),
-    "mark": (str, MAYBE), "kind": (str, MAYBE), "exe": (str, MAYBE),
+    "mark": (str, MAYBE), "kind": (str, MAYBE), "exe": (str, MAYBE), "sm": (int, MAYBE),
 }  # fmt: skip
 
 

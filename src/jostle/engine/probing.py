@@ -81,6 +81,10 @@ class ProbeProcess:
             self.period = period
             self._write(f"rate {period:g}\n")
 
+    def watch(self, seconds: float) -> None:
+        """Somebody looks: for so long it tells what each process does."""
+        self._write(f"watch {seconds:g}\n")
+
     def _readable(self) -> None:
         assert self.child is not None and self.child.stdout is not None
         try:

@@ -201,8 +201,9 @@ class Profiles:
         for g in observer.snapshot["gpus"]:
             for p in g["procs"]:
                 if observer.run_of(p) == run:
-                    one = shown.setdefault(process(p), {"pid": p["pid"], "gpus": [], "gpu_mib": 0})
+                    one = shown.setdefault(process(p), {"pid": p["pid"], "gpus": [], "gpu_mib": 0, "sm": None})
                     one["gpus"].append(g["index"])
+                    one["sm"] = max((load for load in (one["sm"], p.get("sm")) if load is not None), default=None)
                     one["gpu_mib"] = None if None in (one["gpu_mib"], p["used_mib"]) else one["gpu_mib"] + p["used_mib"]
         for name, one in shown.items():
             most = max(peaks.get(name, 0), one["gpu_mib"] or 0)

@@ -23,6 +23,7 @@ from jostle.formats.fields import FIELDS
 from jostle.formats.flaws import BadFiles, Findings
 from jostle.formats.nodes import Flaw, Map, Node, Scalar, Seq
 from jostle.formats.wording import closest, null, shown
+from jostle.wording.flaws import said
 
 KEYS = ("command", "config_copy", "config_file", "inputs", "into_config", "job", "logs", "name", "own_queues", "policy")
 OF_JOB = tuple(key for key in FIELDS if key not in ("run", "after", "after_any"))
@@ -106,7 +107,7 @@ class Sheet(Findings):
         words = keys | set(ALWAYS)
         for key, line in self._ways_said.items():
             if key not in keys and not self.shared:
-                self.wrong(line, f"into_config: {shown(key)} is no key of this sweep; expected {_list(keys)}")
+                self.wrong(line, said("no_sweep_key", where="into_config", key=shown(key), expected=_list(keys)))
         lines = _Command(self, command, words)
         job = parts.get("job")
         fields = _Fields(self, job, words, self.plain)
@@ -119,7 +120,7 @@ class Sheet(Findings):
                 self.jobs.append(self._job(number, row, lines, fields, config))
             except NoValue as e:
                 values = ", ".join(f"{key} is {value.text}" for key, value in row.values.items())
-                self.wrong(row.line, f"{{{e.word}}} has no value where {shown(values)}; expected one for every job")
+                self.wrong(row.line, said("template_no_value", word=e.word, values=shown(values)))
         self._collisions(rows, fields)
 
     def _job(self, number: int, row: Row, lines: _Command, fields: _Fields, config: _Config) -> dict[str, Any]:
@@ -134,7 +135,7 @@ class Sheet(Findings):
         if job["log"] is None and self.logs is not None:
             job["log"] = os.path.join(self.logs, configcopy.fitting(configcopy.safe(job["name"]) + ".log"))
         if job["share"] and job["memory_mib"] is None:
-            self.wrong(row.line, "share without memory; expected `memory:`, since a job without it takes the whole card")
+            self.wrong(row.line, said("share_alone"))
         job["params"] = params
         return job
 
@@ -145,8 +146,7 @@ class Sheet(Findings):
             return
         for key in sorted(keys - used):
             line = next(row.values[key].line for row in rows if key in row.values)
-            where = f"write {{{key}}} or {{args}} into command, or {key} under into_config"
-            self.wrong(line, f"{shown(key)} is used nowhere; {where}")
+            self.wrong(line, said("key_nowhere", shown=shown(key), key=key))
 
     def _collisions(self, rows: Sequence[Row], fields: _Fields) -> None:
         """Two jobs that write one log, or that nobody can tell apart by their names."""
@@ -156,12 +156,11 @@ class Sheet(Findings):
             row = rows[k] if len(self.jobs) == len(rows) else rows[0]
             if job["log"] is not None and logs.setdefault(job["log"], k) != k:
                 first = self.jobs[logs[job["log"]]]
-                two = f"{shown(first['name'])} and of {shown(job['name'])}"
-                hint = "; expected a log for each" + _differ(first, job)
-                self.wrong(fields.line("log", row), f"log: {shown(job['log'])} is the log of {two}{hint}")
+                two = {"first": shown(first["name"]), "second": shown(job["name"]), "hint": _differ(first, job)}
+                self.wrong(fields.line("log", row), said("log_of_two", log=shown(job["log"]), **two))
             if row.own is None and names.setdefault(job["name"], k) != k:
-                hint = "; expected a name for each" + _differ(self.jobs[names[job["name"]]], job)
-                self.wrong(fields.line("name", row), f"name: {shown(job['name'])} is the name of several jobs{hint}")
+                hint = _differ(self.jobs[names[job["name"]]], job)
+                self.wrong(fields.line("name", row), said("name_of_two", name=shown(job["name"]), hint=hint))
             if len(self.flaws) > ENOUGH:
                 return
 
@@ -172,17 +171,16 @@ class Sheet(Findings):
             try:
                 self._originals[path] = configcopy.Original(path)
             except Flaw as e:
-                self.wrong(line, f"the config file {shown(path)} {e.text}")
+                self.wrong(line, said("config_file_bad", path=shown(path), text=e.text))
             except BadFiles as e:
                 _, at, text = e.flaws[0]
-                self.wrong(line, f"the config file {shown(path)}, line {at}: {text}")
+                self.wrong(line, said("config_file_line", path=shown(path), line=at, text=text))
         return self._originals[path]
 
     def claim(self, place: str, of: str, values: dict[str, str], line: int) -> None:
         """One place holds one copy."""
         if self._places.setdefault(place, (of, values)) != (of, values):
-            hint = "expected a place for each, e.g. with {name} or {suite} in it"
-            self.wrong(line, f"config_copy: {shown(place)} would be two different copies; {hint}")
+            self.wrong(line, said("copy_of_two", place=shown(place)))
 
 
 def _list(keys: set[str]) -> str:
@@ -191,7 +189,7 @@ def _list(keys: set[str]) -> str:
 
 def _differ(first: dict[str, Any], second: dict[str, Any]) -> str:
     keys = [key for key in {**first["params"], **second["params"]} if first["params"].get(key) != second["params"].get(key)]
-    return f", e.g. with {{{keys[0]}}} in it" if keys else ""
+    return said("with_word", key=keys[0]) if keys else ""
 
 
 def _words(sheet: Sheet, what: str, node: Scalar, words: set[str], strict: bool) -> None:
@@ -200,7 +198,7 @@ def _words(sheet: Sheet, what: str, node: Scalar, words: set[str], strict: bool)
         near = closest(word, tuple(words))
         if strict or near:
             expected = f"{{{near}}}?" if near else _list(words)
-            sheet.wrong(node.line, f"{what}: {{{word}}} is no key of this sweep; expected {expected}")
+            sheet.wrong(node.line, said("no_sweep_key", where=what, key=f"{{{word}}}", expected=expected))
 
 
 class _Command:
@@ -213,7 +211,8 @@ class _Command:
         self.arguments: list[Template] = []
         items = node.items if isinstance(node, Seq) else [node]
         if isinstance(node, Map) or not items or not all(isinstance(item, Scalar) for item in items):
-            sheet.wrong(node.line, "command: expected a text, or a list: a program and its arguments")
+            expected = "a text, or a list: a program and its arguments"
+            sheet.wrong(node.line, said("expected_only", key="command", expected=expected))
             return
         for item in items:
             assert isinstance(item, Scalar)
@@ -231,11 +230,10 @@ class _Command:
         self.arguments = [Template(item.text, words) for item in items if isinstance(item, Scalar)]
         self.words = {word for template in self.arguments for word in template.words}
         if not self.arguments[0].text or any("\0" in template.text for template in self.arguments):
-            sheet.wrong(node.line, "command: arguments that cannot be executed; expected a program and its arguments")
+            sheet.wrong(node.line, said("command_arguments", key="command"))
 
     def _unclear(self, what: str) -> None:
-        instead = "a list: a program and its arguments, or a variable of `job: env` in place of the value"
-        self.sheet.wrong(self.line, f"command: {what}, where values cannot be quoted for certain; expected {instead}")
+        self.sheet.wrong(self.line, said("command_unclear", what=what))
 
     def filled(self, values: dict[str, str], row: Row, ways: Mapping[str, str]) -> str | list[str]:
         """The command of one job. `{args}` is `--key value` for all keys that are named nowhere else."""
@@ -274,7 +272,8 @@ class _Fields:
         if node is None or null(node):
             return
         if not isinstance(node, Map):
-            sheet.wrong(node.line, f"job: {node.shape}; expected keys of a job such as `memory: 8GiB`")
+            expected = "keys of a job such as `memory: 8GiB`"
+            sheet.wrong(node.line, said("value_shape", key="job", shape=node.shape, expected=expected))
             return
         for key, value in sorted(sheet.keys(node, OF_JOB, " in job").items(), key=lambda pair: pair[0] != "name"):
             self.lines[key] = value.line
@@ -333,15 +332,12 @@ class _Config:
         for item in [] if node is None or null(node) else node.items if isinstance(node, Seq) else [node]:
             template = self._template({"inputs": item}, "inputs", words) if isinstance(item, Scalar) else None
             if template is None:
-                sheet.wrong(item.line, "inputs: expected paths of files")
+                sheet.wrong(item.line, said("expected_only", key="inputs", expected="paths of files"))
             else:
                 self.inputs.append(template)
         written = any(way != "argument" for way in sheet.ways.values())
         if self.file is None and written and "into_config" in parts and not sheet.shared:
-            sheet.wrong(
-                parts["into_config"].line,
-                "into_config without a config file; expected the key `config` in the sweep, or `config_file: configs/{…}.yaml`",
-            )
+            sheet.wrong(parts["into_config"].line, said("no_config_file"))
 
     def _template(self, parts: Mapping[str, Node], key: str, words: set[str]) -> Template | None:
         node = parts.get(key)
@@ -363,7 +359,7 @@ class _Config:
             return
         config = self.file.filled(values)
         if not config:
-            self.sheet.wrong(row.line, "an empty path of a config file; expected a path")
+            self.sheet.wrong(row.line, said("config_path_empty"))
             return
         path = _path(job, config)
         job["inputs"].insert(0, leaving.as_written(job["workdir"], config))

@@ -60,7 +60,7 @@ def _run(file: FieldsFile, job: dict[str, Any], key: str, node: Node) -> None:
         if isinstance(item, Seq) and item.items and all(isinstance(word, Scalar) for word in item.items):
             words = [word.text for word in item.items if isinstance(word, Scalar)]
             if any("\0" in word for word in words) or not words[0]:
-                file.wrong(item.line, "run: arguments that cannot be executed; expected a program and its arguments")
+                file.wrong(item.line, said("command_arguments", key="run"))
             commands.append(words)
         elif isinstance(item, Scalar):
             text = file.checked("run", item, spec.command)
@@ -145,7 +145,7 @@ def retry(file: FieldsFile | Findings, key: str, node: Node) -> dict[str, Any]:
     if isinstance(node, Map):
         parts = file.keys(node, tuple(value), " in retry")
         if "max" not in parts:
-            file.wrong(node.line, "retry without max; expected `max: 3`, or `max: unlimited`")
+            file.wrong(node.line, said("retry_no_max"))
         value.update({part: file.checked(f"{key}.{part}", parts[part], spec.reader(RETRY[part].kind)) for part in parts})
     else:
         value["max"] = file.checked(key, node, spec.attempts)
@@ -174,7 +174,7 @@ def _targets(file: FieldsFile, job: dict[str, Any], key: str, node: Node) -> Non
         return
     items = node.items if isinstance(node, Seq) else [node]
     if not items:
-        file.wrong(node.line, f"{key}: nothing is named; expected a target, or a list of them")
+        file.wrong(node.line, said("targets_none", key=key))
     names = [file.checked(key, item, spec.target) for item in items]
     job["on"] = list(dict.fromkeys(name for name in names if name is not None))
 
@@ -200,7 +200,7 @@ def counters(file: FieldsFile | Findings, key: str, node: Node, kind: kinds.Kind
         else:
             amounts[name.text] = file.checked(f"{key}.{name.text}", value, lambda text: spec.integer(text, kind.low))
     if None not in amounts.values() and not kind.check(amounts):
-        file.wrong(node.line, f"{key}: {len(amounts)} names; expected {kind.expected}")
+        file.wrong(node.line, said("names_many", key=key, n=len(amounts), expected=kind.expected))
     return amounts
 
 

@@ -10,6 +10,7 @@ from jostle.formats import spec
 from jostle.formats.fields import retry
 from jostle.formats.flaws import Findings
 from jostle.formats.nodes import Map, Node, Scalar, Seq
+from jostle.wording.flaws import said
 
 KEYS = {field.key: field for field in RULES.values()}
 
@@ -17,7 +18,7 @@ KEYS = {field.key: field for field in RULES.values()}
 def read(node: Node, file: Findings) -> dict[str, Any]:
     """The fields that the file sets; nothing stands for what it does not say."""
     if not isinstance(node, Map):
-        file.wrong(node.line, f"policy: {node.shape}; expected rules such as `gpu_left: 1`")
+        file.wrong(node.line, said("value_shape", key="policy", shape=node.shape, expected="rules such as `gpu_left: 1`"))
         return {}
     policy: dict[str, Any] = {}
     for key, value in file.keys(node, tuple(KEYS), " in policy").items():
@@ -33,7 +34,8 @@ def read(node: Node, file: Findings) -> dict[str, Any]:
             policy[field.name] = file.checked(f"policy.{key}", value, spec.reader(field.kind))
     low, high = policy.get("min_gpu"), policy.get("max_gpu")
     if low is not None and high is not None and low > high:
-        file.wrong(node.line, f"policy: min_gpu {low} is more than max_gpu {high}; expected the smaller number first")
+        numbers = {"low_key": "policy: min_gpu", "low": low, "high_key": "max_gpu", "high": high}
+        file.wrong(node.line, said("low_over_high", **numbers))
     return policy
 
 

@@ -3,8 +3,8 @@
 Rules: nothing that the driver says becomes an exception of `read`. What fails for one GPU is that GPU's state, one that does
 not answer is late by itself (relay.py), and the others stay readable. NVML that is missing is tried again at each later reading.
 After every other failure of the whole this process is spent: a library that was loaded once stays what it was, even if the file
-has been replaced since. GPUs are listed anew each time, for they come, go and change places; what never changes of one (name)
-is remembered by its UUID.
+has been replaced since. GPUs are listed anew each time, for they come, go and change places; what never changes of one (name,
+where it sits) is remembered by its UUID.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from typing import Any
 import pynvml as n
 
 from jostle.probes.holders import Holders
+from jostle.probes.loads import Loads
 from jostle.probes.relay import Relay, all_silent
 from jostle.probes.snapshot import MIB, MISMATCH, NO_NVML, GpuReading, Hung, Proc, Reading, blind, failed
 
@@ -35,6 +36,7 @@ _RECORDS = (16, 24, 32)
 _UNTOUCHED = b"\xa5"
 _SENSORS_EVERY = 1.0  # s
 _HEALTH_EVERY = 60.0  # s
+_LOADS_OF = 5.0  # s back to which a sample of what a process does is taken for now
 _COMPUTE_MODES = {
     n.NVML_COMPUTEMODE_EXCLUSIVE_THREAD: "exclusive_process",  # what newer drivers make of it
     n.NVML_COMPUTEMODE_PROHIBITED: "prohibited",
@@ -81,6 +83,8 @@ class Nvml:
         self._driver: str | None = None
         self._holders = Holders()
         self._names: dict[str, str] = {}
+        self._places: dict[str, str] = {}
+        self._loads = Loads(_loads)
         self._sensors: dict[str, tuple[float, _Sensors]] = {}
         self._health: dict[str, tuple[float, _Health]] = {}
         self._last: dict[int, tuple[str, str]] = {}  # index: uuid and name when it could last be read
@@ -136,6 +140,11 @@ class Nvml:
         gpu = self._memory(index, uuid, name, handle)
         utilization = _maybe(n.nvmlDeviceGetUtilizationRates, handle)
         gpu["utilization"] = None if utilization is None else utilization.gpu
+        gpu["pci"] = self._place(uuid, handle)
+        loads = self._loads.of(uuid)
+        for who in gpu["procs"]:
+            if who["pid"] in loads:
+                who["sm"] = loads[who["pid"]]
         gpu.update(self._sensors_of(uuid, handle))  # type: ignore[typeddict-item]
         gpu["ecc_uncorrected"], gpu["remap_failed"] = self._health_of(uuid, handle)
         return gpu
@@ -190,6 +199,15 @@ class Nvml:
         if uuid not in self._names:
             self._names[uuid] = _maybe(n.nvmlDeviceGetName, handle) or ""
         return self._names[uuid]
+
+    def _place(self, uuid: str, handle: Any) -> str:
+        if uuid not in self._places:
+            info = _maybe(n.nvmlDeviceGetPciInfo, handle)
+            self._places[uuid] = _pci(info.busId) if info is not None else ""
+        return self._places[uuid]
+
+    def watch(self, seconds: float) -> None:
+        self._loads.watch(seconds)
 
     def _blind(self, index: int, e: _DriverError) -> GpuReading:
         if e.code in _START_OVER:
@@ -314,6 +332,34 @@ def _health(handle: Any) -> _Health:
     errors = _maybe(n.nvmlDeviceGetTotalEccErrors, handle, n.NVML_MEMORY_ERROR_TYPE_UNCORRECTED, n.NVML_VOLATILE_ECC)
     rows = _maybe(n.nvmlDeviceGetRemappedRows, handle)  # corrected, uncorrected, pending, failed
     return errors, None if rows is None else bool(rows[3])
+
+
+def _pci(told: bytes | str) -> str:
+    """`00000000:41:00.0` as the kernel writes it."""
+    text = told.decode("ascii", "replace") if isinstance(told, bytes) else told
+    domain, _, rest = text.lower().partition(":")
+    return f"{domain[-4:]}:{rest}" if rest and domain.startswith("0000") else text.lower()
+
+
+def _loads() -> dict[str, dict[int, int]]:
+    """Of all cards that tell it."""
+    found = {}
+    try:
+        for index in range(_call(n.nvmlDeviceGetCount)):
+            handle = _maybe(n.nvmlDeviceGetHandleByIndex, index)
+            uuid = handle and _maybe(n.nvmlDeviceGetUUID, handle)
+            if uuid:
+                found[uuid] = _loads_of(handle)
+    except _DriverError:
+        pass  # a look will say so
+    return found
+
+
+def _loads_of(handle: Any) -> dict[int, int]:
+    since = int((time.time() - _LOADS_OF) * 1e6)
+    samples = _maybe(n.nvmlDeviceGetProcessUtilization, handle, since) or ()  # "not found": none did anything
+    newest = sorted((s.timeStamp, s.pid, s.smUtil) for s in samples)
+    return {pid: load for at, pid, load in newest if pid and at > since and load <= 100}
 
 
 def _watts(milliwatts: int | None) -> float | None:

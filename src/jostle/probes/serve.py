@@ -1,10 +1,11 @@
 """The probe process: `python -m jostle.probes.serve SPEC`, SPEC = nvml or sim:….
 
 stdin, a command a line: `rate SECONDS` (period of unasked snapshots; 0 = none) · `look N` (a snapshot at once, with
-"asked": N). Anything else is ignored. stdout, a snapshot a line, each by one write, the first at once. End of stdin
-is the end: a probe never outlives its engine. It keeps no inherited file, for one of them could be a lock. A card that does
-not answer is left to a thread of its own (relay.py); the snapshot in which it is late is followed by one when it has answered.
-A driver that hangs as a whole, hangs all of it, and the engine replaces it.
+"asked": N) · `watch SECONDS` (somebody looks: for so long the load of each process is told, too). Anything else is ignored.
+stdout, a snapshot a line, each by one write, the first at once. End of stdin is the end: a probe never outlives its engine. It
+keeps no inherited file, for one of them could be a lock. A card that does not answer is left to a thread of its own (relay.py);
+the snapshot in which it is late is followed by one when it has answered. A driver that hangs as a whole, hangs all of it, and
+the engine replaces it.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 
 RATE = 0.5  # s, until told otherwise
 _LONGEST = 4096  # bytes of a command; more without a line's end is garbage
+_LONGEST_WATCH = 60.0  # s
 _IN, _OUT = 0, 1
 _encode = json.JSONEncoder(separators=(",", ":"), check_circular=False).encode
 
@@ -56,6 +58,8 @@ class _Without:
 
     def read(self, asked: int | None = None, again: bool = True) -> Reading:
         return failed(self._error)
+
+    def watch(self, seconds: float) -> None: ...
 
 
 class ProbeServer:
@@ -141,6 +145,8 @@ class ProbeServer:
             if verb == b"rate":
                 rate = float(value)
                 self._rate = rate if 0 <= rate < 1e6 else self._rate  # also false for nan
+            if verb == b"watch":
+                self._source.watch(min(float(value), _LONGEST_WATCH))
         except ValueError:
             pass
         return None

@@ -54,6 +54,7 @@ class _Load:
         self.mib += mib
         self.utilization += utilization
         if who is not None:
+            who["sm"] = utilization
             self.procs.append(who)
 
 
@@ -149,6 +150,7 @@ def _readable(index: int, card: ScenarioCard, load: _Load) -> GpuReading:
         "sm_mhz": 210 + 23 * utilization,
         "memory_mhz": 10501 if utilization else 405,
         "mig_slice": card.parent is not None,
+        "pci": "",  # it sits nowhere
         "procs": load.procs,
         "reserved_mib": reserved_mib(card.total_mib),
         "compute_mode": card.compute_mode,
@@ -173,6 +175,10 @@ class Sim:
         self._last: dict[int, LastReading] = {}
         self._look = 0
         self._began = time.monotonic()
+        self._watched_until = 0.0
+
+    def watch(self, seconds: float) -> None:
+        self._watched_until = time.monotonic() + seconds
 
     def read(self, asked: int | None = None, again: bool = True) -> Reading:
         self._look = max(self._look, asked or 0)
@@ -231,10 +237,14 @@ class Sim:
 
     def _name_holders(self, gpus: list[GpuReading], stats: dict[int, proc.Stat]) -> None:
         living: set[int] = set()
+        watched = time.monotonic() < self._watched_until
         for gpu in gpus:
             for i, who in enumerate(gpu["procs"]):
                 living.add(who["pid"])
+                load = who.pop("sm")
                 if who["uid"] is None:
                     stat = stats.get(who["pid"])
-                    gpu["procs"][i] = self._holders.describe(who["pid"], who["used_mib"], who["kind"], stat)
+                    gpu["procs"][i] = who = self._holders.describe(who["pid"], who["used_mib"], who["kind"], stat)
+                if watched and not gpu["mig_slice"]:
+                    who["sm"] = load
         self._holders.forget_dead(living)

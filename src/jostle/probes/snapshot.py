@@ -28,6 +28,7 @@ class _Proc(TypedDict):
 class Proc(_Proc, total=False):
     kind: str  # compute | graphics; absent: compute, for that is the one that counts
     exe: str  # the file it executes, by its base name; absent or "": not known
+    sm: int  # % of the card's processors that it keeps busy; absent: nobody looks, or the driver does not say
 
 
 class _GpuReading(TypedDict):
@@ -47,6 +48,7 @@ class _GpuReading(TypedDict):
 
 
 class GpuReading(_GpuReading, total=False):
+    pci: str  # where it sits, as the kernel writes it: 0000:41:00.0; absent or "": the driver does not say
     power_limit_w: float | None
     fan: int | None  # % of its speed
     sm_mhz: int | None
@@ -86,6 +88,9 @@ class Source(Protocol):
 
         `asked`: the number of the look that waits for it. Without `again`, cards that are late are left alone.
         """
+
+    def watch(self, seconds: float) -> None:
+        """Somebody looks: for so long, what each process does is told, too."""
 
 
 def failed(error: str, hold: str | None = None) -> Reading:

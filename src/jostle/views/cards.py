@@ -1,8 +1,12 @@
-"""The cards, who uses them, and whether they may be taken. Without an engine, one look by a probe of its own."""
+"""The cards, who uses them, and whether they may be taken. Without an engine, one look by a probe of its own.
+
+Where none can be read, those that were known last: unknown, of which nothing is free, with the runs of ours that hold them.
+"""
 
 from __future__ import annotations
 
 import os
+import time
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from jostle.core.states import OPEN
@@ -21,12 +25,18 @@ class Cards(NamedTuple):
     error: str  # why they cannot be read: a hold, or words of the driver
     engine: bool  # whether an engine said it, who alone knows what may be taken
     more: int | None = None  # how many more may be held; None: any number
+    read_at: float | None = None  # when a card could last be read, if none can now and that is known
 
     def plain(self) -> Plain:
         return {
             "engine": self.engine, "gpus": self.gpus, "more": self.more, "spec": self.spec, "age_s": self.age_s,
-            "error": self.error,
+            "read_at": self.read_at, "error": self.error,
         }  # fmt: skip
+
+    @property
+    def read(self) -> bool:
+        """Whether any of them can be."""
+        return any(gpu["state"] in ("ok", "mig") for gpu in self.gpus)
 
 
 def cards(session: Session, devices: str | None = None) -> Cards:
@@ -40,7 +50,8 @@ def cards(session: Session, devices: str | None = None) -> Cards:
             if spec is None or spec == client.call("hello")["gpus_spec"]:
                 answer = client.call("gpus")
                 estimates.free(answer["gpus"], session.reader)
-                return Cards(answer["gpus"], answer["spec"], answer["age_s"], answer["error"], True, answer.get("more"))
+                seen = Cards(answer["gpus"], answer["spec"], answer["age_s"], answer["error"], True, answer.get("more"))
+                return remembered(seen, session) if seen.error and not seen.read else seen
         finally:
             client.close()
     return without_engine(spec or spec_of(session), session)
@@ -80,11 +91,38 @@ def without_engine(spec: str, session: Session) -> Cards:
     """A single look: what the driver shows, without the ledger that only an engine has; and whose the cards are, by what the last
     engine recorded."""
     snapshot = look(spec, session.home)
-    gpus = [from_snapshot(gpu) for gpu in snapshot["gpus"]]
+    gpus = _with_runs([from_snapshot(gpu) for gpu in snapshot["gpus"]], session)
+    seen = Cards(gpus, spec, 0.0, snapshot["error"] or "", False)
+    return remembered(seen, session) if seen.error and not gpus else seen
+
+
+def remembered(seen: Cards, session: Session) -> Cards:
+    """Of a reading without cards, those that the last good one had; of one whose cards are all unread, since when they are."""
+    if seen.gpus:
+        return seen if seen.age_s is None else seen._replace(read_at=time.time() - seen.age_s)
+    kept = session.reader.meta("cards") or {}
+    if not kept or session.reader.meta("spec") != seen.spec:
+        return seen
+    excluded = session.reader.meta("excluded") or ()
+    gpus = [{**_unknown(card), "excluded": card["uuid"] in excluded} for card in kept["gpus"]]
+    return seen._replace(gpus=_with_runs(gpus, session), read_at=kept["read_at"])
+
+
+def _unknown(card: dict[str, Any]) -> dict[str, Any]:
+    """A card of which nothing is known but that it is there: never one that is free."""
+    reading = {**card, "used_mib": 0, "free_mib": 0, "state": "unknown", "error": "", "procs": []}
+    return {
+        **from_snapshot(reading), "refusal": {"code": "unknown", "params": {}},
+        "quarantine": None, "beyond": [], "idle_s": None, "free_at": None, "free_by": None,
+    }  # fmt: skip
+
+
+def _with_runs(gpus: list[dict[str, Any]], session: Session) -> list[Card]:
+    """By what the last engine recorded."""
     held = [(uuid, row) for row in session.reader.jobs(states=OPEN) for uuid in row["gpu_uuids"]]
     for gpu in gpus:
         gpu["runs"] = [f"{row['id']}.{row['attempt']}" for uuid, row in held if uuid == gpu["uuid"]]
-    return Cards(cast("list[Card]", gpus), spec, 0.0, snapshot["error"] or "", False)
+    return cast("list[Card]", gpus)
 
 
 def look(spec: str, home: str) -> dict[str, Any]:
@@ -104,10 +142,11 @@ def from_snapshot(gpu: dict[str, Any]) -> dict[str, Any]:
         "fan", "sm_mhz", "memory_mhz", "state", "error",
     )  # fmt: skip
     holders = [
-        {"pid": p["pid"], "user": p["user"], "used_mib": p["used_mib"], "name": p["name"], "exe": p["exe"], "run": None}
+        {**{key: p[key] for key in ("pid", "user", "used_mib", "name", "exe")}, "sm": None, "run": None}
         for p in gpu["procs"]
     ]
     return {
-        **{key: gpu.get(key) for key in keys}, "available_mib": gpu["free_mib"] if gpu["state"] == "ok" else 0,
+        **{key: gpu.get(key) for key in keys}, "pci": gpu.get("pci") or "",
+        "available_mib": gpu["free_mib"] if gpu["state"] == "ok" else 0,
         "reserved_mib": gpu.get("reserved_mib") or 0, "holders": holders, "refusal": None, "excluded": False, "runs": [],
     }  # fmt: skip

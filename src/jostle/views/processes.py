@@ -48,6 +48,6 @@ def _process(pid: int, on_cards: Mapping[str, Any]) -> Process:
         "pid": pid, "command": proc.command_line(pid) or proc.exe(pid), "cpu_percent": cpu,
         "cpu_s": None if usage is None else round(usage.processor_s, 2),
         "rss_mib": None if usage is None else round(usage.rss / MIB), "gpus": list(on_cards.get("gpus") or ()),
-        "gpu_mib": on_cards.get("gpu_mib"), "gpu_peak_mib": on_cards.get("gpu_peak_mib"),
+        "gpu_mib": on_cards.get("gpu_mib"), "sm": on_cards.get("sm"), "gpu_peak_mib": on_cards.get("gpu_peak_mib"),
         "ran_s": None if usage is None else round(usage.age_s, 1),
     }  # fmt: skip

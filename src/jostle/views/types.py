@@ -218,6 +218,7 @@ class Process(TypedDict):
     gpus: list[int]
     gpu_mib: int | None
     gpu_peak_mib: int | None
+    sm: int | None
     ran_s: float | None
 
 
@@ -236,6 +237,7 @@ class Holder(TypedDict):
     used_mib: int | None
     name: str
     exe: str
+    sm: int | None
     run: str | None
 
 
@@ -260,6 +262,7 @@ class Card(OfEngine):
     index: int
     uuid: str
     name: str
+    pci: str
     total_mib: int
     used_mib: int
     free_mib: int
@@ -286,6 +289,7 @@ class Cards(TypedDict):
     more: int | None
     spec: str
     age_s: float | None  # None: there was no reading yet
+    read_at: float | None
     error: str
 
 

@@ -17,7 +17,7 @@ from starlette.exceptions import HTTPException
 from jostle.errors import Damaged, Declined, DiskFull, Forbidden, Invalid, JostleError, NoEngine, NotFound, Unwritten, Usage
 from jostle.formats.flaws import BadFiles
 from jostle.web import hidden
-from jostle.wording.flaws import worded
+from jostle.wording.flaws import Said, said, worded
 
 if TYPE_CHECKING:
     from fastapi import FastAPI, Request
@@ -82,15 +82,16 @@ def told(e: JostleError, lang: str, *, reads_only: bool = False) -> dict[str, An
     """Who may only look is not told where files lie, nor what is wrong in them."""
     if reads_only:
         return {"detail": hidden.words(str(e)), "code": e.code}
-    said: dict[str, Any] = {"detail": str(e), "code": e.code}
+    what = e.args[0] if e.args and isinstance(e.args[0], Said) else str(e)
+    answer: dict[str, Any] = {"detail": worded(what, lang), "code": e.code}
     if isinstance(e, BadFiles):
-        said["detail"] = e.worded(lang)
-        said["flaws"] = [{"file": file, "line": line, "text": worded(text, lang)} for file, line, text in e.flaws[:SHOWN]]
+        answer["detail"] = e.worded(lang)
+        answer["flaws"] = [{"file": file, "line": line, "text": worded(text, lang)} for file, line, text in e.flaws[:SHOWN]]
     if isinstance(e, Declined):
-        said["declined"] = e.why
+        answer["declined"] = e.why
     if hasattr(e, "refused"):
-        said["refused"] = e.refused
-    return said
+        answer["refused"] = e.refused
+    return answer
 
 
 def etag(content: bytes | None) -> str:
@@ -99,18 +100,10 @@ def etag(content: bytes | None) -> str:
 
 
 EXPECTED = {
-    "missing": "it is needed",
-    "extra_forbidden": "there is no such key",
-    "json_invalid": "expected JSON",
-    "greater_than_equal": "expected {ge} or more",
-    "greater_than": "expected more than {gt}",
-    "less_than_equal": "expected {le} at the most",
-    "less_than": "expected less than {lt}",
-    "too_long": "expected {max_length} at the most",
-    "too_short": "expected one at least",
-    "string_too_long": "expected {max_length} characters at the most",
-    "string_too_short": "expected a text",
-}  # by the kind of a flaw
+    "missing": "asked_needed", "extra_forbidden": "asked_unknown", "json_invalid": "asked_json",
+    "greater_than_equal": "asked_ge", "greater_than": "asked_gt", "less_than_equal": "asked_le", "less_than": "asked_lt",
+    "too_long": "asked_long", "too_short": "asked_short", "string_too_long": "asked_text_long", "string_too_short": "asked_text",
+}  # by the kind of a flaw, the code of its words
 KINDS = {
     "bool": "true or false", "int": "a whole number", "float": "a number", "finite": "a number", "string": "a text",
     "list": "a list", "dict": "a mapping", "model": "a mapping", "none": "null",
@@ -118,13 +111,13 @@ KINDS = {
 _ALTERNATIVE = re.compile(r"(int|str|float|bool)$|constrained-|(list|dict|function-\w+)\[")
 
 
-def expected(flaw: Mapping[str, Any]) -> str:
+def expected(flaw: Mapping[str, Any]) -> Said:
     """What is wrong with a value, in our words: those of the library that found it are for programmers."""
     kind = str(flaw["type"])
     if kind in EXPECTED:
-        return EXPECTED[kind].format_map(flaw.get("ctx") or {})
+        return said(EXPECTED[kind], **(flaw.get("ctx") or {}))
     what = KINDS.get(kind.partition("_")[0])
-    return f"expected {what}" if what else "this cannot be read"
+    return said("asked_kind", expected=what) if what else said("asked_unread")
 
 
 def place(steps: Sequence[str | int]) -> str:
@@ -141,7 +134,8 @@ def install(app: FastAPI) -> None:
 
     @app.exception_handler(RequestValidationError)
     def invalid(request: Request, e: RequestValidationError) -> Response:
-        flaws = dict.fromkeys(f"{place(one['loc'])}: {expected(one)}" for one in e.errors()[:SHOWN])  # each once
+        found = [said("told_at", place=place(one["loc"]), text=expected(one)) for one in e.errors()[:SHOWN]]
+        flaws = dict.fromkeys(worded(one, language(request)) for one in found)  # each once
         return Answer({"detail": "; ".join(flaws), "code": "invalid"}, 422 if request.url.path.startswith("/api/v1/") else 400)
 
     @app.exception_handler(HTTPException)

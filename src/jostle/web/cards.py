@@ -75,7 +75,7 @@ def seen(visit: Visit) -> tuple[list[dict[str, Any]], str | None]:
     finally:
         client.close()
     looked = cards(visit)
-    if looked.error and not looked.gpus:
+    if looked.error and not looked.read:
         raise JostleError(trouble(looked.error, visit.language))
     return [card(dict(gpu), driver, visit.caller.reads_only) for gpu in looked.gpus], driver
 
@@ -109,7 +109,7 @@ def holder(process: dict[str, Any], total: int, reads_only: bool) -> dict[str, A
     about = process_facts(process["pid"])
     return {
         "pid": process["pid"], "name": process["name"], "username": process["user"], "gpu_memory": used,
-        "gpu_memory_human": human(used), "gpu_memory_percent": percent(used, total), "gpu_sm_utilization": None,
+        "gpu_memory_human": human(used), "gpu_memory_percent": percent(used, total), "gpu_sm_utilization": process.get("sm"),
         "cpu_percent": about.cpu_percent, "memory_percent": about.memory_percent, "running_time": about.seconds, "type": "C",
         "command": "" if reads_only else about.command[:TEXT], "run": process["run"],
     }  # fmt: skip

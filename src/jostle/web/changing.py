@@ -18,6 +18,7 @@ from jostle.web.answers import Flag
 from jostle.web.site import Visit, visit
 from jostle.wording import sentences
 from jostle.wording.declined import declined
+from jostle.wording.flaws import said
 
 routes = APIRouter(prefix="/api/v1")
 Visiting = Annotated[Visit, Depends(visit)]
@@ -109,7 +110,7 @@ def move(visit: Visiting, given: Move) -> dict[str, Any]:
     place = given.to if isinstance(given.to, str) else next(iter(given.to), "")
     good = ("first", "last") if isinstance(given.to, str) else ("before", "after")
     if place not in good or (isinstance(given.to, dict) and len(given.to) != 1):
-        raise Usage('`to`: expected "first", "last", {"before": ID} or {"after": ID}')
+        raise Usage(said("asked_place"))
     return intend(visit, "move", Jobs(ids=[given.id]), to=given.to)
 
 
@@ -136,23 +137,23 @@ def gpus(visit: Visiting, given: Cards) -> dict[str, Any]:
             did, what = "exclude" if on else "include", ",".join(map(str, numbers))
             answer = visit.ask("exclude", did=did, what=what, gpus=numbers, on=on)
     if not answer:
-        raise Usage("expected `exclude` or `include`: indices of cards")
+        raise Usage(said("asked_cards"))
     return {"excluded": answer["excluded"], "faulty": answer.get("faulty") or []}
 
 
 @routes.post("/add")
 def add(visit: Visiting, given: dict[str, Any], dry_run: Flag = False) -> dict[str, Any]:
     """One job, in the words of a job file; `hold` and `once` as `jostle add` has them."""
-    said = dict(given)
-    hold, once = said.pop("hold", False), said.pop("once", None)
+    asks = dict(given)
+    hold, once = asks.pop("hold", False), asks.pop("once", None)
     if not isinstance(hold, bool) or not isinstance(once, str | None):
-        raise Invalid("`hold` is true or false, `once` a text")
-    base = said.get("workdir")
+        raise Invalid(said("asked_hold"))
+    base = asks.get("workdir")
     if not isinstance(base, str) or not os.path.isabs(base):
-        raise Invalid("`workdir` is needed: the absolute path of a directory on this host")
+        raise Invalid(said("asked_workdir"))
     if not os.path.isdir(base):
-        raise Invalid(f"workdir {base[:200]} is no directory; expected one that exists")
-    (job,) = jobfile.of_values({"jobs": [said]}, base)["jobs"]
+        raise Invalid(said("asked_no_folder", path=base[:200]))
+    (job,) = jobfile.of_values({"jobs": [asks]}, base)["jobs"]
     if hold:
         job["intent"] = "hold"
     head = {"key": "add", "name": "add", "join": True, "policy": {}}

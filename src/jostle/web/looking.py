@@ -15,7 +15,7 @@ from jostle.core.states import ALL
 from jostle.errors import Forbidden, Invalid, Usage
 from jostle.views import estimates
 from jostle.views.batches import batches as batches_of
-from jostle.views.cards import Cards, cards
+from jostle.views.cards import Cards, cards, remembered
 from jostle.views.history import history as past_of
 from jostle.views.listing import Listing, listing
 from jostle.views.status import status as engine_status
@@ -137,7 +137,9 @@ def history(visit: Visiting, since: Annotated[str, Query(max_length=20)] = "24h"
 
 def cards_now(visit: Visit) -> Cards:
     """What the engine says of the cards. Without one nobody looks: a driver that hangs must not hold up the console."""
-    return cards(visit) if visit.engine_runs() else Cards([], "", None, "no engine runs: `jostle up` starts one", False)
+    if visit.engine_runs():
+        return cards(visit)
+    return remembered(Cards([], visit.reader.meta("spec") or "", None, "no_engine", False), visit)
 
 
 def worded_cards(seen: Cards, language: str) -> dict[str, Any]:

@@ -191,7 +191,7 @@ class Hub:
             if each:
                 with contextlib.suppress(JostleError):
                     seen = await asyncio.to_thread(cards_now, self._visit("en"))
-                    if self.seen is None or seen._replace(age_s=0) != self.seen._replace(age_s=0):
+                    if self.seen is None or _still(seen) != _still(self.seen):
                         self.seen = seen
                         worded = {language: worded_cards(seen, language) for language in ("en", "zh")}
                         self.cards = {(language, False): said("gpus", shown) for language, shown in worded.items()}
@@ -221,6 +221,11 @@ class Hub:
             seq = self.seq
             if not await happens(turned, end - time.monotonic()):
                 return False
+
+
+def _still(seen: Cards) -> Cards:
+    """What of it is told anew when it changes."""
+    return seen._replace(age_s=0, read_at=None)
 
 
 class Stream:

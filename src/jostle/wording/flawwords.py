@@ -1,5 +1,7 @@
 """The sentences of jostle.wording.flaws: code -> English, Chinese."""
 
+from jostle.wording.sweepwords import SWEEPS
+
 FLAWS: dict[str, tuple[str, str]] = {
     # --- any file
     "more_flaws": ("… and {n} more", "……还有 {n} 处"),
@@ -193,4 +195,55 @@ FLAWS: dict[str, tuple[str, str]] = {
         "a second policy in one batch; expected it in one file, or the same in all",
         "一个批次里有第二个 policy；应只写在一个文件里，或者各文件相同",
     ),
+    # --- parts of job files and settings
+    "retry_no_max": (
+        "retry without max; expected `max: 3`, or `max: unlimited`",
+        "retry 没有 max；应为 `max: 3` 或 `max: unlimited`",
+    ),
+    "targets_none": (
+        "{key}: nothing is named; expected a target, or a list of them",
+        "{key}：什么也没有写；应为一个去处，或去处的列表",
+    ),
+    "names_many": ("{key}: {n} names; expected {expected}", "{key}：有 {n} 个名字；应为{expected}"),
+    "channel_name": (
+        "the name of a channel is not understood; expected up to 40 letters, digits, _, - and .",
+        "无法理解渠道的名字；应为最多 40 个字母、数字、_、- 和 .",
+    ),
+    "once_twice": ("{key} is there twice; expected it once", "{key} 出现了两次；应只有一次"),
+    "channels_many": ("notify.channels: {n} of them; expected {expected}", "notify.channels：有 {n} 个；应为{expected}"),
+    "channel_no_kind": ("{key} has no kind; expected {expected}", "{key} 没有 kind；应为{expected}"),
+    "channel_not_its": ("{key}: a {kind} channel has no {name}", "{key}：{kind} 渠道没有 {name} 这一项"),
+    "channel_missing": ("{key}: {name} is missing; expected {expected}", "{key}：缺少 {name}；应为{expected}"),
+    "channel_login": (
+        "{key}: user and password belong together; expected both or none", "{key}：user 和 password 应同时有，或都没有",
+    ),
+    "channel_clear": (
+        "{key}: with security none the password would be sent in the clear; expected starttls or tls",
+        "{key}：security 为 none 时密码会以明文发送；应为 starttls 或 tls",
+    ),
+    # --- requests
+    "asked_needed": ("it is needed", "必须给出"),
+    "asked_unknown": ("there is no such key", "没有这样的键"),
+    "asked_json": ("expected JSON", "应为 JSON"),
+    "asked_ge": ("expected {ge} or more", "应不小于 {ge}"),
+    "asked_gt": ("expected more than {gt}", "应大于 {gt}"),
+    "asked_le": ("expected {le} at the most", "应不大于 {le}"),
+    "asked_lt": ("expected less than {lt}", "应小于 {lt}"),
+    "asked_long": ("expected {max_length} at the most", "应最多 {max_length} 个"),
+    "asked_short": ("expected one at least", "应至少有一个"),
+    "asked_text_long": ("expected {max_length} characters at the most", "应最多 {max_length} 个字符"),
+    "asked_text": ("expected a text", "应为文字"),
+    "asked_kind": ("expected {expected}", "应为{expected}"),
+    "asked_unread": ("this cannot be read", "无法读取"),
+    "asked_place": (
+        '`to`: expected "first", "last", {{"before": ID}} or {{"after": ID}}',
+        '`to`：应为 "first"、"last"、{{"before": 编号}} 或 {{"after": 编号}}',
+    ),
+    "asked_cards": ("expected `exclude` or `include`: indices of cards", "应有 `exclude` 或 `include`：卡的编号"),
+    "asked_hold": ("`hold` is true or false, `once` a text", "`hold` 应为 true 或 false，`once` 应为文字"),
+    "asked_workdir": (
+        "`workdir` is needed: the absolute path of a directory on this host", "需要 `workdir`：本机上一个目录的绝对路径",
+    ),
+    "asked_no_folder": ("workdir {path} is no directory; expected one that exists", "workdir {path} 不是目录；应为已有的目录"),
+    **SWEEPS,
 }

@@ -38,6 +38,7 @@ HOLDS: dict[str, tuple[str, str]] = {
         "the process that makes shims does not answer; another is started", "用于创建 shim 的进程没有响应，正在重新启动",
     ),
     # not holds, but why the cards cannot be read
+    "no_engine": ("no engine runs: `jostle up` starts one", "引擎没有运行：用 `jostle up` 启动"),
     "probe_unstarted": ("the probe cannot be started: {s}", "读取 GPU 的进程无法启动：{s}"),
     "probe_ended": ("the probe ended", "读取 GPU 的进程已退出"),
     "probe_silent": ("the probe has not answered for {s}", "读取 GPU 的进程已 {s}没有回答"),

@@ -203,8 +203,9 @@ def card_cells(gpu: Row, engine: bool, language: str) -> tuple[str, ...]:
     good = message("card_yes", language) if engine else "ok"
     verdict = refusal["text"] if refusal else good if gpu["state"] == "ok" else gpu["error"] or gpu["state"]
     verdict = listed([part for part in (verdict, freed(gpu, language)) if part], language)
+    used = units.show_size(gpu["used_mib"]) if gpu["used_mib"] or gpu["state"] in ("ok", "mig") else "-"
     return (
-        str(gpu["index"]), gpu["name"], units.show_size(gpu["used_mib"]), units.show_size(gpu["total_mib"]),
+        str(gpu["index"]), gpu["name"], used, units.show_size(gpu["total_mib"]),
         units.show_size(gpu["available_mib"]), _number(gpu["utilization"], "%"), _number(gpu["temperature"]),
         _number(gpu["power_w"]), holders(gpu, language), verdict,
     )  # fmt: skip

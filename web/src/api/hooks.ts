@@ -1,6 +1,6 @@
 // How components look at what lives outside of them.
 import { type QueryClient, useQuery, useQueryClient } from '@tanstack/react-query'
-import { useEffect, useMemo, useSyncExternalStore } from 'react'
+import { useEffect, useMemo, useRef, useSyncExternalStore } from 'react'
 import { useTranslation } from 'react-i18next'
 import { patched } from '../model/jobs'
 import { setMe } from '../model/people'
@@ -9,7 +9,15 @@ import { live, type Picture } from './live'
 import { session } from './session'
 import type { History, Job, Overview, Ps, Status, Story } from './types'
 
-export const useLive = (): Picture => useSyncExternalStore(live.subscribe, live.snapshot)
+/** These things of the picture. Whoever asks renders when one of them changes, not with every word of the stream. */
+export function useLive<K extends keyof Picture>(...keys: K[]): Pick<Picture, K> {
+  const kept = useRef(live.picture)
+  return useSyncExternalStore(live.subscribe, () => {
+    const now = live.picture
+    if (keys.some((key) => now[key] !== kept.current[key])) kept.current = now
+    return kept.current
+  })
+}
 
 export const useSession = () => useSyncExternalStore(session.subscribe, session.snapshot)
 
@@ -26,7 +34,7 @@ export function useMayNot(): string | undefined {
 /** Why nothing can be changed at the moment, in words; undefined: it can. */
 export function useBlocked(): string | undefined {
   const { t } = useTranslation()
-  const { link, engine } = useLive()
+  const { link, engine } = useLive('link', 'engine')
   const mayNot = useMayNot()
   if (mayNot) return mayNot
   if (link === 'lost') return t('error.offline')
@@ -40,7 +48,7 @@ const REASONS_MS = 5000 // what waits is explained anew this often: cards change
 export function useJobs() {
   const { i18n } = useTranslation()
   const client = useQueryClient()
-  const picture = useLive()
+  const { link } = useLive('link')
   return useQuery({
     queryKey: ['ps', 'short', i18n.language],
     queryFn: async ({ signal }) => {
@@ -50,7 +58,7 @@ export function useJobs() {
     },
     refetchInterval: (query) => {
       const waits = query.state.data?.jobs.some((job) => job.state === 'queued')
-      return waits && picture.link === 'live' ? REASONS_MS : false
+      return waits && link === 'live' ? REASONS_MS : false
     },
   })
 }
@@ -69,16 +77,16 @@ export function useAllJobs(enabled = true) {
 
 const FEW = 2000
 
-/** How many jobs there are in each state. */
-export function useCounts(): Record<string, number> {
+/** How many jobs there are in each state; undefined until that is known. */
+export function useCounts(): Record<string, number> | undefined {
   const { data } = useQuery({ queryKey: ['counts'], queryFn: ({ signal }) => get<Status>('/api/v1/status', {}, signal) })
-  return data?.counts ?? {}
+  return data?.counts
 }
 
 /** All jobs while they are few, else as many as a person reads. */
 export function useShownJobs(): { jobs: Job[] | undefined; whole: boolean; more: number; error: Error | null } {
   const counts = useCounts()
-  const total = Object.values(counts).reduce((sum, count) => sum + count, 0)
+  const total = Object.values(counts ?? {}).reduce((sum, count) => sum + count, 0)
   const short = useJobs()
   const all = useAllJobs(total > 0 && total <= FEW)
   const jobs = all.data?.jobs ?? short.data?.jobs
@@ -110,7 +118,7 @@ export interface Known {
 
 /** What is known of each process on the cards: since when it runs, and its command line. */
 export function useProcesses(): Map<number, Known> {
-  const { link } = useLive()
+  const { link } = useLive('link')
   const { data, dataUpdatedAt } = useOverview(link === 'live' ? PROCESSES_MS : false)
   return useMemo(() => {
     const processes = data?.gpus.flatMap((gpu) => gpu.processes ?? []) ?? []
@@ -132,7 +140,7 @@ export type Past = History & { ahead: number }
 
 /** What the cards did since then, and who had them. */
 export function useHistory(since: Since): Past | undefined {
-  const { link } = useLive()
+  const { link } = useLive('link')
   const { data } = useQuery({
     queryKey: ['history', since],
     queryFn: async ({ signal }): Promise<Past> => {
@@ -165,7 +173,7 @@ const RUNS_MS = 5000 // what a run uses grows without an event
 
 export function useStory(id: number | null) {
   const { i18n } = useTranslation()
-  const { link } = useLive()
+  const { link } = useLive('link')
   return useQuery({
     queryKey: ['show', id, i18n.language],
     queryFn: ({ signal }) => get<Story>(`/api/v1/show/${id}`, {}, signal),

@@ -3,7 +3,7 @@
 import { address, headers, refusal } from './call'
 import { session } from './session'
 import { Cutter, type Sent } from './sse'
-import type { Card, Cards, StoreEvent } from './types'
+import type { Cards, StoreEvent } from './types'
 
 export interface LogPiece {
   job: number
@@ -38,9 +38,6 @@ type Heard = { event?: (event: StoreEvent) => void; behind?: () => void; log?: (
 const SILENT_MS = 25_000 // a line comes each 10 s
 const PAUSES_MS = [500, 1000, 2000, 4000, 8000]
 
-/** A card whose reading is gone: what of ours is on it is still known, who else is not. */
-const unread = (card: Card): Card => ({ ...card, state: 'unknown', error: '', refusal: null, holders: [] })
-
 export class Live {
   picture: Picture = {
     link: 'joining',
@@ -68,8 +65,6 @@ export class Live {
     this.lookers.add(looker)
     return () => this.lookers.delete(looker)
   }
-
-  snapshot = (): Picture => this.picture
 
   hear(heard: Heard): () => void {
     this.hearers.add(heard)
@@ -179,9 +174,9 @@ export class Live {
     const last = this.picture.cards?.gpus
     if (!cards.engine && last?.length) return // nobody reads them: the last picture stays, and is shown as stale
     const at = Date.now()
-    if (cards.error && !cards.gpus.length && last) cards = { ...cards, gpus: last.map(unread) }
     const read = cards.gpus.some((card) => card.state === 'ok')
-    this.change({ cards, cardsAt: at, readAt: read ? at : this.picture.readAt })
+    const before = cards.read_at === null ? this.picture.readAt : cards.read_at * 1000
+    this.change({ cards, cardsAt: at, readAt: read ? at : before })
   }
 
   private log(piece: LogPiece): void {

@@ -28,7 +28,7 @@ function lastLine(text: string): string {
 }
 
 export function useTails(running: readonly Job[]): ReadonlyMap<number, string> {
-  const { link } = useLive()
+  const { link } = useLive('link')
   const { mayWrite } = useRights()
   const [tails, setTails] = useState<ReadonlyMap<number, Tail>>(new Map())
   const asked = mayWrite && link === 'live' ? running.slice(0, MOST_JOBS) : [] // who may only look sees no output

@@ -153,6 +153,7 @@ export interface Holder {
   used_mib: number | null
   name: string
   exe: string
+  sm: number | null // % of the card's processors; null: the driver does not say, or not yet
   run: string | null
 }
 
@@ -160,6 +161,7 @@ export interface Card {
   index: number
   uuid: string
   name: string
+  pci: string // '': the driver does not say
   total_mib: number
   used_mib: number
   free_mib: number
@@ -187,6 +189,7 @@ export interface Cards {
   more: number | null // how many more may be held; null: any number
   spec: string
   age_s: number | null
+  read_at: number | null // when a card could be read last, if none can and that is known
   error: string
 }
 

@@ -27,7 +27,7 @@ function there(past: Past | undefined, pid: number): number | null {
 export default function CardDrawer({ index, onClose }: { index: number; onClose: () => void }) {
   const { t } = useTranslation()
   const { open, pick } = useDesk()
-  const { cards } = useLive()
+  const { cards } = useLive('cards')
   const { mayWrite } = useRights()
   const { takeCard } = useActs()
   const processes = useProcesses()
@@ -62,8 +62,9 @@ export default function CardDrawer({ index, onClose }: { index: number; onClose:
         <h2 tabIndex={-1} data-first>
           GPU {card.index}
         </h2>
-        <span className="grow t3 clip" title={`${card.name} ${card.uuid}`}>
+        <span className="grow t3 clip" title={[card.name, card.uuid, card.pci].filter(Boolean).join(' ')}>
           {model(card.name)} · <span className="mono">{card.uuid}</span>
+          {card.pci && ` · PCI ${card.pci.replace(/^0000:/, '')}`}
         </span>
         <button type="button" className="icon" aria-label={t('card.previous')} onClick={() => step(-1)}>
           <Icon name="left" />
@@ -130,6 +131,7 @@ export default function CardDrawer({ index, onClose }: { index: number; onClose:
                 <th>{t('card.person')}</th>
                 <th>pid</th>
                 <th className="num">{t('card.memory')}</th>
+                <th className="num">SM</th>
                 <th className="num">{t('card.since')}</th>
                 <th>{t('card.program')}</th>
               </tr>
@@ -151,6 +153,7 @@ export default function CardDrawer({ index, onClose }: { index: number; onClose:
                     </td>
                     <td className="mono">{holder.pid}</td>
                     <td className="num strong">{holder.used_mib === null ? '–' : `${gib(holder.used_mib)} GiB`}</td>
+                    <td className="num">{holder.sm == null ? '–' : `${holder.sm}%`}</td>
                     <td className="num">{since === null ? '–' : span((Date.now() - since) / 1000)}</td>
                     <td className="mono clip program" title={known?.command}>
                       {holder.run ? `#${holder.run} ` : ''}

@@ -28,7 +28,7 @@ export function Holders(props: CardProps) {
 
 function Unread({ card, jobs, now }: CardProps) {
   const { t } = useTranslation()
-  const { readAt } = useLive()
+  const { readAt } = useLive('readAt')
   return (
     <>
       {card.runs.length > 0 ? (

@@ -36,7 +36,7 @@ export function JobsPanel({ jobs, loaded, whole, more, error }: PanelProps) {
   const now = useNow()
   const [, go] = useLocation()
   const { find, marked } = useDesk()
-  const { cards } = useLive()
+  const { cards } = useLive('cards')
   const processes = useProcesses()
   const seen = useSeen()
   const [filter, setFilter] = useState(NO_FILTER)
@@ -58,7 +58,7 @@ export function JobsPanel({ jobs, loaded, whole, more, error }: PanelProps) {
   )
   const rows = useMemo(() => ({ now, tails, ends, toggle, drop }), [now, tails, ends, toggle, drop])
   const counts = useCounts()
-  const known = whole ? jobs.length : Object.values(counts).reduce((sum, count) => sum + count, 0)
+  const known = whole ? jobs.length : Object.values(counts ?? {}).reduce((sum, count) => sum + count, 0)
   const total = Math.max(known, jobs.length) // the counts may come a moment later
   const group = (one: Group, alone = false) =>
     one.jobs.length === 1 && one.jobs[0]?.state !== 'queued' ? (
@@ -140,14 +140,14 @@ const ENDS: [string, IconName][] = [
   ['skipped', 'skip'],
 ]
 
-function Ended({ counts }: { counts: Record<string, number> }) {
+function Ended({ counts }: { counts: Record<string, number> | undefined }) {
   const { t } = useTranslation()
   return (
     <div className="today grow">
       {ENDS.map(([state, icon]) => (
         <span key={state}>
           <Icon name={icon} size={12} />
-          <b>{counts[state] ?? 0}</b> {t(`state.${state}`)}
+          <b>{counts ? (counts[state] ?? 0) : '–'}</b> {t(`state.${state}`)}
         </span>
       ))}
     </div>

@@ -16,7 +16,7 @@ const TILES = 8
 /** A strip per person: cards held; and what ended since you last looked. */
 export function PeopleStrip({ jobs }: { jobs: Job[] }) {
   const { t } = useTranslation()
-  const { cards, link, engine, readAt } = useLive()
+  const { cards, link, engine, readAt } = useLive('cards', 'link', 'engine', 'readAt')
   const seen = useSeen()
   const past = useHistory('10m')
   const all = useMemo(() => people(cards?.gpus ?? []), [cards])

@@ -49,7 +49,8 @@ export function JobRow({ job, end, movable }: RowProps) {
   const { picked, pick, marked } = useDesk()
   const { now, tails, toggle, drop } = use(RowsContext)
   const long = elapsed(job, now)
-  const said = job.state === 'failed' ? '' : (tails.get(job.id) ?? job.reason?.text ?? job.commands.at(-1) ?? '')
+  const why = job.state === 'failed' ? '' : job.reason?.text // what is remarkable of a run comes before what it prints
+  const said = why ?? tails.get(job.id) ?? job.commands.at(-1) ?? ''
   const over = (event: DragEvent): void => {
     if (event.dataTransfer.types.includes(DRAGGED)) event.preventDefault()
   }
@@ -78,7 +79,7 @@ export function JobRow({ job, end, movable }: RowProps) {
         {job.attempt > 1 && <span className="t3"> {t('jobs.try', { n: job.attempt })}</span>}
       </span>
       <Left job={job} />
-      <span className={`tail clip${tails.has(job.id) ? ' mono' : ''}`} title={said}>
+      <span className={`tail clip${why === undefined && tails.has(job.id) ? ' mono' : ''}`} title={said}>
         {said}
       </span>
       {end ?? (movable ? <Grip job={job} /> : <span />)}
@@ -210,7 +211,7 @@ interface GroupProps {
 /** Several jobs as one row: of a sweep with how far it is, and why they wait. */
 export function GroupRow({ group, alone, open, onFold }: GroupProps) {
   const { t } = useTranslation()
-  const { cards } = useLive()
+  const { cards } = useLive('cards')
   const { picked, marked } = useDesk()
   const { jobs, reason, sweep } = group
   const [first] = jobs

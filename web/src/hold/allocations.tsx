@@ -155,7 +155,7 @@ function One({ one }: { one: Allocation }) {
 }
 
 function Strip({ one }: { one: Allocation }) {
-  const { cards } = useLive()
+  const { cards } = useLive('cards')
   const refused = new Map<number, Against | null>(one.reason?.gpus?.map((refusal) => [refusal.index, refusal]))
   return cards && refused.size ? <Verdict cards={cards.gpus} refused={refused} /> : null
 }

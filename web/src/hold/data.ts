@@ -44,7 +44,7 @@ const AGAIN_MS = 10_000 // how long it stands idle grows without an event
 
 export function useAllocations() {
   const { i18n } = useTranslation()
-  const { link } = useLive()
+  const { link } = useLive('link')
   return useQuery({
     queryKey: ['alloc', i18n.language],
     queryFn: ({ signal }) => get<{ allocations: Allocation[] }>('/api/v1/alloc', {}, signal),
@@ -54,7 +54,7 @@ export function useAllocations() {
 
 export function useLimits() {
   const { i18n } = useTranslation()
-  const { link } = useLive()
+  const { link } = useLive('link')
   return useQuery({
     queryKey: ['limits', i18n.language],
     queryFn: ({ signal }) => get<Limits>('/api/v1/limits', {}, signal),

@@ -279,6 +279,15 @@ describe('rules', () => {
     expect(control('memory_save_mode', true)).toBe('switch')
     expect(control('compete_gpus', [0])).toBe('list')
   })
+  test('words to choose from are those that the server knows', () => {
+    const fields = [
+      { name: 'strangers', words: ['avoid', 'share', 'one of tomorrow'] },
+      { name: 'choice', words: ['best-fit'] },
+    ]
+    expect(control('strangers', 'avoid', fields)).toEqual(['avoid', 'share', 'one of tomorrow'])
+    expect(control('gpu_choice', null, fields)).toEqual(['', 'best-fit'])
+    expect(control('strangers', 'avoid')).toBe('text') // until they are known
+  })
 })
 
 test('what the stream knows to be bad is bad at once, whatever the doctor said before', () => {

@@ -35,6 +35,12 @@ export function nested(changes: Record<string, unknown>): Record<string, unknown
   return found
 }
 
+/** An entry of the server's table of what rules may say. */
+export interface Field {
+  name: string
+  words: string[]
+}
+
 export type Kind = 'switch' | 'number' | 'list' | 'text' | readonly string[]
 
 const KINDS: Record<string, Kind> = {
@@ -43,15 +49,18 @@ const KINDS: Record<string, Kind> = {
   time_limit: 'number',
   max_wait: 'number',
   'retry_config.max_retries': 'number',
-  'retry_config.on_failure': ['stop', 'continue'],
-  strangers: ['share', 'avoid'],
-  gpu_choice: ['', 'best-fit', 'least-used', 'most-free', 'lowest-utilization', 'round-robin', 'first-fit', 'source-score'],
 }
 
+/** Keys whose values are words, by the name that the table of fields has for them; it knows which. */
+const WORDED: Record<string, string> = { 'retry_config.on_failure': 'on_failure', strangers: 'strangers', gpu_choice: 'choice' }
+const MAY_BE_NONE = new Set(['gpu_choice'])
+
 /** The control for a key: a switch, a number, a choice of words. What is not known here is told by its value. */
-export function control(key: string, value: unknown): Kind {
+export function control(key: string, value: unknown, fields: readonly Field[] = []): Kind {
   const known = KINDS[key]
   if (known) return known
+  const words = fields.find((field) => field.name === WORDED[key])?.words
+  if (words) return MAY_BE_NONE.has(key) ? ['', ...words] : words
   if (typeof value === 'boolean') return 'switch'
   if (Array.isArray(value)) return 'list'
   return typeof value === 'number' ? 'number' : 'text'

@@ -49,6 +49,7 @@ export const holder = (over: Partial<Holder>): Holder => ({
   used_mib: 1024,
   name: 'python',
   exe: '',
+  sm: null,
   run: null,
   ...over,
 })
@@ -57,6 +58,7 @@ export const card = (over: Partial<Card>): Card => ({
   index: 0,
   uuid: 'GPU-0',
   name: 'RTX 4090',
+  pci: '',
   total_mib: 24576,
   used_mib: 0,
   free_mib: 24576,

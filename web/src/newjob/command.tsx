@@ -41,26 +41,30 @@ export function CommandForm({ job, set }: { job: NewJob; set: (next: Partial<New
       <span>GPU</span>
       <span className="row" style={{ flexWrap: 'wrap' }}>
         <Stepper label="GPU" value={job.gpus} least={0} most={64} onChange={(gpus) => set({ gpus: gpus ?? 0 })} />
-        <label className="t2" htmlFor="new-memory">
-          {t('new.memory')}
-        </label>
-        <span className="field" style={{ width: 120 }}>
-          <input
-            id="new-memory"
-            inputMode="decimal"
-            placeholder={t('new.whole')}
-            value={job.memory}
-            onChange={(event) => set({ memory: event.target.value.trim() })}
-          />
-          <span className="t3">GiB</span>
+        <span className="row">
+          <label className="t2" htmlFor="new-memory">
+            {t('new.memory')}
+          </label>
+          <span className="field" style={{ width: 120 }}>
+            <input
+              id="new-memory"
+              inputMode="decimal"
+              placeholder={t('new.whole')}
+              value={job.memory}
+              onChange={(event) => set({ memory: event.target.value.trim() })}
+            />
+            <span className="t3">GiB</span>
+          </span>
         </span>
-        <Switch
-          label={t('new.share')}
-          checked={job.share && job.memory !== ''}
-          disabled={!job.memory}
-          onChange={(share) => set({ share })}
-        />
-        <span className="t2">{t('new.share')}</span>
+        <span className="row">
+          <Switch
+            label={t('new.share')}
+            checked={job.share && job.memory !== ''}
+            disabled={!job.memory}
+            onChange={(share) => set({ share })}
+          />
+          <span className="t2">{t('new.share')}</span>
+        </span>
       </span>
       <label htmlFor="new-queue">{t('new.inqueue')}</label>
       <span className="row" style={{ flexWrap: 'wrap' }}>
@@ -72,8 +76,10 @@ export function CommandForm({ job, set }: { job: NewJob; set: (next: Partial<New
             onChange={(event) => set({ queue: event.target.value.trim() })}
           />
         </span>
-        <span className="t2">{t('new.retry')}</span>
-        <Stepper label={t('new.retry')} value={job.retry} most={99} onChange={(retry) => set({ retry: retry ?? 0 })} />
+        <span className="row">
+          <span className="t2">{t('new.retry')}</span>
+          <Stepper label={t('new.retry')} value={job.retry} most={99} onChange={(retry) => set({ retry: retry ?? 0 })} />
+        </span>
       </span>
     </div>
   )

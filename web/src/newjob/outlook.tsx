@@ -60,7 +60,7 @@ interface WouldProps {
 
 export function WouldBecome({ path, body, gpus }: WouldProps) {
   const { t, i18n } = useTranslation()
-  const { cards, engine } = useLive()
+  const { cards, engine } = useLive('cards', 'engine')
   const { data, error } = useQuery({
     queryKey: ['dry', path, body, i18n.language, engine],
     queryFn: () => post<DryRun>(path, body, { dry_run: true }),

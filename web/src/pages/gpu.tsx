@@ -13,7 +13,7 @@ import { ACTIVE } from '../model/jobs'
 
 export default function Gpu() {
   const { t } = useTranslation()
-  const { link, engine, cards } = useLive()
+  const { link, engine, cards } = useLive('link', 'engine', 'cards')
   const { picked, pick } = useDesk()
   const { jobs, whole, more, error } = useShownJobs()
   const stale = link === 'lost' || engine === false

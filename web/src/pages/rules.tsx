@@ -2,11 +2,11 @@
 import { useQuery, useQueryClient } from '@tanstack/react-query'
 import { type ReactNode, useState } from 'react'
 import { useTranslation } from 'react-i18next'
-import { ask, CallError, wholeAddress } from '../api/call'
+import { ask, CallError, get, wholeAddress } from '../api/call'
 import { useLive, useRights } from '../api/hooks'
 import type { Flaw } from '../api/types'
 import { callCommand } from '../model/command'
-import { control, grouped, keysOf, nested, USUAL_LEAST, valueAt } from '../model/rules'
+import { control, type Field, grouped, keysOf, nested, USUAL_LEAST, valueAt } from '../model/rules'
 import { Command, Stepper, Switch } from '../parts/controls'
 import { Icon } from '../parts/icons'
 import { say } from '../parts/toast'
@@ -39,7 +39,7 @@ function Rules({ picker }: { picker: ReactNode }) {
   const { t, i18n } = useTranslation()
   const client = useQueryClient()
   const { mayWrite } = useRights()
-  const { cards } = useLive()
+  const { cards } = useLive('cards')
   const [changes, setChanges] = useState<Record<string, unknown>>({})
   const [error, setError] = useState('')
   const rules = useQuery({ queryKey: ['rules', i18n.language], queryFn: ({ signal }) => ask<Told>('/api/v1/rules', { signal }) })
@@ -187,8 +187,14 @@ function Rule({ name, value, before, disabled, onChange }: RuleProps) {
   )
 }
 
+/** The table of what rules may say; read once. */
+function useFields(): Field[] | undefined {
+  const ask = { queryKey: ['fields'], staleTime: Number.POSITIVE_INFINITY }
+  return useQuery({ ...ask, queryFn: ({ signal }) => get<{ rules: Field[] }>('/api/v1/fields', {}, signal) }).data?.rules
+}
+
 function RuleControl({ name, label, value, disabled, onChange }: Omit<RuleProps, 'before'> & { label: string }) {
-  const kind = control(name, value)
+  const kind = control(name, value, useFields())
   if (kind === 'switch') return <Switch label={label} checked={value === true} disabled={disabled} onChange={onChange} />
   if (kind === 'number')
     return (

@@ -41,7 +41,7 @@ const ASK_MS = 5000 // cards change while one looks
 
 export function useEffects(changes: Record<string, unknown>, enabled: boolean) {
   const { i18n } = useTranslation()
-  const { link, engine } = useLive()
+  const { link, engine } = useLive('link', 'engine')
   const settled = useSettled(changes)
   return useQuery({
     queryKey: ['rules', 'preview', settled, i18n.language, engine],

@@ -100,8 +100,8 @@ function elastic(job: Job, t: Words): [string, string][] {
   const facts: [string, string][] = []
   if (job.resize)
     facts.push(['elastic', t('story.elasticsaid', { least, most, how: t(`story.by.${job.resize}`), leg: job.leg ?? 1 })])
-  if (job.when_stranger === 'requeue') facts.push(['stranger', t('story.givesway')])
-  if (job.when_stranger === 'pause') facts.push(['stranger', t('story.ispaused')])
+  if (job.when_stranger && job.when_stranger !== 'keep')
+    facts.push(['stranger', t(`story.when.${job.when_stranger}`, { defaultValue: job.when_stranger })])
   if (job.inside != null) facts.push(['inside', `#${job.inside}`])
   return facts
 }

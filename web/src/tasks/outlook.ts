@@ -28,7 +28,7 @@ const ASK_MS = 5000 // cards change while one writes
 
 export function useOutlook(mode: Mode, index: number, text: string, enabled: boolean): TasksOutlook | undefined {
   const { i18n } = useTranslation()
-  const { link, engine } = useLive()
+  const { link, engine } = useLive('link', 'engine')
   const { mayWrite } = useRights()
   const settled = useSettled(text)
   const { data } = useQuery({
