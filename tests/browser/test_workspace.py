@@ -192,6 +192,7 @@ def test_new_work_may_be_a_sweep_or_a_job_file_with_how_many_of_it_would_start_n
     expect(dialog.locator(".dry")).to_contain_text("names in braces")
     page.fill("#sweep-command", "echo {lr} {seed}")
     page.fill("#sweep-axes", "lr: 1e-4, 3e-4\nseed: 1 2 3")
+    expect(dialog.locator(".dry h3")).to_contain_text("6 jobs would be queued")  # a name that comes later is heard, too
     page.fill("#sweep-name", "six")
     page.get_by_role("textbox", name="GPU").fill("0")
     expect(dialog.locator(".dry h3")).to_have_text("6 jobs would be queued, and some start now")

@@ -67,6 +67,7 @@ export function useJobFile(path: string | null) {
   const [busy, setBusy] = useState(false)
   const etag = useRef<string | null>(null)
   const asked = useRef(0)
+  const reading = useRef(0) // not `asked`: what is typed meanwhile must not drop the answer to a reading
   const timer = useRef<ReturnType<typeof setTimeout> | undefined>(undefined)
 
   const look = useCallback(
@@ -92,11 +93,11 @@ export function useJobFile(path: string | null) {
   const read = useCallback(
     async (own?: string): Promise<void> => {
       if (path === null) return
-      asked.current += 1
-      const mine = asked.current
+      reading.current += 1
+      const mine = reading.current
       try {
         const answer = await ask<Saved>('/api/v1/jobfiles/text', { query: { path } })
-        if (mine !== asked.current) return
+        if (mine !== reading.current) return
         etag.current = answer.etag
         setSaved(answer.data)
         setTextNow(own ?? answer.data.text)
@@ -104,7 +105,7 @@ export function useJobFile(path: string | null) {
         setError('')
         look(own ?? answer.data.text)
       } catch (problem) {
-        if (mine === asked.current) setError(words(problem))
+        if (mine === reading.current) setError(words(problem))
       }
     },
     [path, look],
