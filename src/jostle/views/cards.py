@@ -113,7 +113,7 @@ def _unknown(card: dict[str, Any]) -> dict[str, Any]:
     reading = {**card, "used_mib": 0, "free_mib": 0, "state": "unknown", "error": "", "procs": []}
     return {
         **from_snapshot(reading), "refusal": {"code": "unknown", "params": {}},
-        "quarantine": None, "beyond": [], "idle_s": None, "free_at": None, "free_by": None,
+        "quarantine": None, "paused": [], "beyond": [], "idle_s": None, "free_at": None, "free_by": None,
     }  # fmt: skip
 
 
