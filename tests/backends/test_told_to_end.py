@@ -14,7 +14,7 @@ import pytest
 from local_bench import PATIENCE, Bench
 
 from jostle import proc
-from jostle.backends.local import commands
+from jostle.backends.local import commands, process
 from jostle.backends.local.commands import WAITED_FOR, CommandTree
 
 RUN = (7, 1)
@@ -80,7 +80,7 @@ def test_a_shutdown_that_ended_the_program_before_its_shim_heard_anything_leaves
     """The shim stands still meanwhile, as one that does not get the processor."""
     child = forked(bench.spec(RUN, [polite(bench, 0)], log=os.devnull))
     bench.until(lambda: (bench.home / "ready0").exists() and len(proc.tree(child[0])) == 2)
-    main = min(proc.tree(child[0]))
+    main = proc.tree(child[0])[0]  # the nearest
     os.kill(child[0], signal.SIGSTOP)
     os.kill(main, signal.SIGTERM)
     bench.until(lambda: (stat := proc.stat(main)) is None or stat.state == "Z")
@@ -155,6 +155,26 @@ def test_output_that_a_process_substitution_still_writes_is_not_cut_off(bench: B
     (bench.home / "go").touch()
     record = record_of(child)
     assert (record["code"], record["leftovers"]) == (0, []) and log.read_text().endswith("1000\ntail end\n")
+
+
+def test_nor_is_it_where_the_host_gives_it_no_core_within_that_time(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Here that time is none at all; what works on, or would if it could, is waited for, and what only sleeps is not."""
+    monkeypatch.setattr(commands, "LINGER", 0.0)
+    monkeypatch.setattr(commands, "AT_WORK", PATIENCE)
+    looked = process.at_work
+
+    def looks() -> bool:
+        found = looked()
+        (bench.home / "go").touch()  # not before it was looked at: the main process has ended by then
+        return found
+
+    monkeypatch.setattr(process, "at_work", looks)
+    log = bench.home / "log"
+    writes = "exec > >(cat; until [ -e go ]; do :; done; echo tail end); seq 1000"
+    record = record_of(forked(bench.spec(RUN, [writes], log=str(log))))
+    assert (record["code"], record["leftovers"]) == (0, []) and log.read_text().endswith("1000\ntail end\n")
+    asleep = record_of(forked(bench.spec(RUN, ["exec > >(exec sleep 1000); true"], log=str(log))))
+    assert asleep["code"] == 0 and len(asleep["leftovers"]) == 1
 
 
 def test_the_time_in_which_leftovers_are_waited_for_is_time_of_the_run(bench: Bench) -> None:

@@ -19,6 +19,14 @@ from tests.fits import misfits
 U, V = "GPU-0", "GPU-1"
 
 
+@pytest.fixture
+def now(monkeypatch):
+    """It stands still: what is written and looked at meanwhile is of one moment."""
+    at = time.time()
+    monkeypatch.setattr("jostle.views.history.time.time", lambda: at)
+    return at
+
+
 def span(began, ended, **who):
     nobody = dict.fromkeys(("job", "run", "name", "outcome", "user", "pid"))
     return {"began_at": began, "ended_at": ended, **nobody, **who}
@@ -58,8 +66,8 @@ def run(store, job, n, uuid, began, ended, outcome):
     ("seconds", "step"),
     [(60, 10), (1800, 10), (3600, 30), (7200, 60), (6 * 3600, 300), (86400, 600), (7 * 86400, 3600), (30 * 86400, 14400)],
 )
-def test_a_stretch_of_any_length_has_few_points_that_stay_where_they_are(home, seconds, step):
-    written(home, time.time(), minutes=1)
+def test_a_stretch_of_any_length_has_few_points_that_stay_where_they_are(home, now, seconds, step):
+    written(home, now, minutes=1)
     view = seen(seconds)
     (card,) = view.cards
     assert view.step_s == step and view.began_at % step == view.ended_at % step == 0
@@ -67,8 +75,7 @@ def test_a_stretch_of_any_length_has_few_points_that_stay_where_they_are(home, s
     assert view.ended_at - view.began_at >= seconds
 
 
-def test_points_are_means_and_what_nobody_read_is_not_zero(home):
-    now = time.time()
+def test_points_are_means_and_what_nobody_read_is_not_zero(home, now):
     written(home, now, minutes=30, load=50.0)
     (card,) = seen(3600).cards
     known = [load for load in card["load"] if load is not None]
@@ -76,8 +83,7 @@ def test_points_are_means_and_what_nobody_read_is_not_zero(home):
     assert set(card["used_mib"]) == {None, 1000} and set(card["temperature"]) == {None, 40} and set(card["power_w"]) == {None}
 
 
-def test_the_newest_minute_is_the_engines_and_short_stretches_are_its_seconds(home, engine):
-    now = time.time()
+def test_the_newest_minute_is_the_engines_and_short_stretches_are_its_seconds(home, engine, now):
     written(home, now - 60, load=10.0)
     last = int(now // 10 * 10) - 20
     row = {"uuid": U, "index": 3, "name": "A100", "total_mib": 24576, "held": [[now - 50, "bob", 7, now - 1]],
@@ -91,8 +97,7 @@ def test_the_newest_minute_is_the_engines_and_short_stretches_are_its_seconds(ho
     assert view.step_s == 1 and [load for load in view.cards[0]["load"] if load is not None] == [7, *[8] * 10]
 
 
-def test_our_runs_are_those_of_the_database_and_others_those_of_the_history(home, store):
-    now = time.time()
+def test_our_runs_are_those_of_the_database_and_others_those_of_the_history(home, store, now):
     job, other = store(state="succeeded", ended_at=now - 600, attempt=1), store(state="running", attempt=2)
     run(store, job, 1, U, now - 900, now - 600, "succeeded")
     run(store, other, 1, U, now - 9000, now - 8000, "failed")
@@ -106,8 +111,7 @@ def test_our_runs_are_those_of_the_database_and_others_those_of_the_history(home
     assert [one["job"] for one in card["spans"]] == [other, job, None]
 
 
-def test_who_had_a_card_before_is_known_beyond_the_stretch_that_is_shown(home, store):
-    now = time.time()
+def test_who_had_a_card_before_is_known_beyond_the_stretch_that_is_shown(home, store, now):
     written(home, now, held=[Held(now - 90000, "bob", 7, now - 80000)])
     (card,) = seen(3600).cards
     assert (card["spans"], card["before"]["user"], round(now - card["free_since"])) == ([], "bob", 80000)

@@ -144,10 +144,10 @@ def test_a33_files_of_dead_schedulers_of_this_host_are_removed_and_no_others(tmp
         StateFile(int(content["pid"]), str(tmp_path)).write(content)  # type: ignore[call-overload]
     for pid, content in ((1 << 23, {"host": "elsewhere", "boot_id": "b"}), ((1 << 23) + 1, {"mode": "of the source system"})):
         StateFile(pid, str(tmp_path)).write({"pid": pid, **content})
-    (tmp_path / "12.json").write_text("{half of")
+    (tmp_path / f"{(1 << 23) + 2}.json").write_text("{half of")
     (tmp_path / "notes.txt").write_text("")
     assert sorted(clean([str(tmp_path)], "h", "b")) == sorted([me.ppid, gone])
-    kept = {f"{me.pid}.json", f"{1 << 23}.json", f"{(1 << 23) + 1}.json", "12.json", "notes.txt"}
+    kept = {f"{me.pid}.json", f"{1 << 23}.json", f"{(1 << 23) + 1}.json", f"{(1 << 23) + 2}.json", "notes.txt"}
     assert set(os.listdir(tmp_path)) == kept
     assert clean([str(tmp_path)], "h", "after a reboot") == [me.pid]
     assert statefile.read_all(str(tmp_path / "nowhere")) == []

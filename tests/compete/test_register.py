@@ -27,7 +27,7 @@ class Told:
 
 
 def test_a22_an_entry_waits_for_the_last_of_its_processes_and_a_word_is_left_alone(tmp_path: Path) -> None:
-    living = subprocess.Popen(["sleep", "60"])
+    living = subprocess.Popen(["sleep", "600"])
     dead = subprocess.Popen(["true"])
     dead.wait()
     file, told = tmp_path / "uni_id.json", Told()

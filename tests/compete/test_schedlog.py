@@ -20,8 +20,9 @@ SOURCE = str(Path(__file__).parents[2] / "src")
 
 WRITER = """
 import sys
-from jostle.compete.schedlog import SchedulerLog
-log = SchedulerLog(sys.argv[1], limit=4000, backups=100)
+from jostle.compete import schedlog
+schedlog.PATIENCE = float(sys.argv[3])
+log = schedlog.SchedulerLog(sys.argv[1], limit=4000, backups=100)
 for k in range(300):
     log.write(f"{sys.argv[2]} {k}\\nsecond line of {sys.argv[2]} {k}")
 """
@@ -54,7 +55,7 @@ def test_a31_it_rotates_and_keeps_five(tmp_path: Path) -> None:
 def test_a31_several_schedulers_write_and_rotate_at_once_and_nothing_is_lost_or_mixed(tmp_path: Path) -> None:
     path = tmp_path / "compete_gpu.log"
     env = {**os.environ, "PYTHONPATH": SOURCE}
-    writers = [subprocess.Popen([sys.executable, "-c", WRITER, str(path), f"w{n}"], env=env) for n in range(4)]
+    writers = [subprocess.Popen([sys.executable, "-c", WRITER, str(path), f"w{n}", "60"], env=env) for n in range(4)]
     assert [writer.wait(60) for writer in writers] == [0] * 4
     lines = [line for file in tmp_path.iterdir() for line in file.read_text().splitlines()]
     assert len(lines) == 2400
@@ -67,7 +68,7 @@ def test_a31_a_reader_who_keeps_its_lock_does_not_stop_it(tmp_path: Path) -> Non
     path.write_text("x" * 3990)
     with open(path) as reader:
         fcntl.flock(reader, fcntl.LOCK_EX)
-        writer = subprocess.Popen([sys.executable, "-c", WRITER, str(path), "w"], env={**os.environ, "PYTHONPATH": SOURCE})
+        writer = subprocess.Popen([sys.executable, "-c", WRITER, str(path), "w", "0.5"], env={**os.environ, "PYTHONPATH": SOURCE})
         try:
             assert writer.wait(60) == 0
         finally:

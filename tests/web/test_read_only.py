@@ -69,7 +69,7 @@ def jobs(world):
     world.instance.end(*swept)
     after = add("--hold", "--after-any", str(swept[0]), "-n", "next", "--", "true")
     world.post("/api/scheduler/single/start")
-    until(lambda: world.get("/api/scheduler/running")["schedulers"][0]["state"] == "running", "the scheduler")
+    until(lambda: [one["state"] for one in world.get("/api/scheduler/running")["schedulers"]] == ["running"], "the scheduler")
     world.post("/api/v1/limits", {"set": {"max_total_gpus": 4}})
     world.post("/api/log/bind?mode=single&queue_id=7&process_index=0&log_path=logs/x")
     world.post("/api/v1/cancel", {"ids": [behind]})

@@ -110,6 +110,7 @@ def test_it_answers_what_the_command_line_answers(console):
     (row,) = [row for row in console.get("/api/v1/ps")["jobs"] if row["id"] == id]
     assert row in console.instance.json("ps")["jobs"]
     assert console.get(f"/api/v1/ps?id={id}")["jobs"] == [row]
+    console.instance.know_cards()
     shown = console.get("/api/v1/gpus")
     assert {**shown, "age_s": 0} == {**console.instance.json("gpus"), "age_s": 0}
     zh = console.script("GET", f"/api/v1/why/{id}?lang=zh").json
@@ -118,7 +119,7 @@ def test_it_answers_what_the_command_line_answers(console):
 
 
 def test_a_job_is_added_held_changed_moved_released_cancelled_and_tried_again(console):
-    new = {"run": "sleep 60", "workdir": str(console.instance.work), "queue": "story", "name": "first", "hold": True}
+    new = {"run": "sleep 600", "workdir": str(console.instance.work), "queue": "story", "name": "first", "hold": True}
     one = console.post("/api/v1/add", new)["id"]
     two = console.post("/api/v1/add", {**new, "name": "second"})["id"]
     assert console.post("/api/v1/set", {"ids": [one, two], "values": {"priority": 7, "memory": "2GiB"}})["done"] == [one, two]
@@ -136,6 +137,7 @@ def test_a_job_is_added_held_changed_moved_released_cancelled_and_tried_again(co
         "schema": 1, "over": True, "ok": False, "jobs": {str(one): "cancelled", str(two): "cancelled"},
     }  # fmt: skip
     console.post("/api/v1/cancel", {"ids": [again[str(one)]], "now": True})
+    console.instance.end(again[str(one)])
 
 
 def test_every_change_leaves_who_asked_for_it(console):
@@ -165,6 +167,7 @@ def test_once_takes_a_job_once(console):
 
 
 def test_a_dry_run_queues_nothing_and_tells_where_it_would_start(console):
+    console.instance.know_cards()
     before = console.instance.newest()
     would = console.post("/api/v1/add?dry_run=true", {"run": "true", "workdir": "/", "gpus": 1})
     assert would["starts_now"] is True and would["never"] == [] and would["reason"] is None
@@ -378,7 +381,7 @@ def test_the_console_survives_the_engine_and_starts_another_when_one_is_needed(c
 
 def test_f49_the_engine_does_not_notice_the_end_of_the_console(console):
     engine, pid = console.instance.engine, console.pid
-    id = console.instance.add("--", "sleep 60")
+    id = console.instance.add("--", "sleep 600")
     console.instance.reach(id, "running")
     os.kill(pid, signal.SIGKILL)
     until(lambda: not alive(pid), "the end of the console")

@@ -27,6 +27,7 @@ WAITED_FOR = (signal.SIGCHLD, signal.SIGTERM, signal.SIGINT, signal.SIGHUP, sign
 STOPS = (signal.SIGTERM, signal.SIGUSR1)  # end the run in good order; at once
 LOG_LOOK = 1.0  # s; what is printed within it may pass the cap
 LINGER = 0.1  # `exec > >(tee log)`: what ends by itself when the main process has ended is not left behind
+AT_WORK = 2.0  # nor is, for so long, what only waits for a core or the disk: on a busy host tee gets none within LINGER
 # A shutdown tells the shim and its program to end in one sweep, in any order, and the program may be gone before we have heard
 # anything. So a stop that is heard while the commands run, or within MOMENT after, counts as earlier than their end: exit code 0
 # is no success then. The other error, a run that is cancelled in the moment in which it ends by itself, is the lesser one:
@@ -303,9 +304,11 @@ class CommandTree:
         self._reap()
         if self._register is not None:
             self._handed_over(self._register)
-        until = time.monotonic() + LINGER
-        while not self.empty and not self._stopping and (rest := until - time.monotonic()) > 0:
-            self._step(rest)
+        now = time.monotonic()
+        soon, late = now + LINGER, now + AT_WORK
+        while not self.empty and not self._stopping and (now < soon or (now < late and process.at_work())):
+            self._step(max(soon - now, 0.05))
+            now = time.monotonic()
         if not self.empty and self.spec.get("leftovers", "kill") == "wait":
             self._wait_for_leftovers()
         elif not self.empty and not self._stopping:

@@ -49,6 +49,12 @@ def living() -> list[int]:
     return [s.pid for s in stats if s is not None and s.state not in "ZX"]
 
 
+def at_work() -> bool:
+    """Whether somebody below us computes, or would if it got a core or the disk; who has just ended makes his parent do so."""
+    stats = [proc.stat(pid) for pid in proc.tree(os.getpid())]
+    return any(s is None or s.state not in "SITt" for s in stats)
+
+
 def members(uni_id: str) -> list[tuple[int, int]]:
     """Living processes of ours that carry the run's marker, with their start ticks."""
     processes = []
