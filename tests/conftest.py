@@ -16,4 +16,8 @@ for number, usual in (
     if signal.getsignal(number) is signal.SIG_IGN:
         signal.signal(number, usual)
 signal.pthread_sigmask(signal.SIG_SETMASK, ())
+for name in list(os.environ):  # nor does it change where things lie, how much is told, or in which language
+    ours = name.startswith("JOSTLE_") and name != "JOSTLE_GOLDEN"
+    if ours or name in ("NO_COLOR", "FORCE_COLOR", "COLUMNS", "LINES", "LANGUAGE"):
+        del os.environ[name]
 os.umask(0o022)

@@ -75,12 +75,12 @@ def test_a_run_whose_first_command_gets_no_process_has_not_begun(tmp_path: Path)
 @pytest.mark.usefixtures("impatient")
 def test_a_later_command_waits_for_a_process_for_as_long_as_it_takes(tmp_path: Path) -> None:
     """The first command takes the user's last process away, and gives it back long after the time for a first command is over."""
-    late = f"until grep -q 'no process' {tmp_path}/log; do sleep 0.05; done; sleep 2.5; exec prlimit --pid $PPID --nproc=100:1000"
+    late = f"until grep -q 'no process' {tmp_path}/log; do sleep 0.05; done; sleep 5.5; exec prlimit --pid $PPID --nproc=100:1000"
     argvs = [
         ["/bin/sh", "-c", f"echo one; ({late}) & prlimit --pid $PPID --nproc=1:1000"],
         ["/bin/sh", "-c", "echo two"],
     ]
-    found = carried(tmp_path, argvs, most=100, time_limit=2.0)
+    found = carried(tmp_path, argvs, most=100, time_limit=5.0)
     end = exit_of(found)
     assert end is not None and (end.code, end.error, end.unable, end.timed_out) == (0, "", False, False)
     told = [line for line in (tmp_path / "log").read_text().splitlines() if line in ("one", "two")]

@@ -83,8 +83,9 @@ def open_page(browser: Any, console: Console) -> Iterator[Callable[..., Any]]:
 
 
 def provoked(text: str) -> bool:
-    """A connection that a test cut, or a refusal that it provoked, is an error in the browser's log, whatever a page does."""
-    return "net::ERR_" in text or "412 (Precondition Failed)" in text
+    """A connection that a test cut, a refusal that it provoked, or that a busy host kept the engine from answering in time, is an
+    error in the browser's log, whatever a page does."""
+    return any(sign in text for sign in ("net::ERR_", "412 (Precondition Failed)", "503 (Service Unavailable)"))
 
 
 def queued(console: Console, name: str, command: str, *options: str) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import pytest
@@ -45,8 +46,9 @@ def test_a_page_on_which_nothing_happens_asks_for_next_to_nothing(console, open_
     page.on("request", lambda request: "/api/" in request.url and asked.append(request.url))  # parts of it are loaded once
     until(lambda: silent(page, asked), "what it loads at first is there")
     asked.clear()
+    began = time.monotonic()
     page.wait_for_timeout(IDLE_S * 1000)
-    assert len(asked) <= IDLE_S, asked
+    assert len(asked) <= time.monotonic() - began, asked  # one a second; a host that is busy lets it wait for longer
     console.instance.call("intent", ids=[job], batch=None, do="cancel")
 
 

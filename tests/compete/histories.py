@@ -42,7 +42,8 @@ class Wire:
     def close(self) -> None: ...
 
     def call(self, op: str, **fields: Any) -> dict[str, Any]:
-        host, now = self.host, {"at": self.host.clock.wall(), "now": self.host.clock.now(), "rank": random.random}
+        host, at = self.host, self.host.clock.now()
+        now = {"at": host.clock.wall(), "now": at, "rank": random.Random(at).random}  # each time alike
         if op == "submit":
             request = checks.request(fields)
             answer: dict[str, Any] = host.request(lambda: stored.submit(host.store, request, **now))

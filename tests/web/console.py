@@ -5,16 +5,26 @@ What is sent can be said to the byte, for half of the tests are attacks.
 
 from __future__ import annotations
 
+import contextlib
 import http.client
 import json
 import re
 import socket
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from tests.e2e.instance import PATIENCE, Instance
+
+
+@contextlib.contextmanager
+def kept(port: int = 0) -> Iterator[int]:
+    """A port at which nobody listens, and that nobody else gets meanwhile; a console can be opened there."""
+    with socket.socket() as one:
+        one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        one.bind(("127.0.0.1", port))
+        yield one.getsockname()[1]
 
 
 class Told(NamedTuple):

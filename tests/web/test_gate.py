@@ -11,7 +11,7 @@ import pytest
 
 from jostle.web.server import bound
 from tests.e2e.instance import alive, modes, until
-from tests.web.console import Console
+from tests.web.console import Console, kept
 
 ANYWHERE = ("/api/v1/ps", "/api/gpu", "/api/config", "/openapi.json", "/docs", "/api/v1/openapi.json", "/nothing", "/api")
 
@@ -244,7 +244,8 @@ def test_s16_a_session_ends_with_its_logout_and_with_its_token(console):
 def test_s16_a_session_outlives_a_restart_of_the_console(console):
     page = console.log_in()
     console.instance.ok("web", "--stop")
-    console.open(console.port)
+    with kept(console.port):
+        console.open(console.port)
     assert console.ask("GET", "/x", heads=page).status == 404
 
 
@@ -466,11 +467,10 @@ def test_a_home_has_one_console_and_it_takes_up_the_workspace_that_is_named(inst
     env = {"JOSTLE_WEB": ""}
     first, second = instance.root / "first", instance.root / "second"
     first.mkdir(), second.mkdir()
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = str(free.getsockname()[1])
     try:
-        instance.run("up", "--gpus", "sim:1x24", "--port", port, env=env)
+        with kept() as free:
+            port = str(free)
+            instance.run("up", "--gpus", "sim:1x24", "--port", port, env=env)
         plain = port_and_pid(instance)
         console = Console.on(instance, int(port))
         heads = console.log_in()

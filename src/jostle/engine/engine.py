@@ -232,7 +232,8 @@ class Engine:
                 names = frozenset(c.name for c in claims)
                 self._record_starts(plan, gpus, names, started, at, now)
                 resized += self.resizer.record(plan, gpus=gpus, claim_names=names, at=at, now=now)
-                failpoint("engine.reserved")
+                if started or resized:
+                    failpoint("engine.reserved")
         except BaseException as e:
             self._starting.withdraw(started)
             self.resizer.withdraw(resized)
