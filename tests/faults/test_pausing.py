@@ -17,7 +17,7 @@ import os, signal, time
 signal.signal(signal.SIGHUP, signal.SIG_IGN)
 if os.fork() == 0:
     os.setsid()
-open("count.new", "w").write("0"); os.replace("count.new", "count")
+    open("count", "w").close()  # by one of the two: the other has set up all before it forked
 while not os.path.exists("go"):
     time.sleep(0.02)
 """

@@ -122,6 +122,7 @@ PHRASES: dict[str, str] = {
     "seconds since 1970, at most those of the year 9999": "自 1970 年起的秒数，不晚于 9999 年",
     "[least, most] with 0 ≤ least ≤ most ≤ 1024": "[最少, 最多]，且 0 ≤ 最少 ≤ 最多 ≤ 1024",
     "[pid, start ticks]": "[pid, 启动时刻]",
+    "[pid, start ticks, boot id]": "[pid, 启动时刻, 开机标识]",
     "[job, run]": "[任务, 运行]",
     "a list of texts": "文字的列表",
     "a list of other jobs": "其他任务的列表",
