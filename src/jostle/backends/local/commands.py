@@ -269,11 +269,10 @@ class CommandTree:
         self._reap()  # what ended before it was told to, ended by itself
         self._stopped = self._stopped or self._goes_on()
         if kill:
-            self._stopping = True
             self._kill_at = now
         elif not self._stopping:
-            self._stopping = True
             self._term(float(self.spec.get("grace", 5.0)))
+        self._stopping = True
 
     def _goes_on(self) -> bool:
         """A command runs, or what the run waits for beyond its commands."""
@@ -358,7 +357,6 @@ class CommandTree:
             code = os.waitstatus_to_exitcode(self._status)
             if code < 0:
                 number, code = -code, 128 - code
-        now = time.time()
         if self._log_look is not None:
             self._cap_log()
         word, said_type = ("", "") if self._register is None else (self._register.said, self._register.said_type)
@@ -371,7 +369,7 @@ class CommandTree:
             "unable": self._unable and bool(self.error),
             "tail": joblog.tail(self.log) if (code != 0 or word == failure.ABNORMAL) and self.log is not None else "",
             "started_at": self._started_at,
-            "ended_at": self._ended_at or now,
+            "ended_at": self._ended_at or time.time(),
             "ran_for": (self._ended or time.monotonic()) - self._began,
             "rss_mib": self._rss // 1024,
             "leftovers": self._leftovers,
