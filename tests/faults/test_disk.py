@@ -234,7 +234,7 @@ def test_a_disk_that_fails_when_a_jobs_time_comes_does_not_end_the_engine(instan
     instance.up("sim:1x24")
     (id,) = instance.submit({"begin": 1e11})
     instance.see_cards()  # else the first commit of the next engine is what it sees of them
-    instance.ok("down")
+    instance.kill_engine()  # one that is told to end notes when it read them last, and the next takes that back
     with contextlib.closing(sqlite3.connect(instance.home / "jostle.db")) as db, db:
         db.execute("UPDATE job SET not_before = 1")
     instance.up(None, env={"JOSTLE_FAILPOINTS": "store.before_commit=ENOSPC@1"})

@@ -205,8 +205,9 @@ def test_fifty_clients_with_one_key_submit_one_job(jostle: Instance) -> None:
 def test_an_engine_killed_in_a_submit_gives_one_job_when_the_client_asks_again(instance: Instance, point: str) -> None:
     instance.up("sim:1x24")
     instance.see_cards()  # else what the next engine sees of them is its first commit, and the submit the second
-    instance.ok("down")
+    instance.kill_engine()  # one that is told to end notes when it read them last, and the next takes that back
     instance.up(None, env={"JOSTLE_FAILPOINTS": f"{point}=kill@1"})
+    instance.see_cards()
     engine = instance.engine
     with pytest.raises(Lost):
         instance.submit({"gpus": [0, 0]}, once="again and again")
