@@ -5,6 +5,7 @@ With one argument it is the nursery of such an engine: shims are forked there, a
 
 from __future__ import annotations
 
+import inspect
 import json
 import os
 import sys
@@ -30,8 +31,13 @@ def bug(where: dict[str, Callable[[], None]]) -> Callable[[Callable[[], None]], 
 
 
 def swap(owner: Any, name: str, value: Any) -> Any:
-    """Puts the bug in the place of what is right; a place that is not there any more is an error."""
+    """Puts the bug in the place of what is right; a place that is not there any more, or called otherwise, is an error."""
     right = getattr(owner, name)
+    if inspect.isfunction(right):
+        called = inspect.signature(right).parameters.values()
+        keywords = {p.name: None for p in called if p.kind is p.KEYWORD_ONLY}
+        places = [None for p in called if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+        inspect.signature(value).bind(*places, **keywords)
     setattr(owner, name, value)
     return right
 
@@ -161,11 +167,15 @@ def void_is_failure() -> None:
 
 @bug(ENGINE)
 def cancel_forgotten() -> None:
-    """What people wanted of a running job does not survive a restart."""
+    """What people wanted of a running job does not survive a restart, nor that it was recorded as stopping for it."""
     from jostle.store import runs
 
     right = runs.open_runs
-    swap(runs, "open_runs", lambda store: [{**row, "intent": "run"} for row in right(store)])
+
+    def forgetful(store: Any) -> list[dict[str, Any]]:
+        return [{**row, "intent": "run", "state": row["state"].replace("stopping", "running")} for row in right(store)]
+
+    swap(runs, "open_runs", forgetful)
 
 
 @bug(ENGINE)
@@ -205,7 +215,7 @@ def forget_leases() -> None:
     """Claims on cards are not published."""
     from jostle.backends.local.leasedir import Directory
 
-    swap(Directory, "publish", lambda self, names: [])
+    swap(Directory, "publish", lambda self, names, *, automatic=False: [])
 
 
 @bug(ENGINE)
