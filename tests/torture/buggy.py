@@ -199,7 +199,8 @@ def exit_before_lock() -> None:
         with open(os.environ["TORTURE_GATE"], "w"):
             pass
         end = time.monotonic() + 10.0
-        while early[self.path] is None and right_locked(self, claim, boot) and time.monotonic() < end:
+        # nobody of it is left, the shim neither: a process that lives on is reason enough to look once more, and rightly
+        while early[self.path] is None and claim is not None and not self.deserted(claim.pid) and time.monotonic() < end:
             time.sleep(0.01)
         return right_locked(self, claim, boot)
 
