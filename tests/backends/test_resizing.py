@@ -351,8 +351,10 @@ def test_f68_descriptors_that_nobody_asked_for_are_closed(bench: Bench, line: so
         assert control.sent(line, message, files)
         json.loads(line.recv(65536))
     assert not [name for name in proc.open_files(shim) if "surplus" in name]
-    line.send(b"[" * 60000)
-    assert json.loads(line.recv(65536))["why"] == "unreadable"
+    for unreadable in (b"[" * 60000, b"[]", b" " * (control.MOST_BYTES + 1)):
+        socket.send_fds(line, [unreadable], files)
+        assert json.loads(line.recv(65536))["why"] == "unreadable"
+    assert not [name for name in proc.open_files(shim) if "surplus" in name]
     assert bench.poll(RUN).kind is Phase.ALIVE
     for fd in files:
         os.close(fd)

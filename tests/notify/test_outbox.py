@@ -310,7 +310,21 @@ def test_c11_events_that_were_cleaned_away_unread_are_said(home):
     assert "Some events were removed" in posts.bodies()[0]["data"]["text"]
 
 
-@pytest.mark.parametrize("damage", [b"", b"{", b"[1]", b'{"version":99,"queue":[]}', b"\xff" * 100])
+INSIDE = [
+    {"position": "far"}, {"position": [1]}, {"position": [1 << 70, 0.0]}, {"position": [True, 0.0]}, {"queue": [{}]},
+    {"queue": ["a"]},
+    {"queue": [{"id": "a", "made_at": "then", "about": [], "title": "", "text": "", "items": [], "tries": 0, "next_at": 0.0}]},
+    {"next_at": "soon"}, {"failures": None}, {"free": []}, {"lost": {"cards": [1]}}, {"sent": "many"}, {"dropped_untold": []},
+    {"error": "bad"}, {"error": {}}, {"failing_since": "then"}, {"position": [1, float("nan")]},
+]  # fmt: skip
+"""Each is JSON of our version, and no spool of ours."""
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [b"", b"{", b"[1]", b'{"version":99,"queue":[]}', b"\xff" * 100]
+    + [json.dumps({"version": spool.VERSION, "queue": [], "position": [0, 0.0]} | wrong).encode() for wrong in INSIDE],
+)
 def test_c11_a_damaged_spool_is_put_aside_and_said_and_the_channel_goes_on(home, damage, capfd):
     home.submit("a", "b")
     path = Path(spool.path_of(home.path, "hook"))

@@ -1,11 +1,12 @@
 """S47: where messages may go. Refused before a byte is sent, whatever a name leads to and whoever wants us elsewhere."""
 
 import socket
+import threading
 import time
 
 import pytest
 
-from jostle.notify import chat
+from jostle.notify import chat, outward
 from jostle.notify.message import made
 from jostle.notify.outward import Place, addresses, connected, judged, place_of
 from jostle.notify.post import LARGEST, post
@@ -187,3 +188,54 @@ def test_s47_an_environment_that_names_a_proxy_changes_nothing(monkeypatch):
             monkeypatch.setenv(name, f"http://localhost:{elsewhere}")
         chat.send("webhook", place_of(f"http://localhost:{port}/", ["localhost"]), MESSAGE, "", 0.0)
     assert len(posts.requests) == 1 and proxy.requests == []
+
+
+def test_c11_a_host_with_many_addresses_that_do_not_answer_costs_no_more_time_than_one(monkeypatch):
+    passed, shares = [0.0], []
+
+    class Deaf:
+        def __init__(self, *_):
+            self.within = 0.0
+
+        def settimeout(self, within):
+            self.within = within
+
+        def connect(self, to):
+            passed[0] += self.within
+            shares.append(self.within)
+            raise TimeoutError
+
+        def close(self):
+            pass
+
+    many = [(socket.AF_INET, (f"203.0.113.{k}", 443)) for k in range(100)]
+    monkeypatch.setattr(outward, "addresses", lambda place: many)
+    monkeypatch.setattr(outward.time, "monotonic", lambda: passed[0])
+    monkeypatch.setattr(outward.socket, "socket", Deaf)
+    with pytest.raises(Undelivered) as caught, connected(place_of("https://many.example/")):
+        pass
+    monkeypatch.undo()
+    assert caught.value.code == "unreachable"
+    assert len(shares) == len(many) and sum(shares) <= outward.CONNECT_WITHIN + 0.001
+
+
+def test_c11_a_handshake_that_outlasts_its_time_is_the_end_of_it(monkeypatch):
+    """The socket that is closed when time is up is not the one that TLS has made of it."""
+    closed = threading.Event()
+    end = outward.Way.end
+    monkeypatch.setattr(outward.Way, "end", lambda way: (end(way), closed.set()))
+
+    class Slow:
+        def wrap_socket(self, sock, server_hostname):
+            made = socket.socket(fileno=sock.detach())
+            assert closed.wait(60)
+            return made
+
+    monkeypatch.setattr(outward, "trust", lambda place: Slow())
+    with socket_server(lambda connection: connection.recv(1)) as port:
+
+        def through():
+            with connected(place_of(f"https://localhost:{port}/", ["localhost"]), 0.2):
+                raise AssertionError("it goes on without a bound")
+
+        assert refusal(through) == "too_slow"

@@ -119,6 +119,7 @@ def _secure(smtp: smtplib.SMTP, way: Way, box: Mailbox) -> None:
     except smtplib.SMTPResponseException:
         raise Undelivered("no_starttls", host=box.place.host) from None
     way.sock = smtp.sock  # type: ignore[assignment]
+    way.check()
     smtp.ehlo_or_helo_if_needed()
 
 

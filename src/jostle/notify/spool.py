@@ -11,7 +11,7 @@ import json
 import os
 import stat
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from jostle.failpoint import failpoint
@@ -57,10 +57,65 @@ def load(path: str) -> Kept | None:
             kept = json.loads(f.read(LARGEST))
         except (OSError, RecursionError) as e:
             raise ValueError(str(e)) from None
-    fits = isinstance(kept, dict) and kept.get("version") == VERSION and isinstance(kept.get("queue"), list)
-    if not fits:
+    if not isinstance(kept, dict) or kept.get("version") != VERSION or "queue" not in kept:
         raise ValueError("it is not of this version")
-    return {**FRESH, **kept}
+    kept = {**FRESH, **kept}
+    if odd := next((key for key, fits in SHAPE.items() if not fits(kept[key])), None):
+        raise ValueError(f"{odd} is not what we write there")
+    return kept
+
+
+def _number(value: Any) -> bool:
+    return type(value) in (int, float) and abs(value) < 1 << 53
+
+
+def _perhaps(fits: Callable[[Any], bool]) -> Callable[[Any], bool]:
+    return lambda value: value is None or fits(value)
+
+
+def _object(value: Any) -> bool:
+    return isinstance(value, dict)
+
+
+def _trouble(value: Any) -> bool:
+    return _object(value) and isinstance(value.get("code"), str) and _object(value.get("params"))
+
+
+def _place(value: Any) -> bool:
+    return isinstance(value, list) and len(value) == 2 and type(value[0]) is int and all(map(_number, value))
+
+
+def _messages(value: Any) -> bool:
+    return isinstance(value, list) and all(_object(one) and one.keys() == WAITING.keys() and _each(one, WAITING) for one in value)
+
+
+def _cards(value: Any) -> bool:
+    if not _object(value) or not _object(cards := value.get("cards") or {}):
+        return False
+    return all(_object(card) and card.keys() == CARD.keys() and _each(card, CARD) for card in cards.values())
+
+
+def _each(value: Mapping[str, Any], shape: Mapping[str, Callable[[Any], bool]]) -> bool:
+    return all(fits(value[key]) for key, fits in shape.items())
+
+
+def _kind(kind: type) -> Callable[[Any], bool]:
+    return lambda value: isinstance(value, kind)
+
+
+WAITING: Mapping[str, Callable[[Any], bool]] = {
+    "id": _kind(str), "made_at": _number, "about": _kind(list), "title": _kind(str), "text": _kind(str), "items": _kind(list),
+    "tries": _number, "next_at": _number,
+}  # fmt: skip
+CARD = {"gpu": _perhaps(_number), "out": _perhaps(_number), "back": _perhaps(_number), "told": _kind(bool)}
+SHAPE: Mapping[str, Callable[[Any], bool]] = {
+    "position": _perhaps(_place), "queue": _messages,
+    "free": lambda value: _object(value) and all(map(_perhaps(lambda one: _number(one) or one in (True, False)), value.values())),
+    "lost": _cards, "next_at": _number, "failures": _number, "error": _perhaps(_trouble), "error_at": _perhaps(_number),
+    "failing_since": _perhaps(_number), "sent": _number, "sent_at": _perhaps(_number), "dropped": _number,
+    "dropped_why": _perhaps(_trouble), "dropped_untold": _number,
+}  # fmt: skip
+"""What each of FRESH may be: one channel's file must not end the process that serves all."""
 
 
 def put_aside(path: str) -> str:
