@@ -238,6 +238,16 @@ def test_one_is_worded_as_one() -> None:
     assert text(Reason(code="backoff", params={"failures": 1, "left_s": 1})) == "It failed 1 time and is tried again in 1 s."
 
 
+def test_a_range_of_one_number_is_that_number() -> None:
+    def asked(least: int, most: int, language: str) -> str:
+        return text(Reason("asked_for", {"least": least, "most": most}), language)
+
+    assert [asked(1, 4, "en"), asked(3, 3, "en"), asked(1, 1, "en")] == [
+        "A person asked for 1 to 4 cards.", "A person asked for 3 cards.", "A person asked for 1 card."
+    ]  # fmt: skip
+    assert [asked(1, 4, "zh"), asked(3, 3, "zh")] == ["按人的要求改为 1 到 4 张卡。", "按人的要求改为 3 张卡。"]
+
+
 def test_free_memory_is_rounded_down_and_needed_memory_up() -> None:
     close = Refusal(code="memory", uuid="", index=0, params={"available_mib": 20479, "needed_mib": 20481})
     assert refusal_text(close) == "too little memory: 19.9 GiB available, 20.1 GiB needed"

@@ -7,11 +7,13 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from jostle import proc
+from jostle.intake.allocations import Waiting
 from tests.e2e.instance import Instance, until
 
 
@@ -153,3 +155,17 @@ def test_a_process_of_an_earlier_boot_is_gone_whoever_has_its_number_now(make_in
     home.kill_engine()
     home.up(None, env={"JOSTLE_TEST_BOOT_ID": "another"})
     assert over(home, now) == ("cancelled", "tied_ended")
+
+
+def test_who_waits_is_told_why_when_that_changes_and_not_because_a_second_has_passed() -> None:
+    told: list[str] = []
+    session: Any = SimpleNamespace(language="en")
+    waits = Waiting(session, told.append, now=False)
+
+    def hear(code: str, **params: Any) -> int:
+        waits.hear("train", {"code": code, "params": params}, lambda: None)
+        return len(told)
+
+    assert [hear("resize_pause", left_s=float(left), lost=1) for left in (50, 49, 48)] == [1, 1, 1]
+    assert [hear("at_most", most=2), hear("at_most", most=2), hear("at_most", most=3)] == [2, 2, 3]
+    assert hear("resize_pause", left_s=47.0, lost=1) == 4

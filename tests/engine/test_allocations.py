@@ -50,6 +50,24 @@ def test_an_idle_allocation_says_so_after_a_minute_and_not_before(host: Host) ->
     assert code == "held_idle" and 3600 <= numbers["idle_s"] <= 3660 and host.job(id)["state"] == "running"
 
 
+def test_one_that_waits_for_more_cards_says_what_it_lacks_however_long_nothing_is_on_it(host: Host) -> None:
+    id = allocate(host, gpus=[2, 2])
+    allocate(host, name="other", gpus=[2, 2])
+    assert host.request(lambda: intents.change(host.store, id, {"gpus": [3, 3]}, at=host.clock.wall(), now=host.clock.now())) is None
+    host.engine.resizer.asked(id, 3, 3)
+    pass_(host, 300)
+    assert said(host, id) == ("", {}), "not that it could be given back"
+    why = host.engine.resizer.keeps(id, host.engine.keeps)
+    assert why is not None and (why.code, why.params["has"], why.params["least"]) == ("keeps_cards", 2, 3)
+
+
+def test_of_one_that_has_what_was_asked_for_there_is_nothing_to_explain(host: Host) -> None:
+    fixed, ranged = allocate(host, gpus=[1, 1]), allocate(host, name="ranged", gpus=[1, 2])
+    pass_(host, 5)
+    assert host.engine.resizer.keeps(fixed, host.engine.keeps) is None
+    assert host.engine.resizer.keeps(ranged, host.engine.keeps) is not None
+
+
 def test_one_that_is_to_go_says_when_and_goes_then(host: Host) -> None:
     id = allocate(host, idle_release=600.0)
     pass_(host, 300)

@@ -49,9 +49,14 @@ def remarks(runs: Iterable[Open], clock: Timer) -> dict[int, Reason]:
             reasons[run.id[0]] = Reason(code="releasing", params={"job": busy[run.id[0]]})
         elif run.visitor is not None and run.idle_since is not None:
             reasons[run.id[0]] = Reason(code="visited", params=run.visitor)
-        elif run.idle_since is not None and clock.now() - run.idle_since >= SAID_AFTER:
+        elif run.idle_since is not None and clock.now() - run.idle_since >= SAID_AFTER and not _wants_more(run):
             reasons[run.id[0]] = _idle(run, clock.now() - run.idle_since)
     return reasons
+
+
+def _wants_more(run: Open) -> bool:
+    """Somebody waits for more cards of it, and is told what it lacks, not that it could be given back."""
+    return run.elasticity is not None and len(run.leases) < run.elasticity.least
 
 
 def _idle(run: Open, idle_s: float) -> Reason:

@@ -16,6 +16,7 @@ from jostle.core.ledger import ORDINARY_UID
 from jostle.core.model import Gpu, Lease, RunId
 from jostle.core.plan import Plan, Resize
 from jostle.core.reasons import Reason, counted, kept
+from jostle.core.resize import HOLD
 from jostle.engine import launch
 from jostle.engine.cards import LEFT_MIB, Cards
 from jostle.engine.carried import Carried
@@ -298,6 +299,8 @@ class Resizer:
         for run in self._carried.runs.values():
             if run.id[0] == job and run.elasticity is not None and run.id in keeps:
                 why, its = keeps[run.id], run.elasticity
+                if its.how == HOLD and its.least == its.most == len(run.leases):
+                    return None  # it has what was asked for, and that is all there is to say
                 because = {"code": why.code, "params": {**why.params, "refused": counted(why.gpus)}}
                 numbers = {"has": len(run.leases), "least": its.least, "most": its.most, "leg": its.leg}
                 return Reason("keeps_cards", {**numbers, "because": because})

@@ -141,13 +141,20 @@ def of_name(session: Session, name: str) -> dict[str, Any]:
 # --- until its cards are there
 
 
+def _timeless(value: Any) -> Any:
+    """A reason, or a part of one, without its durations."""
+    if isinstance(value, Mapping):
+        return {key: _timeless(of) for key, of in value.items() if not key.endswith("_s")}
+    return [_timeless(of) for of in value] if isinstance(value, list | tuple) else value
+
+
 class Waiting:
     """Somebody who waits for cards: hears why, whenever that changes; or, who wants them now or not at all, that they cannot be
     had."""
 
     def __init__(self, session: Session, tell: Callable[[str], None], *, now: bool) -> None:
         self._session, self._tell, self._now = session, tell, now
-        self._began, self._said = time.monotonic(), ""
+        self._began, self._said = time.monotonic(), ("", "")
 
     def hear(self, name: str, why: Mapping[str, Any], give_up: Callable[[], None], *, at_least: float = 0.0) -> None:
         """`at_least`: s in which no reason is more than that of a moment."""
@@ -155,8 +162,9 @@ class Waiting:
         if self._now and waited >= at_least and settled(why, waited):
             give_up()
             raise Declined(self._session.message("alloc_not_now", name=name, why=text), "not_now")
-        if text != self._said:
-            self._said = text
+        lasting = str(_timeless(why))
+        if text != self._said[0] and lasting != self._said[1]:  # that a second more has passed is no news
+            self._said = text, lasting
             self._tell(text)
 
     def pause(self) -> None:

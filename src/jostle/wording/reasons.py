@@ -50,6 +50,11 @@ def language(lang: str) -> int:
     return ZH if lang.lower().startswith("zh") else EN
 
 
+def _span(least: Any, most: Any, at: int) -> str:
+    """From least to most, or the one number that both are."""
+    return str(most) if least == most else f"{least} {'到' if at else 'to'} {most}"
+
+
 def _derived(reason: Reason, at: int) -> dict[str, Any]:
     """Words that depend on several numbers, or on there being any."""
     params = reason.params
@@ -73,6 +78,8 @@ def _derived(reason: Reason, at: int) -> dict[str, Any]:
         "head": _if(head, "；队首是任务 {}" if at else "; job {} is at its head"),
         "asked": _request(params, "asked_mib", at),
         "next": _request(params, "next_mib", at),
+        "span": _span(params.get("least"), params.get("most"), at),
+        "most_cards": "card" if params.get("most") == 1 else "cards",
         "by": limit_by(str(params.get("source", "")), at),
     }
     if isinstance(params.get("because"), Mapping):

@@ -10,7 +10,7 @@ RESIZING: dict[str, tuple[str, str]] = {
         "再得到 {more} 张卡：空闲的卡您的其他任务都用不上。",
     ),
     "asked_for": (
-        "A person asked for {least} to {most} cards.", "按人的要求改为 {least} 到 {most} 张卡。",
+        "A person asked for {span} {most_cards}.", "按人的要求改为 {span} 张卡。",
     ),
     "for_job": ("It makes room for job {job}, which waits.", "给等待中的任务 {job} 让位。"),
     "courtesy": (
@@ -24,8 +24,8 @@ RESIZING: dict[str, tuple[str, str]] = {
     "stranger_came": ("Somebody else ({user}) has come onto GPU {gpu}.", "他人（{user}）来到了 GPU {gpu}。"),
     # why they do not
     "keeps_cards": (
-        "It runs on {has:card|cards} (it may have {least} to {most}) and keeps them for now. {because}",
-        "正在 {has} 张卡上运行（可用 {least} 到 {most} 张），暂时不变。{because}",
+        "It runs on {has:card|cards} (it may have {span}) and keeps them for now. {because}",
+        "正在 {has} 张卡上运行（可用 {span} 张），暂时不变。{because}",
     ),
     "at_most": ("It has as many cards as it may have: {most}.", "它已有允许的最多张数：{most}。"),
     "at_minimum": (
