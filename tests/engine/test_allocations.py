@@ -53,7 +53,8 @@ def test_an_idle_allocation_says_so_after_a_minute_and_not_before(host: Host) ->
 def test_one_that_waits_for_more_cards_says_what_it_lacks_however_long_nothing_is_on_it(host: Host) -> None:
     id = allocate(host, gpus=[2, 2])
     allocate(host, name="other", gpus=[2, 2])
-    assert host.request(lambda: intents.change(host.store, id, {"gpus": [3, 3]}, at=host.clock.wall(), now=host.clock.now())) is None
+    at, now = host.clock.wall(), host.clock.now()
+    assert host.request(lambda: intents.change(host.store, id, {"gpus": [3, 3]}, at=at, now=now)) is None
     host.engine.resizer.asked(id, 3, 3)
     pass_(host, 300)
     assert said(host, id) == ("", {}), "not that it could be given back"
