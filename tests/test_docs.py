@@ -124,6 +124,12 @@ def test_each_field_is_explained_in_both_languages():
         assert field.what and re.search("[\u4e00-\u9fff]", field.what_zh), field.name
 
 
+def test_whoever_reads_chinese_is_addressed_in_one_way() -> None:
+    places = ("*.zh-CN.md", "docs/*.zh-CN.md", "src/jostle/**/*.py", "web/src/**/*.ts*")
+    files = [file for place in places for file in ROOT.glob(place)]
+    assert len(files) > 100 and [file.name for file in files if "你" in file.read_text(encoding="utf-8")] == []
+
+
 @pytest.mark.parametrize("page", ["docs/notify.md", "docs/notify.zh-CN.md"])
 def test_the_pages_of_notifications_tell_of_each_key_what_the_table_says(page):
     zh = page.endswith("zh-CN.md")

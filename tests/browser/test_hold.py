@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 
-from tests.browser.conftest import badge
+from tests.browser.conftest import badge, pages
 from tests.e2e.instance import until
 from tests.notify.receivers import Posts, http_server
+from tests.web.console import Console
 
 expect = pytest.importorskip("playwright.sync_api").expect
 
@@ -158,3 +159,20 @@ def test_c7_a_job_that_agreed_to_other_cards_tells_of_them_and_is_resized_while_
     until(lambda: len(console.instance.job(job)["gpus"]) == 1, "it has one card")
     expect(story).to_contain_text("has shrunk to GPU")
     console.instance.ok("cancel", str(job))
+
+
+def test_a_card_with_nothing_on_it_is_not_said_to_hold_memory(browser, tmp_path: Path):
+    made = Console(tmp_path, gpus=None)
+    try:
+        (Path(made.instance.home) / "config.yaml").write_text("idle_after: 1\n")
+        made.instance.up("sim:1x24")
+        made.instance.see_cards()
+        (id,) = made.instance.submit({"commands": [], "name": "train"})
+        made.instance.reach(id, "running")
+        with pages(browser, made) as open_page:
+            card = open_page().locator(".card").first
+            expect(card).to_contain_text("train")
+            expect(card).to_contain_text("idle ")
+            expect(card).not_to_contain_text("memory")
+    finally:
+        made.close()

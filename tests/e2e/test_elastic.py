@@ -155,7 +155,7 @@ def test_what_was_held_when_is_shown(stage: Stage) -> None:
     assert (row["leg"], row["resize"], row["gpus"]) == (2, "restart", [int(kept)])
     assert "1, leg 2" in instance.ok("ps")
     shown = instance.ok("show", str(id))
-    assert "restart, leg 2" in shown and "resizing" in shown and "A person asked for 1 to 1 cards." in shown
+    assert "restart, leg 2" in shown and "resizing" in shown and "A person asked for 1 card." in shown
     assert "keeps them for now" in instance.ok("why", str(id))
     spans = {str(card["index"]): card["spans"] for card in instance.json("gpus", "--history", "1h")["gpus"]}
     other = "1" if kept == "0" else "0"

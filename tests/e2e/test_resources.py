@@ -147,7 +147,7 @@ def test_c13_the_settings_of_the_host_count_without_a_new_engine(jostle: Instanc
     two = jostle.add("-g", "0", "--counters", "licence=1", "--", "true")
     jostle.reason(two, "counter")
     assert jostle.json("status")["resources"]["counters"] == {"licence": {"total": 2, "free": 0}}
-    assert "host:   1 of 1 CPU core for jobs that ask, 1 GiB of 1 GiB of memory, licence 0/2" in jostle.ok("status")
+    assert "host:   1 of 1 CPU core free for jobs that ask, 1 GiB of 1 GiB of memory, licence 0/2" in jostle.ok("status")
     (jostle.home / "config.yaml").write_text(CONFIG.replace("licence: 2", "licence: 3"))
     jostle.ok("up")
     assert jostle.end(two) == ["succeeded"] and jostle.states([one]) == {one: "running"}

@@ -7,7 +7,7 @@ import string
 
 import pytest
 
-from jostle.wording import labels, limits
+from jostle.wording import labels, limits, rows
 from jostle.wording.history import WORDS as HISTORY
 from jostle.wording.messages import MESSAGES, STEPS, message
 from jostle.wording.words import TEXTS
@@ -89,3 +89,12 @@ def test_the_file_behind_a_limit_follows_the_colon_of_its_language() -> None:
     limit, view = {"name": "max_total_gpus", "source": "lab"}, {"lab_file": "/etc/l.yaml", "manager_file": ""}
     assert limits.source(limit, view, "en") == "set in the lab's file: /etc/l.yaml"
     assert limits.source(limit, view, "zh") == "由实验室的文件设定：/etc/l.yaml"
+
+
+def test_the_list_of_jobs_tells_the_leg_in_the_language_of_the_reader() -> None:
+    row = {
+        "id": 1, "name": "train", "queue": None, "state": "running", "reason": None, "attempt": 1, "leg": 2,
+        "gpus": [0, 1], "gpu_request": [1, 4], "submitted_at": 0.0, "started_at": 0.0, "ended_at": None,
+        "error_type": None, "exit_code": None,
+    }  # fmt: skip
+    assert "1, leg 2" in rows.job(row, 1.0, "en") and "1，第 2 段" in rows.job(row, 1.0, "zh")

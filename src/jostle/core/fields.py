@@ -82,7 +82,7 @@ RULES = _table(
           "……计算进程须持续这么久：刚启动的进程同样又小又闲"),
     Field("own_processes", one_of("avoid", "ignore"), "avoid",
           "processes you started by hand (Python of any size, others from `small` on): `avoid` their cards, or `ignore` them",
-          "你手动启动的进程（Python 不论大小，其他从 `small` 起）：避开其卡（`avoid`）或忽略（`ignore`）"),
+          "您手动启动的进程（Python 不论大小，其他从 `small` 起）：避开其卡（`avoid`）或忽略（`ignore`）"),
     Field("choice", one_of(*CHOICES), "best-fit", "which of the cards that fit, see below", "在合适的卡中选哪张"),
     Field("order", one_of("file", "random", "gpus-desc"), "file", "order within the batch: `file`, `random`, `gpus-desc`",
           "批次内的顺序：`file`、`random`、`gpus-desc`"),

@@ -175,7 +175,7 @@ MESSAGES: dict[str, tuple[str, str]] = {
     "status_hold": ("hold:   {why}", "暂停：  {why}"),
     "status_gpus": ("GPUs:   {why}", "显卡：  {why}"),
     "status_host": ("host:   {what}", "主机：  {what}"),
-    "free_cpus": ("{free} of {total:CPU core|CPU cores} for jobs that ask", "供按需占用的 CPU 核 {free}/{total}"),
+    "free_cpus": ("{free} of {total:CPU core|CPU cores} free for jobs that ask", "供任务申请的 CPU 核空闲 {free}/{total}"),
     "free_memory": ("{free} of {total} of memory", "内存 {free}/{total}"),
     "status_jobs": ("jobs:   {counts}", "任务：  {counts}"),
     "status_web": ("web:    {at}, pid {pid}, workspace {path}", "控制台：{at}，进程 {pid}，工作区 {path}"),

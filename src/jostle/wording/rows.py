@@ -22,14 +22,15 @@ def job(row: Row, now: float, language: str) -> tuple[str, ...]:
     state = "held" if row["state"] == "queued" and row["intent"] == "hold" else row["state"]
     return (
         str(row["id"]), row["name"], row["queue"] or "-", state, gpus(row["gpus"]) if _holds(row) else _asked(row),
-        _tried(row), units.show_duration(_elapsed(row, now)), why,
+        _tried(row, language), units.show_duration(_elapsed(row, now)), why,
     )  # fmt: skip
 
 
-def _tried(row: Row) -> str:
+def _tried(row: Row, language: str) -> str:
     """`2`; of a run whose cards have changed also how often: `2, leg 3`."""
     leg = row.get("leg") or 1
-    return f"{row['attempt']}, leg {leg}" if leg > 1 and row["attempt"] else str(row["attempt"] or "-")
+    more = [message("leg", language, n=leg)] if leg > 1 and row["attempt"] else []
+    return listed([str(row["attempt"] or "-"), *more], language)
 
 
 def _holds(row: Row) -> bool:

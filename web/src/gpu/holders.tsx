@@ -91,7 +91,11 @@ function Held({ card, own, jobs, now, past }: CardProps) {
       {mine && <MyLine card={card} jobs={jobs} right={freeAt(card, t)} />}
       {mine &&
         others.length === 0 &&
-        (card.idle_s ? <Idle for={card.idle_s} /> : <MyProcess card={card} jobs={jobs} now={now} />)}
+        (card.idle_s ? (
+          <Idle for={card.idle_s} bare={card.holders.length === 0} />
+        ) : (
+          <MyProcess card={card} jobs={jobs} now={now} />
+        ))}
       {card.excluded && card.holders.length === 0 && !mine && <div className="held wait">{t('card.excluded')}</div>}
       {card.quarantine && <div className="held wait clip">{card.quarantine}</div>}
       {lines.map((holder, i) => (
@@ -130,9 +134,11 @@ function Outlook({ past, now }: { past: CardHistory | undefined; now: number }) 
   return <Idle for={now / 1000 - past.idle_since} />
 }
 
-function Idle({ for: seconds }: { for: number }) {
+/** `bare`: nothing is on it, so no memory either. */
+function Idle({ for: seconds, bare }: { for: number; bare?: boolean }) {
   const { t } = useTranslation()
-  return <div className="held second wait">{t('card.idle', { long: spoken(seconds, t) })}</div>
+  const said = bare ? 'people.idle' : 'card.idle'
+  return <div className="held second wait">{t(said, { long: spoken(seconds, t) })}</div>
 }
 
 function there(past: CardHistory | undefined, pid: number, now: number): string {

@@ -112,15 +112,15 @@ export const enLimits = {
 }
 
 export const zhLimits = {
-  title: '上限',
+  title: '限额',
   what: '您可占多少张卡：您所有目录的任务和占用合计',
-  which: '上限',
+  which: '限额',
   held: '占着',
   most: '最多',
   by: '由谁设定',
   own: '您自己设',
-  ownof: '您自己的上限：{{name}}',
-  saved: '上限已保存，立即生效。',
+  ownof: '您自己的限额：{{name}}',
+  saved: '限额已保存，立即生效。',
   max_total_gpus: '您的全部卡',
   max_reserved_gpus: '自动占用',
   max_manual_gpus: '手动申请',
