@@ -249,6 +249,31 @@ def test_a_tree_that_ignores_the_request_to_end_is_killed_after_the_grace(instan
     assert row["ended_at"] - instance.events("cancel_wanted", id)[0]["at"] >= 0.25
 
 
+@pytest.mark.parametrize("orphaned", [False, True], ids=["", "without its shim"])
+def test_a_job_has_the_grace_that_it_asked_for_whoever_sees_to_its_end(instance: Instance, orphaned: bool) -> None:
+    """One beside it that asked for none is killed after that of the settings; it saves for as long as it takes."""
+    instance.home.mkdir(mode=0o700)
+    (instance.home / "config.yaml").write_text("grace: 0.3\n")
+    instance.up("sim:2x24")
+    saves = "trap 'touch told; until [ -e go ]; do sleep 0.02; done; touch saved; exit 0' TERM; echo $$ > up; "
+    slow, deaf = instance.submit(
+        {"commands": [saves + "while :; do sleep 0.02; done"], "grace": 3600.0},
+        {"commands": ["trap '' TERM; echo $$ > deaf; while :; do sleep 0.02; done"]},
+    )
+    pid, _ = instance.pid_in("up"), instance.pid_in("deaf")
+    if orphaned:
+        for id in (slow, deaf):
+            os.kill(instance.runs(id)[0]["shim_pid"], signal.SIGKILL)
+    instance.ok("cancel", str(slow))
+    instance.made("told")
+    instance.ok("cancel", str(deaf))
+    assert instance.end(deaf) == ["cancelled"] and alive(pid)
+    assert instance.job(slow)["grace"] == 3600.0
+    (instance.work / "go").touch()
+    assert instance.end(slow) == ["cancelled"]
+    assert (instance.work / "saved").exists()
+
+
 def test_a_job_killed_from_outside_says_so_and_hints_at_memory(jostle: Instance) -> None:
     (id,) = jostle.submit({"commands": ["kill -9 $$"], "gpus": [0, 0]})
     assert jostle.end(id) == ["failed"]

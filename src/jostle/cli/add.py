@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from jostle.cli.terminal import Terminal
 
 FIELDS = ("gpus", "memory_mib", "queue", "name", "priority", "on", "begin", "time_limit", "share", "cpus", "host_memory_mib",
-          "counters", "nice", "resize", "when_stranger")  # fmt: skip
+          "counters", "nice", "resize", "when_stranger", "grace")  # fmt: skip
 """Options that are fields of a job, by the field's name."""
 
 
@@ -34,6 +34,7 @@ def add_options(p: Parser) -> None:
     p.add_argument("--nice", metavar="N", **_field("nice"))
     p.add_argument("--resize", metavar="HOW", **_field("resize"))
     p.add_argument("--when-stranger", metavar="HOW", **_field("when_stranger", " (default keep)"))
+    p.add_argument("--grace", metavar="TIME", **_field("grace"))
     p.add_argument("-q", "--queue", **_field("queue"))
     p.add_argument("-n", "--name", **_field("name"))
     p.add_argument("-p", "--priority", **_field("priority", " (default 0)"))

@@ -204,7 +204,7 @@ class Carried:
         backend = self.backends.get(run.backend)
         if not run.over and backend is not None:
             backend.stop([run.id], kill=kill)
-            run.kill_at = self._clock.now() + grace
+            run.kill_at = self._clock.now() + (grace if run.grace is None else run.grace)
             self.sweep_within(UNSUPERVISED)
 
     def pause(self, run: Open) -> None:

@@ -74,7 +74,7 @@ def spec(
         "log": log,
         "log_cap_mib": settings.get("log_cap_mib", SETTINGS["log_cap_mib"].default),
         "time_limit": job["time_limit"],
-        "grace": settings.get("grace", SETTINGS["grace"].default),
+        "grace": settings.get("grace", SETTINGS["grace"].default) if job["grace"] is None else job["grace"],
         "leftovers": job["leftovers"],
         "resize": resize,
         "pauses": job["when_stranger"] == "pause",

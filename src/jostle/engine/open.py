@@ -35,6 +35,7 @@ class Open:
     cpus: int | None = None
     host_memory_mib: int | None = None
     counters: Amounts = ()
+    grace: float | None = None  # between SIGTERM and SIGKILL; None: as the settings say
     allocation: bool = False  # it has no commands, and holds its cards
     idle_release: float | None = None
     inside: int | None = None  # the allocation that it runs in
@@ -138,6 +139,7 @@ def of_row(row: dict[str, Any], orders: Sequence[Mapping[str, Any]] = ()) -> Ope
         leases=row["leases"],
         on=tuple(json.loads(row["targets"])),
         **more_than_cards(row),
+        grace=row["grace"],
         intent=row["intent"],
         to_stop=row["state"] == "stopping",
         allocation=row["commands"] == NO_COMMANDS,

@@ -98,7 +98,7 @@ class Starting:
             time_limit=job["time_limit"], failures=job["retries"], excused=job["excused"],
             tried=self._cards.tried(start.job) if job["retries"] or job["excused"] else (),
             retry=retry_of(job["retry"]), leases=leases, on=tuple(json.loads(job["targets"])), **more_than_cards(job),
-            allocation=job["commands"] == NO_COMMANDS, idle_release=job["idle_release"], inside=job["inside"],
+            grace=job["grace"], allocation=job["commands"] == NO_COMMANDS, idle_release=job["idle_release"], inside=job["inside"],
             elasticity=elasticity.of_job(job, start.uuids, now) if backend.places else None,
             yields=job["when_stranger"] == "requeue", yielded=job["yielded"], yielded_lately=job["yielded_lately"],
             standing=standing.of_job(job) if backend.places else None,

@@ -78,6 +78,7 @@ def _entries(job: Mapping[str, Any]) -> dict[str, str]:
         "tags": shown(job["tags"]) if job["tags"] else None,
         "resize": job["resize"],
         "when_stranger": job["when_stranger"] if job["when_stranger"] != plain["when_stranger"] else None,
+        "grace": number(job["grace"]) if job["grace"] is not None else None,
         "leftovers": job["leftovers"] if job["leftovers"] != plain["leftovers"] else None,
     }
     return {key: value for key, value in entries.items() if value is not None}

@@ -28,7 +28,7 @@ JOB = f"""SELECT j.id, j.name, j.queue, j.batch, j.state, j.intent, j.attempt, j
     j.submitted_at, j.started_at, j.ended_at, j.reason, j.commands, j.memory_mib, j.gpus_min, j.gpus_max, j.shape, j.ready,
     j.priority, j.tags, j.targets, j.begin_at, j.not_before, j.time_limit, j.workdir, j.log, j.retry, j.share, j.retry_of,
     j.resize, j.when_stranger, CASE WHEN j.resize IS NOT NULL OR j.commands = '[]' THEN (SELECT leg FROM run WHERE job = j.id
-    AND n = j.attempt) END AS leg, j.place, j.params, j.fingerprint, j.cpus, j.host_memory_mib, j.counters, j.nice,
+    AND n = j.attempt) END AS leg, j.place, j.params, j.fingerprint, j.cpus, j.host_memory_mib, j.counters, j.nice, j.grace,
     j.inside, j.idle_release, j.tied_to,
     CASE WHEN j.ended_at IS NOT NULL THEN (SELECT {RAN} FROM run r WHERE r.job = j.id AND r.n = j.attempt) END AS ran_s,
     CASE WHEN j.attempt THEN (SELECT group_concat(idx || '=' || uuid) FROM lease WHERE job = j.id AND n = j.attempt) END AS leases

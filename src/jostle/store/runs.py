@@ -22,7 +22,7 @@ AVOIDED = 2
 
 JOB_FOR_START = """SELECT j.id, j.batch, j.name, j.queue, j.attempt, j.retries, j.excused, j.commands, j.env, j.workdir, j.log,
     j.time_limit, j.retry, j.leftovers, j.context, j.inputs, j.gpus_min, j.gpus_max, j.memory_mib, j.targets,
-    j.cpus, j.host_memory_mib, j.counters, j.nice, j.inside, j.tied_to, j.idle_release,
+    j.cpus, j.host_memory_mib, j.counters, j.nice, j.grace, j.inside, j.tied_to, j.idle_release,
     j.priority, j.resize, j.when_stranger, j.yielded, j.yielded_lately FROM job j WHERE j.id = ?"""
 
 
@@ -227,7 +227,7 @@ def told_idle(store: Store, run: RunId) -> tuple[float, list[str], float] | None
 
 OPEN = """SELECT r.job, r.n, r.uni_id, r.state, r.backend, r.node, r.handle, r.memory_mib, r.share, r.clock_at,
     j.batch, j.intent, j.time_limit, j.retries, j.excused, j.retry, j.targets, j.cpus, j.host_memory_mib, j.counters,
-    j.commands, j.inside, j.idle_release,
+    j.grace, j.commands, j.inside, j.idle_release,
     (SELECT a.ended_at IS NOT NULL AND NOT EXISTS (SELECT 1 FROM run WHERE job = a.id AND n = a.attempt AND outcome = 'lost')
      FROM job a WHERE a.id = j.inside) AS evicted,
     r.leg, r.yielding, r.paused, r.paused_s,

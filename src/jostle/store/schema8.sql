@@ -3,6 +3,7 @@ ALTER TABLE job ADD COLUMN cpus INTEGER;                      -- cores of the ho
 ALTER TABLE job ADD COLUMN host_memory_mib INTEGER;           -- memory of the host, in all; NULL: it is not counted
 ALTER TABLE job ADD COLUMN counters TEXT NOT NULL DEFAULT '{}';  -- JSON: how much of each counter
 ALTER TABLE job ADD COLUMN nice INTEGER NOT NULL DEFAULT 0;   -- how much its processes give way to others
+ALTER TABLE job ADD COLUMN grace REAL;                        -- s from SIGTERM to SIGKILL; NULL: as config.yaml says
 -- Version 8. Allocations: jobs without commands, which hold cards; and the jobs that run inside them.
 ALTER TABLE job ADD COLUMN inside INTEGER REFERENCES job;  -- the allocation on whose cards it runs; part of the key of its shape
 ALTER TABLE job ADD COLUMN tied_to TEXT;                   -- JSON [pid, start ticks, boot id]: with the end of that process it is released

@@ -74,6 +74,7 @@ class Job(TypedDict):
     host_memory_mib: int | None
     counters: dict[str, int]
     nice: int
+    grace: float | None
     gpus: list[int]
     gpu_uuids: list[str]
     priority: int

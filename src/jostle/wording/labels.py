@@ -62,7 +62,8 @@ LABELS: dict[str, tuple[str, str]] = {
     "error": ("error", "错误"), "tries": ("tries", "次数"), "retry": ("retry", "重试"), "priority": ("priority", "优先级"),
     "resize": ("resize", "换卡"),
     "nice": ("nice", "nice 值"),
-    "time_limit": ("time limit", "时限"), "directory": ("directory", "目录"), "log": ("log", "日志"), "code": ("code", "代码"),
+    "time_limit": ("time limit", "时限"), "grace": ("grace", "结束宽限"),
+    "directory": ("directory", "目录"), "log": ("log", "日志"), "code": ("code", "代码"),
     "files": ("its files", "其文件"), "use": ("GPU use", "GPU 使用"), "tags": ("tags", "标签"),
     "environment": ("environment", "环境变量"), "command": ("command", "命令"),
 }  # fmt: skip
@@ -109,6 +110,7 @@ def facts(
         ("priority", str(job.get("priority", 0))),
         ("nice", str(job["nice"] or "")),
         ("time_limit", units.show_duration(job.get("time_limit"))),
+        ("grace", units.show_duration(job.get("grace"))),
         ("directory", plain(job.get("workdir") or "")),
         ("log", plain(job.get("log") or "")),
         ("code", _code(code, language) if code else ""),
