@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from jostle import config
+from jostle import config, proc
 from jostle.client import Client, attempt, connect, wait_gone
 from jostle.errors import NoEngine
 from jostle.store.reads import Reader
@@ -62,6 +62,13 @@ def alive(pid: int) -> bool:
             return f.read().rsplit(")", 1)[1].split()[0] not in "ZX"
     except OSError:
         return False
+
+
+def _works_in(pid: int, root: Path) -> bool:
+    try:
+        return Path(os.readlink(f"/proc/{pid}/cwd")).is_relative_to(root)
+    except OSError:
+        return False  # gone, or not ours
 
 
 def remove(place: Path) -> None:
@@ -314,13 +321,18 @@ class Instance:
         finally:
             self._nothing_left()
 
+    def _remaining(self) -> set[int]:
+        """Also commands of a run, which have the environment of who submitted it: they work in our directory."""
+        here = {pid for pid in proc.pids() if pid != os.getpid() and _works_in(pid, self.root) and alive(pid)}
+        return here.union(self.processes())
+
     def _nothing_left(self) -> None:
         """Whatever a test that failed has left is ended, and told."""
-        left: list[int] = []
+        left: set[int] = set()
         try:
-            until(lambda: not self.processes(), "the end of all processes")
+            until(lambda: not self._remaining(), "the end of all processes")
         except AssertionError:
-            left = self.processes()
+            left = self._remaining()
             named = {pid: Path(f"/proc/{pid}/cmdline").read_bytes()[:200] for pid in left if alive(pid)}
             for pid in left:
                 os.kill(pid, signal.SIGKILL)
