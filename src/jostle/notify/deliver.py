@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from jostle.bounded import Limits, child
+from jostle.bounded import Bounds, child
 from jostle.client import own_environment
 from jostle.errors import JostleError
 from jostle.notify import apprised, chat, mail
@@ -17,7 +17,7 @@ from jostle.notify.outward import Place, place_of
 from jostle.notify.secret import revealed
 from jostle.notify.trouble import Undelivered
 
-APPRISE = Limits(60.0, 30, 2 << 30)
+APPRISE = Bounds(60.0, 30, 2 << 30)
 
 
 @dataclass(frozen=True, kw_only=True)

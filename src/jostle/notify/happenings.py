@@ -10,7 +10,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from jostle.bounded import Limits, child
+from jostle.bounded import Bounds, child
 from jostle.client import own_environment
 from jostle.errors import JostleError
 from jostle.notify.message import Message, cut, made
@@ -32,7 +32,7 @@ LARGEST_ITEMS = 32 << 10  # bytes of them
 FAILED = 20  # jobs of a batch that are named
 TABLED = 2000  # jobs of a batch whose logs are read for its table
 TABLES = 5
-TABLE = Limits(60.0, 30, 2 << 30)
+TABLE = Bounds(60.0, 30, 2 << 30)
 LONGEST_TABLE = 8 << 10
 
 
