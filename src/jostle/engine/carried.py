@@ -13,7 +13,7 @@ from typing import Any
 
 from jostle.core.model import Exit, RunId
 from jostle.core.reasons import ABSENT, Reason
-from jostle.engine.cards import Cards
+from jostle.engine.cards import KnownCards
 from jostle.engine.journal import Journal
 from jostle.engine.open import Open, of_row
 from jostle.engine.ports import Timer
@@ -34,7 +34,7 @@ NO_NEWS_IF_BLIND = (Phase.NOT_STARTED, Phase.VOIDED, Phase.GONE)
 
 class Carried:
     def __init__(
-        self, *, store: Store, clock: Timer, cards: Cards, journal: Journal, soon: Callable[[float], None]
+        self, *, store: Store, clock: Timer, cards: KnownCards, journal: Journal, soon: Callable[[float], None]
     ) -> None:
         self._store, self._clock, self._cards, self._journal, self._soon = store, clock, cards, journal, soon
         self.backends: dict[str, Backend] = {}
