@@ -104,7 +104,7 @@ def trim_log(home: str) -> None:
 # --- the guard
 
 
-class Told:
+class EndSignal:
     """Whether somebody told us to end; a worker is told, too."""
 
     def __init__(self) -> None:
@@ -124,7 +124,7 @@ class Told:
 
 
 def guard(home: str, lock: int) -> int:
-    told, pause, code = Told(), RESTARTS[0], AGAIN
+    told, pause, code = EndSignal(), RESTARTS[0], AGAIN
     while True:
         began = time.monotonic()
         told.worker = os.fork()
@@ -147,20 +147,20 @@ def guard(home: str, lock: int) -> int:
                 return 0
 
 
-def waited(told: Told) -> int:
+def waited(told: EndSignal) -> int:
     """How the worker ended."""
     _, status = os.waitpid(told.worker, 0)
     told.worker = 0
     return os.waitstatus_to_exitcode(status)
 
 
-def rest(pause: float, home: str, lock: int, told: Told) -> None:
+def rest(pause: float, home: str, lock: int, told: EndSignal) -> None:
     end = time.monotonic() + pause
     while time.monotonic() < end and not told.end and in_place(home, lock):
         time.sleep(0.2)
 
 
-def engine_came(home: str, lock: int, code: int, told: Told) -> bool:
+def engine_came(home: str, lock: int, code: int, told: EndSignal) -> bool:
     """Whether an engine came when we were about to end: whoever started it saw our lock, and started no other."""
     if code != DONE or told.end or not in_place(home, lock):
         return False
@@ -194,7 +194,7 @@ def engine_lives(home: str) -> bool:
 # --- the worker
 
 
-def worker(home: str, lock: int, told: Told) -> int:
+def worker(home: str, lock: int, told: EndSignal) -> int:
     try:
         return Worker(home, lock, told).run()
     except JostleError as e:
@@ -206,7 +206,7 @@ def worker(home: str, lock: int, told: Told) -> int:
 
 
 class Worker:
-    def __init__(self, home: str, lock: int, heard: Told) -> None:
+    def __init__(self, home: str, lock: int, heard: EndSignal) -> None:
         self.home, self.lock, self.guard = home, lock, heard.guard
         self.stopping = threading.Event()
         for number in (signal.SIGTERM, signal.SIGINT):
