@@ -9,12 +9,12 @@ from typing import Any
 
 from jostle.errors import NotFound, Usage
 from jostle.notify import happenings
-from jostle.notify.channels import Told, told
+from jostle.notify.channels import Subscriber, told
 from jostle.notify.deliver import deliver
 from jostle.notify.trouble import Undelivered
 
 
-def chosen(home: str, name: str | None) -> list[Told]:
+def chosen(home: str, name: str | None) -> list[Subscriber]:
     """The channel of this name, or all."""
     known = told(home)
     names = [one.channel.name for one in known]
