@@ -8,7 +8,7 @@ import pytest
 
 from jostle.notify import chat, outward
 from jostle.notify.message import made
-from jostle.notify.outward import Place, addresses, connected, judged, place_of
+from jostle.notify.outward import Endpoint, addresses, connected, judged, place_of
 from jostle.notify.post import LARGEST, post
 from jostle.notify.trouble import Undelivered
 from tests.notify.receivers import CERTIFICATE, Posts, free_port, http_server, socket_server
@@ -49,7 +49,7 @@ def test_s47_an_address_that_is_none_for_us_is_refused(url, code):
 
 @pytest.mark.parametrize("port", [80, 443, 1024, 8443, 65535])
 def test_s47_ports_of_http_and_high_ones_are_taken(port):
-    assert place_of(f"https://host:{port}/x?y=z") == Place(host="host", port=port, tls=True, path="/x?y=z")
+    assert place_of(f"https://host:{port}/x?y=z") == Endpoint(host="host", port=port, tls=True, path="/x?y=z")
 
 
 NEVER = [

@@ -23,11 +23,11 @@ from typing import Any
 from urllib.parse import quote_plus
 
 from jostle.notify.message import Message, cut
-from jostle.notify.outward import Place
+from jostle.notify.outward import Endpoint
 from jostle.notify.post import Answer, check_status, post
 from jostle.notify.trouble import Undelivered
 
-Posted = tuple[Place, bytes, dict[str, str]]
+Posted = tuple[Endpoint, bytes, dict[str, str]]
 BUSY = 600.0  # s to wait where too much was sent
 
 
@@ -39,7 +39,7 @@ def _json(value: Mapping[str, Any]) -> bytes:
     return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")
 
 
-def webhook(place: Place, message: Message, secret: str, now: float) -> Posted:
+def webhook(place: Endpoint, message: Message, secret: str, now: float) -> Posted:
     at = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(message.made_at))
     said = {"title": message.title, "text": message.text, "about": list(message.about), "items": list(message.items)}
     body = _json({"type": "jostle.notice", "timestamp": at, "data": said})
@@ -69,7 +69,7 @@ def fitting(written: Callable[[str], Mapping[str, Any]], text: str, most: int) -
     return body
 
 
-def feishu(place: Place, message: Message, secret: str, now: float) -> Posted:
+def feishu(place: Endpoint, message: Message, secret: str, now: float) -> Posted:
     stamp = f"{now:.0f}"
     signed = {"timestamp": stamp, "sign": signature(f"{stamp}\n{secret}".encode(), b"")} if secret else {}
 
@@ -85,7 +85,7 @@ def _no_mention(text: str) -> str:
     return text.replace("<at", "‹at").replace("<@", "‹@")
 
 
-def dingtalk(place: Place, message: Message, secret: str, now: float) -> Posted:
+def dingtalk(place: Endpoint, message: Message, secret: str, now: float) -> Posted:
     if secret:
         stamp = f"{now * 1000:.0f}"
         sign = quote_plus(signature(secret.encode(), f"{stamp}\n{secret}".encode()))
@@ -97,12 +97,12 @@ def dingtalk(place: Place, message: Message, secret: str, now: float) -> Posted:
     return place, fitting(written, _both(message), MOST["dingtalk"]), {}
 
 
-def wecom(place: Place, message: Message, secret: str, now: float) -> Posted:
+def wecom(place: Endpoint, message: Message, secret: str, now: float) -> Posted:
     content = cut(_no_mention(_both(message)), MOST["wecom"])
     return place, _json({"msgtype": "text", "text": {"content": content}}), {}
 
 
-def slack(place: Place, message: Message, secret: str, now: float) -> Posted:
+def slack(place: Endpoint, message: Message, secret: str, now: float) -> Posted:
     def written(text: str) -> dict[str, Any]:
         shown = text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
         return {"text": shown, "mrkdwn": False, "parse": "none", "link_names": False, "unfurl_links": False}
@@ -117,7 +117,7 @@ def _both(message: Message) -> str:
 MOST = {"feishu": 19_000, "dingtalk": 19_000, "wecom": 2048, "slack": 38_000}
 """Bytes that they take, and a little less: of a request, at WeCom of the text in it."""
 
-POSTS: dict[str, Callable[[Place, Message, str, float], Posted]] = {
+POSTS: dict[str, Callable[[Endpoint, Message, str, float], Posted]] = {
     "webhook": webhook, "feishu": feishu, "dingtalk": dingtalk, "wecom": wecom, "slack": slack,
 }  # fmt: skip
 
@@ -126,14 +126,14 @@ CODES = {"feishu": ("code", "StatusCode"), "dingtalk": ("errcode",), "wecom": ("
 TOO_MANY = {"feishu": (9499, 11232), "dingtalk": (130101, 130102, 90030, 660026), "wecom": (45009, 45033)}
 
 
-def send(kind: str, place: Place, message: Message, secret: str, now: float) -> None:
+def send(kind: str, place: Endpoint, message: Message, secret: str, now: float) -> None:
     to, body, headers = POSTS[kind](place, message, secret, now)
     answer = post(to, body, headers)
     check_status(place, answer)
     _check_code(kind, place, answer)
 
 
-def _check_code(kind: str, place: Place, answer: Answer) -> None:
+def _check_code(kind: str, place: Endpoint, answer: Answer) -> None:
     if kind not in CODES:
         return
     said = answer.said()

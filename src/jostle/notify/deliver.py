@@ -13,7 +13,7 @@ from jostle.client import own_environment
 from jostle.errors import JostleError
 from jostle.notify import apprised, chat, mail
 from jostle.notify.message import Message
-from jostle.notify.outward import Place, place_of
+from jostle.notify.outward import Endpoint, place_of
 from jostle.notify.secret import revealed
 from jostle.notify.trouble import Undelivered
 
@@ -41,7 +41,7 @@ def where(channel: Channel) -> str:
         return ""
 
 
-def place(channel: Channel) -> Place:
+def place(channel: Channel) -> Endpoint:
     return place_of(revealed(channel.options["url"]), channel.allow_private, channel.options.get("ca_file"))
 
 

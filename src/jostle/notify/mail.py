@@ -19,7 +19,7 @@ from typing import Any
 
 from jostle import __version__
 from jostle.notify.message import Message
-from jostle.notify.outward import Place, Way, connected, reason_of, trust
+from jostle.notify.outward import Endpoint, Way, connected, reason_of, trust
 from jostle.notify.trouble import Undelivered
 
 WITHIN = 60.0  # s for a whole conversation
@@ -29,7 +29,7 @@ LONGEST_TITLE = 200
 
 @dataclass(frozen=True, kw_only=True)
 class Mailbox:
-    place: Place
+    place: Endpoint
     security: str
     sender: str
     to: tuple[str, ...]
@@ -40,7 +40,7 @@ def mailbox(options: Mapping[str, Any]) -> Mailbox:
     """The server stands in the owner's own settings, so that it may be private."""
     security = options.get("security") or "starttls"
     port = options.get("port") or PORTS[security]
-    place = Place(
+    place = Endpoint(
         host=options["host"].lower(), port=port, tls=security == "tls", named=True, ca_file=options.get("ca_file")
     )  # fmt: skip
     return Mailbox(

@@ -32,7 +32,7 @@ WITHIN = 30.0  # s for all of it
 
 
 @dataclass(frozen=True, kw_only=True)
-class Place:
+class Endpoint:
     """A host and port that was named, and what may be done there."""
 
     host: str
@@ -43,7 +43,7 @@ class Place:
     ca_file: str | None = None
 
 
-def place_of(url: str, allowed: Collection[str] = (), ca_file: str | None = None) -> Place:
+def place_of(url: str, allowed: Collection[str] = (), ca_file: str | None = None) -> Endpoint:
     """What an address says; Undelivered if it is none that may be used. The address itself is told nobody: it may be a secret."""
     if not url.isascii() or not url.isprintable() or " " in url or "\\" in url:
         raise Undelivered("url_odd")
@@ -64,7 +64,7 @@ def place_of(url: str, allowed: Collection[str] = (), ca_file: str | None = None
     if port not in (80, 443) and port < 1024:
         raise Undelivered("url_port", host=host, port=port)
     path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
-    return Place(host=host, port=port, tls=tls, path=path, named=named, ca_file=ca_file)
+    return Endpoint(host=host, port=port, tls=tls, path=path, named=named, ca_file=ca_file)
 
 
 def judged(address: str, *, named: bool) -> str:
@@ -89,7 +89,7 @@ def bare(ip: Address) -> Address:
     return ip
 
 
-def addresses(place: Place) -> list[tuple[int, tuple[str, int]]]:
+def addresses(place: Endpoint) -> list[tuple[int, tuple[str, int]]]:
     """Family and address, as they were looked up once; Undelivered if any of them is not to be sent to."""
     try:
         answers = socket.getaddrinfo(place.host, place.port, type=socket.SOCK_STREAM)
@@ -124,7 +124,7 @@ class Way:
 
 
 @contextlib.contextmanager
-def connected(place: Place, within: float = WITHIN) -> Iterator[Way]:
+def connected(place: Endpoint, within: float = WITHIN) -> Iterator[Way]:
     """A way to the place; with TLS if that is said of it."""
     began = time.monotonic()
     way = Way(_reached(place, min(CONNECT_WITHIN, within)))
@@ -148,7 +148,7 @@ def connected(place: Place, within: float = WITHIN) -> Iterator[Way]:
             way.sock.close()
 
 
-def _reached(place: Place, within: float) -> socket.socket:
+def _reached(place: Endpoint, within: float) -> socket.socket:
     """However many addresses it has: each gets its share of the time that is left."""
     error, found = "", addresses(place)
     end = time.monotonic() + within
@@ -164,7 +164,7 @@ def _reached(place: Place, within: float) -> socket.socket:
     raise Undelivered("unreachable", host=place.host, port=place.port, error=error)
 
 
-def trust(place: Place) -> ssl.SSLContext:
+def trust(place: Endpoint) -> ssl.SSLContext:
     try:
         context = ssl.create_default_context(cafile=place.ca_file)
     except (OSError, ssl.SSLError) as e:
@@ -173,7 +173,7 @@ def trust(place: Place) -> ssl.SSLContext:
     return context
 
 
-def secured(way: Way, place: Place) -> None:
+def secured(way: Way, place: Endpoint) -> None:
     """From here on what is said there is private, and it is that host whom we speak to."""
     try:
         way.sock = trust(place).wrap_socket(way.sock, server_hostname=place.host)

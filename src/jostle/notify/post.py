@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from jostle import __version__
-from jostle.notify.outward import Place, connected
+from jostle.notify.outward import Endpoint, connected
 from jostle.notify.trouble import Undelivered
 
 LARGEST = 64 << 10  # bytes of an answer that are looked at
@@ -31,7 +31,7 @@ class Answer(NamedTuple):
         return value if isinstance(value, dict) else {}
 
 
-def post(place: Place, body: bytes, headers: Mapping[str, str]) -> Answer:
+def post(place: Endpoint, body: bytes, headers: Mapping[str, str]) -> Answer:
     """Undelivered unless somebody answered; whatever they answered is for the caller to judge."""
     with connected(place) as way:
         connection = http.client.HTTPConnection(place.host, place.port)
@@ -56,7 +56,7 @@ def _wait(header: str | None) -> float | None:
     return None
 
 
-def check_status(place: Place, answer: Answer) -> None:
+def check_status(place: Endpoint, answer: Answer) -> None:
     """Undelivered unless it is a 2xx. 400, 413 and 422 are about this message; all else about the way."""
     if 200 <= answer.status < 300:
         return
