@@ -24,7 +24,7 @@ from urllib.parse import quote_plus
 
 from jostle.notify.message import Message, cut
 from jostle.notify.outward import Endpoint
-from jostle.notify.post import Answer, check_status, post
+from jostle.notify.post import HttpAnswer, check_status, post
 from jostle.notify.trouble import Undelivered
 
 Posted = tuple[Endpoint, bytes, dict[str, str]]
@@ -133,7 +133,7 @@ def send(kind: str, place: Endpoint, message: Message, secret: str, now: float) 
     _check_code(kind, place, answer)
 
 
-def _check_code(kind: str, place: Endpoint, answer: Answer) -> None:
+def _check_code(kind: str, place: Endpoint, answer: HttpAnswer) -> None:
     if kind not in CODES:
         return
     said = answer.said()

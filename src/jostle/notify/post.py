@@ -17,7 +17,7 @@ LARGEST = 64 << 10  # bytes of an answer that are looked at
 LONGEST_WAIT = 3600.0
 
 
-class Answer(NamedTuple):
+class HttpAnswer(NamedTuple):
     status: int
     body: bytes
     wait: float | None  # s that they ask us to wait
@@ -31,7 +31,7 @@ class Answer(NamedTuple):
         return value if isinstance(value, dict) else {}
 
 
-def post(place: Endpoint, body: bytes, headers: Mapping[str, str]) -> Answer:
+def post(place: Endpoint, body: bytes, headers: Mapping[str, str]) -> HttpAnswer:
     """Undelivered unless somebody answered; whatever they answered is for the caller to judge."""
     with connected(place) as way:
         connection = http.client.HTTPConnection(place.host, place.port)
@@ -43,7 +43,7 @@ def post(place: Endpoint, body: bytes, headers: Mapping[str, str]) -> Answer:
                 "Connection": "close", **headers,
             })  # fmt: skip
             answer = connection.getresponse()
-            return Answer(answer.status, answer.read(LARGEST), _wait(answer.getheader("Retry-After")))
+            return HttpAnswer(answer.status, answer.read(LARGEST), _wait(answer.getheader("Retry-After")))
         except http.client.HTTPException:
             raise Undelivered("too_slow" if way.late else "no_answer", host=place.host) from None
 
@@ -56,7 +56,7 @@ def _wait(header: str | None) -> float | None:
     return None
 
 
-def check_status(place: Endpoint, answer: Answer) -> None:
+def check_status(place: Endpoint, answer: HttpAnswer) -> None:
     """Undelivered unless it is a 2xx. 400, 413 and 422 are about this message; all else about the way."""
     if 200 <= answer.status < 300:
         return
