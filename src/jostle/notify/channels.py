@@ -18,7 +18,7 @@ class Subscriber(NamedTuple):
     settings: Mapping[str, Any]  # `notify:` with all defaults, as it holds for this channel
 
 
-def told(home: str) -> list[Subscriber]:
+def subscribers(home: str) -> list[Subscriber]:
     """Errors of config.yaml are for the caller."""
     said = config.load(home).get("notify") or {}
     settings = {**{field.name: field.fresh() for field in NOTIFY.values()}, **said}
