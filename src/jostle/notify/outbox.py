@@ -33,7 +33,7 @@ KEEP_EACH = 60.0  # s after which a place without messages is written down, too
 LOOK_EACH = 1.0  # s between looks at the store
 
 
-class Seen(NamedTuple):
+class ShownCards(NamedTuple):
     """The cards as the engine showed them."""
 
     cards: Sequence[Mapping[str, Any]]
@@ -94,7 +94,7 @@ class Outbox:
 
     # --- one round
 
-    def step(self, now: float, seen: Seen | None) -> float:
+    def step(self, now: float, seen: ShownCards | None) -> float:
         """Whatever is due; when the next round is. `seen`: the cards, None if nobody knows."""
         if self.unsaved and not self._save():
             return now + FIRST_PAUSE
@@ -163,7 +163,7 @@ class Outbox:
 
     # --- cards
 
-    def _watch(self, now: float, seen: Seen | None) -> None:
+    def _watch(self, now: float, seen: ShownCards | None) -> None:
         if len(self.kept["queue"]) >= MOST:
             return
         found: list[happenings.Entry] = []

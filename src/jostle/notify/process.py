@@ -22,7 +22,7 @@ from jostle.errors import JostleError
 from jostle.notifier import lock_path
 from jostle.notify.channels import mark, subscribers
 from jostle.notify.deliver import deliver
-from jostle.notify.outbox import Outbox, Seen, place_of, say
+from jostle.notify.outbox import Outbox, ShownCards, place_of, say
 from jostle.store.private import check_private
 from jostle.store.reads import Reader
 
@@ -215,7 +215,7 @@ class Worker:
             self.stopping.set()
         self.mark = mark(home)
         self.reader = Reader(home)
-        self.seen: Seen | None = None
+        self.seen: ShownCards | None = None
         self.cards_at = 0.0
         self.alone_since: float | None = None
         name = socket.gethostname()
@@ -277,7 +277,7 @@ class Worker:
             return None
 
 
-def looked(home: str, reader: Reader) -> tuple[Seen | None, float]:
+def looked(home: str, reader: Reader) -> tuple[ShownCards | None, float]:
     """The cards as the engine sees them, None if nobody can say; and when to look again."""
     try:
         client = attempt(home)
@@ -293,7 +293,7 @@ def looked(home: str, reader: Reader) -> tuple[Seen | None, float]:
         return None, CARDS_EACH
     age = answer["age_s"]
     known = age is not None and age < STALE and not answer["error"]
-    return (Seen(answer["gpus"], answer["spec"]) if known else None), CARDS_EACH
+    return (ShownCards(answer["gpus"], answer["spec"]) if known else None), CARDS_EACH
 
 
 if __name__ == "__main__":
