@@ -137,7 +137,7 @@ class Monitor:
         if done.take and not room["blind"]:
             self._take(done.take, policy)
 
-    def _seen(self, room: dict[str, Any]) -> floor.Seen:
+    def _seen(self, room: dict[str, Any]) -> floor.Situation:
         now, crowded = time.monotonic(), set(room["crowded"])
         rows = self._rows()
         used = {*room["used"], *(row["inside"] for row in self._session.reader.jobs(states=UNFINISHED))}
@@ -149,7 +149,7 @@ class Monitor:
         ours = {row["id"] for row in rows}
         if room["waiting"] or any(row["id"] not in ours and row["commands"] for row in self._session.reader.jobs(states=OPEN)):
             self._active_at = now
-        return floor.Seen(
+        return floor.Situation(
             now=now, kept=kept, held=room["held"], may=room["may"], may_keep=room["may_keep"], free=room["free"],
             waiting=bool(room["waiting"]), active_at=self._active_at, again_at=self._again_at, grow_at=self._grow_at,
         )  # fmt: skip
