@@ -17,7 +17,7 @@ import pytest
 
 from jostle import failpoint
 from jostle.engine import history as engine_history
-from jostle.engine.history import History
+from jostle.engine.history import HistoryWriter
 from jostle.engine.observe import Observer
 from jostle.store import history as store_history
 from jostle.store.history import DAY, MONTH, CardPage, Held, HistoryFile, Mean
@@ -41,7 +41,7 @@ class Kept:
     def begin(self) -> None:
         """Another engine."""
         self.seen = Observer(ME)
-        self.history = History(home=self.home, store=self.store, clock=self.clock)
+        self.history = HistoryWriter(home=self.home, store=self.store, clock=self.clock)
 
     def read(
         self, seconds: float, *, load: int | None = 0, used: int = 0, every: float = 1.0, who: Any = (), cards: int = 1

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from jostle.core.model import Lease
-from jostle.engine.history import History
+from jostle.engine.history import HistoryWriter
 from jostle.engine.observe import Observer
 from jostle.engine.open import Open
 from jostle.engine.profiles import MOST_PROCESSES, MOST_SHARED, Use, share_below
@@ -42,7 +42,7 @@ class Watched:
     def begin(self) -> None:
         """Another engine, which takes up what there is."""
         self.seen = Observer(ME)
-        self.history = History(home=self.home, store=self.store, clock=self.clock)
+        self.history = HistoryWriter(home=self.home, store=self.store, clock=self.clock)
         for run in self.runs.values():
             self.seen.run_opened(run.id, run.uni_id, None, [lease.uuid for lease in run.leases])
         self.history.adopt(self.runs, self.seen)

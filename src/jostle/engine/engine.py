@@ -23,7 +23,7 @@ from jostle.engine.capacity import Capacity
 from jostle.engine.cards import KnownCards
 from jostle.engine.carried import Carried
 from jostle.engine.health import Health
-from jostle.engine.history import History
+from jostle.engine.history import HistoryWriter
 from jostle.engine.idleness import Idleness
 from jostle.engine.journal import Journal
 from jostle.engine.observe import here
@@ -54,7 +54,7 @@ class Engine:
         self.journal = Journal(store, clock)
         self.cards = KnownCards(store=store, clock=clock, journal=self.journal)
         self.carried = Carried(store=store, clock=clock, cards=self.cards, journal=self.journal, soon=self.soon)
-        self.history = History(home=home, store=store, clock=clock)
+        self.history = HistoryWriter(home=home, store=store, clock=clock)
         self.idleness = Idleness(history=self.history, store=store, clock=clock, journal=self.journal)
         self._starting = Starting(store=store, cards=self.cards, carried=self.carried)
         self.resizer = Resizer(

@@ -155,7 +155,7 @@ def believable(g: Mapping[str, Any]) -> bool:
     return all(number is None or abs(number) < BELIEVED for number in numbers)
 
 
-class History:
+class HistoryWriter:
     def __init__(self, *, home: str, store: Store, clock: Timer) -> None:
         self._store, self._clock = store, clock
         self._file = HistoryFile(home)
