@@ -19,7 +19,7 @@ from typing import Any
 from jostle import proc
 from jostle.backends.local import process
 from jostle.backends.local.commands import CommandTree
-from jostle.backends.local.host import Host
+from jostle.backends.local.host import EnclosingAllocation
 from jostle.failpoint import failpoint
 
 FILE = "pause"
@@ -32,7 +32,7 @@ STANDS = "TtZX"  # states of a process that does not move: stopped, stopped by i
 class Halting(CommandTree):
     """The commands of a run that may be told to stand still."""
 
-    def __init__(self, spec: dict[str, Any], log: int | None = None, host: Host | None = None) -> None:
+    def __init__(self, spec: dict[str, Any], log: int | None = None, host: EnclosingAllocation | None = None) -> None:
         super().__init__(spec, log, host)
         self._path = f"{spec['dir']}/{FILE}"
         self._halted_at: float | None = None
