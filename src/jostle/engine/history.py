@@ -18,7 +18,7 @@ from jostle.core.model import RunId
 from jostle.engine.observe import UNSEEN, Observer
 from jostle.engine.open import Open
 from jostle.engine.ports import Timer
-from jostle.engine.profiles import BELIEVED, Profiles, Use, text
+from jostle.engine.profiles import BELIEVED, Profiles, RunUse, text
 from jostle.errors import Unwritten
 from jostle.store import runs
 from jostle.store.history import FINE, SET_BACK, CardPage, Held, HistoryFile, Later, Mean, Spoilt
@@ -161,7 +161,7 @@ class HistoryWriter:
         self._file = HistoryFile(home)
         self._tracks: dict[str, Track] = {}
         self._profiles = Profiles()
-        self._ended: list[tuple[RunId, Use]] = []  # runs of which is not recorded yet how they used their cards
+        self._ended: list[tuple[RunId, RunUse]] = []  # runs of which is not recorded yet how they used their cards
         self._record_at = 0.0
         self._pieces: list[Callable[[], None]] = []  # that are still to be written
         self._failed = 0  # tries in vain, one after the other
