@@ -22,7 +22,7 @@ from jostle.backends.local.leasedir import Directory
 from jostle.backends.local.pool import Pool
 from jostle.backends.local.records import RunClaim, RunDir, exit_of, pids_of, record
 from jostle.backends.local.republish import Republisher
-from jostle.backends.local.resizing import Resizer
+from jostle.backends.local.resizing import ResizeOrders
 from jostle.core.claims import Claim
 from jostle.core.model import RunId
 from jostle.port import BY_HAND, Adopted, Claimed, Denied, Order, Recipient, Report, Reserved, Resizing, Tenure, Void, Watcher
@@ -49,7 +49,7 @@ class Local:
         )
         self._condition = Condition(self._runs_dir, self._boot, self._directory)
         self._republisher = Republisher(self._directory)
-        self._resizer = Resizer(runs=self._runs_dir, directory=self._directory, watcher=watcher)
+        self._resizer = ResizeOrders(runs=self._runs_dir, directory=self._directory, watcher=watcher)
         self._reserved: dict[RunId, Reservation] = {}
         self._runs: dict[RunId, Contact] = {}
         self._started = False  # something was, since it was last asked whether spares are too many

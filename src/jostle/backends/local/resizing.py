@@ -25,7 +25,7 @@ UNREACHABLE = "unreachable"
 AGAIN = 1.0  # s between two tries to reach a shim
 
 
-class Resizer:
+class ResizeOrders:
     listener: Recipient
 
     def __init__(self, *, runs: str, directory: Directory, watcher: Watcher) -> None:
