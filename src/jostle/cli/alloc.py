@@ -75,9 +75,9 @@ def _alloc(args: Namespace, terminal: Terminal) -> int:
     if args.detach:
         return _detached(args, terminal)
     if args.command:
-        from jostle.follow.child import Waiting
+        from jostle.follow.child import WaitingChild
 
-        return _run(args, terminal, Waiting(args.command))
+        return _run(args, terminal, WaitingChild(args.command))
     tied_to = args.pid or (allocations.shell() if args.export else None)
     id, env = _held(args, terminal, tied_to, allocations.myself(terminal))
     if args.export:
