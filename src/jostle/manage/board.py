@@ -22,7 +22,7 @@ FREE_FOR_ALL = frozenset({"over_limit", "left", "out_of_range", "kept", "exclude
 
 
 @dataclass(frozen=True, slots=True)
-class Node:
+class NodeSummary:
     name: str
     total: int
     free: int
@@ -43,7 +43,7 @@ class Task:
 
 @dataclass(frozen=True, slots=True)
 class Board:
-    nodes: tuple[Node, ...]
+    nodes: tuple[NodeSummary, ...]
     tasks: tuple[Task, ...]
     running: int = 0  # cards of own jobs and allocations
     pending: int = 0  # … that those ask for which wait
@@ -79,10 +79,10 @@ def _node(session: Session, row: Mapping[str, Any]) -> str:
     return socket.gethostname() if name in ("local", "") else name
 
 
-def _nodes(gpus: Sequence[Mapping[str, Any]]) -> tuple[Node, ...]:
+def _nodes(gpus: Sequence[Mapping[str, Any]]) -> tuple[NodeSummary, ...]:
     whole = [gpu for gpu in gpus if gpu["state"] != "mig"]
     free = sum(gpu["state"] == "ok" and _is_free(gpu) for gpu in whole)
-    return (Node(socket.gethostname(), len(whole), free),) if whole else ()
+    return (NodeSummary(socket.gethostname(), len(whole), free),) if whole else ()
 
 
 def _is_free(gpu: Mapping[str, Any]) -> bool:
