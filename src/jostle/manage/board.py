@@ -42,7 +42,7 @@ class Task:
 
 
 @dataclass(frozen=True, slots=True)
-class Board:
+class ManagerBoard:
     nodes: tuple[NodeSummary, ...]
     tasks: tuple[Task, ...]
     running: int = 0  # cards of own jobs and allocations
@@ -50,13 +50,13 @@ class Board:
     error: str = ""  # why the cards cannot be read
 
 
-def board(session: Session, config: ManagerConfig) -> Board:
+def board(session: Session, config: ManagerConfig) -> ManagerBoard:
     view = cards(session)
     rows = session.reader.jobs(states=UNFINISHED)
     held = {uuid for row in rows if row["state"] in OPEN for uuid in row["gpu_uuids"]}
     pending = sum(row["gpu_request"][0] for row in rows if row["state"] == "queued")
     tasks = [_task(session, row, config) for row in rows if is_task(row, config)]
-    return Board(_nodes(view.gpus), tuple(tasks), len(held), pending, view.error)
+    return ManagerBoard(_nodes(view.gpus), tuple(tasks), len(held), pending, view.error)
 
 
 def is_task(row: Mapping[str, Any], config: ManagerConfig) -> bool:
