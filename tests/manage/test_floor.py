@@ -5,11 +5,11 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jostle.manage.floor import Aim, Kept, Situation, Step, step
+from jostle.manage.floor import Aim, FloorCard, Situation, Step, step
 
 
-def floor(count: int, **more: bool) -> tuple[Kept, ...]:
-    return tuple(Kept(id=n, holds=True, **more) for n in range(1, count + 1))
+def floor(count: int, **more: bool) -> tuple[FloorCard, ...]:
+    return tuple(FloorCard(id=n, holds=True, **more) for n in range(1, count + 1))
 
 
 def test_c6_to_the_minimum_at_once_then_one_card_at_a_time_up_to_the_most() -> None:
@@ -55,7 +55,7 @@ def test_c6_it_ends_when_nothing_of_ours_ran_for_half_an_hour_and_comes_back_wit
 
 
 def test_c6_a_card_that_another_person_came_onto_is_given_back() -> None:
-    kept = (Kept(id=1, holds=True), Kept(id=2, holds=True, crowded=True))
+    kept = (FloorCard(id=1, holds=True), FloorCard(id=2, holds=True, crowded=True))
     assert step(Situation(now=0, free=4, held=2, kept=kept), Aim()) == Step(give=(2,), why="crowded")
 
 
@@ -64,12 +64,12 @@ def test_c6_who_forbids_it_ends_it() -> None:
 
 
 def test_c6_what_was_asked_for_and_not_had_is_given_up_and_not_asked_for_again_at_once() -> None:
-    assert step(Situation(now=0, free=4, kept=(Kept(id=7, holds=False),)), Aim()) == Step(give=(7,), why="not_had")
+    assert step(Situation(now=0, free=4, kept=(FloorCard(id=7, holds=False),)), Aim()) == Step(give=(7,), why="not_had")
     assert step(Situation(now=5, free=4, again_at=60), Aim()) == Step()
 
 
 KEPT = st.lists(st.booleans(), max_size=6).map(
-    lambda crowded: tuple(Kept(id=n, holds=True, crowded=c) for n, c in enumerate(crowded, 1))
+    lambda crowded: tuple(FloorCard(id=n, holds=True, crowded=c) for n, c in enumerate(crowded, 1))
 )
 
 
@@ -77,7 +77,7 @@ KEPT = st.lists(st.booleans(), max_size=6).map(
     KEPT, st.integers(0, 8), st.none() | st.integers(0, 8), st.integers(0, 8), st.booleans(), st.integers(0, 4), st.integers(0, 4)
 )
 def test_c6_never_more_than_it_may_and_nothing_while_own_jobs_wait(
-    kept: tuple[Kept, ...], beside: int, may: int | None, free: int, waiting: bool, least: int, more: int
+    kept: tuple[FloorCard, ...], beside: int, may: int | None, free: int, waiting: bool, least: int, more: int
 ) -> None:
     seen = Situation(now=0, kept=kept, held=len(kept) + beside, may=may, may_keep=may, free=free, waiting=waiting)
     aim = Aim(least=least, most=least + more)

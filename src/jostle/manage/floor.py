@@ -26,7 +26,7 @@ class Aim:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Kept:
+class FloorCard:
     """A card of the floor: an allocation of one."""
 
     id: int
@@ -37,7 +37,7 @@ class Kept:
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Situation:
     now: float
-    kept: tuple[Kept, ...] = ()
+    kept: tuple[FloorCard, ...] = ()
     held: int = 0  # cards that the person holds in all, the floor's among them
     may: int | None = None  # … and may hold, by courtesy and limits; None: any number
     may_keep: int | None = None  # … for all that is known: what cannot be read for a moment may be free

@@ -142,7 +142,7 @@ class Monitor:
         rows = self._rows()
         used = {*room["used"], *(row["inside"] for row in self._session.reader.jobs(states=UNFINISHED))}
         kept = tuple(
-            floor.Kept(id=row["id"], holds=row["state"] != "queued", crowded=bool(crowded & set(row["gpu_uuids"])))
+            floor.FloorCard(id=row["id"], holds=row["state"] != "queued", crowded=bool(crowded & set(row["gpu_uuids"])))
             for row in rows
             if row["intent"] == "run" and row["id"] not in used  # else it is given back already, or its person's for so long
         )
