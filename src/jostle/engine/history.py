@@ -21,7 +21,7 @@ from jostle.engine.ports import Timer
 from jostle.engine.profiles import BELIEVED, Profiles, RunUse, text
 from jostle.errors import Unwritten
 from jostle.store import runs
-from jostle.store.history import FINE, SET_BACK, CardPage, Held, HistoryFile, Later, Mean, Spoilt
+from jostle.store.history import FINE, SET_BACK, CardPage, HistoryFile, Later, Mean, Spoilt, Stay
 from jostle.store.store import Store
 
 APART = 0.9  # s between two samples of a card, however often it is read
@@ -71,8 +71,8 @@ class Track:
     at: float = 0.0  # of the last sample, by the engine's clock
     sums: dict[int, Sums] = field(default_factory=dict)  # by the beginning of their ten seconds, in order
     recent: deque[tuple[float, int | None, int]] = field(default_factory=lambda: deque(maxlen=RECENT))  # at, load, used
-    held: dict[str, Held] = field(default_factory=dict)  # by user: who is there
-    left: deque[Held] = field(default_factory=lambda: deque(maxlen=LEFT))  # who was, since the last write
+    held: dict[str, Stay] = field(default_factory=dict)  # by user: who is there
+    left: deque[Stay] = field(default_factory=lambda: deque(maxlen=LEFT))  # who was, since the last write
     others: tuple[str, ...] = ()  # who else was there at the last sample
     loaded: bool | None = None  # whether the last sample showed load; None: the driver does not say
     quiet_since: float | None = None  # from which on each sample has shown none, by the engine's clock
@@ -103,7 +103,7 @@ class Track:
             if before is None or not _stayed(before, pid, wall):
                 if before is not None:
                     self.left.append(before)
-                self.held[who] = Held(wall, who, pid, wall)
+                self.held[who] = Stay(wall, who, pid, wall)
             else:
                 self.held[who] = before._replace(seen=wall, pid=before.pid if pid is None else pid)
         for who in [who for who, held in self.held.items() if not -SET_BACK <= wall - held.seen <= UNSEEN]:
@@ -129,7 +129,7 @@ def parts(began: float, ended: float) -> Iterator[tuple[int, float]]:
         began = until
 
 
-def _stayed(held: Held, pid: int | None, wall: float) -> bool:
+def _stayed(held: Stay, pid: int | None, wall: float) -> bool:
     gap = wall - held.seen
     return 0 <= gap <= UNSEEN or (0 <= gap <= SAME_PROCESS and pid is not None and pid == held.pid)
 
