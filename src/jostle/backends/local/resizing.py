@@ -30,7 +30,7 @@ class ResizeOrders:
 
     def __init__(self, *, runs: str, directory: Directory, watcher: Watcher) -> None:
         self._runs, self._directory, self._watcher = runs, directory, watcher
-        self._more: dict[RunId, list[leases.Held]] = {}  # reserved beyond what a run has
+        self._more: dict[RunId, list[leases.HeldClaim]] = {}  # reserved beyond what a run has
         self._try_at = 0.0
 
     # ------------------------------------------------------------------ reserve
