@@ -1,6 +1,7 @@
 """The shape of the code, held by reading it: who may import whom, that core is pure, and how long files are."""
 
 import ast
+import collections
 import functools
 import pathlib
 import re
@@ -144,6 +145,17 @@ def test_the_command_line_parses_and_renders_and_is_small():
 def test_nothing_is_called_by_a_name_that_says_nothing():
     vague = {"utils", "helpers", "manager", "common", "misc"}
     assert [str(path) for path, _ in modules() if path.stem in vague] == []
+
+
+def test_no_two_classes_bear_one_name():
+    """`web` says for itself what it takes, and what is JSON (`views/*types.py`) is called as what it is the form of."""
+    named = collections.defaultdict(list)
+    for path, room in modules():
+        if room != "web" and not path.stem.endswith("types"):
+            for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+                if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                    named[node.name].append(str(path.relative_to(ROOT.parent)))
+    assert {name: files for name, files in named.items() if len(files) > 1} == {}
 
 
 def test_no_group_of_states_is_typed_anywhere_else():
