@@ -13,7 +13,7 @@ from jostle.core.fields import JOB
 from jostle.errors import Usage
 from jostle.follow.ends import until_gone
 from jostle.formats import spec
-from jostle.intake import allocations
+from jostle.intake import allocations, visible
 
 if TYPE_CHECKING:
     from argparse import Namespace
@@ -147,18 +147,9 @@ def _given_up(*_: Any) -> None:
 def _asked(args: Namespace, terminal: Terminal, pid: int | None, **more: Any) -> int:
     return allocations.allocate(
         terminal, args.name, gpus=args.gpus, memory_mib=args.memory, time_limit=args.time, idle_release=args.idle,
-        priority=args.priority, tied_to=allocations.process(pid) if pid is not None else None, policy=_rules(terminal), **more,
+        priority=args.priority, tied_to=allocations.process(pid) if pid is not None else None, policy=visible.rules(terminal),
+        **more,
     )  # fmt: skip
-
-
-def _rules(terminal: Terminal) -> dict[str, Any]:
-    """Cards that this shell does not see are not held (SPEC A12)."""
-    if "CUDA_VISIBLE_DEVICES" not in os.environ:
-        return {}
-    from jostle.intake import visible
-
-    gpus = visible.restricted(terminal)
-    return {} if gpus is None else {"gpus": gpus}
 
 
 def _run(args: Namespace, terminal: Terminal, waiting: Any) -> int:

@@ -77,13 +77,11 @@ def preview(session: Session, asked: dict[str, Any]) -> list[str]:
 
 
 def _rules(session: Session, job: Mapping[str, Any]) -> dict[str, Any]:
-    """Cards that this shell does not see are not used (SPEC A12)."""
     if "CUDA_VISIBLE_DEVICES" not in os.environ or job["gpus"][1] == 0:
         return {}
     from jostle.intake import visible
 
-    gpus = visible.restricted(session)
-    return {} if gpus is None else {"gpus": gpus}
+    return visible.rules(session)
 
 
 def _needs(session: Session, after: str, after_any: str) -> list[list[Any]]:

@@ -36,8 +36,7 @@ def allocate(session: Session, config: ManagerConfig, name: str, gpus: int, *, n
     """Cards for a task, or a place in the queue. Refused is what a limit forbids now, and with `now` or `queue_waiting: false`
     what cannot be had at once."""
     called = bare(name, config.job_prefix)
-    cards = visible.restricted(session)
-    id = allocations.allocate(session, called, gpus=(gpus, gpus), policy={} if cards is None else {"gpus": cards})
+    id = allocations.allocate(session, called, gpus=(gpus, gpus), policy=visible.rules(session))
     why = _settled(session, id)
     if why is None:
         return TaskAllocation(id, called)
