@@ -114,7 +114,7 @@ def _held(args: Namespace, terminal: Terminal, pid: int | None, waits: Sequence[
 
     once = os.urandom(16).hex()
     heard = [number for number in GIVE_UP if number != signal.SIGHUP or signal.getsignal(number) is not signal.SIG_IGN]  # nohup
-    before = [signal.signal(number, _given_up) for number in heard]
+    before = [signal.signal(number, signal.default_int_handler) for number in heard]
     growth = None
     try:
         growth = growing.grow(terminal, args.name, args.gpus[1]) if args.grow else None
@@ -138,10 +138,6 @@ def _held(args: Namespace, terminal: Terminal, pid: int | None, waits: Sequence[
     finally:
         for number, handler in zip(heard, before, strict=True):
             signal.signal(number, handler)
-
-
-def _given_up(*_: Any) -> None:
-    raise KeyboardInterrupt
 
 
 def _asked(args: Namespace, terminal: Terminal, pid: int | None, **more: Any) -> int:
@@ -198,7 +194,13 @@ def start_options(p: Parser) -> None:
 
 
 def start(args: Namespace, terminal: Terminal) -> int:
-    command, variables = (args.command, {}) if args.command else template(terminal, args.name)
+    command: list[str] = args.command
+    variables: dict[str, str] = {}
+    if not command:
+        from jostle.manage.program import of_task
+
+        text, variables = of_task(terminal, args.name)
+        command = [text]
     asked = {"beside": args.beside, "gpus": args.gpus, "memory_mib": args.memory, "label": args.label}
     if args.terminal:
         from jostle.cli.onterminal import bridged
@@ -206,11 +208,3 @@ def start(args: Namespace, terminal: Terminal) -> int:
         return bridged(terminal, lambda env: allocations.start(terminal, args.name, command, env={**variables, **env}, **asked))
     terminal.put(str(allocations.start(terminal, args.name, command, env=variables, **asked)))
     return 0
-
-
-def template(terminal: Terminal, name: str) -> tuple[list[str], dict[str, str]]:
-    """The program of the manager's file, if one is loaded, and its variables."""
-    from jostle.manage.program import of_task
-
-    text, variables = of_task(terminal, name)
-    return [text], variables
