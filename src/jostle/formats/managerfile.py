@@ -242,10 +242,10 @@ def load(path: str) -> tuple[ManagerConfig, list[str]]:
     else:
         file.wrong(root.line, said("holds", shape=_shape(root), expected='an object such as {"monitor_interval": 5}'))
         values = {}
-    beside = [(path, warning)] * bool(warning) + [(f"{path}:{line}", told) for line, told in sorted(file.warnings)]
-    warnings: list[str] = [said("told_at", place=place, text=told) for place, told in beside]
+    beside = [(path, warning)] * bool(warning) + [(f"{path}:{line}", text) for line, text in sorted(file.warnings)]
+    warnings: list[str] = [said("told_at", place=place, text=text) for place, text in beside]
     if file.flaws:
-        raise BadFiles([(path, line, told) for line, told in sorted(file.flaws)], warnings)
+        raise BadFiles([(path, line, text) for line, text in sorted(file.flaws)], warnings)
     return ManagerConfig(**values, path=path, written=frozenset(values)), warnings
 
 

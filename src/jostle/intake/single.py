@@ -70,10 +70,10 @@ def preview(session: Session, asked: dict[str, Any]) -> list[str]:
     if client is None:
         return [session.message("would_need_engine")]
     try:
-        told = previewed(client, asked["batch"], asked["jobs"], session.language)
+        outcome = previewed(client, asked["batch"], asked["jobs"], session.language)
     finally:
         client.close()
-    return [told["jobs"][0]["text"], *([told["holds"]] if told["holds"] else [])]
+    return [outcome["jobs"][0]["text"], *([outcome["holds"]] if outcome["holds"] else [])]
 
 
 def _rules(session: Session, job: Mapping[str, Any]) -> dict[str, Any]:

@@ -96,13 +96,13 @@ def addresses(endpoint: Endpoint) -> list[tuple[int, tuple[str, int]]]:
     except (OSError, UnicodeError):
         raise Undelivered("unresolved", host=endpoint.host) from None
     families = (socket.AF_INET, socket.AF_INET6)
-    found = [(int(family), (str(to[0]), endpoint.port)) for family, _, _, _, to in answers if family in families]
-    for _, (address, _) in found:
+    peers = [(int(family), (str(to[0]), endpoint.port)) for family, _, _, _, to in answers if family in families]
+    for _, (address, _) in peers:
         if against := judged(address, named=endpoint.named):
             raise Undelivered(f"address_{against}", host=endpoint.host, address=address)
-    if not found:
+    if not peers:
         raise Undelivered("unresolved", host=endpoint.host)
-    return list(dict.fromkeys(found))
+    return list(dict.fromkeys(peers))
 
 
 class Way:
@@ -150,11 +150,11 @@ def connected(endpoint: Endpoint, within: float = WITHIN) -> Iterator[Way]:
 
 def _reached(endpoint: Endpoint, within: float) -> socket.socket:
     """However many addresses it has: each gets its share of the time that is left."""
-    error, found = "", addresses(endpoint)
+    error, peers = "", addresses(endpoint)
     end = time.monotonic() + within
-    for k, (family, to) in enumerate(found):
+    for k, (family, to) in enumerate(peers):
         sock = socket.socket(family, socket.SOCK_STREAM)
-        sock.settimeout(max(0.01, (end - time.monotonic()) / (len(found) - k)))
+        sock.settimeout(max(0.01, (end - time.monotonic()) / (len(peers) - k)))
         try:
             sock.connect(to)
             return sock
