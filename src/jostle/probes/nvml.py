@@ -343,16 +343,16 @@ def _pci(address: bytes | str) -> str:
 
 def _loads() -> dict[str, dict[int, int]]:
     """Of all cards that tell it."""
-    found = {}
+    loads = {}
     try:
         for index in range(_call(n.nvmlDeviceGetCount)):
             handle = _maybe(n.nvmlDeviceGetHandleByIndex, index)
             uuid = handle and _maybe(n.nvmlDeviceGetUUID, handle)
             if uuid:
-                found[uuid] = _loads_of(handle)
+                loads[uuid] = _loads_of(handle)
     except _DriverError:
         pass  # a look will say so
-    return found
+    return loads
 
 
 def _loads_of(handle: Any) -> dict[int, int]:
