@@ -18,14 +18,14 @@ NICE = 5  # behind whatever people wait for more
 LARGEST = 32 << 20  # bytes of an answer
 
 
-class Limits(NamedTuple):
+class Bounds(NamedTuple):
     within: float  # s
     processor: int  # s
     memory: int  # bytes of address space
 
 
 def child(
-    words: Sequence[str], limits: Limits, env: Mapping[str, str], *, bounded: bool = True, text: str = ""
+    words: Sequence[str], bounds: Bounds, env: Mapping[str, str], *, bounded: bool = True, text: str = ""
 ) -> tuple[int, str, str]:  # fmt: skip
     """Its exit code, what it printed, and what it said. JostleError where it came to the end of its time or memory. `bounded`:
     also in processor time and memory."""
@@ -36,16 +36,16 @@ def child(
         argv = [sys.executable, "-m", *words]
         process = subprocess.Popen(argv, stdin=given, stdout=out, stderr=err, env=env, cwd="/", start_new_session=True)
         if bounded:
-            _bound(process.pid, limits)
+            _bound(process.pid, bounds)
         try:
-            code = process.wait(limits.within)
+            code = process.wait(bounds.within)
         except subprocess.TimeoutExpired:
-            raise JostleError(_too_long(words, f"{limits.within:.0f} s")) from None
+            raise JostleError(_too_long(words, f"{bounds.within:.0f} s")) from None
         finally:
             _end(process)
         printed, messages = _content(out), _content(err)
     if bounded and code in (-signal.SIGXCPU, -signal.SIGKILL):
-        raise JostleError(_too_long(words, f"{limits.processor} s of the processor"))
+        raise JostleError(_too_long(words, f"{bounds.processor} s of the processor"))
     if messages.rstrip().endswith("MemoryError"):
         raise JostleError(f"`{' '.join(words[:2])}` needs more memory than it may have here: ask the command line")
     return code, printed, messages
@@ -56,12 +56,12 @@ def _too_long(words: Sequence[str], limit: str) -> str:
     return f"`{command}` took longer than {limit} and was ended: ask for less, or ask the command line, which has no limit"
 
 
-def _bound(pid: int, limits: Limits) -> None:
+def _bound(pid: int, bounds: Bounds) -> None:
     try:
         os.setpriority(os.PRIO_PROCESS, pid, NICE)
         # the signal of the first of these says what happened
-        resource.prlimit(pid, resource.RLIMIT_CPU, (limits.processor, limits.processor + 5))
-        resource.prlimit(pid, resource.RLIMIT_AS, (limits.memory, limits.memory))
+        resource.prlimit(pid, resource.RLIMIT_CPU, (bounds.processor, bounds.processor + 5))
+        resource.prlimit(pid, resource.RLIMIT_AS, (bounds.memory, bounds.memory))
     except ProcessLookupError:
         pass  # it has ended already
 

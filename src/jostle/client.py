@@ -175,11 +175,11 @@ def attempt(home: str, tell: Tell = silent) -> Client | None:
     return Client(home, sock, tell)
 
 
-def _notified(home: str, told: dict[str, Any] | None = None) -> None:
+def _notified(home: str, notify: dict[str, Any] | None = None) -> None:
     """Whoever starts an engine, or finds one, makes sure that people are told; the engine knows nothing of it."""
     from jostle import notifier
 
-    notifier.beside(home, told, own_environment())
+    notifier.beside(home, notify, own_environment())
 
 
 def check_server(home: str, sock: socket.socket) -> None:
@@ -235,7 +235,7 @@ def up(home: str, gpus: str | None = None, tell: Tell = silent) -> tuple[dict[st
     from jostle import config
 
     settings = config.load(home)
-    told = settings.pop("notify", {})
+    notify = settings.pop("notify", {})
     before: dict[str, Any] = {}
     client = attempt(home, tell)
     if client is None:
@@ -253,7 +253,7 @@ def up(home: str, gpus: str | None = None, tell: Tell = silent) -> tuple[dict[st
     if before.get("pid") == now["pid"]:
         client.call("reload", config=settings)
     client.close()
-    _notified(home, told)
+    _notified(home, notify)
     return before, now
 
 
@@ -290,14 +290,14 @@ def start_engine(home: str, *, gpus: str | None = None, permanent: bool = False,
     from jostle import config
 
     settings = config.load(home)
-    told = settings.pop("notify", {})
+    notify = settings.pop("notify", {})
     spec = config.devices(gpus) if gpus else settings.get("gpus") or ""  # "": what this home used last
     config.check_devices(spec)
     end, told_once = time.monotonic() + 20.0, False
     while True:
         answer = _launch(home, [str(spec), *(["--permanent"] if permanent else [])], settings, tell)
         if answer.startswith("ready"):
-            _notified(home, told)
+            _notified(home, notify)
             return
         if answer.startswith("error "):
             _, code, text = answer.split(" ", 2)

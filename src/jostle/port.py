@@ -39,7 +39,7 @@ class Footing(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Report:
+class RunReport:
     """What a backend knows of a run now."""
 
     run: RunId
@@ -93,7 +93,7 @@ class Reserved:
     """Cards are held for a run; it is recorded with this handle before it is started."""
 
     handle: str
-    session: int | None = None  # as in a Report
+    session: int | None = None  # as in a RunReport
 
 
 class Tenure(NamedTuple):
@@ -153,7 +153,7 @@ class Backend(Protocol):
     def capacity(self) -> int | None: ...  # how many more runs it would take now; None: any number
     def log_path(self, run: RunId, uni_id: str) -> str: ...  # where its output will be, unless its job names a file
     def start(self, orders: Sequence[Order]) -> None: ...
-    def reports(self, runs: Collection[RunId] | None = None) -> Sequence[Report]: ...  # of these, or of all
+    def reports(self, runs: Collection[RunId] | None = None) -> Sequence[RunReport]: ...  # of these, or of all
     def stop(self, runs: Collection[RunId], *, kill: bool) -> None: ...  # may have to be said again
     def void(self, run: RunId) -> Void: ...
     def forget(self, runs: Collection[RunId]) -> None: ...  # their ends are in the store

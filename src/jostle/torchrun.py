@@ -32,10 +32,10 @@ def program() -> list[str]:
     torch = find_spec("torch")
     if torch is not None and torch.origin is not None:  # not a mere directory of that name
         return [sys.executable, "-m", "torch.distributed.run"]
-    found = shutil.which("torchrun")
-    if found is None:
+    path = shutil.which("torchrun")
+    if path is None:
         raise SystemExit(f"jostle.torchrun: {sys.executable} has no torch, and there is no torchrun on the PATH")
-    return [found]
+    return [path]
 
 
 def options(rendezvous: int) -> list[str]:

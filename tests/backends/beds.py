@@ -17,7 +17,7 @@ from tests.engine.fakes import Disk, FakeBackend, FakeClock
 
 from jostle import proc
 from jostle.core.model import RunId
-from jostle.port import Adopted, Backend, Footing, Order, Phase, Report, Reserved, Resizing, is_placing
+from jostle.port import Adopted, Backend, Footing, Order, Phase, Reserved, Resizing, RunReport, is_placing
 
 CARDS = ("GPU-0", "GPU-1", "GPU-2")
 LONG = 1000.0  # s that a run would take unless it is ended
@@ -98,7 +98,7 @@ class Bed:
         self.report(run, Phase.ALIVE)
         self.rows[run] = self.rows[run]._replace(begun=True)
 
-    def hear(self, run: RunId) -> Report | None:
+    def hear(self, run: RunId) -> RunReport | None:
         """The report of a run, if there is one; a handle that it brings is recorded."""
         for report in self.backend.reports([run]):
             if report.handle is not None:
@@ -106,7 +106,7 @@ class Bed:
             return report
         return None
 
-    def report(self, run: RunId, kind: Phase) -> Report:
+    def report(self, run: RunId, kind: Phase) -> RunReport:
         return self.until(lambda: r if (r := self.hear(run)) is not None and r.kind is kind else None)
 
     # --- what happens to the run itself

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from jostle.core.model import Exit, RunId
-from jostle.port import Adopted, Order, Phase, Recipient, Report, Void
+from jostle.port import Adopted, Order, Phase, Recipient, RunReport, Void
 
 PREFIX = "jostle-"
 PATIENCE = 30.0  # s after which a submit that was not answered, and shows nowhere, is made again
@@ -154,25 +154,25 @@ class ClusterBackend:
                 handed.handle = str(seen.get(PREFIX + handed.uni_id, (handed.handle,))[0])
                 self.listener.changed(run)
 
-    def reports(self, runs: Collection[RunId] | None = None) -> list[Report]:
+    def reports(self, runs: Collection[RunId] | None = None) -> list[RunReport]:
         asked = self.runs if runs is None else [run for run in runs if run in self.runs]
         return [report for run in asked if (report := self._report(run, self.runs[run])) is not None]
 
-    def _report(self, run: RunId, handed: Handed) -> Report | None:
+    def _report(self, run: RunId, handed: Handed) -> RunReport | None:
         there, handle = self.cluster.spool.get(handed.uni_id), handed.handle or None
         if isinstance(there, Exit):
-            return Report(run=run, kind=Phase.ENDED, exit=there, handle=handle)
+            return RunReport(run=run, kind=Phase.ENDED, exit=there, handle=handle)
         if there == VOID:
-            return Report(run=run, kind=Phase.VOIDED)
+            return RunReport(run=run, kind=Phase.VOIDED)
         if handed.seen is None:
-            return Report(run=run, kind=Phase.STARTING, handle=handle) if handed.spec is not None else None
+            return RunReport(run=run, kind=Phase.STARTING, handle=handle) if handed.spec is not None else None
         number, running = handed.seen.get(PREFIX + handed.uni_id, (0, False))
         if number:
             kind = Phase.ALIVE if running else Phase.WAITING
-            return Report(run=run, kind=kind, why="" if running else "Priority", handle=handle)
+            return RunReport(run=run, kind=kind, why="" if running else "Priority", handle=handle)
         if there is not None:
-            return Report(run=run, kind=Phase.GONE, cause="exit_unknown")
-        return Report(run=run, kind=Phase.NOT_STARTED if handed.spec is None or handed.handle else Phase.STARTING)
+            return RunReport(run=run, kind=Phase.GONE, cause="exit_unknown")
+        return RunReport(run=run, kind=Phase.NOT_STARTED if handed.spec is None or handed.handle else Phase.STARTING)
 
     def void(self, run: RunId) -> Void:
         return Void.NEVER if self.cluster.spool.setdefault(self.runs[run].uni_id, VOID) == VOID else Void.STARTED

@@ -14,7 +14,7 @@ from typing import Any
 from jostle import proc
 from jostle.backends.local.backend import Local
 from jostle.core.model import Exit, RunId
-from jostle.port import BY_HAND, Adopted, Order, Phase, Report, Reserved, Tenure
+from jostle.port import BY_HAND, Adopted, Order, Phase, Reserved, RunReport, Tenure
 
 PATIENCE = 60.0
 
@@ -157,7 +157,7 @@ class Bench:
         self.give(held, self.spec(run, commands, **more))
         return held
 
-    def poll(self, run: RunId) -> Report:
+    def poll(self, run: RunId) -> RunReport:
         (report,) = self.local.reports([run])
         return report
 
@@ -168,7 +168,7 @@ class Bench:
         report = self.poll(run)
         return report.kind is Phase.ALIVE and not report.supervised
 
-    def unsupervised(self, run: RunId) -> Report:
+    def unsupervised(self, run: RunId) -> RunReport:
         self.until(lambda: self.is_unsupervised(run), what=f"{run} has no shim")
         return self.poll(run)
 
@@ -178,13 +178,13 @@ class Bench:
     def forget(self, run: RunId) -> None:
         self.local.forget([run])
 
-    def report(self, run: RunId, kind: str) -> Report:
-        def look() -> Report | None:
+    def report(self, run: RunId, kind: str) -> RunReport:
+        def look() -> RunReport | None:
             report = self.poll(run)
             return report if report.kind == kind else None
 
         got = self.until(look, what=f"{run} {kind}, last {self.poll(run)}")
-        assert isinstance(got, Report)
+        assert isinstance(got, RunReport)
         return got
 
     def end(self, run: RunId) -> Exit:

@@ -47,7 +47,7 @@ def directory(place: Path) -> Directory:
 
 
 @pytest.fixture
-def held(place: Path) -> Iterator[leases.Held]:
+def held(place: Path) -> Iterator[leases.HeldClaim]:
     one = leases.publish(str(place), name())
     yield one
     try:
@@ -57,7 +57,7 @@ def held(place: Path) -> Iterator[leases.Held]:
 
 
 def test_a_published_claim_is_live_readable_by_all_and_writable_by_none(
-    directory: Directory, place: Path, held: leases.Held
+    directory: Directory, place: Path, held: leases.HeldClaim
 ) -> None:
     [one] = directory.live({})
     assert (one.name, one.uid, one.ours, one.inode) == (held.name, os.geteuid(), True, held.inode)
@@ -65,12 +65,12 @@ def test_a_published_claim_is_live_readable_by_all_and_writable_by_none(
     assert stat.S_IMODE((place / held.name).stat().st_mode) == 0o444
 
 
-def test_a_claim_of_another_home_is_live_and_not_ours(place: Path, held: leases.Held) -> None:
+def test_a_claim_of_another_home_is_live_and_not_ours(place: Path, held: leases.HeldClaim) -> None:
     [one] = Directory(str(place), "ffffffff").live({})
     assert not one.ours
 
 
-def test_a_claim_ends_with_the_last_descriptor(directory: Directory, place: Path, held: leases.Held) -> None:
+def test_a_claim_ends_with_the_last_descriptor(directory: Directory, place: Path, held: leases.HeldClaim) -> None:
     copy = os.dup(held.fd)
     os.close(held.fd)
     assert len(directory.live({})) == 1
@@ -79,13 +79,13 @@ def test_a_claim_ends_with_the_last_descriptor(directory: Directory, place: Path
     assert list(place.iterdir()) == []  # ours and stale: removed
 
 
-def test_a_stale_claim_of_another_home_is_dead_but_left_alone(place: Path, held: leases.Held) -> None:
+def test_a_stale_claim_of_another_home_is_dead_but_left_alone(place: Path, held: leases.HeldClaim) -> None:
     os.close(held.fd)
     assert Directory(str(place), "ffffffff").live({}) == []
     assert [p.name for p in place.iterdir()] == [held.name]
 
 
-def test_withdrawing_removes_only_what_was_published(place: Path, held: leases.Held) -> None:
+def test_withdrawing_removes_only_what_was_published(place: Path, held: leases.HeldClaim) -> None:
     (place / held.name).unlink()
     (place / held.name).write_text("somebody else's")
     leases.withdraw(str(place), [held])
@@ -540,7 +540,7 @@ def test_one_file_that_comes_and_goes_under_many_names_is_kept_once_for_each_car
 
 def test_of_vanished_claims_of_one_user_a_bounded_number_is_kept_and_every_card_counts(place: Path) -> None:
     other = Directory(str(place), "ffffffff")
-    held: list[leases.Held] = []
+    held: list[leases.HeldClaim] = []
     for number in range(MOST + 60):  # the last cards come when there is no room for more
         held.append(leases.publish(str(place), name(f"GPU-{number // 100}", run=(number + 1, 1), mib=100)))
         assert any(one.claim.run == (number + 1, 1) for one in other.live({}))

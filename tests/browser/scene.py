@@ -12,7 +12,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from jostle.store.history import FINE, CardPage, Held, HistoryFile, Mean
+from jostle.store.history import FINE, CardPage, HistoryFile, Mean, Stay
 from tests.e2e.instance import until
 from tests.web.console import Console
 
@@ -202,7 +202,7 @@ class Scene:
     def _history(self, now: float) -> None:
         """What the cards showed in the last hours, as far as the runs and people of this scene were on them."""
         spans: dict[int, list[tuple[float, float, int, int]]] = {card: [] for card in range(CARDS)}
-        others: dict[int, list[Held]] = {card: [] for card in range(CARDS)}
+        others: dict[int, list[Stay]] = {card: [] for card in range(CARDS)}
         for job, (ago, took) in self.past.items():
             for card in self.instance.job(job)["gpus"]:
                 spans[card].append((now - ago * MINUTE, now - (ago - took) * MINUTE, 94, 22_000))
@@ -210,7 +210,7 @@ class Scene:
             began, seen = now - ago * MINUTE, now - until_ago * MINUTE
             spans[card].append((began, seen if load else now - 42 * MINUTE, load or 88, mib))
             spans[card].append((began, seen, 0, mib))
-            others[card].append(Held(began, who, pid, seen))
+            others[card].append(Stay(began, who, pid, seen))
         last = int(now) // FINE * FINE
         file = HistoryFile(str(self.instance.home))
         for card in range(CARDS):

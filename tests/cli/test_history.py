@@ -9,7 +9,7 @@ import time
 import pytest
 
 from jostle.session import Session
-from jostle.store.history import CardPage, Held, HistoryFile, Mean
+from jostle.store.history import CardPage, HistoryFile, Mean, Stay
 from jostle.views import historytypes
 from jostle.views.history import History, history, idle_since, longest, stays
 from jostle.wording.history import lines, spark
@@ -102,7 +102,7 @@ def test_our_runs_are_those_of_the_database_and_others_those_of_the_history(home
     run(store, job, 1, U, now - 900, now - 600, "succeeded")
     run(store, other, 1, U, now - 9000, now - 8000, "failed")
     run(store, other, 2, V, now - 100, None, None)
-    written(home, now, held=[Held(now - 500, "bob", 7, now - 300)])
+    written(home, now, held=[Stay(now - 500, "bob", 7, now - 300)])
     (card,) = seen(3600).cards
     who = [(one["job"], one["run"], one["outcome"], one["user"]) for one in card["spans"]]
     assert who == [(job, 1, "succeeded", None), (None, None, None, "bob")]
@@ -112,25 +112,25 @@ def test_our_runs_are_those_of_the_database_and_others_those_of_the_history(home
 
 
 def test_who_had_a_card_before_is_known_beyond_the_stretch_that_is_shown(home, store, now):
-    written(home, now, held=[Held(now - 90000, "bob", 7, now - 80000)])
+    written(home, now, held=[Stay(now - 90000, "bob", 7, now - 80000)])
     (card,) = seen(3600).cards
     assert (card["spans"], card["before"]["user"], round(now - card["free_since"])) == ([], "bob", 80000)
 
 
 def test_stays_of_one_user_that_follow_closely_are_one():
-    held = [Held(0, "bob", 1, 100), Held(50, "eve", 2, 400), Held(150, "bob", 3, 300), Held(400, "bob", 4, 500)]
+    held = [Stay(0, "bob", 1, 100), Stay(50, "eve", 2, 400), Stay(150, "bob", 3, 300), Stay(400, "bob", 4, 500)]
     found = stays(held, 1000, live=True)
     assert sorted(found, key=lambda one: one["began_at"]) == [
         span(0, 300, user="bob", pid=3), span(50, 400, user="eve", pid=2), span(400, 500, user="bob", pid=4),
     ]  # fmt: skip
-    assert stays([Held(0, "bob", 1, 970)], 1000, live=True) == [span(0, None, user="bob", pid=1)]
-    assert stays([Held(0, "bob", 1, 970)], 1000, live=False) == [span(0, 970, user="bob", pid=1)], "nobody looks"
+    assert stays([Stay(0, "bob", 1, 970)], 1000, live=True) == [span(0, None, user="bob", pid=1)]
+    assert stays([Stay(0, "bob", 1, 970)], 1000, live=False) == [span(0, 970, user="bob", pid=1)], "nobody looks"
 
 
 def test_who_was_seen_before_the_clock_was_set_back_is_not_there_for_that():
-    left, stayed = Held(0, "bob", 1, 4600), [Held(100, "eve", 2, 4600), Held(900, "eve", 2, 990)]
+    left, stayed = Stay(0, "bob", 1, 4600), [Stay(100, "eve", 2, 4600), Stay(900, "eve", 2, 990)]
     assert stays([left, *stayed], 1000, live=True) == [span(0, 1000, user="bob", pid=1), span(100, None, user="eve", pid=2)]
-    assert stays([Held(0, "bob", 1, 1001)], 1000, live=True) == [span(0, None, user="bob", pid=1)], "clocks are not that exact"
+    assert stays([Stay(0, "bob", 1, 1001)], 1000, live=True) == [span(0, None, user="bob", pid=1)], "clocks are not that exact"
 
 
 def test_a_card_that_is_held_and_does_nothing_has_been_idle_since_its_last_load():

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from jostle import proc
-from jostle.intake.allocations import Waiting
+from jostle.intake.allocations import Applicant
 from tests.e2e.instance import Instance, until
 
 
@@ -160,7 +160,7 @@ def test_a_process_of_an_earlier_boot_is_gone_whoever_has_its_number_now(make_in
 def test_who_waits_is_told_why_when_that_changes_and_not_because_a_second_has_passed() -> None:
     told: list[str] = []
     session: Any = SimpleNamespace(language="en")
-    waits = Waiting(session, told.append, now=False)
+    waits = Applicant(session, told.append, now=False)
 
     def hear(code: str, **params: Any) -> int:
         waits.hear("train", {"code": code, "params": params}, lambda: None)

@@ -26,9 +26,9 @@ from jostle.port import (
     Order,
     Phase,
     Recipient,
-    Report,
     Reserved,
     Resizing,
+    RunReport,
     Tenure,
     Void,
 )  # fmt: skip
@@ -262,31 +262,31 @@ class FakeBackend:
             how = order.spec.get("resize") or ""
             self.disk.start(order.run, tuple(u for u, _ in wants), mib, self.clock.at, shim_of(order.run), how)
 
-    def reports(self, runs: Collection[RunId] | None = None) -> list[Report]:
+    def reports(self, runs: Collection[RunId] | None = None) -> list[RunReport]:
         return [self.report(run) for run in (self.boots if runs is None else runs)]
 
-    def report(self, run: RunId) -> Report:
+    def report(self, run: RunId) -> RunReport:
         p, shim = self.disk.processes.get(run), shim_of(run)
         if p is None and run in self.disk.voided:
-            return Report(run=run, kind=Phase.VOIDED)
+            return RunReport(run=run, kind=Phase.VOIDED)
         if p is None and self.boots.get(run, self.clock.boot) != self.clock.boot:
-            return Report(run=run, kind=Phase.GONE, cause="host_rebooted")
+            return RunReport(run=run, kind=Phase.GONE, cause="host_rebooted")
         if p is None:
             gone = run in self.begun  # its directory was removed
-            return Report(run=run, kind=Phase.GONE, cause="exit_unknown") if gone else Report(run=run, kind=Phase.NOT_STARTED)
+            return RunReport(run=run, kind=Phase.GONE if gone else Phase.NOT_STARTED, cause="exit_unknown" if gone else "")
         if p.ends > self.clock.at:
             alive = self.disk.boot == self.clock.boot
-            living = Report(
+            living = RunReport(
                 run=run, kind=Phase.ALIVE, session=shim, footing=self.footing(p), still=p.still, supervised=p.supervised,
                 pids=() if p.supervised else (1,),
             )  # fmt: skip
-            return living if alive else Report(run=run, kind=Phase.GONE, cause="host_rebooted")
+            return living if alive else RunReport(run=run, kind=Phase.GONE, cause="host_rebooted")
         number = 15 if p.signalled else None
         code, stopped = 143 if number else p.code, run in self.disk.told_to_end
         end = Exit(code=code, signal=number, tail=p.tail, ran_for=p.ends - p.began, stopped=stopped)
         if p.how == "hold":
             end = Exit(code=0, released="asked", ran_for=p.ends - p.began)
-        return Report(run=run, kind=Phase.ENDED, exit=end, session=shim)
+        return RunReport(run=run, kind=Phase.ENDED, exit=end, session=shim)
 
     def void(self, run: RunId) -> Void:
         if run in self.disk.processes:

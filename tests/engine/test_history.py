@@ -17,10 +17,10 @@ import pytest
 
 from jostle import failpoint
 from jostle.engine import history as engine_history
-from jostle.engine.history import History
+from jostle.engine.history import HistoryWriter
 from jostle.engine.observe import Observer
 from jostle.store import history as store_history
-from jostle.store.history import DAY, MONTH, CardPage, Held, HistoryFile, Mean
+from jostle.store.history import DAY, MONTH, CardPage, HistoryFile, Mean, Stay
 from jostle.store.historyreads import HistoryReader
 from jostle.store.store import Store
 from tests.e2e.instance import SOURCE
@@ -41,7 +41,7 @@ class Kept:
     def begin(self) -> None:
         """Another engine."""
         self.seen = Observer(ME)
-        self.history = History(home=self.home, store=self.store, clock=self.clock)
+        self.history = HistoryWriter(home=self.home, store=self.store, clock=self.clock)
 
     def read(
         self, seconds: float, *, load: int | None = 0, used: int = 0, every: float = 1.0, who: Any = (), cards: int = 1
@@ -140,7 +140,7 @@ def test_a_day_is_kept_in_tens_of_seconds_a_month_in_minutes_and_no_more(kept: K
     for hour in [*range(0, last - 48, 24), *range(last - 48, last)]:  # one hour a day, and the last two days in full
         at = began + 3600 * hour
         means = [Mean(at + k, 10.0, float(k % 300), 10.0, None, None) for k in range(0, 3600, 10)]
-        file.write([CardPage(U, 0, "A100", 24576, means, [Held(at, "bob", 7, at + 1800)])])
+        file.write([CardPage(U, 0, "A100", 24576, means, [Stay(at, "bob", 7, at + 1800)])])
         for _ in range(8):
             file.prune(at + 3600)
     file.close()

@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 
 from jostle.core.model import Lease
-from jostle.engine.history import History
+from jostle.engine.history import HistoryWriter
 from jostle.engine.observe import Observer
 from jostle.engine.open import Open
-from jostle.engine.profiles import MOST_PROCESSES, MOST_SHARED, Use, share_below
+from jostle.engine.profiles import MOST_PROCESSES, MOST_SHARED, RunUse, share_below
 from jostle.store.store import Store
 from tests.engine.fakes import FakeClock
 
@@ -42,7 +42,7 @@ class Watched:
     def begin(self) -> None:
         """Another engine, which takes up what there is."""
         self.seen = Observer(ME)
-        self.history = History(home=self.home, store=self.store, clock=self.clock)
+        self.history = HistoryWriter(home=self.home, store=self.store, clock=self.clock)
         for run in self.runs.values():
             self.seen.run_opened(run.id, run.uni_id, None, [lease.uuid for lease in run.leases])
         self.history.adopt(self.runs, self.seen)
@@ -218,7 +218,7 @@ def test_a_name_that_is_no_text_is_taken_up_as_one(watched: Watched) -> None:
 
 
 def test_of_very_many_who_share_a_card_those_who_stay_are_remembered() -> None:
-    use = Use()
+    use = RunUse()
     for k in range(10_000):
         use.share("bob", 1.0)
         use.share(f"#{k}", 1.0)
@@ -237,7 +237,7 @@ def test_a_run_too_short_to_be_seen_claims_nothing(watched: Watched) -> None:
 
 def test_a_share_of_the_time_is_by_seconds_not_by_samples() -> None:
     assert share_below({10: 1.0, 20: 98.0, 30: 1.0}, 0.5) == 20 and share_below({10: 95.0, 20: 5.0}, 0.95) == 10
-    assert share_below({}, 0.5) is None and Use().profile()["memory_p50_mib"] is None
+    assert share_below({}, 0.5) is None and RunUse().profile()["memory_p50_mib"] is None
 
 
 def test_c13_of_each_process_the_most_that_it_held_on_cards_is_known_by_the_next_engine_too(watched: Watched) -> None:
@@ -255,7 +255,7 @@ def test_c13_of_each_process_the_most_that_it_held_on_cards_is_known_by_the_next
 
 
 def test_c13_a_run_of_very_many_processes_is_not_remembered_without_bound() -> None:
-    use = Use()
+    use = RunUse()
     for pid in range(3 * MOST_PROCESSES):
         use.see_processes({f"{pid}.0": 1, "largest.0": 5000})
     assert len(use.processes) <= MOST_PROCESSES and use.processes["largest.0"] == 5000

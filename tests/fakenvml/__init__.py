@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from jostle.probes.scenario import Scenario
 from jostle.probes.sim import reading
 from jostle.probes.snapshot import GpuReading, Proc
-from jostle.probes.world import HeldCard, Use
+from jostle.probes.world import HeldCard, ProcessUse
 from tests.compiled import library
 
 _SOURCE = os.path.join(os.path.dirname(__file__), "fakenvml.c")
@@ -42,7 +42,7 @@ class Driver:
         scenario: Scenario,
         t: float = 0.0,
         claims: Iterable[HeldCard] = (),
-        uses: Iterable[Use] = (),
+        uses: Iterable[ProcessUse] = (),
         *,
         extra: Sequence[str] = (),
     ) -> None:

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from jostle.errors import Invalid
 from jostle.formats import jsonfile
 from jostle.formats.flaws import BadFiles
-from jostle.formats.managerfile import KEYS, LIMIT_DEFAULTS, NO_EFFECT, PARTS, ManagerConfig, Template, load
+from jostle.formats.managerfile import KEYS, LIMIT_DEFAULTS, NO_EFFECT, PARTS, ManagerConfig, TaskTemplate, load
 from jostle.formats.nodes import Flaw, Map, Node, Scalar, Seq
 from jostle.wording.flaws import worded
 
@@ -53,7 +53,7 @@ def file(tmp_path: Path) -> Any:
 def test_c5_the_file_of_the_source_is_read_as_it_is_printed(file: Any) -> None:
     config, warnings = load(file(SEED))
     assert warnings == []
-    assert config.program_template == Template(
+    assert config.program_template == TaskTemplate(
         command="python train.py", args=("--gpus", "{gpu_list}"), env_vars={"CUDA_VISIBLE_DEVICES": "{gpu_list}"}
     )
     assert (config.monitor_interval, config.max_gpus_per_task, config.auto_scale, config.scaling.enabled) == (5, 4, True, True)

@@ -11,14 +11,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jostle.errors import Usage
-from jostle.formats.managerfile import ManagerConfig, Template
+from jostle.formats.managerfile import ManagerConfig, TaskTemplate
 from jostle.manage.names import bare, managed, prefixed
 from jostle.manage.program import command, environment
 
 TELL = "python3 -c 'import json, os, sys; print(json.dumps([sys.argv[1:], dict(os.environ)]))'"
 
 
-def ran(template: Template, cards: str = "1,3") -> tuple[list[str], dict[str, str]]:
+def ran(template: TaskTemplate, cards: str = "1,3") -> tuple[list[str], dict[str, str]]:
     config = ManagerConfig(program_template=template)
     env = {"PATH": "/usr/bin:/bin:/usr/local/bin", **environment(config), "CUDA_VISIBLE_DEVICES": cards}
     out = subprocess.run(["bash", "-c", command(config)], env=env, capture_output=True, text=True, check=True).stdout
@@ -27,7 +27,7 @@ def ran(template: Template, cards: str = "1,3") -> tuple[list[str], dict[str, st
 
 
 def test_c5_the_cards_stand_in_arguments_and_variables_when_it_starts() -> None:
-    template = Template(
+    template = TaskTemplate(
         command=TELL + " {gpu_list}", args=("--gpus", "{gpu_list}", "--n={gpu_list}!"),
         env_vars={"CUDA_VISIBLE_DEVICES": "{gpu_list}", "SEEN": "on {gpu_list}", "PLAIN": "$HOME `x`"},
     )  # fmt: skip
@@ -37,7 +37,7 @@ def test_c5_the_cards_stand_in_arguments_and_variables_when_it_starts() -> None:
 
 
 def test_c5_a_file_cannot_give_its_program_other_cards_than_it_has() -> None:
-    config = ManagerConfig(program_template=Template(command="true", env_vars={"CUDA_VISIBLE_DEVICES": "0,1,2,3"}))
+    config = ManagerConfig(program_template=TaskTemplate(command="true", env_vars={"CUDA_VISIBLE_DEVICES": "0,1,2,3"}))
     assert environment(config) == {} and command(config) == "true"
 
 
@@ -47,7 +47,7 @@ ANY = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]),
 @settings(max_examples=25)
 @given(st.lists(st.one_of(ANY, ANY.map(lambda text: text + "{gpu_list}")), max_size=4))
 def test_c5_whatever_an_argument_says_it_is_one_argument(args: list[str]) -> None:
-    words, _ = ran(Template(command=TELL, args=tuple(args)), "0")
+    words, _ = ran(TaskTemplate(command=TELL, args=tuple(args)), "0")
     assert words == [arg.replace("{gpu_list}", "0") for arg in args]
 
 

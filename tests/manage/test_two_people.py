@@ -17,7 +17,7 @@ from jostle.core.states import UNFINISHED
 from jostle.core.survey import courtesy_of
 from jostle.engine import checks
 from jostle.engine.answers import Answers
-from jostle.manage.floor import Aim, Kept, Seen, Step, rules, step
+from jostle.manage.floor import Aim, FloorCard, Situation, Step, rules, step
 from jostle.store.reads import Reader
 from tests.engine.day import MIB, Day, RatedProbe
 from tests.engine.fakes import FOREVER
@@ -115,8 +115,8 @@ class TwoPeople(Day):
             self.active_at = now
         policy = rules(self.own, self.aim)
         room = self.answers.room({"policy": policy})
-        kept = tuple(Kept(id=id, holds=states[id] != "queued") for id in self.floor)
-        seen = Seen(
+        kept = tuple(FloorCard(id=id, holds=states[id] != "queued") for id in self.floor)
+        seen = Situation(
             now=now, kept=kept, held=room["held"], may=room["may"], may_keep=room["may_keep"], free=room["free"],
             waiting=bool(room["waiting"]), active_at=self.active_at, again_at=self.again_at,
         )  # fmt: skip

@@ -12,7 +12,7 @@ import pytest
 
 from jostle.notify import chat
 from jostle.notify.message import LONGEST, made
-from jostle.notify.outward import place_of
+from jostle.notify.outward import endpoint_of
 from jostle.notify.trouble import Undelivered
 from tests.notify.receivers import Posts, http_server
 
@@ -25,7 +25,7 @@ def sent(kind, message, secret="", answer=None, path="/hook"):
     """The request that arrives at a receiver of this kind."""
     posts = Posts(answer or (200, OK.get(kind, b"ok"), {}))
     with http_server(posts) as port:
-        chat.send(kind, place_of(f"http://localhost:{port}{path}", ["localhost"]), message, secret, NOW)
+        chat.send(kind, endpoint_of(f"http://localhost:{port}{path}", ["localhost"]), message, secret, NOW)
     ((path, headers, body),) = posts.requests
     return path, headers, body
 

@@ -8,7 +8,7 @@ import pytest
 
 from jostle.notify import chat, outward
 from jostle.notify.message import made
-from jostle.notify.outward import Place, addresses, connected, judged, place_of
+from jostle.notify.outward import Endpoint, addresses, connected, endpoint_of, judged
 from jostle.notify.post import LARGEST, post
 from jostle.notify.trouble import Undelivered
 from tests.notify.receivers import CERTIFICATE, Posts, free_port, http_server, socket_server
@@ -44,12 +44,12 @@ def refusal(act, *args, **options):
     ],
 )
 def test_s47_an_address_that_is_none_for_us_is_refused(url, code):
-    assert refusal(place_of, url) == code
+    assert refusal(endpoint_of, url) == code
 
 
 @pytest.mark.parametrize("port", [80, 443, 1024, 8443, 65535])
 def test_s47_ports_of_http_and_high_ones_are_taken(port):
-    assert place_of(f"https://host:{port}/x?y=z") == Place(host="host", port=port, tls=True, path="/x?y=z")
+    assert endpoint_of(f"https://host:{port}/x?y=z") == Endpoint(host="host", port=port, tls=True, path="/x?y=z")
 
 
 NEVER = [
@@ -84,22 +84,22 @@ def test_s47_public_addresses_are_sent_to(address):
 def test_s47_loopback_is_refused_however_it_is_written_and_nobody_is_connected_to(host):
     posts = Posts()
     with http_server(posts, tls=True) as port:
-        place = place_of(f"https://{host}:{port}/", ca_file=CERTIFICATE)
-        assert refusal(chat.send, "webhook", place, MESSAGE, "", 0.0) in ("address_private", "unresolved")
+        endpoint = endpoint_of(f"https://{host}:{port}/", ca_file=CERTIFICATE)
+        assert refusal(chat.send, "webhook", endpoint, MESSAGE, "", 0.0) in ("address_private", "unresolved")
     assert posts.requests == []
 
 
 @pytest.mark.parametrize("host", ["169.254.169.254", "[fd00:ec2::254]"])
 def test_s47_the_metadata_of_a_cloud_is_refused_even_if_it_is_named(host):
-    place = place_of(f"http://{host}/latest/meta-data", [host.strip("[]")])
-    assert place.named and refusal(addresses, place) == "address_never"
+    endpoint = endpoint_of(f"http://{host}/latest/meta-data", [host.strip("[]")])
+    assert endpoint.named and refusal(addresses, endpoint) == "address_never"
 
 
 def test_s47_a_name_with_one_bad_address_among_good_ones_is_refused(monkeypatch):
     """What a name server says is not ours to make; its answer is put in the place of the system's."""
     answers = [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (address, 443)) for address in ("8.8.8.8", "10.0.0.1")]
     monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: answers)
-    assert refusal(addresses, place_of("https://host.example/")) == "address_private"
+    assert refusal(addresses, endpoint_of("https://host.example/")) == "address_private"
 
 
 def test_s47_a_name_is_looked_up_once_and_what_was_judged_is_connected_to(monkeypatch):
@@ -113,7 +113,7 @@ def test_s47_a_name_is_looked_up_once_and_what_was_judged_is_connected_to(monkey
     posts = Posts()
     with http_server(posts) as port:
         monkeypatch.setattr(socket, "getaddrinfo", answer)
-        chat.send("webhook", place_of(f"http://rebound.example:{port}/", ["rebound.example"]), MESSAGE, "", 0.0)
+        chat.send("webhook", endpoint_of(f"http://rebound.example:{port}/", ["rebound.example"]), MESSAGE, "", 0.0)
     assert asked == ["rebound.example"] and len(posts.requests) == 1
     assert posts.requests[0][1]["host"] == f"rebound.example:{port}"
 
@@ -124,13 +124,13 @@ def test_s47_a_redirect_is_a_refusal_and_is_not_followed(status):
     with http_server(inside) as target:
         posts = Posts((status, b"", {"Location": f"http://localhost:{target}/latest/meta-data"}))
         with http_server(posts) as port:
-            place = place_of(f"http://localhost:{port}/", ["localhost"])
-            assert refusal(chat.send, "webhook", place, MESSAGE, "", 0.0) == "redirected"
+            endpoint = endpoint_of(f"http://localhost:{port}/", ["localhost"])
+            assert refusal(chat.send, "webhook", endpoint, MESSAGE, "", 0.0) == "redirected"
     assert len(posts.requests) == 1 and inside.requests == []
 
 
 def test_s47_only_the_host_that_is_named_is_allowed():
-    assert refusal(addresses, place_of("https://localhost:8443/", ["127.0.0.1", "other"])) == "address_private"
+    assert refusal(addresses, endpoint_of("https://localhost:8443/", ["127.0.0.1", "other"])) == "address_private"
 
 
 def test_s47_an_answer_without_end_is_read_to_a_bound():
@@ -141,7 +141,7 @@ def test_s47_an_answer_without_end_is_read_to_a_bound():
             connection.sendall(b"x" * (1 << 16))
 
     with socket_server(serve) as port:
-        answer = post(place_of(f"http://localhost:{port}/", ["localhost"]), b"{}", {})
+        answer = post(endpoint_of(f"http://localhost:{port}/", ["localhost"]), b"{}", {})
     assert (answer.status, len(answer.body)) == (200, LARGEST)
 
 
@@ -154,7 +154,7 @@ def test_s47_whoever_answers_a_byte_now_and_then_is_left_when_the_time_is_over(s
             time.sleep(0.05)
 
     def slow():
-        with connected(place_of(f"http://localhost:{port}/", ["localhost"]), 1.0) as way:
+        with connected(endpoint_of(f"http://localhost:{port}/", ["localhost"]), 1.0) as way:
             way.sock.sendall(b"POST / HTTP/1.1\r\n\r\n")
             while way.sock.recv(1):
                 pass
@@ -165,16 +165,16 @@ def test_s47_whoever_answers_a_byte_now_and_then_is_left_when_the_time_is_over(s
 
 
 def test_s47_a_host_that_nobody_answers_for_and_a_name_that_nobody_knows_are_told():
-    place = place_of(f"http://localhost:{free_port()}/", ["localhost"])
-    assert refusal(chat.send, "webhook", place, MESSAGE, "", 0.0) == "unreachable"
-    assert refusal(addresses, place_of("https://nobody.invalid/")) == "unresolved"
+    endpoint = endpoint_of(f"http://localhost:{free_port()}/", ["localhost"])
+    assert refusal(chat.send, "webhook", endpoint, MESSAGE, "", 0.0) == "unreachable"
+    assert refusal(addresses, endpoint_of("https://nobody.invalid/")) == "unresolved"
 
 
 def test_s47_tls_is_checked_and_a_host_that_cannot_prove_itself_hears_nothing():
     posts = Posts()
     with http_server(posts, tls=True) as port:
-        trusted = place_of(f"https://localhost:{port}/", ["localhost"], CERTIFICATE)
-        stranger = place_of(f"https://localhost:{port}/", ["localhost"])
+        trusted = endpoint_of(f"https://localhost:{port}/", ["localhost"], CERTIFICATE)
+        stranger = endpoint_of(f"https://localhost:{port}/", ["localhost"])
         assert refusal(chat.send, "webhook", stranger, MESSAGE, "", 0.0) == "untrusted"
         assert posts.requests == []
         chat.send("webhook", trusted, MESSAGE, "", 0.0)
@@ -186,7 +186,7 @@ def test_s47_an_environment_that_names_a_proxy_changes_nothing(monkeypatch):
     with http_server(proxy) as elsewhere, http_server(posts := Posts()) as port:
         for name in ("http_proxy", "https_proxy", "HTTP_PROXY", "ALL_PROXY"):
             monkeypatch.setenv(name, f"http://localhost:{elsewhere}")
-        chat.send("webhook", place_of(f"http://localhost:{port}/", ["localhost"]), MESSAGE, "", 0.0)
+        chat.send("webhook", endpoint_of(f"http://localhost:{port}/", ["localhost"]), MESSAGE, "", 0.0)
     assert len(posts.requests) == 1 and proxy.requests == []
 
 
@@ -209,10 +209,10 @@ def test_c11_a_host_with_many_addresses_that_do_not_answer_costs_no_more_time_th
             pass
 
     many = [(socket.AF_INET, (f"203.0.113.{k}", 443)) for k in range(100)]
-    monkeypatch.setattr(outward, "addresses", lambda place: many)
+    monkeypatch.setattr(outward, "addresses", lambda endpoint: many)
     monkeypatch.setattr(outward.time, "monotonic", lambda: passed[0])
     monkeypatch.setattr(outward.socket, "socket", Deaf)
-    with pytest.raises(Undelivered) as caught, connected(place_of("https://many.example/")):
+    with pytest.raises(Undelivered) as caught, connected(endpoint_of("https://many.example/")):
         pass
     monkeypatch.undo()
     assert caught.value.code == "unreachable"
@@ -231,11 +231,11 @@ def test_c11_a_handshake_that_outlasts_its_time_is_the_end_of_it(monkeypatch):
             assert closed.wait(60)
             return made
 
-    monkeypatch.setattr(outward, "trust", lambda place: Slow())
+    monkeypatch.setattr(outward, "trust", lambda endpoint: Slow())
     with socket_server(lambda connection: connection.recv(1)) as port:
 
         def through():
-            with connected(place_of(f"https://localhost:{port}/", ["localhost"]), 0.2):
+            with connected(endpoint_of(f"https://localhost:{port}/", ["localhost"]), 0.2):
                 raise AssertionError("it goes on without a bound")
 
         assert refusal(through) == "too_slow"

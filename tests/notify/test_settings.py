@@ -8,7 +8,7 @@ import pytest
 
 from jostle import config
 from jostle.errors import Invalid
-from jostle.notify.channels import told
+from jostle.notify.channels import subscribers
 from jostle.notify.deliver import flaw, where
 from jostle.notify.secret import revealed
 from jostle.notify.trouble import Undelivered
@@ -52,7 +52,7 @@ def flaws(home, text):
 def test_c11_settings_are_read_with_their_defaults(home):
     said = read(home, GOOD)
     assert (said["language"], said["free_gpus"], said["gather"], said["keep_for"]) == ("zh", 2, 60.0, 604800.0)
-    me, lab, team = (one.channel for one in told(str(home)))
+    me, lab, team = (one.channel for one in subscribers(str(home)))
     assert me.options["password"] == {"file": str(home / "smtp-password")} and me.events == ("failed", "free")
     assert me.options["to"] == ["me@example.org", "you@example.org"] and where(me) == "smtp.example.org"
     assert lab.options["url"] == {"env": "FEISHU_URL"} and lab.events == ("failed", "batch", "gpu", "idle")
@@ -147,7 +147,7 @@ def test_s43_a_secret_that_is_no_private_file_is_refused(home, monkeypatch):
 
 def test_s43_what_is_wrong_with_a_channel_is_told_without_its_secret(home):
     read(home, GOOD.replace("https://hooks.example/T/B/X", "http://hooks.example/T/B/X"))
-    me, lab, team = (one.channel for one in told(str(home)))
+    me, lab, team = (one.channel for one in subscribers(str(home)))
     assert flaw(me).code == "secret_unread" and flaw(lab).code in ("secret_unread", "secret_unset")
     assert flaw(team).plain == {"code": "url_clear", "params": {"host": "hooks.example"}}
     assert "T/B/X" not in json.dumps(flaw(team).plain)

@@ -1,7 +1,7 @@
 """C11: GPUs that fall free are told with hysteresis and a pause, lost ones when they stay lost. In virtual time."""
 
 from jostle.notify import watch
-from jostle.notify.outbox import Seen
+from jostle.notify.outbox import ShownCards
 from tests.notify.receivers import Posts, free_port, http_server
 from tests.notify.scene import AT, hook, settings
 
@@ -113,7 +113,7 @@ def test_c11_nothing_is_lost_because_nobody_could_look_or_because_other_devices_
 
 def test_c11_free_gpus_are_told_by_a_channel_once_over_a_restart_and_an_outage(home):
     """What is kept of the watch is kept with the message."""
-    port, seen = free_port(), Seen(cards(0, 1), "nvml")
+    port, seen = free_port(), ShownCards(cards(0, 1), "nvml")
     said = {"free_gpus": 2, "gather": 0.0}
     for start in (0, 100, 200):
         outbox = home.outbox(hook(port, "free", "gpu"), **said)
@@ -132,8 +132,8 @@ def test_c11_free_gpus_are_told_by_a_channel_once_over_a_restart_and_an_outage(h
 def test_c11_a_lost_gpu_arrives(home):
     with http_server(posts := Posts()) as port:
         outbox = home.outbox(hook(port, "gpu"), gather=0.0)
-        outbox.step(AT, Seen(cards(), "nvml"))
+        outbox.step(AT, ShownCards(cards(), "nvml"))
         for now in range(10, 200, 10):
-            outbox.step(AT + now, Seen(out(3), "nvml"))
+            outbox.step(AT + now, ShownCards(out(3), "nvml"))
     (body,) = posts.bodies()
     assert body["data"]["text"].startswith("GPU 3 is lost") and body["data"]["about"] == ["gpu"]

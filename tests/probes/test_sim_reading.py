@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from jostle.probes.scenario import Runs, Scenario, of_shape
 from jostle.probes.scenario_file import parse
 from jostle.probes.sim import reading
-from jostle.probes.world import HeldCard, Use
+from jostle.probes.world import HeldCard, ProcessUse
 
 TWO = "gpus: {count: 2, total: 24GiB}\n"
 
@@ -100,7 +100,9 @@ def test_a_run_may_use_a_fraction_or_an_amount() -> None:
 
 
 def test_a_process_that_says_what_it_uses_counts_by_index_or_uuid() -> None:
-    uses = [Use(7, "0", 1000, 30), Use(8, "GPU-sim-0001", 500), Use(9, "17", 1), Use(10, "GPU-other", 1)]
+    uses = [
+        ProcessUse(7, "0", 1000, 30), ProcessUse(8, "GPU-sim-0001", 500), ProcessUse(9, "17", 1), ProcessUse(10, "GPU-other", 1),
+    ]  # fmt: skip
     gpus = reading(of_shape("2x24"), 0.0, (), uses)
     assert [gpu["used_mib"] for gpu in gpus] == [1000, 500]
     assert gpus[0]["utilization"] == 30

@@ -141,13 +141,13 @@ def requeue_without_void() -> None:
     """A run that nobody has claimed yet is queued again though its shim may be about to claim it."""
     from jostle.backends.local.backend import Local
     from jostle.engine.carried import Carried
-    from jostle.port import Phase, Report
+    from jostle.port import Phase, RunReport
 
     reports = Local.reports
 
     def hasty(self: Any, runs: Any = None) -> Any:
         unclaimed = {r.run for r in reports(self, runs) if r.kind in (Phase.STARTING, Phase.NOT_STARTED)}
-        return [Report(run=r.run, kind=Phase.NOT_STARTED) if r.run in unclaimed else r for r in reports(self, runs)]
+        return [RunReport(run=r.run, kind=Phase.NOT_STARTED) if r.run in unclaimed else r for r in reports(self, runs)]
 
     swap(Local, "reports", hasty)
     swap(Carried, "_void", lambda self, run: setattr(run, "voided", True))
@@ -262,10 +262,10 @@ def blind(observer: Any) -> None:
 @bug(ENGINE)
 def ledger_forgets() -> None:
     """Promises of running jobs are not counted, only what the cards show already."""
-    from jostle.engine.cards import Cards
+    from jostle.engine.cards import KnownCards
     from jostle.engine.observe import Observer
 
-    swap(Cards, "promises", lambda *_: ())
+    swap(KnownCards, "promises", lambda *_: ())
     blind(Observer)
 
 

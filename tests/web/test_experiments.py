@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import pytest
 
 from jostle.errors import JostleError
-from jostle.web.children import Limits, child
+from jostle.web.children import Bounds, child
 from tests.e2e.instance import until
 from tests.web.console import Console
 
@@ -86,4 +86,4 @@ def test_s57_what_needs_more_than_its_limits_is_ended_and_says_which(tmp_path, d
     visit = SimpleNamespace(home=str(tmp_path), language="en", lengthy=contextlib.nullcontext)
     within = 5.0 if "sleep" in does else 60.0
     with pytest.raises(JostleError, match=said):
-        child(visit, ["timeit", "-n1", "-r1", does], Limits(within, 1, 500 << 20))
+        child(visit, ["timeit", "-n1", "-r1", does], Bounds(within, 1, 500 << 20))

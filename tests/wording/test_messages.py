@@ -7,6 +7,7 @@ import string
 
 import pytest
 
+from jostle.experiments import skip
 from jostle.wording import labels, limits, rows
 from jostle.wording.history import WORDS as HISTORY
 from jostle.wording.messages import MESSAGES, STEPS, message
@@ -98,3 +99,12 @@ def test_the_list_of_jobs_tells_the_leg_in_the_language_of_the_reader() -> None:
         "error_type": None, "exit_code": None,
     }  # fmt: skip
     assert "1, leg 2" in rows.job(row, 1.0, "en") and "1，第 2 段" in rows.job(row, 1.0, "zh")
+
+
+def test_what_a_dry_run_would_do_with_a_job_is_said_in_both_languages():
+    job = {"name": "a", "do": "done", "by": [7, 1], "other_code": ["a1b2c3d", "c3d4e5f"], "commands": ["cd x", "true"]}
+    assert rows.planned(job, "en") == ("a", "done before by job 7 with other code (a1b2c3d → c3d4e5f)", "cd x && true")
+    assert rows.planned(job, "zh") == ("a", "此前已完成（任务 7），所用代码不同（a1b2c3d → c3d4e5f）", "cd x && true")
+    for what in (skip.RUN, skip.DONE, skip.LOGGED, skip.NOT_FAILED):
+        text = rows.planned({**job, "do": what, "by": None, "other_code": None}, "zh")[1]
+        assert re.fullmatch("[\u4e00-\u9fff]+", text)

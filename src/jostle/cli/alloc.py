@@ -13,7 +13,7 @@ from jostle.core.fields import JOB
 from jostle.errors import Usage
 from jostle.follow.ends import until_gone
 from jostle.formats import spec
-from jostle.intake import allocations
+from jostle.intake import allocations, visible
 
 if TYPE_CHECKING:
     from argparse import Namespace
@@ -75,9 +75,9 @@ def _alloc(args: Namespace, terminal: Terminal) -> int:
     if args.detach:
         return _detached(args, terminal)
     if args.command:
-        from jostle.follow.child import Waiting
+        from jostle.follow.child import WaitingChild
 
-        return _run(args, terminal, Waiting(args.command))
+        return _run(args, terminal, WaitingChild(args.command))
     tied_to = args.pid or (allocations.shell() if args.export else None)
     id, env = _held(args, terminal, tied_to, allocations.myself(terminal))
     if args.export:
@@ -114,7 +114,7 @@ def _held(args: Namespace, terminal: Terminal, pid: int | None, waits: Sequence[
 
     once = os.urandom(16).hex()
     heard = [number for number in GIVE_UP if number != signal.SIGHUP or signal.getsignal(number) is not signal.SIG_IGN]  # nohup
-    before = [signal.signal(number, _given_up) for number in heard]
+    before = [signal.signal(number, signal.default_int_handler) for number in heard]
     growth = None
     try:
         growth = growing.grow(terminal, args.name, args.gpus[1]) if args.grow else None
@@ -140,25 +140,12 @@ def _held(args: Namespace, terminal: Terminal, pid: int | None, waits: Sequence[
             signal.signal(number, handler)
 
 
-def _given_up(*_: Any) -> None:
-    raise KeyboardInterrupt
-
-
 def _asked(args: Namespace, terminal: Terminal, pid: int | None, **more: Any) -> int:
     return allocations.allocate(
         terminal, args.name, gpus=args.gpus, memory_mib=args.memory, time_limit=args.time, idle_release=args.idle,
-        priority=args.priority, tied_to=allocations.process(pid) if pid is not None else None, policy=_rules(terminal), **more,
+        priority=args.priority, tied_to=allocations.process(pid) if pid is not None else None, policy=visible.rules(terminal),
+        **more,
     )  # fmt: skip
-
-
-def _rules(terminal: Terminal) -> dict[str, Any]:
-    """Cards that this shell does not see are not held (SPEC A12)."""
-    if "CUDA_VISIBLE_DEVICES" not in os.environ:
-        return {}
-    from jostle.intake import visible
-
-    gpus = visible.restricted(terminal)
-    return {} if gpus is None else {"gpus": gpus}
 
 
 def _run(args: Namespace, terminal: Terminal, waiting: Any) -> int:
@@ -207,7 +194,13 @@ def start_options(p: Parser) -> None:
 
 
 def start(args: Namespace, terminal: Terminal) -> int:
-    command, variables = (args.command, {}) if args.command else template(terminal, args.name)
+    command: list[str] = args.command
+    variables: dict[str, str] = {}
+    if not command:
+        from jostle.manage.program import of_task
+
+        text, variables = of_task(terminal, args.name)
+        command = [text]
     asked = {"beside": args.beside, "gpus": args.gpus, "memory_mib": args.memory, "label": args.label}
     if args.terminal:
         from jostle.cli.onterminal import bridged
@@ -215,11 +208,3 @@ def start(args: Namespace, terminal: Terminal) -> int:
         return bridged(terminal, lambda env: allocations.start(terminal, args.name, command, env={**variables, **env}, **asked))
     terminal.put(str(allocations.start(terminal, args.name, command, env=variables, **asked)))
     return 0
-
-
-def template(terminal: Terminal, name: str) -> tuple[list[str], dict[str, str]]:
-    """The program of the manager's file, if one is loaded, and its variables."""
-    from jostle.manage.program import of_task
-
-    text, variables = of_task(terminal, name)
-    return [text], variables

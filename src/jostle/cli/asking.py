@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import select
 import signal
-import sys
 from typing import TYPE_CHECKING, Any
 
 from jostle.follow.followed import Followed
@@ -91,8 +90,7 @@ class Asking(Followed):
         return answer
 
     def _ask(self) -> None:
-        self.terminal.put(self.terminal.message("ask", batch=self.number))
-        sys.stdout.flush()
+        self.terminal.put_now(self.terminal.message("ask", batch=self.number))
 
 
 def _keys() -> str | None:

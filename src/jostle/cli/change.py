@@ -8,7 +8,7 @@ from jostle.cli import render
 from jostle.errors import Usage
 from jostle.intake import ids
 from jostle.intake.checking import warn_never_of
-from jostle.intake.intents import SETTINGS, chosen, setting
+from jostle.intake.intents import SETTINGS, chosen, sent, setting
 from jostle.wording.declined import declined
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ def retry_options(p: Parser) -> None:
 
 def retry(args: Namespace, terminal: Terminal) -> int:
     """Final states are final, so a retry is a new job; its id is printed."""
-    answer = send_intent(terminal, chosen("retry", args.ids, terminal), do="retry")
+    answer = sent(terminal, chosen("retry", args.ids, terminal), do="retry")
     for new in answer["new"].values():
         terminal.put(str(new))
     warn_never_of(list(answer["new"].values()), terminal)
@@ -81,7 +81,7 @@ def move(args: Namespace, terminal: Terminal) -> int:
     if beside != (args.other is not None):
         raise Usage("move: expected `first`, `last`, `before ID` or `after ID`")
     to = {args.where: ids.single(args.other, lambda: terminal.reader)} if beside else args.where
-    answer = send_intent(terminal, [ids.single(args.id, lambda: terminal.reader)], do="move", to=to)
+    answer = sent(terminal, [ids.single(args.id, lambda: terminal.reader)], do="move", to=to)
     return outcome(terminal, answer, "moved")
 
 
@@ -107,7 +107,7 @@ def intend(terminal: Terminal, words: list[str], verb: str, done: str, **fields:
     if not meant:
         terminal.tell("no_job_meant")
         return 0
-    answer = send_intent(terminal, meant, do=verb, **fields)
+    answer = sent(terminal, meant, do=verb, **fields)
     if verb == "cancel" and words == ["all"]:  # those that could be meant: one that has ended since is no mistake
         answer["refused"] = []
     if verb == "set":
@@ -119,16 +119,6 @@ def outcome(terminal: Terminal, answer: dict[str, Any], done: str) -> int:
     if answer["done"]:
         terminal.tell(done, n=len(answer["done"]), ids=render.first(sorted(answer["done"]), SHOWN, terminal.language))
     return refusals(terminal, answer)
-
-
-def send_intent(terminal: Terminal, meant: list[int], **fields: Any) -> dict[str, Any]:
-    if not meant:
-        return {"done": [], "refused": [], "new": {}}
-    client = terminal.client()
-    try:
-        return client.call("intent", ids=meant, batch=None, **fields)
-    finally:
-        client.close()
 
 
 def refusals(terminal: Terminal, answer: dict[str, Any]) -> int:

@@ -14,12 +14,9 @@ from jostle.cli import render
 
 if TYPE_CHECKING:
     from argparse import Namespace
-    from collections.abc import Callable
 
     from jostle.cli.parse import Parser
     from jostle.cli.terminal import Terminal
-    from jostle.follow.listener import Listener
-    from jostle.follow.progress import Progress
     from jostle.formats.workspace import Workspace
 
 
@@ -74,15 +71,10 @@ def compete(args: Namespace, terminal: Terminal) -> int:
     tasks = workspace.tasks(args.directory, **which, lenient=args.lenient)
     options = CompeteOptions(fresh=args.fresh, seed=args.seed, devices=args.gpus)
     if terminal.interactive:
-        return run(terminal, *tasks, options, say=terminal.say, picture=picture(terminal))
+        from jostle.cli.watching import Live
+
+        return run(terminal, *tasks, options, say=terminal.say, picture=lambda progress: Live(terminal, progress))
     return run(terminal, *tasks, options, echo=echo)
-
-
-def picture(terminal: Terminal) -> Callable[[Progress], Listener]:
-    """What draws the live view."""
-    from jostle.cli.watching import Live
-
-    return lambda progress: Live(terminal, progress)
 
 
 def echo(lines: list[str]) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from typing import TYPE_CHECKING
 
 from jostle.errors import Usage
@@ -67,7 +66,7 @@ def manage(args: Namespace, terminal: Terminal) -> int:
     loaded = Loaded(terminal, args.config)
     if not act:
         return at_work(args, terminal, loaded)
-    acts = Acts(terminal, loaded, lambda text: show(terminal, text), gpus=args.gpus or 1, interval=args.interval)
+    acts = Acts(terminal, loaded, terminal.put_now, gpus=args.gpus or 1, interval=args.interval)
     return acts.do(act, getattr(args, act))
 
 
@@ -84,12 +83,4 @@ def at_work(args: Namespace, terminal: Terminal, loaded: Loaded) -> int:
         pid, log = background.start(terminal, loaded)
         terminal.tell("manage_daemon", pid=pid, log=log)
         return 0
-    return background.monitor(
-        terminal, loaded, manages=args.manage, interval=args.interval, put=lambda text: show(terminal, text)
-    )
-
-
-def show(terminal: Terminal, text: str) -> None:
-    """A picture, seen at once also by who reads a pipe."""
-    terminal.put(text)
-    sys.stdout.flush()
+    return background.monitor(terminal, loaded, manages=args.manage, interval=args.interval, put=terminal.put_now)

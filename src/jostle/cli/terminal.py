@@ -39,6 +39,11 @@ class Terminal(Session):
             sys.stdout.flush()
             sys.stdout.buffer.write(text.encode(sys.stdout.encoding or "ascii", "backslashreplace") + b"\n")
 
+    def put_now(self, text: str) -> None:
+        """… which is seen at once, also by who reads a pipe."""
+        self.put(text)
+        sys.stdout.flush()
+
     def _fit_for_screen(self, text: str) -> str:
         if not sys.stdout.isatty():
             return text

@@ -46,8 +46,7 @@ class Lines(Narrator):
         self.terminal = terminal
 
     def put(self, line: str) -> None:
-        self.terminal.put(f"{time.strftime('%H:%M:%S')} {line}")
-        sys.stdout.flush()
+        self.terminal.put_now(f"{time.strftime('%H:%M:%S')} {line}")
 
 
 class Live(Listener):

@@ -15,7 +15,7 @@ from jostle.core.scope import Scope, large_enough
 from jostle.core.table import Table
 
 
-def with_cards(kept: reserve.Kept, table: Table) -> reserve.Kept | dict[str, int]:
+def with_cards(kept: reserve.KeptCards, table: Table) -> reserve.KeptCards | dict[str, int]:
     """The big job with its cards; or why none can be kept for it."""
     job, scope = kept.job, table.scope(kept.job.batch)
     key = table.request(job, scope)

@@ -100,8 +100,8 @@ def _simple(words: list[str], depth: int) -> Iterator[str]:
     words = _without_redirections(words)
     names: list[str] = []
     while words:
-        if found := _ASSIGNMENT.match(words[0]):
-            names.append(found[0])
+        if match := _ASSIGNMENT.match(words[0]):
+            names.append(match[0])
             words = words[1:]
         elif (shorter := _unwrapped(words)) is not None:
             words = shorter
@@ -216,14 +216,14 @@ def _arguments(words: Sequence[str]) -> Iterator[str]:
 
 def _name(word: str) -> str | None:
     """Of an option, or of a value with a name; None: it has none."""
-    if found := _HYDRA.match(word):
-        return found[0]
+    if match := _HYDRA.match(word):
+        return match[0]
     if _NUMBER.match(word):
         return None
-    found = _OPTION.match(word)
-    if found is None:
+    match = _OPTION.match(word)
+    if match is None:
         return None
-    return found[1] if found[2] or word.startswith("--") else found[1].rstrip("0123456789.")  # -n5
+    return match[1] if match[2] or word.startswith("--") else match[1].rstrip("0123456789.")  # -n5
 
 
 def _base(path: str) -> str:

@@ -271,14 +271,14 @@ class Places:
         """On the node where they will be there first."""
         policy = policy_of(self.world, job.batch)
         served = any(r.batch == job.batch and len(r.uuids) >= job.gpus_min for r in self.runs.values())
-        plain = reserve.Kept(job=job, late=late, rank=ORDERS[policy.order], served=served, running=self._running)
+        plain = reserve.KeptCards(job=job, late=late, rank=ORDERS[policy.order], served=served, running=self._running)
         if policy.max_concurrent is not None and self._too_many(job, policy.max_concurrent) is not None:
             tables[0].kept = plain
             return
-        options: list[tuple[float, Table, reserve.Kept]] = []
+        options: list[tuple[float, Table, reserve.KeptCards]] = []
         for table in tables:
             answer = coming.with_cards(plain, table)
-            if isinstance(answer, reserve.Kept):
+            if isinstance(answer, reserve.KeptCards):
                 kept = replace(answer, until=max(answer.until, self._enough_at(job, table))) if self._more else answer
                 options.append((kept.until, table, kept))
             else:
@@ -294,7 +294,7 @@ class Places:
             for job, late in sorted(waiting, key=lambda w: reserve.in_line(*w)):
                 if job.id not in kept and table.never(job) is None and self.counters.impossible(job) is None:
                     rank, served = ORDERS[policy_of(self.world, job.batch).order], table.stock.served(job)
-                    table.kept_beside = reserve.Kept(
+                    table.kept_beside = reserve.KeptCards(
                         job=job, late=late, until=self._enough_at(job, table), rank=rank, served=served, running=self._running
                     )
                     break

@@ -29,7 +29,7 @@ LEAVING = frozenset({"unexplained", "newcomer", "leaving", "quarantined", "not_e
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Kept:
+class KeptCards:
     job: Job
     late: bool  # it has waited so long that jobs of its own priority stand back, too
     uuids: frozenset[str] = frozenset()

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Mapping
 
 from jostle.core.model import Amounts, Job, Run
 from jostle.core.reasons import Reason
-from jostle.core.reserve import Kept, end_of
+from jostle.core.reserve import KeptCards, end_of
 
 CPUS, HOST_MEMORY = "cpus", "host_memory"
 
@@ -72,7 +72,7 @@ class Stock:
                 return _reason("impossible_", name, {"needed": amount, "total": total})
         return None
 
-    def short(self, job: Job, kept: Iterable[Kept], now: float) -> Reason | None:
+    def short(self, job: Job, kept: Iterable[KeptCards], now: float) -> Reason | None:
         """Why the job cannot have now what it asks for; None: it can."""
         before = [k for k in kept if k.job.id != job.id and k.binds(job) and k.closed_to(job, now)]
         for name, amount in self._asked(job):

@@ -43,8 +43,8 @@ class Table:
         may_come = [lane[0] for lane in world.lanes if target.name in lane[0].on]
         self.heads = [job for job in may_come if job.inside is None]  # of the lanes that may have any card here
         self.easiest_mib = reserve.easiest_mib(self.heads, [run for run in world.runs if run.target == target.name])
-        self.kept: reserve.Kept | None = None
-        self.kept_beside: reserve.Kept | None = None  # a big job that wants no card
+        self.kept: reserve.KeptCards | None = None
+        self.kept_beside: reserve.KeptCards | None = None  # a big job that wants no card
         self.spoken: dict[str, int] = {}  # cards that are as good as another's: the job, or 0
         self.unkept: dict[int, dict[str, int]] = {}  # by shape: why a job may keep cards and cannot
         self.coming: dict[tuple[Any, ...], list[tuple[float, str]]] = {}  # by request: when cards will be there
@@ -98,7 +98,7 @@ class Table:
         return Stock(self._total, of_node, here, self.heads)
 
     @property
-    def keepers(self) -> list[reserve.Kept]:
+    def keepers(self) -> list[reserve.KeptCards]:
         return [kept for kept in (self.kept, self.kept_beside) if kept is not None]
 
     # Which cards a job gets.

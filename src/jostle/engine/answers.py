@@ -16,7 +16,7 @@ from jostle.core.reasons import ABSENT, plain
 from jostle.core.states import OPEN
 from jostle.core.survey import room, standing, survey
 from jostle.engine import capacity, checks, launch, shown
-from jostle.engine.cards import Cards
+from jostle.engine.cards import KnownCards
 from jostle.engine.engine import Engine
 from jostle.errors import NotFound
 from jostle.store import store
@@ -28,7 +28,7 @@ GPUS_WITHIN = 3.0  # s; a driver that takes longer is not waited for
 
 
 class Answers:
-    def __init__(self, engine: Engine, cards: Cards, reader: Reader) -> None:
+    def __init__(self, engine: Engine, cards: KnownCards, reader: Reader) -> None:
         self._engine, self._cards, self._reader, self._clock = engine, cards, reader, engine.clock
         self.began = engine.clock.now()
 

@@ -30,7 +30,7 @@ WATCH, WATCH_AGAIN = 20.0, 5.0  # s for which processes are watched after somebo
 LEFT_MIB = 64  # what a card may show more than before a run, when nothing is left of it
 
 
-class Cards:
+class KnownCards:
     probe: Probe
 
     def __init__(self, *, store: Store, clock: Timer, journal: Journal) -> None:

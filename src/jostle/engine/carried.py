@@ -13,13 +13,13 @@ from typing import Any
 
 from jostle.core.model import Exit, RunId
 from jostle.core.reasons import ABSENT, Reason
-from jostle.engine.cards import Cards
+from jostle.engine.cards import KnownCards
 from jostle.engine.journal import Journal
 from jostle.engine.open import Open, of_row
 from jostle.engine.ports import Timer
 from jostle.errors import Unwritten
 from jostle.failpoint import failpoint
-from jostle.port import Adopted, Backend, Claimed, Order, Phase, Report, Void, is_placing
+from jostle.port import Adopted, Backend, Claimed, Order, Phase, RunReport, Void, is_placing
 from jostle.store import legs, runs
 from jostle.store.store import Store
 
@@ -34,7 +34,7 @@ NO_NEWS_IF_BLIND = (Phase.NOT_STARTED, Phase.VOIDED, Phase.GONE)
 
 class Carried:
     def __init__(
-        self, *, store: Store, clock: Timer, cards: Cards, journal: Journal, soon: Callable[[float], None]
+        self, *, store: Store, clock: Timer, cards: KnownCards, journal: Journal, soon: Callable[[float], None]
     ) -> None:
         self._store, self._clock, self._cards, self._journal, self._soon = store, clock, cards, journal, soon
         self.backends: dict[str, Backend] = {}
@@ -100,7 +100,7 @@ class Carried:
                 if report.run in self.runs and not self.runs[report.run].over:
                     self._hear(self.runs[report.run], report)
 
-    def _hear(self, run: Open, report: Report) -> None:
+    def _hear(self, run: Open, report: RunReport) -> None:
         if (report.kind in NO_NEWS_IF_BLIND or not report.supervised) and not self._store.in_place():
             return  # what there is of it may lie where our state lies, and that is not to be seen
         if report.session is not None and report.session != run.session:
@@ -130,7 +130,7 @@ class Carried:
         else:
             self._soon(LAZY)
 
-    def _living(self, run: Open, report: Report) -> None:
+    def _living(self, run: Open, report: RunReport) -> None:
         run.look = 0
         run.waits_there = report.why
         if report.kind is Phase.ALIVE and run.state == "starting" and not run.claimed:

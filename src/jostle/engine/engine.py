@@ -20,10 +20,10 @@ from jostle.core.plan import Fail, Plan
 from jostle.core.reasons import Reason
 from jostle.engine import allocations, record, telling
 from jostle.engine.capacity import Capacity
-from jostle.engine.cards import Cards
+from jostle.engine.cards import KnownCards
 from jostle.engine.carried import Carried
 from jostle.engine.health import Health
-from jostle.engine.history import History
+from jostle.engine.history import HistoryWriter
 from jostle.engine.idleness import Idleness
 from jostle.engine.journal import Journal
 from jostle.engine.observe import here
@@ -52,9 +52,9 @@ class Engine:
         self.store, self.clock = store, clock
         self.rules = Rules(store=store, settings=settings)
         self.journal = Journal(store, clock)
-        self.cards = Cards(store=store, clock=clock, journal=self.journal)
+        self.cards = KnownCards(store=store, clock=clock, journal=self.journal)
         self.carried = Carried(store=store, clock=clock, cards=self.cards, journal=self.journal, soon=self.soon)
-        self.history = History(home=home, store=store, clock=clock)
+        self.history = HistoryWriter(home=home, store=store, clock=clock)
         self.idleness = Idleness(history=self.history, store=store, clock=clock, journal=self.journal)
         self._starting = Starting(store=store, cards=self.cards, carried=self.carried)
         self.resizer = Resizer(

@@ -18,10 +18,10 @@ from jostle.core.model import RunId
 from jostle.engine.observe import UNSEEN, Observer
 from jostle.engine.open import Open
 from jostle.engine.ports import Timer
-from jostle.engine.profiles import BELIEVED, Profiles, Use, text
+from jostle.engine.profiles import BELIEVED, Profiles, RunUse, text
 from jostle.errors import Unwritten
 from jostle.store import runs
-from jostle.store.history import FINE, SET_BACK, CardPage, Held, HistoryFile, Later, Mean, Spoilt
+from jostle.store.history import FINE, SET_BACK, CardPage, HistoryFile, Later, Mean, Spoilt, Stay
 from jostle.store.store import Store
 
 APART = 0.9  # s between two samples of a card, however often it is read
@@ -71,8 +71,8 @@ class Track:
     at: float = 0.0  # of the last sample, by the engine's clock
     sums: dict[int, Sums] = field(default_factory=dict)  # by the beginning of their ten seconds, in order
     recent: deque[tuple[float, int | None, int]] = field(default_factory=lambda: deque(maxlen=RECENT))  # at, load, used
-    held: dict[str, Held] = field(default_factory=dict)  # by user: who is there
-    left: deque[Held] = field(default_factory=lambda: deque(maxlen=LEFT))  # who was, since the last write
+    held: dict[str, Stay] = field(default_factory=dict)  # by user: who is there
+    left: deque[Stay] = field(default_factory=lambda: deque(maxlen=LEFT))  # who was, since the last write
     others: tuple[str, ...] = ()  # who else was there at the last sample
     loaded: bool | None = None  # whether the last sample showed load; None: the driver does not say
     quiet_since: float | None = None  # from which on each sample has shown none, by the engine's clock
@@ -103,7 +103,7 @@ class Track:
             if before is None or not _stayed(before, pid, wall):
                 if before is not None:
                     self.left.append(before)
-                self.held[who] = Held(wall, who, pid, wall)
+                self.held[who] = Stay(wall, who, pid, wall)
             else:
                 self.held[who] = before._replace(seen=wall, pid=before.pid if pid is None else pid)
         for who in [who for who, held in self.held.items() if not -SET_BACK <= wall - held.seen <= UNSEEN]:
@@ -129,7 +129,7 @@ def parts(began: float, ended: float) -> Iterator[tuple[int, float]]:
         began = until
 
 
-def _stayed(held: Held, pid: int | None, wall: float) -> bool:
+def _stayed(held: Stay, pid: int | None, wall: float) -> bool:
     gap = wall - held.seen
     return 0 <= gap <= UNSEEN or (0 <= gap <= SAME_PROCESS and pid is not None and pid == held.pid)
 
@@ -155,13 +155,13 @@ def believable(g: Mapping[str, Any]) -> bool:
     return all(number is None or abs(number) < BELIEVED for number in numbers)
 
 
-class History:
+class HistoryWriter:
     def __init__(self, *, home: str, store: Store, clock: Timer) -> None:
         self._store, self._clock = store, clock
         self._file = HistoryFile(home)
         self._tracks: dict[str, Track] = {}
         self._profiles = Profiles()
-        self._ended: list[tuple[RunId, Use]] = []  # runs of which is not recorded yet how they used their cards
+        self._ended: list[tuple[RunId, RunUse]] = []  # runs of which is not recorded yet how they used their cards
         self._record_at = 0.0
         self._pieces: list[Callable[[], None]] = []  # that are still to be written
         self._failed = 0  # tries in vain, one after the other

@@ -14,7 +14,7 @@ from typing import Any
 from jostle.core.fields import SETTINGS
 from jostle.core.model import RunId
 from jostle.core.reasons import Reason
-from jostle.engine.history import History
+from jostle.engine.history import HistoryWriter
 from jostle.engine.journal import Journal
 from jostle.engine.open import Open
 from jostle.engine.ports import Timer
@@ -25,7 +25,7 @@ EACH = 1.0  # s between two looks, however often cards are read
 
 
 class Idleness:
-    def __init__(self, *, history: History, store: Store, clock: Timer, journal: Journal) -> None:
+    def __init__(self, *, history: HistoryWriter, store: Store, clock: Timer, journal: Journal) -> None:
         self._history, self._store, self._clock, self._journal = history, store, clock, journal
         self._after: float = SETTINGS["idle_after"].default
         self._look_at = 0.0

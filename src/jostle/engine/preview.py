@@ -43,28 +43,28 @@ class Preview:
             raise Invalid(f"a preview is of at most {MOST} jobs, not {len(checked['jobs'])}")
         never = self._writes.hopeless(checked)
         rules = checked["batch"].get("policy") or {}
-        told: Answer = {
+        answer: Answer = {
             "checked": never is not None, "never": outlook.listed(never, checked["jobs"]),
             "drawn": rules.get("order") == "random" and len(checked["jobs"]) > 1,
         }  # fmt: skip
         with self._undone():
-            told.update(self._decided(checked))
+            answer.update(self._decided(checked))
             raise Undone
-        return {**told, "jobs": _drawn(told["jobs"])} if told["drawn"] else told
+        return {**answer, "jobs": _drawn(answer["jobs"])} if answer["drawn"] else answer
 
     def what_if(self, request: Mapping[str, Any]) -> Answer:
         """What these rules would mean: for the cards that there are now, and for the jobs that wait in batches which get them."""
         rules = checks.policy(request.get("policy") or {})
         batches = {int(batch): policy for batch, policy in (request.get("batches") or {}).items()}
-        told: Answer = {}
+        answer: Answer = {}
         with self._undone():
             for batch, policy in batches.items():
                 change = checks.amendment({"batch": batch, "policy": policy})
                 amend(self._store, change, at=self._engine.clock.wall(), now=self._engine.clock.now(), rank=lambda: 0.5)
                 self._engine.rules_changed(batch)
-            told.update(self._under(rules, set(batches)))
+            answer.update(self._under(rules, set(batches)))
             raise Undone
-        return told
+        return answer
 
     def _under(self, rules: Policy, batches: AbstractSet[int]) -> Answer:
         world = self._world()
@@ -105,8 +105,8 @@ class Preview:
         first, last = ids
         world = self._world(depth=max(DEPTH, last - first + 1))
         plan = decide(world)
-        told = [_told(row, plan, world.gpus, first, now, engine.clock.wall()) for row in queued(self._store, first, last)]
-        return {"jobs": told, **_standing(world, first, last)}
+        answers = [_told(row, plan, world.gpus, first, now, engine.clock.wall()) for row in queued(self._store, first, last)]
+        return {"jobs": answers, **_standing(world, first, last)}
 
 
 def _told(row: Queued, plan: Plan, gpus: tuple[Gpu, ...], first: int, now: float, wall: float) -> Answer:
@@ -132,14 +132,14 @@ def _told(row: Queued, plan: Plan, gpus: tuple[Gpu, ...], first: int, now: float
     return {**answer, "reason": plain(reason or Reason(code="starting_soon"))}
 
 
-def _drawn(told: list[Answer]) -> list[Answer]:
+def _drawn(answers: list[Answer]) -> list[Answer]:
     """Of jobs whose order is drawn: each starts, on cards that are drawn with it; or any of those that fit may be the one."""
-    ready = [job for job in told if job["starts"] or (job["reason"] and job["reason"]["code"] in FOR_CARDS)]
+    ready = [job for job in answers if job["starts"] or (job["reason"] and job["reason"]["code"] in FOR_CARDS)]
     certain = all(job["starts"] for job in ready)
     if not any(job["starts"] for job in ready):
-        return told
+        return answers
     chance = {"starts": certain, "chance": not certain, "gpus": [], "reason": None}
-    return [{**job, **chance} if job in ready else job for job in told]
+    return [{**job, **chance} if job in ready else job for job in answers]
 
 
 def _standing(world: World, first: int, last: int) -> Answer:

@@ -31,7 +31,7 @@ Weights = dict[int, float]
 
 
 @dataclass(slots=True)
-class Use:
+class RunUse:
     """What was seen of a run."""
 
     observed_s: float = 0.0
@@ -101,11 +101,11 @@ def share_below(weights: Weights, share: float) -> int | None:
     return None
 
 
-def restored(data: Mapping[str, Any]) -> Use:
+def restored(data: Mapping[str, Any]) -> RunUse:
     """Of what an earlier engine had seen; JSON has texts for keys. Whatever is not as it was written there is an error: a number
     that is none would end the engine, now or when the run is recorded."""
-    kept = Use(**data)
-    use = Use(_number(kept.observed_s), idle_s=_number(kept.idle_s), peak_mib=int(_number(kept.peak_mib)))
+    kept = RunUse(**data)
+    use = RunUse(_number(kept.observed_s), idle_s=_number(kept.idle_s), peak_mib=int(_number(kept.peak_mib)))
     use.memory, use.load = (
         {int(_number(int(value))): _number(seconds) for value, seconds in weights.items()} for weights in (kept.memory, kept.load)
     )
@@ -127,7 +127,7 @@ def _number(value: Any) -> float:
 
 class Profiles:
     def __init__(self) -> None:
-        self._uses: dict[RunId, Use] = {}
+        self._uses: dict[RunId, RunUse] = {}
         self._at: dict[RunId, float] = {}  # of the last sample, by the engine's clock
 
     def heard(
@@ -147,13 +147,13 @@ class Profiles:
             here = [cards[lease.uuid] for lease in run.leases if lease.uuid in cards]
             if len(here) < len(run.leases):
                 continue  # a part tells nothing of the whole
-            use = self._uses.setdefault(run.id, Use())
+            use = self._uses.setdefault(run.id, RunUse())
             seconds = min(FIRST, max(0.0, now - run.clock_at)) if last is None or now - last > UNSEEN else now - last
             self._at[run.id] = now
             self._add(use, run, here, observer, seconds, others)
 
     def _add(
-        self, use: Use, run: Open, here: list[Mapping[str, Any]], observer: Observer, seconds: float,
+        self, use: RunUse, run: Open, here: list[Mapping[str, Any]], observer: Observer, seconds: float,
         others: Mapping[str, Iterable[str]],
     ) -> None:  # fmt: skip
         use.gpu_name, use.gpu_mib = text(here[0]["name"]), here[0]["total_mib"]
@@ -186,7 +186,7 @@ class Profiles:
 
     def uses(self, runs: Iterable[RunId]) -> dict[RunId, dict[str, Any]]:
         """What was seen of these, as it can be restored."""
-        plain = {id: {name: getattr(self._uses[id], name) for name in Use.__slots__} for id in runs if id in self._uses}
+        plain = {id: {name: getattr(self._uses[id], name) for name in RunUse.__slots__} for id in runs if id in self._uses}
         return {id: {**use, "curve": use["curve"].plain()} for id, use in plain.items()}
 
     def so_far(self, run: RunId) -> dict[str, Any] | None:
@@ -210,9 +210,9 @@ class Profiles:
             one["gpu_peak_mib"] = most if one["gpu_mib"] is not None or most else None
         return list(shown.values())
 
-    def ended(self, run: RunId) -> Use:
+    def ended(self, run: RunId) -> RunUse:
         self._at.pop(run, None)
-        return self._uses.pop(run, None) or Use()
+        return self._uses.pop(run, None) or RunUse()
 
 
 def process(p: Mapping[str, Any]) -> str:

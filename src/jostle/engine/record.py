@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from jostle.core.model import Exit, RunId
 from jostle.core.plan import Continue, Fail, Finish, Pause, Plan, Requeue, Stop, Yield
 from jostle.core.reasons import kept
-from jostle.engine.cards import Cards
+from jostle.engine.cards import KnownCards
 from jostle.engine.open import Open
 from jostle.failpoint import failpoint
 from jostle.store import ends as store_ends
@@ -15,7 +15,7 @@ from jostle.store import legs, runs
 from jostle.store.store import Store
 
 
-def ends(store: Store, plan: Plan, open_runs: Mapping[RunId, Open], cards: Cards, at: float, now: float) -> dict[RunId, str]:
+def ends(store: Store, plan: Plan, open_runs: Mapping[RunId, Open], cards: KnownCards, at: float, now: float) -> dict[RunId, str]:
     """Which runs have ended by it, and how."""
     ended = {}
     for d in plan.decisions:

@@ -18,7 +18,7 @@ from jostle.core.plan import Plan, Resize
 from jostle.core.reasons import Reason, counted, kept
 from jostle.core.resize import HOLD
 from jostle.engine import launch
-from jostle.engine.cards import LEFT_MIB, Cards
+from jostle.engine.cards import LEFT_MIB, KnownCards
 from jostle.engine.carried import Carried
 from jostle.engine.elasticity import Elasticity
 from jostle.engine.open import Open
@@ -50,7 +50,7 @@ class Ordered:
 
 class Resizer:
     def __init__(
-        self, *, store: Store, clock: Timer, cards: Cards, carried: Carried, rules: Rules, soon: Callable[[float], None]
+        self, *, store: Store, clock: Timer, cards: KnownCards, carried: Carried, rules: Rules, soon: Callable[[float], None]
     ) -> None:
         self._store, self._clock, self._cards, self._carried = store, clock, cards, carried
         self._rules, self._soon = rules, soon

@@ -16,7 +16,7 @@ from jostle.core.limits import of_kind
 from jostle.core.model import Gpu, Lease, Limits, Policy, RunId
 from jostle.core.plan import Plan, Start
 from jostle.engine import elasticity, launch, standing
-from jostle.engine.cards import Cards
+from jostle.engine.cards import KnownCards
 from jostle.engine.carried import Carried
 from jostle.engine.elasticity import NO_COMMANDS
 from jostle.engine.open import Open, more_than_cards, retry_of
@@ -52,7 +52,7 @@ class Postponed:
 
 
 class Starting:
-    def __init__(self, *, store: Store, cards: Cards, carried: Carried) -> None:
+    def __init__(self, *, store: Store, cards: KnownCards, carried: Carried) -> None:
         self._store, self._cards, self._carried = store, cards, carried
         self._contexts: dict[int, dict[str, Any]] = {}  # what submits captured, the latest used
         self._refused: dict[int, int] = {}  # by job: how often its cards could not be reserved since it was last started

@@ -14,7 +14,7 @@ from jostle.core.fields import LIMITS
 from jostle.core.limits import MANAGER, OWN
 from jostle.core.reasons import Reason, kept
 from jostle.engine import checks, outlook
-from jostle.engine.cards import Cards
+from jostle.engine.cards import KnownCards
 from jostle.engine.engine import Engine
 from jostle.errors import Invalid, JostleError, NotFound, Usage
 from jostle.store import intents, jobs
@@ -25,7 +25,7 @@ Request = dict[str, Any]
 
 
 class Writes:
-    def __init__(self, engine: Engine, cards: Cards) -> None:
+    def __init__(self, engine: Engine, cards: KnownCards) -> None:
         self._engine, self._cards, self._store, self._clock = engine, cards, engine.store, engine.clock
         self.leaving = False  # the engine is about to end: nothing is queued any more
         self._cancels: dict[int, str] = {}  # of the present transaction

@@ -12,7 +12,7 @@ INTERRUPTED = 130
 FORWARDED = (signal.SIGTERM, signal.SIGHUP)
 
 
-class Waiting:
+class WaitingChild:
     """A process that will become a command, or nothing if we die first. It is made before there are threads."""
 
     def __init__(self, command: Sequence[str]) -> None:

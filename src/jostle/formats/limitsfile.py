@@ -40,12 +40,12 @@ def read(node: Node, findings: Findings, where: str = " in limits") -> dict[str,
 def _lines(text: str, findings: Findings) -> Map:
     items: list[tuple[Scalar, Node]] = []
     for number, line in enumerate(text.split("\n"), 1):
-        told = line.partition(" #")[0].strip()
-        if told in ("", "---") or told.startswith("#"):
+        content = line.partition(" #")[0].strip()
+        if content in ("", "---") or content.startswith("#"):
             continue
-        key, colon, value = told.partition(":")
+        key, colon, value = content.partition(":")
         if not colon or line[0].isspace() or (value and not value[0].isspace()):
-            findings.wrong(number, said("block_odd", text=shown(told), expected=f"a limit {SUCH}"))
+            findings.wrong(number, said("block_odd", text=shown(content), expected=f"a limit {SUCH}"))
         else:
             items.append((Scalar(number, key.strip(), True), Scalar(number, value.strip(), True)))
     return Map(1, items)

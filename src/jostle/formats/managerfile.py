@@ -28,7 +28,7 @@ LIMIT_DEFAULTS = {"max_total_gpus": 8, "max_reserved_gpus": 2, "max_manual_gpus"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Template:
+class TaskTemplate:
     """The program that is started in an allocation."""
 
     command: str = ""
@@ -75,7 +75,7 @@ class ManagerConfig:
     max_gpus_per_task: int = LIMIT_DEFAULTS["max_gpus_per_task"]
     job_prefix: str = "NDFS_"
     managed_job_prefixes: tuple[str, ...] = ()
-    program_template: Template = Template()
+    program_template: TaskTemplate = TaskTemplate()
     scaling: Scaling = Scaling()
     notification: Notification = Notification()
     logging: Logging = Logging()
@@ -204,7 +204,7 @@ KEYS: dict[str, Check] = {
     "managed_job_prefixes": _texts('a list of prefixes such as ["NDFS_"]'),
 }
 PARTS: dict[str, tuple[Callable[..., Any], dict[str, Check]]] = {
-    "program_template": (Template, {
+    "program_template": (TaskTemplate, {
         "command": _text("a command that is not empty", r"[^\0]*\S[^\0]*"),
         "args": _texts('a list of texts such as ["--gpus", "{gpu_list}"]'),
         "env_vars": _variables,
@@ -242,10 +242,10 @@ def load(path: str) -> tuple[ManagerConfig, list[str]]:
     else:
         file.wrong(root.line, said("holds", shape=_shape(root), expected='an object such as {"monitor_interval": 5}'))
         values = {}
-    beside = [(path, warning)] * bool(warning) + [(f"{path}:{line}", told) for line, told in sorted(file.warnings)]
-    warnings: list[str] = [said("told_at", place=place, text=told) for place, told in beside]
+    beside = [(path, warning)] * bool(warning) + [(f"{path}:{line}", text) for line, text in sorted(file.warnings)]
+    warnings: list[str] = [said("told_at", place=place, text=text) for place, text in beside]
     if file.flaws:
-        raise BadFiles([(path, line, told) for line, told in sorted(file.flaws)], warnings)
+        raise BadFiles([(path, line, text) for line, text in sorted(file.flaws)], warnings)
     return ManagerConfig(**values, path=path, written=frozenset(values)), warnings
 
 

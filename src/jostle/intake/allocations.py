@@ -148,7 +148,7 @@ def _timeless(value: Any) -> Any:
     return [_timeless(of) for of in value] if isinstance(value, list | tuple) else value
 
 
-class Waiting:
+class Applicant:
     """Somebody who waits for cards: hears why, whenever that changes; or, who wants them now or not at all, that they cannot be
     had."""
 
@@ -176,7 +176,7 @@ def held(
 ) -> dict[str, str]:
     """Waits until an allocation holds its cards; what a program is to be told of them, as variables. `tell` hears why it waits,
     whenever that changes. `now`: gives it up and raises why, if it cannot have them at once."""
-    waiting = Waiting(session, tell, now=now)
+    waiting = Applicant(session, tell, now=now)
     while (row := session.reader.job(id)) is not None and row["state"] not in ("running", "stopping", *FINAL):
         why = reason(session, id)
         if why is not None and row["state"] == "queued":

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from jostle.core.states import UNFINISHED
 from jostle.errors import Declined, Invalid, JostleError, NotFound
-from jostle.intake.allocations import Waiting, of_name, reason, variables
+from jostle.intake.allocations import Applicant, of_name, reason, variables
 from jostle.wording.declined import declined
 from jostle.wording.sentences import worded
 
@@ -49,7 +49,7 @@ def grown(
 ) -> dict[str, str]:
     """Waits until it holds them; what a program is to be told of them, as variables. `tell` hears why it waits, whenever that
     changes. `now`: takes it back and raises why, if they cannot be had at once."""
-    waiting = Waiting(session, tell, now=now)
+    waiting = Applicant(session, tell, now=now)
     while (row := session.reader.job(growth.id)) is not None and row["state"] in UNFINISHED:
         why = reason(session, growth.id)
         under_way = why is not None and why["code"] == UNDER_WAY

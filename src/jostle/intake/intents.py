@@ -40,6 +40,17 @@ def not_retried(session: Session) -> list[int]:
     return [id for id in ended if id not in copied]
 
 
+def sent(session: Session, meant: Sequence[int], **intent: Any) -> dict[str, Any]:
+    """What has become of it: jobs of which it is done, those of which it is refused and why, and the new ones of a retry."""
+    if not meant:
+        return {"done": [], "refused": [], "new": {}}
+    client = session.client()
+    try:
+        return client.call("intent", ids=meant, batch=None, **intent)
+    finally:
+        client.close()
+
+
 def setting(key: str, text: str) -> tuple[str, Any]:
     """The field and its value; `none` takes a value back."""
     if key not in SETTINGS:

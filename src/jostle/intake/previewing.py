@@ -23,14 +23,14 @@ def previewed(client: Client, head: Mapping[str, Any], jobs: Sequence[Mapping[st
     how many cards would then be held, in words, where one job is asked for and that can be told."""
     asked = [{key: value for key, value in job.items() if key not in PRIVATE} for job in jobs[:MOST]]
     answer = client.call("preview", batch=dict(head), jobs=asked)
-    told = [_worded(job, answer, language) for job in answer["jobs"]]
+    previews = [_worded(job, answer, language) for job in answer["jobs"]]
     cards = [{**card, "refusal": sentences.worded(card["refusal"], language) if card["refusal"] else None}
              for card in answer["cards"]]  # fmt: skip
-    held = set(answer["held"] or ()) | {card["uuid"] for card in cards if card["index"] in told[0]["gpus"]}
-    holds = _holds(len(held), answer["may"], language) if answer["held"] is not None and told[0]["gpus"] else ""
+    held = set(answer["held"] or ()) | {card["uuid"] for card in cards if card["index"] in previews[0]["gpus"]}
+    holds = _holds(len(held), answer["may"], language) if answer["held"] is not None and previews[0]["gpus"] else ""
     return {
-        "jobs": told, "more": len(jobs) - len(asked), "never": sentences.never(answer, language), "checked": answer["checked"],
-        "drawn": message("would_drawn", language) if answer["drawn"] else "", "cards": cards, "holds": holds,
+        "jobs": previews, "more": len(jobs) - len(asked), "never": sentences.never(answer, language), "cards": cards,
+        "checked": answer["checked"], "drawn": message("would_drawn", language) if answer["drawn"] else "", "holds": holds,
     }  # fmt: skip
 
 

@@ -70,20 +70,18 @@ def preview(session: Session, asked: dict[str, Any]) -> list[str]:
     if client is None:
         return [session.message("would_need_engine")]
     try:
-        told = previewed(client, asked["batch"], asked["jobs"], session.language)
+        outcome = previewed(client, asked["batch"], asked["jobs"], session.language)
     finally:
         client.close()
-    return [told["jobs"][0]["text"], *([told["holds"]] if told["holds"] else [])]
+    return [outcome["jobs"][0]["text"], *([outcome["holds"]] if outcome["holds"] else [])]
 
 
 def _rules(session: Session, job: Mapping[str, Any]) -> dict[str, Any]:
-    """Cards that this shell does not see are not used (SPEC A12)."""
     if "CUDA_VISIBLE_DEVICES" not in os.environ or job["gpus"][1] == 0:
         return {}
     from jostle.intake import visible
 
-    gpus = visible.restricted(session)
-    return {} if gpus is None else {"gpus": gpus}
+    return visible.rules(session)
 
 
 def _needs(session: Session, after: str, after_any: str) -> list[list[Any]]:

@@ -68,6 +68,12 @@ def restricted(session: Session, allowed: Sequence[int] | None = None, *, device
     return None
 
 
+def rules(session: Session) -> dict[str, Any]:
+    """Of a batch: cards that this shell does not see are not used (SPEC A12)."""
+    cards = restricted(session)
+    return {} if cards is None else {"gpus": cards}
+
+
 def looked(session: Session, devices: str | None) -> Cards:
     client = session.client(gpus=devices)
     try:

@@ -12,7 +12,7 @@ from jostle.manage.board import board
 
 if TYPE_CHECKING:
     from jostle.manage.loading import Loaded
-    from jostle.manage.tasks import Answer
+    from jostle.manage.tasks import TaskAllocation
     from jostle.session import Session
 
 Put = Callable[[str], None]
@@ -60,7 +60,7 @@ class Acts:
         with self._loaded.logged(act, name):
             return self._told(tasks.allocate(self._session, self._config, name, gpus, now=now))
 
-    def _told(self, answer: Answer) -> int:
+    def _told(self, answer: TaskAllocation) -> int:
         """The task as the status shows it, and why it waits."""
         lines = [statustext.task_line(task) for task in board(self._session, self._config).tasks if task.id == answer.id]
         self._put("\n".join(lines))

@@ -22,7 +22,7 @@ FREE_FOR_ALL = frozenset({"over_limit", "left", "out_of_range", "kept", "exclude
 
 
 @dataclass(frozen=True, slots=True)
-class Node:
+class NodeSummary:
     name: str
     total: int
     free: int
@@ -42,21 +42,21 @@ class Task:
 
 
 @dataclass(frozen=True, slots=True)
-class Board:
-    nodes: tuple[Node, ...]
+class ManagerBoard:
+    nodes: tuple[NodeSummary, ...]
     tasks: tuple[Task, ...]
     running: int = 0  # cards of own jobs and allocations
     pending: int = 0  # … that those ask for which wait
     error: str = ""  # why the cards cannot be read
 
 
-def board(session: Session, config: ManagerConfig) -> Board:
+def board(session: Session, config: ManagerConfig) -> ManagerBoard:
     view = cards(session)
     rows = session.reader.jobs(states=UNFINISHED)
     held = {uuid for row in rows if row["state"] in OPEN for uuid in row["gpu_uuids"]}
     pending = sum(row["gpu_request"][0] for row in rows if row["state"] == "queued")
     tasks = [_task(session, row, config) for row in rows if is_task(row, config)]
-    return Board(_nodes(view.gpus), tuple(tasks), len(held), pending, view.error)
+    return ManagerBoard(_nodes(view.gpus), tuple(tasks), len(held), pending, view.error)
 
 
 def is_task(row: Mapping[str, Any], config: ManagerConfig) -> bool:
@@ -79,10 +79,10 @@ def _node(session: Session, row: Mapping[str, Any]) -> str:
     return socket.gethostname() if name in ("local", "") else name
 
 
-def _nodes(gpus: Sequence[Mapping[str, Any]]) -> tuple[Node, ...]:
+def _nodes(gpus: Sequence[Mapping[str, Any]]) -> tuple[NodeSummary, ...]:
     whole = [gpu for gpu in gpus if gpu["state"] != "mig"]
     free = sum(gpu["state"] == "ok" and _is_free(gpu) for gpu in whole)
-    return (Node(socket.gethostname(), len(whole), free),) if whole else ()
+    return (NodeSummary(socket.gethostname(), len(whole), free),) if whole else ()
 
 
 def _is_free(gpu: Mapping[str, Any]) -> bool:

@@ -26,7 +26,7 @@ class Aim:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Kept:
+class FloorCard:
     """A card of the floor: an allocation of one."""
 
     id: int
@@ -35,9 +35,9 @@ class Kept:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Seen:
+class Situation:
     now: float
-    kept: tuple[Kept, ...] = ()
+    kept: tuple[FloorCard, ...] = ()
     held: int = 0  # cards that the person holds in all, the floor's among them
     may: int | None = None  # … and may hold, by courtesy and limits; None: any number
     may_keep: int | None = None  # … for all that is known: what cannot be read for a moment may be free
@@ -69,7 +69,7 @@ def rules(own: Mapping[str, Any], aim: Aim) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def step(seen: Seen, aim: Aim) -> Step:
+def step(seen: Situation, aim: Aim) -> Step:
     """What to do now."""
     everything = tuple(kept.id for kept in seen.kept)
     why = (aim.off and "off") or (seen.waiting and "waiting") or (seen.now - seen.active_at >= aim.idle_limit and "idle") or ""
@@ -82,7 +82,7 @@ def step(seen: Seen, aim: Aim) -> Step:
     return _sized(seen, aim, everything)
 
 
-def _sized(seen: Seen, aim: Aim, floor: tuple[int, ...]) -> Step:
+def _sized(seen: Situation, aim: Aim, floor: tuple[int, ...]) -> Step:
     beside = max(0, seen.held - len(floor))  # by jobs, allocations and other homes
     most, keep = (aim.most if n is None else min(aim.most, n) for n in (seen.may, seen.may_keep))
     room, kept = max(0, most - beside), max(0, keep - beside)

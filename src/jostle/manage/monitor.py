@@ -137,19 +137,19 @@ class Monitor:
         if done.take and not room["blind"]:
             self._take(done.take, policy)
 
-    def _seen(self, room: dict[str, Any]) -> floor.Seen:
+    def _seen(self, room: dict[str, Any]) -> floor.Situation:
         now, crowded = time.monotonic(), set(room["crowded"])
         rows = self._rows()
         used = {*room["used"], *(row["inside"] for row in self._session.reader.jobs(states=UNFINISHED))}
         kept = tuple(
-            floor.Kept(id=row["id"], holds=row["state"] != "queued", crowded=bool(crowded & set(row["gpu_uuids"])))
+            floor.FloorCard(id=row["id"], holds=row["state"] != "queued", crowded=bool(crowded & set(row["gpu_uuids"])))
             for row in rows
             if row["intent"] == "run" and row["id"] not in used  # else it is given back already, or its person's for so long
         )
         ours = {row["id"] for row in rows}
         if room["waiting"] or any(row["id"] not in ours and row["commands"] for row in self._session.reader.jobs(states=OPEN)):
             self._active_at = now
-        return floor.Seen(
+        return floor.Situation(
             now=now, kept=kept, held=room["held"], may=room["may"], may_keep=room["may_keep"], free=room["free"],
             waiting=bool(room["waiting"]), active_at=self._active_at, again_at=self._again_at, grow_at=self._grow_at,
         )  # fmt: skip

@@ -10,7 +10,7 @@ from shlex import quote
 from typing import TYPE_CHECKING
 
 from jostle.errors import Usage
-from jostle.formats.managerfile import NAME, ManagerConfig, Template
+from jostle.formats.managerfile import NAME, ManagerConfig, TaskTemplate
 from jostle.manage.loading import of_engine
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ def thresholds(config: ManagerConfig) -> dict[str, int]:
     return {"scale_up": round(100 * scaling.scale_up_threshold), "scale_down": round(100 * scaling.scale_down_threshold)}
 
 
-def _exports(template: Template) -> list[str]:
+def _exports(template: TaskTemplate) -> list[str]:
     named = [(name, text) for name, text in template.env_vars.items() if CARDS in text and name != SHOWN]
     return [f"export {quote(name)}={_word(text)}" for name, text in named]
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from jostle.manage.board import Board, Task
+from jostle.manage.board import ManagerBoard, Task
 from jostle.wording.text import plain
 
 WIDE, NARROW = "=" * 60, "-" * 40
 
 
-def lines(board: Board) -> Iterator[str]:
+def lines(board: ManagerBoard) -> Iterator[str]:
     total, free = sum(node.total for node in board.nodes), sum(node.free for node in board.nodes)
     yield from (WIDE, "GPU Resource Manager Status", WIDE)
     yield f"Total Nodes: {len(board.nodes)}"

@@ -26,26 +26,25 @@ OVER = frozenset({"user_limit", "impossible_user_limit"})
 """Reasons for which the source refuses a request, where others wait."""
 
 
-class Answer(NamedTuple):
+class TaskAllocation(NamedTuple):
     id: int
     name: str
     why: str = ""  # it waits: for what
 
 
-def allocate(session: Session, config: ManagerConfig, name: str, gpus: int, *, now: bool = False) -> Answer:
+def allocate(session: Session, config: ManagerConfig, name: str, gpus: int, *, now: bool = False) -> TaskAllocation:
     """Cards for a task, or a place in the queue. Refused is what a limit forbids now, and with `now` or `queue_waiting: false`
     what cannot be had at once."""
     called = bare(name, config.job_prefix)
-    cards = visible.restricted(session)
-    id = allocations.allocate(session, called, gpus=(gpus, gpus), policy={} if cards is None else {"gpus": cards})
+    id = allocations.allocate(session, called, gpus=(gpus, gpus), policy=visible.rules(session))
     why = _settled(session, id)
     if why is None:
-        return Answer(id, called)
+        return TaskAllocation(id, called)
     text = worded(why, session.language)["text"]
     if now or not config.queue_waiting or why["code"] in OVER:
         allocations.give_up(session, id)
         raise Declined(session.message("manage_refused", name=called, why=text), str(why["code"]))
-    return Answer(id, called, text)
+    return TaskAllocation(id, called, text)
 
 
 def _settled(session: Session, id: int) -> dict[str, Any] | None:
@@ -77,14 +76,14 @@ def task(session: Session, config: ManagerConfig, name: str) -> dict[str, Any]:
     return max(tasks, key=lambda row: (row["name"] in names, not row["commands"], row["id"]))
 
 
-def release(session: Session, config: ManagerConfig, name: str) -> Answer:
+def release(session: Session, config: ManagerConfig, name: str) -> TaskAllocation:
     """Ends an allocation with what runs inside, or an adopted job."""
     row = task(session, config, name)
     allocations.give_up(session, row["id"])
-    return Answer(row["id"], bare(row["name"], config.job_prefix))
+    return TaskAllocation(row["id"], bare(row["name"], config.job_prefix))
 
 
-def start_program(session: Session, config: ManagerConfig, name: str) -> Answer:
+def start_program(session: Session, config: ManagerConfig, name: str) -> TaskAllocation:
     """The program of the template, on all cards of the task. One that grows and shrinks takes the place of the task: it comes
     after it, so that the end of the one and the start of the other are one decision."""
     row = task(session, config, name)
@@ -94,7 +93,7 @@ def start_program(session: Session, config: ManagerConfig, name: str) -> Answer:
     why = session.message("manage_no_cards_yet") if row["state"] == "queued" else ""
     retry = {"max": config.program_template.retry} if config.program_template.retry else None
     if not (config.auto_scale and config.scaling.enabled and config.scaling.resize):
-        return Answer(allocations.start(session, str(row["id"]), [text], env=env, label=called, retry=retry), called, why)
+        return TaskAllocation(allocations.start(session, str(row["id"]), [text], env=env, label=called, retry=retry), called, why)
     job = spec.job(
         name=called, commands=[text], env=env, workdir=os.getcwd(), gpus=list(_range(session, config)), retry=retry,
         memory_mib=row["memory_mib"], resize=config.scaling.resize, tags=[TASK], priority=row["priority"] + 1,
@@ -103,7 +102,7 @@ def start_program(session: Session, config: ManagerConfig, name: str) -> Answer:
     head = {"key": TASK, "name": TASK, "join": True, "policy": program.thresholds(config)}
     answer = sent(session, request(head, [job]), again="`jostle ps` shows whether it was taken")
     allocations.give_up(session, row["id"])
-    return Answer(int(answer["ids"][0]), called, why)
+    return TaskAllocation(int(answer["ids"][0]), called, why)
 
 
 def _range(session: Session, config: ManagerConfig) -> tuple[int, int]:

@@ -39,13 +39,13 @@ def main() -> int:
 
 def addresses(hosts: Collection[str]) -> frozenset[str]:
     """Of the hosts that the settings name."""
-    found: set[str] = set()
+    resolved: set[str] = set()
     for host in hosts:
         try:
-            found |= {str(to[0]) for *_, to in socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)}
+            resolved |= {str(to[0]) for *_, to in socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)}
         except (OSError, UnicodeError):
             continue
-    return frozenset(found)
+    return frozenset(resolved)
 
 
 def watch(event: str, args: Any, allowed: Collection[str]) -> None:

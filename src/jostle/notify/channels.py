@@ -13,21 +13,21 @@ from jostle.notify.deliver import Channel
 from jostle.store.file import database
 
 
-class Told(NamedTuple):
+class Subscriber(NamedTuple):
     channel: Channel
     settings: Mapping[str, Any]  # `notify:` with all defaults, as it holds for this channel
 
 
-def told(home: str) -> list[Told]:
+def subscribers(home: str) -> list[Subscriber]:
     """Errors of config.yaml are for the caller."""
     said = config.load(home).get("notify") or {}
     settings = {**{field.name: field.fresh() for field in NOTIFY.values()}, **said}
-    everybody = [Told(_channel(name, options, settings), settings) for name, options in settings["channels"].items()]
+    everybody = [Subscriber(_channel(name, options, settings), settings) for name, options in settings["channels"].items()]
     asked = managed.asked(home)
     if asked and managed.NAME not in settings["channels"]:
         options = managed.settings(asked, settings["channels"])
         mine = {**settings, "free_gpus": asked["threshold"]}
-        everybody.append(Told(_channel(managed.NAME, options, mine), mine))
+        everybody.append(Subscriber(_channel(managed.NAME, options, mine), mine))
     return everybody
 
 

@@ -23,11 +23,11 @@ from typing import Any
 from urllib.parse import quote_plus
 
 from jostle.notify.message import Message, cut
-from jostle.notify.outward import Place
-from jostle.notify.post import Answer, check_status, post
+from jostle.notify.outward import Endpoint
+from jostle.notify.post import HttpAnswer, check_status, post
 from jostle.notify.trouble import Undelivered
 
-Posted = tuple[Place, bytes, dict[str, str]]
+Posted = tuple[Endpoint, bytes, dict[str, str]]
 BUSY = 600.0  # s to wait where too much was sent
 
 
@@ -39,7 +39,7 @@ def _json(value: Mapping[str, Any]) -> bytes:
     return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")
 
 
-def webhook(place: Place, message: Message, secret: str, now: float) -> Posted:
+def webhook(endpoint: Endpoint, message: Message, secret: str, now: float) -> Posted:
     at = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(message.made_at))
     said = {"title": message.title, "text": message.text, "about": list(message.about), "items": list(message.items)}
     body = _json({"type": "jostle.notice", "timestamp": at, "data": said})
@@ -47,7 +47,7 @@ def webhook(place: Place, message: Message, secret: str, now: float) -> Posted:
     if secret:
         signed = f"{message.id}.{now:.0f}.".encode() + body
         headers["webhook-signature"] = f"v1,{signature(webhook_key(secret), signed)}"
-    return place, body, headers
+    return endpoint, body, headers
 
 
 def webhook_key(secret: str) -> bytes:
@@ -69,7 +69,7 @@ def fitting(written: Callable[[str], Mapping[str, Any]], text: str, most: int) -
     return body
 
 
-def feishu(place: Place, message: Message, secret: str, now: float) -> Posted:
+def feishu(endpoint: Endpoint, message: Message, secret: str, now: float) -> Posted:
     stamp = f"{now:.0f}"
     signed = {"timestamp": stamp, "sign": signature(f"{stamp}\n{secret}".encode(), b"")} if secret else {}
 
@@ -78,36 +78,36 @@ def feishu(place: Place, message: Message, secret: str, now: float) -> Posted:
         content = {"post": {"zh_cn": {"title": _no_mention(message.title), "content": lines}}}
         return {**signed, "msg_type": "post", "content": content}
 
-    return place, fitting(written, message.text, MOST["feishu"]), {}
+    return endpoint, fitting(written, message.text, MOST["feishu"]), {}
 
 
 def _no_mention(text: str) -> str:
     return text.replace("<at", "‹at").replace("<@", "‹@")
 
 
-def dingtalk(place: Place, message: Message, secret: str, now: float) -> Posted:
+def dingtalk(endpoint: Endpoint, message: Message, secret: str, now: float) -> Posted:
     if secret:
         stamp = f"{now * 1000:.0f}"
         sign = quote_plus(signature(secret.encode(), f"{stamp}\n{secret}".encode()))
-        place = replace(place, path=f"{place.path}{'&' if '?' in place.path else '?'}timestamp={stamp}&sign={sign}")
+        endpoint = replace(endpoint, path=f"{endpoint.path}{'&' if '?' in endpoint.path else '?'}timestamp={stamp}&sign={sign}")
 
     def written(text: str) -> dict[str, Any]:
         return {"msgtype": "text", "text": {"content": text}, "at": {"isAtAll": False}}
 
-    return place, fitting(written, _both(message), MOST["dingtalk"]), {}
+    return endpoint, fitting(written, _both(message), MOST["dingtalk"]), {}
 
 
-def wecom(place: Place, message: Message, secret: str, now: float) -> Posted:
+def wecom(endpoint: Endpoint, message: Message, secret: str, now: float) -> Posted:
     content = cut(_no_mention(_both(message)), MOST["wecom"])
-    return place, _json({"msgtype": "text", "text": {"content": content}}), {}
+    return endpoint, _json({"msgtype": "text", "text": {"content": content}}), {}
 
 
-def slack(place: Place, message: Message, secret: str, now: float) -> Posted:
+def slack(endpoint: Endpoint, message: Message, secret: str, now: float) -> Posted:
     def written(text: str) -> dict[str, Any]:
         shown = text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
         return {"text": shown, "mrkdwn": False, "parse": "none", "link_names": False, "unfurl_links": False}
 
-    return place, fitting(written, _both(message), MOST["slack"]), {}
+    return endpoint, fitting(written, _both(message), MOST["slack"]), {}
 
 
 def _both(message: Message) -> str:
@@ -117,7 +117,7 @@ def _both(message: Message) -> str:
 MOST = {"feishu": 19_000, "dingtalk": 19_000, "wecom": 2048, "slack": 38_000}
 """Bytes that they take, and a little less: of a request, at WeCom of the text in it."""
 
-POSTS: dict[str, Callable[[Place, Message, str, float], Posted]] = {
+POSTS: dict[str, Callable[[Endpoint, Message, str, float], Posted]] = {
     "webhook": webhook, "feishu": feishu, "dingtalk": dingtalk, "wecom": wecom, "slack": slack,
 }  # fmt: skip
 
@@ -126,20 +126,20 @@ CODES = {"feishu": ("code", "StatusCode"), "dingtalk": ("errcode",), "wecom": ("
 TOO_MANY = {"feishu": (9499, 11232), "dingtalk": (130101, 130102, 90030, 660026), "wecom": (45009, 45033)}
 
 
-def send(kind: str, place: Place, message: Message, secret: str, now: float) -> None:
-    to, body, headers = POSTS[kind](place, message, secret, now)
+def send(kind: str, endpoint: Endpoint, message: Message, secret: str, now: float) -> None:
+    to, body, headers = POSTS[kind](endpoint, message, secret, now)
     answer = post(to, body, headers)
-    check_status(place, answer)
-    _check_code(kind, place, answer)
+    check_status(endpoint, answer)
+    _check_code(kind, endpoint, answer)
 
 
-def _check_code(kind: str, place: Place, answer: Answer) -> None:
+def _check_code(kind: str, endpoint: Endpoint, answer: HttpAnswer) -> None:
     if kind not in CODES:
         return
-    said = answer.said()
+    said = answer.json()
     code = next((said[key] for key in CODES[kind] if key in said), None)
     if code == 0:
         return
     number = code if isinstance(code, int) and abs(code) < 10**9 else None
     wait = BUSY if number in TOO_MANY[kind] else None
-    raise Undelivered("said_no", wait=wait, host=place.host, number="?" if number is None else number)
+    raise Undelivered("said_no", wait=wait, host=endpoint.host, number="?" if number is None else number)

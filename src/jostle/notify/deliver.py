@@ -8,16 +8,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from jostle.bounded import Limits, child
+from jostle.bounded import Bounds, child
 from jostle.client import own_environment
 from jostle.errors import JostleError
 from jostle.notify import apprised, chat, mail
 from jostle.notify.message import Message
-from jostle.notify.outward import Place, place_of
+from jostle.notify.outward import Endpoint, endpoint_of
 from jostle.notify.secret import revealed
 from jostle.notify.trouble import Undelivered
 
-APPRISE = Limits(60.0, 30, 2 << 30)
+APPRISE = Bounds(60.0, 30, 2 << 30)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,13 +36,13 @@ def where(channel: Channel) -> str:
     if channel.kind in ("mail", "apprise"):
         return str(channel.options.get("host") or "")
     try:
-        return place(channel).host
+        return endpoint(channel).host
     except Undelivered:
         return ""
 
 
-def place(channel: Channel) -> Place:
-    return place_of(revealed(channel.options["url"]), channel.allow_private, channel.options.get("ca_file"))
+def endpoint(channel: Channel) -> Endpoint:
+    return endpoint_of(revealed(channel.options["url"]), channel.allow_private, channel.options.get("ca_file"))
 
 
 def deliver(channel: Channel, message: Message) -> None:
@@ -55,7 +55,7 @@ def deliver(channel: Channel, message: Message) -> None:
         by_apprise(channel, message)
         return
     secret = revealed(options["secret"]) if options.get("secret") else ""
-    chat.send(channel.kind, place(channel), message, secret, time.time())
+    chat.send(channel.kind, endpoint(channel), message, secret, time.time())
 
 
 
@@ -80,7 +80,7 @@ def flaw(channel: Channel) -> Undelivered | None:
         if channel.kind == "apprise":
             revealed(channel.options["url"])
         elif channel.kind != "mail":
-            place(channel)
+            endpoint(channel)
     except Undelivered as e:
         return e
     return None

@@ -10,7 +10,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from jostle.bounded import Limits, child
+from jostle.bounded import Bounds, child
 from jostle.client import own_environment
 from jostle.errors import JostleError
 from jostle.notify.message import Message, cut, made
@@ -32,7 +32,7 @@ LARGEST_ITEMS = 32 << 10  # bytes of them
 FAILED = 20  # jobs of a batch that are named
 TABLED = 2000  # jobs of a batch whose logs are read for its table
 TABLES = 5
-TABLE = Limits(60.0, 30, 2 << 30)
+TABLE = Bounds(60.0, 30, 2 << 30)
 LONGEST_TABLE = 8 << 10
 
 
@@ -102,13 +102,13 @@ def _batch(reader: Reader, event: Mapping[str, Any], about: Sequence[str]) -> En
     }  # fmt: skip
 
 
-def with_tables(found: Sequence[Entry], home: str, metrics: Sequence[str], language: str) -> list[Entry]:
+def with_tables(entries: Sequence[Entry], home: str, metrics: Sequence[str], language: str) -> list[Entry]:
     """The last few batches with the table that `jostle results` prints of each, if it finds any metric."""
-    last = [entry["batch"] for entry in found if entry["about"] == "batch"][-TABLES:]
-    shown = [entry["about"] == "batch" and entry["batch"] in last for entry in found]
+    last = [entry["batch"] for entry in entries if entry["about"] == "batch"][-TABLES:]
+    shown = [entry["about"] == "batch" and entry["batch"] in last for entry in entries]
     return [
         {**entry, "table": table(home, entry, metrics, language)} if tabled else entry
-        for entry, tabled in zip(found, shown, strict=True)
+        for entry, tabled in zip(entries, shown, strict=True)
     ]
 
 
@@ -125,10 +125,10 @@ def table(home: str, entry: Entry, metrics: Sequence[str], language: str) -> str
 
 
 def message(
-    found: Sequence[Entry], *, host: str, at: float, language: str, notes: Sequence[str] = ()
+    entries: Sequence[Entry], *, host: str, at: float, language: str, notes: Sequence[str] = ()
 ) -> Message:  # fmt: skip
     """One message about all of these."""
-    groups = {about: [entry for entry in found if entry["about"] == about] for about in ORDER}
+    groups = {about: [entry for entry in entries if entry["about"] == about] for about in ORDER}
     groups = {about: these for about, these in groups.items() if these}
     alone = {entry["job"] for entry in groups.get("failed", ())}
     if "batch" in groups:  # what is told by itself need not be told again

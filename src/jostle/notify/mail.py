@@ -19,7 +19,7 @@ from typing import Any
 
 from jostle import __version__
 from jostle.notify.message import Message
-from jostle.notify.outward import Place, Way, connected, reason_of, trust
+from jostle.notify.outward import Endpoint, Way, connected, reason_of, trust
 from jostle.notify.trouble import Undelivered
 
 WITHIN = 60.0  # s for a whole conversation
@@ -29,7 +29,7 @@ LONGEST_TITLE = 200
 
 @dataclass(frozen=True, kw_only=True)
 class Mailbox:
-    place: Place
+    endpoint: Endpoint
     security: str
     sender: str
     to: tuple[str, ...]
@@ -40,11 +40,11 @@ def mailbox(options: Mapping[str, Any]) -> Mailbox:
     """The server stands in the owner's own settings, so that it may be private."""
     security = options.get("security") or "starttls"
     port = options.get("port") or PORTS[security]
-    place = Place(
+    endpoint = Endpoint(
         host=options["host"].lower(), port=port, tls=security == "tls", named=True, ca_file=options.get("ca_file")
     )  # fmt: skip
     return Mailbox(
-        place=place, security=security, sender=options["sender"], to=tuple(options["to"]), user=options.get("user")
+        endpoint=endpoint, security=security, sender=options["sender"], to=tuple(options["to"]), user=options.get("user")
     )  # fmt: skip
 
 
@@ -66,15 +66,15 @@ def message_id(box: Mailbox, message: Message) -> str:
 
 
 def send(box: Mailbox, message: Message, password: str) -> None:
-    with connected(box.place, WITHIN) as way:
+    with connected(box.endpoint, WITHIN) as way:
         try:
             _converse(way, box, message, password)
         except smtplib.SMTPServerDisconnected:
-            raise Undelivered("too_slow" if way.late else "no_answer", host=box.place.host) from None
+            raise Undelivered("too_slow" if way.late else "no_answer", host=box.endpoint.host) from None
         except smtplib.SMTPResponseException as e:
             if way.late:
-                raise Undelivered("too_slow", host=box.place.host) from None
-            raise Undelivered("smtp_refused", host=box.place.host, number=e.smtp_code) from None
+                raise Undelivered("too_slow", host=box.endpoint.host) from None
+            raise Undelivered("smtp_refused", host=box.endpoint.host, number=e.smtp_code) from None
 
 
 class Conversation(smtplib.SMTP):
@@ -82,7 +82,7 @@ class Conversation(smtplib.SMTP):
 
     def __init__(self, way: Way, box: Mailbox) -> None:
         self.way, self.box = way, box
-        super().__init__(box.place.host, box.place.port, local_hostname=_own_name(), timeout=WITHIN)
+        super().__init__(box.endpoint.host, box.endpoint.port, local_hostname=_own_name(), timeout=WITHIN)
 
     def _get_socket(self, host: str, port: int, timeout: float) -> socket.socket:
         return self.way.sock
@@ -111,13 +111,13 @@ def _converse(way: Way, box: Mailbox, message: Message, password: str) -> None:
 
 def _secure(smtp: smtplib.SMTP, way: Way, box: Mailbox) -> None:
     if not smtp.has_extn("starttls"):
-        raise Undelivered("no_starttls", host=box.place.host)
+        raise Undelivered("no_starttls", host=box.endpoint.host)
     try:
-        smtp.starttls(context=trust(box.place))
+        smtp.starttls(context=trust(box.endpoint))
     except ssl.SSLError as e:
-        raise Undelivered("untrusted", host=box.place.host, error=reason_of(e)) from None
+        raise Undelivered("untrusted", host=box.endpoint.host, error=reason_of(e)) from None
     except smtplib.SMTPResponseException:
-        raise Undelivered("no_starttls", host=box.place.host) from None
+        raise Undelivered("no_starttls", host=box.endpoint.host) from None
     way.sock = smtp.sock  # type: ignore[assignment]
     way.check()
     smtp.ehlo_or_helo_if_needed()
@@ -128,18 +128,18 @@ def _log_in(smtp: smtplib.SMTP, box: Mailbox, password: str) -> None:
     try:
         smtp.login(box.user, password)
     except smtplib.SMTPAuthenticationError as e:
-        raise Undelivered("login_refused", host=box.place.host, user=box.user, number=e.smtp_code) from None
+        raise Undelivered("login_refused", host=box.endpoint.host, user=box.user, number=e.smtp_code) from None
     except (smtplib.SMTPNotSupportedError, smtplib.SMTPException) as e:
         if isinstance(e, smtplib.SMTPServerDisconnected | smtplib.SMTPResponseException):
             raise
-        raise Undelivered("no_login", host=box.place.host) from None
+        raise Undelivered("no_login", host=box.endpoint.host) from None
     except UnicodeEncodeError:
-        raise Undelivered("login_ascii", host=box.place.host) from None
+        raise Undelivered("login_ascii", host=box.endpoint.host) from None
 
 
 def _hand_over(smtp: smtplib.SMTP, box: Mailbox, message: Message) -> None:
     """Taken for some is taken; for none it is refused. A 4xx is about the way, for it passes; a 5xx about the message."""
-    host = box.place.host
+    host = box.endpoint.host
     try:
         smtp.send_message(letter(box, message), box.sender, list(box.to))
     except smtplib.SMTPRecipientsRefused as e:

@@ -33,7 +33,7 @@ KEEP_EACH = 60.0  # s after which a place without messages is written down, too
 LOOK_EACH = 1.0  # s between looks at the store
 
 
-class Seen(NamedTuple):
+class ShownCards(NamedTuple):
     """The cards as the engine showed them."""
 
     cards: Sequence[Mapping[str, Any]]
@@ -94,7 +94,7 @@ class Outbox:
 
     # --- one round
 
-    def step(self, now: float, seen: Seen | None) -> float:
+    def step(self, now: float, seen: ShownCards | None) -> float:
         """Whatever is due; when the next round is. `seen`: the cards, None if nobody knows."""
         if self.unsaved and not self._save():
             return now + FIRST_PAUSE
@@ -140,42 +140,42 @@ class Outbox:
         kept = {**self.kept, "position": position}
         if old := len(self.pending) - len(young):
             kept |= self._dropped(kept, old, {"code": "too_old", "params": {"age": self.settings["keep_for"]}})
-        found = happenings.entries(self.reader, young, self.channel.events)
-        found = happenings.with_tables(found, self.home, self.settings["metrics"], self.language)
-        if self._queued(kept, found, now):
+        entries = happenings.entries(self.reader, young, self.channel.events)
+        entries = happenings.with_tables(entries, self.home, self.settings["metrics"], self.language)
+        if self._queued(kept, entries, now):
             self.cursor = max(self.cursor, position[0])
             self.pending = []
 
-    def _queued(self, kept: spool.Kept, found: Sequence[happenings.Entry], now: float) -> bool:
+    def _queued(self, kept: spool.Kept, entries: Sequence[happenings.Entry], now: float) -> bool:
         """A message about these is on the disk, with all that is kept beside it. False: the disk takes nothing."""
-        if found:
+        if entries:
             notes = [*self.notes]
             if kept["dropped_untold"]:
                 notes.append(notices.dropped(kept["dropped_untold"], kept["dropped_why"], self.language))
-            message = happenings.message(found, host=self.host, at=now, language=self.language, notes=notes)
+            message = happenings.message(entries, host=self.host, at=now, language=self.language, notes=notes)
             waiting = {**message.plain(), "tries": 0, "next_at": 0.0}
             kept = {**kept, "queue": [*kept["queue"], waiting], "dropped_untold": 0}
         if not self._move(kept, or_else_stay=True):
             return False
-        if found:
+        if entries:
             self.notes = []
         return True
 
     # --- cards
 
-    def _watch(self, now: float, seen: Seen | None) -> None:
+    def _watch(self, now: float, seen: ShownCards | None) -> None:
         if len(self.kept["queue"]) >= MOST:
             return
-        found: list[happenings.Entry] = []
+        entries: list[happenings.Entry] = []
         kept = dict(self.kept)
         if "free" in self.channel.events:
             kept["free"], indices = watch.free(kept["free"], seen and seen.cards, now, self.settings)
-            found += [{"about": "free", "event": "free", "at": now, "gpus": indices}] if indices else []
+            entries += [{"about": "free", "event": "free", "at": now, "gpus": indices}] if indices else []
         if "gpu" in self.channel.events:
             kept["lost"], out = watch.lost(kept["lost"], seen and seen.cards, seen.spec if seen else "", now)
-            found += out
-        if found:
-            self._queued(kept, found, now)
+            entries += out
+        if entries:
+            self._queued(kept, entries, now)
         elif kept["free"].get("told") != self.kept["free"].get("told"):
             self._move(kept)
         else:

@@ -32,7 +32,7 @@ WITHIN = 30.0  # s for all of it
 
 
 @dataclass(frozen=True, kw_only=True)
-class Place:
+class Endpoint:
     """A host and port that was named, and what may be done there."""
 
     host: str
@@ -43,7 +43,7 @@ class Place:
     ca_file: str | None = None
 
 
-def place_of(url: str, allowed: Collection[str] = (), ca_file: str | None = None) -> Place:
+def endpoint_of(url: str, allowed: Collection[str] = (), ca_file: str | None = None) -> Endpoint:
     """What an address says; Undelivered if it is none that may be used. The address itself is told nobody: it may be a secret."""
     if not url.isascii() or not url.isprintable() or " " in url or "\\" in url:
         raise Undelivered("url_odd")
@@ -64,7 +64,7 @@ def place_of(url: str, allowed: Collection[str] = (), ca_file: str | None = None
     if port not in (80, 443) and port < 1024:
         raise Undelivered("url_port", host=host, port=port)
     path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
-    return Place(host=host, port=port, tls=tls, path=path, named=named, ca_file=ca_file)
+    return Endpoint(host=host, port=port, tls=tls, path=path, named=named, ca_file=ca_file)
 
 
 def judged(address: str, *, named: bool) -> str:
@@ -89,20 +89,20 @@ def bare(ip: Address) -> Address:
     return ip
 
 
-def addresses(place: Place) -> list[tuple[int, tuple[str, int]]]:
+def addresses(endpoint: Endpoint) -> list[tuple[int, tuple[str, int]]]:
     """Family and address, as they were looked up once; Undelivered if any of them is not to be sent to."""
     try:
-        answers = socket.getaddrinfo(place.host, place.port, type=socket.SOCK_STREAM)
+        answers = socket.getaddrinfo(endpoint.host, endpoint.port, type=socket.SOCK_STREAM)
     except (OSError, UnicodeError):
-        raise Undelivered("unresolved", host=place.host) from None
+        raise Undelivered("unresolved", host=endpoint.host) from None
     families = (socket.AF_INET, socket.AF_INET6)
-    found = [(int(family), (str(to[0]), place.port)) for family, _, _, _, to in answers if family in families]
-    for _, (address, _) in found:
-        if against := judged(address, named=place.named):
-            raise Undelivered(f"address_{against}", host=place.host, address=address)
-    if not found:
-        raise Undelivered("unresolved", host=place.host)
-    return list(dict.fromkeys(found))
+    peers = [(int(family), (str(to[0]), endpoint.port)) for family, _, _, _, to in answers if family in families]
+    for _, (address, _) in peers:
+        if against := judged(address, named=endpoint.named):
+            raise Undelivered(f"address_{against}", host=endpoint.host, address=address)
+    if not peers:
+        raise Undelivered("unresolved", host=endpoint.host)
+    return list(dict.fromkeys(peers))
 
 
 class Way:
@@ -124,61 +124,61 @@ class Way:
 
 
 @contextlib.contextmanager
-def connected(place: Place, within: float = WITHIN) -> Iterator[Way]:
+def connected(endpoint: Endpoint, within: float = WITHIN) -> Iterator[Way]:
     """A way to the place; with TLS if that is said of it."""
     began = time.monotonic()
-    way = Way(_reached(place, min(CONNECT_WITHIN, within)))
+    way = Way(_reached(endpoint, min(CONNECT_WITHIN, within)))
     timer = threading.Timer(max(0.0, began + within - time.monotonic()), way.end)
     timer.daemon = True
     timer.start()
     try:
         way.sock.settimeout(within + 5.0)  # the timer is the one that counts
-        if place.tls:
-            secured(way, place)
+        if endpoint.tls:
+            secured(way, endpoint)
         yield way
     except TimeoutError:
-        raise Undelivered("too_slow", host=place.host) from None
+        raise Undelivered("too_slow", host=endpoint.host) from None
     except OSError as e:
         if way.late:
-            raise Undelivered("too_slow", host=place.host) from None
-        raise Undelivered("broken_off", host=place.host, error=e.strerror or type(e).__name__) from None
+            raise Undelivered("too_slow", host=endpoint.host) from None
+        raise Undelivered("broken_off", host=endpoint.host, error=e.strerror or type(e).__name__) from None
     finally:
         timer.cancel()
         with contextlib.suppress(OSError):
             way.sock.close()
 
 
-def _reached(place: Place, within: float) -> socket.socket:
+def _reached(endpoint: Endpoint, within: float) -> socket.socket:
     """However many addresses it has: each gets its share of the time that is left."""
-    error, found = "", addresses(place)
+    error, peers = "", addresses(endpoint)
     end = time.monotonic() + within
-    for k, (family, to) in enumerate(found):
+    for k, (family, to) in enumerate(peers):
         sock = socket.socket(family, socket.SOCK_STREAM)
-        sock.settimeout(max(0.01, (end - time.monotonic()) / (len(found) - k)))
+        sock.settimeout(max(0.01, (end - time.monotonic()) / (len(peers) - k)))
         try:
             sock.connect(to)
             return sock
         except OSError as e:
             sock.close()
             error = "timeout" if isinstance(e, TimeoutError) else e.strerror or type(e).__name__
-    raise Undelivered("unreachable", host=place.host, port=place.port, error=error)
+    raise Undelivered("unreachable", host=endpoint.host, port=endpoint.port, error=error)
 
 
-def trust(place: Place) -> ssl.SSLContext:
+def trust(endpoint: Endpoint) -> ssl.SSLContext:
     try:
-        context = ssl.create_default_context(cafile=place.ca_file)
+        context = ssl.create_default_context(cafile=endpoint.ca_file)
     except (OSError, ssl.SSLError) as e:
-        raise Undelivered("ca_unread", path=place.ca_file or "", error=getattr(e, "strerror", None) or "?") from None
+        raise Undelivered("ca_unread", path=endpoint.ca_file or "", error=getattr(e, "strerror", None) or "?") from None
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     return context
 
 
-def secured(way: Way, place: Place) -> None:
+def secured(way: Way, endpoint: Endpoint) -> None:
     """From here on what is said there is private, and it is that host whom we speak to."""
     try:
-        way.sock = trust(place).wrap_socket(way.sock, server_hostname=place.host)
+        way.sock = trust(endpoint).wrap_socket(way.sock, server_hostname=endpoint.host)
     except ssl.SSLError as e:
-        raise Undelivered("untrusted", host=place.host, error=reason_of(e)) from None
+        raise Undelivered("untrusted", host=endpoint.host, error=reason_of(e)) from None
     way.check()
 
 

@@ -20,9 +20,9 @@ from jostle import __version__, proc
 from jostle.client import attempt
 from jostle.errors import JostleError
 from jostle.notifier import lock_path
-from jostle.notify.channels import mark, told
+from jostle.notify.channels import mark, subscribers
 from jostle.notify.deliver import deliver
-from jostle.notify.outbox import Outbox, Seen, place_of, say
+from jostle.notify.outbox import Outbox, ShownCards, place_of, say
 from jostle.store.private import check_private
 from jostle.store.reads import Reader
 
@@ -45,7 +45,7 @@ def main() -> int:
         return 0
     trim_log(home)
     try:
-        everybody = told(home)
+        everybody = subscribers(home)
         if not everybody:
             os.unlink(lock_path(home))
             return 0
@@ -104,7 +104,7 @@ def trim_log(home: str) -> None:
 # --- the guard
 
 
-class Told:
+class EndSignal:
     """Whether somebody told us to end; a worker is told, too."""
 
     def __init__(self) -> None:
@@ -124,45 +124,45 @@ class Told:
 
 
 def guard(home: str, lock: int) -> int:
-    told, pause, code = Told(), RESTARTS[0], AGAIN
+    end_signal, pause, code = EndSignal(), RESTARTS[0], AGAIN
     while True:
         began = time.monotonic()
-        told.worker = os.fork()
-        if not told.worker:
-            os._exit(worker(home, lock, told))
-        if told.end:
-            told.tell()
-        code = waited(told)
+        end_signal.worker = os.fork()
+        if not end_signal.worker:
+            os._exit(worker(home, lock, end_signal))
+        if end_signal.end:
+            end_signal.tell()
+        code = waited(end_signal)
         if code == UNSET and in_place(home, lock):
             os.unlink(lock_path(home))
-        if code in (DONE, UNSET) or told.end:
-            if not engine_came(home, lock, code, told):
+        if code in (DONE, UNSET) or end_signal.end:
+            if not engine_came(home, lock, code, end_signal):
                 return 0
             continue
         if code != AGAIN:
             say(f"the worker died ({code}): it is started again in {pause:.0f} s")
             pause = RESTARTS[0] if time.monotonic() - began > 10 * RESTARTS[1] else min(2 * pause, RESTARTS[1])
-            rest(pause, home, lock, told)
-            if told.end or not in_place(home, lock):
+            rest(pause, home, lock, end_signal)
+            if end_signal.end or not in_place(home, lock):
                 return 0
 
 
-def waited(told: Told) -> int:
+def waited(end_signal: EndSignal) -> int:
     """How the worker ended."""
-    _, status = os.waitpid(told.worker, 0)
-    told.worker = 0
+    _, status = os.waitpid(end_signal.worker, 0)
+    end_signal.worker = 0
     return os.waitstatus_to_exitcode(status)
 
 
-def rest(pause: float, home: str, lock: int, told: Told) -> None:
+def rest(pause: float, home: str, lock: int, end_signal: EndSignal) -> None:
     end = time.monotonic() + pause
-    while time.monotonic() < end and not told.end and in_place(home, lock):
+    while time.monotonic() < end and not end_signal.end and in_place(home, lock):
         time.sleep(0.2)
 
 
-def engine_came(home: str, lock: int, code: int, told: Told) -> bool:
+def engine_came(home: str, lock: int, code: int, end_signal: EndSignal) -> bool:
     """Whether an engine came when we were about to end: whoever started it saw our lock, and started no other."""
-    if code != DONE or told.end or not in_place(home, lock):
+    if code != DONE or end_signal.end or not in_place(home, lock):
         return False
     fcntl.flock(lock, fcntl.LOCK_UN)
     if not engine_lives(home):
@@ -194,9 +194,9 @@ def engine_lives(home: str) -> bool:
 # --- the worker
 
 
-def worker(home: str, lock: int, told: Told) -> int:
+def worker(home: str, lock: int, end_signal: EndSignal) -> int:
     try:
-        return Worker(home, lock, told).run()
+        return Worker(home, lock, end_signal).run()
     except JostleError as e:
         say(str(e).splitlines()[0])
         return 1
@@ -206,20 +206,20 @@ def worker(home: str, lock: int, told: Told) -> int:
 
 
 class Worker:
-    def __init__(self, home: str, lock: int, heard: Told) -> None:
-        self.home, self.lock, self.guard = home, lock, heard.guard
+    def __init__(self, home: str, lock: int, end_signal: EndSignal) -> None:
+        self.home, self.lock, self.guard = home, lock, end_signal.guard
         self.stopping = threading.Event()
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, lambda *_: self.stopping.set())
-        if heard.end:  # heard before we had ears of our own
+        if end_signal.end:  # heard before we had ears of our own
             self.stopping.set()
         self.mark = mark(home)
         self.reader = Reader(home)
-        self.seen: Seen | None = None
+        self.seen: ShownCards | None = None
         self.cards_at = 0.0
         self.alone_since: float | None = None
         name = socket.gethostname()
-        self.boxes = [Outbox(home, channel, settings, deliver, name) for channel, settings in told(home)]
+        self.boxes = [Outbox(home, channel, settings, deliver, name) for channel, settings in subscribers(home)]
         self.watches = any({"free", "gpu"} & set(box.channel.events) for box in self.boxes)
 
     def run(self) -> int:
@@ -271,13 +271,13 @@ class Worker:
             return None
         self.mark = now
         try:
-            return AGAIN if told(self.home) else UNSET
+            return AGAIN if subscribers(self.home) else UNSET
         except (JostleError, OSError) as e:
             say(f"config.yaml was changed and is not taken: {str(e).splitlines()[0]}")
             return None
 
 
-def looked(home: str, reader: Reader) -> tuple[Seen | None, float]:
+def looked(home: str, reader: Reader) -> tuple[ShownCards | None, float]:
     """The cards as the engine sees them, None if nobody can say; and when to look again."""
     try:
         client = attempt(home)
@@ -293,7 +293,7 @@ def looked(home: str, reader: Reader) -> tuple[Seen | None, float]:
         return None, CARDS_EACH
     age = answer["age_s"]
     known = age is not None and age < STALE and not answer["error"]
-    return (Seen(answer["gpus"], answer["spec"]) if known else None), CARDS_EACH
+    return (ShownCards(answer["gpus"], answer["spec"]) if known else None), CARDS_EACH
 
 
 if __name__ == "__main__":

@@ -18,12 +18,12 @@ def revealed(where: Mapping[str, str] | str) -> str:
     """The secret that lies there; a text stands for itself."""
     if isinstance(where, str):
         return where
-    found = _of_file(where["file"]) if "file" in where else os.environ.get(where["env"], "")
-    if not found and "env" in where:
+    secret = _of_file(where["file"]) if "file" in where else os.environ.get(where["env"], "")
+    if not secret and "env" in where:
         raise Undelivered("secret_unset", name=where["env"])
-    if not found or not found.isprintable():
+    if not secret or not secret.isprintable():
         raise Undelivered("secret_odd", path=where.get("file") or where["env"])
-    return found
+    return secret
 
 
 def _of_file(path: str) -> str:

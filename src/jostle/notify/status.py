@@ -7,7 +7,7 @@ from typing import Any, TypedDict
 
 from jostle import notifier
 from jostle.notify import deliver, spool
-from jostle.notify.channels import told
+from jostle.notify.channels import subscribers
 
 
 class ChannelStatus(TypedDict):
@@ -41,7 +41,7 @@ def status(home: str) -> Status:
     said = notifier.facts(home)
     return {
         "running": bool(said) or notifier.runs(home), "pid": said.get("pid"), "log": f"{spool.folder(home)}/notify.log",
-        "channels": [_channel(home, channel) for channel, _ in told(home)],
+        "channels": [_channel(home, channel) for channel, _ in subscribers(home)],
     }  # fmt: skip
 
 

@@ -9,14 +9,14 @@ from typing import Any
 
 from jostle.errors import NotFound, Usage
 from jostle.notify import happenings
-from jostle.notify.channels import Told, told
+from jostle.notify.channels import Subscriber, subscribers
 from jostle.notify.deliver import deliver
 from jostle.notify.trouble import Undelivered
 
 
-def chosen(home: str, name: str | None) -> list[Told]:
+def chosen(home: str, name: str | None) -> list[Subscriber]:
     """The channel of this name, or all."""
-    known = told(home)
+    known = subscribers(home)
     names = [one.channel.name for one in known]
     if not known:
         raise Usage("no channel is set: `notify:` of config.yaml names them, see docs/notify.md")

@@ -47,7 +47,7 @@ def lost(kept: Mapping[str, Any], cards: Cards | None, spec: str, now: float) ->
         return dict(kept), []
     known: Mapping[str, Any] = kept.get("cards") or {} if kept.get("spec") == spec else {}
     seen = {card["uuid"]: card for card in cards}
-    after, told = {}, []
+    after, losses = {}, []
     for uuid in [*seen, *(uuid for uuid in known if uuid not in seen)]:
         card, before = seen.get(uuid), known.get(uuid)
         state = "lost" if card is None else card["state"]
@@ -57,8 +57,8 @@ def lost(kept: Mapping[str, Any], cards: Cards | None, spec: str, now: float) ->
             after[uuid] = entry = {**before, "back": None, "out": min(now, before["out"] or now)}
             if not entry["told"] and now - entry["out"] >= LASTS:
                 entry["told"] = True
-                told.append({"about": "gpu", "event": state, "at": now, "gpu": before["gpu"], "uuid": uuid})
-    return {"spec": spec, "cards": after}, told
+                losses.append({"about": "gpu", "event": state, "at": now, "gpu": before["gpu"], "uuid": uuid})
+    return {"spec": spec, "cards": after}, losses
 
 
 def _back(before: Mapping[str, Any] | None, card: Mapping[str, Any], now: float) -> dict[str, Any]:

@@ -269,8 +269,8 @@ def _memory_mib(handle: Any) -> tuple[int, int, int, int]:
         memory = _call(n.nvmlDeviceGetMemoryInfo, handle)
     total, used, free = memory.total, memory.used, memory.free  # once each: the binding takes its time
     if not 0 < used + free <= total:
-        told = f"total {total}, used {used}, free {free}"
-        raise _DriverError(n.NVML_ERROR_UNKNOWN, f"the driver reports memory that cannot be: {told}")
+        numbers = f"total {total}, used {used}, free {free}"
+        raise _DriverError(n.NVML_ERROR_UNKNOWN, f"the driver reports memory that cannot be: {numbers}")
     return total // MIB, -(-used // MIB), free // MIB, -(-reserved // MIB)
 
 
@@ -334,25 +334,25 @@ def _health(handle: Any) -> _Health:
     return errors, None if rows is None else bool(rows[3])
 
 
-def _pci(told: bytes | str) -> str:
+def _pci(address: bytes | str) -> str:
     """`00000000:41:00.0` as the kernel writes it."""
-    text = told.decode("ascii", "replace") if isinstance(told, bytes) else told
+    text = address.decode("ascii", "replace") if isinstance(address, bytes) else address
     domain, _, rest = text.lower().partition(":")
     return f"{domain[-4:]}:{rest}" if rest and domain.startswith("0000") else text.lower()
 
 
 def _loads() -> dict[str, dict[int, int]]:
     """Of all cards that tell it."""
-    found = {}
+    loads = {}
     try:
         for index in range(_call(n.nvmlDeviceGetCount)):
             handle = _maybe(n.nvmlDeviceGetHandleByIndex, index)
             uuid = handle and _maybe(n.nvmlDeviceGetUUID, handle)
             if uuid:
-                found[uuid] = _loads_of(handle)
+                loads[uuid] = _loads_of(handle)
     except _DriverError:
         pass  # a look will say so
-    return found
+    return loads
 
 
 def _loads_of(handle: Any) -> dict[int, int]:

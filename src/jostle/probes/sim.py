@@ -37,7 +37,7 @@ from jostle.probes.holders import Holders, unknown
 from jostle.probes.relay import LastReading, all_silent, late
 from jostle.probes.scenario import Runs, Scenario, ScenarioCard, Stranger, reserved_mib
 from jostle.probes.snapshot import LOST, MISMATCH, GpuReading, Hung, Proc, Reading, blind, failed
-from jostle.probes.world import Claims, HeldCard, SimWorld, Use, boottime, lease_dir, version, world_dir
+from jostle.probes.world import Claims, HeldCard, ProcessUse, SimWorld, boottime, lease_dir, version, world_dir
 
 DRIVER = "simulated"
 
@@ -58,7 +58,7 @@ class _Load:
             self.procs.append(who)
 
 
-def reading(scenario: Scenario, t: float, claims: Iterable[HeldCard] = (), uses: Iterable[Use] = ()) -> list[GpuReading]:
+def reading(scenario: Scenario, t: float, claims: Iterable[HeldCard] = (), uses: Iterable[ProcessUse] = ()) -> list[GpuReading]:
     """The GPUs as a driver would show them, t seconds after the world began. Strangers are named, others bare pids."""
     now = scenario.when(t)
     loads = [_Load() for _ in scenario.cards]

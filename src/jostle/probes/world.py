@@ -25,7 +25,7 @@ class HeldCard(NamedTuple):
     still: bool = False  # its processes are stopped
 
 
-class Use(NamedTuple):
+class ProcessUse(NamedTuple):
     """What a process says that it uses of a GPU, named by place or UUID."""
 
     pid: int
@@ -44,11 +44,11 @@ class SimWorld:
         _make_shared(self._use_dir)
         self.began_at = _began(path)
         self._first_ticks: dict[int, int] = {}
-        self._texts: dict[int, tuple[tuple[int, int, int], list[Use]]] = {}
+        self._texts: dict[int, tuple[tuple[int, int, int], list[ProcessUse]]] = {}
 
-    def uses(self) -> tuple[list[Use], dict[int, proc.Stat]]:
+    def uses(self) -> tuple[list[ProcessUse], dict[int, proc.Stat]]:
         """What living processes say they use, and who they are."""
-        uses: list[Use] = []
+        uses: list[ProcessUse] = []
         stats: dict[int, proc.Stat] = {}
         for name in os.listdir(self._use_dir):
             if not name.isdecimal():
@@ -63,7 +63,7 @@ class SimWorld:
             uses += [use._replace(utilization=0) for use in says] if stat.state == "T" else says
         return uses, stats
 
-    def _text(self, pid: int, path: str) -> list[Use]:
+    def _text(self, pid: int, path: str) -> list[ProcessUse]:
         current = version(path)
         cached = self._texts.get(pid)
         if current is None:
@@ -81,7 +81,7 @@ class SimWorld:
             pass  # another user's: theirs to remove
 
 
-def _uses_of(pid: int, path: str) -> list[Use]:
+def _uses_of(pid: int, path: str) -> list[ProcessUse]:
     try:
         with open(path, encoding="utf-8", errors="replace") as f:
             lines = f.read(65536).splitlines()
@@ -90,13 +90,13 @@ def _uses_of(pid: int, path: str) -> list[Use]:
     return [use for use in (_use_of(pid, line.split()) for line in lines) if use is not None]
 
 
-def _use_of(pid: int, words: list[str]) -> Use | None:
+def _use_of(pid: int, words: list[str]) -> ProcessUse | None:
     """One line of a use file; None for anything that is not one."""
     if not 2 <= len(words) <= 3 or max(map(len, words)) > 96:
         return None
     if not all(word.isdecimal() and len(word) < 10 for word in words[1:]):
         return None
-    return Use(pid, words[0], int(words[1]), int(words[2]) if len(words) == 3 else 0)
+    return ProcessUse(pid, words[0], int(words[1]), int(words[2]) if len(words) == 3 else 0)
 
 
 class Claims:

@@ -38,18 +38,18 @@ class Sum(NamedTuple):
 
 def sums(reader: Reader, *, batch: int | None = None, newest: int | None = None) -> list[Sum]:
     """The newest first; `batch`: this one only."""
-    found: dict[int, Sum] = {}
+    by_batch: dict[int, Sum] = {}
     for row in reader._all(SUMS, (batch, batch, -1 if newest is None else newest)):
         head = (row["id"], row["key"], row["name"], row["submitted_at"], loaded(row["about"] or "{}") or {})
-        known = found.get(row["id"]) or Sum(*head, {}, 0, False, None, None)
+        known = by_batch.get(row["id"]) or Sum(*head, {}, 0, False, None, None)
         if row["n"]:
             known.counts[row["state"]] = row["n"]
-        found[row["id"]] = known._replace(
+        by_batch[row["id"]] = known._replace(
             done_before=known.done_before + int(row["done_before"] or 0), sweep=known.sweep or bool(row["sweep"]),
             started_at=min(_known(known.started_at, row["started_at"]), default=None),
             ended_at=max(_known(known.ended_at, row["ended_at"]), default=None),
         )  # fmt: skip
-    return list(found.values())
+    return list(by_batch.values())
 
 
 def files(reader: Reader) -> dict[str, int]:

@@ -89,7 +89,7 @@ class Mean(NamedTuple):
     power_w: float | None
 
 
-class Held(NamedTuple):
+class Stay(NamedTuple):
     """Somebody else's time on a card."""
 
     began: float
@@ -107,7 +107,7 @@ class CardPage:
     name: str
     total_mib: int
     means: Sequence[Mean]
-    held: Sequence[Held]
+    held: Sequence[Stay]
 
 
 def history_path(home: str) -> str:
@@ -248,14 +248,14 @@ class HistoryFile:
         except (ValueError, RecursionError) as e:
             raise Spoilt(str(e)) from e
 
-    def still_held(self, since: float) -> dict[str, list[Held]]:
+    def still_held(self, since: float) -> dict[str, list[Stay]]:
         """By card, who was seen there since then, the oldest first."""
         with self._transaction() as db:
             sql = """SELECT uuid, began, who, pid, h.seen FROM held h JOIN card ON id = card
                 WHERE h.seen BETWEEN ? AND 1e12 AND began BETWEEN 0 AND 1e12 ORDER BY began"""  # a text is more than any number
-            by_card: dict[str, list[Held]] = {}
+            by_card: dict[str, list[Stay]] = {}
             for uuid, *held in db.execute(sql, (since,)):
-                by_card.setdefault(uuid, []).append(Held(*held))
+                by_card.setdefault(uuid, []).append(Stay(*held))
         return by_card
 
 

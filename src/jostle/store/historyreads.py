@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from jostle.store.history import COARSE, FINE, WEIGHED, Held, Mean, history_path, unfit
+from jostle.store.history import COARSE, FINE, WEIGHED, Mean, Stay, history_path, unfit
 from jostle.store.reads import uri
 
 WAIT = 0.5  # s for another program that keeps it locked
@@ -68,7 +68,7 @@ class HistoryReader:
                 oldest = at
                 yield at, at + step, load
 
-    def held(self, card: int, since: float) -> list[Held]:
+    def held(self, card: int, since: float) -> list[Stay]:
         """Who else was seen there since then, the oldest first."""
         rows = self._rows("SELECT began, who, pid, seen FROM held WHERE card = ? AND seen >= ? ORDER BY began", (card, since))
-        return [Held(*row) for row in rows]
+        return [Stay(*row) for row in rows]

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from jostle.views.types import Cards as Plain
 
 
-class Cards(NamedTuple):
+class CardReading(NamedTuple):
     gpus: list[Card]
     spec: str
     age_s: float | None
@@ -39,7 +39,7 @@ class Cards(NamedTuple):
         return any(gpu["state"] in ("ok", "mig") for gpu in self.gpus)
 
 
-def cards(session: Session, devices: str | None = None) -> Cards:
+def cards(session: Session, devices: str | None = None) -> CardReading:
     """What the engine knows; a look of our own where none runs, or none with these devices."""
     from jostle import config
 
@@ -50,7 +50,7 @@ def cards(session: Session, devices: str | None = None) -> Cards:
             if spec is None or spec == client.call("hello")["gpus_spec"]:
                 answer = client.call("gpus")
                 estimates.free(answer["gpus"], session.reader)
-                seen = Cards(answer["gpus"], answer["spec"], answer["age_s"], answer["error"], True, answer.get("more"))
+                seen = CardReading(answer["gpus"], answer["spec"], answer["age_s"], answer["error"], True, answer.get("more"))
                 return remembered(seen, session) if seen.error and not seen.read else seen
         finally:
             client.close()
@@ -87,16 +87,16 @@ def spec_of(session: Session) -> str:
     return str(config.load(session.home).get("gpus") or session.reader.meta("spec") or "nvml")
 
 
-def without_engine(spec: str, session: Session) -> Cards:
+def without_engine(spec: str, session: Session) -> CardReading:
     """A single look: what the driver shows, without the ledger that only an engine has; and whose the cards are, by what the last
     engine recorded."""
     snapshot = look(spec, session.home)
     gpus = _with_runs([from_snapshot(gpu) for gpu in snapshot["gpus"]], session)
-    seen = Cards(gpus, spec, 0.0, snapshot["error"] or "", False)
+    seen = CardReading(gpus, spec, 0.0, snapshot["error"] or "", False)
     return remembered(seen, session) if seen.error and not gpus else seen
 
 
-def remembered(seen: Cards, session: Session) -> Cards:
+def remembered(seen: CardReading, session: Session) -> CardReading:
     """Of a reading without cards, those that the last good one had; of one whose cards are all unread, since when they are."""
     if seen.gpus:
         return seen if seen.age_s is None else seen._replace(read_at=time.time() - seen.age_s)

@@ -67,10 +67,10 @@ def _fill_starts(rows: list[Row], order: list[int]) -> None:
     free_at = {index: at for index, at in taken if at is not None}
     if len(free_at) < len(taken):
         return  # one of which nothing is known may be the first
-    found = starts(order, reason["params"]["needed"], reason["params"]["fit"], free_at)
+    foreseen = starts(order, reason["params"]["needed"], reason["params"]["fit"], free_at)
     for row in rows:
-        if row["id"] in found:
-            at, gpus = found[row["id"]]
+        if row["id"] in foreseen:
+            at, gpus = foreseen[row["id"]]
             row["estimate"] = {**of_run(at, None, None), "starts_at": at, "gpus": gpus}
 
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from jostle.errors import JostleError, Usage
 from jostle.store import pastruns
-from jostle.store.history import FINE, MONTH, SET_BACK, Held, Mean
+from jostle.store.history import FINE, MONTH, SET_BACK, Mean, Stay
 from jostle.store.historyreads import HistoryReader, KnownCard
 
 if TYPE_CHECKING:
@@ -107,7 +107,7 @@ def _card(known: KnownCard, fresh: Row | None, reader: HistoryReader, ours: list
     else:
         shown = [*reader.means(known.id, times.start, times.stop, times.step), *means]
     points = slots(shown, times)
-    held = [*reader.held(known.id, now - BEFORE), *(Held(*one) for one in (fresh["held"] if fresh else ()))]
+    held = [*reader.held(known.id, now - BEFORE), *(Stay(*one) for one in (fresh["held"] if fresh else ()))]
     spans = sorted([*ours, *stays(held, now, live=fresh is not None)], key=lambda span: span["began_at"])
     newest = ((mean.at, mean.at + FINE, mean.load) for mean in reversed(means))
     read = chain(newest, reader.backwards(known.id, means[0].at if means else now))
@@ -161,11 +161,11 @@ def _point(means: Sequence[Mean]) -> Point:
     )  # fmt: skip
 
 
-def stays(held: Iterable[Held], now: float, *, live: bool) -> list[Span]:
+def stays(held: Iterable[Stay], now: float, *, live: bool) -> list[Span]:
     """Others' times on a card, those of a user that follow each other closely as one; `live`: somebody looks now. A time that is
     yet to come was seen before the clock was set back."""
-    open_stays: dict[str, Held] = {}
-    whole: list[Held] = []
+    open_stays: dict[str, Stay] = {}
+    whole: list[Stay] = []
     for one in sorted(held):
         before = open_stays.get(one.who)
         if before is not None and one.began - before.seen <= APART:

@@ -17,7 +17,7 @@ class Limit(TypedDict):
     held: int | None  # cards that count for it now; of what holds for one task: None
 
 
-class Limits(TypedDict):
+class LimitsReport(TypedDict):
     limits: list[Limit]
     said: dict[str, dict[str, int]]  # by source
     lab_file: str
@@ -28,7 +28,7 @@ class Limits(TypedDict):
 COUNTED = {"max_total_gpus": "total", "max_reserved_gpus": "automatic", "max_manual_gpus": "manual"}
 
 
-def limits(session: Session) -> Limits:
+def limits(session: Session) -> LimitsReport:
     client = session.client()
     try:
         return of_answer(client.call("limits"))
@@ -36,7 +36,7 @@ def limits(session: Session) -> Limits:
         client.close()
 
 
-def of_answer(answer: dict[str, Any]) -> Limits:
+def of_answer(answer: dict[str, Any]) -> LimitsReport:
     each: list[Limit] = []
     for name, cap in answer["limits"].items():
         held = answer["held"].get(COUNTED.get(name))

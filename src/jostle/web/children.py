@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from fastapi import APIRouter, Depends, Query
 from pydantic import BaseModel, ConfigDict, Field
 
-from jostle.bounded import Limits
+from jostle.bounded import Bounds
 from jostle.bounded import child as bounded_child
 from jostle.client import own_environment
 from jostle.errors import Forbidden, Invalid, JostleError, NoEngine, NotFound, Usage
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 
-ONCE = Limits(60.0, 45, 4 << 30)
-OFTEN = Limits(30.0, 10, 2 << 30)  # what a page asks for again and again
+ONCE = Bounds(60.0, 45, 4 << 30)
+OFTEN = Bounds(30.0, 10, 2 << 30)  # what a page asks for again and again
 routes = APIRouter(prefix="/api/v1")
 Visiting = Annotated[Visit, Depends(visit)]
 BY_EXIT: dict[int, type[JostleError]] = {2: Usage, 3: NoEngine, 4: NotFound, 5: Forbidden, 6: Invalid}
@@ -33,12 +33,12 @@ Text = Annotated[str, Field(max_length=4096)]
 
 
 def verb(
-    visit: Visit, words: Sequence[str], *, bounded: bool = True, limits: Limits = ONCE, good: tuple[int, ...] = (0, 1)
+    visit: Visit, words: Sequence[str], *, bounded: bool = True, bounds: Bounds = ONCE, good: tuple[int, ...] = (0, 1)
 ) -> str:  # fmt: skip
     """What the command prints. `bounded`: also in processor time and memory, unless it submits: jobs inherit such limits."""
     if any("\0" in word for word in words):
         raise Invalid("a value has a NUL in it, which no command can be given")
-    code, printed, messages = child(visit, ["jostle", *words], limits, bounded=bounded)
+    code, printed, messages = child(visit, ["jostle", *words], bounds, bounded=bounded)
     for line in messages.splitlines():
         visit.say(line.removeprefix("jostle: "))
     if code not in good or (code and not printed):
@@ -47,12 +47,12 @@ def verb(
 
 
 def child(
-    visit: Visit, words: Sequence[str], limits: Limits, *, bounded: bool = True, text: str = ""
+    visit: Visit, words: Sequence[str], bounds: Bounds, *, bounded: bool = True, text: str = ""
 ) -> tuple[int, str, str]:  # fmt: skip
     """A module of ours in a process of its own: its exit code, what it printed, and what it said."""
     env = {**own_environment(), "JOSTLE_HOME": visit.home, "JOSTLE_LANG": visit.language, "NO_COLOR": "1"}
     with visit.lengthy():
-        return bounded_child(words, limits, env, bounded=bounded, text=text)
+        return bounded_child(words, bounds, env, bounded=bounded, text=text)
 
 
 def one(printed: str) -> dict[str, Any]:
@@ -100,7 +100,7 @@ def results(visit: Visiting, given: Annotated[Results, Query()]) -> dict[str, An
     if visit.caller.reads_only:
         raise Forbidden("this token may not see what jobs print")
     form = "--json" if given.format == "json" else f"--format={given.format}"
-    printed = verb(visit, ["results", form, *given.words()], limits=OFTEN)
+    printed = verb(visit, ["results", form, *given.words()], bounds=OFTEN)
     table = one(printed) if given.format == "json" else {"text": printed}
     return {**table, "messages": visit.said}
 

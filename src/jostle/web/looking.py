@@ -15,7 +15,7 @@ from jostle.core.states import ALL
 from jostle.errors import Forbidden, Invalid, Usage
 from jostle.views import estimates
 from jostle.views.batches import batches as batches_of
-from jostle.views.cards import Cards, cards, remembered
+from jostle.views.cards import CardReading, cards, remembered
 from jostle.views.history import history as past_of
 from jostle.views.listing import Listing, listing
 from jostle.views.status import status as engine_status
@@ -135,14 +135,14 @@ def history(visit: Visiting, since: Annotated[str, Query(max_length=20)] = "24h"
     return Answer({"schema": 1, **past})
 
 
-def cards_now(visit: Visit) -> Cards:
+def cards_now(visit: Visit) -> CardReading:
     """What the engine says of the cards. Without one nobody looks: a driver that hangs must not hold up the console."""
     if visit.engine_runs():
         return cards(visit)
-    return remembered(Cards([], visit.reader.meta("spec") or "", None, "no_engine", False), visit)
+    return remembered(CardReading([], visit.reader.meta("spec") or "", None, "no_engine", False), visit)
 
 
-def worded_cards(seen: Cards, language: str) -> dict[str, Any]:
+def worded_cards(seen: CardReading, language: str) -> dict[str, Any]:
     gpus = [sentences.card({**gpu, "holders": foremost(gpu["holders"])}, language) for gpu in seen.gpus]
     return {"schema": 1, **seen.plain(), "gpus": gpus, "error": trouble(seen.error, language)}
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from fastapi import APIRouter, Depends
 
 from jostle.formats.managerfile import ManagerConfig
-from jostle.manage.board import Board, board
+from jostle.manage.board import ManagerBoard, board
 from jostle.manage.statustext import lines
 from jostle.web import hidden
 from jostle.web.site import Visit, visit
@@ -37,7 +37,7 @@ def manage(visit: Visiting) -> dict[str, Any]:
     return {"schema": 1, **asdict(seen), "error": error, "text": "\n".join(lines(seen)) + "\n"}
 
 
-def _for_readers(visit: Visit, seen: Board) -> Board:
+def _for_readers(visit: Visit, seen: ManagerBoard) -> ManagerBoard:
     """Without what jobs run: a name may be the beginning of a command."""
     rows = {row["id"]: row for row in visit.reader.jobs(ids=[task.id for task in seen.tasks])} if seen.tasks else {}
 

@@ -36,7 +36,7 @@ from jostle.wording import sentences
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterator, Collection
 
-    from jostle.views.cards import Cards
+    from jostle.views.cards import CardReading
     from jostle.web.gate import Caller
     from jostle.web.site import Site
 
@@ -87,7 +87,7 @@ class Hub:
         self.recent: deque[Happened] = deque(maxlen=KEPT)
         self.seq = 0  # the newest event that is known
         self.engine: dict[str, Any] = {}
-        self.seen: Cards | None = None  # the last reading that was told
+        self.seen: CardReading | None = None  # the last reading that was told
         self.cards: dict[tuple[str, bool], bytes] = {}  # as it was told, by language and whether to one who may only look
         self.turned = asyncio.Event()  # set, and replaced, whenever something is new
         self.welcome: dict[Caller, bool] = {}  # who was looked at since
@@ -223,7 +223,7 @@ class Hub:
                 return False
 
 
-def _still(seen: Cards) -> Cards:
+def _still(seen: CardReading) -> CardReading:
     """What of it is told anew when it changes."""
     return seen._replace(age_s=0, read_at=None)
 

@@ -26,6 +26,22 @@ def job(row: Row, now: float, language: str) -> tuple[str, ...]:
     )  # fmt: skip
 
 
+PLANNED = {
+    "run": ("run", "运行"), "done": ("done before", "此前已完成"), "log": ("its log exists", "日志已存在"),
+    "not_failed": ("did not fail", "没有失败"),
+}  # fmt: skip
+BY = (" by job {}", "（任务 {}）")
+OTHER_CODE = (" with other code ({} → {})", "，所用代码不同（{} → {}）")
+
+
+def planned(job: Row, language: str) -> tuple[str, ...]:
+    """A job of a dry run, and what would be done with it."""
+    zh = language == "zh"
+    by = BY[zh].format(job["by"][0]) if job["by"] else ""
+    code = OTHER_CODE[zh].format(*job["other_code"]) if job["other_code"] else ""
+    return job["name"], PLANNED[job["do"]][zh] + by + code, " && ".join(job["commands"])
+
+
 def _tried(row: Row, language: str) -> str:
     """`2`; of a run whose cards have changed also how often: `2, leg 3`."""
     leg = row.get("leg") or 1

@@ -22,10 +22,10 @@ from jostle.backends.local.leasedir import Directory
 from jostle.backends.local.pool import Pool
 from jostle.backends.local.records import RunClaim, RunDir, exit_of, pids_of, record
 from jostle.backends.local.republish import Republisher
-from jostle.backends.local.resizing import Resizer
+from jostle.backends.local.resizing import ResizeOrders
 from jostle.core.claims import Claim
 from jostle.core.model import RunId
-from jostle.port import BY_HAND, Adopted, Claimed, Denied, Order, Recipient, Report, Reserved, Resizing, Tenure, Void, Watcher
+from jostle.port import BY_HAND, Adopted, Claimed, Denied, Order, Recipient, Reserved, Resizing, RunReport, Tenure, Void, Watcher
 
 ENDED = b'{"ended":'  # how the last word of a shim begins
 SPARES, SPARES_BUSY = 2, 6  # shims kept waiting for a run: at rest, and while runs follow fast on each other
@@ -49,7 +49,7 @@ class Local:
         )
         self._condition = Condition(self._runs_dir, self._boot, self._directory)
         self._republisher = Republisher(self._directory)
-        self._resizer = Resizer(runs=self._runs_dir, directory=self._directory, watcher=watcher)
+        self._resizer = ResizeOrders(runs=self._runs_dir, directory=self._directory, watcher=watcher)
         self._reserved: dict[RunId, Reservation] = {}
         self._runs: dict[RunId, Contact] = {}
         self._started = False  # something was, since it was last asked whether spares are too many
@@ -304,10 +304,10 @@ class Local:
 
     # ------------------------------------------------------------------ look
 
-    def reports(self, runs: Collection[RunId] | None = None) -> list[Report]:
+    def reports(self, runs: Collection[RunId] | None = None) -> list[RunReport]:
         return [self._report(run) for run in (list(self._runs) if runs is None else runs)]
 
-    def _report(self, run: RunId) -> Report:
+    def _report(self, run: RunId) -> RunReport:
         contact = self._runs.get(run)
         if contact is None:
             return self._condition.report(Contact(run))
@@ -315,7 +315,7 @@ class Local:
             self._drain(contact)
         return self._condition.report(contact)
 
-    def _heard_out(self, contact: Contact) -> Report:
+    def _heard_out(self, contact: Contact) -> RunReport:
         """A report that its end, if it lies unread, is not hidden from; the listener hears of that, too."""
         if contact.sock is not None and contact.ended is None:
             self._hear(contact)

@@ -18,7 +18,7 @@ from typing import Any
 
 from jostle import proc
 from jostle.backends.local import conda, inputs, joblog, process
-from jostle.backends.local.host import Host
+from jostle.backends.local.host import EnclosingAllocation
 from jostle.backends.local.legs import Legs
 from jostle.backends.local.registered import Register
 from jostle.core import failure
@@ -43,7 +43,7 @@ SETTLED = 0.003  # what lives so long has started; until then the cores are its 
 class CommandTree:
     """The commands of one run and everything that descends from them."""
 
-    def __init__(self, spec: dict[str, Any], log: int | None = None, host: Host | None = None) -> None:
+    def __init__(self, spec: dict[str, Any], log: int | None = None, host: EnclosingAllocation | None = None) -> None:
         self.spec = spec
         self._host = host  # the allocation it runs in, with whose release it is stopped
         self.error = ""

@@ -11,7 +11,7 @@ from jostle.backends.local import halting, process
 from jostle.backends.local.contact import Contact
 from jostle.backends.local.leasedir import Directory
 from jostle.backends.local.records import RunClaim, RunDir
-from jostle.port import Phase, Report
+from jostle.port import Phase, RunReport
 
 
 class Condition:
@@ -20,10 +20,10 @@ class Condition:
     def __init__(self, runs: str, boot: str, directory: Directory) -> None:
         self._runs, self._boot, self._directory = runs, boot, directory
 
-    def report(self, contact: Contact) -> Report:
+    def report(self, contact: Contact) -> RunReport:
         run, session, files = contact.run, contact.handle.pid, RunDir(self._runs, contact.run)
         if contact.ended is not None:
-            return Report(run=run, kind=Phase.ENDED, exit=contact.ended, session=session)
+            return RunReport(run=run, kind=Phase.ENDED, exit=contact.ended, session=session)
         if contact.sock is not None:
             kind = Phase.ALIVE if contact.begun else Phase.STARTING
             return self._living(contact, kind, contact.background)
@@ -37,52 +37,52 @@ class Condition:
             return self._living(contact, kind, files.background())
         record = files.exit()
         if record is not None:
-            return Report(run=run, kind=Phase.ENDED, exit=record, session=session)
+            return RunReport(run=run, kind=Phase.ENDED, exit=record, session=session)
         if claim is None:
             return self._unclaimed(contact, files)
         return self._unlocked(contact, files, claim)
 
-    def _living(self, contact: Contact, kind: Phase, pids: tuple[int, ...]) -> Report:
+    def _living(self, contact: Contact, kind: Phase, pids: tuple[int, ...]) -> RunReport:
         session, directory = contact.handle.pid, RunDir(self._runs, contact.run).path
         still = halting.stands_still(directory, session)
-        return Report(run=contact.run, kind=kind, session=session, pids=pids, footing=contact.footing, still=still)
+        return RunReport(run=contact.run, kind=kind, session=session, pids=pids, footing=contact.footing, still=still)
 
-    def _unclaimed(self, contact: Contact, files: RunDir) -> Report:
+    def _unclaimed(self, contact: Contact, files: RunDir) -> RunReport:
         run, session, boot = contact.run, contact.handle.pid, contact.handle.boot
         if files.claim() is not None:
             return self.report(contact)  # made since we looked; it is never unmade, so this ends
         if boot == "":
             return self._unsupervised_or_gone(contact, contact.uni_id)
         if boot is not None and boot != self._boot:  # the claim may have been lost with the page cache
-            return Report(run=run, kind=Phase.GONE, cause="host_rebooted", session=session)
+            return RunReport(run=run, kind=Phase.GONE, cause="host_rebooted", session=session)
         if contact.shim is not None and proc.alive(*contact.shim):
-            return Report(run=run, kind=Phase.STARTING, session=session)  # on its way to the claim, or leaving
+            return RunReport(run=run, kind=Phase.STARTING, session=session)  # on its way to the claim, or leaving
         if contact.begun:  # somebody removed its directory, and how it ends will not be known
             return self._unsupervised_or_gone(contact, contact.uni_id)
-        return Report(run=run, kind=Phase.NOT_STARTED, session=session)
+        return RunReport(run=run, kind=Phase.NOT_STARTED, session=session)
 
-    def _unlocked(self, contact: Contact, files: RunDir, claim: RunClaim) -> Report:
+    def _unlocked(self, contact: Contact, files: RunDir, claim: RunClaim) -> RunReport:
         """Claimed, no shim, no exit record."""
         run, session = contact.run, contact.handle.pid
         if claim.void:
-            return Report(run=run, kind=Phase.VOIDED, session=session)
+            return RunReport(run=run, kind=Phase.VOIDED, session=session)
         if claim.boot != self._boot:
-            return Report(run=run, kind=Phase.GONE, cause="host_rebooted", session=session)
+            return RunReport(run=run, kind=Phase.GONE, cause="host_rebooted", session=session)
         registered, lives = files.registered(), files.lives(claim)
         held = self._still_leased(contact, claim) if lives is None else lives
         report = self._unsupervised_or_gone(contact, claim.uni_id, registered.living, held=held)
         word = registered.word(claim.uni_id) if report.kind is Phase.GONE else None
-        return report if word is None else Report(run=run, kind=Phase.ENDED, exit=word, session=session)
+        return report if word is None else RunReport(run=run, kind=Phase.ENDED, exit=word, session=session)
 
     def _unsupervised_or_gone(
         self, contact: Contact, uni_id: str, others: list[int] | None = None, *, held: bool = False
-    ) -> Report:
+    ) -> RunReport:
         # twice: in the instant in which a process becomes another program it shows no environment
         members = process.members(uni_id) or process.members(uni_id)
         pids = tuple({*(pid for pid, _ in members), *(others or ())})
         if pids or held:
-            return Report(run=contact.run, kind=Phase.ALIVE, supervised=False, pids=pids, session=contact.handle.pid)
-        return Report(run=contact.run, kind=Phase.GONE, cause="exit_unknown", session=contact.handle.pid)
+            return RunReport(run=contact.run, kind=Phase.ALIVE, supervised=False, pids=pids, session=contact.handle.pid)
+        return RunReport(run=contact.run, kind=Phase.GONE, cause="exit_unknown", session=contact.handle.pid)
 
     def _still_leased(self, contact: Contact, claim: RunClaim) -> bool:
         """Whether some process has a lease of a run of an older shim, even one that hides its environment."""

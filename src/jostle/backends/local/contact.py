@@ -58,7 +58,7 @@ class Reservation:
 
     run: RunId
     spare: Spare
-    held: tuple[leases.Held, ...]
+    held: tuple[leases.HeldClaim, ...]
     handle: Handle
     automatic: bool = False  # nobody asked for it by hand
 
@@ -83,7 +83,7 @@ class Contact:
     ended: Exit | None = None
     background: tuple[int, ...] = ()  # what its commands left running, and it waits for
     inodes: dict[str, int | None] = field(default_factory=dict)  # of its claims, by name; None: not seen yet
-    republished: list[leases.Held] = field(default_factory=list)
+    republished: list[leases.HeldClaim] = field(default_factory=list)
     automatic: bool = False  # nobody asked for its cards by hand
     ordered: int = 0  # the last order to it; 0: it keeps the cards it has
     footing: Footing | None = None  # of one that may get others, as its shim has told

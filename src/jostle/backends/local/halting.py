@@ -19,7 +19,7 @@ from typing import Any
 from jostle import proc
 from jostle.backends.local import process
 from jostle.backends.local.commands import CommandTree
-from jostle.backends.local.host import Host
+from jostle.backends.local.host import EnclosingAllocation
 from jostle.failpoint import failpoint
 
 FILE = "pause"
@@ -32,7 +32,7 @@ STANDS = "TtZX"  # states of a process that does not move: stopped, stopped by i
 class Halting(CommandTree):
     """The commands of a run that may be told to stand still."""
 
-    def __init__(self, spec: dict[str, Any], log: int | None = None, host: Host | None = None) -> None:
+    def __init__(self, spec: dict[str, Any], log: int | None = None, host: EnclosingAllocation | None = None) -> None:
         super().__init__(spec, log, host)
         self._path = f"{spec['dir']}/{FILE}"
         self._halted_at: float | None = None
@@ -100,9 +100,9 @@ class Halting(CommandTree):
 
     def _stop_those_that_move(self) -> bool:
         """Of those that move, stops whoever's parent stands, or takes its time to."""
-        found = self._members()
-        moving = {s.pid for s in found if s.state not in STANDS}
-        for s in found:
+        processes = self._members()
+        moving = {s.pid for s in processes if s.state not in STANDS}
+        for s in processes:
             if s.pid in moving and (s.ppid not in moving or self._look_in > PATIENCE):
                 self._halted[s.pid] = s.ticks
                 proc.signal_proven(s.pid, signal.SIGSTOP, self._proof(s.ticks))
@@ -119,10 +119,10 @@ class Halting(CommandTree):
 
     def _members(self) -> list[proc.Stat]:
         """All processes of the run, parents first."""
-        found = members(os.getpid(), besides=asker(self._path))
+        processes = members(os.getpid(), besides=asker(self._path))
         if self._register is not None:
-            found += [s for pid in self._register.provable() if (s := proc.stat(pid)) is not None]
-        return found
+            processes += [s for pid in self._register.provable() if (s := proc.stat(pid)) is not None]
+        return processes
 
     def _proof(self, ticks: int) -> Any:
         def proof(pid: int) -> bool:

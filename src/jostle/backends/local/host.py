@@ -16,7 +16,7 @@ from jostle.backends.local import process
 LOOK = 0.5  # s
 
 
-class Host:
+class EnclosingAllocation:
     def __init__(self, host: dict[str, Any]) -> None:
         self._dir: str = host["dir"]
         self.due: float | None = 0.0  # when to look next; None: there is nothing more to learn

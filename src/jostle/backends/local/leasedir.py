@@ -14,7 +14,18 @@ from dataclasses import replace
 from jostle.backends.local import leases
 from jostle.backends.local.claimlock import automatic, give_back, given_back, is_free
 from jostle.backends.local.filewatch import DirWatch
-from jostle.backends.local.leases import LOOK, NO_CLAIM, Held, LiveClaim, hidden, is_ours, look, names_in, publish_all, unlink
+from jostle.backends.local.leases import (
+    LOOK,
+    NO_CLAIM,
+    HeldClaim,
+    LiveClaim,
+    hidden,
+    is_ours,
+    look,
+    names_in,
+    publish_all,
+    unlink,
+)
 from jostle.core import claims
 from jostle.core.model import RunId
 from jostle.port import Tenure, Watcher
@@ -205,7 +216,7 @@ class Directory:
     def claim_cards(
         self, run: RunId, sid: int, wants: Sequence[tuple[str, int | None]], claim_names: frozenset[str], *,
         alone: bool, tenure: Tenure,
-    ) -> list[Held] | None:  # fmt: skip
+    ) -> list[HeldClaim] | None:  # fmt: skip
         """Publishes claims, then looks again: an unknown live claim on one of these GPUs came first or at once; None then, or
         if it would be too many."""
         names = [
@@ -219,7 +230,7 @@ class Directory:
             return None
         return held
 
-    def publish(self, names: Sequence[str], *, automatic: bool = False) -> list[Held] | None:
+    def publish(self, names: Sequence[str], *, automatic: bool = False) -> list[HeldClaim] | None:
         try:
             return publish_all(self.path, names, automatic=automatic)
         except OSError as e:

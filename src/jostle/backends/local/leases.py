@@ -32,7 +32,7 @@ NO_CLAIM = {errno.ENOENT, errno.ELOOP, errno.ENXIO, errno.ENODEV}  # gone, a lin
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Held:
+class HeldClaim:
     """A claim that this process has published and holds."""
 
     name: str
@@ -85,7 +85,7 @@ def drawn(claim: claims.Claim) -> str:
     return claims.name_of(replace(claim, tag=1 + secrets.randbelow(claims.TAGS - 1)))
 
 
-def publish(directory: str, name: str, *, automatic: bool = False) -> Held:
+def publish(directory: str, name: str, *, automatic: bool = False) -> HeldClaim:
     """Makes the claim visible, locked from its first instant; the descriptor is to be inherited by the run."""
     claim = claims.parse(name)
     hidden = f"{directory}/.{name if claim is None else drawn(claim)}"  # another name: it is seen before the claim is
@@ -100,7 +100,7 @@ def publish(directory: str, name: str, *, automatic: bool = False) -> Held:
         os.close(fd)
         unlink(hidden)
         raise
-    return Held(name=name, fd=fd, inode=inode)
+    return HeldClaim(name=name, fd=fd, inode=inode)
 
 
 def _create(path: str) -> int:
@@ -112,9 +112,9 @@ def _create(path: str) -> int:
         return os.open(path, flags, 0)
 
 
-def publish_all(directory: str, names: Iterable[str], *, automatic: bool = False) -> list[Held]:
+def publish_all(directory: str, names: Iterable[str], *, automatic: bool = False) -> list[HeldClaim]:
     """All of them, or none and the error."""
-    held: list[Held] = []
+    held: list[HeldClaim] = []
     try:
         for name in names:
             held.append(publish(directory, name, automatic=automatic))
@@ -125,7 +125,7 @@ def publish_all(directory: str, names: Iterable[str], *, automatic: bool = False
     return held
 
 
-def withdraw(directory: str, held: Iterable[Held]) -> None:
+def withdraw(directory: str, held: Iterable[HeldClaim]) -> None:
     for lease in held:
         give_back(lease.fd)
         unlink(f"{directory}/{lease.name}", inode=lease.inode)

@@ -9,7 +9,7 @@ from jostle.backends.local.contact import Contact
 from jostle.backends.local.leasedir import Directory
 from jostle.core.claims import parse
 from jostle.core.model import RunId
-from jostle.port import Phase, Report
+from jostle.port import Phase, RunReport
 
 LOOK_EVERY = 5.0  # s, whatever the watch on the directory has said
 LIVING = (Phase.STARTING, Phase.ALIVE)
@@ -27,7 +27,7 @@ class Republisher:
         self._pause, self.due_at = SOON, 0.0
 
     def publish(
-        self, now: float, runs: Iterable[Contact], report: Callable[[Contact], Report]
+        self, now: float, runs: Iterable[Contact], report: Callable[[Contact], RunReport]
     ) -> Iterator[tuple[RunId, list[str]]]:
         """Once it is due: which claims of which runs were missing and are there again."""
         if now < self.due_at:
@@ -47,7 +47,7 @@ class Republisher:
             return []
         return [name for name, inode in contact.inodes.items() if self._directory.lost(name, inode)]
 
-    def _again(self, contact: Contact, report: Callable[[Contact], Report]) -> Iterator[str]:
+    def _again(self, contact: Contact, report: Callable[[Contact], RunReport]) -> Iterator[str]:
         for name in self._missing(contact):
             claim = parse(name)
             if claim is None or report(contact).kind not in LIVING:

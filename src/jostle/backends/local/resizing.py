@@ -25,12 +25,12 @@ UNREACHABLE = "unreachable"
 AGAIN = 1.0  # s between two tries to reach a shim
 
 
-class Resizer:
+class ResizeOrders:
     listener: Recipient
 
     def __init__(self, *, runs: str, directory: Directory, watcher: Watcher) -> None:
         self._runs, self._directory, self._watcher = runs, directory, watcher
-        self._more: dict[RunId, list[leases.Held]] = {}  # reserved beyond what a run has
+        self._more: dict[RunId, list[leases.HeldClaim]] = {}  # reserved beyond what a run has
         self._try_at = 0.0
 
     # ------------------------------------------------------------------ reserve

@@ -27,7 +27,7 @@ from jostle.backends.local.claimlock import give_back
 from jostle.backends.local.commands import WAITED_FOR, CommandTree
 from jostle.backends.local.halting import Halting
 from jostle.backends.local.holding import Holding
-from jostle.backends.local.host import Host
+from jostle.backends.local.host import EnclosingAllocation
 from jostle.backends.local.joblog import identity
 from jostle.backends.local.legs import Legs
 from jostle.backends.local.sparedir import SpareDir
@@ -135,7 +135,7 @@ def _length(data: bytes) -> int:
 def carry(spec: dict[str, Any], leases: Sequence[int], sock: socket.socket, sparedir: SpareDir | None) -> bool:
     """From the claim to the exit record; True: the engine has it all and wants this shim for another run."""
     failpoint("shim.received")
-    host = Host(spec["host"]) if spec.get("host") is not None else None
+    host = EnclosingAllocation(spec["host"]) if spec.get("host") is not None else None
     if sparedir is None or _pending_stop() or (host is not None and host.over()) or not take(spec, sparedir):
         if sparedir is not None:
             sparedir.discard()
