@@ -58,7 +58,7 @@ PARTS = {
     "notifications": [*PYTEST, "tests/notify"],
     "core and engine": [*PYTEST, "tests/core", "tests/engine", "tests/store"],
     "probes": [*PYTEST, "tests/probes"],
-    "command line": [*PYTEST, "tests/cli", "tests/wording", "tests/test_docs.py"],
+    "command line": [*PYTEST, "tests/cli", "tests/wording", "tests/test_docs.py", "tests/test_both_languages.py"],
     "page and engine": [*PYTEST, *tests("browser", "link", "neighbour", "weight")],
     "web of the source": [*PYTEST, *tests("web", *OF_SOURCE)],
     "logs in a browser": [*PYTEST, *tests("browser", "log", "look", "hostile")],

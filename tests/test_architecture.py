@@ -142,6 +142,20 @@ def test_the_command_line_parses_and_renders_and_is_small():
     assert sum(len(path.read_text("utf-8").splitlines()) for path, room in modules() if room == "cli") < 3420
 
 
+def test_who_has_the_engine_asks_it_or_a_part_of_it_and_reaches_no_further():
+    """`engine.carried.idle(now)`, not `engine.carried.runs.values()`; and nobody else assigns what the engine knows."""
+    trees = {path.name: ast.parse(path.read_text("utf-8")) for path, room in modules() if room == "engine"}
+    nodes = [(file, node) for file, tree in trees.items() for node in ast.walk(tree)]
+    methods = {node.name for _, node in nodes if isinstance(node, ast.FunctionDef)}
+    chains = [(f"{file}:{node.lineno}", ast.unparse(node), node) for file, node in nodes if isinstance(node, ast.Attribute)]
+    data = {node.attr for _, text, node in chains if text == f"self.{node.attr}" and isinstance(node.ctx, ast.Store)} - methods
+    of_engine = re.compile(r"(?:self\._?engine|engine|e)\.\w+(?:\.(\w+))?(\.\w+)?")
+    reached = [(f"{where} {text}", node, *found.groups()) for where, text, node in chains if (found := of_engine.fullmatch(text))]
+    assert [where for where, *_ in reached if where.endswith(".carried.claims")], "the names by which one has the engine"
+    wrong = [where for where, node, part, more in reached if more or part in data or isinstance(node.ctx, ast.Store)]
+    assert wrong == []
+
+
 def test_nothing_is_called_by_a_name_that_says_nothing():
     vague = {"utils", "helpers", "manager", "common", "misc"}
     assert [str(path) for path, _ in modules() if path.stem in vague] == []

@@ -197,9 +197,17 @@ def test_an_allocation_shows_like_any_job(here: Instance) -> None:
     assert [run["outcome"] for run in here.json("show", str(id))["runs"]] == [None]
     assert here.json("why", str(id))["state"] == "running"
     until(lambda: here.call("gpus")["gpus"][0]["used_mib"] == 0, "it occupies nothing")
+    assert [[span["ended_at"] for span in of] for of in spans(here, id)] == [[None], [None], [], []]
     here.ok("cancel", str(id))
     assert here.end(id) == ["succeeded"], "to cancel one that holds its cards is to release it"
     assert here.job(id)["reason"]["code"] == "released"
+    ((held,), (beside,), *_) = spans(here, id)
+    assert held["began_at"] < held["ended_at"] == beside["ended_at"]
+
+
+def spans(here: Instance, id: int) -> list[list[dict[str, Any]]]:
+    """When it held what, by card."""
+    return [[span for span in card["spans"] if span["job"] == id] for card in here.json("gpus", "--history", "1h")["gpus"]]
 
 
 def test_others_of_ours_keep_off_its_cards(here: Instance) -> None:

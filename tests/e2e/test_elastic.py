@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from jostle import elastic
-from tests.e2e.instance import Instance, said, until
+from tests.e2e.instance import PATIENCE, Instance, said, until
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 PROGRAM = str(Path(__file__).with_name("elastic_job.py"))
@@ -198,6 +198,14 @@ def test_a_job_that_gives_way_leaves_its_card_and_comes_back(stage: Stage) -> No
     assert str(card) != str(beside)
     shown = instance.ok("why", str(id))
     assert "gave way to somebody else" in shown
+    stage.world()
+    until(lambda: len(stage.journal("begin")) == 2, "it comes back, when it has stayed away for its 30 s", patience=PATIENCE + 30)
+    assert stage.journal("begin")[1]["step"] == told["step"], "and goes on where it was"
+    assert (instance.job(id)["attempt"], instance.job(id)["retries"]) == (2, 0)
+    (stage.evidence / "go").touch()
+    (stage.evidence / "free").touch()
+    assert instance.end(id, other) == ["succeeded"] * 2
+    assert stage.journal("overlap") == []
 
 
 def test_resize_wants_a_card_and_no_uni_id_file(stage: Stage) -> None:

@@ -87,15 +87,19 @@ def test_c1_c9_the_workflow_of_the_source_runs_word_for_word(instance: Instance)
     env = {**instance.env, "PATH": f"{os.path.dirname(sys.executable)}:{instance.env['PATH']}"}
     trains = f"until grep -qs 'trains on' {instance.home}/runs/*/log; do sleep 0.05; done\n"  # who goes by hand is slower
     last = "\nkill $!\nwait $!\necho monitor ended with $?\n"
-    script = "set -e\n" + WORKFLOW.replace("# 4.", trains + "# 4.") + last
+    # what the monitor prints stays apart
+    apart = WORKFLOW.replace("# 4.", f"{trains}exec > status\n# 4.").replace("# 5.", "exec > rest\n# 5.")
+    script = "set -e\n" + apart + last
     run = subprocess.run(
         ["bash", "-c", script], cwd=instance.work, env=env, capture_output=True, text=True,
         timeout=PATIENCE, preexec_fn=hears_all,
     )  # fmt: skip
     assert run.returncode == 0, (run.stdout, run.stderr)
-    assert f"Task training_task_1: 1 GPU on {HOST} (running)" in run.stdout.splitlines()
-    assert "monitor ended with 0" in run.stdout
-    assert run.stdout.count("GPU Resource Manager Status") >= 2, "that of the monitor, and the one that was asked for"
+    holds = f"Task training_task_1: 1 GPU on {HOST} (running)"
+    assert holds in run.stdout.splitlines() and "GPU Resource Manager Status" in run.stdout, "as --allocate and the monitor tell"
+    status = (instance.work / "status").read_text()
+    assert status.count("GPU Resource Manager Status") == status.splitlines().count(holds) == 1, "the one that was asked for"
+    assert "monitor ended with 0" in (instance.work / "rest").read_text()
     program = next(row for row in instance.jobs().values() if row["commands"])
     instance.end(*instance.jobs())
     assert program["gpus"] == [0] and "trains on 0" in instance.output(program["id"])

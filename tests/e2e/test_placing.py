@@ -127,6 +127,36 @@ def test_strangers_are_never_disturbed(instance: Instance) -> None:
         stranger.wait()
 
 
+def test_f55_who_is_just_beginning_keeps_his_card_and_later_it_is_the_last_to_be_chosen(instance: Instance) -> None:
+    """A process with a bare context and without load looks as one that has been forgotten, and may be about to grow."""
+    world = "gpus: {{count: 2, total: 24GiB}}\nstrangers: [{{user: bob, gpu: 0, used: {}, utilization: {}}}]"
+    instance.up(instance.scenario(world.format("300MiB", 0)))
+    instance.see_cards()
+    patient, quick = {"small_for": 3600.0, "choice": "first-fit"}, {"small_for": 0.2, "choice": "first-fit"}
+    first, second = instance.submit(*[job(0, "[ -e go ]", memory_mib=1000)] * 2, policy=patient)
+    instance.reach(first, "running")
+    assert instance.job(first)["gpus"] == [1]
+
+    def of_bob() -> dict[str, object]:
+        (card,) = (gpu for gpu in instance.reason(second, "gpus")["gpus"] if gpu["index"] == 0)
+        return card  # type: ignore[no-any-return]
+
+    assert of_bob()["code"] == "newcomer" and "bob" in str(of_bob()["text"])
+    instance.scenario(world.format("9GiB", 0))
+    until(lambda: of_bob()["code"] == "stranger", "he has grown")
+    instance.scenario(world.format("300MiB", 0))
+    until(lambda: of_bob()["code"] == "newcomer", "and begins again")
+    (third,) = instance.submit(job(0, "[ -e go ]", memory_mib=1000), policy=quick)
+    instance.reach(third, "running")
+    assert instance.job(third)["gpus"] == [0] and instance.job(second)["state"] == "queued"
+    (instance.work / "go").touch()
+    instance.end(first, second, third)
+    instance.know_cards()
+    both = instance.submit(*[job(0, have_begun(5), memory_mib=1000)] * 2, policy=quick)
+    assert instance.end(*both) == ["succeeded"] * 2
+    assert [instance.job(id)["gpus"] for id in both] == [[1], [0]]
+
+
 def test_slices_of_a_card_are_given_by_uuid(instance: Instance) -> None:
     instance.up(instance.scenario("gpus: {count: 2, total: 24GiB}\nmig: [{gpu: 0, slices: 2}]"))
     ids = instance.submit(*[job(0.01, memory_mib=8192) for _ in range(3)])

@@ -31,7 +31,7 @@ def test_every_test_named_in_the_table_exists() -> None:
 def test_every_fault_has_a_line_with_a_test_or_the_reason_why_none() -> None:
     rows = re.findall(r"^\| (F\d+) \|(.*)\|(.*)\|(.*)\|$", TEXT, re.MULTILINE)
     numbers = [int(row[0][1:]) for row in rows]
-    assert numbers[:50] == list(range(1, 51)) and numbers == sorted(set(numbers))
+    assert len(numbers) >= 73 and numbers == list(range(1, len(numbers) + 1))
     for number, _, _, covered in rows:
         assert "::" in covered or "none yet: " in covered, number
 

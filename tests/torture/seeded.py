@@ -1,6 +1,6 @@
 """Which bugs are seeded, and for each the scene in which it must show: its jobs, and what holds when the engine is killed.
 
-Nothing here is left to chance or to the pace of the host (see RELIABILITY, "Lesson from a trial harness"): the engine dies at a
+Nothing here is left to chance or to the pace of the host (see docs/reliability.md, "The harness"): the engine dies at a
 failpoint, or when a condition holds; and whoever must live beyond the kill is held at a gate that opens after it.
 """
 

@@ -9,7 +9,7 @@ import pytest
 from jostle.views.metrics import Sample
 from jostle.wording.metrics import METRICS, exposition, family
 from tests.e2e.instance import until
-from tests.test_docs import section
+from tests.pages import section
 
 ROOT = Path(__file__).parents[2]
 LINE = re.compile(

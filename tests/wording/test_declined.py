@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from jostle.wording.declined import DECLINED, declined
-from tests.test_docs import section
+from tests.pages import section
 
 ROOT = Path(__file__).parents[2]
 NUMBERS = {"job": 7, "other": 9, "new": 12, "batch": 3, "state": "running", "side": "before"}

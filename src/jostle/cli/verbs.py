@@ -13,7 +13,7 @@ GROUPS: dict[str, dict[str, tuple[str, str]]] = {
         "unhold": ("change", "let held jobs start again"),
         "retry": ("change", "queue finished jobs again, as new ones"),
         "move": ("change", "change a job's place in its queue"),
-        "set": ("change", "change a queued job: priority, memory, gpus, …"),
+        "set": ("change", "change a queued job: priority, memory, gpus, …; or the gpus of an elastic one that runs"),
         "wait": ("wait", "wait until jobs have ended"),
         "alloc": ("alloc", "hold GPUs under a name, for programs that you start there"),
         "release": ("alloc", "give the GPUs of an allocation back"),
@@ -31,7 +31,7 @@ GROUPS: dict[str, dict[str, tuple[str, str]]] = {
         "gpus": ("gpus", "the GPUs, who uses them, and whether they may be taken"),
         "monitor": ("manage", "show nodes, tasks and their cards every few seconds; with --manage keep some for you"),
         "limits": ("limits", "how many cards you may hold, in all your homes together; set them"),
-        "status": ("engine", "the engine and how many jobs are in which state"),
+        "status": ("engine", "the engine and its jobs; what the host has free; who holds which cards"),
     },
     "Engine": {
         "up": ("engine", "start the engine and the console, and keep them running"),

@@ -8,14 +8,13 @@ from typing import Any
 from jostle import __version__, config
 from jostle.core.decide import waits_for_gpus
 from jostle.core.explain import explain
-from jostle.core.fields import LIMITS
 from jostle.core.ledger import alive
 from jostle.core.limits import Account
 from jostle.core.model import Job, World
 from jostle.core.reasons import ABSENT, plain
 from jostle.core.states import OPEN
 from jostle.core.survey import room, standing, survey
-from jostle.engine import capacity, checks, launch, shown
+from jostle.engine import capacity, launch, shown
 from jostle.engine.cards import KnownCards
 from jostle.engine.engine import Engine
 from jostle.errors import NotFound
@@ -68,25 +67,20 @@ class Answers:
             "shapes": {shape: plain(reason) for shape, reason in self._engine.waits.items()},
             "running": {job: plain(reason) for job, reason in self._engine.remarks().items()},
             "hold": self._engine.hold(), "now": self._clock.now(), "models": self._models(), "next": self._next(),
-            "idle": self._idle(),
+            "idle": self._engine.carried.idle(self._clock.now()),
         }  # fmt: skip
-
-    def _idle(self) -> dict[int, float]:
-        """By allocation, for how many seconds nothing of ours is on its cards."""
-        now = self._clock.now()
-        return {r.id[0]: now - r.idle_since for r in self._engine.carried.runs.values() if r.idle_since is not None}
 
     def held(self, request: dict[str, Any]) -> Answer:
         """What a program on the cards of an allocation is to be told."""
         id = int(request.get("id") or 0)
-        run = next((r for r in self._engine.carried.runs.values() if r.id[0] == id and r.allocation), None)
+        run = self._engine.carried.allocation(id)
         if run is None:
             raise NotFound(f"there is no allocation {id}")
         gpus = self._cards.gpus(self._clock.now())
         by_uuid = {g.uuid: g for g in gpus}
         listed = [lease.uuid for lease in run.leases] if run.elasticity is None else run.elasticity.listed
         cards = [by_uuid[lease.uuid] for lease in run.leases if lease.uuid in by_uuid and lease.uuid in listed]
-        visible = launch.visible(cards, gpus, self._engine.rules.settings.get("cuda_ids") == "uuid")
+        visible = launch.visible(cards, gpus, self._engine.rules.by_uuid())
         return {"env": {"CUDA_DEVICE_ORDER": "PCI_BUS_ID", **launch.given(visible, cards)}}
 
     def _models(self) -> dict[str, str]:
@@ -103,29 +97,22 @@ class Answers:
 
     def limits(self) -> Answer:
         """How many cards the person may hold and does, over all homes, and who says so."""
-        e, world = self._engine, self._world()
+        world = self._world()
         account = Account(world, alive(world), shown=True)
-        caps = {name: getattr(e.rules.limits, name) for name in LIMITS}
-        return {
-            "limits": {name: None if cap is None else {"most": cap.most, "source": cap.source} for name, cap in caps.items()},
-            "held": {"total": len(account.manual | account.automatic), "manual": len(account.manual),
-                     "automatic": len(account.automatic)},
-            "said": {source: dict(values) for source, values in e.rules.said.items()},
-            "lab_file": config.lab_file(), "manager": dict(e.rules.manager), "hold": e.rules.hold,
-        }  # fmt: skip
+        by_hand, automatic = account.manual, account.automatic
+        held = {"total": len(by_hand | automatic), "manual": len(by_hand), "automatic": len(automatic)}
+        return {**self._engine.rules.limits_told(), "held": held}
 
     def room(self, request: dict[str, Any]) -> Answer:
         """How many cards the person holds and may hold under some rules, and whether jobs of theirs wait for cards."""
         e = self._engine
-        policy = checks.policy({**(e.rules.settings.get("policy") or {}), **(request.get("policy") or {})})
-        seen = room(self._world(), policy)
+        seen = room(self._world(), e.rules.of_values(request.get("policy") or {}))
         heads = [lane[0] for lane in e.lanes if not e.rules.of(lane[0].batch).automatic]
         waiting = [job for job in heads if (reason := e.waits.get(job.shape)) is not None and waits_for_gpus(reason)]
-        cap = e.rules.limits.max_reserved_gpus
         return {
             **seen._asdict(), "crowded": sorted(seen.crowded), "waiting": len(waiting),
             "blind": not self._cards.fresh(self._clock.now()), "used": sorted(e.carried.used()),
-            "max_reserved_gpus": cap and {"most": cap.most, "source": cap.source},
+            "max_reserved_gpus": e.rules.limits_told()["limits"]["max_reserved_gpus"],
         }  # fmt: skip
 
     def _world(self) -> World:
@@ -137,7 +124,7 @@ class Answers:
         """Each card, what of it is to be had, why not, the runs on it, and for how long it has stood idle."""
         e = self._engine
         gpus, offers = world.gpus, survey(world)
-        ours = {g.uuid: [r for r in e.carried.runs.values() if any(x.uuid == g.uuid for x in r.leases)] for g in gpus}
+        ours = {g.uuid: e.carried.on_card(g.uuid) for g in gpus}
         idle = {g.uuid: e.idleness.of_card(g.uuid, ours[g.uuid]) for g in gpus}
         return [shown.gpu(g, *offers[g.uuid], ours[g.uuid], idle[g.uuid]) for g in gpus]
 

@@ -283,6 +283,16 @@ class Carried:
 
     # --- what people are told
 
+    def allocation(self, job: int) -> Open | None:
+        return next((run for run in self.runs.values() if run.id[0] == job and run.allocation), None)
+
+    def on_card(self, uuid: str) -> list[Open]:
+        return [run for run in self.runs.values() if any(lease.uuid == uuid for lease in run.leases)]
+
+    def idle(self, now: float) -> dict[int, float]:
+        """By allocation, for how many seconds nothing of ours is on its cards."""
+        return {run.id[0]: now - run.idle_since for run in self.runs.values() if run.idle_since is not None}
+
     def absent(self) -> frozenset[RunId]:
         """Runs on targets that this engine does not have: it cannot stop them, nor learn of their ends."""
         return frozenset(run.id for run in self.runs.values() if run.backend not in self.backends)

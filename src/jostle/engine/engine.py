@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import gc
 import sys
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from jostle.core.decide import decide
@@ -170,6 +171,17 @@ class Engine:
         for batch in new:
             self.last_end.setdefault(batch, self.clock.now())
         if new:
+            self.cards.small_mib(*self.rules.all())
+
+    @contextmanager
+    def unchanged(self) -> Iterator[None]:
+        """What is learned inside is forgotten: of jobs that do not stay, for one."""
+        lanes, lanes_at, last_end = self.lanes, self.lanes_at, dict(self.last_end)
+        try:
+            with self.rules.unchanged():
+                yield
+        finally:
+            self.lanes, self.lanes_at, self.last_end = lanes, lanes_at, last_end
             self.cards.small_mib(*self.rules.all())
 
     # --- one tick

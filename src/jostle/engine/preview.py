@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from collections.abc import Set as AbstractSet
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 from jostle.core import survey
@@ -87,17 +87,8 @@ class Preview:
     @contextmanager
     def _undone(self) -> Iterator[None]:
         """Around what is written; afterwards neither the store nor the engine knows of it."""
-        engine = self._engine
-        lanes, policies, ends = (engine.lanes, engine.lanes_at), dict(engine.rules.of_batch), dict(engine.last_end)
-        try:
-            with self._store.transaction(durable=False):
-                yield
-        except Undone:
-            pass
-        finally:
-            engine.lanes, engine.lanes_at = lanes
-            engine.rules.of_batch, engine.last_end = policies, ends
-            engine.cards.small_mib(*engine.rules.all())
+        with self._engine.unchanged(), suppress(Undone), self._store.transaction(durable=False):
+            yield
 
     def _decided(self, checked: dict[str, Any]) -> Answer:
         engine, now = self._engine, self._engine.clock.now()

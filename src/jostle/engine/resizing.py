@@ -100,7 +100,7 @@ class Resizer:
         except BaseException:
             backend.withdraw([run.id])
             raise
-        env = launch.given(launch.visible(cards, gpus, self._rules.settings.get("cuda_ids") == "uuid"), cards)
+        env = launch.given(launch.visible(cards, gpus, self._rules.by_uuid()), cards)
         order = Resizing(run.id, elasticity.order + 1, resize.uuids, env)
         return Ordered(run=run, order=order, more=more, why=resize.reason.code)
 

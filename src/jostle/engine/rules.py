@@ -8,10 +8,12 @@ said last goes on, and if it never said anything, nothing with a GPU starts.
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 from jostle import config
+from jostle.core.fields import LIMITS
 from jostle.core.limits import MANAGER, OWN, strictest
 from jostle.core.model import Limits, Policy
 from jostle.engine import checks
@@ -44,6 +46,14 @@ class Rules:
     def all(self) -> Iterable[Policy]:
         return (self.default, *self.of_batch.values())
 
+    def of_values(self, values: Mapping[str, Any]) -> Policy:
+        """Of a batch that says these: where it is silent, the defaults of the settings hold."""
+        return checks.policy({**(self.settings.get("policy") or {}), **values})
+
+    def by_uuid(self) -> bool:
+        """Whether programs are told the UUIDs of their cards."""
+        return bool(self.settings.get("cuda_ids") == "uuid")
+
     def reload(self, settings: dict[str, Any], policy: Policy) -> None:
         self.settings, self.default = settings, policy
         self.of_batch.clear()
@@ -57,14 +67,31 @@ class Rules:
         """Which of these were not known until now."""
         missing = batches - self.of_batch.keys()
         if missing:
-            defaults = self.settings.get("policy") or {}
             rules = {policy: policy for policy in self.of_batch.values()}  # equal ones are one object: decide knows them by it
             for batch, values in jobs.policies(self._store, missing).items():
-                policy = checks.policy({**defaults, **values})
+                policy = self.of_values(values)
                 self.of_batch[batch] = rules.setdefault(policy, policy)
         return missing
 
+    @contextmanager
+    def unchanged(self) -> Iterator[None]:
+        """What is learned inside is forgotten."""
+        of_batch = dict(self.of_batch)
+        try:
+            yield
+        finally:
+            self.of_batch = of_batch
+
     # --- limits
+
+    def limits_told(self) -> dict[str, Any]:
+        """What holds, who says so, and what each says."""
+        caps = {name: getattr(self.limits, name) for name in LIMITS}
+        return {
+            "limits": {name: None if cap is None else {"most": cap.most, "source": cap.source} for name, cap in caps.items()},
+            "said": {source: dict(values) for source, values in self.said.items()},
+            "lab_file": config.lab_file(), "manager": dict(self.manager), "hold": self.hold,
+        }  # fmt: skip
 
     def limits_changed(self) -> None:
         """The store or the settings say something else."""
