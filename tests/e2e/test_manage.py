@@ -95,6 +95,7 @@ def test_c1_c9_the_workflow_of_the_source_runs_word_for_word(instance: Instance)
     assert run.returncode == 0, (run.stdout, run.stderr)
     assert f"Task training_task_1: 1 GPU on {HOST} (running)" in run.stdout.splitlines()
     assert "monitor ended with 0" in run.stdout
+    assert "the program of training_task_1 keeps the cards that it starts with" in run.stderr, "its scaling has no `resize`"
     assert run.stdout.count("GPU Resource Manager Status") >= 2, "that of the monitor, and the one that was asked for"
     program = next(row for row in instance.jobs().values() if row["commands"])
     instance.end(*instance.jobs())
@@ -328,6 +329,9 @@ def test_c12_the_log_is_put_aside_when_it_is_full_and_keeps_its_level(home: Inst
         (["--monitor-only", "--manage"], "expected one of them"),
         (["--status", "--daemon"], "--status does one thing and ends"),
         (["--allocate", "a", "--gpus", "0"], "--gpus"),
+        (["--quick-get", "0"], "argument --quick-get: '0' is not understood; expected a whole number from 1 to 1024"),
+        (["--request", "0"], "argument --request: '0' is not understood; expected a whole number from 1 to 1024"),
+        (["--daemon", "-i", "5"], "--daemon shows none"),
     ],
 )
 def test_c1_flags_that_do_not_go_together_are_told(shared: Instance, words: list[str], said: str) -> None:
@@ -390,11 +394,12 @@ def test_c7_a_program_that_says_how_it_takes_part_grows_within_all_limits(home: 
 
 def test_c1_c5_the_plain_verbs_know_the_program_and_the_prefix_of_the_file_that_is_loaded(home: Instance) -> None:
     assert home.run("start", "x")[0] != 0
-    configured(home, program_template={"command": "echo on {gpu_list}", "env_vars": {"A": "b"}})
+    again = "test -e again || { touch again; exit 1; }; echo $A on {gpu_list}"
+    configured(home, program_template={"command": again, "env_vars": {"A": "b"}, "retry": 1})
     home.ok("manage", "--allocate", "NDFS_x")
     id = int(home.ok("start", "NDFS_x"))
-    home.end(id)
-    assert "on 0" in home.output(id)
+    assert home.end(id) == ["succeeded"]
+    assert "b on 0" in home.output(id, 2)
     home.ok("release", "NDFS_x")
 
 
