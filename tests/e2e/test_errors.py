@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import sqlite3
+import sys
+import types
 
 import pytest
 
+from jostle.intake import held
+from jostle.session import Session
 from jostle.store.store import version
 from tests.e2e.instance import Instance
 
@@ -47,6 +52,37 @@ def test_gpus_that_make_no_sense_are_told(instance: Instance, spec: str) -> None
     assert code != 0
     assert "Traceback" not in err
     assert spec.removeprefix("sim:") in err
+
+
+@pytest.mark.parametrize(
+    ("words", "exit_code", "said"),
+    [
+        (["limits", "set", "max_total_gpu=1"], 2, "没有限额 'max_total_gpu'；应为 max_total_gpus"),
+        (["limits", "set", "max_total_gpus=x"], 2, "无法理解 max_total_gpus='x'；应为0 到 1024 的整数，或 none"),
+        (["limits", "set", "x"], 2, "无法理解 'x'；应为限额，例如 max_total_gpus=4"),
+        (["limits", "set"], 2, "应为限额，例如 max_total_gpus=4"),
+        (["alloc", "a", "--pid", str(1 << 22)], 2, f"没有可绑定占卡的进程 {1 << 22}"),  # the least that no process ever has
+        (["notify", "test"], 2, "没有设置任何通知"),
+        (["manage", "--start-program", "a"], 2, "没有可启动的程序"),
+        (["manage", "--release", "a"], 5, "无法写入 /proc/log：No such file or directory；见配置中的 logging.file"),
+    ],
+)
+def test_what_is_wrong_is_told_in_chinese(shared: Instance, words: list[str], exit_code: int, said: str) -> None:
+    if words[0] == "manage":
+        file = {"logging": {"file": "/proc/log"}} if "--release" in words else {}
+        words = [*words, "--config", shared.file(json.dumps(file), "manager.json")]
+        shared.run("alloc", "a", "--now")
+    code, _, err = shared.run(*words, env={"JOSTLE_LANG": "zh"})
+    assert code == exit_code and said in err
+
+
+def test_that_cuda_has_begun_is_told_in_both_languages(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "pycuda.autoinit", types.ModuleType("pycuda.autoinit"))
+    for language, said in (("en", "CUDA has begun in this process (pycuda)"), ("zh", "此进程中 CUDA 已经启动（pycuda）")):
+        monkeypatch.setenv("JOSTLE_LANG", language)
+        with pytest.raises(held.CudaHasBegun) as caught:
+            held.refuse_if_begun(Session())
+        assert said in str(caught.value)
 
 
 def damage(instance: Instance) -> bytes:

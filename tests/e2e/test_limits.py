@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from tests.e2e.instance import Instance, until
+from tests.e2e.instance import PATIENCE, Instance, until
 
 CLIENTS = 50
 TOTAL, BY_HAND, AUTOMATIC = 4, 3, 2
 
-# A job holds its card from before its first line until after its last: what is in `held` is held, and perhaps more is. Nobody
-# leaves before as many have met as may; then they come and go.
+# A job holds its card from before its first line until after its last, and an allocation until it is given up: what is in `held`
+# is held, and perhaps more is. Nobody leaves before as many have met as may; then they come and go.
 SEEN = """
 mkdir "$HELD/$KIND-$CUDA_VISIBLE_DEVICES" || echo doubled >> "$HELD.doubled"
 echo $(ls "$HELD") >> "$HELD.log"
@@ -24,10 +25,40 @@ rmdir "$HELD/$KIND-$CUDA_VISIBLE_DEVICES"
 """
 
 
+class Held:
+    """An allocation that does what a job does by SEEN; nothing runs in it, so that the test does it."""
+
+    def __init__(self, home: Instance, id: int, kind: str, held: Path) -> None:
+        self.home, self.id, self.kind, self.held = home, id, kind, held
+        self.mark: Path | None = None
+
+    def step(self) -> bool:
+        """Whether it has been given up."""
+        row = self.home.job(self.id)
+        if self.mark is None:
+            if row["state"] != "running":
+                return False
+            self.mark = self.held / f"{self.kind}-{row['gpus'][0]}"
+            try:
+                self.mark.mkdir()
+            except FileExistsError:
+                Path(f"{self.held}.doubled").touch()
+            seen = os.listdir(self.held)
+            with open(f"{self.held}.log", "a") as f:
+                f.write(" ".join(seen) + "\n")
+        met = Path(f"{self.held}.met")
+        if not met.exists() and len(os.listdir(self.held)) < TOTAL:
+            return False
+        met.touch()
+        self.mark.rmdir()
+        self.home.call("intent", ids=[self.id], do="cancel")
+        return True
+
+
 def test_c3_fifty_clients_from_two_homes_never_go_above_a_limit_together(
     make_instance: Callable[..., Instance], tmp_path: Path
 ) -> None:
-    """Each home is slow between publishing its claims and counting them, so that both are there at once."""
+    """Jobs and allocations. Each home is slow between publishing its claims and counting them, so that both are there at once."""
     rules = tmp_path / "limits.yaml"
     rules.write_text(f"max_total_gpus: {TOTAL}\nmax_manual_gpus: {BY_HAND}\nmax_reserved_gpus: {AUTOMATIC}\n")
     shared = {"JOSTLE_LEASE_DIR": str(tmp_path / "leases"), "JOSTLE_SIM_DIR": str(tmp_path / "sim")}
@@ -39,11 +70,17 @@ def test_c3_fifty_clients_from_two_homes_never_go_above_a_limit_together(
     held = tmp_path / "held"
     held.mkdir()
     ids: dict[Instance, list[int]] = {home: [] for home in homes}
+    allocations: list[Held] = []
 
     def client(k: int) -> None:
         home, automatic = homes[k % 2], k % 4 < 2
-        env = {"HELD": str(held), "TOTAL": str(TOTAL), "KIND": "automatic" if automatic else "manual"}
-        ids[home] += home.submit({"commands": [SEEN], "env": env}, policy={"automatic": automatic})
+        kind = "automatic" if automatic else "manual"
+        env = {"HELD": str(held), "TOTAL": str(TOTAL), "KIND": kind}
+        job = {"commands": [], "name": f"held-{k}"} if k % 3 == 0 else {"commands": [SEEN], "env": env}
+        (id,) = home.submit(job, policy={"automatic": automatic})
+        ids[home].append(id)
+        if not job["commands"]:
+            allocations.append(Held(home, id, kind, held))
 
     threads = [threading.Thread(target=client, args=(k,)) for k in range(CLIENTS)]
     for thread in threads:
@@ -51,11 +88,19 @@ def test_c3_fifty_clients_from_two_homes_never_go_above_a_limit_together(
     for thread in threads:
         thread.join()
     assert sum(map(len, ids.values())) == CLIENTS
+    left = list(allocations)
+
+    def stepped() -> bool:
+        left[:] = [one for one in left if not one.step()]
+        return not left
+
+    until(stepped, "all allocations have been held and given up")
     for home in homes:
         assert set(home.end(*ids[home])) == {"succeeded"}
     looks = [line.split() for line in Path(f"{held}.log").read_text().splitlines()]
     assert len(looks) == CLIENTS and not Path(f"{held}.doubled").exists()
     for look in looks:
+        assert len({name.rpartition("-")[2] for name in look}) == len(look), "each card once"
         by_hand = [name for name in look if name.startswith("manual")]
         assert len(look) <= TOTAL and len(by_hand) <= BY_HAND and len(look) - len(by_hand) <= AUTOMATIC
     assert max(map(len, looks)) == TOTAL, "the limits were used up"
@@ -87,6 +132,25 @@ def test_c3_limits_of_the_person_are_kept_shown_and_told(instance: Instance) -> 
     instance.ok("limits", "clear")
     instance.reach(second, "succeeded")
     assert [limit["most"] for limit in instance.json("limits")["limits"]] == [None] * 4
+
+
+def test_c3_alloc_above_a_limit_waits_with_the_numbers_and_is_refused_where_it_could_never_be_had(instance: Instance) -> None:
+    """What is too much at present can be had later; what is above the limit itself never. `--now` waits for neither."""
+    instance.up()
+    instance.see_cards()
+    instance.ok("limits", "set", "max_total_gpus=2")
+    instance.ok("alloc", "first", "-g", "2")
+    full = "You hold 2 cards that count for max_total_gpus, which is 2, set by you (`jostle limits`); 1 is needed"
+    second = instance.start("alloc", "second")
+    assert second.stderr is not None and any(full in line for line in second.stderr)
+    code, _, err = instance.run("alloc", "third", "--now")
+    assert code == 1 and full in err
+    code, _, err = instance.run("alloc", "never", "-g", "3")
+    assert code == 6 and "needs 3 cards, and max_total_gpus is 2, set by you" in err
+    assert "never" not in {row["name"] for row in instance.jobs().values()}, "nothing of it was taken"
+    instance.ok("release", "first")
+    out, err = second.communicate(timeout=PATIENCE)
+    assert second.returncode == 0 and len(out.split(",")) == 1, err
 
 
 def test_c3_limits_outlive_the_engine_and_those_of_config_yaml_are_reloaded(instance: Instance) -> None:

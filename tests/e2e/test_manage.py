@@ -100,6 +100,7 @@ def test_c1_c9_the_workflow_of_the_source_runs_word_for_word(instance: Instance)
     status = (instance.work / "status").read_text()
     assert status.count("GPU Resource Manager Status") == status.splitlines().count(holds) == 1, "the one that was asked for"
     assert "monitor ended with 0" in (instance.work / "rest").read_text()
+    assert "the program of training_task_1 keeps the cards that it starts with" in run.stderr, "its scaling has no `resize`"
     program = next(row for row in instance.jobs().values() if row["commands"])
     instance.end(*instance.jobs())
     assert program["gpus"] == [0] and "trains on 0" in instance.output(program["id"])
@@ -332,6 +333,9 @@ def test_c12_the_log_is_put_aside_when_it_is_full_and_keeps_its_level(home: Inst
         (["--monitor-only", "--manage"], "expected one of them"),
         (["--status", "--daemon"], "--status does one thing and ends"),
         (["--allocate", "a", "--gpus", "0"], "--gpus"),
+        (["--quick-get", "0"], "argument --quick-get: '0' is not understood; expected a whole number from 1 to 1024"),
+        (["--request", "0"], "argument --request: '0' is not understood; expected a whole number from 1 to 1024"),
+        (["--daemon", "-i", "5"], "--daemon shows none"),
     ],
 )
 def test_c1_flags_that_do_not_go_together_are_told(shared: Instance, words: list[str], said: str) -> None:
@@ -394,11 +398,12 @@ def test_c7_a_program_that_says_how_it_takes_part_grows_within_all_limits(home: 
 
 def test_c1_c5_the_plain_verbs_know_the_program_and_the_prefix_of_the_file_that_is_loaded(home: Instance) -> None:
     assert home.run("start", "x")[0] != 0
-    configured(home, program_template={"command": "echo on {gpu_list}", "env_vars": {"A": "b"}})
+    again = "test -e again || { touch again; exit 1; }; echo $A on {gpu_list}"
+    configured(home, program_template={"command": again, "env_vars": {"A": "b"}, "retry": 1})
     home.ok("manage", "--allocate", "NDFS_x")
     id = int(home.ok("start", "NDFS_x"))
-    home.end(id)
-    assert "on 0" in home.output(id)
+    assert home.end(id) == ["succeeded"]
+    assert "b on 0" in home.output(id, 2)
     home.ok("release", "NDFS_x")
 
 

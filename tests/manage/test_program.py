@@ -11,9 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jostle.errors import Usage
-from jostle.formats.managerfile import ManagerConfig, TaskTemplate
+from jostle.formats.managerfile import NAME, ManagerConfig, Scaling, TaskTemplate
 from jostle.manage.names import bare, managed, prefixed
-from jostle.manage.program import command, environment
+from jostle.manage.program import command, environment, program, tell_if_it_stays
+from jostle.session import Session
 
 TELL = "python3 -c 'import json, os, sys; print(json.dumps([sys.argv[1:], dict(os.environ)]))'"
 
@@ -51,9 +52,34 @@ def test_c5_whatever_an_argument_says_it_is_one_argument(args: list[str]) -> Non
     assert words == [arg.replace("{gpu_list}", "0") for arg in args]
 
 
-def test_c5_without_a_program_that_is_said() -> None:
-    with pytest.raises(Usage, match="program_template"):
-        command(ManagerConfig())
+@pytest.mark.parametrize(("language", "said"), [("en", "expected"), ("zh", "没有可启动的程序")])
+@pytest.mark.parametrize("path", ["", "/x/gpu_manager_config.json"])
+def test_c5_without_a_program_that_is_said(monkeypatch: pytest.MonkeyPatch, path: str, language: str, said: str) -> None:
+    monkeypatch.setenv("JOSTLE_LANG", language)
+    with pytest.raises(Usage, match=f"{said}.*program_template") as caught:
+        program(Session(), ManagerConfig(path=path))
+    assert (path or NAME) in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("values", "told"),
+    [
+        ({"written": frozenset({"scaling"})}, True),
+        ({"written": frozenset({"auto_scale"})}, True),
+        ({}, False),  # nobody asked for it
+        ({"written": frozenset({"auto_scale"}), "auto_scale": False}, False),
+        ({"written": frozenset({"scaling"}), "scaling": Scaling(enabled=False)}, False),
+        ({"written": frozenset({"scaling"}), "scaling": Scaling(resize="signal")}, False),
+    ],
+)
+def test_c8_a_file_that_asks_for_scaling_and_does_not_say_how_is_told_that_its_program_keeps_its_cards(
+    values: dict[str, Any], told: bool
+) -> None:
+    heard: list[str] = []
+    session = Session()
+    session.say = heard.append  # type: ignore[method-assign]
+    tell_if_it_stays(session, ManagerConfig(path="/x/file.json", **values), "t")
+    assert [("/x/file.json" in text and "scaling.resize" in text) for text in heard] == [True] * told
 
 
 @pytest.mark.parametrize(

@@ -55,11 +55,12 @@ def test_s47_ports_of_http_and_high_ones_are_taken(port):
 NEVER = [
     "169.254.169.254", "169.254.0.1", "fe80::1", "fd00:ec2::254", "100.100.100.200", "168.63.129.16", "0.0.0.0", "0.1.2.3",
     "224.0.0.1", "ff02::1", "255.255.255.255", "240.0.0.1", "::", "::ffff:169.254.169.254", "64:ff9b::a9fe:a9fe",
-    "2002:a9fe:a9fe::", "fec0::1",
+    "2002:a9fe:a9fe::", "fec0::1", "64:ff9b:1::a9fe:a9fe", "::ffff:0:a9fe:a9fe", "::a9fe:a9fe", "2001::5601:5601",
 ]  # fmt: skip
 PRIVATE = [
     "127.0.0.1", "127.255.0.9", "::1", "10.0.0.1", "172.16.0.1", "192.168.1.1", "100.64.0.1", "fc00::1", "fd12::1",
-    "::ffff:127.0.0.1", "64:ff9b::7f00:1", "2002:7f00:1::", "198.18.0.1", "192.0.2.1",
+    "::ffff:127.0.0.1", "64:ff9b::7f00:1", "2002:7f00:1::", "198.18.0.1", "192.0.2.1", "64:ff9b:1::7f00:1", "64:ff9b:1::808:808",
+    "::ffff:0:7f00:1", "::7f00:1", "2001::80ff:fffe", "2001::f7f7:f7f7",
 ]  # fmt: skip
 
 
@@ -190,6 +191,20 @@ def test_s47_an_environment_that_names_a_proxy_changes_nothing(monkeypatch):
     assert len(posts.requests) == 1 and proxy.requests == []
 
 
+def test_c11_a_name_that_is_looked_up_without_end_is_left_when_the_time_is_over(monkeypatch):
+    over = threading.Event()
+    monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: over.wait(60) and [])
+
+    def through():
+        with connected(endpoint_of("https://slow.example/"), 0.2):
+            pass
+
+    try:
+        assert refusal(through) == "unresolved_yet" and not over.is_set()
+    finally:
+        over.set()
+
+
 def test_c11_a_host_with_many_addresses_that_do_not_answer_costs_no_more_time_than_one(monkeypatch):
     passed, shares = [0.0], []
 
@@ -209,7 +224,7 @@ def test_c11_a_host_with_many_addresses_that_do_not_answer_costs_no_more_time_th
             pass
 
     many = [(socket.AF_INET, (f"203.0.113.{k}", 443)) for k in range(100)]
-    monkeypatch.setattr(outward, "addresses", lambda endpoint: many)
+    monkeypatch.setattr(outward, "addresses", lambda endpoint, within: many)
     monkeypatch.setattr(outward.time, "monotonic", lambda: passed[0])
     monkeypatch.setattr(outward.socket, "socket", Deaf)
     with pytest.raises(Undelivered) as caught, connected(endpoint_of("https://many.example/")):

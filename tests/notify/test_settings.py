@@ -7,10 +7,11 @@ from pathlib import Path
 import pytest
 
 from jostle import config
-from jostle.errors import Invalid
+from jostle.errors import Invalid, NotFound
 from jostle.notify.channels import subscribers
 from jostle.notify.deliver import flaw, where
 from jostle.notify.secret import revealed
+from jostle.notify.trial import chosen
 from jostle.notify.trouble import Undelivered
 
 GOOD = """
@@ -151,6 +152,15 @@ def test_s43_what_is_wrong_with_a_channel_is_told_without_its_secret(home):
     assert flaw(me).code == "secret_unread" and flaw(lab).code in ("secret_unread", "secret_unset")
     assert flaw(team).plain == {"code": "url_clear", "params": {"host": "hooks.example"}}
     assert "T/B/X" not in json.dumps(flaw(team).plain)
+
+
+@pytest.mark.parametrize(("language", "said"), [("en", "there is no channel you; expected me, lab, team"),
+                                               ("zh", "没有通道 you；应为 me, lab, team")])  # fmt: skip
+def test_c11_a_channel_that_is_not_there_is_told_with_those_that_are(home, language, said):
+    read(home, GOOD)
+    with pytest.raises(NotFound) as caught:
+        chosen(str(home), "you", language)
+    assert str(caught.value) == said
 
 
 def test_s43_the_engine_is_not_given_the_settings_of_notifications():

@@ -1,5 +1,7 @@
 """`/api/v1` for what a person holds and may hold: as the command line has it, and for its owner."""
 
+import json
+
 import pytest
 
 from tests.e2e.instance import until
@@ -185,6 +187,51 @@ def test_c9_the_picture_of_the_manager_is_that_of_the_command_line(console, allo
     assert (node["total"], node["free"], told["running"], told["pending"]) == (4, 2, 2, 0)
     assert (task["name"], task["gpus"], task["node"], task["allocation"]) == ("train", 2, node["name"], True)
     assert console.script("GET", "/api/v1/manage", token=console.reader).json["text"] == told["text"]
+
+
+@pytest.fixture
+def loads(console):
+    """Puts a file of the manager in force, until the test is over."""
+    path = console.instance.work / "gpu_manager_config.json"
+
+    def put(**values):
+        path.write_text(json.dumps(values))
+        console.instance.ok("manage", "--config", str(path), "--allocate", "loads-it")
+        console.instance.ok("release", "loads-it")
+        return path
+
+    yield put
+    path.unlink()
+    console.instance.ok("limits", "clear", "manager")
+
+
+def test_c9_the_picture_of_the_manager_knows_the_names_of_the_file_that_is_loaded(console, allocated, loads):
+    """It had those of no file: adopted jobs were missing."""
+    path = loads(job_prefix="LAB_", managed_job_prefixes=["LAB_", "old-"])
+    ids = [console.instance.add("-n", name, "--", "sleep", "600") for name in ("LAB_one", "old-two", "NDFS_none")]
+    for id in ids:
+        console.instance.reach(id, "running")
+    told = console.get("/api/v1/manage")
+    assert [task["name"] for task in told["tasks"]] == ["one", "old-two"]
+    assert console.instance.ok("manage", "--status").startswith(told["text"])
+    assert console.script("GET", "/api/v1/manage", token=console.reader).json["text"] == told["text"]
+    path.write_text("{ half")
+    assert console.get("/api/v1/manage")["running"] == 3, "who edits it is shown something all the same"
+    console.post("/api/v1/cancel", {"ids": ids, "now": True})
+    console.instance.end(*ids)
+
+
+def test_c5_without_a_command_the_program_of_the_file_that_is_loaded_is_started(console, allocated, loads):
+    """With its tries, and told that it will not grow."""
+    program = {"command": "test -e again || { touch again; exit 1; }; echo on {gpu_list}", "retry": 1}
+    loads(program_template=program, scaling={"enabled": True})
+    allocated(name="train", gpus=1, now=True)
+    told = console.post("/api/v1/start", {"name": "train", "workdir": str(console.instance.work)})
+    assert console.instance.end(told["id"]) == ["succeeded"] and len(console.instance.runs(told["id"])) == 2
+    (said,) = told["messages"]
+    assert "train keeps the cards" in said and "scaling.resize is not set" in said
+    nothing = console.script("POST", "/api/v1/start?lang=zh", {"name": "nobody", "workdir": "/"})
+    assert nothing.status == 404 and "没有名为 nobody 的占卡" in nothing.json["detail"]
 
 
 def test_what_is_held_and_may_be_held_is_in_the_metrics(console, allocated):

@@ -142,9 +142,9 @@ def _held(args: Namespace, terminal: Terminal, pid: int | None, waits: Sequence[
 
 def _asked(args: Namespace, terminal: Terminal, pid: int | None, **more: Any) -> int:
     return allocations.allocate(
-        terminal, args.name, gpus=args.gpus, memory_mib=args.memory, time_limit=args.time, idle_release=args.idle,
-        priority=args.priority, tied_to=allocations.process(pid) if pid is not None else None, policy=visible.rules(terminal),
-        **more,
+        terminal, args.name, gpus=args.gpus, memory_mib=args.memory, time_limit=args.time, idle_release=args.idle, **more,
+        priority=args.priority, tied_to=allocations.process(terminal, pid) if pid is not None else None,
+        policy=visible.rules(terminal),
     )  # fmt: skip
 
 
@@ -191,20 +191,24 @@ def start_options(p: Parser) -> None:
                    help="of each card (default: what the allocation has)")  # fmt: skip
     p.add_argument("-n", "--name", dest="label", metavar="NAME", help="what the job is called")
     p.behind = "command"
+    p.epilog = f"{p.epilog}\n\nWithout a command: the program_template of the file that `jostle manage` or `monitor` loaded last."
 
 
 def start(args: Namespace, terminal: Terminal) -> int:
-    command: list[str] = args.command
-    variables: dict[str, str] = {}
-    if not command:
-        from jostle.manage.program import of_task
-
-        text, variables = of_task(terminal, args.name)
-        command = [text]
+    command, variables, retry = (args.command, {}, None) if args.command else template(terminal, args.name)
     asked = {"beside": args.beside, "gpus": args.gpus, "memory_mib": args.memory, "label": args.label}
     if args.terminal:
         from jostle.cli.onterminal import bridged
 
+        # no second try: whoever sits there sees how the first ended, and the terminal may be another's by then
         return bridged(terminal, lambda env: allocations.start(terminal, args.name, command, env={**variables, **env}, **asked))
-    terminal.put(str(allocations.start(terminal, args.name, command, env=variables, **asked)))
+    terminal.put(str(allocations.start(terminal, args.name, command, env=variables, retry=retry, **asked)))
     return 0
+
+
+def template(terminal: Terminal, name: str) -> tuple[list[str], dict[str, str], dict[str, int] | None]:
+    """The program of the manager's file, if one is loaded, its variables, and how often it is tried again."""
+    from jostle.manage.program import of_task
+
+    text, variables, retry = of_task(terminal, name)
+    return [text], variables, retry

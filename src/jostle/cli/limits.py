@@ -37,7 +37,7 @@ def limits_options(p: Parser) -> None:
 def limits(args: Namespace, terminal: Terminal) -> int:
     if args.do != "show":
         client = terminal.client()
-        change = setting(args.words) if args.do == "set" else clearing(args.words)
+        change = setting(terminal, args.words) if args.do == "set" else clearing(terminal, args.words)
         client.call("set_limits", **change)
         client.close()
     elif args.words:

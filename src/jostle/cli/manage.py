@@ -30,8 +30,8 @@ def manage_options(p: Parser) -> None:
     act.add_argument("--allocate", metavar="TASK", help="hold cards under this name")
     act.add_argument("--release", metavar="TASK", help="give its cards back; also by the id of its job")
     act.add_argument("--start-program", metavar="TASK", help="start the program of the configuration on its cards")
-    act.add_argument("--quick-get", metavar="N", type=int, help="hold N cards at once, or exit 1")
-    act.add_argument("--request", metavar="N", type=int, help="ask for N cards, and wait in the queue")
+    p.number("--quick-get", to=act, low=1, high=1024, help="hold N cards at once, or exit 1")
+    p.number("--request", to=act, low=1, high=1024, help="ask for N cards, and wait in the queue")
     act.add_argument("--use", metavar="ID", help="start the program on the cards of this job; without one, print them")
     act.add_argument("-m", dest="system", action="store_true", help="the host: CPU, memory, disk, network, load, processes")
     p.number("--gpus", low=1, high=1024, metavar="N", help="with --allocate: how many cards (default 1)")
@@ -60,7 +60,7 @@ def manage(args: Namespace, terminal: Terminal) -> int:
         raise Usage("manage: --gpus is for --allocate")
     if args.monitor_only and (args.manage or args.daemon):
         raise Usage("manage: --monitor-only holds nothing, --manage and --daemon do; expected one of them")
-    act = next((name for name in ACTS if getattr(args, name) not in (None, False)), "")
+    act = next((name for name in ACTS if getattr(args, name) is not None and getattr(args, name) is not False), "")
     if act and (args.manage or args.daemon or args.monitor_only):
         raise Usage(f"manage: --{act.replace('_', '-')} does one thing and ends; expected it without --manage or --daemon")
     loaded = Loaded(terminal, args.config)
@@ -80,6 +80,8 @@ def at_work(args: Namespace, terminal: Terminal, loaded: Loaded) -> int:
     from jostle.manage import background
 
     if args.daemon:
+        if args.interval is not None:
+            raise Usage("manage: -i is for pictures, and --daemon shows none; expected one of them")
         pid, log = background.start(terminal, loaded)
         terminal.tell("manage_daemon", pid=pid, log=log)
         return 0

@@ -28,13 +28,13 @@ def notify_options(p: Parser) -> None:
 def notify(args: Namespace, terminal: Terminal) -> int:
     if args.what == "test":
         return test(args, terminal)
-    from jostle.errors import NotFound
     from jostle.notify.status import status as look
+    from jostle.notify.trial import chosen
 
     view = look(terminal.home)
+    if args.channel is not None:
+        chosen(terminal.home, args.channel, terminal.language)
     view["channels"] = [channel for channel in view["channels"] if args.channel in (None, channel["name"])]
-    if args.channel is not None and not view["channels"]:
-        raise NotFound(f"there is no channel {args.channel!r}")
     if args.json or not view["channels"]:
         terminal.put_json({"schema": 1, **view}) if args.json else terminal.tell("notify_unset")
         return 0
@@ -49,7 +49,7 @@ def test(args: Namespace, terminal: Terminal) -> int:
     from jostle.notify.trial import tried
 
     results = []
-    for result in tried(terminal.home, args.channel):
+    for result in tried(terminal.home, args.channel, terminal.language):
         results.append(result)
         if not args.json:
             why = "" if result["ok"] else f": {trouble(result['error'], terminal.language)}"

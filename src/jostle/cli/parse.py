@@ -71,11 +71,11 @@ class Parser(argparse.ArgumentParser):
     def example(self, text: str) -> None:
         self.epilog = "examples:\n" + "\n".join(f"  {line.strip()}" for line in text.strip().split("\n"))
 
-    def number(self, *names: str, low: int = 0, high: int = 10**12 - 1, **more: Any) -> None:
-        """An option that takes a whole number."""
+    def number(self, *names: str, to: Any = None, low: int = 0, high: int = 10**12 - 1, **more: Any) -> None:
+        """An option that takes a whole number. `to`: a group of this parser."""
         from jostle.formats import spec
 
-        self.add_argument(*names, type=checked(lambda text: spec.integer(text, low, high)), **{"metavar": "N", **more})
+        (to or self).add_argument(*names, type=checked(lambda text: spec.integer(text, low, high)), **{"metavar": "N", **more})
 
     def json_option(self) -> None:
         self.add_argument("--json", action="store_true", help="print JSON for programs")

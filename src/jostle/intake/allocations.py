@@ -218,13 +218,13 @@ def variables(session: Session, id: int) -> dict[str, str]:
 # --- what it is tied to
 
 
-def process(pid: int) -> list[int | str]:
+def process(session: Session, pid: int) -> list[int | str]:
     """A process, as an allocation that ends with it knows it."""
     from jostle import proc
 
     stat = proc.stat(pid)
     if stat is None:
-        raise Usage(f"there is no process {pid} to tie an allocation to")
+        raise Usage(session.message("alloc_no_process", pid=pid))
     return [stat.pid, stat.ticks, proc.boot_id()]
 
 
@@ -232,7 +232,7 @@ def myself(session: Session) -> list[int | str] | None:
     """This process; None: the engine counts processes otherwise (we are in a container, and it is not), and would not find it."""
     client = session.client()
     try:
-        return process(os.getpid()) if client.call("hello", counts=False)["pid"] == client.pid else None
+        return process(session, os.getpid()) if client.call("hello", counts=False)["pid"] == client.pid else None
     finally:
         client.close()
 

@@ -43,12 +43,12 @@ def gpus(
     """So many cards for this process, while the block lasts. `memory`: of each, such as "20GiB" (a bare number: GB); None: whole
     cards. `name`: what `jostle ps` calls it. `time`: released after that, such as "2h" or seconds. `now`: an error where they
     cannot be had at once. `devices`: of an engine that is started for it."""
-    refuse_if_begun()
     session = Session()
+    refuse_if_begun(session)
     called = name or f"python-{os.getpid()}-{next(_numbers)}"
     mib = None if memory is None else units.size_mib(str(memory))
     limit = units.seconds(str(time)) if time is not None else None
-    me = allocations.process(os.getpid())
+    me = allocations.process(session, os.getpid())
     try:
         id = allocations.allocate(
             session, called, gpus=(count, count), memory_mib=mib, time_limit=limit, tied_to=me, devices=devices
@@ -78,13 +78,10 @@ def _set(env: dict[str, str]) -> Iterator[None]:
                 os.environ[key] = value
 
 
-def refuse_if_begun() -> None:
+def refuse_if_begun(session: Session) -> None:
     """Raises if CUDA has begun in this process. What is not imported is not imported for that."""
     if who := begun():
-        raise CudaHasBegun(
-            f"CUDA has begun in this process ({who}), and no longer looks at CUDA_VISIBLE_DEVICES: ask for cards before anything "
-            "uses it, or restart the kernel"
-        )
+        raise CudaHasBegun(session.message("cuda_has_begun", who=who))
 
 
 def begun() -> str:

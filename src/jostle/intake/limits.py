@@ -6,42 +6,46 @@ from jostle.core.fields import LIMITS
 from jostle.errors import Usage
 from jostle.formats import spec
 from jostle.formats.wording import closest
+from jostle.wording.flaws import said, worded
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Any
 
+    from jostle.session import Session
+
 MANAGER = "manager"
 
 
-def setting(words: Sequence[str]) -> dict[str, Any]:
+def setting(session: Session, words: Sequence[str]) -> dict[str, Any]:
     """`max_total_gpus=4 …`; `none` takes a limit back."""
     values: dict[str, int | None] = {}
     for word in words:
         name, equals, text = word.partition("=")
         if not equals:
-            raise Usage(f"limits: {word!r} is not understood; expected a limit such as max_total_gpus=4")
-        known(name)
+            raise Usage(session.message("limits_odd", word=repr(word)))
+        known(session, name)
         try:
             values[name] = None if text == "none" else spec.reader(LIMITS[name].kind)(text)
         except ValueError as e:
-            raise Usage(f"limits: {name}={text!r} is not understood; expected {e}, or none") from None
+            odd = said("value_odd", key="limits", value=f"{name}={text!r}", expected=f"{e}, or none")
+            raise Usage(worded(odd, session.language)) from None
     if not values:
-        raise Usage("limits: expected a limit such as max_total_gpus=4")
+        raise Usage(session.message("limits_nothing"))
     return {"set": values}
 
 
-def clearing(words: Sequence[str]) -> dict[str, Any]:
+def clearing(session: Session, words: Sequence[str]) -> dict[str, Any]:
     """Names of limits; none: all of the person's own. `manager`: those of the manager's file."""
     for name in words:
         if name != MANAGER:
-            known(name)
+            known(session, name)
     own = [name for name in words if name != MANAGER] if words else list(LIMITS)
     return {"clear": own, **({"manager": None} if MANAGER in words else {})}
 
 
-def known(name: str) -> None:
+def known(session: Session, name: str) -> None:
     if name not in LIMITS:
         near = closest(name, tuple(LIMITS))
-        raise Usage(f"limits: there is no limit {name!r}; expected " + (near or "one of " + ", ".join(LIMITS)))
+        raise Usage(session.message("limits_unknown", name=repr(name), known=near or ", ".join(LIMITS)))

@@ -46,7 +46,7 @@ def start(session: Session, loaded: Loaded) -> tuple[int, str]:
     with os.fdopen(said) as pipe:
         word, _, rest = pipe.read().partition(" ")
     if word != "ready":
-        raise JostleError(rest or "the manager ended before it was at work")
+        raise JostleError(rest or session.message("manage_ended", log=loaded.log_path))
     return int(rest), loaded.log_path
 
 

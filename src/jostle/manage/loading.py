@@ -79,7 +79,7 @@ class Loaded:
         try:
             return ManagerLog(self.log_path, self.config.logging)
         except OSError as e:
-            raise Forbidden(f"cannot write {self.log_path}: {e.strerror}; see logging.file in the configuration") from e
+            raise Forbidden(self._session.message("manage_log_unwritten", path=self.log_path, why=e.strerror)) from e
 
     @contextmanager
     def logged(self, act: str, task: str) -> Iterator[None]:

@@ -44,7 +44,7 @@ class Monitor:
     ) -> None:
         self._session, self._loaded, self._manages, self._put, self._log = session, loaded, manages, put, log
         self._system = system.SystemMonitor(session.home)
-        self._process = allocations.process(os.getpid())
+        self._process = allocations.process(session, os.getpid())
         self._active_at = time.monotonic()
         self._again_at = self._grow_at = 0.0
         self._told = ""  # what was said of the floor last

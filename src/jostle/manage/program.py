@@ -7,10 +7,11 @@ other cards. Arguments and variables are quoted whatever is in them; the command
 from __future__ import annotations
 
 from shlex import quote
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from jostle.errors import Usage
 from jostle.formats.managerfile import NAME, ManagerConfig, TaskTemplate
+from jostle.intake import allocations
 from jostle.manage.loading import of_engine
 
 if TYPE_CHECKING:
@@ -19,12 +20,23 @@ if TYPE_CHECKING:
 CARDS, SHOWN = "{gpu_list}", "CUDA_VISIBLE_DEVICES"
 
 
+class Program(NamedTuple):
+    command: str
+    env: dict[str, str]
+    retry: dict[str, int] | None
+
+
+def program(session: Session, config: ManagerConfig) -> Program:
+    """Usage if the file names none."""
+    if not config.program_template.command:
+        code = "manage_no_program" if config.path else "manage_no_file"
+        raise Usage(session.message(code, file=config.path or NAME))
+    retry = config.program_template.retry
+    return Program(command(config), environment(config), {"max": retry} if retry else None)
+
+
 def command(config: ManagerConfig) -> str:
-    """Usage if the file names no program."""
     template = config.program_template
-    if not template.command:
-        where = config.path or f"no {NAME} is loaded"
-        raise Usage(f"there is no program to start: {where}; expected program_template with a command")
     words = [template.command.replace(CARDS, f"${{{SHOWN}}}"), *map(_word, template.args)]
     return "\n".join([*_exports(template), " ".join(words)])
 
@@ -34,12 +46,21 @@ def environment(config: ManagerConfig) -> dict[str, str]:
     return {name: text for name, text in config.program_template.env_vars.items() if CARDS not in text and name != SHOWN}
 
 
-def of_task(session: Session, name: str) -> tuple[str, dict[str, str]]:
-    """What `start` runs in an allocation where no program is given, and its variables: that of the file that was loaded last."""
+def of_task(session: Session, name: str) -> Program:
+    """What `start` runs in an allocation where no program is given: that of the file that was loaded last."""
+    allocations.of_name(session, name)  # that it is not there is told before anything else
     config = of_engine(session)
     if not config.program_template.command:
         raise Usage(session.message("alloc_no_program", name=name))
-    return command(config), environment(config)
+    tell_if_it_stays(session, config, name)
+    return program(session, config)
+
+
+def tell_if_it_stays(session: Session, config: ManagerConfig, name: str) -> None:
+    """A file that asks for growth as the source's does, without saying how its program takes part (C8): what that means."""
+    asked = config.written & {"auto_scale", "scaling"} and config.auto_scale and config.scaling.enabled
+    if asked and not config.scaling.resize:
+        session.tell("manage_stays", name=name, file=config.path)
 
 
 def thresholds(config: ManagerConfig) -> dict[str, int]:

@@ -87,11 +87,11 @@ def start_program(session: Session, config: ManagerConfig, name: str) -> TaskAll
     """The program of the template, on all cards of the task. One that grows and shrinks takes the place of the task: it comes
     after it, so that the end of the one and the start of the other are one decision."""
     row = task(session, config, name)
-    called, text, env = bare(row["name"], config.job_prefix), program.command(config), program.environment(config)
+    called, (text, env, retry) = bare(row["name"], config.job_prefix), program.program(session, config)
     if row["commands"]:
         raise Declined(session.message("manage_runs", name=called, id=row["id"]), "program_inside")
     why = session.message("manage_no_cards_yet") if row["state"] == "queued" else ""
-    retry = {"max": config.program_template.retry} if config.program_template.retry else None
+    program.tell_if_it_stays(session, config, called)
     if not (config.auto_scale and config.scaling.enabled and config.scaling.resize):
         return TaskAllocation(allocations.start(session, str(row["id"]), [text], env=env, label=called, retry=retry), called, why)
     job = spec.job(

@@ -17,6 +17,7 @@ import threading
 import time
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
+from typing import Any
 from urllib.parse import urlsplit
 
 from jostle.notify.trouble import Undelivered
@@ -26,8 +27,10 @@ METADATA = frozenset(
     map(ipaddress.ip_address, ("169.254.169.254", "fd00:ec2::254", "100.100.100.200", "168.63.129.16", "192.0.0.192"))
 )
 NOWHERE = ipaddress.ip_network("0.0.0.0/8")
-NAT64 = ipaddress.ip_network("64:ff9b::/96")
-CONNECT_WITHIN = 15.0
+OWN_NAT64, TEREDO = map(ipaddress.ip_network, ("64:ff9b:1::/48", "2001::/32"))
+AT_THE_END = (*map(ipaddress.ip_network, ("::/96", "::ffff:0:0/96", "::ffff:0:0:0/96", "64:ff9b::/96")), OWN_NAT64)
+"""Addresses of IPv6 whose last 32 bits are one of IPv4: compatible, mapped, translated, NAT64, NAT64 of a network's own."""
+CONNECT_WITHIN = 15.0  # s; and as long for the look-up before it
 WITHIN = 30.0  # s for all of it
 
 
@@ -69,32 +72,31 @@ def endpoint_of(url: str, allowed: Collection[str] = (), ca_file: str | None = N
 
 def judged(address: str, *, named: bool) -> str:
     """What is against an address: `never`, `private`, or nothing."""
-    ip = bare(ipaddress.ip_address(address))
+    said = ipaddress.ip_address(address)
+    ip = bare(said)
     if ip in METADATA or ip in NOWHERE or ip.is_link_local or ip.is_multicast or ip.is_unspecified:
         return "never"
     if ip.is_reserved if isinstance(ip, ipaddress.IPv4Address) else ip.is_site_local:
         return "never"
-    return "" if ip.is_global or named else "private"
+    public = ip.is_global and said not in OWN_NAT64 and said not in TEREDO
+    return "" if public or named else "private"
 
 
 def bare(ip: Address) -> Address:
     """The address that is meant: one of IPv4 may lie in one of IPv6."""
     if isinstance(ip, ipaddress.IPv6Address):
-        if ip.ipv4_mapped is not None:
-            return ip.ipv4_mapped
         if ip.sixtofour is not None:
             return ip.sixtofour
-        if ip in NAT64:
+        if ip.teredo is not None:
+            return ip.teredo[1]
+        if any(ip in network for network in AT_THE_END) and not ip.is_loopback:
             return ipaddress.IPv4Address(int(ip) & 0xFFFFFFFF)
     return ip
 
 
-def addresses(endpoint: Endpoint) -> list[tuple[int, tuple[str, int]]]:
+def addresses(endpoint: Endpoint, within: float = CONNECT_WITHIN) -> list[tuple[int, tuple[str, int]]]:
     """Family and address, as they were looked up once; Undelivered if any of them is not to be sent to."""
-    try:
-        answers = socket.getaddrinfo(endpoint.host, endpoint.port, type=socket.SOCK_STREAM)
-    except (OSError, UnicodeError):
-        raise Undelivered("unresolved", host=endpoint.host) from None
+    answers = _looked_up(endpoint, within)
     families = (socket.AF_INET, socket.AF_INET6)
     peers = [(int(family), (str(to[0]), endpoint.port)) for family, _, _, _, to in answers if family in families]
     for _, (address, _) in peers:
@@ -103,6 +105,22 @@ def addresses(endpoint: Endpoint) -> list[tuple[int, tuple[str, int]]]:
     if not peers:
         raise Undelivered("unresolved", host=endpoint.host)
     return list(dict.fromkeys(peers))
+
+
+def _looked_up(endpoint: Endpoint, within: float) -> list[Any]:
+    """The system's look-up knows no time of ours: one that takes longer is left to itself."""
+    answers: list[Any] = []
+
+    def ask() -> None:
+        with contextlib.suppress(OSError, UnicodeError):
+            answers.extend(socket.getaddrinfo(endpoint.host, endpoint.port, type=socket.SOCK_STREAM))
+
+    asking = threading.Thread(target=ask, daemon=True)
+    asking.start()
+    asking.join(within)
+    if asking.is_alive():
+        raise Undelivered("unresolved_yet", host=endpoint.host)
+    return answers
 
 
 class Way:
@@ -127,7 +145,8 @@ class Way:
 def connected(endpoint: Endpoint, within: float = WITHIN) -> Iterator[Way]:
     """A way to the place; with TLS if that is said of it."""
     began = time.monotonic()
-    way = Way(_reached(endpoint, min(CONNECT_WITHIN, within)))
+    peers = addresses(endpoint, min(CONNECT_WITHIN, within))
+    way = Way(_reached(endpoint, peers, min(CONNECT_WITHIN, began + within - time.monotonic())))
     timer = threading.Timer(max(0.0, began + within - time.monotonic()), way.end)
     timer.daemon = True
     timer.start()
@@ -148,10 +167,9 @@ def connected(endpoint: Endpoint, within: float = WITHIN) -> Iterator[Way]:
             way.sock.close()
 
 
-def _reached(endpoint: Endpoint, within: float) -> socket.socket:
+def _reached(endpoint: Endpoint, peers: Collection[tuple[int, tuple[str, int]]], within: float) -> socket.socket:
     """However many addresses it has: each gets its share of the time that is left."""
-    error, peers = "", addresses(endpoint)
-    end = time.monotonic() + within
+    error, end = "", time.monotonic() + within
     for k, (family, to) in enumerate(peers):
         sock = socket.socket(family, socket.SOCK_STREAM)
         sock.settimeout(max(0.01, (end - time.monotonic()) / (len(peers) - k)))

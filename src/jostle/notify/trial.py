@@ -12,27 +12,28 @@ from jostle.notify import happenings
 from jostle.notify.channels import Subscriber, subscribers
 from jostle.notify.deliver import deliver
 from jostle.notify.trouble import Undelivered
+from jostle.wording.messages import message
 
 
-def chosen(home: str, name: str | None) -> list[Subscriber]:
-    """The channel of this name, or all."""
+def chosen(home: str, name: str | None, language: str) -> list[Subscriber]:
+    """The channel of this name, or all. `language`: of who asks."""
     known = subscribers(home)
-    names = [one.channel.name for one in known]
     if not known:
-        raise Usage("no channel is set: `notify:` of config.yaml names them, see docs/notify.md")
-    if name is not None and name not in names:
-        raise NotFound(f"there is no channel {name!r}; known are {', '.join(names)}")
-    return [one for one in known if name in (None, one.channel.name)]
+        raise Usage(message("notify_unset", language))
+    found = [one for one in known if name in (None, one.channel.name)]
+    if not found:
+        raise NotFound(message("notify_no_channel", language, name=name, known=", ".join(one.channel.name for one in known)))
+    return found
 
 
-def tried(home: str, name: str | None) -> Iterator[dict[str, Any]]:
+def tried(home: str, name: str | None, language: str) -> Iterator[dict[str, Any]]:
     """Of each channel, or the one of this name, as soon as it is known: whether somebody took it, and if not, why."""
-    for channel, settings in chosen(home, name):
+    for channel, settings in chosen(home, name, language):
         entry = {"about": "test", "event": "test", "channel": channel.name}
-        message = happenings.message([entry], host=socket.gethostname(), at=time.time(), language=settings["language"])
+        sent = happenings.message([entry], host=socket.gethostname(), at=time.time(), language=settings["language"])
         error = None
         try:
-            deliver(channel, message)
+            deliver(channel, sent)
         except Undelivered as e:
             error = e.plain
         yield {"name": channel.name, "ok": error is None, "error": error}

@@ -123,7 +123,7 @@ def start(visit: Visiting, given: Start) -> dict[str, Any]:
     """A program inside an allocation, on all of its cards unless `gpus` says otherwise: its job."""
     if not os.path.isabs(given.workdir) or not os.path.isdir(given.workdir):
         raise Invalid(f"workdir {given.workdir[:200]} is no directory; expected the absolute path of one that exists")
-    run, variables = (given.run, {}) if given.run is not None else of_task(visit, given.name)
+    run, variables, retry = (given.run, {}, None) if given.run is not None else of_task(visit, given.name)
     command = [checked("run", spec.command, run)] if isinstance(run, str) else [quote(run[0])] if len(run) == 1 else run
     for name, value in given.env.items():
         checked("env", lambda text, name=name: spec.variable(name, text), value)  # type: ignore[misc]
@@ -132,10 +132,10 @@ def start(visit: Visiting, given: Start) -> dict[str, Any]:
         memory_mib=read("memory", "memory_mib", given.memory), workdir=given.workdir,
         env={**variables, **given.env},
         label=label("label", given.label) if given.label is not None else None,
-        time_limit=read("time_limit", "time_limit", given.time_limit), once=given.once,
+        time_limit=read("time_limit", "time_limit", given.time_limit), retry=retry, once=given.once,
         by=visit.site.audit(visit.caller.who, "start", given.name),
     )  # fmt: skip
-    return {"id": id}
+    return {"id": id, "messages": visit.said}
 
 
 def read(key: str, field: str, value: Any) -> Any:
@@ -180,9 +180,9 @@ def set_limits(visit: Visiting, given: Limits) -> dict[str, Any]:
     """The answer is what they are then."""
     if not given.set and not given.clear:
         raise Usage("expected `set` or `clear`")
-    change = {**(clearing(given.clear) if given.clear else {})}
+    change = {**(clearing(visit, given.clear) if given.clear else {})}
     if given.set:
-        change |= setting([f"{name}={written(most)}" for name, most in given.set.items()])
+        change |= setting(visit, [f"{name}={written(most)}" for name, most in given.set.items()])
     said = [*(f"{name}={written(most)}" for name, most in given.set.items()), *(f"clear {name}" for name in given.clear)]
     visit.ask("set_limits", did="limits", what=" ".join(said), **change)
     return limits(visit)

@@ -1,4 +1,4 @@
-"""What a person is told of allocations: a part of wording.messages."""
+"""What a person is told of allocations and limits: a part of wording.messages."""
 
 from __future__ import annotations
 
@@ -26,6 +26,18 @@ ALLOCATIONS: dict[str, tuple[str, str]] = {
         "there is no program to start: give one behind `--`, as in `jostle start {name} -- python train.py`",
         "没有可启动的程序：请写在 `--` 之后，如 `jostle start {name} -- python train.py`",
     ),
+    "alloc_no_process": ("there is no process {pid} to tie an allocation to", "没有可绑定占卡的进程 {pid}"),
+    "cuda_has_begun": (
+        "CUDA has begun in this process ({who}), and no longer looks at CUDA_VISIBLE_DEVICES: ask for cards before anything uses "
+        "it, or restart the kernel",
+        "此进程中 CUDA 已经启动（{who}），不再读取 CUDA_VISIBLE_DEVICES：请在使用它之前申请卡，或重启 kernel",
+    ),
+    "limits_odd": (
+        "limits: {word} is not understood; expected a limit such as max_total_gpus=4",
+        "limits：无法理解 {word}；应为限额，例如 max_total_gpus=4",
+    ),
+    "limits_nothing": ("limits: expected a limit such as max_total_gpus=4", "limits：应为限额，例如 max_total_gpus=4"),
+    "limits_unknown": ("limits: there is no limit {name}; expected {known}", "limits：没有限额 {name}；应为 {known}"),
     "status_node": (
         "cards:  {name}: {free}/{total} free ({allocated} yours)", "显卡：  {name}：{free}/{total} 空闲（您占 {allocated}）",
     ),

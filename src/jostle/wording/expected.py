@@ -165,6 +165,7 @@ PATTERNS: list[tuple[str, str]] = [
     (r"(\S+) has (\d+)", "{} 有 {} 个"),
     (r"mappings such as (`.+`)", "映射，例如 {}"),
     (r"perhaps (.+)", "也许是 {}"),
+    (r"(.+), or none", "{}，或 none"),
     (r"(\{.+\})\?", "{}（是这个吗？）"),
     (r"([\w-]+) or ([\w -]+)", "{} 或 {}"),
     (r"some of ([\w, ]+)", "其中一些：{}"),

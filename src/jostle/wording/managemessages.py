@@ -10,6 +10,19 @@ MANAGE: dict[str, tuple[str, str]] = {
     "manage_queued": ("the program of task {name} waits as job {id}: {why}", "任务 {name} 的程序作为任务 {id} 等待：{why}"),
     "manage_no_cards_yet": ("it starts when it has its cards", "拿到卡后启动"),
     "manage_runs": ("the program of task {name} runs already, as job {id}", "任务 {name} 的程序已在运行（任务 {id}）"),
+    "manage_no_program": (
+        "there is no program to start: {file} names none; expected program_template with a command",
+        "没有可启动的程序：{file} 中没有写；需要带 command 的 program_template",
+    ),
+    "manage_no_file": (
+        "there is no program to start: no {file} is loaded; expected one with program_template and its command",
+        "没有可启动的程序：没有加载 {file}；需要其中有带 command 的 program_template",
+    ),
+    "manage_stays": (
+        "the program of {name} keeps the cards that it starts with: {file} asks for scaling, and scaling.resize is not set "
+        "(`signal` or `restart`: how the program takes part)",
+        "{name} 的程序保持启动时的卡：{file} 要求伸缩，但没有设置 scaling.resize（`signal` 或 `restart`：程序如何配合）",
+    ),
     "manage_released": ("task {name} is released (job {id})", "任务 {name} 已释放（任务 {id}）"),
     "manage_no_task": (
         "there is no task {name}: `jostle alloc {name}` or `--allocate {name}` makes one",
@@ -20,6 +33,10 @@ MANAGE: dict[str, tuple[str, str]] = {
     "manage_daemon": (
         "the manager runs in the background (pid {pid}) and writes to {log}; `kill {pid}` ends it",
         "管理器在后台运行（pid {pid}），写入 {log}；用 `kill {pid}` 结束",
+    ),
+    "manage_ended": ("the manager ended before it was at work; its log is {log}", "管理器未能开始工作就结束了；其日志为 {log}"),
+    "manage_log_unwritten": (
+        "cannot write {path}: {why}; see logging.file in the configuration", "无法写入 {path}：{why}；见配置中的 logging.file",
     ),
     "manage_floor_taken": (
         "the floor of this home is kept by pid {pid} already; expected `--monitor-only`, or that one ended first",

@@ -71,6 +71,7 @@ TROUBLES: dict[str, Words] = {
     ),
     "address_never": ("{host} is {address}, where nothing is ever sent", "{host} 是 {address}，从不向其发送"),
     "unresolved": ("the name {host} cannot be found", "找不到名称 {host}"),
+    "unresolved_yet": ("the name {host} was not found in time", "查找名称 {host} 超时"),
     "unreachable": ("{host} port {port} cannot be reached: {error}", "无法连接 {host} 端口 {port}：{error}"),
     "too_slow": ("{host} did not answer in time", "{host} 未及时回答"),
     "broken_off": ("the connection to {host} broke off: {error}", "与 {host} 的连接中断：{error}"),

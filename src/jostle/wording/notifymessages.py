@@ -13,6 +13,7 @@ NOTIFY: dict[str, tuple[str, str]] = {
         "no notifier runs: it comes with the engine (`jostle up`), and what waits is sent then; its log is {log}",
         "通知进程没有运行：它随引擎启动（`jostle up`），等待中的消息届时发送；其日志为 {log}",
     ),
+    "notify_no_channel": ("there is no channel {name}; expected {known}", "没有通道 {name}；应为 {known}"),
     "notify_taken": ("{name}: delivered", "{name}：已送达"),
     "notify_not_taken": ("{name}: not delivered{why}", "{name}：未送达{why}"),
 }
