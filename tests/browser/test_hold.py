@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.browser.conftest import badge, pages
+from tests.browser.conftest import TAKEN, badge, pages
 from tests.e2e.instance import until
 from tests.notify.receivers import Posts, http_server
 from tests.web.console import Console
@@ -27,7 +27,7 @@ def held(page: Any, name: str) -> Any:
 
 
 def test_c2_cards_are_asked_for_held_given_a_program_resized_and_released(console, open_page, tmp_path: Path):
-    page = hold_page(open_page(refused=True))
+    page = hold_page(open_page(provoked=(TAKEN,)))
     form = page.get_by_role("region", name="Hold cards")
     form.get_by_label("Name").fill("train")
     form.get_by_label("GPUs").fill("2")
@@ -73,7 +73,7 @@ def test_c2_cards_are_asked_for_held_given_a_program_resized_and_released(consol
 
 
 def test_c2_one_that_waits_says_why_and_may_ask_for_fewer(console, open_page):
-    page = hold_page(open_page(refused=True))
+    page = hold_page(open_page(provoked=(TAKEN,)))
     console.instance.ok("add", "-n", "in the way", "-g", "2", "--", "sleep 600")
     form = page.get_by_role("region", name="Hold cards")
     form.get_by_label("Name").fill("wide")
@@ -125,7 +125,7 @@ def test_c11_channels_stand_in_the_settings_with_a_test_and_what_is_wrong_with_o
         }
         said = {"notify": {"allow_private": ["localhost"], "channels": channels}}
         (console.instance.home / "config.yaml").write_text(json.dumps(said))
-        page = open_page(refused=True)
+        page = open_page(provoked=(TAKEN,))
         expect(badge(page)).to_have_text("Live")
         page.get_by_role("link", name="Settings").click()
         panel = page.get_by_role("region", name="Messages")

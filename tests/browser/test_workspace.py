@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from tests.browser.conftest import CHANGED
 from tests.web.console import Console
 
 expect = pytest.importorskip("playwright.sync_api").expect
@@ -145,7 +146,7 @@ def test_a_rule_is_changed_in_its_file_and_the_comments_stay(console, open_page)
 
 
 def test_a_file_that_was_changed_on_the_disk_meanwhile_is_not_overwritten(console, open_page):
-    page = at(open_page(), "Rules")
+    page = at(open_page(provoked=(CHANGED,)), "Rules")
     rule = page.locator(".rule", has_text="min_gpu")
     expect(rule.get_by_label("At least", exact=True)).to_have_value("1")
     path = Path(console.workspace, "config/gpu_manage.yaml")
