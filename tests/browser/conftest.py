@@ -21,7 +21,7 @@ strangers:
 """
 PATIENCE_MS = 60_000
 CUT = "net::ERR_"  # the console was killed; the rest it has answered
-NO_KEY, TAKEN, CHANGED, NO_ENGINE = (f"status of {number} " for number in (403, 409, 412, 503))
+NO_KEY, GONE, TAKEN, CHANGED, NO_ENGINE = (f"status of {number} " for number in (403, 404, 409, 412, 503))
 
 
 @pytest.fixture(scope="module")
