@@ -20,6 +20,8 @@ strangers:
   - {user: bob, gpu: 0, used: 18GiB, utilization: 97}
 """
 PATIENCE_MS = 60_000
+CUT = "net::ERR_"  # the console was killed; the rest it has answered
+NO_KEY, GONE, TAKEN, CHANGED, NO_ENGINE = (f"status of {number} " for number in (403, 404, 409, 412, 503))
 
 
 @pytest.fixture(scope="module")
@@ -50,19 +52,21 @@ def pages(browser: Any, console: Console) -> Iterator[Callable[..., Any]]:
     contexts: list[Any] = []
     errors: list[str] = []
 
-    def heard(message: Any) -> None:
-        if message.type == "error" and not provoked(message.text):
-            errors.append(f"{message.text} {message.location.get('url', '')}")
+    def make(
+        log_in: bool = True, width: int = 1440, height: int = 780, context: Any = None, provoked: tuple[str, ...] = ()
+    ) -> Any:  # fmt: skip
+        """`provoked`: what the test brings about on purpose, and the browser calls an error, whatever a page does."""
 
-    def make(log_in: bool = True, width: int = 1440, height: int = 780, context: Any = None, refused: bool = False) -> Any:
-        """`refused`: calls of it will be, on purpose."""
+        def heard(message: Any) -> None:
+            if message.type == "error" and not any(sign in message.text for sign in provoked):
+                errors.append(f"{message.text} {message.location.get('url', '')}")
+
         if context is None:
             context = browser.new_context(viewport={"width": width, "height": height}, locale="en-US")
             contexts.append(context)
         page = context.new_page()
         page.set_default_timeout(PATIENCE_MS)
-        if not refused:
-            page.on("console", heard)
+        page.on("console", heard)
         page.on("pageerror", lambda error: errors.append(str(error)))
         page.goto(f"http://localhost:{console.port}/ui/" + (f"#code={console.new_code()}" if log_in else ""))
         return page
@@ -80,12 +84,6 @@ def pages(browser: Any, console: Console) -> Iterator[Callable[..., Any]]:
 def open_page(browser: Any, console: Console) -> Iterator[Callable[..., Any]]:
     with pages(browser, console) as make:
         yield make
-
-
-def provoked(text: str) -> bool:
-    """A connection that a test cut, a refusal that it provoked, or that a busy host kept the engine from answering in time, is an
-    error in the browser's log, whatever a page does."""
-    return any(sign in text for sign in ("net::ERR_", "412 (Precondition Failed)", "503 (Service Unavailable)"))
 
 
 def queued(console: Console, name: str, command: str, *options: str) -> int:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.browser import views
-from tests.browser.conftest import badge, pages
+from tests.browser.conftest import NO_ENGINE, badge, pages
 from tests.browser.scene import Scene
 from tests.browser.views import in_language
 from tests.web.console import Console
@@ -109,7 +109,7 @@ def test_axe_finds_nothing_serious_before_one_is_let_in(scene, open_page):
 
 
 def test_axe_finds_nothing_serious_where_what_is_shown_is_old(scene, open_page):
-    page = open_page()
+    page = open_page(provoked=(NO_ENGINE,))
     views.gpu(page, scene)
     scene.instance.kill_engine()
     expect(page.locator(".stale .card")).to_have_count(8)

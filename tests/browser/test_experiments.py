@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from tests.browser.conftest import CHANGED
 from tests.e2e.instance import until
 from tests.web.console import Console
 
@@ -140,7 +141,7 @@ def test_a_new_file_is_written_looked_at_saved_and_submitted(console, open_page)
 
 def test_a_job_file_that_was_changed_on_the_disk_meanwhile_is_compared_and_not_overwritten(console, open_page):
     path = Path(console.instance.file("jobs:\n  - {name: a, run: echo a, gpus: 0}\n", "shared.yaml"))
-    page = in_chinese(open_page())
+    page = in_chinese(open_page(provoked=(CHANGED,)))
     page.goto(f"http://localhost:{console.port}/ui/experiment/file?path={path}")
     expect(page.locator(".would")).to_contain_text("1 个中运行 1 个")
     path.write_text("jobs:\n  - {name: theirs, run: echo b, gpus: 0}\n")

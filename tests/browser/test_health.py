@@ -6,13 +6,14 @@ from typing import Any
 
 import pytest
 
+from tests.browser.conftest import NO_ENGINE
 from tests.e2e.instance import alive, until
 
 expect = pytest.importorskip("playwright.sync_api").expect
 
 
 def test_what_is_wrong_is_told_with_what_to_do_and_is_gone_when_it_is_mended(console, open_page):
-    page = open_page()
+    page = open_page(provoked=(NO_ENGINE,))
     badge = page.locator(".health > button")
     badge.wait_for()
     badge.click()

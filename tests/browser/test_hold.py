@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.browser.conftest import badge, pages
+from tests.browser.conftest import TAKEN, badge, pages
 from tests.e2e.instance import until
 from tests.notify.receivers import Posts, http_server
 from tests.web.console import Console
@@ -27,7 +27,7 @@ def held(page: Any, name: str) -> Any:
 
 
 def test_c2_cards_are_asked_for_held_given_a_program_resized_and_released(console, open_page, tmp_path: Path):
-    page = hold_page(open_page(refused=True))
+    page = hold_page(open_page(provoked=(TAKEN,)))
     form = page.get_by_role("region", name="Hold cards")
     form.get_by_label("Name").fill("train")
     form.get_by_label("GPUs").fill("2")
@@ -73,7 +73,7 @@ def test_c2_cards_are_asked_for_held_given_a_program_resized_and_released(consol
 
 
 def test_c2_one_that_waits_says_why_and_may_ask_for_fewer(console, open_page):
-    page = hold_page(open_page(refused=True))
+    page = hold_page(open_page(provoked=(TAKEN,)))
     console.instance.ok("add", "-n", "in the way", "-g", "2", "--", "sleep 600")
     form = page.get_by_role("region", name="Hold cards")
     form.get_by_label("Name").fill("wide")
@@ -97,6 +97,26 @@ def test_c2_one_that_waits_says_why_and_may_ask_for_fewer(console, open_page):
     console.instance.ok("cancel", "all")
     expect(wide).to_have_count(0)
     console.instance.end(*console.instance.jobs())
+
+
+def test_c2_in_chinese_a_card_is_held_and_given_back_and_every_word_of_it_is_chinese(console, open_page):
+    page = hold_page(open_page())
+    page.get_by_role("radio", name="中文").click()
+    form = page.get_by_role("region", name="占用卡")
+    form.get_by_label("名称").fill("训练")
+    form.get_by_label("GPU 数").fill("1")
+    expect(form.locator(".dry h3")).to_contain_text("马上在 GPU")
+    form.get_by_role("button", name="申请").click()
+    card = held(page, "训练")
+    expect(card).to_contain_text("占着")
+    expect(card).to_contain_text("直到归还")
+    card.get_by_role("button", name="归还…").click()
+    dialog = page.get_by_role("dialog")
+    expect(dialog.get_by_role("heading")).to_have_text("归还 训练？")
+    expect(dialog).to_contain_text("可供他人使用")
+    dialog.get_by_role("button", name="归还", exact=True).click()
+    expect(page.locator(".toast", has_text="训练 已归还。")).to_be_visible()
+    expect(card).to_have_count(0)
 
 
 def test_c3_ones_own_limit_is_set_and_taken_back_and_what_is_held_is_counted(console, open_page):
@@ -125,7 +145,7 @@ def test_c11_channels_stand_in_the_settings_with_a_test_and_what_is_wrong_with_o
         }
         said = {"notify": {"allow_private": ["localhost"], "channels": channels}}
         (console.instance.home / "config.yaml").write_text(json.dumps(said))
-        page = open_page(refused=True)
+        page = open_page(provoked=(TAKEN,))
         expect(badge(page)).to_have_text("Live")
         page.get_by_role("link", name="Settings").click()
         panel = page.get_by_role("region", name="Messages")
@@ -159,6 +179,26 @@ def test_c7_a_job_that_agreed_to_other_cards_tells_of_them_and_is_resized_while_
     until(lambda: len(console.instance.job(job)["gpus"]) == 1, "it has one card")
     expect(story).to_contain_text("has shrunk to GPU")
     console.instance.ok("cancel", str(job))
+
+
+def test_c13_a_job_that_holds_a_card_at_0_percent_is_named_as_idle_on_its_card(browser, tmp_path: Path):
+    made = Console(tmp_path, gpus=None)
+    try:
+        (Path(made.instance.home) / "config.yaml").write_text("idle_after: 1\n")
+        made.instance.up(made.instance.scenario("gpus: {count: 1, total: 24GiB}\nruns: {use: 0.5, utilization: 0}\n"))
+        made.instance.see_cards()
+        job = made.instance.add("-n", "stuck", "--", "sleep 600")
+        made.instance.reach(job, "running")
+        with pages(browser, made) as open_page:
+            page = open_page()
+            card = page.locator(".card").first
+            expect(card).to_contain_text(f"#{job} stuck")
+            expect(card.locator(".wait")).to_contain_text("holds memory, no load for")
+            page.get_by_role("radio", name="中文").click()
+            expect(card.locator(".wait")).to_contain_text("没有计算")
+        made.instance.ok("cancel", "--now", str(job))
+    finally:
+        made.close()
 
 
 def test_a_card_with_nothing_on_it_is_not_said_to_hold_memory(browser, tmp_path: Path):

@@ -22,6 +22,7 @@ gpus: {{count: 3, total: 24GiB, name: "{BOLD} card"}}
 runs: {{use: 0.5}}
 strangers:
   - {{user: "{BOLD}", gpu: 0, used: 8GiB, utilization: 50, name: "{TAG} stranger"}}
+  - {{user: eve, gpu: 0, used: 1GiB, name: "\\e[31mred \\u202etxt.exe"}}
 """
 FAILS = f'printf "Traceback (most recent call last):\\n  File \\"a.py\\", line 1, in f\\nValueError: {BOLD} broke\\n"; exit 3'
 SWEEP = f"""
@@ -31,6 +32,8 @@ matrix: {{word: ["{TAG}"], seed: [1, 2]}}
 job: {{gpus: 0, name: "{BOLD} {{seed}}"}}
 """
 TASKS = f"# {TAG}\necho '{TAG}'\n1,2\n"
+RED, TURNED, LONG = "\x1b[31mred", "\u202etxt.exe", 1_000_000
+CONTROLS = f"# {TURNED}\necho '{RED} {TURNED}'\n1,2\n\necho {'m' * LONG}\n1,2\n\necho the end\n1,2\n"
 NOTIFY = "notify: {channels: {me: {kind: webhook, url: {env: NOTHING}, events: [failed]}}}\n"
 RULES = f"min_gpu: 1\nmax_gpu: '{BOLD} value'\n"
 
@@ -40,7 +43,10 @@ def console(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Console]:
     root = tmp_path_factory.mktemp("h")
     workspace = root / f"{BOLD.replace('/', '')} workspace"
     wrong = f"{BOLD} wrong\n-1\n"
-    texts = {"command/command_gpu.txt": TASKS, "command/command_gpu_1.txt": wrong, "config/gpu_manage.yaml": RULES}
+    texts = {
+        "command/command_gpu.txt": TASKS, "command/command_gpu_1.txt": wrong, "command/command_gpu_2.txt": CONTROLS,
+        "config/gpu_manage.yaml": RULES,
+    }  # fmt: skip
     for name, text in texts.items():
         (workspace / name).parent.mkdir(parents=True, exist_ok=True)
         (workspace / name).write_text(text)
@@ -76,6 +82,7 @@ def test_s22_s23_s56_whatever_anything_is_called_is_text_on_every_page(console, 
     shown(page, f"{BOLD} card", BOLD, f"{TAG} running", f"{TAG} waits", f"{BOLD} job")
     page.keyboard.press("0")
     expect(page.get_by_role("dialog")).to_contain_text(f"{TAG} stranger")
+    expect(page.get_by_role("row").filter(has_text="eve").locator("td").last).to_have_text(f"{RED} {TURNED}")
     shown(page)
     page.keyboard.press("Escape")
     views.at(page, console, f"state/{console.fails}")
@@ -84,6 +91,14 @@ def test_s22_s23_s56_whatever_anything_is_called_is_text_on_every_page(console, 
     shown(page, f"# {TAG}", f"echo '{TAG}'")
     page.locator(".config", has_text="command_gpu_1.txt").click()
     expect(page.locator(".cm-lintRange-error").first).to_be_visible()
+    shown(page, f"{BOLD} wrong")
+    page.locator(".config", has_text="command_gpu_2.txt").click()
+    expect(page.locator(".cm-specialChar")).to_have_count(3)  # drawn as signs, so they turn and colour nothing
+    expect(page.locator(".proc textarea").nth(0)).to_have_value(f"echo '{RED} {TURNED}'")
+    expect(page.locator(".proc textarea").nth(1)).to_have_value("echo the end")
+    expect(page.locator(".right ul.fail")).to_contain_text("Line 5:")  # which is longer than any that is taken
+    shown(page, "echo the end")
+    page.locator(".config", has_text="command_gpu_1.txt").click()  # and the page goes on
     shown(page, f"{BOLD} wrong")
     views.at(page, console, "rule")
     shown(page, f"{BOLD} value")

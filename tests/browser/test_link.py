@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import re
+import signal
 
 import pytest
 
-from tests.browser.conftest import BOB, CARDS, badge, queued
+from tests.browser.conftest import BOB, CARDS, CUT, NO_ENGINE, NO_KEY, badge, queued
+from tests.e2e.instance import alive, until
 
 expect = pytest.importorskip("playwright.sync_api").expect
 
@@ -29,7 +32,7 @@ def test_a_browser_whose_tab_was_closed_logs_in_by_a_link_again_and_one_that_is_
     context = first.context
     context.new_page()  # else the browser ends with its last tab
     first.close()  # and the key with it; the cookie stays
-    second = open_page(log_in=False, context=context, refused=True)  # what it asks in the instant of the third's login is
+    second = open_page(log_in=False, context=context, provoked=(NO_KEY,))  # what it asks in the instant of the third's login is
     expect(second.locator("#token")).to_be_visible()
     second.goto(link(console))
     expect(badge(second)).to_have_text("Live")
@@ -48,7 +51,7 @@ def test_a_browser_whose_tab_was_closed_logs_in_by_a_link_again_and_one_that_is_
 
 
 def test_a_link_is_of_use_where_the_login_of_the_tab_is_over(console, open_page):
-    page = open_page(refused=True)
+    page = open_page(provoked=(NO_KEY,))
     expect(badge(page)).to_have_text("Live")
     page.evaluate("sessionStorage.setItem('jostle.key', 'of a console that is no more')")
     page.goto("about:blank")
@@ -58,9 +61,11 @@ def test_a_link_is_of_use_where_the_login_of_the_tab_is_over(console, open_page)
 
 
 def test_a_lost_connection_is_said_at_once_and_comes_back_by_itself(console, open_page):
-    page = open_page()
+    page = open_page(provoked=(CUT,))
     expect(badge(page)).to_have_text("Live")
-    console.instance.ok("web", "--stop")
+    pid = console.pid
+    os.kill(pid, signal.SIGKILL)
+    until(lambda: not alive(pid), "it is dead")
     expect(badge(page)).to_have_text("Lost")
     expect(page.locator(".banner")).to_contain_text("Engine and jobs are not affected")
     expect(page.locator(".stale .card")).to_have_count(4)
@@ -70,7 +75,7 @@ def test_a_lost_connection_is_said_at_once_and_comes_back_by_itself(console, ope
 
 
 def test_without_an_engine_the_last_picture_stays_and_is_shown_as_old(console, open_page):
-    page = open_page()
+    page = open_page(provoked=(NO_ENGINE,))
     expect(page.locator(".card")).to_have_count(4)
     job = queued(console, "waits", "true", "-g", "4")
     expect(page.locator(".group", has_text="waits")).to_have_count(1)
@@ -91,7 +96,7 @@ def test_without_an_engine_the_last_picture_stays_and_is_shown_as_old(console, o
 def test_a_page_that_is_opened_when_the_driver_or_the_engine_is_gone_shows_the_cards_and_none_as_free(console, open_page):
     job = queued(console, "holds a card", "sleep 600")
     console.instance.reach(job, "running")
-    page = open_page()
+    page = open_page(provoked=(NO_ENGINE,))
     expect(page.locator(".card", has_text="holds a card")).to_have_count(1)
     console.instance.scenario(CARDS + "mismatch: [{from: 0}]")
 

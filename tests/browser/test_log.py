@@ -111,9 +111,19 @@ def test_a_log_of_a_gigabyte_opens_at_its_end_without_being_read(console, open_p
     console.instance.ok("cancel", str(job))
 
 
+BELL = """window.rung = []
+const Real = window.Notification
+window.Notification = class extends Real {
+  constructor(title, options) { super(title, options); window.rung.push([title, options.body, Real.permission]) }
+}"""
+"""What the browser is asked to show outside of its window is seen nowhere in a page."""
+
+
 def test_one_is_told_when_a_batch_has_ended_and_a_cancelled_job_that_waited_comes_back_by_undo(console, open_page):
     page = open_page()
     page.context.grant_permissions(["notifications"])
+    page.add_init_script(BELL)
+    page.reload()
     expect(badge(page)).to_have_text("Live")
     job = queued(console, "waits for ever", "true", "-g", "4")
     page.locator(".group", has_text="waits for ever").click()
@@ -128,3 +138,5 @@ def test_one_is_told_when_a_batch_has_ended_and_a_cancelled_job_that_waited_come
     page.get_by_role("button", name="Tell me when this batch has ended").click()
     console.instance.ok("cancel", "all")
     expect(page.locator(".toast", has_text="has ended")).to_be_visible()
+    batch = console.instance.job(again)["batch"]
+    assert page.evaluate("rung") == [["jostle", f"Batch {batch} has ended: 2 jobs.", "granted"]]

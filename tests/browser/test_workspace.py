@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from tests.browser.conftest import CHANGED, GONE
 from tests.web.console import Console
 
 expect = pytest.importorskip("playwright.sync_api").expect
@@ -61,6 +62,65 @@ def test_a_config_is_made_filled_by_the_form_looked_at_as_a_difference_and_saved
     page.get_by_role("dialog").get_by_role("button", name="Save").click()
     expect(page.locator(".toast", has_text="command_gpu_1.txt is saved")).to_be_visible()
     assert "echo from the form" in file(console, "command/command_gpu_1.txt")
+
+
+def test_a35_a_log_is_bound_to_a_process_and_read_as_its_log_and_unbound(console, open_page):
+    logs = Path(console.workspace or "", "logs")
+    logs.mkdir(exist_ok=True)
+    (logs / "mine.txt").write_text("printed by itself\n")
+    page = at(open_page(provoked=(GONE,)), "Tasks")
+    page.get_by_role("button", name="Bind a log file…").first.click()
+    dialog = page.get_by_role("dialog")
+    expect(dialog.get_by_role("heading")).to_have_text("Log file of queue 1, process 1")
+    dialog.get_by_label("Path", exact=True).fill("../outside.txt")
+    dialog.get_by_role("button", name="Bind", exact=True).click()
+    expect(page.locator(".toast", has_text="no such log file")).to_be_visible()
+    dialog.get_by_label("Path", exact=True).fill("logs/mine.txt")
+    dialog.get_by_role("button", name="Bind", exact=True).click()
+    bound = page.get_by_role("button", name="log: logs/mine.txt")
+    expect(bound).to_be_visible()
+    content = "/api/log/content?mode=single&config_index=0&queue_id=1&process_index=0"
+    assert console.get(content)["content"] == "printed by itself\n"
+    assert file(console, "command/command_gpu.txt") == COMMANDS
+    bound.click()
+    dialog.get_by_role("button", name="Unbind").click()
+    expect(page.get_by_role("button", name="Bind a log file…").first).to_be_visible()
+    assert console.get("/api/log/bindings") == {}
+
+
+THREE = "1\necho a\n1\n\n1\necho b\n1\n\n2\necho c\n1\n"
+
+
+def test_a35_processes_are_put_in_another_order_by_keys_and_a_config_is_deleted(console, open_page):
+    path = Path(console.workspace or "", "command", "command_gpu_7.txt")
+    path.write_text(THREE)
+    page = at(open_page(), "Tasks")
+    page.locator(".config", has_text="command_gpu_7.txt").click()
+
+    def order() -> list[str]:
+        read = console.get("/api/commands/single?config_index=7")["queues"]
+        return [" ".join([str(queue["id"]), *(process["commands"][0] for process in queue["processes"])]) for queue in read]
+
+    first = page.get_by_role("region", name="Queue 1").get_by_label("Commands of process 1")
+    expect(first).to_have_value("echo a")
+    page.get_by_role("button", name="Move process 1", exact=True).first.focus()
+    page.keyboard.press("Alt+ArrowDown")
+    expect(first).to_have_value("echo b")
+    page.get_by_role("button", name="Move process 2", exact=True).focus()
+    page.keyboard.press("Alt+ArrowDown")  # over the edge of its queue
+    expect(page.get_by_role("region", name="Queue 2").locator(".proc")).to_have_count(2)
+    page.get_by_role("button", name="Save", exact=True).click()
+    page.get_by_role("dialog").get_by_role("button", name="Save").click()
+    expect(page.locator(".toast", has_text="command_gpu_7.txt is saved")).to_be_visible()
+    assert order() == ["1 echo b", "2 echo a echo c"]
+    page.get_by_role("button", name="Delete config").click()
+    dialog = page.get_by_role("dialog")
+    dialog.get_by_role("button", name="Keep it").click()
+    assert path.exists()
+    page.get_by_role("button", name="Delete config").click()
+    dialog.get_by_role("button", name="Delete config").click()
+    expect(page.locator(".config", has_text="command_gpu_7.txt")).to_have_count(0)
+    assert not path.exists() and path.with_suffix(".txt.backup").exists()
 
 
 def test_an_error_in_the_text_stands_at_its_line_and_nothing_is_saved(console, open_page):
@@ -145,7 +205,7 @@ def test_a_rule_is_changed_in_its_file_and_the_comments_stay(console, open_page)
 
 
 def test_a_file_that_was_changed_on_the_disk_meanwhile_is_not_overwritten(console, open_page):
-    page = at(open_page(), "Rules")
+    page = at(open_page(provoked=(CHANGED,)), "Rules")
     rule = page.locator(".rule", has_text="min_gpu")
     expect(rule.get_by_label("At least", exact=True)).to_have_value("1")
     path = Path(console.workspace, "config/gpu_manage.yaml")

@@ -13,7 +13,7 @@ import time
 import pytest
 
 from tests.e2e.instance import alive, until
-from tests.web.console import Console
+from tests.web.console import Console, kept
 
 ON = {"JOSTLE_WEB": ""}
 
@@ -204,6 +204,66 @@ def test_a39_app_status_json_names_each_scheduler_that_runs_and_no_other(home, s
     assert json.loads(path.read_text()) == {"single_0": {"pid": again.pid, "running": True}}, "alone"
     again.send_signal(signal.SIGTERM)
     again.communicate(timeout=60)
+
+
+def say(space, text):
+    path = space / "config" / "control_setting.yaml"
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(text)
+    return path
+
+
+STARTED = "Started server process"  # which is of the level info of the server below, and of our debug
+
+
+def test_a37_a_start_obeys_port_and_log_level_of_the_settings_file_and_says_that_its_secret_is_no_use(home, space):
+    log = home.home / "web" / "web.log"
+    with kept() as port:
+        path = say(space, f"port: {port}\nlog-level: debug\nsecret: hunter2\n")
+        code, _, err = home.run("web", str(space))
+        assert code == 0 and f"{path}: secret is not used" in err and "hunter2" not in err and "warning: port" not in err
+        assert [at for _, at in listed(home)] == [port]
+        until(lambda: STARTED in log.read_text(), "it tells what it does")
+        console = Console.on(home, port)
+        assert console.ask("GET", "/api/settings", heads={"Authorization": "Bearer hunter2"}).status == 401
+        told = console.get("/api/settings")
+        assert told["port"]["value"] == port and told["secret"]["value"] is None and "not used" in told["secret"]["warning"]
+        home.ok("web", "--stop")
+    log.unlink()
+    say(space, "port: 1\nlog-level: error\n")
+    home.ok("web", str(space), "--port", "0")  # what is said on the command line is said last
+    ((_, other),) = listed(home)
+    assert other not in (1, port) and Console.on(home, other).get("/api/health")
+    home.ok("web", "--stop")
+    assert STARTED not in log.read_text()
+
+
+def test_a37_what_the_settings_file_says_without_effect_is_told_and_moves_nothing(home, space):
+    path = say(
+        space,
+        "port: many\nlog-level: loud\nbind-address: 0.0.0.0\nallow-lan: true\ntarget-yaml-path: else/rules.yaml\nlog-dir: else\n",
+    )
+    code, _, err = home.run("web", str(space), "--port", "0")
+    keys = ("port", "log-level", "bind-address", "allow-lan", "target-yaml-path", "log-dir")
+    assert code == 0 and [f"{path}: {key} is not used: " in err for key in keys] == [True] * len(keys)
+    ((_, port),) = listed(home)
+    console = Console.on(home, port)
+    told = console.get("/api/settings")
+    for key, place in (("target-yaml-path", "config/gpu_manage.yaml"), ("log-dir", "control/logs")):
+        assert told[key]["requires_restart"] is False and told[key]["warning"] == f"has no effect: it is always {place}"
+    assert console.script("PUT", "/api/config", {"max_gpu": 3}).status == 200
+    assert "max_gpu: 3" in (space / "config" / "gpu_manage.yaml").read_text()
+    (space / "logs").mkdir()
+    (space / "logs" / "mine.txt").write_text("mine")
+    where = "mode=single&queue_id=1&process_index=0"
+    assert console.script("POST", f"/api/log/bind?{where}&log_path=logs/mine.txt").status == 200
+    assert (space / "control" / "logs" / "log_bindings.json").exists() and not (space / "else").exists()
+
+
+def test_a37_a_settings_file_as_the_source_ships_it_is_told_nothing_of(home, space):
+    say(space, "bind-address: 127.0.0.1\nallow-lan: false\ntarget-yaml-path: ./config/gpu_manage.yaml\nlog-dir: control/logs/\n")
+    code, _, err = home.run("web", str(space), "--port", "0")
+    assert code == 0 and "is not used" not in err
 
 
 def test_two_who_ask_at_once_get_one_console(home, space):

@@ -136,7 +136,11 @@ def limited(console):
     console.post("/api/v1/limits", {"clear": ["max_total_gpus"]})
 
 
-def test_every_metric_is_scraped_documented_and_on_the_dashboard_and_no_other(limited):
+NOT_DRAWN = {"jostle_gpu_info", "jostle_engine_uptime_seconds"}
+"""To be joined with others: a label of it is the model; when the counters began."""
+
+
+def test_every_metric_is_scraped_and_documented_and_all_but_those_two_are_on_the_dashboard_and_no_other(limited):
     console = limited
     scraped = {family(name) for name, _ in scrape(console)}
     console.instance.add("--hold", "--", "true")
@@ -148,7 +152,7 @@ def test_every_metric_is_scraped_documented_and_on_the_dashboard_and_no_other(li
     asked = [target["expr"] for panel in board["panels"] for target in panel["targets"]]
     asked += [variable.get("definition", "") for variable in board["templating"]["list"]]
     used = {family(name) for text in asked for name in re.findall(r"\bjostle_\w+", text)}
-    assert used <= scraped and len(used) > 15
+    assert used == scraped - NOT_DRAWN
 
 
 def test_each_label_that_the_dashboard_asks_for_is_there(limited):

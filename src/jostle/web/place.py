@@ -13,17 +13,31 @@ from jostle.errors import Forbidden, NotFound
 from jostle.formats.processyaml import ProcessYAML
 from jostle.web.secret import folder
 
+SETTINGS = os.path.join("config", "control_setting.yaml")
+LEVELS = ("debug", "info", "warning", "error")
+ADDRESS = {"bind-address": "127.0.0.1", "allow-lan": False}  # another one is said by an option, never by a file
+PLACES = {"target-yaml-path": "config/gpu_manage.yaml", "log-dir": "control/logs"}  # always: others look for them there (A9, A39)
+
 
 def settings(space: str | None, tell: Tell) -> dict[str, Any]:
-    """Of `config/control_setting.yaml` (SPEC A37): what a start obeys. Other addresses are said by options only."""
-    path = os.path.join(space or "", "config", "control_setting.yaml")
+    """Of `config/control_setting.yaml` (SPEC A37): what a start obeys. What else a person says there is told to be of no use."""
+    path = os.path.join(space or "", SETTINGS)
     if space is None or not os.path.isfile(path):
         return {}
     found = ProcessYAML(path).get_config()
     if found.get("secret"):
         tell("console_secret", path=path)
+    for key, usual in ADDRESS.items():
+        if found.get(key, usual) != usual:
+            tell("console_address", path=path, key=key)
+    for key, place in PLACES.items():
+        if os.path.normpath(os.path.join(space, str(found.get(key, place)))) != os.path.join(space, place):
+            tell("console_place", path=path, key=key, fixed=place)
     port, level = found.get("port"), found.get("log-level")
-    good = {"port": type(port) is int and 0 < port < 65536, "log-level": level in ("debug", "info", "warning", "error")}
+    good = {"port": type(port) is int and 0 < port < 65536, "log-level": level in LEVELS}
+    for key, holds in good.items():
+        if key in found and not holds:
+            tell("console_setting", path=path, key=key, expected="1-65535" if key == "port" else ", ".join(LEVELS))
     return {key: found[key] for key, holds in good.items() if holds}
 
 

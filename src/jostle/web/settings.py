@@ -15,23 +15,23 @@ from jostle.errors import Forbidden, Invalid
 from jostle.formats import processyaml, yamledit
 from jostle.web import files
 from jostle.web.instances import PORT
+from jostle.web.place import ADDRESS, LEVELS, PLACES
+from jostle.web.place import SETTINGS as FILE
 from jostle.web.site import Visit, visit, workspace_of
 
 routes = APIRouter()
 Visiting = Annotated[Visit, Depends(visit)]
-FILE = os.path.join("config", "control_setting.yaml")
-LEVELS = ("debug", "info", "warning", "error")
 ABOUT: dict[str, tuple[Any, bool, str]] = {
     "port": (PORT, True, "where the console listens; the next free port if it is taken"),
-    "bind-address": ("127.0.0.1", True, "the address; another one is said on the command line: `jostle web --bind`"),
-    "allow-lan": (False, True, "whether others on the network may connect: `jostle web --bind … --allow-lan`"),
+    "bind-address": (ADDRESS["bind-address"], True, "the address; another one is said on the command line: `jostle web --bind`"),
+    "allow-lan": (ADDRESS["allow-lan"], True, "whether others on the network may connect: `jostle web --bind … --allow-lan`"),
     "log-level": ("info", True, "how much the console's log says: debug, info, warning or error"),
     "secret": (None, False, "a new token; everybody who is logged in has to log in again"),
-    "target-yaml-path": ("config/gpu_manage.yaml", True, "the settings of the workspace"),
-    "log-dir": ("control/logs", True, "where the console keeps log bindings"),
+    "target-yaml-path": (PLACES["target-yaml-path"], False, "the settings of the workspace: always this file"),
+    "log-dir": (PLACES["log-dir"], False, "where the console keeps log bindings: always this directory"),
 }
-PLACES = ("target-yaml-path", "log-dir")
-FIXED = ("bind-address", "allow-lan", *PLACES)
+FIXED = (*ADDRESS, *PLACES)
+NO_EFFECT = "has no effect: it is always {}"
 IGNORED = "a secret in this file is not used: the token lies in a file of its own (`jostle web --token`)"
 
 
@@ -46,7 +46,8 @@ def settings(visit: Visiting, workspace: str | None = None) -> dict[str, Any]:
     now = values(workspace_of(visit.site, workspace))
     if visit.caller.reads_only:  # what else a file says may be anything
         now = {key: value if isinstance(value, int) or value in LEVELS else None for key, value in now.items()}
-    warning = dict.fromkeys(FIXED, "cannot be changed from a browser")
+    warning = dict.fromkeys(ADDRESS, "cannot be changed from a browser")
+    warning |= {key: NO_EFFECT.format(place) for key, place in PLACES.items()}
     if now["secret"]:
         warning["secret"] = IGNORED
     return {
@@ -69,8 +70,8 @@ def save(visit: Visiting, given: dict[str, Any], workspace: str | None = None) -
     secret = given.pop("secret", None)
     new = {key: checked(key, value) for key, value in given.items() if value != now[key]}
     fixed = [key for key in new if key in FIXED]
-    if any(key in PLACES for key in fixed):
-        raise Forbidden(f"{fixed[0]} names a place on the disk: it is changed in {FILE}, not from a browser")
+    if moved := next((key for key in fixed if key in PLACES), None):
+        raise Forbidden(f"{moved} is always {PLACES[moved]}: nothing moves it, a browser least of all")
     warnings = [f"{key} never takes effect from a browser: {ABOUT[key][2]}" for key in fixed]
     new = {key: value for key, value in new.items() if key not in FIXED}
     if new:

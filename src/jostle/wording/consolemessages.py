@@ -35,6 +35,12 @@ CONSOLE: dict[str, tuple[str, str]] = {
         "{path}: secret is not used: the token lies in a file of its own (`jostle web --token`)",
         "{path}：secret 不起作用：令牌保存在单独的文件中（`jostle web --token`）",
     ),
+    "console_address": (
+        "{path}: {key} is not used: who is to reach the console is said by options (`jostle web --bind`)",
+        "{path}：{key} 不起作用：谁能访问控制台由选项指定（`jostle web --bind`）",
+    ),
+    "console_place": ("{path}: {key} is not used: it is always {fixed}", "{path}：{key} 不起作用：始终是 {fixed}"),
+    "console_setting": ("{path}: {key} is not used: expected {expected}", "{path}：{key} 不起作用：应为 {expected}"),
     "console_replaced": (
         "the console on port {port} has started anew: the one that ran was of version {version}",
         "端口 {port} 上的控制台已重新启动：原先运行的是版本 {version}",
