@@ -6,7 +6,9 @@ Python is taken that they can run.
 
 from __future__ import annotations
 
+import atexit
 import contextlib
+import functools
 import json
 import os
 import pwd
@@ -64,6 +66,24 @@ def python_for(uid: int) -> str | None:
         if done.returncode == 0:
             return path
     return None
+
+
+@functools.cache
+def readable_code(python: str) -> str:
+    """The package and our programs, where everybody can read them and nobody write; made once for all tests of a run."""
+    code = tempfile.mkdtemp(prefix="jostle-users-code-")
+    atexit.register(shutil.rmtree, code, ignore_errors=True)
+    source = os.path.dirname(os.path.abspath(client.__file__))
+    shutil.copytree(source, f"{code}/jostle", ignore=shutil.ignore_patterns("__pycache__"))
+    for name in ("tenant.py", "tenant_job.py"):
+        shutil.copy(f"{HERE}/{name}", code)
+    for folder, _, files in os.walk(code):
+        os.chmod(folder, 0o755)
+        for name in files:
+            os.chmod(os.path.join(folder, name), 0o644)
+    # they may not write here: without this, each of their processes would compile the whole package for itself
+    subprocess.run([python, "-I", "-m", "compileall", "-q", code], check=True, stdout=subprocess.DEVNULL)
+    return code
 
 
 class Tenant:
@@ -135,22 +155,14 @@ class Town:
         self.uids = free_uids(users)
         self.root = tempfile.mkdtemp(prefix="jostle-users-")
         os.chmod(self.root, 0o755)
-        self.code, self.leases, self.sim, self.evidence = (f"{self.root}/{n}" for n in ("code", "leases", "sim", "evidence"))
+        self.code = ""
+        self.leases, self.sim, self.evidence = (f"{self.root}/{n}" for n in ("leases", "sim", "evidence"))
         self.children: list[subprocess.Popen[str]] = []
         self.python = python_for(self.uids[0]) or ""
         self.tenants: list[Tenant] = []
 
     def open(self) -> None:
-        source = os.path.dirname(os.path.abspath(client.__file__))
-        shutil.copytree(source, f"{self.code}/jostle", ignore=shutil.ignore_patterns("__pycache__"))
-        for name in ("tenant.py", "tenant_job.py"):
-            shutil.copy(f"{HERE}/{name}", self.code)
-        for folder, _, files in os.walk(self.code):
-            os.chmod(folder, 0o755)
-            for name in files:
-                os.chmod(os.path.join(folder, name), 0o644)
-        # they may not write here: without this, each of their processes would compile the whole package for itself
-        subprocess.run([self.python, "-I", "-m", "compileall", "-q", self.code], check=True, stdout=subprocess.DEVNULL)
+        self.code = readable_code(self.python)
         for path in (self.leases, self.sim, self.evidence):
             os.mkdir(path)
             os.chmod(path, 0o1777)
