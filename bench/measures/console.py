@@ -103,10 +103,10 @@ def crowded(lab: Lab, peer: Peer, rep: int) -> dict[str, Found]:
                 late = audience.late
             sheet = Sheet(peer.scene.path(f"sheet-{who}"))
             pids = [peer.pid, *([web.pid] if web else [])]
-            before, ticked, began = [cpu_seconds(pid) for pid in pids], ticks(peer), time.monotonic()
+            before, ticked, began = [cpu_seconds(pid) for pid in pids], peer.ticks(), time.monotonic()
             waits = paced(peer, sheet, lab.size(160, 64))
             used = [cpu_seconds(pid) - was for pid, was in zip(pids, before, strict=True)]
-            took, ticking = time.monotonic() - began, ticks(peer)
+            took, ticking = time.monotonic() - began, peer.ticks()
             tick = (ticking[1] - ticked[1]) / (ticking[0] - ticked[0]) * 1e3
             if web:
                 seq = peer.ask({"op": "hello"})["seq"]
@@ -114,12 +114,6 @@ def crowded(lab: Lab, peer: Peer, rep: int) -> dict[str, Found]:
             found[who] = (waits, tick, used[0] / len(waits) * 1e3, late, 100 * used[1] / took if web else 0.0)
     open(stop, "w").close()
     return found
-
-
-def ticks(peer: Jostle) -> tuple[int, float]:
-    """How many there were, and the seconds that they took."""
-    told = peer.ask({"op": "hello"})["tally"]["ticks"]
-    return sum(told["counts"]), float(told["sum_s"])
 
 
 def printing(peer: Jostle, stop: str) -> tuple[int, ...]:

@@ -131,6 +131,11 @@ class Jostle(Peer):
     def queued(self) -> int:
         return int(self.ask({"op": "hello"})["counts"].get("queued", 0))
 
+    def ticks(self) -> tuple[int, float]:
+        """How many the engine has made, and the seconds that they took."""
+        told = self.ask({"op": "hello"})["tally"]["ticks"]
+        return sum(told["counts"]), float(told["sum_s"])
+
     def one_argv(self, task: Task) -> list[str]:
         return [*self.program, "add", "--", *task.argv()]
 

@@ -21,7 +21,8 @@ TOLD: list[int] = []
 
 
 def say(kind: str, **more: object) -> None:
-    line = json.dumps({"kind": kind, "job": int(JOB), "attempt": int(os.environ["JOSTLE_ATTEMPT"]), "pid": os.getpid(), **more})
+    who = {"job": int(JOB), "attempt": int(os.environ["JOSTLE_ATTEMPT"]), "pid": os.getpid()}
+    line = json.dumps({"kind": kind, "at": time.time(), **who, **more})
     fd = os.open(f"{EVIDENCE}/journal", os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o666)
     os.write(fd, line.encode() + b"\n")
     os.close(fd)
