@@ -60,7 +60,7 @@ REASONS: dict[str, tuple[str, str]] = {
         "Nothing was on its cards for {idle_s}, and it was released.", "其卡上 {idle_s} 没有进程，已释放。",
     ),
     "allocation_over": (
-        "Allocation {job}, inside which it was to run, has ended.", "它所在的占卡 {job} 已结束。",
+        "Allocation {job}, which it belongs to, has ended.", "它所在的占卡 {job} 已结束。",
     ),
 }  # fmt: skip
 

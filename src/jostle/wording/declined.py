@@ -20,8 +20,8 @@ DECLINED: dict[str, tuple[str, str]] = {
         "job {job} is {state}: only a queued job can be moved", "任务 {job} 的状态是“{state}”：只有排队的任务才能移动",
     ),
     "cannot_change": (
-        "job {job} is {state}: only a queued job can be changed, and of a running one with `resize` its gpus",
-        "任务 {job} 的状态是“{state}”：只有排队的任务才能修改；带 `resize` 的运行中任务可修改 gpus",
+        "job {job} is {state}: only a queued job can be changed, and the gpus of an allocation or of a running job with `resize`",
+        "任务 {job} 的状态是“{state}”：只有排队的任务才能修改；占卡和带 `resize` 的运行中任务可修改 gpus",
     ),
     "cannot_drop": (
         "job {job} is {state}: only a queued job can be dropped", "任务 {job} 的状态是“{state}”：只有排队的任务才能移出批次",
