@@ -79,3 +79,34 @@ def test_a_runner_that_is_deaf_to_an_interrupt_makes_no_test_deaf(tmp_path):
     part.command = ["sh", "-c", 'trap "" INT; exec "$@"', "sh", *part.command, "-p", "tests.conftest"]
     part.run()
     assert not part.good and "KeyboardInterrupt" in part.said, part.said
+
+
+def a_part(name, busy=False):
+    return parts.Part(name, [sys.executable, "-c", "pass"], busy=busy)
+
+
+def test_of_parts_that_keep_a_core_busy_no_more_than_so_many_run_at_once_and_others_pass_them():
+    waiting = [a_part("a", busy=True), a_part("b", busy=True), a_part("c", busy=True), a_part("light"), a_part("d", busy=True)]
+    line = parts.Line(waiting, busy_at_once=2)
+    a, b, passed = line.take(), line.take(), line.take()
+    assert [part.name for part in (a, b, passed)] == ["a", "b", "light"]
+    line.ended(passed)
+    late: list[str] = []
+    asks = threading.Thread(target=lambda: late.append(line.take().name))
+    asks.start()
+    line.ended(a)
+    asks.join()
+    line.ended(b)
+    assert late == ["c"] and line.take().name == "d" and line.take() is None
+
+
+def test_each_part_is_run_once_however_many_at_once(capsys):
+    made = [a_part(f"p{n}", busy=n % 2 == 0) for n in range(9)]
+    parts.run_all(made, at_once=4, busy_at_once=1)
+    assert all(part.good for part in made)
+    assert sorted(re.findall(r"== (p\d): ", capsys.readouterr().out)) == [part.name for part in made]
+
+
+def test_never_are_there_three_browsers_at_once():
+    browsers = {name for name, command in parts.PARTS.items() if any("/browser/" in word for word in command)}
+    assert browsers and browsers <= parts.BUSY and set(parts.PARTS) >= parts.BUSY and parts.BUSY_AT_ONCE == 2
