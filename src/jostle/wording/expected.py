@@ -186,7 +186,7 @@ PATTERNS: list[tuple[str, str]] = [
     (r" in (notify\.channels\.\S+)", "（{} 中）"),
     (r" in the suite (.+)", "（suite {} 中）"),
     (r"(.+) that is not understood", "无法理解的{}"),
-    (r"up to (\d+) channels, each under its name", "最多 {} 个渠道，各在其名字之下"),
+    (r"up to (\d+) channels, each under its name", "最多 {} 个通道，各在其名字之下"),
     (r"a whole number of at least (\d+)", "不小于 {} 的整数"),
     (r"a whole number from (-?\d+) to (\d+)", "{} 到 {} 的整数"),
     (

@@ -207,12 +207,12 @@ FLAWS: dict[str, tuple[str, str]] = {
     "names_many": ("{key}: {n} names; expected {expected}", "{key}：有 {n} 个名字；应为{expected}"),
     "channel_name": (
         "the name of a channel is not understood; expected up to 40 letters, digits, _, - and .",
-        "无法理解渠道的名字；应为最多 40 个字母、数字、_、- 和 .",
+        "无法理解通道的名字；应为最多 40 个字母、数字、_、- 和 .",
     ),
     "once_twice": ("{key} is there twice; expected it once", "{key} 出现了两次；应只有一次"),
     "channels_many": ("notify.channels: {n} of them; expected {expected}", "notify.channels：有 {n} 个；应为{expected}"),
     "channel_no_kind": ("{key} has no kind; expected {expected}", "{key} 没有 kind；应为{expected}"),
-    "channel_not_its": ("{key}: a {kind} channel has no {name}", "{key}：{kind} 渠道没有 {name} 这一项"),
+    "channel_not_its": ("{key}: a {kind} channel has no {name}", "{key}：{kind} 通道没有 {name} 这一项"),
     "channel_missing": ("{key}: {name} is missing; expected {expected}", "{key}：缺少 {name}；应为{expected}"),
     "channel_login": (
         "{key}: user and password belong together; expected both or none", "{key}：user 和 password 应同时有，或都没有",
