@@ -307,6 +307,19 @@ def test_a_reason_can_be_sent_as_json() -> None:
     }  # fmt: skip
 
 
+def test_what_decides_is_told_by_where_it_stands_and_no_name_can_mark_anything() -> None:
+    for lang, decides in (("en", "0 of 6 GPUs fit"), ("zh", "0 张可用")):
+        sent = worded(plain(example("gpus")), lang)
+        assert sent["text"][slice(*sent["decides"])] == decides
+    assert "decides" not in worded(plain(example("backoff")), "en")
+    for code in TEXTS:
+        assert not {"⟦", "⟧"} & {*text(example(code)), *text(example(code), "zh")}, code
+    hostile = {"code": "gpus", "params": {"needed": 1, "fit": 0, "total": 1, "refused": [
+        {"code": "stranger", "n": 1, "users": {"⟦eve⟧": 1}}]}}  # fmt: skip
+    sent = worded(hostile, "en")
+    assert "⟦eve⟧" in sent["text"] and sent["text"][slice(*sent["decides"])] == "0 of 1 GPU fit"
+
+
 def test_the_documentation_lists_every_code_with_its_words() -> None:
     page = DOCS.read_text(encoding="utf-8")
     for code in TEXTS:

@@ -92,6 +92,21 @@ def test_who_comes_back_hears_all_that_was_missed_and_nothing_twice(console, hea
         assert numbers == list(range(seq + 1, last + 1))
 
 
+def test_who_hears_nothing_else_hears_that_we_live_also_beside_a_log_that_is_silent(console, hear):
+    """A page takes us for lost after three seconds without a word."""
+    id = console.instance.add("--", "sleep 600")
+    console.instance.reach(id, "running")
+    for query in ("", f"?log={id}"):
+        stream = hear(query)
+        alive = 0
+        while alive < 2:
+            line = stream.answer.readline()
+            assert line, "it has ended"
+            alive += line == b": alive\n"
+    console.instance.ok("cancel", "--now", str(id))
+    console.instance.end(id)
+
+
 def test_more_events_than_are_kept_come_from_the_store(console, hear):
     console.instance.submit(*[{"gpus": [0, 0], "intent": "hold", "name": f"many{k}"} for k in range(1500)])
     ids = [row["id"] for row in console.instance.newest(1500)]

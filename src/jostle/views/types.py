@@ -27,6 +27,7 @@ class Refusal(Against):
 
 class Refusals(Words, total=False):
     gpus: list[Refusal]  # where cards are the reason
+    decides: list[int]  # where in the text what decides begins and ends, if it is marked
 
 
 class Reason(Refusals):

@@ -46,7 +46,7 @@ PAGE = 500
 MOST = 150  # streams, and calls that wait, at once
 KEPT_PLACES = 50  # … of them kept for who may do everything
 WAIT = 60.0  # s that such a call waits at the most
-ALIVE = 10.0  # s between signs of life
+ALIVE = 1.0  # s without a word until a sign of life: a page that hears none for three holds us for lost
 LOOK = 3.0  # s between looks at the engine, and at the store if none runs
 LOG_LOOK = 0.3  # s between looks at a log that grows
 SOON = 0.02  # s that what comes together is gathered
@@ -240,6 +240,7 @@ class Stream:
         self.shown = b""
         self.log_over = False
         self.log_at = 0.0  # when it is looked at next: however much happens, a log is read no oftener
+        self.said_at = time.monotonic()
 
     async def parts(self, each: float) -> AsyncGenerator[bytes, None]:
         async with self.hub.listening(self.visit.caller, each):
@@ -254,13 +255,16 @@ class Stream:
                 turned = hub.turned
                 if news := await self._news():
                     yield b"".join(news)
+                    self.said_at = time.monotonic()
                 growing = self.log is not None and not self.log_over
-                if await happens(turned, self.log_at - time.monotonic() if growing else ALIVE):
+                until = min(self.log_at, self.said_at + ALIVE) if growing else self.said_at + ALIVE
+                if await happens(turned, until - time.monotonic()):
                     welcome = hub.welcomes(self.visit.caller)
                 else:
                     welcome = self.visit.caller.still_welcome(self.visit.site.secrets)
-                    if not growing:
-                        yield b": alive\n\n"
+                if time.monotonic() >= self.said_at + ALIVE:
+                    yield b": alive\n\n"
+                    self.said_at = time.monotonic()
                 if not welcome:
                     return  # it ends with its session, and with the token that opened either
 

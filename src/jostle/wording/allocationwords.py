@@ -17,13 +17,13 @@ REASONS: dict[str, tuple[str, str]] = {
         "占卡 {allocation} 正在换卡，稍后才知道用哪些卡。",
     ),
     "inside_full": (
-        "{fit} of the {total:card|cards} of allocation {allocation} fit{wanted}: {gpus}.",
-        "占卡 {allocation} 的 {total} 张卡中有 {fit} 张可用{wanted}：{gpus}。",
+        "⟦{fit} of the {total:card|cards} of allocation {allocation} fit{wanted}⟧: {gpus}.",
+        "占卡 {allocation} 的 {total} 张卡中有 ⟦{fit} 张可用{wanted}⟧：{gpus}。",
     ),
     "inside_impossible": (
-        "It can never start inside allocation {allocation}: it needs {needed:card|cards} with {asked}, and that has {total} "
+        "⟦It can never start inside allocation {allocation}⟧: it needs {needed:card|cards} with {asked}, and that has {total} "
         "with {most_mib} each.{stays}",
-        "在占卡 {allocation} 内无法运行：需要 {needed} 张卡、每张 {asked}，而它只有 {total} 张、每张 {most_mib}。{stays}",
+        "⟦在占卡 {allocation} 内无法运行⟧：需要 {needed} 张卡、每张 {asked}，而它只有 {total} 张、每张 {most_mib}。{stays}",
     ),
     # what is remarkable of an allocation that holds its cards
     "held_idle": (

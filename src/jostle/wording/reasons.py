@@ -22,11 +22,19 @@ STAYS = (" It stays queued in case this changes.", "任务保留在队列中，�
 
 def text(reason: Reason, lang: str = "en") -> str:
     """The reason as a full sentence; never fails, whatever the reason carries."""
+    return "".join(parts(reason, lang))
+
+
+def parts(reason: Reason, lang: str = "en") -> tuple[str, str, str]:
+    """That sentence in three: what decides, between what stands before and after it; all is before where nothing is marked."""
     words = TEXTS.get(reason.code)
     if words is None:
-        return f"{reason.code} {dict(reason.params)}" if reason.params else reason.code
+        return (f"{reason.code} {dict(reason.params)}" if reason.params else reason.code), "", ""
     at = language(lang)
-    return words[at].format_map(_Shown({**reason.params, **_derived(reason, at)}, at))
+    shown = _Shown({**reason.params, **_derived(reason, at)}, at)
+    before, _, rest = words[at].partition("⟦")  # taken apart before anything is put in: what others call themselves marks nothing
+    decides, _, after = rest.partition("⟧")
+    return before.format_map(shown), decides.format_map(shown), after.format_map(shown)
 
 
 def refusal_text(refusal: Refusal, lang: str = "en") -> str:

@@ -9,7 +9,7 @@ from jostle.core.reasons import Reason, Refusal
 from jostle.core.states import SUMMED
 from jostle.wording.messages import message
 from jostle.wording.reasons import language as column
-from jostle.wording.reasons import refusal_text, still_there, text
+from jostle.wording.reasons import parts, refusal_text, still_there, text
 from jostle.wording.words import REFUSALS, STATES, TEXTS
 
 STANDS = {
@@ -24,17 +24,20 @@ SAYS_STATE = {"cancelled": ("It was cancelled", "它已被取消"), "after_faile
 
 
 def worded(reason: Mapping[str, Any], language: str) -> dict[str, Any]:
-    """The reason, or what is said against one card, with its text in this language, and so each of its refusals."""
+    """The reason, or what is said against one card, with its text in this language, and so each of its refusals. `decides`: from where to
+    where in the text stands what decides, if it is marked."""
     code, params = reason["code"], reason.get("params") or {}
-    refusals = reason.get("gpus") or ()
+    refusals, decides = reason.get("gpus") or (), {}
     if code in REFUSALS:
         sentence = refusal_text(Refusal(code, "", 0, params), language)
     elif code not in TEXTS and reason.get("text"):
         sentence = str(reason["text"])  # of a newer or older version: its own words are better than none
     else:
         against = tuple(Refusal(r["code"], r["uuid"], r["index"], r.get("params") or {}) for r in refusals)
-        sentence = text(Reason(code=code, params=params, gpus=against), language)
-    with_text = {**reason, "text": sentence, "params": params}
+        before, deciding, after = parts(Reason(code=code, params=params, gpus=against), language)
+        sentence = before + deciding + after
+        decides = {"decides": [len(before), len(before) + len(deciding)]} if deciding else {}
+    with_text = {**reason, "text": sentence, **decides, "params": params}
     return {**with_text, "gpus": [worded(refusal, language) for refusal in refusals]} if "gpus" in reason else with_text
 
 

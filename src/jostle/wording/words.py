@@ -1,7 +1,7 @@
 """The words for every reason and refusal, in English and Chinese; docs/reasons.md lists them with examples.
 
 In the words, `{x_mib}` shows GiB, `{x_s}` a duration, `{n:GPU|GPUs}` a number with its noun or verb, `{gpus}` all refusals as
-a histogram. Free memory is rounded down and needed memory up, so that the two never look alike.
+a histogram; what stands in ⟦ ⟧ decides, and is set off where type can do so. Free memory is rounded down and needed memory up, so that the two never look alike.
 """
 
 from jostle.wording.allocationwords import REASONS
@@ -13,8 +13,8 @@ TEXTS: dict[str, tuple[str, str]] = {
     **(REASONS | RESIZING),
     # why a job that is ready does not start
     "gpus": (
-        "{fit} of {total:GPU|GPUs} fit{wanted}: {gpus}.{unkept}",
-        "{total} 张 GPU 中有 {fit} 张可用{wanted}：{gpus}。{unkept}",
+        "⟦{fit} of {total:GPU|GPUs} fit{wanted}⟧: {gpus}.{unkept}",
+        "{total} 张 GPU 中有 ⟦{fit} 张可用{wanted}⟧：{gpus}。{unkept}",
     ),
     "gpus_unknown": (
         "The GPUs cannot be read at the moment, and an unread card is never taken for free{details}.",
@@ -24,40 +24,40 @@ TEXTS: dict[str, tuple[str, str]] = {
     "dropped": ("It was dropped: its file was edited and names it no more.", "已移除：任务文件修改后不再包含它。"),
     "on_hold": ("{nothing} at the moment: {hold}.", "目前{nothing}：{hold}。"),
     "limit": (
-        "You hold {held:card|cards} and may hold {limit} now, so there is room for {more} more and {needed:is|are} needed: "
+        "You hold {held:card|cards} and may hold {limit} now, so ⟦there is room for {more} more and {needed:is|are} needed⟧: "
         "{available:card is|cards are} available to you (gpu_left {left}, min_gpu {least}, max_gpu {most}).{unkept}",
-        "您已占用 {held} 张卡，目前最多可占用 {limit} 张，还可再用 {more} 张，而任务需要 {needed} 张"
+        "您已占用 {held} 张卡，目前最多可占用 {limit} 张，⟦还可再用 {more} 张，而任务需要 {needed} 张⟧"
         "（可用 {available} 张；gpu_left {left}，min_gpu {least}，max_gpu {most}）。{unkept}",
     ),
     "impossible": (
-        "It can never start with the cards this host has: it needs {needed:card|cards} with {needed_mib}, and {able} of the "
+        "⟦It can never start with the cards this host has⟧: it needs {needed:card|cards} with {needed_mib}, and {able} of the "
         "{cards:card|cards} it may use {able_have} that much (the largest offers {largest_mib} when it is empty).{stays}",
-        "以本机现有的卡无法运行：需要 {needed} 张显存不少于 {needed_mib} 的卡，而可用范围内的 {cards} 张中只有 {able} 张满足"
+        "⟦以本机现有的卡无法运行⟧：需要 {needed} 张显存不少于 {needed_mib} 的卡，而可用范围内的 {cards} 张中只有 {able} 张满足"
         "（最大的一张空闲时有 {largest_mib}）。{stays}",
     ),
     "impossible_count": (
-        "It can never start with the cards this host has: it needs {needed:card|cards} and may use {cards}.{stays}",
-        "以本机现有的卡无法运行：需要 {needed} 张卡，而可用范围内只有 {cards} 张。{stays}",
+        "⟦It can never start with the cards this host has⟧: it needs {needed:card|cards} and may use {cards}.{stays}",
+        "⟦以本机现有的卡无法运行⟧：需要 {needed} 张卡，而可用范围内只有 {cards} 张。{stays}",
     ),
     "impossible_slices": (
-        "It can never start with the cards this host has: it needs {needed:card|cards}, and a program can use one MIG slice, "
+        "⟦It can never start with the cards this host has⟧: it needs {needed:card|cards}, and a program can use one MIG slice, "
         "with no card beside it; it may use {slices:slice|slices} and {cards:whole card|whole cards}. Ask for one "
         "(`-g 1`).{stays}",
-        "以本机现有的卡无法运行：需要 {needed} 张卡，而一个程序只能使用一个 MIG 实例，且不能与其他卡同用；"
+        "⟦以本机现有的卡无法运行⟧：需要 {needed} 张卡，而一个程序只能使用一个 MIG 实例，且不能与其他卡同用；"
         "可用范围内有 {slices} 个实例、{cards} 张整卡。请只要求一张（`-g 1`）。{stays}",
     ),
     "impossible_limit": (
-        "It can never start under the present limits: it needs {needed:card|cards}, and you may never hold more than {limit} "
+        "⟦It can never start under the present limits⟧: it needs {needed:card|cards}, and you may never hold more than {limit} "
         "(gpu_left, min_gpu, max_gpu).",
-        "在当前限制下无法运行：需要 {needed} 张卡，而最多只能占用 {limit} 张（gpu_left、min_gpu、max_gpu）。",
+        "⟦在当前限制下无法运行⟧：需要 {needed} 张卡，而最多只能占用 {limit} 张（gpu_left、min_gpu、max_gpu）。",
     ),
     "user_limit": (
-        "You hold {held:card|cards} that count for {limit}, which is {most}, {by}; {needed:is|are} needed.{unkept}",
-        "计入 {limit} 的卡您已占用 {held} 张，{limit} 为 {most}（{by}），而任务需要 {needed} 张。{unkept}",
+        "You hold {held:card|cards} that count for ⟦{limit}, which is {most}⟧, {by}; {needed:is|are} needed.{unkept}",
+        "计入 {limit} 的卡您已占用 {held} 张，⟦{limit} 为 {most}⟧（{by}），而任务需要 {needed} 张。{unkept}",
     ),
     "impossible_user_limit": (
-        "It can never start under your limits: it needs {needed:card|cards}, and {limit} is {most}, {by}.{stays}",
-        "在您的限额下无法运行：需要 {needed} 张卡，而 {limit} 为 {most}（{by}）。{stays}",
+        "⟦It can never start under your limits⟧: it needs {needed:card|cards}, and {limit} is {most}, {by}.{stays}",
+        "⟦在您的限额下无法运行⟧：需要 {needed} 张卡，而 {limit} 为 {most}（{by}）。{stays}",
     ),
     **STOCK,
     "max_concurrent": (
