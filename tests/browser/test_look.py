@@ -73,7 +73,10 @@ def test_a_finger_hits_what_it_is_meant_to_and_nothing_moves_for_who_wants_no_mo
     page = open_page(width=390, height=844)
     page.emulate_media(reduced_motion="reduce")
     expect(page.locator(".jobrow").first).to_be_visible()
-    assert seen(page, "small") == []
+    for name, path in PAGES.items():
+        go(page, name, path)
+        assert seen(page, "small") == [], path
+    go(page, "GPU", "/gpu")
     assert page.evaluate("getComputedStyle(document.querySelector('.meter i')).transitionDuration") == "0s"
     expect(page.get_by_role("meter").first).to_have_attribute("aria-valuetext", "19.0 / 24.0 GiB")
 
