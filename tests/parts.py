@@ -62,7 +62,7 @@ PARTS = {
     "page and engine": [*PYTEST, *tests("browser", "link", "neighbour", "weight")],
     "web of the source": [*PYTEST, *tests("web", *OF_SOURCE)],
     "logs in a browser": [*PYTEST, *tests("browser", "log", "look", "hostile")],
-    "page in a browser": [*PYTEST, *tests("browser", "console")],
+    "page in a browser": [*PYTEST, *tests("browser", "console", "first")],
     "formats": [*PYTEST, "tests/formats", "tests/compete", "tests/experiments", "tests/manage"],
     "jobs in a browser": [*PYTEST, *tests("browser", "jobs", "health", "pages", "hold")],
     "experiments in a browser": [*PYTEST, *tests("browser", "experiments")],
