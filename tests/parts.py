@@ -63,7 +63,7 @@ PARTS = {
     "users": [*PYTEST, "tests/users"],
     "API fuzz": [*PYTEST, *tests("web", "fuzz")],
     "torture of resizes": [*PYTEST, *tests("torture", "resizes")],
-    "page in a browser": [*PYTEST, *tests("browser", "console", "classic", "phone")],
+    "page in a browser": [*PYTEST, *tests("browser", "console", "classic", "phone", "first")],
     "web of the source": [*PYTEST, *tests("web", *OF_SOURCE)],
     "experiments in a browser": [*PYTEST, *tests("browser", "experiments")],
     "probes": [*PYTEST, "tests/probes"],

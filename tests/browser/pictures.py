@@ -1,7 +1,7 @@
 """Takes the pictures of the console: what `make screenshots` does, or with names after it only those.
 
 A real engine with simulated cards, a real web process, chromium. All go into docs/img/all/, which is not committed; those that
-the documentation shows are written to docs/img/ under their own names, too.
+the documentation shows are written to docs/img/ under their own names, too, and all of them, small, on two sheets.
 """
 
 from __future__ import annotations
@@ -27,7 +27,9 @@ SHOWN = {
     "first-en-light-1440": "console-en", "first-zh-dark-1440": "console-zh", "first-en-light-390": "console-phone",
     "state-failed-en-dark": "console-failure", "drawer-en-light": "console-card",
 }  # fmt: skip
-HEIGHTS = {1440: 780, 1024: 768, 390: 844}
+PHONE = 390
+HEIGHTS = {1440: 780, 1024: 768, PHONE: 844}
+CAPTION, GAP, QUALITY = 16, 8, 70
 PATIENCE_MS = 60_000
 COLOURS = 255
 
@@ -53,9 +55,17 @@ def first_of_a_reader(page: Any, scene: Scene) -> None:
     views.expect(page.locator(".loglines")).to_contain_text("no output")
 
 
+def filled(page: Any) -> None:
+    """What the lower half shows has come."""
+    views.expect(page.locator(".group").first).to_be_visible()
+    views.expect(page.locator(".loglines")).to_contain_text("epoch")
+    views.expect(page.locator(".timeline .span").first).to_be_attached()
+
+
 def sixteen(page: Any, scene: Scene) -> None:
     views.at(page, scene.console, "gpu")
     views.expect(page.locator(".cell")).to_have_count(16)
+    filled(page)
 
 
 def lost_card(page: Any, scene: Scene) -> None:
@@ -196,7 +206,9 @@ def long_names(scene: Scene) -> None:
 def hold(scene: Scene) -> None:
     """Cards under a name, with a program on them; beside those that wait."""
     scene.instance.ok("limits", "set", "max_total_gpus=5")
+    scene.instance.ok("hold", str(scene.wide))  # by now it may have waited for so long that cards are kept for it
     scene.instance.ok("alloc", "evening", "-g", "1", "--for", "4h", "--now")
+    scene.instance.ok("unhold", str(scene.wide))
     scene.instance.ok("start", "evening", "--", "python3", "train.py", "run")
 
 
@@ -248,6 +260,25 @@ def keep(page: Any, path: Path) -> None:
         taken.convert("RGB").quantize(COLOURS, dither=Image.Dither.NONE).save(path, optimize=True)
 
 
+def sheet(path: Path, names: list[str], width: int, columns: int) -> None:
+    """All of them on one picture, small, each above its name."""
+    from PIL import Image, ImageDraw
+
+    taken = []
+    for name in names:
+        with Image.open(OUT / f"{name}.png") as whole:
+            size = (width, whole.height * width // whole.width)
+            taken.append((name, whole.convert("RGB").resize(size, Image.Resampling.LANCZOS)))
+    high = max(small.height for _, small in taken) + CAPTION
+    made = Image.new("RGB", (columns * (width + GAP), -(-len(taken) // columns) * (high + GAP)), "#808890")
+    pen = ImageDraw.Draw(made)
+    for at, (name, small) in enumerate(taken):
+        left, top = at % columns * (width + GAP), at // columns * (high + GAP)
+        made.paste(small, (left, top + CAPTION))
+        pen.text((left + 4, top + 2), name, fill="#ffffff")
+    made.save(path, quality=QUALITY, optimize=True)
+
+
 def main(names: list[str]) -> int:
     from playwright.sync_api import expect, sync_playwright
 
@@ -272,6 +303,7 @@ def main(names: list[str]) -> int:
                     if picture.stage == stage and (not names or name in names):
                         with opened(browser, scene, picture) as page:
                             picture.view(page, scene)
+                            views.settled(page)
                             keep(page, OUT / f"{name}.png")
                         print(name, flush=True)
             browser.close()
@@ -281,6 +313,9 @@ def main(names: list[str]) -> int:
     for name, shown in SHOWN.items():
         if not names or name in names:
             shutil.copyfile(OUT / f"{name}.png", OUT.parent / f"{shown}.png")
+    if not names:
+        sheet(OUT.parent / "screens-wide.jpg", [name for name in PICTURES if PICTURES[name].width > PHONE], 520, 4)
+        sheet(OUT.parent / "screens-phone.jpg", [name for name in PICTURES if PICTURES[name].width == PHONE], 260, 6)
     return 0
 
 

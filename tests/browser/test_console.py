@@ -71,7 +71,7 @@ def test_a_job_is_seen_to_start_its_log_is_followed_and_cancelling_it_names_what
     dialog.get_by_role("button", name="Cancel 1 job").click()
     expect(row(page, "followed")).to_have_count(0)
     assert console.get(f"/api/v1/show/{job}")["job"]["state"] in ("stopping", "cancelled")
-    expect(page.locator(".card", has_text=f"#{job}")).to_have_count(0)
+    expect(page.locator(".card", has_text=f"#{job} followed")).to_have_count(0)
 
 
 def test_a_failure_stands_first_with_its_reason_its_traceback_is_pinned_and_it_can_be_tried_again(console, open_page):

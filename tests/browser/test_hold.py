@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -199,6 +200,26 @@ def test_c13_a_job_that_holds_a_card_at_0_percent_is_named_as_idle_on_its_card(b
         made.instance.ok("cancel", "--now", str(job))
     finally:
         made.close()
+
+
+def test_a_start_without_a_command_is_the_program_of_the_managers_file_and_says_so(console, open_page, tmp_path: Path):
+    program = {"command": "echo", "args": ["the program", "of the file"]}
+    file = console.instance.file(json.dumps({"program_template": program}), "gpu_manager_config.json")
+    console.instance.ok("manage", "--config", file, "--status")
+    console.instance.ok("manage", "--config", file, "--allocate", "train")
+    page = hold_page(open_page(refused=True))
+    held(page, "train").get_by_role("button", name="Start…").click()
+    dialog = page.get_by_role("dialog")
+    dialog.get_by_label("Directory").fill(str(tmp_path))
+    expect(dialog.get_by_label("Command")).to_have_value("")
+    expect(dialog.get_by_label("Command")).to_have_accessible_description(re.compile("gpu_manager_config.json"))
+    expect(dialog.locator(".cmd")).to_contain_text(re.compile(f"jostle start train --workdir {tmp_path}$"))
+    dialog.get_by_role("button", name="Start", exact=True).click()
+    expect(dialog).to_have_count(0)
+    ran = max(console.instance.jobs())
+    console.instance.end(ran)
+    assert "the program of the file" in console.instance.ok("logs", str(ran))
+    console.instance.ok("release", "train")
 
 
 def test_a_card_with_nothing_on_it_is_not_said_to_hold_memory(browser, tmp_path: Path):

@@ -74,6 +74,20 @@ def test_a_lost_connection_is_said_at_once_and_comes_back_by_itself(console, ope
     expect(page.locator(".banner")).to_have_count(0)
 
 
+def test_a_web_process_that_hangs_is_said_to_be_lost_and_comes_back_by_itself(console, open_page):
+    page = open_page()
+    expect(badge(page)).to_have_text("Live")
+    pid = console.pid
+    os.kill(pid, signal.SIGSTOP)  # its connections stay open, and nothing comes over them
+    try:
+        expect(badge(page)).to_have_text("Lost")
+        expect(page.locator(".stale .card")).to_have_count(4)
+    finally:
+        os.kill(pid, signal.SIGCONT)
+    expect(badge(page)).to_have_text("Live")
+    expect(page.locator(".stale .card")).to_have_count(0)
+
+
 def test_without_an_engine_the_last_picture_stays_and_is_shown_as_old(console, open_page):
     page = open_page(provoked=(NO_ENGINE,))
     expect(page.locator(".card")).to_have_count(4)

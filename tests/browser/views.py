@@ -107,6 +107,13 @@ def settings(page: Any, scene: Scene) -> None:
     expect(page.locator(".checks li").first).to_be_visible()
 
 
+def settled(page: Any) -> None:
+    """What comes a while after the page: its health, and what is still being asked for."""
+    if page.locator(".top").count():
+        expect(page.locator(".health > button")).to_have_count(1)
+    expect(page.get_by_text("…", exact=True)).to_have_count(0)
+
+
 def in_language(page: Any, language: str) -> None:
     """From the next look on."""
     page.evaluate(f"localStorage.setItem('jostle.lang', '{language}')")

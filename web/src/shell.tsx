@@ -10,23 +10,17 @@ import { HostFacts } from './host'
 import { clock } from './model/format'
 import { ACTIVE, isUnseen } from './model/jobs'
 import { forYou, isFree, ownNames } from './model/people'
+import { PAGES } from './nav'
 import { LanguageChoice, ThemeChoice } from './parts/choices'
 import { Command } from './parts/controls'
 import { Guard } from './parts/guard'
-import { Icon, type IconName, Mark } from './parts/icons'
+import { Icon, Mark } from './parts/icons'
+import { KEYMAP } from './parts/keymap'
 import { type Keys, useKeys } from './parts/keys'
 import { useNow } from './parts/now'
 import { useSeen } from './seen'
 
-const PAGES: [string, string, IconName, string][] = [
-  ['/gpu', 'gpu', 'gpu', 'g'],
-  ['/command', 'tasks', 'tasks', 'c'],
-  ['/state', 'state', 'state', 's'],
-  ['/experiment', 'experiments', 'experiments', 'e'],
-  ['/hold', 'hold', 'lock', 'h'],
-  ['/rule', 'rules', 'rules', 'r'],
-  ['/setting', 'settings', 'settings', 't'],
-]
+const CARDS = KEYMAP.find((line) => line.name === 'card')?.keys ?? []
 
 export function Shell({ children }: { children: ReactNode }) {
   const { t } = useTranslation()
@@ -44,7 +38,7 @@ export function Shell({ children }: { children: ReactNode }) {
     Escape: () => setMenu(false),
   }
   for (const [path, , , letter] of PAGES) keys[`g ${letter}`] = () => go(path)
-  for (let i = 0; i < 10; i += 1) keys[String(i)] = () => desk.open({ kind: 'card', index: i })
+  for (const i of CARDS) keys[i] = () => desk.open({ kind: 'card', index: Number(i) })
   useKeys(keys)
 
   return (

@@ -24,8 +24,8 @@ SAYS_STATE = {"cancelled": ("It was cancelled", "它已被取消"), "after_faile
 
 
 def worded(reason: Mapping[str, Any], language: str) -> dict[str, Any]:
-    """The reason, or what is said against one card, with its text in this language, and so each of its refusals. `decides`: from where to
-    where in the text stands what decides, if it is marked."""
+    """The reason, or what is said against one card, with its text in this language, and so each of its refusals. `decides`: where
+    in the text what decides begins and ends, if its words mark it."""
     code, params = reason["code"], reason.get("params") or {}
     refusals, decides = reason.get("gpus") or (), {}
     if code in REFUSALS:

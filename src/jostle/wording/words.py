@@ -1,7 +1,8 @@
 """The words for every reason and refusal, in English and Chinese; docs/reasons.md lists them with examples.
 
 In the words, `{x_mib}` shows GiB, `{x_s}` a duration, `{n:GPU|GPUs}` a number with its noun or verb, `{gpus}` all refusals as
-a histogram; what stands in ⟦ ⟧ decides, and is set off where type can do so. Free memory is rounded down and needed memory up, so that the two never look alike.
+a histogram; what stands in ⟦ ⟧ decides, and is set off where type can do so. Free memory is rounded down and needed memory up,
+so that the two never look alike.
 """
 
 from jostle.wording.allocationwords import REASONS

@@ -35,7 +35,9 @@ export interface Watch {
 
 type Heard = { event?: (event: StoreEvent) => void; behind?: () => void; log?: (piece: LogPiece) => void }
 
-const SILENT_MS = 25_000 // a line comes each 10 s
+const SILENT_MS = 3000 // a line comes each second
+const LATE_MS = 500 // a timer that is later than this says that the page stood still, and not the web process
+const JOINING_MS = 25_000 // the first word may have to wait for an engine that does not answer
 const PAUSES_MS = [500, 1000, 2000, 4000, 8000]
 
 export class Live {
@@ -116,12 +118,13 @@ export class Live {
     const query = { after: this.seq, gpus: this.interval, log: this.watch?.job, run: this.watch?.run, from: this.watch?.from }
     const send = { ...headers(), Accept: 'text/event-stream' }
     const key = session.key
+    this.awaitWord(stop, JOINING_MS)
     const answer = await fetch(address('/api/v1/stream', query), { headers: send, signal: stop.signal, cache: 'no-store' })
     if (!answer.ok || !answer.body) throw await refusal(answer, key)
     const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader()
     const cutter = new Cutter()
-    for (;;) {
-      this.awaitWord(stop)
+    for (let within = JOINING_MS; ; within = SILENT_MS) {
+      this.awaitWord(stop, within)
       const { value, done } = await reader.read()
       if (done) throw new Error('the stream ended')
       this.failures = 0
@@ -131,12 +134,14 @@ export class Live {
     }
   }
 
-  private awaitWord(stop: AbortController): void {
+  private awaitWord(stop: AbortController, within = SILENT_MS): void {
     clearTimeout(this.silence)
+    const due = performance.now() + within
     this.silence = setTimeout(() => {
+      if (performance.now() > due + LATE_MS) return this.awaitWord(stop)
       stop.abort()
       this.lost(stop)
-    }, SILENT_MS)
+    }, within)
   }
 
   private lost(stop: AbortController): void {

@@ -17,6 +17,7 @@ export interface Refusal extends Against {
 
 export interface Reason extends Against {
   gpus?: Refusal[]
+  decides?: [number, number] // where in the text what decides begins and ends
 }
 
 export type State = 'queued' | 'starting' | 'running' | 'stopping' | 'succeeded' | 'failed' | 'cancelled' | 'skipped'

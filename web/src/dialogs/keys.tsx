@@ -1,41 +1,20 @@
 import { useTranslation } from 'react-i18next'
+import { PAGES } from '../nav'
 import { Dialog } from '../parts/dialog'
-
-const KEYS: [string, string][] = [
-  ['/', 'find'],
-  ['N', 'new'],
-  ['?', 'keys'],
-  ['g g · c · s · e · r · t', 'pages'],
-  ['j  k', 'move'],
-  ['Space', 'select'],
-  ['Enter', 'log'],
-  ['x', 'cancel'],
-  ['r', 'retry'],
-  ['h', 'hold'],
-  ['y', 'copy'],
-  ['0 – 9', 'card'],
-  ['← →', 'nextcard'],
-  ['f', 'follow'],
-  ['G', 'end'],
-  ['[  ]', 'tries'],
-  ['w', 'wrap'],
-  ['Alt ↑ ↓', 'reorder'],
-  ['Ctrl S', 'save'],
-  ['F8', 'flaw'],
-  ['Esc', 'escape'],
-]
+import { KEYMAP } from '../parts/keymap'
 
 export default function KeysDialog({ onClose }: { onClose: () => void }) {
   const { t } = useTranslation()
+  const pages = PAGES.map(([, name]) => t(`page.${name}`)).join(' · ')
   return (
-    <Dialog title={t('keys.title')} onClose={onClose} width={460}>
+    <Dialog title={t('keys.title')} onClose={onClose} width={520}>
       <dl className="keys">
-        {KEYS.map(([key, name]) => (
+        {KEYMAP.map(({ name, shown }) => (
           <div key={name} style={{ display: 'contents' }}>
             <dt>
-              <kbd>{key}</kbd>
+              <kbd>{shown}</kbd>
             </dt>
-            <dd>{t(`keys.${name}`)}</dd>
+            <dd>{name === 'pages' ? pages : t(`keys.${name}`)}</dd>
           </div>
         ))}
       </dl>

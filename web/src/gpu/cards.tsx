@@ -171,7 +171,7 @@ function GpuCard(props: CardProps) {
         <span className="heat">{heat}</span>
       </div>
       <Bars card={card} known={known} parts={parts} hue={hue} />
-      <Spark load={past?.load ?? []} hue={hue} />
+      <Spark load={known ? (past?.load ?? []) : []} hue={hue} unknown={!known} />
       <Holders {...props} />
     </li>
   )

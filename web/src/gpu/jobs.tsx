@@ -1,5 +1,5 @@
 // Jobs of the first screen: unseen failures, what runs, what waits (a sentence per reason), what ended today.
-import { type ReactNode, useMemo, useState } from 'react'
+import { type ReactNode, type RefObject, useMemo, useRef, useState } from 'react'
 import { useTranslation } from 'react-i18next'
 import { Link, useLocation } from 'wouter'
 import { useActs } from '../api/acts'
@@ -8,9 +8,10 @@ import { useTails } from '../api/tails'
 import type { Job } from '../api/types'
 import { useDesk } from '../desk'
 import { jobCommand } from '../model/command'
-import { FINAL, type Group, matches, meant, sections } from '../model/jobs'
+import { FINAL, type Group, groupName, matches, meant, sections } from '../model/jobs'
 import { foreign, isFound } from '../model/people'
 import { droppedOn, stepped } from '../model/place'
+import { useBelow } from '../parts/below'
 import { copyText } from '../parts/controls'
 import { Icon, type IconName } from '../parts/icons'
 import { useKeys } from '../parts/keys'
@@ -60,11 +61,19 @@ export function JobsPanel({ jobs, loaded, whole, more, error }: PanelProps) {
   const counts = useCounts()
   const known = whole ? jobs.length : Object.values(counts ?? {}).reduce((sum, count) => sum + count, 0)
   const total = Math.max(known, jobs.length) // the counts may come a moment later
+  const box = useRef<HTMLDivElement>(null)
   const group = (one: Group, alone = false) =>
     one.jobs.length === 1 && one.jobs[0]?.state !== 'queued' ? (
-      <JobRow key={one.key} job={one.jobs[0] as Job} />
+      <JobRow key={one.key} row={rowOf(one)} job={one.jobs[0] as Job} />
     ) : (
-      <GroupRow key={one.key} group={one} alone={alone} open={unfolded.has(one.key)} onFold={() => fold(one.key)} />
+      <GroupRow
+        key={one.key}
+        row={rowOf(one)}
+        group={one}
+        alone={alone}
+        open={unfolded.has(one.key)}
+        onFold={() => fold(one.key)}
+      />
     )
   return (
     <RowsContext value={rows}>
@@ -76,10 +85,10 @@ export function JobsPanel({ jobs, loaded, whole, more, error }: PanelProps) {
           <span className="grow" />
           <span className="t3 clip hint">{t('jobs.keys')}</span>
         </header>
-        <div className="scroll">
+        <div className="scroll" ref={box}>
           {error && <p className="note fail">{error}</p>}
           {parts.unseen.length > 0 && (
-            <Section name={t('jobs.unseen')} count={parts.unseen.length}>
+            <Section name={t('jobs.unseen')} count={parts.unseen.length} told={parts.unseen.length === 1}>
               {unseen.map((job) => (
                 <FailedRow key={job.id} job={job} />
               ))}
@@ -90,24 +99,34 @@ export function JobsPanel({ jobs, loaded, whole, more, error }: PanelProps) {
               )}
             </Section>
           )}
-          <Section name={t('jobs.running')} count={parts.runningCount}>
+          <Section name={t('jobs.running')} count={loaded ? parts.runningCount : '–'}>
             {parts.running.slice(0, AT_MOST).map((one) => group(one))}
             {loaded && parts.runningCount === 0 && <p className="jobrow t2">{t('jobs.nonerunning')}</p>}
           </Section>
           {parts.waitingCount > 0 && (
             <Section name={t('jobs.waiting')} count={parts.waitingCount + more}>
               {parts.waiting.slice(0, AT_MOST).map((one) => group(one, parts.waiting.length === 1 && more === 0))}
-              {more > 0 && <p className="more t2">{t('jobs.more', { count: more })}</p>}
+              {more > 0 && (
+                <p className="more t2" data-row={MORE}>
+                  {t('jobs.more', { count: more })}
+                </p>
+              )}
             </Section>
           )}
           {shownOthers.length > 0 && (
             <Section name={t('jobs.others')} count={shownOthers.length}>
               {shownOthers.slice(0, AT_MOST).map((one) => (
-                <ForeignRow key={`${one.card}.${one.pid}`} one={one} known={processes.get(one.pid)} />
+                <ForeignRow
+                  key={`${one.card}.${one.pid}`}
+                  row={`${one.card}.${one.pid}`}
+                  one={one}
+                  known={processes.get(one.pid)}
+                />
               ))}
             </Section>
           )}
         </div>
+        <Below box={box} running={parts.running} waiting={parts.waiting} more={more} others={shownOthers} />
         <SelectionBar jobs={jobs.filter((job) => marked.has(job.id))} />
         <footer>
           <span className="t2">{whole ? t('jobs.today') : t('jobs.inall')}</span>
@@ -121,9 +140,59 @@ export function JobsPanel({ jobs, loaded, whole, more, error }: PanelProps) {
   )
 }
 
-function Section({ name, count, children }: { name: string; count: number; children: ReactNode }) {
+const MORE = 'more'
+const rowOf = (group: Group): string => `${group.jobs[0]?.state === 'queued' ? 'waits' : 'runs'}|${group.key}`
+
+interface BelowProps {
+  box: RefObject<HTMLElement | null>
+  running: readonly Group[]
+  waiting: readonly Group[]
+  more: number // that wait and are not listed
+  others: readonly { card: number; pid: number }[]
+}
+
+/** What the panel has no room for, so that nothing is hidden without a word: how many, for how many reasons, and which. */
+function Below({ box, running, waiting, more, others }: BelowProps) {
+  const { t } = useTranslation()
+  const [, go] = useLocation()
+  const below = useBelow(box)
+  const hidden = (all: readonly Group[]): Group[] => all.filter((one, at) => at >= AT_MOST || below.has(rowOf(one)))
+  const count = (groups: readonly Group[]): number => groups.reduce((sum, one) => sum + one.jobs.length, 0)
+  const runs = hidden(running)
+  const waits = hidden(waiting)
+  const unlisted = below.has(MORE) ? more : 0
+  const foreign = others.filter((one, at) => at >= AT_MOST || below.has(`${one.card}.${one.pid}`)).length
+  const said = [
+    runs.length > 0 && t('jobs.belowrunning', { count: count(runs) }),
+    waits.length + unlisted > 0 &&
+      t('jobs.belowwaiting', { count: count(waits) + unlisted, reasons: t('jobs.reasons', { count: waits.length }) }),
+    foreign > 0 && t('jobs.belowothers', { count: foreign }),
+  ].filter(Boolean)
+  if (!said.length) return null
+  const show = (): void => {
+    const div = box.current
+    if (below.size && div) div.scrollBy({ top: div.clientHeight * 0.8 })
+    else go('/state')
+  }
   return (
-    <section className="section" aria-label={name}>
+    <button type="button" className="below" onClick={show}>
+      <Icon name="lower" size={12} />
+      <span className="nowrap">{said.join(' · ')}</span>
+      <span className="t3 clip">{[...runs, ...waits].map((one) => groupName(one.jobs) ?? one.jobs[0]?.name).join(', ')}</span>
+    </button>
+  )
+}
+
+interface SectionProps {
+  name: string
+  count: ReactNode
+  told?: boolean // on a phone the notice above the cards says all of it
+  children: ReactNode
+}
+
+function Section({ name, count, told, children }: SectionProps) {
+  return (
+    <section className={told ? 'section told' : 'section'} aria-label={name}>
       <h3 className="gutter">
         {name}
         <b>{count}</b>

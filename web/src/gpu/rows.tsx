@@ -9,7 +9,7 @@ import { newJob, useDesk } from '../desk'
 import { jobCommand, like } from '../model/command'
 import { clock, gib, span } from '../model/format'
 import { shownIds } from '../model/ids'
-import { commonName, doneShare, elapsed, endOf, type Group, lookOf, OF_ALL, reasonsOf, retryHelps } from '../model/jobs'
+import { doneShare, elapsed, endOf, type Group, groupName, lookOf, OF_ALL, reasonsOf, retryHelps } from '../model/jobs'
 import { type Foreign, hueOf, initialsOf } from '../model/people'
 import { progress } from '../model/sweeps'
 import { Act } from '../parts/act'
@@ -18,6 +18,7 @@ import { Meter } from '../parts/meter'
 import { JobPill } from '../parts/pill'
 import { SegBar } from '../parts/segbar'
 import { Verdict } from '../parts/verdict'
+import { Why } from '../parts/why'
 import { markJobs } from '../seen'
 import { TellEnd } from './filters'
 
@@ -38,13 +39,14 @@ export const RowsContext = createContext<Rows>({ now: 0, tails: new Map(), ends:
 
 interface RowProps {
   job: Job
+  row?: string // what the box that it stands in knows it by
   end?: ReactNode
   movable?: boolean // by its grip, in its queue
 }
 
 const DRAGGED = 'application/x-jostle-job'
 
-export function JobRow({ job, end, movable }: RowProps) {
+export function JobRow({ job, row, end, movable }: RowProps) {
   const { t } = useTranslation()
   const { picked, pick, marked } = useDesk()
   const { now, tails, toggle, drop } = use(RowsContext)
@@ -58,6 +60,7 @@ export function JobRow({ job, end, movable }: RowProps) {
     // biome-ignore lint/a11y/useKeyWithClickEvents: j, k and the button inside are the keyboard's way
     // biome-ignore lint/a11y/noStaticElementInteractions: the button inside is what a reader of the screen finds
     <div
+      data-row={row}
       className={`jobrow${picked === job.id ? ' picked' : ''}${marked.has(job.id) ? ' marked' : ''}`}
       onClick={(event) => (event.ctrlKey || event.metaKey ? toggle([job]) : pick(job.id))}
       onDragOver={movable ? over : undefined}
@@ -196,20 +199,25 @@ export function FailedRow({ job }: { job: Job }) {
           </span>
         }
       />
-      {job.reason?.text && <p className="whyline">{job.reason.text}</p>}
+      {job.reason?.text && (
+        <p className="whyline">
+          <Why reason={job.reason} />
+        </p>
+      )}
     </>
   )
 }
 
 interface GroupProps {
   group: Group
+  row: string
   alone?: boolean // nothing waits for another reason
   open: boolean
   onFold: () => void
 }
 
 /** Several jobs as one row: of a sweep with how far it is, and why they wait. */
-export function GroupRow({ group, alone, open, onFold }: GroupProps) {
+export function GroupRow({ group, row, alone, open, onFold }: GroupProps) {
   const { t } = useTranslation()
   const { cards } = useLive('cards')
   const { picked, marked } = useDesk()
@@ -225,6 +233,7 @@ export function GroupRow({ group, alone, open, onFold }: GroupProps) {
       {/* biome-ignore lint/a11y/useKeyWithClickEvents: the button inside is the keyboard's way, and o */}
       {/* biome-ignore lint/a11y/noStaticElementInteractions: the button inside is what a reader of the screen finds */}
       <div
+        data-row={row}
         className={`group${held ? ' picked' : ''}${jobs.every((job) => marked.has(job.id)) ? ' marked' : ''}`}
         onClick={onFold}
       >
@@ -241,7 +250,7 @@ export function GroupRow({ group, alone, open, onFold }: GroupProps) {
           <b className="strong">
             {alone && OF_ALL.has(group.key)
               ? t('jobs.allwaiting')
-              : [commonName(jobs.map((job) => job.name)), sweep?.axes].filter(Boolean).join(' · ')}
+              : [groupName(jobs) ?? t('jobs.different', { count: jobs.length }), sweep?.axes].filter(Boolean).join(' · ')}
           </b>
           <span className="ids">
             {jobs.length > NAMED_IDS ? `#${first.id} …` : shownIds(jobs.map((job) => job.id))}
@@ -273,15 +282,15 @@ function Sentences({ group: { jobs, reason, sweep } }: { group: Group }) {
   if (!reason) return null
   if (!sweep) {
     if (reason.code === 'behind' && jobs.length > 1) return behind(jobs[0]?.queue ?? '', Number(reason.params.job), ends, t)
-    return reason.text ?? reason.code
+    return <Why reason={reason} />
   }
   const reasons = reasonsOf(jobs)
-  if (reasons.length === 1) return reason.text ?? reason.code
+  if (reasons.length === 1) return <Why reason={reason} />
   return (
     <ul>
       {reasons.slice(0, SENTENCES).map((one) => (
         <li key={one.reason.text ?? one.reason.code}>
-          <b className="strong">{one.count}</b> {one.reason.text ?? one.reason.code}
+          <b className="strong">{one.count}</b> <Why reason={one.reason} />
         </li>
       ))}
       {reasons.length > SENTENCES && <li>{t('jobs.otherreasons', { count: reasons.length - SENTENCES })}</li>}
@@ -299,12 +308,12 @@ function behind(
   return end === undefined ? t('jobs.behind', { queue, job }) : t('jobs.behinduntil', { queue, job, at: clock(end * 1000) })
 }
 
-export function ForeignRow({ one, known }: { one: Foreign; known: Known | undefined }) {
+export function ForeignRow({ one, row, known }: { one: Foreign; row: string; known: Known | undefined }) {
   const { t } = useTranslation()
   const { open } = useDesk()
   const { now } = use(RowsContext)
   return (
-    <div className="jobrow foreign">
+    <div className="jobrow foreign" data-row={row}>
       <span />
       <button
         type="button"

@@ -14,6 +14,7 @@ import { useNow } from '../parts/now'
 import { Pill } from '../parts/pill'
 import { spoken } from '../parts/spoken'
 import { Verdict } from '../parts/verdict'
+import { Why } from '../parts/why'
 import { type Allocation, useAllocations, useHolding } from './data'
 import { ResizeDialog, StartDialog } from './dialogs'
 
@@ -110,7 +111,11 @@ function One({ one }: { one: Allocation }) {
           )}
         </p>
       )}
-      {!holds && one.reason?.text && <p className="t2">{one.reason.text}</p>}
+      {!holds && one.reason?.text && (
+        <p className="t2">
+          <Why reason={one.reason} />
+        </p>
+      )}
       {!holds && <Strip one={one} />}
       {one.programs.length > 0 && (
         <ul className="programs" aria-label={t('hold.inside')}>

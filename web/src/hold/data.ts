@@ -63,7 +63,7 @@ export function useLimits() {
 }
 
 export interface Program {
-  run: string
+  run: string // empty: that of the manager's file
   workdir: string
   beside: boolean
   gpus: string
@@ -98,7 +98,13 @@ export function useHolding() {
         told(
           t('hold.started', { name }),
           startCommand(name, run, workdir, beside, gpus),
-          post('/api/v1/start', { name, run, workdir, beside, ...(gpus.trim() ? { gpus: gpus.trim() } : {}) }),
+          post('/api/v1/start', {
+            name,
+            workdir,
+            beside,
+            ...(run.trim() ? { run } : {}),
+            ...(gpus.trim() ? { gpus: gpus.trim() } : {}),
+          }),
         ),
       resize: ({ id, name }: Allocation, gpus: string): Promise<void> =>
         told(t('hold.resized', { name }), setCommand(id, { gpus }), post('/api/v1/set', { ids: [id], values: { gpus } })),

@@ -79,27 +79,32 @@ export function StartDialog({ one, beside, onClose }: { one: Allocation; beside:
     gpus: '',
   })
   const set = (next: Partial<Program>): void => setProgram({ ...program, ...next })
-  const ready = program.run.trim() !== '' && program.workdir.startsWith('/')
   return (
     <Ask
       title={t('hold.starttitle', { name: one.name, gpus: one.gpus.join(', ') })}
       act={t('hold.dostart')}
       command={startCommand(one.name, program.run, program.workdir, program.beside, program.gpus)}
-      ready={ready}
+      ready={program.workdir.startsWith('/')}
       onDo={() => start(one, program)}
       onClose={onClose}
     >
       <label htmlFor="start-run">{t('new.command')}</label>
-      <textarea
-        id="start-run"
-        className="text"
-        rows={3}
-        data-first
-        spellCheck={false}
-        placeholder="python train.py"
-        value={program.run}
-        onChange={(event) => set({ run: event.target.value })}
-      />
+      <span>
+        <textarea
+          id="start-run"
+          className="text"
+          rows={3}
+          data-first
+          spellCheck={false}
+          placeholder="python train.py"
+          aria-describedby="start-norun"
+          value={program.run}
+          onChange={(event) => set({ run: event.target.value })}
+        />
+        <span id="start-norun" className="t2">
+          {t('hold.norun')}
+        </span>
+      </span>
       <label htmlFor="start-workdir">{t('new.workdir')}</label>
       <span className="field">
         <input

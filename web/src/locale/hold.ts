@@ -30,6 +30,7 @@ export const en = {
   dostart: 'Start',
   starttitle: 'Start a program on {{name}} (GPU {{gpus}})',
   started: 'A program is started on {{name}}.',
+  norun: 'Left empty, it is the program of gpu_manager_config.json, the file that `jostle manage` loaded last.',
   all: 'all {{count}}',
   beside: 'beside what runs on it',
   resize: 'Resize…',
@@ -49,10 +50,10 @@ export const en = {
 }
 
 export const zh = {
-  title: '占着的卡',
+  title: '占卡',
   what: '以一个名字归您使用的卡，上面有没有程序都行',
-  none: '您没有以名字占着的卡。需要笔记本、调试，或几次运行之间不想丢卡时，可以申请。',
-  new: '占用卡',
+  none: '您没有占卡。需要笔记本、调试，或几次运行之间不想丢卡时，可以申请。',
+  new: '申请占卡',
   ask: '申请',
   asked: '已申请 {{name}}。',
   field: {
@@ -78,6 +79,7 @@ export const zh = {
   dostart: '启动',
   starttitle: '在 {{name}} 上启动程序（GPU {{gpus}}）',
   started: '已在 {{name}} 上启动程序。',
+  norun: '留空则启动 gpu_manager_config.json 中的程序，即 `jostle manage` 最近加载的文件。',
   all: '全部 {{count}} 张',
   beside: '与正在运行的并存',
   resize: '增减…',
@@ -113,10 +115,10 @@ export const enLimits = {
 
 export const zhLimits = {
   title: '限额',
-  what: '您可占多少张卡：您所有目录的任务和占用合计',
+  what: '您可占多少张卡：您所有目录的任务与占卡合计',
   which: '限额',
-  held: '占着',
-  most: '最多',
+  held: '占用',
+  most: '上限',
   by: '由谁设定',
   own: '您自己设',
   ownof: '您自己的限额：{{name}}',
@@ -152,7 +154,7 @@ export const enNotify = {
 export const zhNotify = {
   title: '通知',
   what: '邮件、webhook 和聊天发给谁；地址只在 config.yaml 中设置',
-  none: '没有设置任何渠道。在 config.yaml 里写几行即可，见 docs/notify.zh-CN.md。',
+  none: '没有设置任何通道。在 config.yaml 里写几行即可，见 docs/notify.zh-CN.md。',
   test: '发送测试',
   testing: '发送中…',
   went: '测试已通过 {{name}} 发出。',

@@ -107,7 +107,7 @@ export function startCommand(name: string, run: string, workdir: string, beside:
   if (beside) words.push('--beside')
   if (gpus.trim()) words.push(`-g ${quoted(gpus.trim())}`)
   if (workdir) words.push(`--workdir ${quoted(workdir)}`)
-  return `${words.join(' ')} -- ${quoted(run)}`
+  return run.trim() ? `${words.join(' ')} -- ${quoted(run)}` : words.join(' ')
 }
 
 export const limitsCommand = (name: string, most: number | null): string =>

@@ -35,7 +35,7 @@ function groupKey(job: Job, sweep: Sweep | undefined): string {
   if (sweep) return `sweep|${sweep.key}`
   if (!reason) return `${job.id}`
   if (reason.code === 'behind') return `behind|${job.queue}`
-  return `${reason.code}|${reason.text ?? ''}|${job.batch}`
+  return `${reason.code}|${reason.text ?? job.batch}`
 }
 
 function gather(jobs: readonly Job[], keyOf: (job: Job) => string, of: Map<string, Sweep>): Group[] {
@@ -139,6 +139,16 @@ export function commonName(names: readonly string[]): string {
   const shared = first.slice(0, length)
   const whole = border ? shared : shared.slice(0, Math.max(0, shared.search(/[\s·,/|][^\s·,/|]*$/)))
   return whole.replace(/[\s·,/|]+$/, '') || first
+}
+
+const NAMED = 2
+
+/** What jobs of one row are called: what their names share, else each name while they are few; null: they are many and differ. */
+export function groupName(jobs: readonly Pick<Job, 'name'>[]): string | null {
+  const names = [...new Set(jobs.map((job) => job.name))]
+  const shared = commonName(names)
+  if (names.every((name) => name.startsWith(shared))) return shared
+  return names.length <= NAMED ? names.join(', ') : null
 }
 
 /** How long it has run or ran, in seconds. */

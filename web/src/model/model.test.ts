@@ -4,7 +4,7 @@ import { addBody, addCommand, competeCommand, EMPTY_JOB, jobCommand, quoted } fr
 import { clock, model, size, span } from './format'
 import { corrected } from './health'
 import { shownIds, typedIds } from './ids'
-import { commonName, lookOf, matches, sections, since } from './jobs'
+import { commonName, groupName, lookOf, matches, sections, since } from './jobs'
 import { LogText, MOST_LINES, traceback } from './logtext'
 import { foreign, forYou, hueOf, isCardFound, isFound, isFree, ownNames, people, shares } from './people'
 import { moved, nudged, removed, sendable } from './queues'
@@ -118,6 +118,26 @@ describe('jobs', () => {
     expect(commonName(['net · lr=1e-1 · s0', 'net · lr=1e-2 · s0'])).toBe('net')
     expect(commonName(['a', 'b'])).toBe('a')
     expect(commonName(['one'])).toBe('one')
+  })
+  test('jobs of one row are called by what their names share, else by each name, and not by the first alone', () => {
+    const called = (...names: string[]) => groupName(names.map((name) => ({ name })))
+    expect(called('net · s0', 'net · s1')).toBe('net')
+    expect(called('vit-l', 'notebook')).toBe('vit-l, notebook')
+    expect(called('vit-l', 'vit-l', 'notebook')).toBe('vit-l, notebook')
+    expect(called('a', 'b', 'c')).toBeNull()
+  })
+  test('jobs of several batches that wait for the same are one row', () => {
+    const limit = (text: string) => ({ code: 'limit', params: {}, text })
+    const found = sections(
+      [
+        job({ id: 1, batch: 1, reason: limit('room for 2') }),
+        job({ id: 2, batch: 2, reason: limit('room for 2') }),
+        job({ id: 3, batch: 2, reason: limit('room for 1') }),
+      ],
+      NOTHING_SEEN,
+      0,
+    )
+    expect(found.waiting.map((group) => group.jobs.map((one) => one.id))).toEqual([[1, 2], [3]])
   })
   test('a held job and one that backs off look so', () => {
     expect(lookOf(job({ intent: 'hold' }))).toBe('held')

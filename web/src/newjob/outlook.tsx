@@ -8,6 +8,7 @@ import type { Against, Reason } from '../api/types'
 import { addBody, complete, type NewJob } from '../model/command'
 import { Icon } from '../parts/icons'
 import { Verdict } from '../parts/verdict'
+import { Why } from '../parts/why'
 import { useSettled } from './settled'
 
 interface DryRun {
@@ -85,7 +86,7 @@ export function WouldBecome({ path, body, gpus }: WouldProps) {
   )
   return (
     <Saying look={look} head={head} strip={strip}>
-      <p className="t2">{data.reason?.text ?? (gpus === 0 ? t('new.nogpu') : data.holds)}</p>
+      <p className="t2">{data.reason ? <Why reason={data.reason} /> : gpus === 0 ? t('new.nogpu') : data.holds}</p>
     </Saying>
   )
 }

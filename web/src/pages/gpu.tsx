@@ -39,7 +39,7 @@ export default function Gpu() {
         <div className="lower">
           <JobsPanel jobs={jobs ?? []} loaded={jobs !== undefined} whole={whole} more={more} error={error?.message ?? ''} />
           <div className="right">
-            <div className={stale ? 'stale' : ''}>
+            <div className={stale || cards?.error ? 'stale' : ''}>
               <Timeline jobs={jobs ?? []} />
             </div>
             {shown && <LogPanel job={shown} compact />}

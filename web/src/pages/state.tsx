@@ -14,6 +14,7 @@ import { Act } from '../parts/act'
 import { Icon } from '../parts/icons'
 import { useKeys } from '../parts/keys'
 import { JobPill } from '../parts/pill'
+import { Why } from '../parts/why'
 import { markJobs } from '../seen'
 import { JobList } from '../state/list'
 import { StoryPanel } from '../state/story'
@@ -75,7 +76,11 @@ function OneJob({ job, jobs }: { job: Job; jobs: readonly Job[] }) {
             <JobPill job={job} />
             <JobActs job={job} jobs={jobs} />
           </div>
-          {job.reason?.text && <p className="t2">{job.reason.text}</p>}
+          {job.reason?.text && (
+            <p className="t2">
+              <Why reason={job.reason} />
+            </p>
+          )}
           {runs.length > 0 && (
             <div className="tabs" role="tablist" aria-label={t('state.tries')}>
               {runs.map((one) => (

@@ -1,5 +1,6 @@
 // Letters are shortcuts only while no field has the focus and no dialog is open. What appeared last is asked first.
 import { useEffect, useRef } from 'react'
+import type { Key } from './keymap'
 
 const PRESSED = /^(checkbox|radio|button|submit)$/
 
@@ -16,7 +17,7 @@ function presses(event: KeyboardEvent): boolean {
 }
 
 /** By what the key types; a second letter after `g` is named `g x`, one with Alt `Alt x`. An answer of `false` leaves it to others. */
-export type Keys = Record<string, () => unknown>
+export type Keys = { [key in Key]?: () => unknown }
 
 const layers: { current: Keys }[] = []
 let lead = ''
@@ -27,7 +28,7 @@ function down(event: KeyboardEvent): void {
   const name = event.altKey ? `Alt ${event.key}` : lead ? `${lead} ${event.key}` : event.key
   lead = event.key === 'g' && !lead ? 'g' : ''
   for (const layer of [...layers].reverse()) {
-    const act = layer.current[name]
+    const act = layer.current[name as Key]
     if (act && act() !== false) {
       event.preventDefault()
       return

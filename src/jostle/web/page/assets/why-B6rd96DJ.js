@@ -1,0 +1,1 @@
+import{t as e}from"./jsx-runtime-Wy9s6hX0.js";var t=e();function n({reason:e}){let n=e.text??e.code;if(!e.decides)return n;let[r,i]=e.decides;return(0,t.jsxs)(t.Fragment,{children:[n.slice(0,r),(0,t.jsx)(`b`,{className:`strong`,children:n.slice(r,i)}),n.slice(i)]})}export{n as t};
