@@ -128,16 +128,6 @@ def running_log(page: Any, scene: Scene) -> None:
     views.state(page, scene, scene.running)
 
 
-def new_sweep(page: Any, scene: Scene) -> None:
-    first(page, scene)
-    page.keyboard.press("n")
-    page.get_by_role("radio").filter(has_text=re.compile("Sweep|扫描")).click()
-    page.fill("#sweep-command", "python3 train.py {lr} {seed}")
-    page.fill("#sweep-axes", "lr: 1e-4, 3e-4\nseed: 1, 2, 3")
-    page.fill("#sweep-name", "vit-b16")
-    views.expect(page.locator(".firstjobs li")).to_have_count(6)
-
-
 def new_job_waits(page: Any, scene: Scene) -> None:
     views.new_job(page, scene)
     page.get_by_role("textbox", name="GPU").fill("4")
@@ -155,7 +145,7 @@ PICTURES: dict[str, Picture] = {
     "timeline-table-en-light": Picture(views.timeline),
     "new-job-en-light": Picture(views.new_job),
     "new-job-waits-zh-dark": Picture(new_job_waits, "zh", "dark"),
-    "new-sweep-en-dark": Picture(new_sweep, "en", "dark"),
+    "new-sweep-en-dark": Picture(views.new_sweep, "en", "dark"),
     "new-job-zh-dark-390": Picture(views.new_job, "zh", "dark", 390),
     "cancel-zh-dark": Picture(views.cancel, "zh", "dark"),
     "cancel-en-light-390": Picture(views.cancel, width=390),

@@ -223,4 +223,8 @@ class Scene:
         self.instance.submit(*({"name": f"grid · {k:05}", "queue": f"g{k % 8}", "commands": ["sleep 600"]} for k in range(count)))
 
     def close(self) -> None:
-        self.console.close()
+        try:
+            for scheduler in self.console.get("/api/scheduler/running")["schedulers"]:
+                self.console.post(f"/api/scheduler/stop/{scheduler['pid']}")  # else it has an engine started for itself
+        finally:
+            self.console.close()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
@@ -41,6 +42,31 @@ def new_job(page: Any, scene: Scene) -> None:
     expect(page.locator(".dry h3")).to_be_visible()
 
 
+def new_sweep(page: Any, scene: Scene) -> None:
+    gpu(page, scene)
+    page.keyboard.press("n")
+    page.get_by_role("radio").filter(has_text=re.compile("Sweep|扫描")).click()
+    page.fill("#sweep-command", "python3 train.py {lr} {seed}")
+    page.fill("#sweep-axes", "lr: 1e-4, 3e-4\nseed: 1, 2, 3")
+    page.fill("#sweep-name", "vit-b16")
+    expect(page.locator(".firstjobs li")).to_have_count(6)
+
+
+def new_file(page: Any, scene: Scene) -> None:
+    gpu(page, scene)
+    page.keyboard.press("n")
+    page.get_by_role("radio").filter(has_text=re.compile("Job file|任务文件")).click()
+    expect(page.locator("#new-file")).to_be_visible()
+    expect(page.locator(".dry h3")).to_be_visible()
+
+
+def change(page: Any, scene: Scene) -> None:
+    """Of a job that waits."""
+    at(page, scene.console, f"state/{scene.wide}")
+    page.locator(".jobhead").get_by_role("button", name=re.compile("Change…|修改…")).click()
+    expect(page.locator("#change-priority")).to_be_visible()
+
+
 def cancel(page: Any, scene: Scene) -> None:
     state(page, scene, scene.running)
     page.keyboard.press("x")
@@ -63,6 +89,27 @@ def tasks(page: Any, scene: Scene) -> None:
     at(page, scene.console, "command")
     page.locator(".config", has_text="command_gpu_1.txt").click()
     expect(page.locator(".cm-lintRange-error").first).to_be_visible()
+
+
+def bind(page: Any, scene: Scene) -> None:
+    at(page, scene.console, "command")
+    page.locator(".proc .link").first.click()
+    expect(page.locator("#bind-path")).to_be_visible()
+
+
+def delete(page: Any, scene: Scene) -> None:
+    tasks(page, scene)
+    page.locator(".btn.warn", has_text=re.compile("Delete config|删除配置")).click()
+    expect(page.get_by_role("dialog")).to_be_visible()
+
+
+def stop(page: Any, scene: Scene) -> None:
+    """Of the scheduler of the last config, which is started if need be."""
+    if not scene.console.get("/api/scheduler/running")["schedulers"]:
+        scene.console.post("/api/v1/compete", {"config_index": 2})
+    at(page, scene.console, "state")
+    page.locator(".sched .btn").first.click()
+    expect(page.get_by_role("dialog")).to_be_visible()
 
 
 def diff(page: Any, scene: Scene) -> None:
@@ -97,6 +144,39 @@ def hold(page: Any, scene: Scene) -> None:
     expect(page.locator(".limits tbody tr")).to_have_count(4)
 
 
+def new_allocation(page: Any, scene: Scene) -> None:
+    at(page, scene.console, "hold")
+    page.fill("#alloc-name", "evening")
+    expect(page.locator(".newalloc .dry h3")).to_be_visible()
+
+
+def _of_the_first(page: Any, scene: Scene, which: int) -> None:
+    hold(page, scene)
+    page.locator(".holding").first.locator("> .row button:not(.icon)").nth(which).click()
+    expect(page.get_by_role("dialog")).to_be_visible()
+
+
+def resize(page: Any, scene: Scene) -> None:
+    _of_the_first(page, scene, 1)
+    expect(page.locator("#resize-gpus")).to_be_visible()
+
+
+def release(page: Any, scene: Scene) -> None:
+    _of_the_first(page, scene, 2)
+
+
+def host(page: Any, scene: Scene) -> None:
+    at(page, scene.console, "rule")
+    page.locator(".hostname").click()
+    expect(page.locator("section.host .facts")).to_be_visible()
+
+
+def health(page: Any, scene: Scene) -> None:
+    at(page, scene.console, "rule")
+    page.locator(".health > button").click()
+    expect(page.locator("section.host .checks li").first).to_be_visible()
+
+
 def rules(page: Any, scene: Scene) -> None:
     at(page, scene.console, "rule")
     expect(page.locator(".rule").first).to_be_visible()
@@ -115,5 +195,6 @@ def settled(page: Any) -> None:
 
 
 def in_language(page: Any, language: str) -> None:
-    """From the next look on."""
-    page.evaluate(f"localStorage.setItem('jostle.lang', '{language}')")
+    """From now on, whatever is open: its switch is pressed as only a program can, where a dialog lies over it."""
+    page.locator(".seg [role=radio]", has_text=re.compile("^(中|EN)$")).nth(("zh", "en").index(language)).dispatch_event("click")
+    expect(page.locator("html")).to_have_attribute("lang", re.compile(f"^{language}"))
