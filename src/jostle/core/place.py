@@ -11,7 +11,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import cached_property
-from typing import Protocol
+from typing import Any, Protocol
 
 from jostle.core import coming, inside, reserve
 from jostle.core.ledger import alive
@@ -125,6 +125,8 @@ class Places:
                 break
         for table in self.tables:
             table.asked = self._more
+        self._plain = True  # whether nothing is kept for anybody, so that equal requests under equal rules are refused alike
+        self._refused: dict[tuple[Any, ...], Reason] = {}  # what was answered since the last start
         self._by_on: dict[tuple[str, ...], list[Place]] = {}
         self._inside: dict[int, list[Place]] = {}  # by allocation
         self._last_start = dict(world.last_start)
@@ -168,15 +170,32 @@ class Places:
         return table.stock.bigger(job) or self.counters.bigger(job)
 
     def place(self, job: Job) -> Start | Reason:
-        """Start a job now, or say why not."""
+        """Start a job now, or say why not: looked at once for all batches whose rules and requests are equal."""
+        alike = self._alike(job)
+        if alike is not None and (known := self._refused.get(alike)) is not None:
+            return known
+        answer = self._looked_at(job)
+        if isinstance(answer, Start):
+            self._started(job)
+        elif alike is not None:
+            self._refused[alike] = answer
+        return answer
+
+    def _alike(self, job: Job) -> tuple[Any, ...] | None:
+        """All that an answer depends on; None: it depends on more, on what its batch has begun or who comes before it."""
+        policy = policy_of(self.world, job.batch)
+        own = policy.max_concurrent is not None or policy.start_interval > 0
+        if own or not self._plain or job.inside is not None or job.avoid or job.counters:
+            return None
+        cards = job.gpus_min, job.gpus_max, job.memory_mib, job.share, job.elastic
+        return id(policy), job.on, cards, job.cpus, job.host_memory_mib
+
+    def _looked_at(self, job: Job) -> Start | Reason:
         if self.world.hold:
             return Reason(code="on_hold", params={"hold": self.world.hold})
         places = self.of(job)
         if len(places) == 1:  # nearly always, and a tick may have thousands of them
-            answer = places[0].hold(job) or self._gate(job) or places[0].place(job)
-            if isinstance(answer, Start):
-                self._started(job)
-            return answer
+            return places[0].hold(job) or self._gate(job) or places[0].place(job)
         held = {place: reason for place in places if (reason := place.hold(job)) is not None}
         if len(held) == len(places):
             return nowhere(held)
@@ -186,12 +205,12 @@ class Places:
         for place in places:
             answer = held.get(place) or place.place(job)
             if isinstance(answer, Start):
-                self._started(job)
                 return answer
             refused[place] = answer
         return nowhere(refused)
 
     def _started(self, job: Job) -> None:
+        self._refused.clear()
         self._running[job.batch] = self._running.get(job.batch, 0) + 1
         self._last_start[job.batch] = self.world.now
         for table in self.tables:
@@ -243,6 +262,7 @@ class Places:
         self._keep_cards([t for t in self.tables if not t.on_hold and not t.blind])
         if self._more:
             self._keep_beside()
+        self._plain = not any(table.keepers or table.unkept for table in self.tables)
 
     def _keep_cards(self, open_: list[Table]) -> None:
         by_job: dict[int, tuple[Job, bool, list[Table]]] = {}
