@@ -16,7 +16,7 @@ from jostle.formats import configfile, gpumanage, jobfile, spec, taskfile
 from jostle.formats.flaws import BadFiles
 from jostle.formats.wording import expectation
 from jostle.wording.expected import PATTERNS, PHRASES
-from jostle.wording.flaws import Said, _phrase, said, worded
+from jostle.wording.flaws import FlawText, _phrase, flaw, worded
 from jostle.wording.flawwords import FLAWS
 
 CHINESE = re.compile(r"[\u4e00-\u9fff]")
@@ -35,15 +35,15 @@ def test_both_languages_tell_the_same(code):
 
 
 def test_it_is_its_english_text_wherever_it_goes_and_keeps_its_code():
-    text = said("value_odd", key="gpus", value='"x"', expected="true or false")
+    text = flaw("value_odd", key="gpus", value='"x"', expected="true or false")
     assert text == 'gpus: "x" is not understood; expected true or false' == worded(text, "en") and isinstance(text, str)
     for same in (copy.copy(text), copy.deepcopy(text), pickle.loads(pickle.dumps(text))):
-        assert isinstance(same, Said) and same == text and worded(same, "zh") == 'gpus：无法理解 "x"；应为true 或 false'
+        assert isinstance(same, FlawText) and same == text and worded(same, "zh") == 'gpus：无法理解 "x"；应为true 或 false'
     assert worded("a plain text", "zh") == "a plain text"
 
 
 def test_what_people_wrote_is_no_phrase_of_ours():
-    assert worded(said("block_odd", text='"a list"', expected="a path"), "zh") == '无法理解 "a list"；应为路径'
+    assert worded(flaw("block_odd", text='"a list"', expected="a path"), "zh") == '无法理解 "a list"；应为路径'
 
 
 def checks():
@@ -167,7 +167,7 @@ def test_errors_in_sweeps_and_suites_are_told_in_chinese(tmp_path, text):
     assert str(found.value) == found.value.worded("en") and not CHINESE.search(str(found.value))
     for _, _, what in found.value.flaws:
         told = worded(what, "zh")
-        assert isinstance(what, Said) and CHINESE.search(told), told
+        assert isinstance(what, FlawText) and CHINESE.search(told), told
         assert not ENGLISH.search(QUOTED.sub("", told)), told
 
 
@@ -192,18 +192,18 @@ def test_errors_in_settings_are_told_in_chinese(tmp_path, text):
         configfile.load(str(path))
     for _, _, what in found.value.flaws:
         told = worded(what, "zh")
-        assert isinstance(what, Said) and CHINESE.search(told), told
+        assert isinstance(what, FlawText) and CHINESE.search(told), told
         assert not ENGLISH.search(QUOTED.sub("", told)), told
 
 
 def test_nobody_who_reads_a_file_tells_a_flaw_that_has_no_code():
-    """Each call of `wrong` is given what `said` makes, or what somebody else has made; never a text of its own."""
+    """Each call of `wrong` is given what `flaw` makes, or what somebody else has made; never a text of its own."""
     bare = []
     for path in [*Path(jostle.__path__[0]).glob("formats/*.py"), *Path(jostle.__path__[0]).glob("experiments/*.py")]:
         for call in ast.walk(ast.parse(path.read_text())):
             if isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute | ast.Name) and len(call.args) > 1:
                 name = call.func.attr if isinstance(call.func, ast.Attribute) else call.func.id
-                if name in ("wrong", "Flaw") and isinstance(call.args[1], ast.Constant | ast.JoinedStr | ast.BinOp):
+                if name in ("wrong", "FlawText") and isinstance(call.args[1], ast.Constant | ast.JoinedStr | ast.BinOp):
                     bare.append(f"{path.name}:{call.lineno}")
     assert bare == []
 

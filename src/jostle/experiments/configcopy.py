@@ -22,7 +22,7 @@ from jostle.formats import plaintext, processyaml, yamledit, yamlfile
 from jostle.formats.flaws import BadFiles
 from jostle.formats.nodes import TRUTHS, Flaw, Scalar
 from jostle.printable import one_line
-from jostle.wording.flaws import said
+from jostle.wording.flaws import flaw
 
 MARK = "# a copy made by jostle"
 LONGEST = 240  # bytes of a file's name, of the 255 that there are: `.1` is put behind that of an older log
@@ -62,7 +62,7 @@ class Original:
             same = False
         pieces = re.split(rf"[\"']?{word}x(\d+)x[\"']?", text)
         if not same or len(pieces) != 2 * len(keys) + 1:
-            raise Flaw(0, said("copy_yaml", keys=", ".join(keys), path=self.path))
+            raise Flaw(0, flaw("copy_yaml", keys=", ".join(keys), path=self.path))
         if self.path.endswith(".json"):
             self._json(pieces, keys)
         return pieces
@@ -71,7 +71,7 @@ class Original:
         try:
             json.loads("".join(piece if k % 2 == 0 else "0" for k, piece in enumerate(pieces)))
         except ValueError:
-            raise Flaw(0, said("copy_json", keys=", ".join(keys), path=self.path)) from None
+            raise Flaw(0, flaw("copy_json", keys=", ".join(keys), path=self.path)) from None
 
     def copy(self, values: Mapping[str, str]) -> str:
         """The text with these values, as spelled() spells them."""

@@ -20,7 +20,7 @@ from jostle.formats import jobfile, spec, yamlfile
 from jostle.formats.flaws import BadFiles, Findings
 from jostle.formats.nodes import Flaw, Map, Node, Scalar
 from jostle.formats.wording import shown
-from jostle.wording.flaws import said
+from jostle.wording.flaws import flaw
 
 PRIVATE = ("inputs", "copy")  # of a job: not part of a submit
 _SWEEPS = re.compile(r"\b(?:matrix|zip|include|suites|command|config|algorithm|log_path|extra_args)[\"']?\s*:")
@@ -111,7 +111,7 @@ class _Files:
         if kind != "suites":
             return [_Entry(file, kind, root, text)]
         if nested:
-            self.flaws.append((file, 0, said("suite_nested")))
+            self.flaws.append((file, 0, flaw("suite_nested")))
             return []
         assert isinstance(root, Map)
         return self._suites(file, root)
@@ -123,7 +123,7 @@ class _Files:
             if suite.node is not None:
                 kind = kind_of(suite.node)
                 if kind == "jobs":
-                    findings.wrong(suite.line, said("suite_no_sweep", name=suite.name))
+                    findings.wrong(suite.line, flaw("suite_no_sweep", name=suite.name))
                     continue
                 of_suite = [_Entry(file, kind, suite.node, "")]
             else:
@@ -182,7 +182,7 @@ def _logs_fit(sheet: Sheet, line: int) -> None:
     """A log that no file system takes would fail its job at the start."""
     for job in sheet.jobs:
         if job["log"] is not None and configcopy.too_long(job["log"]):
-            sheet.wrong(line, said("log_long", log=shown(job["log"]), most=configcopy.LONGEST))
+            sheet.wrong(line, flaw("log_long", log=shown(job["log"]), most=configcopy.LONGEST))
             return
 
 

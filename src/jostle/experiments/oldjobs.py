@@ -15,7 +15,7 @@ from jostle.experiments.values import key_good, value
 from jostle.formats.jobfile import MAX_JOBS
 from jostle.formats.nodes import Map, Node, Scalar, Seq
 from jostle.formats.wording import null
-from jostle.wording.flaws import said
+from jostle.wording.flaws import flaw
 
 COMMAND = "python test.py --cfp {config} --algo {algorithm}"
 COPIES = "configs/temp"
@@ -39,7 +39,7 @@ def read(sheet: Sheet, node: Map, min_memory: int | None = None) -> None:
     """The jobs of such a file, into the sheet. `min_memory` (MiB) is said by the command line and goes over the file."""
     both = [key.line for key, _ in node.items if key.text in AXES]
     if both:
-        sheet.wrong(both[0], said("matrix_beside_jobs"))
+        sheet.wrong(both[0], flaw("matrix_beside_jobs"))
         node = Map(node.line, [(key, part) for key, part in node.items if key.text not in AXES])
     parts = sheet.keys(node, TOP)
     # a card qualifies if its gates hold (B3), whoever else is on it: memory and load say what room there is
@@ -55,20 +55,20 @@ def read(sheet: Sheet, node: Map, min_memory: int | None = None) -> None:
     jobs = parts["jobs"]
     rows = [_row(sheet, item) for item in jobs.items[:MAX_JOBS]] if isinstance(jobs, Seq) else []
     if isinstance(jobs, Seq) and len(jobs.items) > MAX_JOBS:
-        sheet.wrong(jobs.line, said("jobs_many", n=len(jobs.items), most=MAX_JOBS))
+        sheet.wrong(jobs.line, flaw("jobs_many", n=len(jobs.items), most=MAX_JOBS))
     command = parts.get("command")
     if command is None or null(command):
         command = Scalar(node.line, COMMAND, True)
         for row in rows:
             for key in ("config", "algorithm"):
                 if row is not None and key not in row.values:
-                    sheet.wrong(row.line, said("old_without", key=key, command=COMMAND))
+                    sheet.wrong(row.line, flaw("old_without", key=key, command=COMMAND))
     sheet.build(parts, [row for row in rows if row is not None], command)
 
 
 def _row(sheet: Sheet, node: Node) -> Row | None:
     if not isinstance(node, Map):
-        sheet.wrong(node.line, said("old_shape", shape=node.shape))
+        sheet.wrong(node.line, flaw("old_shape", shape=node.shape))
         return None
     parts = sheet.keys(node, (*OWN, *OF_JOB))
     values: Combination = {}
@@ -80,11 +80,11 @@ def _row(sheet: Sheet, node: Node) -> Row | None:
     own = [(Scalar(node.line, key, True), part) for key, part in parts.items() if key in OF_JOB]
     if "log_path" in parts and not null(parts["log_path"]):
         if "log" in parts:
-            sheet.wrong(parts["log"].line, said("log_twice"))
+            sheet.wrong(parts["log"].line, flaw("log_twice"))
         own.append((Scalar(node.line, "log", True), parts["log_path"]))
     for key in extra:
         if key in values:
-            sheet.wrong(extra[key].line, said("extra_twice", key=key))
+            sheet.wrong(extra[key].line, flaw("extra_twice", key=key))
     return Row({**values, **extra}, node.line, Map(node.line, own), tuple(extra))
 
 
@@ -92,12 +92,12 @@ def _extra(sheet: Sheet, node: Node | None) -> Combination:
     if node is None or null(node):
         return {}
     if not isinstance(node, Map):
-        sheet.wrong(node.line, said("value_shape", key="extra_args", shape=node.shape, expected="`key: value` lines"))
+        sheet.wrong(node.line, flaw("value_shape", key="extra_args", shape=node.shape, expected="`key: value` lines"))
         return {}
     extra: Combination = {}
     for key, part in node.items:
         if key.text in extra:
-            sheet.wrong(key.line, said("value_twice", key="extra_args", value=key.text))
+            sheet.wrong(key.line, flaw("value_twice", key="extra_args", value=key.text))
         read = value(sheet, f"extra_args: {key.text}", part) if key_good(sheet, "extra_args", key) else None
         if read is not None:
             extra[key.text] = read

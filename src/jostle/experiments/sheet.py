@@ -23,7 +23,7 @@ from jostle.formats.fields import FIELDS
 from jostle.formats.flaws import BadFiles, Findings
 from jostle.formats.nodes import Flaw, Map, Node, Scalar, Seq
 from jostle.formats.wording import closest, null, shown
-from jostle.wording.flaws import said
+from jostle.wording.flaws import flaw
 
 KEYS = ("command", "config_copy", "config_file", "inputs", "into_config", "job", "logs", "name", "own_queues", "policy")
 OF_JOB = tuple(key for key in FIELDS if key not in ("run", "after", "after_any"))
@@ -107,7 +107,7 @@ class Sheet(Findings):
         words = keys | set(ALWAYS)
         for key, line in self._ways_said.items():
             if key not in keys and not self.shared:
-                self.wrong(line, said("no_sweep_key", where="into_config", key=shown(key), expected=_list(keys)))
+                self.wrong(line, flaw("no_sweep_key", where="into_config", key=shown(key), expected=_list(keys)))
         lines = _Command(self, command, words)
         job = parts.get("job")
         fields = _Fields(self, job, words, self.plain)
@@ -120,7 +120,7 @@ class Sheet(Findings):
                 self.jobs.append(self._job(number, row, lines, fields, config))
             except NoValue as e:
                 values = ", ".join(f"{key} is {value.text}" for key, value in row.values.items())
-                self.wrong(row.line, said("template_no_value", word=e.word, values=shown(values)))
+                self.wrong(row.line, flaw("template_no_value", word=e.word, values=shown(values)))
         self._collisions(rows, fields)
 
     def _job(self, number: int, row: Row, lines: _Command, fields: _Fields, config: _Config) -> dict[str, Any]:
@@ -135,7 +135,7 @@ class Sheet(Findings):
         if job["log"] is None and self.logs is not None:
             job["log"] = os.path.join(self.logs, configcopy.fitting(configcopy.safe(job["name"]) + ".log"))
         if job["share"] and job["memory_mib"] is None:
-            self.wrong(row.line, said("share_alone"))
+            self.wrong(row.line, flaw("share_alone"))
         job["params"] = params
         return job
 
@@ -146,7 +146,7 @@ class Sheet(Findings):
             return
         for key in sorted(keys - used):
             line = next(row.values[key].line for row in rows if key in row.values)
-            self.wrong(line, said("key_nowhere", shown=shown(key), key=key))
+            self.wrong(line, flaw("key_nowhere", shown=shown(key), key=key))
 
     def _collisions(self, rows: Sequence[Row], fields: _Fields) -> None:
         """Two jobs that write one log, or that nobody can tell apart by their names."""
@@ -157,10 +157,10 @@ class Sheet(Findings):
             if job["log"] is not None and logs.setdefault(job["log"], k) != k:
                 first = self.jobs[logs[job["log"]]]
                 two = {"first": shown(first["name"]), "second": shown(job["name"]), "hint": _differ(first, job)}
-                self.wrong(fields.line("log", row), said("log_of_two", log=shown(job["log"]), **two))
+                self.wrong(fields.line("log", row), flaw("log_of_two", log=shown(job["log"]), **two))
             if row.own is None and names.setdefault(job["name"], k) != k:
                 hint = _differ(self.jobs[names[job["name"]]], job)
-                self.wrong(fields.line("name", row), said("name_of_two", name=shown(job["name"]), hint=hint))
+                self.wrong(fields.line("name", row), flaw("name_of_two", name=shown(job["name"]), hint=hint))
             if len(self.flaws) > ENOUGH:
                 return
 
@@ -171,16 +171,16 @@ class Sheet(Findings):
             try:
                 self._originals[path] = configcopy.Original(path)
             except Flaw as e:
-                self.wrong(line, said("config_file_bad", path=shown(path), text=e.text))
+                self.wrong(line, flaw("config_file_bad", path=shown(path), text=e.text))
             except BadFiles as e:
                 _, at, text = e.flaws[0]
-                self.wrong(line, said("config_file_line", path=shown(path), line=at, text=text))
+                self.wrong(line, flaw("config_file_line", path=shown(path), line=at, text=text))
         return self._originals[path]
 
     def claim(self, place: str, of: str, values: dict[str, str], line: int) -> None:
         """One place holds one copy."""
         if self._places.setdefault(place, (of, values)) != (of, values):
-            self.wrong(line, said("copy_of_two", place=shown(place)))
+            self.wrong(line, flaw("copy_of_two", place=shown(place)))
 
 
 def _list(keys: set[str]) -> str:
@@ -189,7 +189,7 @@ def _list(keys: set[str]) -> str:
 
 def _differ(first: dict[str, Any], second: dict[str, Any]) -> str:
     keys = [key for key in {**first["params"], **second["params"]} if first["params"].get(key) != second["params"].get(key)]
-    return said("with_word", key=keys[0]) if keys else ""
+    return flaw("with_word", key=keys[0]) if keys else ""
 
 
 def _words(sheet: Sheet, what: str, node: Scalar, words: set[str], strict: bool) -> None:
@@ -198,7 +198,7 @@ def _words(sheet: Sheet, what: str, node: Scalar, words: set[str], strict: bool)
         near = closest(word, tuple(words))
         if strict or near:
             expected = f"{{{near}}}?" if near else _list(words)
-            sheet.wrong(node.line, said("no_sweep_key", where=what, key=f"{{{word}}}", expected=expected))
+            sheet.wrong(node.line, flaw("no_sweep_key", where=what, key=f"{{{word}}}", expected=expected))
 
 
 class _Command:
@@ -212,7 +212,7 @@ class _Command:
         items = node.items if isinstance(node, Seq) else [node]
         if isinstance(node, Map) or not items or not all(isinstance(item, Scalar) for item in items):
             expected = "a text, or a list: a program and its arguments"
-            sheet.wrong(node.line, said("expected_only", key="command", expected=expected))
+            sheet.wrong(node.line, flaw("expected_only", key="command", expected=expected))
             return
         for item in items:
             assert isinstance(item, Scalar)
@@ -230,10 +230,10 @@ class _Command:
         self.arguments = [Template(item.text, words) for item in items if isinstance(item, Scalar)]
         self.words = {word for template in self.arguments for word in template.words}
         if not self.arguments[0].text or any("\0" in template.text for template in self.arguments):
-            sheet.wrong(node.line, said("command_arguments", key="command"))
+            sheet.wrong(node.line, flaw("command_arguments", key="command"))
 
     def _unclear(self, what: str) -> None:
-        self.sheet.wrong(self.line, said("command_unclear", what=what))
+        self.sheet.wrong(self.line, flaw("command_unclear", what=what))
 
     def filled(self, values: dict[str, str], row: Row, ways: Mapping[str, str]) -> str | list[str]:
         """The command of one job. `{args}` is `--key value` for all keys that are named nowhere else."""
@@ -273,7 +273,7 @@ class _Fields:
             return
         if not isinstance(node, Map):
             expected = "keys of a job such as `memory: 8GiB`"
-            sheet.wrong(node.line, said("value_shape", key="job", shape=node.shape, expected=expected))
+            sheet.wrong(node.line, flaw("value_shape", key="job", shape=node.shape, expected=expected))
             return
         for key, value in sorted(sheet.keys(node, OF_JOB, " in job").items(), key=lambda pair: pair[0] != "name"):
             self.lines[key] = value.line
@@ -332,12 +332,12 @@ class _Config:
         for item in [] if node is None or null(node) else node.items if isinstance(node, Seq) else [node]:
             template = self._template({"inputs": item}, "inputs", words) if isinstance(item, Scalar) else None
             if template is None:
-                sheet.wrong(item.line, said("expected_only", key="inputs", expected="paths of files"))
+                sheet.wrong(item.line, flaw("expected_only", key="inputs", expected="paths of files"))
             else:
                 self.inputs.append(template)
         written = any(way != "argument" for way in sheet.ways.values())
         if self.file is None and written and "into_config" in parts and not sheet.shared:
-            sheet.wrong(parts["into_config"].line, said("no_config_file"))
+            sheet.wrong(parts["into_config"].line, flaw("no_config_file"))
 
     def _template(self, parts: Mapping[str, Node], key: str, words: set[str]) -> Template | None:
         node = parts.get(key)
@@ -359,7 +359,7 @@ class _Config:
             return
         config = self.file.filled(values)
         if not config:
-            self.sheet.wrong(row.line, said("config_path_empty"))
+            self.sheet.wrong(row.line, flaw("config_path_empty"))
             return
         path = _path(job, config)
         job["inputs"].insert(0, leaving.as_written(job["workdir"], config))

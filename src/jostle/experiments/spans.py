@@ -15,7 +15,7 @@ from jostle.formats.flaws import Findings
 from jostle.formats.jobfile import MAX_JOBS
 from jostle.formats.nodes import Map, Node, Scalar, Seq
 from jostle.formats.wording import shown
-from jostle.wording.flaws import said
+from jostle.wording.flaws import flaw
 
 EXAMPLES = {"range": "[0, 10] or [0, 10, 2]", "linspace": "[0, 1, 5]", "logspace": "[-5, -1, 5]"}
 _DASHED = re.compile(r"(\d{1,9})\s*(?:-|\.\.\.?)\s*(\d{1,9})\Z", re.ASCII)
@@ -26,7 +26,7 @@ def values(sheet: Findings, what: str, node: Map) -> tuple[Scalar, ...]:
     """What such a mapping stands for; flaws go to the sheet."""
     kind, arguments = (node.items[0][0].text, node.items[0][1]) if len(node.items) == 1 else ("", node)
     if kind not in EXAMPLES:
-        sheet.wrong(node.line, said("span_shape", key=what, shape=node.shape))
+        sheet.wrong(node.line, flaw("span_shape", key=what, shape=node.shape))
         return ()
     numbers = _numbers(arguments)
     try:
@@ -34,7 +34,7 @@ def values(sheet: Findings, what: str, node: Map) -> tuple[Scalar, ...]:
             raise ValueError("takes exponents of ten: from 1e-5 to 1e-1 is [-5, -1, 5]")
         texts = {"range": _range, "linspace": _linspace, "logspace": _logspace}[kind](numbers)
     except ValueError as e:
-        sheet.wrong(arguments.line, said("span_odd", key=what, kind=kind, problem=str(e), such=EXAMPLES[kind]))
+        sheet.wrong(arguments.line, flaw("span_odd", key=what, kind=kind, problem=str(e), such=EXAMPLES[kind]))
         return ()
     return tuple(Scalar(arguments.line, text, True) for text in texts)
 
@@ -45,7 +45,7 @@ def refuse_dashed(sheet: Findings, what: str, node: Scalar) -> bool:
     if match is None or int(match[1]) >= int(match[2]):
         return False
     meant = f"{{range: [{int(match[1])}, {int(match[2]) + 1}]}}"
-    sheet.wrong(node.line, said("span_text", key=what, value=shown(node.text), meant=meant))
+    sheet.wrong(node.line, flaw("span_text", key=what, value=shown(node.text), meant=meant))
     return True
 
 

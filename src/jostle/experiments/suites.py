@@ -16,7 +16,7 @@ from jostle.formats import spec
 from jostle.formats.flaws import Findings
 from jostle.formats.nodes import Map, Node, Scalar
 from jostle.formats.wording import null, shown
-from jostle.wording.flaws import said
+from jostle.wording.flaws import flaw
 
 JOINED = ("job", "policy")
 
@@ -36,13 +36,13 @@ def read(findings: Findings, root: Map) -> list[Suite]:
     parts = findings.keys(root, (*KEYS, "suites"))
     node = parts.pop("suites")
     if not isinstance(node, Map) or not node.items:
-        findings.wrong(node.line, said("expected_only", key="suites", expected="names, each with a sweep or the path of a file"))
+        findings.wrong(node.line, flaw("expected_only", key="suites", expected="names, each with a sweep or the path of a file"))
         return []
     suites: dict[str, Suite] = {}
     for key, value in node.items:
         name = findings.checked("suites", key, lambda text: spec.label(text, "the name of a suite"))
         if key.text in suites:
-            findings.wrong(key.line, said("value_twice", key="suites", value=shown(key.text)))
+            findings.wrong(key.line, flaw("value_twice", key="suites", value=shown(key.text)))
         elif name is not None:
             suite = _suite(findings, key, value, parts)
             if suite is not None:
@@ -56,11 +56,11 @@ def _suite(findings: Findings, key: Scalar, value: Node, shared: Mapping[str, No
     if not isinstance(value, Map):
         what = "nothing" if null(value) else value.shape
         expected = "a sweep, or the path of a file"
-        findings.wrong(value.line, said("value_is", key="suites", value=shown(key.text), shape=what, expected=expected))
+        findings.wrong(value.line, flaw("value_is", key="suites", value=shown(key.text), shape=what, expected=expected))
         return None
     words = {name.text for name, _ in value.items}
     if "suites" in words:
-        findings.wrong(value.line, said("suite_of_suites", name=shown(key.text)))
+        findings.wrong(value.line, flaw("suite_of_suites", name=shown(key.text)))
         return None
     if "file" in words:
         parts = findings.keys(value, ("file", "logs"), f" in the suite {key.text}")

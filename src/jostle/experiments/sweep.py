@@ -11,7 +11,7 @@ from jostle.experiments.values import axis_values, key_good, value, values
 from jostle.formats.jobfile import MAX_JOBS
 from jostle.formats.nodes import Map, Node, Scalar, Seq
 from jostle.formats.wording import closest, null, shown
-from jostle.wording.flaws import said
+from jostle.wording.flaws import flaw
 
 AXES = ("matrix", "zip", "include", "exclude")
 TOP = (*KEYS, *AXES)
@@ -26,20 +26,20 @@ def read(sheet: Sheet, node: Map) -> None:
     exclude = _exclude(sheet, parts.get("exclude"), axes)
     include = [combination for combination in _maps(sheet, "include", parts.get("include")) if combination]
     if not axes and not include and not sheet.flaws:
-        sheet.wrong(node.line, said("sweep_nothing"))
+        sheet.wrong(node.line, flaw("sweep_nothing"))
     command = parts.get("command")
     if command is None or null(command):
         line = command.line if command else node.line
-        sheet.wrong(line, said("sweep_no_command"))
+        sheet.wrong(line, flaw("sweep_no_command"))
         return
     total = matrix.size(axes)
     if total > MAX_JOBS:
         line = next((parts[key].line for key in ("matrix", "zip") if key in parts), node.line)
-        sheet.wrong(line, said("sweep_many", n=f"{total:,}", most=f"{MAX_JOBS:,}"))
+        sheet.wrong(line, flaw("sweep_many", n=f"{total:,}", most=f"{MAX_JOBS:,}"))
         return
     rows = matrix.expanded(axes, exclude, include)
     if (axes or include) and not rows and not sheet.flaws:
-        sheet.wrong(node.line, said("sweep_all_excluded"))
+        sheet.wrong(node.line, flaw("sweep_all_excluded"))
     if not sheet.flaws or len(rows) <= 1000:  # what is wrong with templates is told along with the rest
         _default_name(sheet, parts, rows)
         first = parts.get("matrix") or parts.get("zip") or node
@@ -77,7 +77,7 @@ def _matrix(sheet: Sheet, node: Node | None) -> list[Axis]:
         return []
     if not isinstance(node, Map):
         expected = "keys with lists of values, such as `seed: [1, 2, 3]`"
-        sheet.wrong(node.line, said("value_shape", key="matrix", shape=node.shape, expected=expected))
+        sheet.wrong(node.line, flaw("value_shape", key="matrix", shape=node.shape, expected=expected))
         return []
     axes = []
     for key, node_of in node.items:
@@ -85,7 +85,7 @@ def _matrix(sheet: Sheet, node: Node | None) -> list[Axis]:
         texts: set[str] = set()
         for scalar in scalars:
             if scalar.text in texts:
-                sheet.wrong(scalar.line, said("axis_value_twice", key=key.text, value=shown(scalar.text)))
+                sheet.wrong(scalar.line, flaw("axis_value_twice", key=key.text, value=shown(scalar.text)))
             texts.add(scalar.text)
         if scalars:
             axes.append(Axis(keys=(key.text,), values=tuple((scalar,) for scalar in scalars)))
@@ -99,16 +99,16 @@ def _zips(sheet: Sheet, node: Node | None) -> list[Axis]:
     axes = []
     for item in node.items if isinstance(node, Seq) else [node]:
         if not isinstance(item, Map) or not item.items:
-            sheet.wrong(item.line, said("zip_shape"))
+            sheet.wrong(item.line, flaw("zip_shape"))
             continue
         good = [(key.text, list_of) for key, list_of in item.items if key_good(sheet, "zip", key)]
         columns = {key: axis_values(sheet, f"zip: {key}", list_of) for key, list_of in good}
         lengths = {key: len(column) for key, column in columns.items()}
         if len(columns) != len(item.items):
-            sheet.wrong(item.line, said("zip_twice"))
+            sheet.wrong(item.line, flaw("zip_twice"))
         elif len(set(lengths.values())) > 1:
             counts = ", ".join(f"{key} has {n}" for key, n in lengths.items())
-            sheet.wrong(item.line, said("zip_lengths", counts=counts))
+            sheet.wrong(item.line, flaw("zip_lengths", counts=counts))
         elif all(lengths.values()):
             axes.append(Axis(keys=tuple(columns), values=tuple(zip(*columns.values(), strict=True))))
     return axes
@@ -119,7 +119,7 @@ def _once(sheet: Sheet, axes: Sequence[Axis], line: int) -> None:
     for axis in axes:
         for key, scalar in zip(axis.keys, axis.values[0], strict=True):
             if key in keys:
-                sheet.wrong(scalar.line or line, said("key_in_both", key=shown(key)))
+                sheet.wrong(scalar.line or line, flaw("key_in_both", key=shown(key)))
             keys.add(key)
 
 
@@ -128,7 +128,7 @@ def _mappings(sheet: Sheet, where: str, node: Node | None, such: str) -> Iterato
         if isinstance(item, Map) and item.items:
             yield item
         else:
-            sheet.wrong(item.line, said("value_shape", key=where, shape=item.shape, expected=f"mappings such as `- {such}`"))
+            sheet.wrong(item.line, flaw("value_shape", key=where, shape=item.shape, expected=f"mappings such as `- {such}`"))
 
 
 def _maps(sheet: Sheet, where: str, node: Node | None) -> list[Combination]:
@@ -138,7 +138,7 @@ def _maps(sheet: Sheet, where: str, node: Node | None) -> list[Combination]:
         combination: Combination = {}
         for key, part in item.items:
             if key.text in combination:
-                sheet.wrong(key.line, said("key_twice_in", where=where, key=shown(key.text)))
+                sheet.wrong(key.line, flaw("key_twice_in", where=where, key=shown(key.text)))
             read = value(sheet, f"{where}: {key.text}", part) if key_good(sheet, where, key) else None
             if read is not None:
                 combination[key.text] = read
@@ -157,12 +157,12 @@ def _exclude(sheet: Sheet, node: Node | None, axes: Sequence[Axis]) -> list[dict
             if key.text not in axis_texts:
                 near = closest(key.text, tuple(axis_texts))
                 hint = f"perhaps {near}" if near else "a key of matrix or zip"
-                sheet.wrong(key.line, said("no_sweep_key", where="exclude", key=shown(key.text), expected=hint))
+                sheet.wrong(key.line, flaw("no_sweep_key", where="exclude", key=shown(key.text), expected=hint))
                 continue
             for text in texts:
                 if text not in axis_texts[key.text]:
                     existing = ", ".join(sorted(axis_texts[key.text])[:10])
-                    sheet.wrong(part.line, said("no_axis_value", key=key.text, value=shown(text), known=existing))
+                    sheet.wrong(part.line, flaw("no_axis_value", key=key.text, value=shown(text), known=existing))
         if all(key in axis_texts for key in exclusion):
             exclusions.append(exclusion)
     return exclusions

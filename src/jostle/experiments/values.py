@@ -6,17 +6,17 @@ from jostle.experiments import spans
 from jostle.formats.flaws import Findings
 from jostle.formats.nodes import Map, Node, Scalar, Seq
 from jostle.formats.wording import shown
-from jostle.wording.flaws import said
+from jostle.wording.flaws import flaw
 
 RESERVED = ("args", "config_file")
 
 
 def value(sheet: Findings, what: str, node: Node) -> Scalar | None:
     if not isinstance(node, Scalar):
-        sheet.wrong(node.line, said("as_value", key=what, shape=node.shape))
+        sheet.wrong(node.line, flaw("as_value", key=what, shape=node.shape))
         return None
     if "\0" in node.text or not _utf8(node.text):
-        sheet.wrong(node.line, said("value_ungiven", key=what, value=shown(node.text)))
+        sheet.wrong(node.line, flaw("value_ungiven", key=what, value=shown(node.text)))
         return None
     return node
 
@@ -35,7 +35,7 @@ def values(sheet: Findings, what: str, node: Node) -> tuple[Scalar, ...]:
         return spans.values(sheet, what, node)
     items = node.items if isinstance(node, Seq) else [node]
     if not items:
-        sheet.wrong(node.line, said("value_shape", key=what, shape="an empty list", expected="a list of values"))
+        sheet.wrong(node.line, flaw("value_shape", key=what, shape="an empty list", expected="a list of values"))
         return ()
     return tuple(scalar for scalar in (value(sheet, what, item) for item in items) if scalar is not None)
 
@@ -48,8 +48,8 @@ def axis_values(sheet: Findings, what: str, node: Node) -> tuple[Scalar, ...]:
 def key_good(sheet: Findings, where: str, key: Scalar) -> bool:
     good = bool(key.text) and key.text.isprintable() and not any(c in " {}\0" for c in key.text) and len(key.text) <= 100
     if not good:
-        sheet.wrong(key.line, said("axis_key", where=where, key=shown(key.text)))
+        sheet.wrong(key.line, flaw("axis_key", where=where, key=shown(key.text)))
     elif key.text in RESERVED:
-        sheet.wrong(key.line, said("axis_reserved", where=where, key=key.text))
+        sheet.wrong(key.line, flaw("axis_reserved", where=where, key=key.text))
         return False
     return good

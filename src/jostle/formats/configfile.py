@@ -16,7 +16,7 @@ from jostle.formats.fields import counters
 from jostle.formats.flaws import BadFiles, Findings
 from jostle.formats.nodes import Flaw, Map, Node
 from jostle.formats.wording import null
-from jostle.wording.flaws import said
+from jostle.wording.flaws import flaw
 
 
 def load(path: str) -> dict[str, Any]:
@@ -30,7 +30,7 @@ def load(path: str) -> dict[str, Any]:
     if isinstance(root, Map):
         values = _values(root, findings, os.path.dirname(os.path.abspath(path)))
     elif root is not None:
-        findings.wrong(root.line, said("holds", shape=root.shape, expected="`key: value` lines"))
+        findings.wrong(root.line, flaw("holds", shape=root.shape, expected="`key: value` lines"))
     if findings.flaws:
         raise BadFiles([(path, line, text) for line, text in sorted(findings.flaws)])
     return values

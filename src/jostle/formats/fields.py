@@ -12,7 +12,7 @@ from jostle.formats import spec
 from jostle.formats.flaws import Findings
 from jostle.formats.nodes import Map, Node, Scalar, Seq
 from jostle.formats.wording import null, shown
-from jostle.wording.flaws import said
+from jostle.wording.flaws import flaw
 
 UNI_ID_FILE = "JOSTLE_UNI_ID_FILE"
 
@@ -53,20 +53,20 @@ def _run(file: FieldsFile, job: dict[str, Any], key: str, node: Node) -> None:
     items = node.items if isinstance(node, Seq) else [node]
     if isinstance(node, Map) or not items:
         what = "an empty list" if isinstance(node, Seq) else node.shape
-        file.wrong(node.line, said("value_shape", key="run", shape=what, expected="a command or a list of commands"))
+        file.wrong(node.line, flaw("value_shape", key="run", shape=what, expected="a command or a list of commands"))
         return
     commands: list[Any] = []
     for item in items:
         if isinstance(item, Seq) and item.items and all(isinstance(word, Scalar) for word in item.items):
             words = [word.text for word in item.items if isinstance(word, Scalar)]
             if any("\0" in word for word in words) or not words[0]:
-                file.wrong(item.line, said("command_arguments", key="run"))
+                file.wrong(item.line, flaw("command_arguments", key="run"))
             commands.append(words)
         elif isinstance(item, Scalar):
             text = file.checked("run", item, spec.command)
             commands += [text] if text is not None else []
         else:
-            file.wrong(item.line, said("value_shape", key="run", shape=item.shape, expected="a command"))
+            file.wrong(item.line, flaw("value_shape", key="run", shape=item.shape, expected="a command"))
     job["commands"] = commands
 
 
@@ -75,19 +75,19 @@ def _env(file: FieldsFile, job: dict[str, Any], key: str, node: Node) -> None:
         job["env"] = {name: value for name, value in job["env"].items() if name == UNI_ID_FILE}
         return
     if not isinstance(node, Map):
-        file.wrong(node.line, said("value_shape", key="env", shape=node.shape, expected="`NAME: value` lines"))
+        file.wrong(node.line, flaw("value_shape", key="env", shape=node.shape, expected="`NAME: value` lines"))
         return
     variables: dict[str, str] = {}
     for name, value in node.items:
         if name.text in variables:
-            file.wrong(name.line, said("value_twice", key="env", value=shown(name.text)))
+            file.wrong(name.line, flaw("value_twice", key="env", value=shown(name.text)))
         elif not isinstance(value, Scalar):
-            file.wrong(value.line, said("value_is", key="env", value=shown(name.text), shape=value.shape, expected="a text"))
+            file.wrong(value.line, flaw("value_is", key="env", value=shown(name.text), shape=value.shape, expected="a text"))
         else:
             try:
                 spec.variable(name.text, value.text)
             except ValueError as e:
-                file.wrong(name.line, said("value_odd", key="env", value=shown(name.text), expected=str(e)))
+                file.wrong(name.line, flaw("value_odd", key="env", value=shown(name.text), expected=str(e)))
             variables[name.text] = "" if value.null else value.text
     job["env"] = {**job["env"], **variables}
 
@@ -120,7 +120,7 @@ def _after(field: Field) -> Read:
         if null(node):
             return
         if not isinstance(node, Scalar | Seq):
-            file.wrong(node.line, said("value_shape", key=key, shape=node.shape, expected="names of jobs in this file, or ids"))
+            file.wrong(node.line, flaw("value_shape", key=key, shape=node.shape, expected="names of jobs in this file, or ids"))
             return
         predecessors = []
         for item in [node] if isinstance(node, Scalar) else node.items:
@@ -128,7 +128,7 @@ def _after(field: Field) -> Read:
                 predecessors.append((item, any_end))
             else:
                 what = "nothing" if null(item) else item.shape
-                file.wrong(item.line, said("value_shape", key=key, shape=what, expected="the name of a job, or an id"))
+                file.wrong(item.line, flaw("value_shape", key=key, shape=what, expected="the name of a job, or an id"))
         job["needs"] = list(job["needs"])  # the default's list is shared
         file.after.append((len(file.jobs), predecessors))
 
@@ -145,7 +145,7 @@ def retry(file: FieldsFile | Findings, key: str, node: Node) -> dict[str, Any]:
     if isinstance(node, Map):
         parts = file.keys(node, tuple(value), " in retry")
         if "max" not in parts:
-            file.wrong(node.line, said("retry_no_max"))
+            file.wrong(node.line, flaw("retry_no_max"))
         value.update({part: file.checked(f"{key}.{part}", parts[part], spec.reader(RETRY[part].kind)) for part in parts})
     else:
         value["max"] = file.checked(key, node, spec.attempts)
@@ -174,7 +174,7 @@ def _targets(file: FieldsFile, job: dict[str, Any], key: str, node: Node) -> Non
         return
     items = node.items if isinstance(node, Seq) else [node]
     if not items:
-        file.wrong(node.line, said("targets_none", key=key))
+        file.wrong(node.line, flaw("targets_none", key=key))
     names = [file.checked(key, item, spec.target) for item in items]
     job["on"] = list(dict.fromkeys(name for name in names if name is not None))
 
@@ -193,14 +193,14 @@ def counters(file: FieldsFile | Findings, key: str, node: Node, kind: kinds.Kind
     amounts: dict[str, int] = {}
     for name, value in node.items:
         if name.text in amounts:
-            file.wrong(name.line, said("value_twice", key=key, value=shown(name.text)))
+            file.wrong(name.line, flaw("value_twice", key=key, value=shown(name.text)))
         elif not kinds.target(name.text):
             expected = "a name of letters, digits, _, - and ."
-            file.wrong(name.line, said("value_odd", key=key, value=shown(name.text), expected=expected))
+            file.wrong(name.line, flaw("value_odd", key=key, value=shown(name.text), expected=expected))
         else:
             amounts[name.text] = file.checked(f"{key}.{name.text}", value, lambda text: spec.integer(text, kind.low))
     if None not in amounts.values() and not kind.check(amounts):
-        file.wrong(node.line, said("names_many", key=key, n=len(amounts), expected=kind.expected))
+        file.wrong(node.line, flaw("names_many", key=key, n=len(amounts), expected=kind.expected))
     return amounts
 
 

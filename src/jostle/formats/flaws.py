@@ -8,7 +8,7 @@ from typing import Any
 from jostle.errors import Invalid
 from jostle.formats.nodes import Map, Node, Scalar
 from jostle.formats.wording import expectation, shown, unknown
-from jostle.wording.flaws import said, worded
+from jostle.wording.flaws import flaw, worded
 
 SHOWN = 100  # of a file's errors; beyond that nobody reads them
 
@@ -25,8 +25,8 @@ class BadFiles(Invalid):
         told = [(f"{file}:{line}" if line else file, worded(text, lang)) for file, line, text in self.flaws[:SHOWN]]
         lines = [f"{place}: {text}" for place, text in told]
         if len(self.flaws) > SHOWN:
-            lines.append(worded(said("more_flaws", n=len(self.flaws) - SHOWN), lang))
-        return "\n".join([*lines, *(worded(said("warning", text=text), lang) for text in self.warnings[:SHOWN])])
+            lines.append(worded(flaw("more_flaws", n=len(self.flaws) - SHOWN), lang))
+        return "\n".join([*lines, *(worded(flaw("warning", text=text), lang) for text in self.warnings[:SHOWN])])
 
 
 class Findings:
@@ -43,7 +43,7 @@ class Findings:
         parts: dict[str, Node] = {}
         for key, value in node.items:
             if key.text in parts:
-                self.wrong(key.line, said("key_twice", key=shown(key.text), where=where))
+                self.wrong(key.line, flaw("key_twice", key=shown(key.text), where=where))
             elif key.text not in expected:
                 self.wrong(key.line, unknown(key.text, expected, where))
             else:
@@ -53,10 +53,10 @@ class Findings:
     def checked(self, key: str, node: Node, check: Callable[[str], Any]) -> Any:
         """The value of a scalar, or None after telling what is wrong with it."""
         if not isinstance(node, Scalar):
-            self.wrong(node.line, said("value_shape", key=key, shape=node.shape, expected=expectation(check)))
+            self.wrong(node.line, flaw("value_shape", key=key, shape=node.shape, expected=expectation(check)))
             return None
         try:
             return check(node.text)
         except ValueError as e:
-            self.wrong(node.line, said("value_odd", key=key, value=shown(node.text), expected=str(e)))
+            self.wrong(node.line, flaw("value_odd", key=key, value=shown(node.text), expected=str(e)))
             return None

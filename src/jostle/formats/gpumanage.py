@@ -19,7 +19,7 @@ from jostle.formats import plaintext, spec, yamlfile
 from jostle.formats.flaws import BadFiles, Findings
 from jostle.formats.nodes import Flaw, Map, Node, Scalar, Seq
 from jostle.formats.wording import closest, null, shown
-from jostle.wording.flaws import said
+from jostle.wording.flaws import flaw
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -141,9 +141,9 @@ def read(path: str, text: str | None = None) -> tuple[Settings, list[str], list[
     if isinstance(root, Map):
         file.read(root)
     elif root is not None:
-        file.wrong(root.line, said("holds", shape=root.shape, expected="`key: value` lines"))
-    warnings: list[str] = [said("told_at", place=path, text=warning)] if warning else []
-    warnings += (said("told_at", place=f"{path}:{line}", text=text) for line, text in sorted(file.warnings))
+        file.wrong(root.line, flaw("holds", shape=root.shape, expected="`key: value` lines"))
+    warnings: list[str] = [flaw("told_at", place=path, text=warning)] if warning else []
+    warnings += (flaw("told_at", place=f"{path}:{line}", text=text) for line, text in sorted(file.warnings))
     return Settings(**file.values), warnings, [(path, line, text) for line, text in sorted(file.flaws)]
 
 
@@ -169,12 +169,12 @@ class _File(Findings):
         self._map(root, "")
         delay = self.values.pop("launch_delay", None)
         if delay is not None and self.values.setdefault("start_interval", delay) != delay:
-            self.warnings.append((self.lines["launch_delay"], said("delay_twice")))
+            self.warnings.append((self.lines["launch_delay"], flaw("delay_twice")))
         if self.values.get("use_all_gpus") is False and self.values.get("compete_gpus") == ():
-            self.wrong(self.lines["compete_gpus"], said("no_cards"))
+            self.wrong(self.lines["compete_gpus"], flaw("no_cards"))
         low, high = self.values.get("min_gpu"), self.values.get("max_gpu")
         if low is not None and high is not None and low > high:
-            self.warnings.append((self.lines["min_gpu"], said("min_over_max", low=low, high=high)))
+            self.warnings.append((self.lines["min_gpu"], flaw("min_over_max", low=low, high=high)))
 
     def _map(self, node: Map, prefix: str) -> None:
         """The entries of the file, or of retry_config with its name as prefix."""
@@ -182,7 +182,7 @@ class _File(Findings):
         for key, value in node.items:
             name = prefix + key.text
             if name in names:
-                self.wrong(key.line, said("key_twice", key=shown(name), where=""))
+                self.wrong(key.line, flaw("key_twice", key=shown(name), where=""))
             elif name == RETRY:
                 self._retry(value)
             elif name in KEYS and (prefix or "." not in name):
@@ -190,21 +190,21 @@ class _File(Findings):
             else:
                 near = closest(name, [n for n in (*KEYS, RETRY) if n != name])
                 code = "key_unused_perhaps" if near else "key_unused"
-                self.warnings.append((key.line, said(code, key=shown(name), near=near, known=", ".join(sorted(TOP)))))
+                self.warnings.append((key.line, flaw(code, key=shown(name), near=near, known=", ".join(sorted(TOP)))))
             names.add(name)
 
     def _retry(self, node: Node) -> None:
         if isinstance(node, Map):
             self._map(node, RETRY + ".")
         elif not null(node):
-            self.wrong(node.line, said("value_shape", key=RETRY, shape=node.shape, expected=RETRIES_BELOW))
+            self.wrong(node.line, flaw("value_shape", key=RETRY, shape=node.shape, expected=RETRIES_BELOW))
 
     def _value(self, name: str, line: int, node: Node) -> None:
         self.lines[name] = line
         if null(node):
             return
         if KEYS[name] is _path and isinstance(node, Scalar) and not isinstance(yamlfile.value_of(node), str):
-            self.wrong(node.line, said("path_number", key=name, value=shown(node.text)))
+            self.wrong(node.line, flaw("path_number", key=name, value=shown(node.text)))
             return
         value = self._devices(name, node) if name == "compete_gpus" else self.checked(name, node, KEYS[name])
         if value is not None:
@@ -213,7 +213,7 @@ class _File(Findings):
     def _devices(self, name: str, node: Node) -> tuple[int, ...] | None:
         items = node.items if isinstance(node, Seq) else [node]
         if len(items) > units.MAX_GPUS:
-            self.wrong(node.line, said("entries_many", key=name, n=f"{len(items):,}", most=f"{units.MAX_GPUS:,}"))
+            self.wrong(node.line, flaw("entries_many", key=name, n=f"{len(items):,}", most=f"{units.MAX_GPUS:,}"))
             return None
         indices: dict[int, None] = {}
         for item in items:

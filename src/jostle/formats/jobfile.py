@@ -19,7 +19,7 @@ from jostle.formats.flaws import BadFiles, Findings
 from jostle.formats.nodes import Flaw, Map, Node, Scalar, Seq, of
 from jostle.formats.order import circle
 from jostle.formats.wording import closest, null, shown, unknown
-from jostle.wording.flaws import said
+from jostle.wording.flaws import flaw
 
 TOP = ("defaults", "jobs", "name", "own_queues", "policy")
 MAX_JOBS = 200_000
@@ -64,7 +64,7 @@ def _load(files: Sequence[str], now: float | None, texts: Mapping[str, str], bas
         reader.read(texts.get(file))
         flaws += [(file, line, text) for line, text in sorted(reader.flaws)]
         if reader.policy and policy and reader.policy != policy:
-            flaws.append((file, reader.policy_line, said("policy_twice")))
+            flaws.append((file, reader.policy_line, flaw("policy_twice")))
         policy = policy or reader.policy
         name = name or reader.name
         own = own or reader.own_queues
@@ -103,7 +103,7 @@ class _File(Findings):
     def take(self, root: Node | None) -> None:
         if not isinstance(root, Map):
             what = "is empty" if root is None else f"holds {root.shape}"
-            self.wrong(root.line if root else 0, said("no_jobs", what=what))
+            self.wrong(root.line if root else 0, flaw("no_jobs", what=what))
             return
         parts = self.keys(root, TOP)
         if "name" in parts:
@@ -123,23 +123,23 @@ class _File(Findings):
             return plain
         if not isinstance(node, Map):
             expected = "keys of a job such as `gpus: 1`"
-            self.wrong(node.line, said("value_shape", key="defaults", shape=node.shape, expected=expected))
+            self.wrong(node.line, flaw("value_shape", key="defaults", shape=node.shape, expected=expected))
             return plain
         for key in [k for k, _ in node.items if k.text in ("name", "after", "after_any")]:
-            self.wrong(key.line, said("not_in_defaults", key=key.text))
+            self.wrong(key.line, flaw("not_in_defaults", key=key.text))
         allowed = Map(node.line, [(k, v) for k, v in node.items if k.text not in ("name", "after", "after_any")])
         return self.fields(allowed, plain, " in defaults")
 
     def all_jobs(self, node: Node | None, line: int, defaults: dict[str, Any]) -> None:
         if node is None or null(node):
-            self.wrong(node.line if node else line, said("no_jobs", what="no jobs"))
+            self.wrong(node.line if node else line, flaw("no_jobs", what="no jobs"))
         elif not isinstance(node, Seq):
             expected = "a list, each job beginning with `- `"
-            self.wrong(node.line, said("value_shape", key="jobs", shape=node.shape, expected=expected))
+            self.wrong(node.line, flaw("value_shape", key="jobs", shape=node.shape, expected=expected))
         elif not node.items:
-            self.wrong(node.line, said("value_shape", key="jobs", shape="an empty list", expected="at least one job"))
+            self.wrong(node.line, flaw("value_shape", key="jobs", shape="an empty list", expected="at least one job"))
         elif len(node.items) > MAX_JOBS:
-            self.wrong(node.line, said("jobs_many", n=len(node.items), most=MAX_JOBS))
+            self.wrong(node.line, flaw("jobs_many", n=len(node.items), most=MAX_JOBS))
         else:
             for item in node.items:
                 self.one_job(item, defaults)
@@ -147,18 +147,18 @@ class _File(Findings):
     def one_job(self, node: Node, defaults: dict[str, Any]) -> None:
         self.lines.append(node.line)
         if not isinstance(node, Map):
-            self.wrong(node.line, said("job_shape", shape=node.shape))
+            self.wrong(node.line, flaw("job_shape", shape=node.shape))
             self.jobs.append(dict(defaults))
             return
         job = self.fields(node, defaults, "")
         if not job["commands"] and not any(key.text == "run" for key, _ in node.items):
-            self.wrong(node.line, said("job_no_run"))
+            self.wrong(node.line, flaw("job_no_run"))
         elif not job["name"] and job["commands"]:
             job["name"] = spec.name_of(job["commands"])
         if job["share"] and job["memory_mib"] is None and not any(key.text == "memory" for key, _ in node.items):
-            self.wrong(node.line, said("share_alone"))
+            self.wrong(node.line, flaw("share_alone"))
         if job["resize"] is not None and (job["gpus"][0] == 0 or "JOSTLE_UNI_ID_FILE" in job["env"]):
-            self.wrong(node.line, said("resize_wants"))
+            self.wrong(node.line, flaw("resize_wants"))
         self.jobs.append(job)
 
     def fields(self, node: Map, start: dict[str, Any], where: str) -> dict[str, Any]:
@@ -169,7 +169,7 @@ class _File(Findings):
             text = key.text
             read = FIELDS.get(text)
             if text in keys:
-                self.wrong(key.line, said("key_twice", key=shown(text), where=where))
+                self.wrong(key.line, flaw("key_twice", key=shown(text), where=where))
             elif read is None:
                 self.wrong(key.line, unknown(text, tuple(FIELDS), where))
             else:
@@ -193,13 +193,13 @@ class _File(Findings):
                     self.jobs[place]["needs"].append(["index", self.first + candidates[0], any_end])
                 elif candidates:
                     lines = ", ".join(str(self.lines[k]) for k in candidates[:5])
-                    self.wrong(node.line, said("after_several", name=shown(node.text), n=len(candidates), lines=lines))
+                    self.wrong(node.line, flaw("after_several", name=shown(node.text), n=len(candidates), lines=lines))
                 elif node.text.isascii() and node.text.isdigit() and len(node.text) < 16 and int(node.text) > 0:
                     self.jobs[place]["needs"].append(["job", int(node.text), any_end])
                 else:
                     near = closest(node.text, tuple(places))
-                    hint = said("perhaps", near=near) if near else ""
-                    self.wrong(node.line, said("after_nobody", name=shown(node.text), hint=hint))
+                    hint = flaw("perhaps", near=near) if near else ""
+                    self.wrong(node.line, flaw("after_nobody", name=shown(node.text), hint=hint))
         self.no_circle(edges)
 
     def no_circle(self, edges: dict[int, list[int]]) -> None:
@@ -208,4 +208,4 @@ class _File(Findings):
             queues = {self.jobs[k]["queue"] or k for k in places}
             story = " → ".join(f"{shown(self.jobs[k]['name'])} (line {self.lines[k]})" for k in [*places, places[0]])
             hint = " (jobs of one queue run in the order of the file)" if len(queues) < len(places) else ""
-            self.wrong(self.lines[places[0]], said("after_circle", story=story, hint=hint))
+            self.wrong(self.lines[places[0]], flaw("after_circle", story=story, hint=hint))

@@ -12,7 +12,7 @@ from json.decoder import JSONDecodeError, scanstring  # type: ignore[attr-define
 from jostle.core.kinds import utf8
 from jostle.formats.nodes import Flaw, Map, Node, Scalar, Seq
 from jostle.formats.wording import shown
-from jostle.wording.flaws import said
+from jostle.wording.flaws import flaw
 
 MAX_DEPTH = 50
 _SPACE = re.compile(r"(?:[ \t\r\n]+|//[^\n]*)*")
@@ -26,7 +26,7 @@ def parse(text: str) -> Node:
     root = reader.value(0)
     reader.skip()
     if reader.at < len(text):
-        reader.fail(said("json_after"))
+        reader.fail(flaw("json_after"))
     return root
 
 
@@ -59,7 +59,7 @@ class _Reader:
     def value(self, depth: int) -> Node:
         sign, line = self.peek(), self.line
         if depth > MAX_DEPTH:
-            self.fail(said("json_deep", most=MAX_DEPTH))
+            self.fail(flaw("json_deep", most=MAX_DEPTH))
         if sign == "{":
             return Map(line, self._pairs(depth))
         if sign == "[":
@@ -69,7 +69,7 @@ class _Reader:
         word = _WORD.match(self.text, self.at)
         if word is None:
             values = "a text in double quotes, a number, true, false, null, [ or {"
-            raise Flaw(line, said("json_value", found=self.found(), expected=values))
+            raise Flaw(line, flaw("json_value", found=self.found(), expected=values))
         self.at = word.end()
         return Scalar(line, word[0], True)
 
@@ -79,9 +79,9 @@ class _Reader:
             text, self.at = scanstring(self.text, self.at + 1, True)
         except JSONDecodeError as e:
             where = self.text.count("\n", 0, e.pos) + 1
-            raise Flaw(where, said("json_text", problem=e.msg)) from None
+            raise Flaw(where, flaw("json_text", problem=e.msg)) from None
         if text and not utf8(text):
-            raise Flaw(line, said("json_half"))
+            raise Flaw(line, flaw("json_half"))
         return Scalar(line, text, False)
 
     def _pairs(self, depth: int) -> list[tuple[Scalar, Node]]:
@@ -89,10 +89,10 @@ class _Reader:
         self.at += 1
         while self._more("}", bool(items)):
             if self.peek() != '"':
-                self.fail(said("json_key", found=self.found()))
+                self.fail(flaw("json_key", found=self.found()))
             key = self._string()
             if self.peek() != ":":
-                self.fail(said("json_colon", found=self.found(), key=shown(key.text)))
+                self.fail(flaw("json_colon", found=self.found(), key=shown(key.text)))
             self.at += 1
             items.append((key, self.value(depth + 1)))
         return items
@@ -112,8 +112,8 @@ class _Reader:
             return False
         if after_one:
             if sign != ",":
-                self.fail(said("json_comma", found=self.found(), end=end))
+                self.fail(flaw("json_comma", found=self.found(), end=end))
             self.at += 1
             if self.peek() == end:
-                self.fail(said("json_last_comma", end=end))
+                self.fail(flaw("json_last_comma", end=end))
         return True

@@ -11,7 +11,7 @@ from jostle.formats import spec, yamlfile
 from jostle.formats.flaws import BadFiles, Findings
 from jostle.formats.nodes import Flaw, Map, Node, Scalar
 from jostle.formats.wording import null, shown
-from jostle.wording.flaws import said
+from jostle.wording.flaws import flaw
 
 SUCH = "such as `max_total_gpus: 4`"
 
@@ -31,7 +31,7 @@ def load(path: str) -> dict[str, int]:
 def read(node: Node, findings: Findings, where: str = " in limits") -> dict[str, int]:
     """The limits that a file sets; nothing stands for what it does not say."""
     if not isinstance(node, Map):
-        findings.wrong(node.line, said("value_shape", key="limits", shape=node.shape, expected=f"limits {SUCH}"))
+        findings.wrong(node.line, flaw("value_shape", key="limits", shape=node.shape, expected=f"limits {SUCH}"))
         return {}
     parts = {key: value for key, value in findings.keys(node, tuple(LIMITS), where).items() if not null(value)}
     return {key: findings.checked(key, value, spec.reader(LIMITS[key].kind)) for key, value in parts.items()}
@@ -45,7 +45,7 @@ def _lines(text: str, findings: Findings) -> Map:
             continue
         key, colon, value = content.partition(":")
         if not colon or line[0].isspace() or (value and not value[0].isspace()):
-            findings.wrong(number, said("block_odd", text=shown(content), expected=f"a limit {SUCH}"))
+            findings.wrong(number, flaw("block_odd", text=shown(content), expected=f"a limit {SUCH}"))
         else:
             items.append((Scalar(number, key.strip(), True), Scalar(number, value.strip(), True)))
     return Map(1, items)

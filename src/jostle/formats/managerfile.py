@@ -18,7 +18,7 @@ from jostle.formats import jsonfile, plaintext, spec
 from jostle.formats.flaws import BadFiles, Findings
 from jostle.formats.nodes import TRUTHS, Flaw, Map, Node, Scalar, Seq
 from jostle.formats.wording import closest, shown
-from jostle.wording.flaws import said
+from jostle.wording.flaws import flaw
 
 NAME = "gpu_manager_config.json"
 NO_EFFECT = ("manual_allocation_enabled", "quick_allocation_timeout", "aggressive_mode", "parallel_submissions")
@@ -240,10 +240,10 @@ def load(path: str) -> tuple[ManagerConfig, list[str]]:
     if isinstance(root, Map):
         values = file.read(root)
     else:
-        file.wrong(root.line, said("holds", shape=_shape(root), expected='an object such as {"monitor_interval": 5}'))
+        file.wrong(root.line, flaw("holds", shape=_shape(root), expected='an object such as {"monitor_interval": 5}'))
         values = {}
     beside = [(path, warning)] * bool(warning) + [(f"{path}:{line}", text) for line, text in sorted(file.warnings)]
-    warnings: list[str] = [said("told_at", place=place, text=text) for place, text in beside]
+    warnings: list[str] = [flaw("told_at", place=place, text=text) for place, text in beside]
     if file.flaws:
         raise BadFiles([(path, line, text) for line, text in sorted(file.flaws)], warnings)
     return ManagerConfig(**values, path=path, written=frozenset(values)), warnings
@@ -272,26 +272,26 @@ class _File(Findings):
                 self._take(values, key, f"{name}.{key}", value, checks[key])
         else:
             expected = f"an object with {', '.join(checks)}"
-            self.wrong(node.line, said("value_shape", key=name, shape=_shape(node), expected=expected))
+            self.wrong(node.line, flaw("value_shape", key=name, shape=_shape(node), expected=expected))
         return make(**values)
 
     def _take(self, values: dict[str, Any], key: str, called: str, node: Node, check: Check) -> None:
         try:
             values[key] = check(node)
         except ValueError as e:
-            self.wrong(node.line, said("value_shape", key=called, shape=_shape(node), expected=str(e)))
+            self.wrong(node.line, flaw("value_shape", key=called, shape=_shape(node), expected=str(e)))
 
     def _known(self, node: Map, expected: tuple[str, ...], where: str) -> dict[str, Node]:
         parts: dict[str, Node] = {}
         for key, value in node.items:
             if key.text in parts:
-                self.wrong(key.line, said("key_twice", key=shown(key.text), where=where))
+                self.wrong(key.line, flaw("key_twice", key=shown(key.text), where=where))
             elif key.text in NO_EFFECT and not where:
-                self.warnings.append((key.line, said("key_without_effect", key=key.text)))
+                self.warnings.append((key.line, flaw("key_without_effect", key=key.text)))
             elif key.text not in expected:
                 near = closest(key.text, (*expected, *(() if where else NO_EFFECT)))
                 code = "key_ignored_perhaps" if near else "key_ignored"
-                self.warnings.append((key.line, said(code, key=shown(key.text), where=where, near=near)))
+                self.warnings.append((key.line, flaw(code, key=shown(key.text), where=where, near=near)))
             else:
                 parts[key.text] = value
         return parts
@@ -305,7 +305,7 @@ class _File(Findings):
             if least > most and (low in lines or part):  # no floor (`max_reserved_gpus: 0`) needs no word about its minimum
                 where = f"{part}." if part else ""
                 numbers = {"low_key": f"{where}{low}", "low": f"{least:g}", "high_key": high, "high": f"{most:g}"}
-                self.wrong(max(lines.values()), said("low_over_high", **numbers))
+                self.wrong(max(lines.values()), flaw("low_over_high", **numbers))
 
 
 def _pairs(root: Map, part: str) -> list[tuple[Scalar, Node]]:

@@ -15,7 +15,7 @@ from jostle.formats import spec
 from jostle.formats.flaws import Findings
 from jostle.formats.nodes import Map, Node, Scalar, Seq
 from jostle.formats.wording import null
-from jostle.wording.flaws import said
+from jostle.wording.flaws import flaw
 
 KEYS = {field.key: field for field in CHANNEL.values()}
 MAIL = frozenset(("host", "port", "security", "ca_file", "user", "password", "sender", "to"))
@@ -36,7 +36,7 @@ LOOPBACK = ("localhost", "127.0.0.1", "::1")
 def read(node: Node, file: Findings, base: str) -> dict[str, Any]:
     """The settings with every default."""
     if not isinstance(node, Map):
-        file.wrong(node.line, said("value_shape", key="notify", shape=node.shape, expected="`channels:` and the like"))
+        file.wrong(node.line, flaw("value_shape", key="notify", shape=node.shape, expected="`channels:` and the like"))
         return {}
     values = {field.name: field.fresh() for field in NOTIFY.values()}
     for key, value in file.keys(node, tuple(NOTIFY), " in notify").items():
@@ -51,22 +51,22 @@ def read(node: Node, file: Findings, base: str) -> dict[str, Any]:
 
 def _channels(node: Node, file: Findings, base: str) -> dict[str, Any]:
     if not isinstance(node, Map):
-        file.wrong(node.line, said("value_shape", key="notify.channels", shape=node.shape, expected=kinds.CHANNEL_TABLE.expected))
+        file.wrong(node.line, flaw("value_shape", key="notify.channels", shape=node.shape, expected=kinds.CHANNEL_TABLE.expected))
         return {}
     channels: dict[str, Any] = {}
     for key, value in node.items:
         where = f"notify.channels.{key.text[:40]}"
         if not kinds.target(key.text) or len(key.text) > 40:
-            file.wrong(key.line, said("channel_name"))
+            file.wrong(key.line, flaw("channel_name"))
         elif key.text in channels:
-            file.wrong(key.line, said("once_twice", key=where))
+            file.wrong(key.line, flaw("once_twice", key=where))
         elif not isinstance(value, Map):
             expected = "its settings, such as `kind: mail`"
-            file.wrong(value.line, said("value_shape", key=where, shape=value.shape, expected=expected))
+            file.wrong(value.line, flaw("value_shape", key=where, shape=value.shape, expected=expected))
         else:
             channels[key.text] = _channel(where, key.line, value, file, base)
     if len(channels) > kinds.MAX_CHANNELS:
-        file.wrong(node.line, said("channels_many", n=len(channels), expected=kinds.CHANNEL_TABLE.expected))
+        file.wrong(node.line, flaw("channels_many", n=len(channels), expected=kinds.CHANNEL_TABLE.expected))
     return channels
 
 
@@ -74,24 +74,24 @@ def _channel(where: str, line: int, node: Map, file: Findings, base: str) -> dic
     written = {KEYS[key].name: value for key, value in file.keys(node, tuple(KEYS), f" in {where}").items() if not null(value)}
     given = {name: _value(f"{where}.{CHANNEL[name].key}", CHANNEL[name], value, file, base) for name, value in written.items()}
     if "kind" not in given:
-        file.wrong(line, said("channel_no_kind", key=where, expected=CHANNEL["kind"].kind.expected))
+        file.wrong(line, flaw("channel_no_kind", key=where, expected=CHANNEL["kind"].kind.expected))
     if given.get("kind") is None:
         return {}
     takes, needs = TAKES[given["kind"]]
     for name in given:
         if name not in takes and name not in ("kind", "events"):
-            file.wrong(written[name].line, said("channel_not_its", key=where, kind=given["kind"], name=CHANNEL[name].key))
+            file.wrong(written[name].line, flaw("channel_not_its", key=where, kind=given["kind"], name=CHANNEL[name].key))
     for name in sorted(needs - set(given)):
-        file.wrong(line, said("channel_missing", key=where, name=CHANNEL[name].key, expected=CHANNEL[name].kind.expected))
+        file.wrong(line, flaw("channel_missing", key=where, name=CHANNEL[name].key, expected=CHANNEL[name].kind.expected))
     _check_login(where, line, given, file)
     return {"events": CHANNEL["events"].fresh(), **given}
 
 
 def _check_login(where: str, line: int, given: dict[str, Any], file: Findings) -> None:
     if ("user" in given) != ("password" in given):
-        file.wrong(line, said("channel_login", key=where))
+        file.wrong(line, flaw("channel_login", key=where))
     elif "user" in given and given.get("security") == "none" and given.get("host") not in LOOPBACK:
-        file.wrong(line, said("channel_clear", key=where))
+        file.wrong(line, flaw("channel_clear", key=where))
 
 
 def _value(where: str, field: Field, node: Node, file: Findings, base: str) -> Any:
@@ -108,7 +108,7 @@ def _value(where: str, field: Field, node: Node, file: Findings, base: str) -> A
         return file.checked(where, node, spec.reader(kind))
     if kind.check(value):
         return value
-    file.wrong(node.line, said("value_shape", key=where, shape=_found(node, kind), expected=kind.expected))
+    file.wrong(node.line, flaw("value_shape", key=where, shape=_found(node, kind), expected=kind.expected))
     return None
 
 

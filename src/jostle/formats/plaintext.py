@@ -10,13 +10,13 @@ import codecs
 
 from jostle.formats import yamlfile
 from jostle.formats.nodes import Flaw
-from jostle.wording.flaws import said
+from jostle.wording.flaws import flaw
 
 
 def read(path: str, expected: str) -> tuple[str, str]:
     """The text without its BOM, and a warning about its encoding or nothing."""
     text, encoding = decoded(yamlfile.bytes_of(path, expected))
-    warning = said("read_as", encoding=encoding) if encoding != "UTF-8" else ""
+    warning = flaw("read_as", encoding=encoding) if encoding != "UTF-8" else ""
     return text, warning
 
 
@@ -26,17 +26,17 @@ def decoded(raw: bytes) -> tuple[str, str]:
         try:
             return raw.decode("utf-16"), "UTF-16"
         except UnicodeDecodeError:
-            raise Flaw(0, said("not_utf16")) from None
+            raise Flaw(0, flaw("not_utf16")) from None
     try:
         return raw.decode("utf-8-sig"), "UTF-8"
     except UnicodeDecodeError as e:
         line = raw.count(b"\n", 0, e.start) + 1
         if _damaged(raw):
-            raise Flaw(line, said("not_utf8")) from None
+            raise Flaw(line, flaw("not_utf8")) from None
         try:
             return raw.decode("gb18030"), "GB18030"
         except UnicodeDecodeError:
-            raise Flaw(line, said("no_encoding")) from None
+            raise Flaw(line, flaw("no_encoding")) from None
 
 
 def _damaged(raw: bytes) -> bool:

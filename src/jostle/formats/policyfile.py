@@ -10,7 +10,7 @@ from jostle.formats import spec
 from jostle.formats.fields import retry
 from jostle.formats.flaws import Findings
 from jostle.formats.nodes import Map, Node, Scalar, Seq
-from jostle.wording.flaws import said
+from jostle.wording.flaws import flaw
 
 KEYS = {field.key: field for field in RULES.values()}
 
@@ -18,7 +18,7 @@ KEYS = {field.key: field for field in RULES.values()}
 def read(node: Node, file: Findings) -> dict[str, Any]:
     """The fields that the file sets; nothing stands for what it does not say."""
     if not isinstance(node, Map):
-        file.wrong(node.line, said("value_shape", key="policy", shape=node.shape, expected="rules such as `gpu_left: 1`"))
+        file.wrong(node.line, flaw("value_shape", key="policy", shape=node.shape, expected="rules such as `gpu_left: 1`"))
         return {}
     policy: dict[str, Any] = {}
     for key, value in file.keys(node, tuple(KEYS), " in policy").items():
@@ -35,7 +35,7 @@ def read(node: Node, file: Findings) -> dict[str, Any]:
     low, high = policy.get("min_gpu"), policy.get("max_gpu")
     if low is not None and high is not None and low > high:
         numbers = {"low_key": "policy: min_gpu", "low": low, "high_key": "max_gpu", "high": high}
-        file.wrong(node.line, said("low_over_high", **numbers))
+        file.wrong(node.line, flaw("low_over_high", **numbers))
     return policy
 
 

@@ -18,7 +18,7 @@ from jostle.errors import Invalid
 from jostle.formats import plaintext, yamlfile
 from jostle.formats.flaws import BadFiles
 from jostle.formats.nodes import Flaw, Map, Node, Scalar, Seq
-from jostle.wording.flaws import said
+from jostle.wording.flaws import flaw
 
 _OLD_TRUTHS = {
     word: truth for truth, words in ((True, "yes Yes YES on On ON"), (False, "no No NO off Off OFF")) for word in words.split()
@@ -127,7 +127,7 @@ def values(text: str, file: str) -> dict[str, Any]:
     try:
         root = yamlfile.parse(text.replace("\r\n", "\n"))
         if root is not None and not isinstance(root, Map):
-            raise Flaw(root.line, said("holds", shape=root.shape, expected="`key: value` lines"))
+            raise Flaw(root.line, flaw("holds", shape=root.shape, expected="`key: value` lines"))
         mapping = _value(root) if root is not None else {}
     except Flaw as e:
         raise BadFiles([(file, e.line, e.text)]) from None

@@ -28,7 +28,7 @@ from dataclasses import dataclass, field
 from jostle import units
 from jostle.formats import spec
 from jostle.formats.wording import shown
-from jostle.wording.flaws import said
+from jostle.wording.flaws import flaw
 
 MAX_QUEUE = 10**12
 MAX_GB = units.MAX_MIB // 1024
@@ -239,7 +239,7 @@ def _recognise(paragraph: Paragraph, mode: str) -> None:
 def _queue_first(paragraph: Paragraph, mode: str) -> None:
     first, last, middle = paragraph.entries[0], paragraph.entries[-1], paragraph.entries[1:-1]
     if all(entry.numbers for entry in middle):
-        paragraph.flaws.append((first.first + 1, said("block_empty")))
+        paragraph.flaws.append((first.first + 1, flaw("block_empty")))
         return
     if mode == "multi" and len(middle) > 1 and not middle[-1].numbers:
         middle[-1].numbers = _stands(middle[-1])
@@ -247,9 +247,9 @@ def _queue_first(paragraph: Paragraph, mode: str) -> None:
     if mode == "multi" and counted:
         _read(paragraph, first.numbers[0], first, middle[:-1], middle[-1], last.numbers[0], last)
     elif mode == "multi":
-        paragraph.flaws.append((last.first + 1, said("block_no_count")))
+        paragraph.flaws.append((last.first + 1, flaw("block_no_count")))
     elif counted and not any(entry.numbers for entry in middle[:-1]):
-        paragraph.flaws.append((middle[-1].first + 1, said("block_count", text=shown(middle[-1].text))))
+        paragraph.flaws.append((middle[-1].first + 1, flaw("block_count", text=shown(middle[-1].text))))
     else:
         _read(paragraph, first.numbers[0], first, middle, None, last.numbers[0], last)
 
@@ -259,21 +259,21 @@ def _shapeless(paragraph: Paragraph, mode: str) -> tuple[int, str]:
     first, last = paragraph.entries[0], paragraph.entries[-1]
     ends = "the count of GPUs and the memory on the last two lines" if mode == "multi" else "the memory in GB on the last line"
     if any(_TUPLE.fullmatch(entry.text) for entry in paragraph.entries[:-1]):
-        way = said("block_way", ends=ends) if mode == "multi" else "the commands, then queue and memory as `1,20`"
-        return first.first + 1, said("block_list", way=way)
+        way = flaw("block_way", ends=ends) if mode == "multi" else "the commands, then queue and memory as `1,20`"
+        return first.first + 1, flaw("block_list", way=way)
     if first is last and first.numbers:
-        return first.first + 1, said("block_no_commands", ends=ends)
+        return first.first + 1, flaw("block_no_commands", ends=ends)
     if len(last.numbers) == 2:
-        return first.first + 1, said("block_two_ends", first=shown(first.text), last=shown(last.text), ends=ends)
+        return first.first + 1, flaw("block_two_ends", first=shown(first.text), last=shown(last.text), ends=ends)
     if len(last.numbers) > 2:
-        return last.first + 1, said("block_numbers", text=shown(last.text))
+        return last.first + 1, flaw("block_numbers", text=shown(last.text))
     if len(last.numbers) == 1:
-        return first.first + 1, said("block_no_queue")
+        return first.first + 1, flaw("block_no_queue")
     if len(first.numbers) == 2:
-        return first.first + 1, said("block_before", text=shown(first.text))
+        return first.first + 1, flaw("block_before", text=shown(first.text))
     if first.numbers:
-        return last.first + 1, said("block_end", text=shown(last.text), ends=ends)
-    return last.first + 1, said("block_end_other", text=shown(last.text), ends=ends)
+        return last.first + 1, flaw("block_end", text=shown(last.text), ends=ends)
+    return last.first + 1, flaw("block_end_other", text=shown(last.text), ends=ends)
 
 
 def _read(
@@ -284,7 +284,7 @@ def _read(
     flaws = paragraph.flaws
     texts = list(_commands(commands, flaws))
     if not commands or (not texts and not flaws):
-        flaws.append((paragraph.entries[0].first + 1, said("block_empty")))
+        flaws.append((paragraph.entries[0].first + 1, flaw("block_empty")))
     gpus = 1
     if count is not None:
         gpus = _integer(count.numbers[0], count, f"a count of GPUs from 1 to {units.MAX_GPUS}", 1, units.MAX_GPUS, flaws)
@@ -297,18 +297,18 @@ def _read(
 def _commands(entries: list[BlockEntry], flaws: list[tuple[int, str]]) -> Iterator[str]:
     stray = next((entry for entry in entries if entry.numbers), None)  # the first tells it all
     if stray is not None:
-        flaws.append((stray.first + 1, said("block_stray", text=shown(stray.text))))
+        flaws.append((stray.first + 1, flaw("block_stray", text=shown(stray.text))))
     for entry in entries if stray is None else ():
         try:
             yield spec.command(command(entry.text))
         except ValueError as e:
-            flaws.append((entry.first + 1, said("block_command", text=shown(entry.text), expected=str(e))))
+            flaws.append((entry.first + 1, flaw("block_command", text=shown(entry.text), expected=str(e))))
 
 
 def _integer(number: Number, at: BlockEntry, expected: str, low: int, high: int, flaws: list[tuple[int, str]]) -> int:
     value = _value(number)
     if number.unit or value != value or not low <= value <= high or value != int(value):
-        flaws.append((at.first + 1, said("block_odd", text=shown(at.text), expected=expected)))
+        flaws.append((at.first + 1, flaw("block_odd", text=shown(at.text), expected=expected)))
         return low
     return int(value)
 
@@ -317,7 +317,7 @@ def _size(number: Number, at: BlockEntry, flaws: list[tuple[int, str]]) -> float
     value = _value(number) * _IN_GB[number.unit or "G"]
     if not 0 <= value <= MAX_GB:
         what = "is less than nothing" if value < 0 else "is not understood"
-        flaws.append((at.first + 1, said("block_memory", text=shown(at.text), what=what, most=MAX_GB)))
+        flaws.append((at.first + 1, flaw("block_memory", text=shown(at.text), what=what, most=MAX_GB)))
         return 0
     return value
 

@@ -15,7 +15,7 @@ from jostle.formats import plaintext
 from jostle.formats.flaws import BadFiles
 from jostle.formats.nodes import Flaw
 from jostle.formats.taskblocks import Block, lines_of, paragraphs, queue_of
-from jostle.wording.flaws import said
+from jostle.wording.flaws import flaw
 
 __all__ = ["Block", "Broken", "broken", "edited", "load", "parse", "text_of"]
 
@@ -28,7 +28,7 @@ def parse(text: str, mode: str, file: str = "-") -> tuple[list[Block], list[tupl
     flaws: list[tuple[int, str]] = []
     for paragraph in paragraphs(lines_of(text), mode):
         if len(blocks) >= MAX_BLOCKS:
-            flaws.append((paragraph.first + 1, said("blocks_many", most=MAX_BLOCKS, file=file)))
+            flaws.append((paragraph.first + 1, flaw("blocks_many", most=MAX_BLOCKS, file=file)))
             break
         blocks += [paragraph.block] if paragraph.block is not None else []
         flaws += sorted(paragraph.flaws)
@@ -73,7 +73,7 @@ def read(path: str, mode: str, *, lenient: bool = False) -> tuple[list[Block], l
     except Flaw as e:
         return [], [], [(path, e.line, e.text)]
     blocks, flaws = parse(text, mode, path)
-    warnings: list[str] = [said("told_at", place=path, text=warning)] if warning else []
+    warnings: list[str] = [flaw("told_at", place=path, text=warning)] if warning else []
     if lenient:
         return blocks, [*warnings, *(f"{path}:{line}: {what}; the block is skipped" for line, what in flaws)], []
     return blocks, warnings, [(path, line, what) for line, what in flaws]

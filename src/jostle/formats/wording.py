@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from jostle.formats.nodes import Node, Scalar
-from jostle.wording.flaws import said
+from jostle.wording.flaws import flaw
 
 
 def null(node: Node) -> bool:
@@ -21,8 +21,8 @@ def shown(text: str) -> str:
 def unknown(key: str, expected: Sequence[str], where: str) -> str:
     near = closest(key, expected)
     if near:
-        return said("key_perhaps", key=shown(key), where=where, near=near)
-    return said("key_unknown", key=shown(key), where=where, known=", ".join(sorted(expected)))
+        return flaw("key_perhaps", key=shown(key), where=where, near=near)
+    return flaw("key_unknown", key=shown(key), where=where, known=", ".join(sorted(expected)))
 
 
 def closest(word: str, words: Sequence[str]) -> str:

@@ -13,7 +13,7 @@ from jostle.core.variables import places
 from jostle.formats import shelltext
 from jostle.formats.taskfile import Block
 from jostle.formats.wording import shown
-from jostle.wording.flaws import said
+from jostle.wording.flaws import flaw
 
 ACTING = frozenset("$`\\\"'|&;<>(){}")
 SPLITTING = frozenset("*?[]")
@@ -31,7 +31,7 @@ def flaws(work_dir: str, blocks: Sequence[Block], file: str) -> list[tuple[str, 
         if acting:
             hint = "" if always else ', or quotes around it as in "{work_dir}/data"'
             listed.append((
-                file, block.line, said("work_dir", text=shown(work_dir), acting=_listed(acting), hint=hint),
+                file, block.line, flaw("work_dir", text=shown(work_dir), acting=_listed(acting), hint=hint),
             ))  # fmt: skip
     return listed
 

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import Any
 
 from jostle.formats.nodes import TRUTHS, Flaw, Map, Node, Scalar, Seq
-from jostle.wording.flaws import said
+from jostle.wording.flaws import flaw
 
 MAX_BYTES = 5_000_000
 MAX_DEPTH = 50
@@ -34,17 +34,17 @@ def bytes_of(path: str, expected: str) -> bytes:
     try:
         fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)  # a FIFO must not hold us up
     except OSError as e:
-        raise Flaw(0, said("file_unread", why=e.strerror)) from None
+        raise Flaw(0, flaw("file_unread", why=e.strerror)) from None
     kind = os.fstat(fd).st_mode
     if not stat.S_ISREG(kind) and not (stat.S_ISFIFO(kind) and path.startswith("/dev/")):
         os.close(fd)
         what = "a directory" if stat.S_ISDIR(kind) else "not a regular file"
-        raise Flaw(0, said("file_kind", kind=what, expected=expected))
+        raise Flaw(0, flaw("file_kind", kind=what, expected=expected))
     os.set_blocking(fd, True)  # /dev/stdin and <(…) are FIFOs of the person's own
     with os.fdopen(fd, "rb") as f:
         raw = f.read(MAX_BYTES + 1)
     if len(raw) > MAX_BYTES:
-        raise Flaw(0, said("file_large", most=MAX_BYTES // 1_000_000))
+        raise Flaw(0, flaw("file_large", most=MAX_BYTES // 1_000_000))
     return raw
 
 
@@ -52,7 +52,7 @@ def decoded(raw: bytes) -> str:
     try:
         text = raw.decode("utf-8-sig")
     except UnicodeDecodeError as e:
-        raise Flaw(raw.count(b"\n", 0, e.start) + 1, said("not_utf8")) from None
+        raise Flaw(raw.count(b"\n", 0, e.start) + 1, flaw("not_utf8")) from None
     return text.replace("\r\n", "\n")
 
 
@@ -71,17 +71,17 @@ def parse(text: str) -> Node | None:
     except (yaml.YAMLError, UnicodeError) as e:
         where = getattr(e, "position", None)  # of a character YAML does not allow
         line = text.count("\n", 0, where) + 1 if isinstance(where, int) else build.line
-        raise Flaw(line, said("yaml_character")) from e
+        raise Flaw(line, flaw("yaml_character")) from e
     except (ValueError, RecursionError) as e:
-        raise Flaw(build.line, said("yaml_error", problem=str(e))) from None
+        raise Flaw(build.line, flaw("yaml_error", problem=str(e))) from None
     return build.root
 
 
 def _words(e: Any, line: str) -> str:
     if "\t" in line[: len(line) - len(line.lstrip())]:
-        return said("yaml_tab")
+        return flaw("yaml_tab")
     problem = str(e.problem or e.context or e).strip()
-    return said("yaml_colon" if problem.startswith("mapping values are not allowed") else "yaml_wrong", problem=problem)
+    return flaw("yaml_colon" if problem.startswith("mapping values are not allowed") else "yaml_wrong", problem=problem)
 
 
 class _Build:
@@ -103,7 +103,7 @@ class _Build:
         if kind == "DocumentStartEvent":
             self._documents += 1
             if self._documents > 1:
-                raise Flaw(self.line, said("yaml_documents"))
+                raise Flaw(self.line, flaw("yaml_documents"))
         elif kind == "ScalarEvent":
             self._check(event)
             # a document of nothing but comments arrives as one empty plain scalar
@@ -118,15 +118,15 @@ class _Build:
     def _check(self, event: Any) -> None:
         self._anchored += event.anchor is not None
         if self._anchored > MAX_ANCHORS:
-            raise Flaw(self.line, said("yaml_anchors", most=f"{MAX_ANCHORS:,}"))
+            raise Flaw(self.line, flaw("yaml_anchors", most=f"{MAX_ANCHORS:,}"))
         tag = str(event.tag or "")
         if tag not in ("", "!", "tag:yaml.org,2002:str", "tag:yaml.org,2002:map", "tag:yaml.org,2002:seq"):
-            raise Flaw(self.line, said("yaml_tag", tag=tag.replace("tag:yaml.org,2002:", "!!")))
+            raise Flaw(self.line, flaw("yaml_tag", tag=tag.replace("tag:yaml.org,2002:", "!!")))
 
     def _begin(self, event: Any, node: Map | Seq) -> None:
         self._check(event)
         if len(self._open) >= MAX_DEPTH:
-            raise Flaw(self.line, said("yaml_deep", most=MAX_DEPTH))
+            raise Flaw(self.line, flaw("yaml_deep", most=MAX_DEPTH))
         if event.anchor:
             self._anchors[event.anchor] = None
         self._open.append((node, [], event.anchor))
@@ -141,17 +141,17 @@ class _Build:
 
     def _alias(self, name: str) -> Node:
         if name not in self._anchors:
-            raise Flaw(self.line, said("yaml_no_anchor", name=name))
+            raise Flaw(self.line, flaw("yaml_no_anchor", name=name))
         node = self._anchors[name]
         if node is None:
-            raise Flaw(self.line, said("yaml_loop", name=name))
+            raise Flaw(self.line, flaw("yaml_loop", name=name))
         self._count += self._weight[id(node)]
         return node
 
     def _add(self, node: Node, anchor: str | None) -> None:
         self._count += 1
         if self._count > MAX_NODES:
-            raise Flaw(self.line, said("yaml_many", most=MAX_NODES))
+            raise Flaw(self.line, flaw("yaml_many", most=MAX_NODES))
         if anchor:
             self._anchors[anchor] = node
             self._weight[id(node)] = _weight(node)
@@ -180,7 +180,7 @@ def _pairs(children: list[Node]) -> list[tuple[Scalar, Node]]:
     merged: list[tuple[Scalar, Node]] = []
     for key, value in zip(children[::2], children[1::2], strict=True):
         if not isinstance(key, Scalar):
-            raise Flaw(key.line, said("yaml_key"))
+            raise Flaw(key.line, flaw("yaml_key"))
         if key.text == "<<" and key.plain:
             merged += _merge(value)
         else:
@@ -198,14 +198,14 @@ def _merge(value: Node) -> list[tuple[Scalar, Node]]:
         return value.items
     if isinstance(value, Seq) and all(isinstance(item, Map) for item in value.items):
         return [pair for item in value.items if isinstance(item, Map) for pair in item.items]
-    raise Flaw(value.line, said("yaml_merge"))
+    raise Flaw(value.line, flaw("yaml_merge"))
 
 
 def values_of(node: Map, read: Callable[[Node], Any]) -> dict[str, Any]:
     values: dict[str, Any] = {}
     for key, value in node.items:
         if key.text in values:
-            raise Flaw(key.line, said("key_twice", key=key.text, where=""))
+            raise Flaw(key.line, flaw("key_twice", key=key.text, where=""))
         values[key.text] = read(value)
     return values
 

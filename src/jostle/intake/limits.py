@@ -6,7 +6,7 @@ from jostle.core.fields import LIMITS
 from jostle.errors import Usage
 from jostle.formats import spec
 from jostle.formats.wording import closest
-from jostle.wording.flaws import said, worded
+from jostle.wording.flaws import flaw, worded
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ def setting(session: Session, words: Sequence[str]) -> dict[str, Any]:
         try:
             values[name] = None if text == "none" else spec.reader(LIMITS[name].kind)(text)
         except ValueError as e:
-            odd = said("value_odd", key="limits", value=f"{name}={text!r}", expected=f"{e}, or none")
+            odd = flaw("value_odd", key="limits", value=f"{name}={text!r}", expected=f"{e}, or none")
             raise Usage(worded(odd, session.language)) from None
     if not values:
         raise Usage(session.message("limits_nothing"))

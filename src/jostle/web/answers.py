@@ -17,7 +17,7 @@ from starlette.exceptions import HTTPException
 from jostle.errors import Damaged, Declined, DiskFull, Forbidden, Invalid, JostleError, NoEngine, NotFound, Unwritten, Usage
 from jostle.formats.flaws import BadFiles
 from jostle.web import hidden
-from jostle.wording.flaws import Said, said, worded
+from jostle.wording.flaws import FlawText, flaw, worded
 
 if TYPE_CHECKING:
     from fastapi import FastAPI, Request
@@ -82,7 +82,7 @@ def told(e: JostleError, lang: str, *, reads_only: bool = False) -> dict[str, An
     """Who may only look is not told where files lie, nor what is wrong in them."""
     if reads_only:
         return {"detail": hidden.words(str(e)), "code": e.code}
-    what = e.args[0] if e.args and isinstance(e.args[0], Said) else str(e)
+    what = e.args[0] if e.args and isinstance(e.args[0], FlawText) else str(e)
     answer: dict[str, Any] = {"detail": worded(what, lang), "code": e.code}
     if isinstance(e, BadFiles):
         answer["detail"] = e.worded(lang)
@@ -111,13 +111,13 @@ KINDS = {
 _ALTERNATIVE = re.compile(r"(int|str|float|bool)$|constrained-|(list|dict|function-\w+)\[")
 
 
-def expected(flaw: Mapping[str, Any]) -> Said:
+def expected(wrong: Mapping[str, Any]) -> FlawText:
     """What is wrong with a value, in our words: those of the library that found it are for programmers."""
-    kind = str(flaw["type"])
+    kind = str(wrong["type"])
     if kind in EXPECTED:
-        return said(EXPECTED[kind], **(flaw.get("ctx") or {}))
+        return flaw(EXPECTED[kind], **(wrong.get("ctx") or {}))
     what = KINDS.get(kind.partition("_")[0])
-    return said("asked_kind", expected=what) if what else said("asked_unread")
+    return flaw("asked_kind", expected=what) if what else flaw("asked_unread")
 
 
 def place(steps: Sequence[str | int]) -> str:
@@ -134,7 +134,7 @@ def install(app: FastAPI) -> None:
 
     @app.exception_handler(RequestValidationError)
     def invalid(request: Request, e: RequestValidationError) -> Response:
-        found = [said("told_at", place=place(one["loc"]), text=expected(one)) for one in e.errors()[:SHOWN]]
+        found = [flaw("told_at", place=place(one["loc"]), text=expected(one)) for one in e.errors()[:SHOWN]]
         flaws = dict.fromkeys(worded(one, language(request)) for one in found)  # each once
         return Answer({"detail": "; ".join(flaws), "code": "invalid"}, 422 if request.url.path.startswith("/api/v1/") else 400)
 

@@ -18,7 +18,7 @@ from jostle.web.answers import Flag
 from jostle.web.site import Visit, visit
 from jostle.wording import sentences
 from jostle.wording.declined import declined
-from jostle.wording.flaws import said
+from jostle.wording.flaws import flaw
 
 routes = APIRouter(prefix="/api/v1")
 Visiting = Annotated[Visit, Depends(visit)]
@@ -110,7 +110,7 @@ def move(visit: Visiting, given: Move) -> dict[str, Any]:
     place = given.to if isinstance(given.to, str) else next(iter(given.to), "")
     good = ("first", "last") if isinstance(given.to, str) else ("before", "after")
     if place not in good or (isinstance(given.to, dict) and len(given.to) != 1):
-        raise Usage(said("asked_place"))
+        raise Usage(flaw("asked_place"))
     return intend(visit, "move", Jobs(ids=[given.id]), to=given.to)
 
 
@@ -137,7 +137,7 @@ def gpus(visit: Visiting, given: Cards) -> dict[str, Any]:
             did, what = "exclude" if on else "include", ",".join(map(str, numbers))
             answer = visit.ask("exclude", did=did, what=what, gpus=numbers, on=on)
     if not answer:
-        raise Usage(said("asked_cards"))
+        raise Usage(flaw("asked_cards"))
     return {"excluded": answer["excluded"], "faulty": answer.get("faulty") or []}
 
 
@@ -147,12 +147,12 @@ def add(visit: Visiting, given: dict[str, Any], dry_run: Flag = False) -> dict[s
     asks = dict(given)
     hold, once = asks.pop("hold", False), asks.pop("once", None)
     if not isinstance(hold, bool) or not isinstance(once, str | None):
-        raise Invalid(said("asked_hold"))
+        raise Invalid(flaw("asked_hold"))
     base = asks.get("workdir")
     if not isinstance(base, str) or not os.path.isabs(base):
-        raise Invalid(said("asked_workdir"))
+        raise Invalid(flaw("asked_workdir"))
     if not os.path.isdir(base):
-        raise Invalid(said("asked_no_folder", path=base[:200]))
+        raise Invalid(flaw("asked_no_folder", path=base[:200]))
     (job,) = jobfile.of_values({"jobs": [asks]}, base)["jobs"]
     if hold:
         job["intent"] = "hold"

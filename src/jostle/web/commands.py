@@ -27,7 +27,7 @@ from jostle.web import files
 from jostle.web.answers import Answer, etag
 from jostle.web.schedulers import running
 from jostle.web.site import Visit, checked_mode, visit, workspace_of
-from jostle.wording.flaws import said, worded
+from jostle.wording.flaws import flaw, worded
 
 routes = APIRouter()
 Visiting = Annotated[Visit, Depends(visit)]
@@ -315,7 +315,7 @@ def _told(flaws: Sequence[tuple[int, str]], lang: str) -> list[dict[str, Any]]:
     """Of very many those that somebody reads, and how many there are besides."""
     told = [{"line": line, "text": worded(what, lang)} for line, what in flaws[:FLAWS_SHOWN]]
     if len(flaws) > FLAWS_SHOWN:
-        told.append({"line": flaws[FLAWS_SHOWN][0], "text": worded(said("more_flaws", n=len(flaws) - FLAWS_SHOWN), lang)})
+        told.append({"line": flaws[FLAWS_SHOWN][0], "text": worded(flaw("more_flaws", n=len(flaws) - FLAWS_SHOWN), lang)})
     return told
 
 

@@ -1,6 +1,6 @@
 """What is wrong with a file, as a text that knows its code: English for whoever takes it for a text, and Chinese for who asks.
 
-Readers of files tell what they found by `said(code, …)`. What was expected, and of what shape the rest is, are phrases inside of
+Readers of files tell what they found by `flaw(code, …)`. What was expected, and of what shape the rest is, are phrases inside of
 it, which are known by their English (`expected.py`).
 """
 
@@ -14,29 +14,29 @@ from jostle.wording.expected import PATTERNS, PHRASES
 from jostle.wording.flawwords import FLAWS
 
 
-class Said(str):
+class FlawText(str):
     """The English text; `code` and `params` say what it tells."""
 
     __slots__ = ("code", "params")  # a hostile file has many
     code: str
     params: Mapping[str, Any]
 
-    def __new__(cls, code: str, params: Mapping[str, Any]) -> Said:
+    def __new__(cls, code: str, params: Mapping[str, Any]) -> FlawText:
         self = super().__new__(cls, FLAWS[code][0].format_map(params))
         self.code, self.params = code, params
         return self
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Said, (self.code, self.params)
+        return FlawText, (self.code, self.params)
 
 
-def said(code: str, **params: Any) -> Said:
-    return Said(code, params)
+def flaw(code: str, **params: Any) -> FlawText:
+    return FlawText(code, params)
 
 
 def worded(text: str, lang: str) -> str:
     """In this language; a text without a code is as it is."""
-    if not lang.startswith("zh") or not isinstance(text, Said):
+    if not lang.startswith("zh") or not isinstance(text, FlawText):
         return str(text)
     return FLAWS[text.code][1].format_map({key: _phrase(value) for key, value in text.params.items()})
 
@@ -45,7 +45,7 @@ def _phrase(value: Any) -> Any:
     """A phrase of ours in Chinese; what people wrote is quoted, and never one."""
     if not isinstance(value, str):
         return value
-    if isinstance(value, Said):
+    if isinstance(value, FlawText):
         return worded(value, "zh")
     if value in PHRASES:
         return PHRASES[value]
