@@ -16,12 +16,12 @@ from tests.e2e.instance import SOURCE, Instance, alive, until
 
 WRITER = """
 import sys
-from jostle.store.history import CardPage, Held, HistoryFile, Mean
+from jostle.store.history import CardPage, Stay, HistoryFile, Mean
 file = HistoryFile(sys.argv[1])
 for k in range(1000):
     at = 5_000_000 + 60 * k
     means = [Mean(at + 10 * n, 10.0, 50.0, 1000.0, None, None) for n in range(6)]
-    file.write([CardPage(f"GPU-{c}", c, "A100", 24576, means, [Held(5e6, "bob", 7, at)]) for c in range(8)])
+    file.write([CardPage(f"GPU-{c}", c, "A100", 24576, means, [Stay(5e6, "bob", 7, at)]) for c in range(8)])
 """
 
 
