@@ -6,6 +6,7 @@ import { useActs } from '../api/acts'
 import { type Known, useBlocked, useLive } from '../api/hooks'
 import type { Job } from '../api/types'
 import { newJob, useDesk } from '../desk'
+import { shown } from '../model/ansi'
 import { jobCommand, like } from '../model/command'
 import { clock, gib, span } from '../model/format'
 import { shownIds } from '../model/ids'
@@ -332,7 +333,7 @@ export function ForeignRow({ one, row, known }: { one: Foreign; row: string; kno
       <span className="left" />
       <span className="tail clip mono">
         {one.mib === null ? '' : `${gib(one.mib)}G `}
-        {known?.command || one.name}
+        {shown(known?.command || one.name || '').text}
       </span>
       <span />
     </div>

@@ -541,6 +541,8 @@ export default {
     gpus: 'GPUs of process {{id}}',
     memory: 'Memory of process {{id}} in GB',
     badmemory: 'A number of GB, such as 12.5',
+    cut: '({{n}} more characters)',
+    onlyintext: 'Not shown as it is: change it in the text.',
     remove: 'Remove process {{id}}',
     bind: 'Bind a log file…',
     bound: 'log: {{path}}',

@@ -485,6 +485,8 @@ export default {
     gpus: '进程 {{id}} 的 GPU 数',
     memory: '进程 {{id}} 的显存（GB）',
     badmemory: '填 GB 数，如 12.5',
+    cut: '（另有 {{n}} 个字符）',
+    onlyintext: '此处显示的不是原样：请在文本中修改。',
     remove: '删除进程 {{id}}',
     bind: '绑定日志文件…',
     bound: '日志：{{path}}',
