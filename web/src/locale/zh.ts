@@ -645,6 +645,7 @@ export default {
     restart: '已保存；重启后生效：{{keys}}',
     about: '关于',
     fixed: '只能在命令行上改，不能在浏览器里改。',
+    always: '不起作用：始终是这个位置。',
     ignored: '文件里的 secret 不起作用：令牌保存在单独的文件中（`jostle web --token`）。',
     what: {
       port: '控制台监听的端口；被占用时用下一个空闲端口。',
