@@ -142,15 +142,17 @@ function Tick({ jobs, label }: { jobs: Job[]; label: string }) {
   const { marked } = useDesk()
   const { toggle } = use(RowsContext)
   return (
-    <input
-      type="checkbox"
-      className="tick"
-      tabIndex={-1}
-      aria-label={label}
-      checked={jobs.every((job) => marked.has(job.id))}
-      onClick={(event) => event.stopPropagation()}
-      onChange={() => toggle(jobs)}
-    />
+    // biome-ignore lint/a11y/useKeyWithClickEvents: only keeps the row from being picked as well
+    <label className="reach" onClick={(event) => event.stopPropagation()}>
+      <input
+        type="checkbox"
+        className="tick"
+        tabIndex={-1}
+        aria-label={label}
+        checked={jobs.every((job) => marked.has(job.id))}
+        onChange={() => toggle(jobs)}
+      />
+    </label>
   )
 }
 
