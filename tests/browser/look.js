@@ -38,9 +38,7 @@ function faint() {
 }
 
 /** Where else a press does the same. */
-const ELSEWHERE = { '.jobrow > .id': '.jobrow' }
-/** Lower than a finger is wide as the page is now; to be mended there. */
-const LOW_YET = '.tick, .id, .group .count, .card .link, .list input[type=checkbox], .vrow button, button.config, .whatif button, [role=tab]'
+const ELSEWHERE = { '.jobrow:not(.foreign) > .id': '.jobrow', '.group > .count': '.group' }
 const FINGER = 44
 
 /** What is pressed and is lower than a finger is wide: of the points on a line down through it, those where a press is its own. A
@@ -64,7 +62,7 @@ function small() {
     return Math.max(...[0.25, 0.5, 0.75].map((share) => along(left + width * share)))
   }
   return pressed
-    .filter((element) => shown(element) && !element.disabled && !element.closest('.sr, .skip') && !element.matches(LOW_YET))
+    .filter((element) => shown(element) && !element.disabled && !element.closest('.sr, .skip'))
     .map((element) => [element, reach(element)])
     .filter(([, high]) => high < FINGER - 2)
     .map(([element, high]) => `${element.outerHTML.slice(0, 90)}: ${high}`)

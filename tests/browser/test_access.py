@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import re
 from collections.abc import Callable, Iterator
 from importlib import resources
 from typing import Any
@@ -23,11 +22,6 @@ axe = pytest.importorskip("axe_playwright_python", reason="no axe: pip install a
 AXE = (resources.files(axe) / "axe.min.js").read_text("utf-8")
 CONTRAST = {"runOnly": ["color-contrast"]}  # nine tenths of its work
 REST = {"rules": {"color-contrast": {"enabled": False}}}
-TO_MEND = re.compile(
-    r"scrollable-region-focusable: \.firstjobs |\w+: faint: \d: [34]\.\d\d in \.(taken|hue-\w+)$|health: scrolls sideways: HTML"
-)
-"""Of the page as it is now: a list that is no stop of the keyboard in all browsers, card numbers on colours where it is told what
-would become of a job, and health on 720 pixels."""
 GRAVE = """async (rules) => {
   const top = document.querySelector('dialog[open], section.host') ?? document  // what lies below it is a view of its own
   return (await axe.run(top, {resultTypes: ['violations'], ...rules})).violations
@@ -92,14 +86,13 @@ class Walk:
                 page.set_viewport_size({"width": width, "height": WIDTHS[width]})
                 in_language(page, language)
                 found = [*grave(page, theme, rules), *(f"{theme}: faint: {told}" for told in seen(page, "faint"))]
-                self._note(self.grave, view, [f"{width} {language} {told}" for told in found if not TO_MEND.match(told)])
+                self._note(self.grave, view, [f"{width} {language} {told}" for told in found])
                 self.seen |= {(view.__name__, one) for one in (width, theme, language)}
             page.set_viewport_size(HALF)
             found = [f"covered: {told}" for told in page.evaluate(COVERED)]
             for language in LANGUAGES:
                 in_language(page, language)
                 found += page.evaluate(CUT_OFF)
-            found = [told for told in found if not TO_MEND.match(f"{view.__name__}: {told}")]
             self._note(self.cut_off, view, found)
             page.set_viewport_size({"width": 1440, "height": WIDTHS[1440]})
             self._note(self.unreached, view, unreached(page))
@@ -129,7 +122,7 @@ def grave(page: Any, theme: str, rules: Any) -> list[str]:
         return []
     if page.evaluate("typeof axe") == "undefined":
         page.evaluate(AXE)
-    return [f"{theme}: {told}" for told in page.evaluate(GRAVE, rules) if not TO_MEND.match(told)]
+    return [f"{theme}: {told}" for told in page.evaluate(GRAVE, rules)]
 
 
 def test_axe_finds_nothing_serious_on_any_page_or_dialog_dark_or_light(walked):

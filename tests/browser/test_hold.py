@@ -103,7 +103,7 @@ def test_c2_one_that_waits_says_why_and_may_ask_for_fewer(console, open_page):
 def test_c2_in_chinese_a_card_is_held_and_given_back_and_every_word_of_it_is_chinese(console, open_page):
     page = hold_page(open_page())
     page.get_by_role("radio", name="中文").click()
-    form = page.get_by_role("region", name="占用卡")
+    form = page.get_by_role("region", name="申请占卡")
     form.get_by_label("名称").fill("训练")
     form.get_by_label("GPU 数").fill("1")
     expect(form.locator(".dry h3")).to_contain_text("马上在 GPU")
@@ -207,7 +207,7 @@ def test_a_start_without_a_command_is_the_program_of_the_managers_file_and_says_
     file = console.instance.file(json.dumps({"program_template": program}), "gpu_manager_config.json")
     console.instance.ok("manage", "--config", file, "--status")
     console.instance.ok("manage", "--config", file, "--allocate", "train")
-    page = hold_page(open_page(refused=True))
+    page = hold_page(open_page(provoked=(TAKEN,)))
     held(page, "train").get_by_role("button", name="Start…").click()
     dialog = page.get_by_role("dialog")
     dialog.get_by_label("Directory").fill(str(tmp_path))

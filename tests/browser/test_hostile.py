@@ -33,6 +33,7 @@ job: {{gpus: 0, name: "{BOLD} {{seed}}"}}
 """
 TASKS = f"# {TAG}\necho '{TAG}'\n1,2\n"
 RED, TURNED, LONG = "\x1b[31mred", "\u202etxt.exe", 1_000_000
+SEEN = "‹U+001B›[31mred ‹U+202E›txt.exe"  # by their number, so they turn and colour nothing
 CONTROLS = f"# {TURNED}\necho '{RED} {TURNED}'\n1,2\n\necho {'m' * LONG}\n1,2\n\necho the end\n1,2\n"
 NOTIFY = "notify: {channels: {me: {kind: webhook, url: {env: NOTHING}, events: [failed]}}}\n"
 RULES = f"min_gpu: 1\nmax_gpu: '{BOLD} value'\n"
@@ -82,7 +83,7 @@ def test_s22_s23_s56_whatever_anything_is_called_is_text_on_every_page(console, 
     shown(page, f"{BOLD} card", BOLD, f"{TAG} running", f"{TAG} waits", f"{BOLD} job")
     page.keyboard.press("0")
     expect(page.get_by_role("dialog")).to_contain_text(f"{TAG} stranger")
-    expect(page.get_by_role("row").filter(has_text="eve").locator("td").last).to_have_text(f"{RED} {TURNED}")
+    expect(page.get_by_role("row").filter(has_text="eve").locator("td").last).to_have_text(SEEN)
     shown(page)
     page.keyboard.press("Escape")
     views.at(page, console, f"state/{console.fails}")
@@ -94,10 +95,18 @@ def test_s22_s23_s56_whatever_anything_is_called_is_text_on_every_page(console, 
     shown(page, f"{BOLD} wrong")
     page.locator(".config", has_text="command_gpu_2.txt").click()
     expect(page.locator(".cm-specialChar")).to_have_count(3)  # drawn as signs, so they turn and colour nothing
-    expect(page.locator(".proc textarea").nth(0)).to_have_value(f"echo '{RED} {TURNED}'")
+    expect(page.locator(".proc textarea").nth(0)).to_have_value(f"echo '{SEEN}'")
     expect(page.locator(".proc textarea").nth(1)).to_have_value("echo the end")
     expect(page.locator(".right ul.fail")).to_contain_text("Line 5:")  # which is longer than any that is taken
     shown(page, "echo the end")
+    queued = page.get_by_role("region", name="What would be queued")
+    expect(queued).to_contain_text(f"echo '{SEEN}'")
+    expect(queued).to_contain_text(f"({LONG + len('echo ') - 1000} more characters)")
+    assert len(queued.inner_html()) < 20_000
+    with page.expect_request("**/preview*") as asked:
+        page.locator(".proc textarea").nth(1).fill("echo another end")
+    sent = [process["commands"] for queue in asked.value.post_data_json["queues"] for process in queue["processes"]]
+    assert sent == [[f"echo '{RED} {TURNED}'"], ["echo another end"]]  # what would be saved is what stood there
     page.locator(".config", has_text="command_gpu_1.txt").click()  # and the page goes on
     shown(page, f"{BOLD} wrong")
     views.at(page, console, "rule")

@@ -97,6 +97,33 @@ def test_at_twice_the_size_nothing_is_lost_and_in_chinese_a_lost_card_is_told_in
     expect(page.locator(".formula")).to_contain_text("未设 min_gpu 和 max_gpu")
 
 
+@pytest.mark.parametrize("width", [1440, 390])
+def test_a_press_on_the_bars_of_a_card_opens_it(console, open_page, width):
+    page = open_page(width=width, height=844)
+    expect(page.locator(".card")).to_have_count(4)
+    for name in ("meter", "spark"):
+        shown = page.locator(f".card:nth-child(4) .{name}:visible, .card:nth-child(4) .index").last
+        shown.evaluate("(one) => one.scrollIntoView({block: 'center'})")
+        box = shown.bounding_box()
+        page.mouse.click(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
+        expect(page.get_by_role("dialog", name="GPU 3")).to_be_visible()
+        page.keyboard.press("Escape")
+        expect(page.get_by_role("dialog")).to_have_count(0)
+
+
+def test_what_changes_nothing_says_so_in_both_languages(console, open_page):
+    page = open_page()
+    expect(badge(page)).to_have_text("Live")
+    go(page, "Settings", "/setting")
+    for name, other in (("target-yaml-path", "bind-address"), ("log-dir", "allow-lan")):
+        of = {key: page.locator(".setting").filter(has=page.get_by_text(key, exact=True)) for key in (name, other)}
+        expect(of[name]).to_contain_text("Has no effect")
+        expect(of[name]).not_to_contain_text("command line")
+        expect(of[other]).to_contain_text("Only on the command line")
+    page.get_by_role("radio", name="中文").click()
+    expect(page.get_by_text("不起作用：始终是这个位置。")).to_have_count(2)
+
+
 @pytest.mark.parametrize("width", [390, 320])
 def test_the_drawer_of_a_card_fits_a_phone(console, open_page, width):
     page = open_page(width=width, height=844)

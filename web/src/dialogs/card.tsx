@@ -5,6 +5,7 @@ import { useActs } from '../api/acts'
 import { type Past, useHistory, useLive, useProcesses, useRights, useShownJobs } from '../api/hooks'
 import { useDesk } from '../desk'
 import { unreadWhy } from '../gpu/holders'
+import { shown } from '../model/ansi'
 import { cardCommand } from '../model/command'
 import { clock, gib, model, span } from '../model/format'
 import { elapsed } from '../model/jobs'
@@ -140,6 +141,7 @@ export default function CardDrawer({ index, onClose }: { index: number; onClose:
               {card.holders.map((holder) => {
                 const person = personOf(holder, own)
                 const known = processes.get(holder.pid)
+                const program = shown(known?.command || holder.name || holder.exe || '').text
                 const since = known?.since ?? there(past, holder.pid)
                 return (
                   <tr key={holder.pid}>
@@ -155,9 +157,9 @@ export default function CardDrawer({ index, onClose }: { index: number; onClose:
                     <td className="num strong">{holder.used_mib === null ? '–' : `${gib(holder.used_mib)} GiB`}</td>
                     <td className="num">{holder.sm == null ? '–' : `${holder.sm}%`}</td>
                     <td className="num">{since === null ? '–' : span((Date.now() - since) / 1000)}</td>
-                    <td className="mono clip program" title={known?.command}>
+                    <td className="mono clip program" title={program}>
                       {holder.run ? `#${holder.run} ` : ''}
-                      {known?.command || holder.name || holder.exe}
+                      {program}
                     </td>
                   </tr>
                 )

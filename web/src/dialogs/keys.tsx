@@ -8,7 +8,7 @@ export default function KeysDialog({ onClose }: { onClose: () => void }) {
   const pages = PAGES.map(([, name]) => t(`page.${name}`)).join(' · ')
   return (
     <Dialog title={t('keys.title')} onClose={onClose} width={520}>
-      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: on a phone it scrolls, and is reached by keyboard there */}
+      {/* on a phone it scrolls, and is reached by keyboard there */}
       <dl className="keys" tabIndex={0} aria-label={t('keys.title')}>
         {KEYMAP.map(({ name, shown }) => (
           <div key={name} style={{ display: 'contents' }}>

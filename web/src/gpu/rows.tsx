@@ -6,6 +6,7 @@ import { useActs } from '../api/acts'
 import { type Known, useBlocked, useLive } from '../api/hooks'
 import type { Job } from '../api/types'
 import { newJob, useDesk } from '../desk'
+import { shown } from '../model/ansi'
 import { jobCommand, like } from '../model/command'
 import { clock, gib, span } from '../model/format'
 import { shownIds } from '../model/ids'
@@ -141,15 +142,17 @@ function Tick({ jobs, label }: { jobs: Job[]; label: string }) {
   const { marked } = useDesk()
   const { toggle } = use(RowsContext)
   return (
-    <input
-      type="checkbox"
-      className="tick"
-      tabIndex={-1}
-      aria-label={label}
-      checked={jobs.every((job) => marked.has(job.id))}
-      onClick={(event) => event.stopPropagation()}
-      onChange={() => toggle(jobs)}
-    />
+    // biome-ignore lint/a11y/useKeyWithClickEvents: only keeps the row from being picked as well
+    <label className="reach" onClick={(event) => event.stopPropagation()}>
+      <input
+        type="checkbox"
+        className="tick"
+        tabIndex={-1}
+        aria-label={label}
+        checked={jobs.every((job) => marked.has(job.id))}
+        onChange={() => toggle(jobs)}
+      />
+    </label>
   )
 }
 
@@ -332,7 +335,7 @@ export function ForeignRow({ one, row, known }: { one: Foreign; row: string; kno
       <span className="left" />
       <span className="tail clip mono">
         {one.mib === null ? '' : `${gib(one.mib)}G `}
-        {known?.command || one.name}
+        {shown(known?.command || one.name || '').text}
       </span>
       <span />
     </div>

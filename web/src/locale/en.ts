@@ -541,6 +541,8 @@ export default {
     gpus: 'GPUs of process {{id}}',
     memory: 'Memory of process {{id}} in GB',
     badmemory: 'A number of GB, such as 12.5',
+    cut: '({{n}} more characters)',
+    onlyintext: 'Not shown as it is: change it in the text.',
     remove: 'Remove process {{id}}',
     bind: 'Bind a log file…',
     bound: 'log: {{path}}',
@@ -710,6 +712,7 @@ export default {
     restart: 'Saved; after a restart it holds for: {{keys}}',
     about: 'About',
     fixed: 'Only on the command line, never from a browser.',
+    always: 'Has no effect: it is always this place.',
     ignored: 'A secret in this file is not used: the token lies in a file of its own (`jostle web --token`).',
     what: {
       port: 'Where the console listens; the next free port if it is taken.',

@@ -485,6 +485,8 @@ export default {
     gpus: '进程 {{id}} 的 GPU 数',
     memory: '进程 {{id}} 的显存（GB）',
     badmemory: '填 GB 数，如 12.5',
+    cut: '（另有 {{n}} 个字符）',
+    onlyintext: '此处显示的不是原样：请在文本中修改。',
     remove: '删除进程 {{id}}',
     bind: '绑定日志文件…',
     bound: '日志：{{path}}',
@@ -643,6 +645,7 @@ export default {
     restart: '已保存；重启后生效：{{keys}}',
     about: '关于',
     fixed: '只能在命令行上改，不能在浏览器里改。',
+    always: '不起作用：始终是这个位置。',
     ignored: '文件里的 secret 不起作用：令牌保存在单独的文件中（`jostle web --token`）。',
     what: {
       port: '控制台监听的端口；被占用时用下一个空闲端口。',

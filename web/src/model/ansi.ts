@@ -16,6 +16,19 @@ export const plain = (line: string): string => visible(line.replace(ESCAPE, ''))
 const visible = (text: string): string =>
   text.replace(ODD, (char) => `‹U+${char.charCodeAt(0).toString(16).toUpperCase().padStart(4, '0')}›`)
 
+export interface Shown {
+  text: string
+  more: number // characters that are not in it
+}
+
+const MOST = 1000
+
+/** What is shown of a text that is no output, such as a command: nothing of it is left out unsaid, escape sequences neither. */
+export const shown = (text: string, most = MOST): Shown => ({
+  text: visible(text.slice(0, most)),
+  more: Math.max(0, text.length - most),
+})
+
 interface Pen {
   fg: number | null
   bold: boolean

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { plain, spans } from './ansi'
+import { plain, shown, spans } from './ansi'
 import { addBody, addCommand, competeCommand, EMPTY_JOB, jobCommand, quoted } from './command'
 import { clock, model, size, span } from './format'
 import { corrected } from './health'
@@ -199,6 +199,10 @@ describe('output', () => {
   })
   test('marks that turn the text around are shown by their number', () => {
     expect(plain('user\u202etxt.exe')).toBe('user‹U+202E›txt.exe')
+  })
+  test('of a command nothing is left out, and what is too long says how much more there is', () => {
+    expect(shown('a\x1b[31m\u202eb\n', 100)).toEqual({ text: 'a‹U+001B›[31m‹U+202E›b\n', more: 0 })
+    expect(shown('m'.repeat(1000), 10)).toEqual({ text: 'm'.repeat(10), more: 990 })
   })
 })
 

@@ -35,7 +35,8 @@ export function BatchOutlook({ file }: { file: JobFile }) {
           </p>
         ))}
       </Saying>
-      <ul className="firstjobs" aria-label={t('tasks.preview')}>
+      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls can be reached */}
+      <ul className="firstjobs" tabIndex={0} aria-label={t('tasks.preview')}>
         {looked.batches
           .flatMap((batch) => batch.first.map((job) => ({ ...job, batch: batch.name })))
           .slice(0, 40)

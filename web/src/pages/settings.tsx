@@ -28,8 +28,13 @@ export default function SettingsPage() {
   )
 }
 
-// What would open the console to others or lead it to other places is said on the command line, never in a browser.
-const FIXED = new Set(['bind-address', 'allow-lan', 'target-yaml-path', 'log-dir'])
+// What would open the console to others is said on the command line, never in a browser; where its files lie, nowhere.
+const FIXED: Record<string, string> = {
+  'bind-address': 'settings.fixed',
+  'allow-lan': 'settings.fixed',
+  'target-yaml-path': 'settings.always',
+  'log-dir': 'settings.always',
+}
 
 interface Saved {
   requires_restart: string[]
@@ -72,12 +77,12 @@ function ConsoleSettings() {
           <div>
             <code>{key}</code> {setting.requires_restart && <span className="pill">{t('settings.needsrestart')}</span>}
             <p>{t(`settings.what.${key}`, { defaultValue: setting.description })}</p>
-            {FIXED.has(key) ? <p>{t('settings.fixed')}</p> : setting.warning && <p className="wait">{t('settings.ignored')}</p>}
+            {FIXED[key] ? <p>{t(FIXED[key])}</p> : setting.warning && <p className="wait">{t('settings.ignored')}</p>}
           </div>
           <SettingField
             name={key}
             value={changes[key] ?? setting.value}
-            disabled={!mayWrite || FIXED.has(key)}
+            disabled={!mayWrite || key in FIXED}
             onChange={(value) => setChanges({ ...changes, [key]: value })}
           />
         </div>

@@ -8,10 +8,10 @@ export interface Seen {
   last: number // beyond the last
 }
 
-/** The rows to render for a place in the list; always some more than fit, in whole steps. */
+/** The rows to render for a place in the list; always some more than fit, in whole steps, and wherever it stands as many. */
 export function seenAt(top: number, height: number, row: number, count: number): Seen {
   const first = Math.max(0, (Math.floor(top / row / STEP) - 1) * STEP)
-  const last = Math.min(count, (Math.ceil((top + height) / row / STEP) + 1) * STEP)
+  const last = Math.min(count, first + (Math.ceil(height / row / STEP) + 3) * STEP)
   return { first: Math.min(first, Math.max(0, last - 1)), last }
 }
 
@@ -43,4 +43,4 @@ export function showRow(element: HTMLElement, at: number, row: number): void {
 }
 
 /** A name for the element that shows a row: those that scroll out of sight are used again for those that come into it. */
-export const slot = (at: number, { first, last }: Seen): number => at % (Math.ceil((last - first) / STEP + 2) * STEP)
+export const slot = (at: number, { first, last }: Seen): number => at % (last - first)

@@ -13,7 +13,7 @@ import { useKeys } from '../parts/keys'
 import { SegBar } from '../parts/segbar'
 import { SelectionBar } from '../parts/selection'
 import { showRow, slot, useWindow } from '../parts/window'
-import { JobLine, QueueLine, ROW, rowWords, type Words } from './rows'
+import { JobLine, QueueLine, rowWords, useRowHeight, type Words } from './rows'
 import { StopScheduler } from './stop'
 
 const FILTERS = ['all', 'active', 'waiting', 'failed', 'ended'] as const
@@ -50,9 +50,10 @@ export function JobList({ jobs, picked, onPick }: ListProps) {
     const job = lines[next]?.job
     if (job) onPick(job.id)
   }
+  const height = useRowHeight()
   useEffect(() => {
-    if (at >= 0 && place.current) showRow(place.current, at, ROW)
-  }, [at])
+    if (at >= 0 && place.current) showRow(place.current, at, height)
+  }, [at, height])
   const toggle = (id: number): void => {
     const next = new Set(marked)
     if (!next.delete(id)) next.add(id)
@@ -90,12 +91,14 @@ export function JobList({ jobs, picked, onPick }: ListProps) {
         </span>
       </div>
       <div className="listhead row">
-        <input
-          type="checkbox"
-          aria-label={t('state.markall')}
-          checked={allMarked}
-          onChange={() => mark(allMarked ? new Set() : new Set(shown.map((job) => job.id)))}
-        />
+        <label className="reach">
+          <input
+            type="checkbox"
+            aria-label={t('state.markall')}
+            checked={allMarked}
+            onChange={() => mark(allMarked ? new Set() : new Set(shown.map((job) => job.id)))}
+          />
+        </label>
         <span className="grow">{t('jobs.found', { count: shown.length, total: jobs.length })}</span>
         {queued && (
           <Segmented
@@ -128,12 +131,13 @@ interface LinesProps {
 
 /** Alone, so that scrolling renders nothing else. */
 const Lines = memo(function Lines({ lines, picked, marked, place, t, onPick, onMark }: LinesProps) {
-  const seen = useWindow(place, ROW, lines.length)
+  const height = useRowHeight()
+  const seen = useWindow(place, height, lines.length)
   const words = useMemo(() => rowWords(t), [t])
   return (
-    <ul aria-label={t('jobs.title')} style={{ height: lines.length * ROW, position: 'relative' }}>
+    <ul aria-label={t('jobs.title')} style={{ height: lines.length * height, position: 'relative' }}>
       {lines.slice(seen.first, seen.last).map((line, i) => {
-        const where = { place: seen.first + i, total: lines.length }
+        const where = { place: seen.first + i, total: lines.length, height }
         const key = slot(where.place, seen)
         if (line.head) return <QueueLine key={key} head={line.head} t={t} {...where} />
         const { id } = line.job

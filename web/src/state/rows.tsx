@@ -3,10 +3,14 @@ import { type CSSProperties, memo } from 'react'
 import type { Job } from '../api/types'
 import { lookOf } from '../model/jobs'
 import type { QueueHead, Standing } from '../model/lines'
+import { useNarrow } from '../parts/narrow'
 import { PlainPill } from '../parts/pill'
 import { spoken } from '../parts/spoken'
 
-export const ROW = 28
+const [ROW, FINGER] = [28, 44]
+/** How high a row is. */
+export const useRowHeight = (): number => (useNarrow() ? FINGER : ROW)
+
 export type Words = (key: string, values?: Record<string, unknown>) => string
 
 /** The words of a row, looked up once for all of them. */
@@ -28,12 +32,16 @@ export function rowWords(t: Words): RowWords {
 
 const HOLE = '\u0001'
 
-const at = (place: number): CSSProperties => ({ height: ROW, transform: `translateY(${place * ROW}px)` })
+const at = (place: number, height: number): CSSProperties => ({ height, transform: `translateY(${place * height}px)` })
 
-interface JobProps {
-  job: Job
+interface Where {
   place: number
   total: number
+  height: number
+}
+
+interface JobProps extends Where {
+  job: Job
   picked: boolean
   marked: boolean
   words: RowWords
@@ -41,10 +49,12 @@ interface JobProps {
   onMark: (id: number) => void
 }
 
-export const JobLine = memo(function JobLine({ job, place, total, picked, marked, words, onPick, onMark }: JobProps) {
+export const JobLine = memo(function JobLine({ job, place, total, height, picked, marked, words, onPick, onMark }: JobProps) {
   return (
-    <li aria-setsize={total} aria-posinset={place + 1} className={picked ? 'vrow picked' : 'vrow'} style={at(place)}>
-      <input type="checkbox" tabIndex={-1} aria-label={words.mark(job.id)} checked={marked} onChange={() => onMark(job.id)} />
+    <li aria-setsize={total} aria-posinset={place + 1} className={picked ? 'vrow picked' : 'vrow'} style={at(place, height)}>
+      <label className="reach">
+        <input type="checkbox" tabIndex={-1} aria-label={words.mark(job.id)} checked={marked} onChange={() => onMark(job.id)} />
+      </label>
       <button type="button" tabIndex={-1} aria-current={picked} onClick={() => onPick(job.id)}>
         <span className="id">{job.id}</span>
         <span className="clip" title={job.name}>
@@ -61,17 +71,15 @@ export const JobLine = memo(function JobLine({ job, place, total, picked, marked
   )
 })
 
-interface HeadProps {
+interface HeadProps extends Where {
   head: QueueHead
-  place: number
-  total: number
   t: Words
 }
 
-export const QueueLine = memo(function QueueLine({ head, place, total, t }: HeadProps) {
+export const QueueLine = memo(function QueueLine({ head, place, total, height, t }: HeadProps) {
   const stands = told(head.stands, t)
   return (
-    <li aria-setsize={total} aria-posinset={place + 1} className="vhead" style={at(place)}>
+    <li aria-setsize={total} aria-posinset={place + 1} className="vhead" style={at(place, height)}>
       <b>{head.queue === null ? t('state.noqueue') : t('state.queue', { name: head.name })}</b>
       {head.batch !== null && <span className="t3">{t('jobfile.batch', { id: head.batch })}</span>}
       {head.queue !== null && (

@@ -3,6 +3,7 @@ import { useState } from 'react'
 import { useTranslation } from 'react-i18next'
 import type { BrokenBlock } from '../api/types'
 import { Icon } from '../parts/icons'
+import { CommandText } from './commandtext'
 
 interface BrokenProps {
   block: BrokenBlock
@@ -22,15 +23,13 @@ export function BrokenRow({ block, readOnly, onChange, onGo }: BrokenProps) {
       </span>
       <span className="t2">{block.line}</span>
       <span className="grow">
-        <textarea
+        <CommandText
           aria-label={t('tasks.brokenat', { line: block.line })}
           aria-invalid
           aria-describedby={id}
-          spellCheck={false}
           readOnly={readOnly}
-          rows={Math.max(1, (typed ?? block.text).split('\n').length)}
-          value={typed ?? block.text}
-          onChange={(event) => setTyped(event.target.value)}
+          text={typed ?? block.text}
+          onType={setTyped}
           onBlur={() => {
             if (typed !== null && typed !== block.text) onChange(typed)
             setTyped(null)

@@ -4,6 +4,7 @@ import type { BrokenBlock, Mode, Process, Queue } from '../api/types'
 import { added, changed, moved, nudged, removed, type Spot } from '../model/queues'
 import { Icon } from '../parts/icons'
 import { BrokenRow } from './broken'
+import { CommandText } from './commandtext'
 
 interface FormProps {
   queues: Queue[]
@@ -156,14 +157,12 @@ function ProcessRow({
       </button>
       <span className="t2">{process.id}</span>
       <span className="grow">
-        <textarea
+        <CommandText
           aria-label={t('tasks.commands', { id: process.id })}
-          spellCheck={false}
           readOnly={readOnly}
-          rows={Math.max(1, process.commands.length)}
-          value={process.commands.join('\n')}
+          text={process.commands.join('\n')}
           placeholder="bash {work_dir}/train.sh"
-          onChange={(event) => onChange({ commands: event.target.value.split('\n') })}
+          onType={(text) => onChange({ commands: text.split('\n') })}
         />
         <button type="button" className="link" disabled={readOnly} onClick={onBind}>
           <Icon name="log" size={11} /> {bound ? t('tasks.bound', { path: bound }) : t('tasks.bind')}

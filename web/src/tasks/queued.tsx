@@ -1,4 +1,5 @@
 import { useTranslation } from 'react-i18next'
+import { shown } from '../model/ansi'
 import { Icon } from '../parts/icons'
 import type { Draft } from './draft'
 import type { TaskOutlook, TasksOutlook } from './outlook'
@@ -17,6 +18,10 @@ export function Queued({ draft, flaws, outlook }: QueuedProps) {
   const tasks = draft.queues.flatMap((queue) => queue.processes.map((process) => ({ queue: queue.id, ...process })))
   const broken = draft.preview?.broken ?? []
   const told = byPlace(outlook?.tasks ?? [])
+  const brief = (text: string): string => {
+    const seen = shown(text)
+    return seen.more ? `${t('tasks.cut', { n: seen.more })} ${seen.text}` : seen.text
+  }
   return (
     <section className="panel queued" aria-label={t('tasks.preview')}>
       <header>
@@ -47,8 +52,8 @@ export function Queued({ draft, flaws, outlook }: QueuedProps) {
                   <td className="mono t3">
                     {task.queue}.{task.id}
                   </td>
-                  <td className="mono clip" title={task.commands.join('\n')}>
-                    {task.commands.at(-1)}
+                  <td className="mono clip" title={brief(task.commands.join('\n'))}>
+                    {brief(task.commands.at(-1) ?? '')}
                   </td>
                   <td className="num">
                     {task.gpu_count > 1 && `${task.gpu_count} × `}
@@ -63,8 +68,8 @@ export function Queued({ draft, flaws, outlook }: QueuedProps) {
             {broken.map((block) => (
               <tr key={`line ${block.line}`}>
                 <td className="mono t3">{block.queue ?? '?'}</td>
-                <td className="mono clip" title={block.text}>
-                  {block.text.split('\n').find((line) => line.trim() && !line.startsWith('#'))}
+                <td className="mono clip" title={brief(block.text)}>
+                  {brief(block.text.split('\n').find((line) => line.trim() && !line.startsWith('#')) ?? '')}
                 </td>
                 <td className="num">?</td>
                 <td className="fail">{t('tasks.online', { line: block.flaws[0]?.line ?? block.line })}</td>
