@@ -22,6 +22,7 @@ Tell = Callable[..., None]
 
 READING = frozenset(("hello", "reasons", "why", "gpus", "check", "history"))
 """Requests whose answer can be done without; any other is waited for."""
+GONE_WITHIN = 60.0  # s that an engine has to end, beyond the grace of the jobs that it ends first
 PATIENCE = 4.0  # s until a person is told what is waited for
 
 
@@ -268,11 +269,11 @@ def of_this_version(hello: dict[str, Any]) -> bool:
 def down(client: Client, *, stop_jobs: bool = False, now: bool = False) -> tuple[int, int]:
     """Returns when the engine is gone; how many runs it had, and how many of them on targets that it did not have."""
     answer = client.call("down", stop_jobs=stop_jobs, now=now)
-    wait_gone(client)
+    wait_gone(client, GONE_WITHIN + (answer.get("grace_s", 0.0) if stop_jobs and not now else 0.0))
     return int(answer.get("runs") or 0), int(answer.get("absent") or 0)
 
 
-def wait_gone(client: Client, timeout: float = 60.0) -> None:
+def wait_gone(client: Client, timeout: float = GONE_WITHIN) -> None:
     """Until the engine at the other end has gone: its socket closes last of all."""
     client.sock.settimeout(timeout)
     try:

@@ -20,7 +20,7 @@ GPUS = {"shapes": {}, "running": {}, "now": 0.0, "hold": ""}
 
 def without_words(value):
     if isinstance(value, dict):
-        return {key: without_words(v) for key, v in value.items() if key != "text"}
+        return {key: without_words(v) for key, v in value.items() if key not in ("text", "decides")}
     return [without_words(v) for v in value] if isinstance(value, list) else value
 
 

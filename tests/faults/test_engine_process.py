@@ -7,12 +7,13 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 
 import pytest
 
-from jostle import proc
+from jostle import client, proc
 from tests.e2e.instance import SOURCE, Instance, alive, remove, said, until
 
 WAITING = "echo $$ > {0}; until [ -e {0}.go ]; do sleep 0.02; done; exit {1}"
@@ -272,6 +273,20 @@ def test_a_job_has_the_grace_that_it_asked_for_whoever_sees_to_its_end(instance:
     (instance.work / "go").touch()
     assert instance.end(slow) == ["cancelled"]
     assert (instance.work / "saved").exists()
+
+
+def test_who_ends_all_jobs_waits_for_as_long_as_one_of_them_may_take(instance: Instance, monkeypatch: pytest.MonkeyPatch) -> None:
+    instance.up("sim:1x24")
+    saves = "trap 'touch told; until [ -e go ]; do sleep 0.02; done; exit 0' TERM; echo $$ > up; while :; do sleep 0.02; done"
+    (id,) = instance.submit({"commands": [saves], "grace": 3600.0})
+    instance.pid_in("up")
+    monkeypatch.setattr(client, "GONE_WITHIN", 0.01)
+    with ThreadPoolExecutor() as pool:
+        ended = pool.submit(client.down, instance.client(), stop_jobs=True)
+        instance.made("told")
+        (instance.work / "go").touch()
+        assert ended.result(60) == (1, 0)
+    assert instance.job(id)["state"] == "cancelled"
 
 
 def test_a_job_killed_from_outside_says_so_and_hints_at_memory(jostle: Instance) -> None:

@@ -127,3 +127,21 @@ def test_a_program_killed_while_it_is_paused_fails_as_ever(stage: Stage) -> None
     (main,) = [pid for pid in proc.tree(shim) if (s := proc.stat(pid)) is not None and s.ppid == shim]
     os.kill(main, signal.SIGKILL)
     assert instance.end(id) == ["failed"] and instance.job(id)["error_type"] == "signal_9"
+
+
+def test_one_that_gives_way_is_told_again_when_its_shim_and_the_engine_have_gone(instance: Instance) -> None:
+    """It must not stay on the card of somebody else for ever: the next engine tells it, and then loses patience."""
+    instance.home.mkdir(mode=0o700)
+    (instance.home / "config.yaml").write_text("grace: 0.3\n")
+    stage = Stage(instance)
+    id = stage.start(f"trap 'touch told' TERM; {COUNT}", when_stranger="requeue", grace=3600.0)
+    stage.world(stage.card(id))
+    instance.made("told")
+    shim, running = instance.runs(id)[-1]["shim_pid"], set(stage.processes(id)) - {instance.runs(id)[-1]["shim_pid"]}
+    instance.kill_engine()
+    os.kill(shim, signal.SIGKILL)
+    (instance.work / "told").unlink()
+    instance.up(None)
+    instance.made("told")
+    instance.ok("cancel", "--now", str(id))
+    assert instance.end(id) == ["cancelled"] and not any(map(alive, running))

@@ -45,12 +45,12 @@ class Carried:
         self._sweep_at = 0.0
         self.due_at = 0.0  # when to call tick
 
-    def open(self, backends: Mapping[str, Backend]) -> None:
-        """Takes up what the store says may be alive."""
+    def open(self, backends: Mapping[str, Backend], grace: float) -> None:
+        """Takes up what the store says may be alive. `grace`: of a job that names none."""
         self.backends = dict(backends)
         rows: dict[str, list[Adopted]] = {name: [] for name in backends}
         for row in runs.open_runs(self._store):
-            run = of_row(row, legs.newest(self._store, (row["job"], row["n"])))
+            run = of_row(row, legs.newest(self._store, (row["job"], row["n"])), grace)
             run.tried = self._cards.tried(run.id[0]) if run.failures or run.excused else ()
             self.add(run)
             if run.backend in rows:
@@ -198,14 +198,17 @@ class Carried:
         for run, _ in recorded:
             self.add(run)
 
-    def stop(self, run: Open, *, kill: bool, grace: float) -> None:
+    def stop(self, run: Open, *, kill: bool) -> None:
         """One that nobody has claimed yet is made impossible; one that lives is asked to end."""
         self.look([run.id])  # it may have ended by itself, and a backend tells of each end once
         backend = self.backends.get(run.backend)
         if not run.over and backend is not None:
             backend.stop([run.id], kill=kill)
-            run.kill_at = self._clock.now() + (grace if run.grace is None else run.grace)
+            run.kill_at = self._clock.now() + run.grace
             self.sweep_within(UNSUPERVISED)
+
+    def longest_grace(self) -> float:
+        return max((run.grace for run in self.runs.values()), default=0.0)
 
     def pause(self, run: Open) -> None:
         """Stands still or goes on, as is recorded of it; said again at each sweep, as a stop is."""
@@ -273,6 +276,9 @@ class Carried:
             # said again: the first may have come before the run could hear it, or an earlier engine died before it said so
             supervised = [run for run in stopping if run.supervised]
             patience_lost = [run for run in stopping if not run.supervised and run.kill_at is not None and now >= run.kill_at]
+            for run in stopping:
+                if not run.supervised and run.kill_at is None:
+                    self.stop(run, kill=False)  # an earlier engine told it, and nobody sees to its end any more
             for kill in (False, True):
                 if ids := [run.id for run in supervised if (run.intent == "kill") is kill]:
                     backend.stop(ids, kill=kill)

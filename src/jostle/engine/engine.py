@@ -14,7 +14,6 @@ from contextlib import contextmanager
 from typing import Any
 
 from jostle.core.decide import decide
-from jostle.core.fields import SETTINGS
 from jostle.core.health import clears, set_aside
 from jostle.core.model import LOCAL, Gpu, Lane, Policy, RunId, Target, World
 from jostle.core.plan import Fail, Plan
@@ -82,7 +81,7 @@ class Engine:
     def open(self, backends: Mapping[str, Backend], probe: Probe) -> None:
         """Takes up what the store says may be alive; the probe reports to `heard`."""
         self.cards.probe = probe
-        self.carried.open(backends)
+        self.carried.open(backends, self.rules.grace)
         self.history.adopt(self.carried.runs, self.cards.observer)
         self.idleness.adopt(self.carried.runs)
         probe.open(self.clock.now())
@@ -304,8 +303,7 @@ class Engine:
             run.handle_changed = False
             if run.claimed and run.state == "starting":
                 run.state = "running"
-        grace = self.rules.settings.get("grace", SETTINGS["grace"].default)
-        telling.tell(plan, self.carried, grace, now)
+        telling.tell(plan, self.carried, now)
 
     def _forget(self, id: RunId, now: float) -> None:
         run = self.carried.runs[id]

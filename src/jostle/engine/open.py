@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from jostle.core.fields import SETTINGS
 from jostle.core.model import Amounts, Exit, Lease, Retry, Run, RunId
 from jostle.engine import elasticity, standing
 from jostle.engine.elasticity import NO_COMMANDS, Elasticity
@@ -35,7 +36,7 @@ class Open:
     cpus: int | None = None
     host_memory_mib: int | None = None
     counters: Amounts = ()
-    grace: float | None = None  # between SIGTERM and SIGKILL; None: as the settings say
+    grace: float = SETTINGS["grace"].default  # s between SIGTERM and SIGKILL
     allocation: bool = False  # it has no commands, and holds its cards
     idle_release: float | None = None
     inside: int | None = None  # the allocation that it runs in
@@ -119,8 +120,8 @@ class Open:
         return self.exit is not None or self.voided
 
 
-def of_row(row: dict[str, Any], orders: Sequence[Mapping[str, Any]] = ()) -> Open:
-    """From what the store says of an open run, and of the orders to it, the newest first."""
+def of_row(row: dict[str, Any], orders: Sequence[Mapping[str, Any]], grace: float) -> Open:
+    """From what the store says of an open run, and of the orders to it, the newest first. `grace`: of a job that names none."""
     return Open(
         id=(row["job"], row["n"]),
         batch=row["batch"],
@@ -139,7 +140,7 @@ def of_row(row: dict[str, Any], orders: Sequence[Mapping[str, Any]] = ()) -> Ope
         leases=row["leases"],
         on=tuple(json.loads(row["targets"])),
         **more_than_cards(row),
-        grace=row["grace"],
+        grace=grace if row["grace"] is None else row["grace"],
         intent=row["intent"],
         to_stop=row["state"] == "stopping",
         allocation=row["commands"] == NO_COMMANDS,

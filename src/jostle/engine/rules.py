@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from jostle import config
-from jostle.core.fields import LIMITS
+from jostle.core.fields import LIMITS, SETTINGS
 from jostle.core.limits import MANAGER, OWN, strictest
 from jostle.core.model import Limits, Policy
 from jostle.engine import checks
@@ -39,6 +39,11 @@ class Rules:
         self.limits = Limits()
         self.look(0.0)
         self.limits_changed()
+
+    @property
+    def grace(self) -> float:
+        """Of a job that says nothing about it."""
+        return float(self.settings.get("grace", SETTINGS["grace"].default))
 
     def of(self, batch: int) -> Policy:
         return self.of_batch.get(batch, self.default)

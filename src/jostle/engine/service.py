@@ -193,7 +193,8 @@ class Service:
             self.writes.recorded()
             self.engine.stop_all()
         self.leave()
-        return {"pid": os.getpid(), "runs": len(open_ids), "absent": len(absent)}
+        grace = self.engine.carried.longest_grace()
+        return {"pid": os.getpid(), "runs": len(open_ids), "absent": len(absent), "grace_s": grace}
 
     def make_way(self, peer: Peer, request: dict[str, Any]) -> Answer:
         """Ends in favour of an engine with other GPUs, if nothing is at stake."""

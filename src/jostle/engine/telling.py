@@ -8,19 +8,19 @@ from jostle.engine.carried import Carried
 from jostle.failpoint import failpoint
 
 
-def tell(plan: Plan, carried: Carried, grace: float, now: float) -> None:
+def tell(plan: Plan, carried: Carried, now: float) -> None:
     for d in plan.decisions:
         if isinstance(d, Yield):
             carried.runs[d.run].yielding = True
             failpoint("engine.before_stop")
-            carried.stop(carried.runs[d.run], kill=False, grace=grace)
+            carried.stop(carried.runs[d.run], kill=False)
         elif isinstance(d, Stop):
             run = carried.runs[d.run]
             first = not run.told_to_stop
             run.state, run.told_to_stop = "stopping", True
             if first or d.kill:
                 failpoint("engine.before_stop")
-                carried.stop(run, kill=d.kill, grace=grace)
+                carried.stop(run, kill=d.kill)
         elif isinstance(d, Pause | Continue):
             its = carried.runs[d.run].standing
             assert its is not None
