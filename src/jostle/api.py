@@ -47,9 +47,11 @@ def submit(
     gpus: str | None = None,
     params: Sequence[Mapping[str, str]] | None = None,
     once: str | None = None,
+    strict: bool = False,
 ) -> Batch:
     """Queues jobs as one batch, starting an engine if need be; relative paths start at the present directory. `params`: what each
-    job stands for in a sweep; `jostle results` groups by it. `once`: a key; what it has brought before is not taken again."""
+    job stands for in a sweep; `jostle results` groups by it. `once`: a key; what it has brought before is not taken again.
+    `strict`: what can never run here is refused, instead of a warning."""
     listed = [jobs] if isinstance(jobs, str | Mapping) or _is_task(jobs) else list(jobs)
     document: dict[str, Any] = {"jobs": [_mapping(job) for job in listed], "own_queues": own_queues}
     document |= {key: dict(value) for key, value in (("policy", policy), ("defaults", defaults)) if value}
@@ -59,7 +61,7 @@ def submit(
     for job, said_of in zip(batch["jobs"], params or [{}] * len(batch["jobs"]), strict=True):
         job["params"] = dict(said_of)
     head = {"key": None, "name": batch["name"] or "submit", "policy": batch["policy"], "queues": batch["queues"]}
-    asked = request(head, batch["jobs"], once=once)
+    asked = {**request(head, batch["jobs"], once=once), "strict": strict}
     session = Session()
     answer = sent(session, asked, again=f"The same submit with once={asked['once']!r} takes it once only", devices=gpus)
     first, last = answer["ids"]

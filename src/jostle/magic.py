@@ -32,7 +32,8 @@ def cell(line: str, text: str) -> Batch:
     job, detach = asked(line)
     if len(text) > LONGEST:
         raise Usage(f"the cell has {len(text):,} characters, a job takes {LONGEST:,}: put the code into a file")
-    batch = submit({"name": "cell", **job, "run": shlex.join([sys.executable, "-u", "-c", text])})
+    code = shlex.join([sys.executable, "-u", "-c", text])
+    batch = submit({"name": "cell", **job, "run": code}, strict=not detach)  # nobody waits for what never comes
     if not detach:
         try:
             show(batch.ids[0])

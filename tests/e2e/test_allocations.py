@@ -135,6 +135,8 @@ def test_c1_start_without_an_allocation_names_alloc(here: Instance) -> None:
     alloc(here, "train")
     code, _, err = here.run("start", "train")
     assert code == 2 and "behind `--`" in err
+    code, out, err = here.run("start", "train", "-g", "5", "--", "true")
+    assert (code, out) == (6, "") and "`jostle alloc train -g 5 --grow`" in err
 
 
 def test_c9_status_tells_nodes_and_which_task_holds_what_where(here: Instance) -> None:

@@ -41,10 +41,12 @@ def test_a_cell_runs_as_a_job_on_a_card_and_what_it_prints_appears(instance: Ins
 
 def test_a_cell_may_fail_be_refused_or_not_be_waited_for(instance: Instance) -> None:
     instance.up("sim:2x24")
-    failed, odd, key, went_on = in_ipython(
+    instance.see_cards()
+    failed, odd, key, never, went_on = in_ipython(
         instance, "%%jostle -g 0 -n bad\n1/0\n", "%%jostle what\npass\n", "%%jostle memroy=4GiB\npass\n",
-        "%%jostle -g 0 -n later &\nopen('made', 'w')\n",
+        "%%jostle gpus=9\npass\n", "%%jostle -g 0 -n later &\nopen('made', 'w')\n",
     )  # fmt: skip
+    assert "It can never start with the cards this host has: it needs 9 cards" in never and len(instance.jobs()) == 2
     assert failed.startswith("Failed: job 1 (bad) failed")
     assert odd.startswith("Usage: %%jostle: 'what' is not understood; expected keys of a job")
     assert "memory?" in key

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from jostle.core.limits import MANAGER
 from jostle.core.states import FINAL
-from jostle.errors import Declined, JostleError, NotFound, Usage
+from jostle.errors import Declined, Invalid, JostleError, NotFound, Usage
 from jostle.formats import spec
 from jostle.intake.request import ALLOCATION, request, sent
 from jostle.store import allocationreads
@@ -67,6 +67,8 @@ def start(
     it is refused, unless it is to run `beside` it. `label`: what the job is called."""
     row = of_name(session, name)
     count = len(row["gpus"]) or row["gpu_request"][1]
+    if gpus is not None and gpus[0] > count:
+        raise Invalid(session.message("alloc_too_few", name=name, n=count, asked=gpus[0]))
     words: Any = command[0] if len(command) == 1 else list(command)
     job = spec.job(
         name=label or spec.name_of([words]), commands=[words], gpus=list(gpus or (count, count)), memory_mib=memory_mib,

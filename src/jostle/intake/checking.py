@@ -60,7 +60,10 @@ def warn_never_of(ids: Sequence[int], session: Session) -> None:
             jobs = [{**{key: row[key] for key in KEYS}, "gpus": row["gpu_request"]} for row in of_batch]
             answer = client.call("check", batch={"policy": policy}, jobs=jobs)
             for entry in answer.get("never") or ():
-                entry["jobs"] = [of_batch[k - 1]["id"] for k in entry["jobs"]]
+                about = [of_batch[k - 1] for k in entry["jobs"]]
+                entry["jobs"] = [row["id"] for row in about]
+                if not any(row["state"] == "queued" for row in about):
+                    entry["reason"]["params"]["refused_at_once"] = True  # nothing of it stays in the queue
             for line in never(answer, session.language):
                 session.say(line)
     except JostleError:

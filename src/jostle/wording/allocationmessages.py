@@ -13,6 +13,10 @@ ALLOCATIONS: dict[str, tuple[str, str]] = {
     "alloc_runs": (
         "{name} holds GPU {gpus} (job {id}) until the command ends", "{name} 占用 GPU {gpus}（任务 {id}），直到命令结束",
     ),
+    "alloc_too_few": (
+        "{name} has {n:GPU|GPUs}, and {asked} are asked for: `jostle alloc {name} -g {asked} --grow` gets more",
+        "{name} 只有 {n} 张 GPU，却要求 {asked} 张：`jostle alloc {name} -g {asked} --grow` 可增加",
+    ),
     "alloc_given_up": ("{name} was given up", "{name} 已放弃"),
     "alloc_not_now": ("{name} cannot have its cards now: {why}", "{name} 现在拿不到卡：{why}"),
     "alloc_ended": ("{name} (job {id}) ended before it held its cards: {why}", "{name}（任务 {id}）在拿到卡之前就结束了：{why}"),

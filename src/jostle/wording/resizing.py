@@ -37,9 +37,9 @@ RESIZING: dict[str, tuple[str, str]] = {
         "它的卡刚变动过；最早 {left_s}后才会再得到卡。",
     ),
     "too_dear": (
-        "It could have {more:more card|more cards}, but to begin again costs it more than to do without for a while: it gets "
+        "It could have {more:more card|more cards}, but a change costs it more than to do without for a while: it gets "
         "them in {left_s} if they stay free.",
-        "还可得到 {more} 张卡，但重新开始的代价比暂时不用更大：若一直空闲，{left_s}后得到。",
+        "还可得到 {more} 张卡，但换卡的代价比暂时不用更大：若一直空闲，{left_s}后得到。",
     ),
     "load_too_low": (
         "Its cards must show a load of at least {least} % over a minute before it gets more.",
