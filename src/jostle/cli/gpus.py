@@ -8,7 +8,6 @@ from jostle import units
 from jostle.cli import render
 from jostle.cli.parse import checked
 from jostle.views import cards as views
-from jostle.views.history import history as past_of
 from jostle.wording import history, labels, sentences
 from jostle.wording.reasons import trouble
 
@@ -59,6 +58,8 @@ def gpus(args: Namespace, terminal: Terminal) -> int:
 
 
 def past(args: Namespace, terminal: Terminal) -> int:
+    from jostle.views.history import history as past_of
+
     seen = past_of(terminal, args.history).plain()
     if args.json:
         terminal.put_json({"schema": 1, **seen})

@@ -73,9 +73,13 @@ class Parser(argparse.ArgumentParser):
 
     def number(self, *names: str, to: Any = None, low: int = 0, high: int = 10**12 - 1, **more: Any) -> None:
         """An option that takes a whole number. `to`: a group of this parser."""
-        from jostle.formats import spec
 
-        (to or self).add_argument(*names, type=checked(lambda text: spec.integer(text, low, high)), **{"metavar": "N", **more})
+        def read(text: str) -> int:
+            from jostle.formats import spec  # only where such an option is given
+
+            return spec.integer(text, low, high)
+
+        (to or self).add_argument(*names, type=checked(read), **{"metavar": "N", **more})
 
     def json_option(self) -> None:
         self.add_argument("--json", action="store_true", help="print JSON for programs")

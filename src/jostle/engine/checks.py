@@ -90,11 +90,13 @@ def job(asked: Any, k: int, count: int) -> dict[str, Any]:
         return allocation(j, asked, called(asked, k), count)
     if not j["commands"]:
         raise Invalid(f"{called(asked, k)}: commands must be {JOB['commands'].kind.expected}")
-    for key in ("tied_to", "awaited_by", "idle_release"):
-        need(j[key] is None, called(asked, k), f"{key} is for an allocation, which has no commands")
-    need(j["inside"] is None or j["on"] == JOB["on"].default, called(asked, k), "on is not for a job inside an allocation")
+    if j["tied_to"] is not None or j["awaited_by"] is not None or j["idle_release"] is not None:
+        key = next(key for key in ("tied_to", "awaited_by", "idle_release") if j[key] is not None)
+        raise Invalid(f"{called(asked, k)}: {key} is for an allocation, which has no commands")
     if j["workdir"] is None:
         raise Invalid(f"{called(asked, k)}: workdir must be {JOB['workdir'].kind.expected}")
+    if j["inside"] is not None:
+        need(j["on"] == JOB["on"].default, called(asked, k), "on is not for a job inside an allocation")
     if j["name"] is None:
         j["name"] = text(default_name(j["commands"][0]), called(asked, k), "name")
     if j["queue"] is not None:

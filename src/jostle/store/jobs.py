@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import json
+import operator
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import count, repeat
 from typing import Any
 
 from jostle.core.order import sort
@@ -15,9 +17,9 @@ from jostle.store.ends import Row, settle_dependants, tell_if_over
 from jostle.store.readiness import UNFINISHED, refresh_queue
 from jostle.store.store import Store
 
-COLUMNS = ("id", "batch", "context", "shape", "queue", "place", "sort", "gpus_min", "gpus_max", "begin_at", "submitted_at",
-           "intent", "ready", "blocked", "not_before", "ready_at", *jobrow.OWN)  # fmt: skip
-INSERT = f"INSERT INTO job ({', '.join(COLUMNS)}) VALUES ({', '.join('?' * len(COLUMNS))})"
+OURS = ("id", "batch", "context", "shape", "queue", "place", "sort", "gpus_min", "gpus_max", "begin_at", "submitted_at",
+        "intent", "ready", "blocked", "not_before", "ready_at")  # fmt: skip
+"""Columns whose values are worked out here."""
 
 
 def submit(store: Store, request: Row, *, at: float, now: float, rank: Callable[[], float]) -> dict[str, Any]:
@@ -54,8 +56,7 @@ def insert(
         if not job["commands"] or job.get("inside") is not None:
             allocations.admit(store, job, beside=request.get("beside", True))
     done_by = {first + k: job["done_by"] for k, job in enumerate(request["jobs"]) if job.get("done_by")}
-    for k, job in enumerate(request["jobs"]):
-        id = first + k
+    for id, job, shape in zip(count(first), request["jobs"], jobrow.shapes(request["jobs"]), strict=False):
         blocked = _needs(store, id, first, job["needs"], deps, done_by) if job.get("needs") else 0
         begin = job.get("begin")
         not_before = now + max(0.0, begin - at) if begin is not None else 0.0
@@ -68,14 +69,20 @@ def insert(
         if queue is not None:
             queues.add(queue)
         ready = int(queue is None and not blocked and intent == "run" and id not in done_by) * (2 if not_before else 1)
-        shape = _shape(store, (batch, *jobrow.shape(job)))
         place = job.get("place", id)
         sorted_at = place if order == "file" else sort(order, queue, place, rank())
         rows.append(
-            (id, batch, context, shape, queue, place, sorted_at, *job["gpus"], begin, at, intent, ready, blocked, not_before,
-             max(now, not_before), *jobrow.own(job))
+            (id, batch, context, _shape(store, (batch, *shape)), queue, place, sorted_at, *job["gpus"], begin, at, intent, ready,
+             blocked, not_before, max(now, not_before))
         )  # fmt: skip
-    store.db.executemany(INSERT, rows)
+    differing, same = jobrow.own(request["jobs"])
+    columns = (*OURS, *differing, *same)
+    values = (*"?" * (len(OURS) + len(differing)), *same.values())
+    own_values = zip(*differing.values(), strict=True) if differing else repeat((), len(rows))
+    store.db.executemany(
+        f"INSERT INTO job ({', '.join(columns)}) VALUES ({', '.join(values)})",
+        map(operator.add, rows, own_values),
+    )
     store.db.executemany("INSERT INTO dep (job, needs, any) VALUES (?, ?, ?)", deps)
     store.next_job = first + len(rows)
     store.event(at, "submitted", batch=batch, first=first, count=len(rows), name=name)

@@ -120,3 +120,13 @@ def check_private(path: str) -> None:
     if s.st_mode & 0o077:
         mode = "700" if stat.S_ISDIR(s.st_mode) else "600"
         raise Forbidden(f"{path} is open to others (mode {s.st_mode & 0o777:o}): run `chmod {mode} {path}`")
+
+
+def private_folder(path: str) -> str:
+    """Made if need be; refused if it is not ours alone."""
+    try:
+        os.mkdir(path, 0o700)
+    except FileExistsError:
+        pass
+    check_private(path)
+    return path

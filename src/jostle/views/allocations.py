@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING, Any
 
 from jostle.store import allocationreads
@@ -41,17 +42,13 @@ def _allocation(row: dict[str, Any], session: Session, idle_s: float | None) -> 
 
 def _node(session: Session, row: Mapping[str, Any]) -> str:
     """The host, as people call it."""
-    import socket
-
     node = allocationreads.node(session.reader, row["id"], row["attempt"])
-    return socket.gethostname() if node == "local" else node
+    return os.uname().nodename if node == "local" else node
 
 
 def nodes(cards: Iterable[Mapping[str, Any]]) -> list[NodeCards]:
     """The hosts whose cards we read: this one. `cards` as the engine tells of them."""
-    import socket
-
     whole = [card for card in cards if card["state"] != "mig"]
     free = sum(card["refusal"] is None and card["state"] == "ok" for card in whole)
     held = sum(bool(card["runs"]) for card in whole)
-    return [{"name": socket.gethostname(), "total": len(whole), "free": free, "allocated": held}] if whole else []
+    return [{"name": os.uname().nodename, "total": len(whole), "free": free, "allocated": held}] if whole else []

@@ -6,10 +6,10 @@ import time
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from jostle.core.estimate import Took, expected, starts
 from jostle.core.states import OPEN
 
 if TYPE_CHECKING:
+    from jostle.core.estimate import Took
     from jostle.store.reads import Reader
     from jostle.views.types import Estimate
 
@@ -31,6 +31,7 @@ def fill(rows: Iterable[Row], reader: Reader, engine: Mapping[str, Any]) -> None
 
 def _fill_ends(rows: list[Row], reader: Reader, models: Mapping[str, str]) -> None:
     from jostle.core.commandkey import command_key  # what it needs would cost every command its start-up time
+    from jostle.core.estimate import expected
     from jostle.store import pastruns
 
     now, still = time.time(), pastruns.stood_still(reader, [row["id"] for row in rows if row["when_stranger"] == "pause"])
@@ -59,6 +60,8 @@ def of_run(began: float, limit: float | None, took: Took | None) -> Estimate:
 
 def _fill_starts(rows: list[Row], order: list[int]) -> None:
     """Only where jobs of one shape wait, and for our own runs alone: what another would take first nobody can tell."""
+    from jostle.core.estimate import starts
+
     reason = next((row["reason"] for row in rows if order and row["id"] == order[0]), None)
     if not reason or reason["code"] != "gpus":
         return

@@ -1,4 +1,4 @@
-"""The web processes of a home: started, found, stopped. Standard library only, for the command line imports this.
+"""The web processes of a home: started, found, stopped. Light to import, for `jostle status` lists them.
 
 Rules: a process is known by pid, start ticks and boot id, and signalled only when that is proven. Its record is written by itself
 and removed at its end; a record whose process is gone is nobody's.
@@ -9,17 +9,14 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import signal
-import subprocess
 import sys
 import time
-from dataclasses import asdict, dataclass, fields
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from jostle import proc
 from jostle.client import own_environment
 from jostle.errors import BY_CODE, Forbidden, JostleError
-from jostle.web.secret import Secrets, folder
+from jostle.store.private import private_folder
 
 if TYPE_CHECKING:
     from jostle.views.statustypes import Console
@@ -28,8 +25,7 @@ PORT = 29214
 END_WITHIN = 10.0
 
 
-@dataclass(frozen=True, kw_only=True)
-class Wanted:
+class Wanted(NamedTuple):
     """What a person asks for."""
 
     home: str
@@ -44,8 +40,7 @@ class Wanted:
     log_level: str = "info"
 
 
-@dataclass(frozen=True, kw_only=True)
-class Instance:
+class Instance(NamedTuple):
     """One that runs."""
 
     pid: int
@@ -81,11 +76,13 @@ def available() -> bool:
     return all(find_spec(name) is not None for name in ("fastapi", "uvicorn"))
 
 
+def folder(home: str) -> str:
+    """Where the web process keeps what is its own."""
+    return private_folder(os.path.join(home, "web"))
+
+
 def records(home: str) -> str:
-    path = os.path.join(folder(home), "instances")
-    with contextlib.suppress(FileExistsError):
-        os.mkdir(path, 0o700)
-    return path
+    return private_folder(os.path.join(folder(home), "instances"))
 
 
 def record(home: str, instance: Instance) -> str:
@@ -94,7 +91,7 @@ def record(home: str, instance: Instance) -> str:
     fresh = f"{path}.new"
     fd = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
     with os.fdopen(fd, "w", encoding="utf-8", errors="surrogateescape") as f:
-        json.dump(asdict(instance), f)
+        json.dump(instance._asdict(), f)
     os.replace(fresh, path)
     return path
 
@@ -120,7 +117,7 @@ def running(home: str) -> list[Instance]:
 
 def of_record(said: dict[str, Any]) -> Instance:
     """As one says it of itself; what a newer one says besides is left out."""
-    known = {field.name: said[field.name] for field in fields(Instance) if field.name in said}
+    known = {name: said[name] for name in Instance._fields if name in said}
     return Instance(**{**known, "trusted_uids": tuple(said.get("trusted_uids") or ())})
 
 
@@ -146,6 +143,10 @@ def check(wanted: Wanted) -> None:
 
 def start(wanted: Wanted) -> Instance:
     """Returns when it listens."""
+    import subprocess
+
+    from jostle.web.secret import Secrets
+
     check(wanted)
     Secrets(wanted.home).token()  # made, or refused if others could have read it
     ready, told = os.pipe()
@@ -159,7 +160,7 @@ def start(wanted: Wanted) -> Instance:
     os.close(log)
     assert child.stdin is not None
     with contextlib.suppress(BrokenPipeError), child.stdin as pipe:
-        pipe.write(json.dumps(asdict(wanted)).encode())
+        pipe.write(json.dumps(wanted._asdict()).encode())
     with open(ready, encoding="utf-8", errors="surrogateescape") as pipe_out:
         answer = pipe_out.readline()
     if answer.startswith("{"):
@@ -172,6 +173,8 @@ def start(wanted: Wanted) -> Instance:
 
 def stop(living: list[Instance]) -> None:
     """They are gone when it returns."""
+    import signal
+
     for instance in living:
         proc.signal_proven(instance.pid, signal.SIGTERM, lambda pid, instance=instance: instance.lives)  # type: ignore[misc]
     end = time.monotonic() + END_WITHIN
@@ -184,5 +187,7 @@ def stop(living: list[Instance]) -> None:
 
 def login_url(home: str, instance: Instance, public_url: str | None = None) -> str:
     """Good for one login."""
+    from jostle.web.secret import Secrets
+
     base = public_url or f"http://localhost:{instance.port}"
     return f"{base}/ui/#code={Secrets(home).code()}"

@@ -11,14 +11,13 @@ import contextlib
 import fcntl
 import os
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from jostle import __version__
 from jostle.client import Tell
 from jostle.web import instances, place
-from jostle.web.instances import Instance, Wanted
-from jostle.web.secret import folder
+from jostle.web.instances import Instance, Wanted, folder
 
 KEPT = ("public_url", "classic", "trusted_uids")  # what a console has until other words are said
 
@@ -68,7 +67,7 @@ def _the_one(home: str, space: str | None, asked: Asked, tell: Tell) -> Instance
     if before is not None:
         as_before = {name: getattr(before, name) for name in KEPT}
         place_before = {"workspace": space or before.workspace, "port": wanted.port or before.port}
-        wanted = replace(wanted, **{**place_before, **as_before, **_said(asked)})
+        wanted = wanted._replace(**{**place_before, **as_before, **_said(asked)})
     instances.check(wanted)
     if before is not None:
         instances.stop([before])
@@ -89,8 +88,8 @@ def _wanted(home: str, space: str | None, asked: Asked, tell: Tell) -> Wanted:
     port = asked.port if asked.port is not None else kept.get("port")
     wanted = Wanted(home=home, workspace=space, port=port, bind=asked.bind, **_said(asked))
     if asked.bind is not None:
-        wanted = replace(wanted, allow_lan=asked.allow_lan, insecure_http=asked.insecure_http)
-    return replace(wanted, log_level=kept.get("log-level", wanted.log_level))
+        wanted = wanted._replace(allow_lan=asked.allow_lan, insecure_http=asked.insecure_http)
+    return wanted._replace(log_level=kept.get("log-level", wanted.log_level))
 
 
 def _said(asked: Asked) -> dict[str, Any]:

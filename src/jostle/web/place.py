@@ -11,7 +11,7 @@ from typing import Any
 from jostle.client import Tell, silent
 from jostle.errors import Forbidden, NotFound
 from jostle.formats.processyaml import ProcessYAML
-from jostle.web.secret import folder
+from jostle.web.instances import folder
 
 SETTINGS = os.path.join("config", "control_setting.yaml")
 LEVELS = ("debug", "info", "warning", "error")

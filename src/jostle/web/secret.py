@@ -2,7 +2,7 @@
 
 Rules: each is ours alone (0600, in directories of 0700) from its first instant, and one that is not is refused. Nothing is kept
 in memory: several web processes of one home, and `jostle web --url` beside them, see the same, and a restart ends no session.
-What need not be shown again lies there by its digest only. Standard library only, for the command line imports this.
+What need not be shown again lies there by its digest only. Standard library only, for `jostle web` imports this.
 """
 
 from __future__ import annotations
@@ -18,6 +18,8 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from jostle.errors import Forbidden, Invalid
+from jostle.store.private import check_private, private_folder
+from jostle.web.instances import folder
 
 ALL, READ = "all", "read"
 TOKENS = {ALL: "token", READ: "read-token"}
@@ -44,23 +46,6 @@ class Known(NamedTuple):
     rights: str
 
 
-def folder(home: str) -> str:
-    """Where the web process keeps what is its own."""
-    path = os.path.join(home, "web")
-    _private_folder(path)
-    return path
-
-
-def _private_folder(path: str) -> None:
-    from jostle.store.private import check_private
-
-    try:
-        os.mkdir(path, 0o700)
-    except FileExistsError:
-        pass
-    check_private(path)
-
-
 def digest(text: str) -> str:
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
@@ -75,7 +60,7 @@ class Secrets:
         self.folder = folder(home)
         self.codes, self.sessions = (os.path.join(self.folder, name) for name in ("codes", "sessions"))
         for path in (self.codes, self.sessions):
-            _private_folder(path)
+            private_folder(path)
 
     # --- tokens
 
@@ -187,8 +172,6 @@ def _checked(token: str) -> str:
 
 def _kept(path: str) -> str:
     """The content of a file that nobody else could have written or read."""
-    from jostle.store.private import check_private
-
     check_private(path)
     if not stat.S_ISREG(os.lstat(path).st_mode):
         raise Forbidden(f"{path} is not a regular file; remove it, and a new one is made")

@@ -60,7 +60,7 @@ def main() -> int:
                 wanted.workspace, port=instance.port, host=host, started_at=instance.started_at
             )  # fmt: skip
             entered.enter_context(told_to_others)
-            ready.write(json.dumps(instance.__dict__) + "\n")
+            ready.write(json.dumps(instance._asdict()) + "\n")
         serve(served, sockets, wanted, kept)
     return 0
 

@@ -9,7 +9,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from jostle import units
-from jostle.core.fields import JOB
 from jostle.wording.history import foreseen, freed, used
 from jostle.wording.messages import listed, message
 from jostle.wording.sentences import beside, on_hold, states
@@ -86,6 +85,8 @@ def facts(
     job: Row, needs: Sequence[Row], code: Row | None, run: Row | None, now: float, language: str
 ) -> list[tuple[str, str]]:  # fmt: skip
     """What is known of a job and its last run, by the fact's name; a fact that there is nothing to say of is left out."""
+    from jostle.core.fields import JOB  # tables do without, and every command that shows one feels it
+
     inputs = run["inputs"] if run else None
     pairs = [
         ("job", f"{job['id']}  {plain(job['name'])}"),
