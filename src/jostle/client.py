@@ -11,11 +11,15 @@ import json
 import os
 import sys
 import time
-from collections.abc import Callable, Iterator
-from typing import IO, Any
+from collections.abc import Callable
 
 from jostle.address import SOCKET, address
 from jostle.errors import BY_CODE, Declined, DiskFull, Forbidden, Invalid, JostleError, NoEngine, Usage
+
+TYPE_CHECKING = False  # not from typing, which `add` does without
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import IO, Any
 
 Tell = Callable[..., None]
 """Takes a message: its code in wording.messages, and its values."""

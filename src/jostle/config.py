@@ -7,10 +7,13 @@ journal and flock are not to be trusted on network file systems, so there the st
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
-from typing import Any
 
 from jostle.errors import Forbidden, Usage
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
 
 NETWORK = {"nfs", "nfs4", "cifs", "smb3", "smbfs", "9p", "afs", "ceph", "lustre", "gpfs", "beegfs", "glusterfs", "fuse.sshfs",
            "fuse.glusterfs", "fuse.s3fs", "pvfs2", "orangefs"}  # fmt: skip

@@ -2,9 +2,9 @@
 
 A process is known by (boot id, pid, start ticks): the pid alone may be someone else's by now. Anything may vanish or be
 denied between two looks; then the answer is None, which means "not known", never "not there".
-"""
 
-from __future__ import annotations
+Light to import, so its annotations are no texts: a NamedTuple compiles each of those.
+"""
 
 import _socket as socket  # the rest of it takes a shim too long to import
 import errno

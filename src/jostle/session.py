@@ -90,7 +90,7 @@ class Session:
 
     def message(self, code: str, /, **values: Any) -> str:
         """The words of wording.messages in the person's language."""
-        from jostle.wording.messages import message
+        from jostle.wording.text import message
 
         return message(code, self.language, **values)
 

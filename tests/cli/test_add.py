@@ -5,18 +5,38 @@ import os
 import pytest
 
 from jostle import context
+from jostle.engine import checks
+from jostle.intake.request import request
 
 
 @pytest.fixture
-def added(jostle, engine):
+def sent(jostle, engine):
     engine.answers["submit"] = {"batch": 1, "ids": [12, 12], "count": 1}
 
-    def added(*argv):
+    def sent(*argv):
         code, out, err = jostle("add", *argv)
         assert (code, out) == (0, "12\n"), err
         return engine.asked("submit")[-1]
 
-    return added
+    return sent
+
+
+@pytest.fixture
+def added(sent):
+    """As the engine takes it."""
+    return lambda *argv: checks.request(sent(*argv))
+
+
+def test_what_would_be_so_anyway_is_not_sent(sent):
+    assert set(sent("--", "true")["jobs"][0]) == {"name", "commands", "workdir"}
+    assert set(sent("-g", "1", "-p", "0", "--", "true")["jobs"][0]) == {"name", "commands", "workdir"}
+    assert set(sent("-g", "2", "-p", "1", "--", "true")["jobs"][0]) == {"name", "commands", "workdir", "gpus", "priority"}
+
+
+@pytest.mark.parametrize("field, value", [("share", 0), ("priority", False), ("leftovers", "keep"), ("commands", [])])
+def test_what_only_looks_like_a_default_is_sent_and_judged_by_the_engine(field, value):
+    job = {"commands": ["true"], "workdir": "/", field: value}
+    assert request({}, [job])["jobs"] == [job]
 
 
 def test_arguments_are_executed_as_they_are(added):

@@ -8,7 +8,7 @@ from jostle import __version__, client, config
 from jostle.cli import engine as verbs
 from jostle.errors import Forbidden, Invalid, Usage
 from jostle.store import seen, store
-from jostle.wording.messages import message
+from jostle.wording.text import message
 
 
 @pytest.fixture

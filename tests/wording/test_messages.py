@@ -10,7 +10,8 @@ import pytest
 from jostle.experiments import skip
 from jostle.wording import labels, limits, rows
 from jostle.wording.history import WORDS as HISTORY
-from jostle.wording.messages import MESSAGES, STEPS, message
+from jostle.wording.messages import MESSAGES, STEPS
+from jostle.wording.text import message
 from jostle.wording.words import TEXTS
 
 SAID = r'(?:(?:session|terminal)\.(?:tell|message)|\bmessage|_note|_words)\(\s*"(\w+)"'

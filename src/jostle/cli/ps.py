@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from jostle.cli.terminal import Terminal
     from jostle.views.listing import Listing
 
+
 def ps_options(p: Parser) -> None:
     p.example("""
         jostle ps
@@ -37,7 +38,8 @@ def ps(args: Namespace, terminal: Terminal) -> int:
     short = not (args.all or args.state or args.json)  # a table that need not list every waiting job
     listed = listing(terminal, batch=batch, everything=args.all, states=states, short=short)
     unfinished = any(row["ended_at"] is None for row in listed.rows)
-    rows = sentences.jobs(listed.rows, terminal.language)
+    language = terminal.language
+    rows = sentences.jobs(listed.rows, language)
     if args.json:
         terminal.put_json({"schema": 1, "engine": listed.engine if unfinished else terminal.engine_runs(), "jobs": rows})
     elif not rows:
@@ -45,8 +47,8 @@ def ps(args: Namespace, terminal: Terminal) -> int:
     else:
         say_what_concerns_all(listed, terminal)
         now = time.time()
-        lines = [table_rows.job(row, now, terminal.language) for row in rows]
-        head, columns = labels.heads("ps", terminal.language), terminal.width
+        lines = [table_rows.job(row, now, language) for row in rows]
+        head, columns = labels.heads("ps", language), terminal.width
         terminal.put(render.table(head, lines, columns=columns, right=(0, 5, 6), paint_column=3, colours=terminal.colours))
         put_what_is_left_out(listed, terminal)
     return 0

@@ -14,7 +14,7 @@ from jostle.views.story import story
 from jostle.views.why import explained
 from jostle.wording import labels, sentences
 from jostle.wording import rows as table_rows
-from jostle.wording.messages import message
+from jostle.wording.text import message
 
 if TYPE_CHECKING:
     from argparse import Namespace

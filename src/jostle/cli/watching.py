@@ -13,7 +13,7 @@ from jostle.core.states import FINAL, OPEN
 from jostle.follow.listener import Listener, Narrator, why
 from jostle.views.cards import seen_by_engine
 from jostle.wording.labels import occupancy
-from jostle.wording.messages import message
+from jostle.wording.text import message
 
 if TYPE_CHECKING:
     from jostle.cli.terminal import Terminal

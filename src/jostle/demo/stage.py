@@ -25,7 +25,7 @@ from jostle.views.cards import seen_by_engine
 from jostle.views.listing import listing
 from jostle.web import instances
 from jostle.wording import sentences
-from jostle.wording.messages import listed
+from jostle.wording.text import listed
 
 if TYPE_CHECKING:
     from jostle.store.reads import Reader

@@ -9,9 +9,9 @@ from typing import Any
 from jostle import units
 from jostle.core.states import FINAL, OPEN, RAN
 from jostle.views.batches import LAST, remaining
-from jostle.wording.messages import listed, message, step
+from jostle.wording.messages import step
 from jostle.wording.sentences import beside, states, worded
-from jostle.wording.text import gpus, plain
+from jostle.wording.text import gpus, listed, message, plain
 
 
 class Progress:

@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from jostle.intake.preparing import prepared
 from jostle.intake.selection import Selection
-from jostle.wording.messages import listed
-from jostle.wording.text import span
+from jostle.wording.text import listed, span
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

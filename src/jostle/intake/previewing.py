@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from jostle.core.model import LOCAL
 from jostle.units import ranges
 from jostle.wording import sentences
-from jostle.wording.messages import message
+from jostle.wording.text import message
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 
+from jostle.core.fields import JOB
 from jostle.errors import Invalid, JostleError, NoEngine
 
 ALLOCATION = "JOSTLE_ALLOC"
@@ -31,8 +32,21 @@ def request(
     return {
         "batch": {"owner": None, **batch},
         "context": context or capture(),
-        "jobs": jobs,
+        "jobs": [_said(job) for job in jobs],
         "once": once or os.urandom(16).hex(),
+    }
+
+
+_DEFAULTS = {name: field.default for name, field in JOB.items() if name != "commands"}  # none at all is an allocation
+
+
+def _said(job: Mapping[str, Any]) -> dict[str, Any]:
+    """A job without what is as it would be anyway: two thirds of the bytes of 10,000 jobs, written, sent, read and checked."""
+    default = _DEFAULTS.get
+    return {
+        name: value
+        for name, value in job.items()
+        if value != (other := default(name, ...)) or type(value) is not type(other)  # 0 is not `no`
     }
 
 

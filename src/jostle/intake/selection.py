@@ -9,7 +9,7 @@ import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from jostle.wording.messages import listed, message
+from jostle.wording.text import listed, message
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

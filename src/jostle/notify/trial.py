@@ -12,7 +12,7 @@ from jostle.notify import happenings
 from jostle.notify.channels import Subscriber, subscribers
 from jostle.notify.deliver import deliver
 from jostle.notify.trouble import Undelivered
-from jostle.wording.messages import message
+from jostle.wording.text import message
 
 
 def chosen(home: str, name: str | None, language: str) -> list[Subscriber]:

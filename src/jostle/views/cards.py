@@ -49,7 +49,7 @@ def cards(session: Session, devices: str | None = None) -> CardReading:
         try:
             if spec is None or spec == client.call("hello")["gpus_spec"]:
                 answer = client.call("gpus")
-                estimates.free(answer["gpus"], session.reader)
+                estimates.free(answer["gpus"], session)
                 seen = CardReading(answer["gpus"], answer["spec"], answer["age_s"], answer["error"], True, answer.get("more"))
                 return remembered(seen, session) if seen.error and not seen.read else seen
         finally:

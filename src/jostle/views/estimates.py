@@ -10,6 +10,7 @@ from jostle.core.states import OPEN
 
 if TYPE_CHECKING:
     from jostle.core.estimate import Took
+    from jostle.session import Session
     from jostle.store.reads import Reader
     from jostle.views.types import Estimate
 
@@ -77,13 +78,15 @@ def _fill_starts(rows: list[Row], order: list[int]) -> None:
             row["estimate"] = {**of_run(at, None, None), "starts_at": at, "gpus": gpus}
 
 
-def free(cards: Iterable[Row], reader: Reader) -> None:
+def free(cards: Iterable[Row], session: Session) -> None:
     """Sets on cards when they will be free: `free_at` about, `free_by` at the latest. Of strangers nothing is known."""
     cards = list(cards)
     jobs = {int(run.partition(".")[0]) for card in cards for run in card.get("runs") or ()}
-    rows = reader.jobs(ids=jobs) if jobs else []
-    fill(rows, reader, {"models": {card["uuid"]: card["name"] for card in cards}} if rows else {})
-    estimates = {row["id"]: row["estimate"] for row in rows}
+    estimates = {}
+    if jobs:  # else the store need not be opened
+        rows = session.reader.jobs(ids=jobs)
+        fill(rows, session.reader, {"models": {card["uuid"]: card["name"] for card in cards}})
+        estimates = {row["id"]: row["estimate"] for row in rows}
     for card in cards:
         held = [estimates.get(int(run.partition(".")[0])) for run in card.get("runs") or ()]
         others = any(holder["run"] is None for holder in card.get("holders") or ())

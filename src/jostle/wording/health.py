@@ -7,11 +7,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from jostle.units import show_instant, show_size
-from jostle.wording.messages import message
 from jostle.wording.notices import trouble
 from jostle.wording.reasons import hold_text, language
 from jostle.wording.sentences import continued, on_hold, set_aside
-from jostle.wording.text import count
+from jostle.wording.text import count, message
 
 Words = tuple[str, str]
 

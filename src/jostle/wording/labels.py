@@ -10,9 +10,8 @@ from typing import Any
 
 from jostle import units
 from jostle.wording.history import foreseen, freed, used
-from jostle.wording.messages import listed, message
 from jostle.wording.sentences import beside, on_hold, states
-from jostle.wording.text import gpus, plain
+from jostle.wording.text import gpus, listed, message, plain
 
 Row = Mapping[str, Any]
 IDLE_SAID_AFTER = 60.0  # s, as the engine does: who has just got cards need not be told

@@ -6,16 +6,12 @@ shown as one line. A test holds that both languages use the same values, and tha
 
 from __future__ import annotations
 
-from typing import Any
-
 from jostle.wording import resizing
 from jostle.wording.allocationmessages import ALLOCATIONS
 from jostle.wording.consolemessages import CONSOLE
 from jostle.wording.managemessages import MANAGE
 from jostle.wording.notifymessages import NOTIFY
 from jostle.wording.previewmessages import PREVIEWS
-from jostle.wording.text import plain
-from jostle.wording.words import STATES
 
 # code: (English, Chinese)
 MESSAGES: dict[str, tuple[str, str]] = {
@@ -357,35 +353,5 @@ STEPS: dict[str, tuple[str, str]] = {
 """How the line of an event begins: all of a language equally wide."""
 
 
-def message(code: str, language: str, /, **values: Any) -> str:
-    """`state` is shown as it is called in the language."""
-    if language == "zh" and "state" in values:
-        values["state"] = STATES.get(values["state"], values["state"])
-    shown = {key: _shown(value, language) for key, value in values.items()}
-    return MESSAGES[code][language == "zh"].format(**shown)
-
-
 def step(kind: str, language: str) -> str:
     return STEPS[kind][language == "zh"]
-
-
-def listed(parts: list[str], language: str) -> str:
-    return ("，" if language == "zh" else ", ").join(parts)
-
-
-def _shown(value: Any, language: str) -> Any:
-    if isinstance(value, tuple):  # a message in a message
-        return message(value[0], language, **value[1])
-    if isinstance(value, int) and not isinstance(value, bool):
-        return _Number(value)
-    return plain(value) if isinstance(value, str) else value
-
-
-class _Number(int):
-    """Its format may say the noun or verb for one and for many: {n:job|jobs}."""
-
-    def __format__(self, spec: str) -> str:
-        if "|" not in spec:
-            return format(int(self), spec)
-        one, _, many = spec.partition("|")
-        return f"{int(self):,} {one if self == 1 else many}"

@@ -10,10 +10,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from jostle import units
-from jostle.wording.messages import listed
 from jostle.wording.reasons import language as column
 from jostle.wording.sentences import beside, continued, states, worded
-from jostle.wording.text import count, gpus, plain
+from jostle.wording.text import count, gpus, listed, plain
 
 Entry = Mapping[str, Any]
 Words = tuple[str, str]

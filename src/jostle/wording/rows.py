@@ -8,9 +8,8 @@ from typing import Any
 
 from jostle import units
 from jostle.wording.history import foreseen
-from jostle.wording.messages import listed, message
 from jostle.wording.sentences import beside, states
-from jostle.wording.text import gpus
+from jostle.wording.text import gpus, listed, message
 
 Row = Mapping[str, Any]
 

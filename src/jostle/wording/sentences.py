@@ -7,9 +7,9 @@ from typing import Any
 
 from jostle.core.reasons import Reason, Refusal
 from jostle.core.states import SUMMED
-from jostle.wording.messages import message
 from jostle.wording.reasons import language as column
 from jostle.wording.reasons import parts, refusal_text, still_there, text
+from jostle.wording.text import message
 from jostle.wording.words import REFUSALS, STATES, TEXTS
 
 STANDS = {

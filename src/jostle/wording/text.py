@@ -1,4 +1,4 @@
-"""Small pieces of sentences, in English. Names come from anybody: what is shown of them goes through `plain`."""
+"""Messages by their code, and small pieces of sentences. Names come from anybody: what is shown of them goes through `plain`."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from jostle.units import ranges
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from typing import Any
 
 
 def plain(text: str) -> str:
@@ -35,3 +36,37 @@ def first(ids: Sequence[int], most: int, language: str) -> str:
 def count(n: int, one: str, many: str = "") -> str:
     """`1 job`, `2 jobs`, `10,000 jobs`."""
     return f"{n:,} {one if n == 1 else many or one + 's'}"
+
+
+def message(code: str, language: str, /, **values: Any) -> str:
+    """`state` is shown as it is called in the language."""
+    from jostle.wording.messages import MESSAGES  # most tables need none of them
+
+    if language == "zh" and "state" in values:
+        from jostle.wording.words import STATES
+
+        values["state"] = STATES.get(values["state"], values["state"])
+    shown = {key: _shown(value, language) for key, value in values.items()}
+    return MESSAGES[code][language == "zh"].format(**shown)
+
+
+def _shown(value: Any, language: str) -> Any:
+    if isinstance(value, tuple):  # a message in a message
+        return message(value[0], language, **value[1])
+    if isinstance(value, int) and not isinstance(value, bool):
+        return _Number(value)
+    return plain(value) if isinstance(value, str) else value
+
+
+class _Number(int):
+    """Its format may say the noun or verb for one and for many: {n:job|jobs}."""
+
+    def __format__(self, spec: str) -> str:
+        if "|" not in spec:
+            return format(int(self), spec)
+        one, _, many = spec.partition("|")
+        return f"{int(self):,} {one if self == 1 else many}"
+
+
+def listed(parts: list[str], language: str) -> str:
+    return ("，" if language == "zh" else ", ").join(parts)
