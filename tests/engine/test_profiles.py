@@ -96,6 +96,15 @@ def test_a_run_that_has_ended_keeps_how_it_used_its_card(watched: Watched) -> No
     }  # fmt: skip
 
 
+def test_a_reading_from_before_its_start_tells_nothing_of_a_run(watched: Watched) -> None:
+    """It is added to the history after the tick in which the run was started."""
+    watched.read(1, a=(100, {}, ["bob"]))
+    watched.clock.at += 0.1
+    watched.start(opened("a", at=watched.clock.at))
+    watched.history.heard(watched.seen, watched.runs)
+    assert watched.end()["gpu_mib"] is None
+
+
 def test_of_several_cards_the_fullest_counts_for_memory_and_the_mean_for_load(watched: Watched) -> None:
     watched.start(opened("a", "b"))
     watched.read(10, a=(100, {RUN: 320}, []), b=(0, {RUN: 3200}, []))

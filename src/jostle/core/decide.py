@@ -72,7 +72,7 @@ def decide(world: World) -> Plan:
         decisions = [resizes.widened(d) if isinstance(d, Start) else d for d in decisions] if begun else decisions
         keeps = resizes.keeps
     kept_for = tuple(kept.job.id for table in places.tables for kept in table.keepers)
-    return Plan(decisions=tuple(decisions), waits=waits, wake_at=places.wake_at, keeps=keeps, kept_for=kept_for)
+    return Plan(decisions=tuple(decisions), waits=waits, wake_at=places.wake.at, keeps=keeps, kept_for=kept_for)
 
 
 def waits_for_gpus(reason: Reason) -> bool:

@@ -103,12 +103,23 @@ def nowhere(reasons: Mapping[Place, Reason]) -> Reason:
     return Reason(code="nowhere", params={"places": each}, gpus=tuple(no for reason in reasons.values() for no in reason.gpus))
 
 
+class Wake:
+    """When to decide again even if nothing happens: the earliest of all that it is called with."""
+
+    def __init__(self) -> None:
+        self.at: float | None = None
+
+    def __call__(self, at: float) -> None:
+        if self.at is None or at < self.at:
+            self.at = at
+
+
 class Places:
     """All places of a World while one plan is made."""
 
     def __init__(self, world: World) -> None:
         self.world = world
-        self.wake_at: float | None = None
+        self.wake = Wake()
         self.runs = alive(world)
         self.tables: list[Table] = []
         account = Account(world, self.runs)
@@ -133,10 +144,6 @@ class Places:
         self._running: dict[int, int] = {}
         for run in self.runs.values():
             self._running[run.batch] = self._running.get(run.batch, 0) + 1
-
-    def wake(self, at: float) -> None:
-        if self.wake_at is None or at < self.wake_at:
-            self.wake_at = at
 
     def of(self, job: Job) -> list[Place]:
         """The places that may take a job, in the order in which they are tried."""

@@ -260,7 +260,8 @@ class Table:
         key = id(scope), terms.share, terms.suspects
         view = self._views.get(key)
         if view is None:
-            view = self._views[key] = View(len(self.cards), self._changed, lambda at: fit.standing(self.cards[at], terms))
+            cards = self.cards  # and not the table, which has the view: a plan is to be gone when it was carried out
+            view = self._views[key] = View(len(cards), self._changed, lambda at: fit.standing(cards[at], terms))
         return view
 
     def terms(self, job: Job, scope: Scope) -> fit.Terms:

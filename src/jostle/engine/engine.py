@@ -40,6 +40,7 @@ from jostle.store import readiness
 from jostle.store.store import Store
 
 ALL = ""  # in place of a target
+WORKS = ("", 0.0)  # in place of why one is stuck
 PAUSE = 5.0  # s until it is tried again, where nothing can be started at all
 DEPTH = 8  # jobs of one shape that a single decision looks at
 
@@ -57,9 +58,7 @@ class Engine:
         self.history = HistoryWriter(home=home, store=store, clock=clock)
         self.idleness = Idleness(history=self.history, store=store, clock=clock, journal=self.journal)
         self._starting = Starting(store=store, cards=self.cards, carried=self.carried)
-        self.resizer = Resizer(
-            store=store, clock=clock, cards=self.cards, carried=self.carried, rules=self.rules, soon=self.soon
-        )
+        self.resizer = Resizer(store=store, clock=clock, cards=self.cards, carried=self.carried, rules=self.rules, soon=self.soon)
         self.tally, self._capacity, self._ties = Tally(), Capacity(), Ties(store)
         self.cards.small_mib(*self.rules.all())
         self.lanes: tuple[Lane, ...] = ()  # what is ready to start, as of the last decision
@@ -76,6 +75,7 @@ class Engine:
         self.tick_at: float | None = 0.0  # when to decide next
         self.housekeeping_at = 0.0
         self.settle_at: float | None = 0.0  # when what was committed is to be on the disk
+        self.to_remember = False  # whether cards were read since
         self.stops_all = False  # its jobs are being stopped: no other is started meanwhile
 
     def open(self, backends: Mapping[str, Backend], probe: Probe) -> None:
@@ -101,9 +101,8 @@ class Engine:
     def heard(self, line: bytes) -> None:
         """A snapshot of the GPUs."""
         worth = self.cards.heard(line, self.carried.runs)
-        self.history.heard(self.cards.observer, self.carried.runs)
-        self.idleness.heard(self.carried.runs, self.rules.settings)
         self.resizer.heard(self.clock.now())
+        self.to_remember = True
         # another's claim may go without anything to be seen on the cards, so who waits for one looks again
         if worth or ((self.waits or self.keeps) and self.carried.neighbours):
             self.soon()
@@ -152,13 +151,10 @@ class Engine:
         return self._hold_on_all() or self._hold_here()
 
     def _hold_on_all(self) -> str:
-        return self._stuck_at(ALL) or ("ending" if self.stops_all else "")
+        return self.stuck.get(ALL, WORKS)[0] or ("ending" if self.stops_all else "")
 
     def _hold_here(self) -> str:
-        return self._stuck_at(LOCAL) or self.cards.hold() or self.rules.hold
-
-    def _stuck_at(self, target: str) -> str:
-        return self.stuck[target][0] if target in self.stuck else ""
+        return self.stuck.get(LOCAL, WORKS)[0] or self.cards.hold() or self.rules.hold
 
     def reload(self, settings: dict[str, Any], policy: Policy) -> None:
         self.rules.reload(settings, policy)
@@ -353,7 +349,6 @@ class Engine:
         self._starting.forget_contexts()
 
     def stop_all(self) -> None:
-        """Its runs are being stopped; nothing else starts meanwhile."""
         self.stops_all = True
         self.soon()
 
@@ -374,8 +369,16 @@ class Engine:
             began = self.clock.now()
             self.tick()
             self.tally.ticked(self.clock.now() - began)
+        self._remember()
         if now >= self.housekeeping_at or any(at is not None and now >= at for at in (self.cards.relook_at, self.carried.due_at)):
             self.housekeeping_at = self.housekeeping(now)
+
+    def _remember(self) -> None:
+        """What the last reading adds to the history: after the tick, for no card waits for it."""
+        if self.to_remember:
+            self.to_remember = False
+            self.history.heard(self.cards.observer, self.carried.runs)
+            self.idleness.heard(self.carried.runs, self.rules.settings)
 
     def next_at(self) -> float:
         """When the next step is due."""
@@ -384,6 +387,7 @@ class Engine:
 
     def housekeeping(self, now: float) -> float:
         """What time alone brings about; when to come again."""
+        self._remember()
         if self.rules.look(now):
             self.soon()
         if self.carried.tick(now):

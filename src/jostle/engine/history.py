@@ -18,7 +18,7 @@ from jostle.core.model import RunId
 from jostle.engine.observe import UNSEEN, Observer
 from jostle.engine.open import Open
 from jostle.engine.ports import Timer
-from jostle.engine.profiles import BELIEVED, Profiles, RunUse, text
+from jostle.engine.profiles import Profiles, RunUse, believable, text
 from jostle.errors import Unwritten
 from jostle.store import runs
 from jostle.store.history import FINE, SET_BACK, CardPage, HistoryFile, Later, Mean, Spoilt, Stay
@@ -30,7 +30,7 @@ FIRST, WRITE_EACH = 1.0, 60.0  # s from the first reading to the first look into
 PIECE = 8  # cards, or runs, that are written at once
 PAUSE = 0.05  # s between two pieces
 KEPT, LEFT = 60, 200  # means a card, and stays on it that have ended, that wait while nothing can be written
-RECORD_AFTER = 0.2  # s from the end of a run until it is recorded how it used its cards
+RECORD_AFTER = 0.05  # s from the end of a run until it is recorded how it used its cards: after the hand-over, before the next
 ENDED, MOST_ENDED = 8, 1000  # runs of which that is recorded at once, or waits for a disk
 PATIENCE = 10  # tries, one a minute, before a history that cannot be written is begun anew
 SAME_PROCESS = 600.0  # s without a look after which the same process on the same card counts as one that has stayed
@@ -148,13 +148,6 @@ def others(g: Mapping[str, Any], observer: Observer, *, ours: bool) -> dict[str,
     return {who: pid for who, (_, pid) in most.items()}
 
 
-def believable(g: Mapping[str, Any]) -> bool:
-    """Whether its numbers are such as a file can keep; they came over a pipe from a driver."""
-    numbers = [g[key] for key in ("index", "total_mib", "used_mib", "utilization")] + [g.get("temperature"), g.get("power_w")]
-    numbers += [p[key] for p in g["procs"] for key in ("pid", "used_mib")]
-    return all(number is None or abs(number) < BELIEVED for number in numbers)
-
-
 class HistoryWriter:
     def __init__(self, *, home: str, store: Store, clock: Timer) -> None:
         self._store, self._clock = store, clock
@@ -179,22 +172,24 @@ class HistoryWriter:
     def heard(self, observer: Observer, runs: Mapping[RunId, Open]) -> None:
         """The cards have been read."""
         now, wall = self._clock.now(), self._clock.wall()
-        cards = [g for g in observer.snapshot["gpus"] if g["state"] == "ok" and believable(g)]
-        for g in cards:
-            at = observer.card_read_at(g)
-            track = self._tracks.get(g["uuid"])
+        for g in observer.snapshot["gpus"]:
+            at, track = observer.card_read_at(g), self._tracks.get(g["uuid"])
+            if (track is not None and at - track.at < APART) or g["state"] != "ok" or not believable(g):
+                continue
             if track is None:
                 track = self._tracks[g["uuid"]] = Track(g["uuid"])
-            elif at - track.at < APART:
-                continue
             shown = wall - (now - at)
             track.sample(g, at, shown)
             track.see(others(g, observer, ours=observer.given(g["uuid"])), shown)
             if self._due_at is None:
                 self._due_at = now + FIRST
         if runs:
-            others_on = {uuid: track.others for uuid, track in self._tracks.items()}
-            self._profiles.heard(observer, cards, runs.values(), now, others_on)
+            self._profiles.heard(observer, runs.values(), now, self._others_on)
+
+    def _others_on(self, uuid: str) -> tuple[str, ...]:
+        """Who was on a card besides our runs when it was last sampled."""
+        track = self._tracks.get(uuid)
+        return () if track is None else track.others
 
     def so_far(self, run: RunId) -> dict[str, Any] | None:
         """How a run that lives has used its cards until now."""

@@ -347,7 +347,7 @@ PROC: dict[str, tuple[type, ...]] = {
 
 
 def shaped(data: Any, *, complete: bool) -> bool:
-    """Whether a line of the probe is a snapshot (`whole`), or the part of one before its GPUs."""
+    """Whether a line of the probe is a snapshot (`complete`), or the part of one before its GPUs."""
     if not isinstance(data, dict) or not fits(data, HEAD):
         return False
     if not complete:
@@ -357,7 +357,7 @@ def shaped(data: Any, *, complete: bool) -> bool:
 
 
 def fits(value: Any, shape: Mapping[str, tuple[type, ...]]) -> bool:
-    return isinstance(value, dict) and all(isinstance(value.get(key), kinds) for key, kinds in shape.items())
+    return isinstance(value, dict) and all(map(isinstance, map(value.get, shape), shape.values()))  # of each card, at each look
 
 
 def promises(

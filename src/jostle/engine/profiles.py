@@ -7,7 +7,7 @@ much of the run the rest speaks. What an engine has seen of a run it hands on to
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -86,6 +86,13 @@ class RunUse:
         }  # fmt: skip
 
 
+def believable(g: Mapping[str, Any]) -> bool:
+    """Whether its numbers are such as a file can keep; they came over a pipe from a driver."""
+    numbers = [g[key] for key in ("index", "total_mib", "used_mib", "utilization")] + [g.get("temperature"), g.get("power_w")]
+    numbers += [p[key] for p in g["procs"] for key in ("pid", "used_mib")]
+    return all(number is None or abs(number) < BELIEVED for number in numbers)
+
+
 def text(name: str | None) -> str:
     """A name as a file can keep it: that of a user, or what a driver says, need not be text."""
     return (name or "").encode("utf-8", "replace").decode()
@@ -130,12 +137,9 @@ class Profiles:
         self._uses: dict[RunId, RunUse] = {}
         self._at: dict[RunId, float] = {}  # of the last sample, by the engine's clock
 
-    def heard(
-        self, observer: Observer, read: Iterable[Mapping[str, Any]], runs: Iterable[Open], now: float,
-        others: Mapping[str, Iterable[str]],
-    ) -> None:  # fmt: skip
-        """These cards have been read; `others`: by card, who is there besides our runs."""
-        cards = {g["uuid"]: g for g in read if now - observer.card_read_at(g) < APART}
+    def heard(self, observer: Observer, runs: Iterable[Open], now: float, others: Callable[[str], Iterable[str]]) -> None:
+        """Cards have been read; `others`: who is on a card besides our runs."""
+        cards: dict[str, tuple[Mapping[str, Any], float]] | None = None  # with when each was read; nearly always nobody asks
         for run in runs:
             if not run.leases or run.over or run.paused:
                 if run.paused:
@@ -144,9 +148,12 @@ class Profiles:
             last = self._at.get(run.id)
             if last is not None and now - last < APART:
                 continue
-            here = [cards[lease.uuid] for lease in run.leases if lease.uuid in cards]
+            if cards is None:
+                cards = {g["uuid"]: (g, observer.card_read_at(g)) for g in observer.snapshot["gpus"] if g["state"] == "ok"}
+            read = [cards[lease.uuid] for lease in run.leases if lease.uuid in cards]
+            here = [g for g, at in read if now - at < APART and at >= run.clock_at and believable(g)]
             if len(here) < len(run.leases):
-                continue  # a part tells nothing of the whole
+                continue  # a part tells nothing of the whole, and nothing what was read before its start
             use = self._uses.setdefault(run.id, RunUse())
             seconds = min(FIRST, max(0.0, now - run.clock_at)) if last is None or now - last > UNSEEN else now - last
             self._at[run.id] = now
@@ -154,7 +161,7 @@ class Profiles:
 
     def _add(
         self, use: RunUse, run: Open, here: list[Mapping[str, Any]], observer: Observer, seconds: float,
-        others: Mapping[str, Iterable[str]],
+        others: Callable[[str], Iterable[str]],
     ) -> None:  # fmt: skip
         use.gpu_name, use.gpu_mib = text(here[0]["name"]), here[0]["total_mib"]
         used = [_used(g, run.id, observer) for g in here]
@@ -166,7 +173,7 @@ class Profiles:
             use.curve.see(self._at[run.id] - run.clock_at, memory)
         if (peak := observer.peaks.get(run.id, 0)) > use.peak_mib:
             use.peak_mib, use.peak_at_s = peak, max(0.0, self._at[run.id] - run.clock_at)
-        company = {who for g in here for who in others.get(g["uuid"], ())}
+        company = {who for g in here for who in others(g["uuid"])}
         company |= {f"{JOB}{id[0]}" for g in here for id, uuids in observer.placed.items() if g["uuid"] in uuids and id != run.id}
         for who in company:
             use.share(who, seconds)

@@ -225,30 +225,32 @@ def leg_ends(value: Any) -> tuple[LegEnd, ...]:
     return tuple(ends)
 
 
+EXIT: dict[str, tuple[type, ...]] = {
+    "code": (int, type(None)),
+    "signal": (int, type(None)),
+    "timed_out": (bool,),
+    "stopped": (bool,),
+    "error": (str,),
+    "unable": (bool,),
+    "tail": (str,),
+    "started_at": (int, float, type(None)),
+    "ended_at": (int, float, type(None)),
+    "ran_for": (int, float, type(None)),
+    "rss_mib": (int, type(None)),
+    "leftovers": (list,),
+    "said": (str,),
+    "said_type": (str,),
+    "inputs": (str,),
+    "released": (str,),
+}
+
+
 def exit_of(record: Any) -> Exit | None:
     """An exit record that has the right shape, or None."""
     if not isinstance(record, dict) or "code" not in record or "ended_at" not in record:
         return None
-    shapes: dict[str, tuple[type, ...]] = {
-        "code": (int, type(None)),
-        "signal": (int, type(None)),
-        "timed_out": (bool,),
-        "stopped": (bool,),
-        "error": (str,),
-        "unable": (bool,),
-        "tail": (str,),
-        "started_at": (int, float, type(None)),
-        "ended_at": (int, float, type(None)),
-        "ran_for": (int, float, type(None)),
-        "rss_mib": (int, type(None)),
-        "leftovers": (list,),
-        "said": (str,),
-        "said_type": (str,),
-        "inputs": (str,),
-        "released": (str,),
-    }
-    fields = {k: record[k] for k in shapes if k in record}
-    if not all(isinstance(v, shapes[k]) for k, v in fields.items()):
+    fields = {k: record[k] for k in EXIT if k in record}
+    if not all(isinstance(v, EXIT[k]) for k, v in fields.items()):
         return None
     if not all(-FAR < v < FAR for v in fields.values() if isinstance(v, int | float)):
         return None  # nothing that anybody wrote honestly; NaN is among them
