@@ -5,22 +5,17 @@ from __future__ import annotations
 import os
 import signal
 import sys
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import Any
 
 from jostle import units
-from jostle.cli.parse import checked
+from jostle.cli.parse import Namespace, Parser, checked
+from jostle.cli.terminal import Terminal
 from jostle.core.fields import JOB
 from jostle.errors import Usage
 from jostle.follow.ends import until_gone
 from jostle.formats import spec
 from jostle.intake import allocations, visible
-
-if TYPE_CHECKING:
-    from argparse import Namespace
-    from collections.abc import Sequence
-
-    from jostle.cli.parse import Parser
-    from jostle.cli.terminal import Terminal
 
 GIVE_UP = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 NO_CARDS = "false"  # what `eval $(jostle alloc … --export)` evaluates then: it fails, as a command would

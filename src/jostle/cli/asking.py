@@ -11,10 +11,10 @@ import select
 import signal
 from typing import TYPE_CHECKING, Any
 
+from jostle.cli.terminal import Terminal
 from jostle.follow.followed import Followed
 
 if TYPE_CHECKING:
-    from jostle.cli.terminal import Terminal
     from jostle.follow.feed import Feed
     from jostle.follow.listener import Listener
     from jostle.follow.progress import Progress

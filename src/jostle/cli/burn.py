@@ -7,18 +7,12 @@ import os
 import signal
 import sys
 import time
-from typing import TYPE_CHECKING
 
 from jostle import units
-from jostle.cli.parse import checked
+from jostle.cli.parse import Namespace, Parser, checked
+from jostle.cli.terminal import Terminal
 from jostle.formats import spec
 from jostle.probes import holding
-
-if TYPE_CHECKING:
-    from argparse import Namespace
-
-    from jostle.cli.parse import Parser
-    from jostle.cli.terminal import Terminal
 
 
 def burn_options(p: Parser) -> None:

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from jostle.cli import render
+from jostle.cli.parse import Namespace, Parser
+from jostle.cli.terminal import Terminal
 from jostle.errors import Usage
 from jostle.intake import ids
 from jostle.intake.checking import warn_never_of
 from jostle.intake.intents import SETTINGS, chosen, sent, setting
 from jostle.wording.declined import declined
-
-if TYPE_CHECKING:
-    from argparse import Namespace
-
-    from jostle.cli.parse import Parser
-    from jostle.cli.terminal import Terminal
 
 SHOWN = 10  # ids, or refusals; nobody reads more
 

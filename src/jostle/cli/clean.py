@@ -3,16 +3,10 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING
 
 from jostle import units
-from jostle.cli.parse import checked
-
-if TYPE_CHECKING:
-    from argparse import Namespace
-
-    from jostle.cli.parse import Parser
-    from jostle.cli.terminal import Terminal
+from jostle.cli.parse import Namespace, Parser, checked
+from jostle.cli.terminal import Terminal
 
 LEFT_ALONE = {"held": "clean_held", "strays": "clean_strays"}
 

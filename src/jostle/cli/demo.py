@@ -13,14 +13,12 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from jostle.cli import render
+from jostle.cli.parse import Namespace, Parser
+from jostle.cli.terminal import Terminal
 from jostle.cli.watching import screen_size
 from jostle.wording import sentences
 
 if TYPE_CHECKING:
-    from argparse import Namespace
-
-    from jostle.cli.parse import Parser
-    from jostle.cli.terminal import Terminal
     from jostle.demo.stage import Stage
 
 REDRAW = 0.5

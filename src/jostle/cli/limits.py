@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from jostle.cli import render
+from jostle.cli.parse import Namespace, Parser
+from jostle.cli.terminal import Terminal
 from jostle.core.fields import LIMITS
 from jostle.errors import Usage
 from jostle.intake.limits import clearing, setting
@@ -12,12 +12,6 @@ from jostle.views.limits import limits as look
 from jostle.wording import labels
 from jostle.wording.limits import cells
 from jostle.wording.reasons import trouble
-
-if TYPE_CHECKING:
-    from argparse import Namespace
-
-    from jostle.cli.parse import Parser
-    from jostle.cli.terminal import Terminal
 
 DO = ("show", "set", "clear")
 

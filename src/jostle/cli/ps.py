@@ -6,16 +6,14 @@ import time
 from typing import TYPE_CHECKING
 
 from jostle.cli import render
+from jostle.cli.parse import Namespace, Parser
+from jostle.cli.terminal import Terminal
 from jostle.errors import Usage
 from jostle.views.listing import listing
 from jostle.wording import labels, sentences
 from jostle.wording import rows as table_rows
 
 if TYPE_CHECKING:
-    from argparse import Namespace
-
-    from jostle.cli.parse import Parser
-    from jostle.cli.terminal import Terminal
     from jostle.views.listing import Listing
 
 

@@ -8,12 +8,14 @@ story goes on where it was. Suites run one after another; what was done before i
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from jostle import units
 from jostle.cli import render
 from jostle.cli.asking import Asking, can_ask
-from jostle.cli.parse import checked
+from jostle.cli.parse import Namespace, Parser, checked
+from jostle.cli.terminal import Terminal
 from jostle.core.fields import RULES
 from jostle.core.states import UNFINISHED
 from jostle.errors import Usage
@@ -21,11 +23,6 @@ from jostle.follow.followed import attended, owner
 from jostle.formats import spec
 
 if TYPE_CHECKING:
-    from argparse import Namespace
-    from collections.abc import Callable
-
-    from jostle.cli.parse import Parser
-    from jostle.cli.terminal import Terminal
     from jostle.client import Client
     from jostle.follow.feed import Feed
     from jostle.follow.progress import Progress

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from jostle import units
 from jostle.cli import render
+from jostle.cli.parse import Namespace, Parser
+from jostle.cli.terminal import Terminal
 from jostle.core.states import UNFINISHED
 from jostle.errors import Usage
 from jostle.intake import ids
@@ -17,11 +20,6 @@ from jostle.wording import rows as table_rows
 from jostle.wording.text import message
 
 if TYPE_CHECKING:
-    from argparse import Namespace
-    from collections.abc import Mapping, Sequence
-
-    from jostle.cli.parse import Parser
-    from jostle.cli.terminal import Terminal
     from jostle.views.story import Story
     from jostle.views.why import Explained
 

@@ -6,21 +6,16 @@ Needs no engine: it works in any script, inside a run or not.
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from jostle import proc, units
 from jostle.cli import render
-from jostle.cli.parse import checked
+from jostle.cli.parse import Namespace, Parser, checked
+from jostle.cli.terminal import Terminal
 from jostle.errors import JostleError, NotFound, Usage
 from jostle.uniid import NORMAL, PLACES, STATES, VARIABLE, Entry, UniIdFile, default_path
 from jostle.uniid.waiting import awaited, shown
 from jostle.wording.labels import heads
-
-if TYPE_CHECKING:
-    from argparse import Namespace
-
-    from jostle.cli.parse import Parser
-    from jostle.cli.terminal import Terminal
 
 FOR_SET = ("state", "pid", "error_type", "retry_count")
 

@@ -4,20 +4,14 @@ from __future__ import annotations
 
 import sys
 import time
-from typing import TYPE_CHECKING
 
 from jostle import units
 from jostle.cli import render
-from jostle.cli.parse import checked
+from jostle.cli.parse import Namespace, Parser, checked
+from jostle.cli.terminal import Terminal
 from jostle.core.states import FINAL, UNFINISHED
 from jostle.errors import NotFound
 from jostle.intake import ids
-
-if TYPE_CHECKING:
-    from argparse import Namespace
-
-    from jostle.cli.parse import Parser
-    from jostle.cli.terminal import Terminal
 
 SHOWN = 10  # ids of what is waited for
 

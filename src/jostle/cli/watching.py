@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from jostle import units
 from jostle.cli import render
+from jostle.cli.terminal import Terminal
 from jostle.core.states import FINAL, OPEN
 from jostle.follow.listener import Listener, Narrator, why
 from jostle.views.cards import seen_by_engine
@@ -16,7 +17,6 @@ from jostle.wording.labels import occupancy
 from jostle.wording.text import message
 
 if TYPE_CHECKING:
-    from jostle.cli.terminal import Terminal
     from jostle.follow.progress import Progress
 
 REDRAW = 1.0
