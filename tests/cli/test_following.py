@@ -15,7 +15,7 @@ from jostle import proc
 from jostle.cli.watching import picture
 from jostle.client import Lost
 from jostle.follow.feed import Feed
-from jostle.follow.followed import Followed
+from jostle.follow.followed import CANCEL, DETACH, GO_ON, Followed, tell_failures
 from jostle.follow.listener import Listener
 from jostle.follow.progress import Progress
 from jostle.session import Session
@@ -429,7 +429,6 @@ def test_an_interrupt_during_the_submit_cancels_what_was_submitted(home, engine,
 
 
 def test_of_a_job_that_failed_without_a_run_no_log_is_named(capsys):
-    from jostle.cli.run import tell_failures
     from jostle.cli.terminal import Terminal
 
     row = {"name": "a", "state": "failed", "reason": None, "ended_at": 9.0, "gpus": [], "error_type": "x", "exit_code": None}

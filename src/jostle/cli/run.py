@@ -7,27 +7,23 @@ story goes on where it was. Suites run one after another; what was done before i
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from jostle import units
 from jostle.cli import render
-from jostle.cli.asking import Asking, can_ask
+from jostle.cli.keyboard import Keyboard
 from jostle.cli.parse import Namespace, Parser, checked
 from jostle.cli.terminal import Terminal
 from jostle.core.fields import RULES
-from jostle.core.states import UNFINISHED
 from jostle.errors import Usage
-from jostle.follow.followed import attended, owner
+from jostle.follow.followed import Followed, attended, owner, tell_failures
 from jostle.formats import spec
 
 if TYPE_CHECKING:
     from jostle.client import Client
     from jostle.follow.feed import Feed
-    from jostle.follow.progress import Progress
     from jostle.intake.options import Options
-    from jostle.intake.selection import Selection
     from jostle.intake.submitting import Taken
 
 INTERRUPTED = 130
@@ -36,7 +32,6 @@ GATES = {
     "min_memory": "min_free_mib", "max_util": "max_utilization", "max_concurrent": "max_concurrent", "max_wait": "max_wait",
     "launch_delay": "start_interval", "policy": "choice",
 }  # fmt: skip
-TOLD = 10  # failed jobs that the summary names
 
 
 def run_options(p: Parser) -> None:
@@ -118,7 +113,7 @@ def run(args: Namespace, terminal: Terminal) -> int:
     for k, batch in enumerate(batches):
         client = terminal.client(gpus=options.devices)
         last, feed = feed, attended(terminal, gpus=options.devices, after=terminal.reader.last_seq())
-        if last is not None and interrupted(last):
+        if last is not None and last.interrupted():
             terminal.tell("interrupted_before", names=", ".join(b["name"] or "" for b in batches[k:]))
             return INTERRUPTED
         code = run_batch(batch, client, feed, options, args.json, terminal)
@@ -128,96 +123,64 @@ def run(args: Namespace, terminal: Terminal) -> int:
     return worst
 
 
-def interrupted(feed: Feed) -> bool:
-    """Whether a signal came after the end of the batch it would have been for."""
-    while (item := feed.next(0)) is not None:
-        if item[0] == "signal":
-            return True
-    return False
-
-
 def run_batch(batch: dict[str, Any], client: Client, feed: Feed, options: Options, json: bool, terminal: Terminal) -> int:
     """A batch from its submit, or from where it stands, to its end."""
-    receipt = submitted(batch, client, options, json, terminal, before=[], attached=True)
+    from jostle.intake.submitting import taken
+
+    person = None if json else Keyboard(terminal)
+    hint = f". {terminal.message('asks')}" if person is not None and person.there() else ""
+    receipt = taken(batch, client, options, terminal, owner=owner(), hint=hint)
     client.close()
+    tell(receipt, batch, options, json, terminal, hint)
     if receipt.number is None:
         return 0
     feed.batch = receipt.number
-    return follow(options, json, terminal, receipt.number, receipt.rows, feed)
+    return follow(receipt.number, receipt.rows, feed, options, json, terminal, person)
 
 
-def submitted(
-    batch: dict[str, Any], client: Client, options: Options, json: bool, terminal: Terminal, *, before: list[int], attached: bool
-) -> Taken:  # fmt: skip
-    from jostle.intake.submitting import taken
-
-    hint = f". {terminal.message('asks')}" if attached and not json and can_ask(terminal) else ""
-    receipt = taken(batch, client, options, terminal, before=before, owner=owner() if attached else None, hint=hint)
-    if receipt.number is None:
-        nothing(batch, receipt.selection, options, json, terminal)
-    elif receipt.new and not json:
-        rest, ids = receipt.selection.left_out(terminal.language), render.span(receipt.rows[0]["id"], receipt.rows[-1]["id"])
+def tell(receipt: Taken, batch: dict[str, Any], options: Options, json: bool, terminal: Terminal, hint: str = "") -> None:
+    """What has become of it; of a batch that it joins that is said already."""
+    selection = receipt.selection
+    if json and receipt.number is None:
+        terminal.put_json({"schema": 1, "batch": None, "ok": True, "counts": {"skipped": len(selection.jobs)}})
+    elif not json and receipt.number is None:
+        terminal.say(selection.nothing_to_run(batch, options, terminal.language))
+    elif not json and receipt.new:
+        rest, ids = selection.left_out(terminal.language), render.span(receipt.rows[0]["id"], receipt.rows[-1]["id"])
         head = terminal.message("submitted", batch=receipt.number, n=len(receipt.rows), ids=ids)
         terminal.say(head + (f"; {rest}" if rest else "") + hint)
-    return receipt
-
-
-def nothing(batch: dict[str, Any], selection: Selection, options: Options, json: bool, terminal: Terminal) -> None:
-    if json:
-        terminal.put_json({"schema": 1, "batch": None, "ok": True, "counts": {"skipped": len(selection.jobs)}})
-        return
-    language = terminal.language
-    hint = "" if options.skip.only_failed else terminal.message("redo_all")
-    hint += terminal.message("redo_changed") if hint and selection.other_code(language) else ""
-    name = batch["name"] or os.path.basename(batch["about"]["file"])
-    jobs = len(selection.jobs)
-    terminal.say(terminal.message("nothing_to_run", name=name, n=jobs, rest=selection.left_out(language)) + hint)
 
 
 def detached(batches: list[dict[str, Any]], options: Options, json: bool, terminal: Terminal) -> int:
-    """All batches are submitted at once; the jobs of each come after all of the one before it."""
-    client = terminal.client(gpus=options.devices)
-    before: list[int] = []
-    for batch in batches:
-        receipt = submitted(batch, client, options, json, terminal, before=before, attached=False)
-        if receipt.number is None:
-            continue
-        before = [row["id"] for row in receipt.rows if row["state"] in UNFINISHED]
+    from jostle.intake.submitting import taken_in_turn
+
+    for batch, receipt in taken_in_turn(batches, options, terminal):
+        tell(receipt, batch, options, json, terminal)
         ids = [row["id"] for row in receipt.rows]
-        if json:
+        if ids and json:
             terminal.put_json({"schema": 1, "batch": receipt.number, "ids": ids})
-        else:
+        elif ids:
             terminal.put(render.span(ids[0], ids[-1]))
-    client.close()
     return 0
 
 
-def follow(options: Options, json: bool, terminal: Terminal, number: int, rows: list[dict[str, Any]], feed: Feed) -> int:
+def follow(
+    batch: int, rows: list[dict[str, Any]], feed: Feed, options: Options, json: bool, terminal: Terminal, person: Keyboard | None
+) -> int:  # fmt: skip
     from jostle.cli.watching import Events, Lines, LiveCards
     from jostle.follow.progress import Progress
 
     progress = Progress(rows, terminal.language)
     feed.start()
     screen = Events(terminal) if json else LiveCards(terminal, progress) if terminal.interactive else Lines(terminal, progress)
-    followed = Asking(terminal, number, progress, feed, screen, gpus=options.devices, json=json)
+    followed = Followed(terminal, batch, progress, feed, screen, gpus=options.devices, in_order=not json, person=person)
     stopped = followed.to_the_end()
     if followed.detached:
-        terminal.tell("runs_on", batch=number, summary=progress.summary())
+        terminal.tell("runs_on", batch=batch, summary=progress.summary())
         return INTERRUPTED
     if json:
-        terminal.put_json({"schema": 1, "batch": number, "ok": progress.succeeded, "counts": +progress.counts})
+        terminal.put_json({"schema": 1, "batch": batch, "ok": progress.succeeded, "counts": +progress.counts})
     else:
-        terminal.tell("batch_summary", batch=number, summary=progress.summary())
+        terminal.tell("batch_summary", batch=batch, summary=progress.summary())
         tell_failures(terminal, progress)
     return INTERRUPTED if stopped else 0 if progress.succeeded else 1
-
-
-def tell_failures(terminal: Terminal, progress: Progress) -> None:
-    """What failed, once more at the end: on the way it has scrolled by."""
-    failed = sorted(progress.why)
-    for id in failed[:TOLD]:
-        because = terminal.message("because", why=progress.why[id]) if progress.why[id] else ""
-        verb = "show" if id in progress.never_ran else "logs"
-        terminal.tell("failed_job", job=progress.label(id), because=because, verb=verb, id=id)
-    if len(failed) > TOLD:
-        terminal.tell("more_failed", n=len(failed) - TOLD)
