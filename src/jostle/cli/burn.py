@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import signal
 import sys
@@ -13,6 +12,7 @@ from jostle.cli.parse import Namespace, Parser, checked
 from jostle.cli.terminal import Terminal
 from jostle.formats import spec
 from jostle.probes import holding
+from jostle.views.status import of_itself
 
 
 def burn_options(p: Parser) -> None:
@@ -45,8 +45,5 @@ def burn(args: Namespace, terminal: Terminal) -> int:
 
 def sim_dir(terminal: Terminal) -> str | None:
     """The simulated world this process lives in, if it does."""
-    client = None if "JOSTLE_SIM_DIR" in os.environ else terminal.engine_if_any()
-    if client is None:
-        return os.environ.get("JOSTLE_SIM_DIR") or None
-    with contextlib.closing(client):
-        return client.call("hello").get("sim_dir") or None
+    said = os.environ.get("JOSTLE_SIM_DIR")
+    return (of_itself(terminal).get("sim_dir") if said is None else said) or None

@@ -6,7 +6,6 @@ itself. Whatever ends it: what it has started ends with it.
 
 from __future__ import annotations
 
-import os
 import signal
 import sys
 import time
@@ -23,7 +22,6 @@ if TYPE_CHECKING:
 
 REDRAW = 0.5
 LONGEST = 120.0  # s of the show that ends by itself
-LOGIN_EACH = 540.0  # s: a URL is good for ten minutes
 TOLD = 3  # jobs of which the picture says why they wait
 
 
@@ -33,16 +31,15 @@ def demo_options(p: Parser) -> None:
 
 def demo(args: Namespace, terminal: Terminal) -> int:
     from jostle.demo.shows import LONG, SHORT
-    from jostle.demo.stage import outcome, stage
-    from jostle.web.instances import available
+    from jostle.demo.stage import outcome, stage, told_to_end
+    from jostle.web.instances import hindrance
 
     heard = told_to_end()
-    off = os.environ.get("JOSTLE_WEB") == "off"
-    show = LONG if terminal.interactive else SHORT
-    with stage(show, console=available() and not off) as scene:
+    show, without = LONG if terminal.interactive else SHORT, hindrance()
+    with stage(show, console=not without) as scene:
         terminal.put(show.story)
-        if scene.console is None:
-            terminal.tell("console_off" if off else "console_missing")
+        if without:
+            terminal.tell(without)
         if terminal.interactive:
             live(scene, terminal, heard)
             return 0 if heard == [signal.SIGINT] else 128 + heard[0] if heard else 1
@@ -61,15 +58,6 @@ def demo(args: Namespace, terminal: Terminal) -> int:
     return 0 if end.succeeded == end.jobs else 1
 
 
-def told_to_end() -> list[int]:
-    """The signals that come from now on. None of them ends this process itself: first all goes that it has started."""
-    heard: list[int] = []
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        if signal.getsignal(number) is not signal.SIG_IGN:
-            signal.signal(number, lambda number, _: heard.append(number))
-    return heard
-
-
 def follow(scene: Stage, terminal: Terminal, heard: list[int]) -> None:
     """A line for each thing that happens."""
     from jostle.follow.progress import Progress
@@ -85,14 +73,13 @@ def follow(scene: Stage, terminal: Terminal, heard: list[int]) -> None:
 
 def live(scene: Stage, terminal: Terminal, heard: list[int]) -> None:
     """Until a signal comes, or the terminal is gone."""
-    drawn, login_at = 0, float("-inf")
+    drawn = 0
     try:
         while not heard:
             scene.go_on()
             text = f"\x1b[{drawn}F\x1b[J" if drawn else ""
-            if scene.console is not None and time.monotonic() - login_at > LOGIN_EACH:
-                login_at = time.monotonic()
-                text += terminal.message("demo_login", url=scene.login_url()) + "\n"
+            if url := scene.fresh_login():
+                text += terminal.message("demo_login", url=url) + "\n"
             columns, rows = screen_size()
             lines = picture(scene, terminal, columns - 1)[: rows - 2]
             sys.stdout.write(text + "\n".join(lines) + "\n")

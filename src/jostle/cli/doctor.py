@@ -52,10 +52,8 @@ def accept(terminal: Terminal) -> int:
     from jostle.store import seen
 
     path = database(terminal.home)
-    expected = seen.noted(path)
-    if terminal.engine_runs() or terminal.reader.last_seq() >= expected:
+    if last := 0 if terminal.engine_runs() else seen.accept(path, terminal.reader.last_seq()):
+        terminal.say(f"{path} is taken as it is: events {terminal.reader.last_seq() + 1} to {last} are given up")
+    else:
         terminal.say(f"there is nothing to accept: {path} has all that was recorded")
-        return 0
-    seen.accept(path)
-    terminal.say(f"{path} is taken as it is: events {terminal.reader.last_seq() + 1} to {expected} are given up")
     return 0

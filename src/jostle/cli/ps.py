@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 from jostle.cli import render
 from jostle.cli.parse import Namespace, Parser
 from jostle.cli.terminal import Terminal
+from jostle.core.reasons import UNWRITTEN
+from jostle.core.states import ALL
 from jostle.errors import Usage
 from jostle.views.listing import listing
 from jostle.wording import labels, sentences
@@ -71,7 +73,7 @@ def put_batches(args: Namespace, terminal: Terminal) -> int:
 def say_what_concerns_all(listed: Listing, terminal: Terminal) -> None:
     if not listed.engine:
         terminal.tell("no_engine")
-    elif unwritten(listed.hold):  # an end cannot be recorded then, and the table shows it as running
+    elif listed.hold in UNWRITTEN:  # an end cannot be recorded then, and the table shows it as running
         terminal.say(sentences.on_hold(listed.hold, terminal.language))
     for line in sentences.set_aside(terminal.reader.meta("health"), terminal.language):
         terminal.say(line)
@@ -88,15 +90,7 @@ def put_what_is_left_out(listed: Listing, terminal: Terminal) -> None:
         terminal.put(terminal.message("more_ended_lately", n=listed.ended))
 
 
-def unwritten(hold: str) -> bool:
-    from jostle.core.reasons import UNWRITTEN
-
-    return hold in UNWRITTEN
-
-
 def states_of(words: list[str] | None) -> list[str] | None:
-    from jostle.core.states import ALL
-
     for state in words or ():
         if state not in (*ALL, "held"):
             raise Usage(f"ps: there is no state {state!r}; expected one of {', '.join((*ALL, 'held'))}")

@@ -18,6 +18,7 @@ from jostle.uniid.waiting import awaited, shown
 from jostle.wording.labels import heads
 
 FOR_SET = ("state", "pid", "error_type", "retry_count")
+OF = {**dict.fromkeys(FOR_SET, "set"), "timeout": "wait", "all": "clean"}  # option: the action that it belongs to
 
 
 def uni_id_options(p: Parser) -> None:
@@ -51,15 +52,12 @@ def uni_id(args: Namespace, terminal: Terminal) -> int:
 
 
 def _refuse_what_does_not_belong(args: Namespace) -> None:
-    options = [name for name in FOR_SET if getattr(args, name) is not None]
-    if args.action != "set" and options:
-        raise Usage(f"uni-id {args.action}: --{options[0].replace('_', '-')} belongs to `uni-id set`")
-    if args.action == "set" and not options:
+    given = [name for name in OF if getattr(args, name) is not None and getattr(args, name) is not False]
+    for name in given:
+        if OF[name] != args.action:
+            raise Usage(f"uni-id {args.action}: --{name.replace('_', '-')} belongs to `uni-id {OF[name]}`")
+    if args.action == "set" and not given:
         raise Usage("uni-id set: say what to set: --state, --pid, --error-type or --retry-count")
-    if args.timeout is not None and args.action != "wait":
-        raise Usage(f"uni-id {args.action}: --timeout belongs to `uni-id wait`")
-    if args.all and args.action != "clean":
-        raise Usage(f"uni-id {args.action}: --all belongs to `uni-id clean`")
     if args.id is not None and args.action in ("list", "clean"):
         raise Usage(f"uni-id {args.action} is about the whole file: it takes no id")
 

@@ -1,8 +1,6 @@
-"""`jostle web`: the console without the engine, its login, its tokens; and what `up` and `down` do of it."""
+"""`jostle web`: the console without the engine, its login, its tokens; `up` opens it, too."""
 
 from __future__ import annotations
-
-import os
 
 from jostle.cli.parse import Namespace, Parser, checked
 from jostle.cli.terminal import Terminal
@@ -102,26 +100,3 @@ def opened(args: Namespace, terminal: Terminal) -> None:
         terminal.put(instances.login_url(terminal.home, one, args.public_url if "public_url" in args else None))
     if one.bind is None:
         terminal.tell("console_url", tunnel=place.tunnel(one.port))
-
-
-def with_engine(args: Namespace, terminal: Terminal) -> None:
-    """What `up` does after the engine answers. JOSTLE_WEB=off is for those who never want it."""
-    from jostle.web import instances
-
-    if args.no_web or os.environ.get("JOSTLE_WEB") == "off":
-        return
-    if not instances.available():
-        terminal.tell("console_missing")
-        return
-    opened(args, terminal)
-
-
-def closed(terminal: Terminal) -> None:
-    """What `down` does before the engine goes."""
-    if os.path.isdir(os.path.join(terminal.home, "web")):
-        from jostle.web import instances
-
-        living = instances.running(terminal.home)
-        if living:
-            instances.stop(living)
-            terminal.tell("console_down")
