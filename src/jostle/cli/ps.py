@@ -50,7 +50,8 @@ def ps(args: Namespace, terminal: Terminal) -> int:
         lines = [table_rows.job(row, now, language) for row in rows]
         head, columns = labels.heads("ps", language), terminal.width
         terminal.put(render.table(head, lines, columns=columns, right=(0, 5, 6), paint_column=3, colours=terminal.colours))
-        put_what_is_left_out(listed, terminal)
+        for code, values in listed.left_out:
+            terminal.put(terminal.message(code, **values))
     return 0
 
 
@@ -77,17 +78,6 @@ def say_what_concerns_all(listed: Listing, terminal: Terminal) -> None:
         terminal.say(sentences.on_hold(listed.hold, terminal.language))
     for line in sentences.set_aside(terminal.reader.meta("health"), terminal.language):
         terminal.say(line)
-
-
-def put_what_is_left_out(listed: Listing, terminal: Terminal) -> None:
-    folded, last = listed.waiting
-    if folded:
-        first = max(row["id"] for row in listed.rows if row["state"] == "queued") + 1
-        terminal.put(terminal.message("more_waiting", n=folded, ids=f"{first}-{last}"))
-    if listed.failed:
-        terminal.put(terminal.message("more_failed_lately", n=listed.failed))
-    if listed.ended:
-        terminal.put(terminal.message("more_ended_lately", n=listed.ended))
 
 
 def states_of(words: list[str] | None) -> list[str] | None:

@@ -35,6 +35,18 @@ class Listing(NamedTuple):
     failed: int = 0  # how many more failed lately
     ended: int = 0  # how many more ended lately
 
+    @property
+    def left_out(self) -> list[tuple[str, dict[str, Any]]]:
+        """What is not listed, as messages."""
+        folded, last = self.waiting
+        notes: list[tuple[str, dict[str, Any]]] = []
+        if folded:
+            first = max(row["id"] for row in self.rows if row["state"] == "queued") + 1
+            notes.append(("more_waiting", {"n": folded, "ids": f"{first}-{last}"}))
+        notes += [("more_failed_lately", {"n": self.failed})] if self.failed else []
+        notes += [("more_ended_lately", {"n": self.ended})] if self.ended else []
+        return notes
+
 
 def listing(
     session: Session, *, batch: int | None = None, everything: bool = False, states: Sequence[str] | None = None,

@@ -9,7 +9,7 @@ from jostle.core.reasons import Reason, Refusal
 from jostle.core.states import SUMMED
 from jostle.wording.reasons import language as column
 from jostle.wording.reasons import parts, refusal_text, still_there, text
-from jostle.wording.text import message
+from jostle.wording.text import gpus, message, plain
 from jostle.wording.words import REFUSALS, STATES, TEXTS
 
 STANDS = {
@@ -146,3 +146,15 @@ def headline(job: Mapping[str, Any], name: str, cards: str, language: str) -> st
 def continued(sentence: str) -> str:
     """A sentence after a colon: `It waits` becomes `it waits`, `GPU` stays."""
     return sentence[:1].lower() + sentence[1:] if sentence[1:2].islower() or sentence[1:2] == " " else sentence
+
+
+def why_lines(job: Mapping[str, Any], behind: int, language: str) -> list[str]:
+    """Why a job waits or ended so, with what is said against each card. `behind`: jobs like it that come before it."""
+    lines = [headline(job, plain(job["name"]), gpus(job["gpus"]) if job["gpus"] else "", language)]
+    if behind:
+        lines.append("  " + message("jobs_before", language, n=behind))
+    for refusal in (job["reason"] or {}).get("gpus") or []:
+        lines.append("  " + against(refusal, refusal["text"], language))
+    if job["state"] == "failed" and job["attempt"]:
+        lines.append("  " + message("logs_show", language, id=job["id"]))
+    return lines
