@@ -151,7 +151,8 @@ def start_options(p: Parser) -> None:
 
 
 def start(args: Namespace, terminal: Terminal) -> int:
-    command, variables, retry = args.command, {}, None
+    variables: dict[str, str] = {}
+    command, retry = args.command, None
     if not command:
         from jostle.manage.program import of_task
 

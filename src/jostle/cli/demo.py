@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from jostle.demo.stage import Stage
 
 REDRAW = 0.5
-LONGEST = 120.0  # s of the show that ends by itself
 TOLD = 3  # jobs of which the picture says why they wait
 
 
@@ -62,13 +61,10 @@ def follow(scene: Stage, terminal: Terminal, heard: list[int]) -> None:
     """A line for each thing that happens."""
     from jostle.follow.progress import Progress
 
-    progress, seq, began = Progress(scene.reader.jobs(), terminal.language), 0, time.monotonic()
-    while not heard and not progress.over and time.monotonic() - began < LONGEST:
-        for event in scene.reader.events(after=seq):
-            seq = event["seq"]
-            if line := progress.take(event):
-                terminal.put(f"{time.monotonic() - began:5.1f}s  {line}")
-        time.sleep(0.2)
+    progress = Progress(scene.reader.jobs(), terminal.language)
+    for seconds, event in scene.events(lambda: bool(heard) or progress.over):
+        if line := progress.take(event):
+            terminal.put(f"{seconds:5.1f}s  {line}")
 
 
 def live(scene: Stage, terminal: Terminal, heard: list[int]) -> None:

@@ -85,13 +85,10 @@ def status(args: Namespace, terminal: Terminal) -> int:
     from jostle.web.instances import listed
     from jostle.wording import sentences
     from jostle.wording.labels import status_lines
-    from jostle.wording.reasons import trouble
 
-    view = overview(terminal, listed(terminal.home))
-    held = sentences.jobs(view["allocations"], terminal.language)
-    answer = {"schema": 1, **view, "allocations": held, "probe": trouble(view["probe"], terminal.language)}
+    answer = sentences.status(overview(terminal, listed(terminal.home)), terminal.language)
     if args.json:
-        terminal.put_json(answer)
+        terminal.put_json({"schema": 1, **answer})
     else:
         terminal.put("\n".join(status_lines(answer, time.time(), terminal.language)))
     return 0

@@ -31,21 +31,16 @@ class Keyboard:
 
     def answer(self, batch: int) -> str:
         """What is there of one; what is not understood is asked for again."""
-        more = _keys()
-        self.typed += more or ""
-        if more is None or (more and "\n" not in self.typed):
+        try:
+            if not select.select([0], [], [], 0)[0]:
+                return ""
+            more = os.read(0, 4096).decode("utf-8", "replace")
+        except OSError:
+            more = ""  # the keyboard has gone
+        self.typed += more
+        if more and "\n" not in self.typed:
             return ""
         answer = WORDS.get(self.typed.strip().lower()[:1], "")
         if not answer:
             self.ask(batch)
         return answer
-
-
-def _keys() -> str | None:
-    """What was typed, a line at least; empty at the end of it; None if nothing was."""
-    try:
-        if not select.select([0], [], [], 0)[0]:
-            return None
-        return os.read(0, 4096).decode("utf-8", "replace")
-    except OSError:
-        return ""

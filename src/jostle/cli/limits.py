@@ -7,7 +7,7 @@ from jostle.cli.parse import Namespace, Parser
 from jostle.cli.terminal import Terminal
 from jostle.core.fields import LIMITS
 from jostle.errors import Usage
-from jostle.intake.limits import clearing, setting
+from jostle.intake.limits import change
 from jostle.views.limits import limits as look
 from jostle.wording import labels
 from jostle.wording.limits import cells
@@ -30,10 +30,7 @@ def limits_options(p: Parser) -> None:
 
 def limits(args: Namespace, terminal: Terminal) -> int:
     if args.do != "show":
-        client = terminal.client()
-        change = setting(terminal, args.words) if args.do == "set" else clearing(terminal, args.words)
-        client.call("set_limits", **change)
-        client.close()
+        change(terminal, args.do, args.words)
     elif args.words:
         raise Usage("limits: expected `set NAME=N` or `clear NAME`")
     view = look(terminal)

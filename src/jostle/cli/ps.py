@@ -3,20 +3,15 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING
 
 from jostle.cli import render
 from jostle.cli.parse import Namespace, Parser
 from jostle.cli.terminal import Terminal
 from jostle.core.reasons import UNWRITTEN
-from jostle.core.states import ALL
 from jostle.errors import Usage
-from jostle.views.listing import listing
+from jostle.views.listing import Listing, listing, refuse_unknown
 from jostle.wording import labels, sentences
 from jostle.wording import rows as table_rows
-
-if TYPE_CHECKING:
-    from jostle.views.listing import Listing
 
 
 def ps_options(p: Parser) -> None:
@@ -34,7 +29,8 @@ def ps_options(p: Parser) -> None:
 def ps(args: Namespace, terminal: Terminal) -> int:
     if args.batches:
         return put_batches(args, terminal)
-    batch, states = args.batch, states_of(args.state)
+    refuse_unknown(args.state, "ps: ")
+    batch, states = args.batch, args.state
     short = not (args.all or args.state or args.json)  # a table that need not list every waiting job
     listed = listing(terminal, batch=batch, everything=args.all, states=states, short=short)
     unfinished = any(row["ended_at"] is None for row in listed.rows)
@@ -78,10 +74,3 @@ def say_what_concerns_all(listed: Listing, terminal: Terminal) -> None:
         terminal.say(sentences.on_hold(listed.hold, terminal.language))
     for line in sentences.set_aside(terminal.reader.meta("health"), terminal.language):
         terminal.say(line)
-
-
-def states_of(words: list[str] | None) -> list[str] | None:
-    for state in words or ():
-        if state not in (*ALL, "held"):
-            raise Usage(f"ps: there is no state {state!r}; expected one of {', '.join((*ALL, 'held'))}")
-    return words

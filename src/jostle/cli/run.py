@@ -27,11 +27,9 @@ if TYPE_CHECKING:
     from jostle.intake.submitting import Taken
 
 INTERRUPTED = 130
-# option: field of a policy
-GATES = {
-    "min_memory": "min_free_mib", "max_util": "max_utilization", "max_concurrent": "max_concurrent", "max_wait": "max_wait",
-    "launch_delay": "start_interval", "policy": "choice",
-}  # fmt: skip
+
+GATES = ("min_free_mib", "max_utilization", "max_concurrent", "max_wait", "start_interval", "choice")
+"""Options that are fields of a policy."""
 
 
 def run_options(p: Parser) -> None:
@@ -55,18 +53,19 @@ def run_options(p: Parser) -> None:
 
 
 def _gates(p: Parser) -> None:
-    gates = p.add_argument_group("rules, over what the files say")
-    gates.add_argument("--min-memory", type=checked(_megabytes), metavar="MB", help="only GPUs with so much free memory")
-    gates.add_argument("--max-util", type=_rule("max_utilization"), metavar="PERCENT", help="only GPUs with at most this load")
-    gates.add_argument("--max-concurrent", type=_rule("max_concurrent"), metavar="N", help="at most so many jobs at once")
-    gates.add_argument("--max-wait", type=_rule("max_wait"), metavar="T", help="a job that waited so long for a GPU fails")
-    gates.add_argument("--launch-delay", type=_rule("start_interval"), metavar="T", help="time between two starts")
-    gates.add_argument("--policy", type=_rule("choice"), metavar="NAME", help="which GPU is taken: most-free, round-robin, …")
-    gates.add_argument("--share", action="store_true", help="several of these jobs may run on one GPU, as far as its memory goes")
+    group = p.add_argument_group("rules, over what the files say")
 
+    def gate(option: str, field: str, metavar: str, help: str, read: Callable[[str], Any] | None = None) -> None:
+        check = checked(read or spec.reader(RULES[field].kind))
+        group.add_argument(option, dest=field, type=check, metavar=metavar, help=help)
 
-def _rule(name: str) -> Callable[[str], Any]:
-    return checked(spec.reader(RULES[name].kind))
+    gate("--min-memory", "min_free_mib", "MB", "only GPUs with so much free memory", _megabytes)
+    gate("--max-util", "max_utilization", "PERCENT", "only GPUs with at most this load")
+    gate("--max-concurrent", "max_concurrent", "N", "at most so many jobs at once")
+    gate("--max-wait", "max_wait", "T", "a job that waited so long for a GPU fails")
+    gate("--launch-delay", "start_interval", "T", "time between two starts")
+    gate("--policy", "choice", "NAME", "which GPU is taken: most-free, round-robin, …")
+    group.add_argument("--share", action="store_true", help="several of these jobs may run on one GPU, as far as its memory goes")
 
 
 def _skipping(p: Parser) -> None:
@@ -89,7 +88,7 @@ def options_of(args: Namespace) -> Options:
 
     if not args.files and not args.job_file:
         raise Usage("run: no file is given. `jostle run --help` shows an example")
-    gates = {field: value for option, field in GATES.items() if (value := getattr(args, option)) is not None}
+    gates = {field: value for field in GATES if (value := getattr(args, field)) is not None}
     return Options(
         files=(*args.files, *args.job_file), suites=tuple(args.suite), mode=args.mode, devices=args.gpus,
         rules={**gates, "share": True} if args.share else gates, skip_done=args.skip_done, freeze=args.freeze, strict=args.strict,
@@ -139,16 +138,11 @@ def run_batch(batch: dict[str, Any], client: Client, feed: Feed, options: Option
 
 
 def tell(receipt: Taken, batch: dict[str, Any], options: Options, json: bool, terminal: Terminal, hint: str = "") -> None:
-    """What has become of it; of a batch that it joins that is said already."""
-    selection = receipt.selection
+    """What has become of it."""
     if json and receipt.number is None:
-        terminal.put_json({"schema": 1, "batch": None, "ok": True, "counts": {"skipped": len(selection.jobs)}})
-    elif not json and receipt.number is None:
-        terminal.say(selection.nothing_to_run(batch, options, terminal.language))
-    elif not json and receipt.new:
-        rest, ids = selection.left_out(terminal.language), render.span(receipt.rows[0]["id"], receipt.rows[-1]["id"])
-        head = terminal.message("submitted", batch=receipt.number, n=len(receipt.rows), ids=ids)
-        terminal.say(head + (f"; {rest}" if rest else "") + hint)
+        terminal.put_json({"schema": 1, "batch": None, "ok": True, "counts": {"skipped": len(receipt.selection.jobs)}})
+    elif not json and (said := receipt.said(batch, options, terminal.language)):
+        terminal.say(said + (hint if receipt.new else ""))
 
 
 def detached(batches: list[dict[str, Any]], options: Options, json: bool, terminal: Terminal) -> int:

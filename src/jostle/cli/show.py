@@ -4,21 +4,17 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from jostle.cli import render
 from jostle.cli.parse import Namespace, Parser
 from jostle.cli.terminal import Terminal
 from jostle.errors import Usage
 from jostle.intake import ids
-from jostle.views.story import story
-from jostle.views.why import explained
+from jostle.views.story import Story, story
+from jostle.views.why import Explained, explained
 from jostle.wording import labels, sentences
 from jostle.wording import rows as table_rows
-
-if TYPE_CHECKING:
-    from jostle.views.story import Story
-    from jostle.views.why import Explained
 
 MOST = 100  # jobs that `why` explains at once
 

@@ -6,15 +6,15 @@ Needs no engine: it works in any script, inside a run or not.
 from __future__ import annotations
 
 import os
-from typing import Any
 
 from jostle import proc, units
 from jostle.cli import render
 from jostle.cli.parse import Namespace, Parser, checked
 from jostle.cli.terminal import Terminal
 from jostle.errors import JostleError, NotFound, Usage
-from jostle.uniid import NORMAL, PLACES, STATES, VARIABLE, Entry, UniIdFile, default_path
+from jostle.uniid import NORMAL, PLACES, STATES, VARIABLE, UniIdFile, default_path
 from jostle.uniid.waiting import awaited, shown
+from jostle.wording import rows as table_rows
 from jostle.wording.labels import heads
 
 FOR_SET = ("state", "pid", "error_type", "retry_count")
@@ -80,10 +80,11 @@ def _get(args: Namespace, terminal: Terminal, file: UniIdFile) -> int:
     entry = file.get(name)
     if entry is None:
         raise _unknown(name, file)
+    said = shown(name, entry, file)
     if args.json:
-        terminal.put_json({"schema": 1, "file": file.path, **shown(name, entry, file)})
+        terminal.put_json({"schema": 1, "file": file.path, **said})
     else:
-        terminal.put(_line(name, entry, file))
+        terminal.put(table_rows.uni_id_line(said))
     return 0
 
 
@@ -94,15 +95,9 @@ def _list(args: Namespace, terminal: Terminal, file: UniIdFile) -> int:
     elif not entries:
         terminal.say(f"{render.plain(file.path)} has no entries")
     else:
-        cells = ("uni_id", "state", "pid", "alive", "retry_count", "error_type")
-        rows = [[_cell(e[name]) for name in cells] for e in entries]
-        head = heads("uni_id", terminal.language)
+        head, rows = heads("uni_id", terminal.language), [table_rows.uni_id(entry) for entry in entries]
         terminal.put(render.table(head, rows, columns=terminal.width, right=(2, 4), colours=terminal.colours))
     return 0
-
-
-def _cell(value: Any) -> str:
-    return "-" if value is None or value == "" else ("no", "yes")[value] if isinstance(value, bool) else str(value)
 
 
 def _wait(args: Namespace, terminal: Terminal, file: UniIdFile) -> int:
@@ -133,14 +128,6 @@ def _clean(args: Namespace, terminal: Terminal, file: UniIdFile) -> int:
 
 
 ACTIONS = {"set": _set, "get": _get, "list": _list, "wait": _wait, "clean": _clean}
-
-
-def _line(name: str, entry: Entry, file: UniIdFile) -> str:
-    """`abnormal_exit pid=4711 retry_count=2 error_type=oom`: the state is the first word, for scripts."""
-    parts = [entry.state or "unknown", f"pid={entry.pid}", f"retry_count={entry.retry_count}"]
-    parts += [f"error_type={entry.error_type}"] if entry.error_type else []
-    parts += ["(this process is gone)"] if shown(name, entry, file)["alive"] is False else []
-    return render.plain(" ".join(parts))
 
 
 def _unknown(name: str, file: UniIdFile) -> NotFound:

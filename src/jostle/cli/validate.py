@@ -12,6 +12,8 @@ from jostle.cli.parse import Namespace, Parser
 from jostle.cli.terminal import Terminal
 from jostle.wording.labels import heads, job_request
 
+SUBMITTED = ("name", "kind", "policy", "about", "jobs")  # of a batch
+
 
 def validate_options(p: Parser) -> None:
     p.example("""
@@ -48,7 +50,7 @@ def validate(args: Namespace, terminal: Terminal) -> int:
     checked = can_run(batches, terminal)
     queues = count_queues(batches)
     if args.json:
-        shown = {"batches": [as_data(batch) for batch in batches]} if args.expand else {}
+        shown = {"batches": [{key: batch[key] for key in SUBMITTED} for batch in batches]} if args.expand else {}
         answer = {"jobs": len(jobs), "queues": queues, "host_checked": checked, **shown}
         terminal.put_json({"schema": 1, "ok": True, "errors": [], **answer})
         return 0
@@ -60,11 +62,6 @@ def validate(args: Namespace, terminal: Terminal) -> int:
     if not checked:
         terminal.tell("not_checked")
     return 0
-
-
-def as_data(batch: dict[str, Any]) -> dict[str, Any]:
-    """A batch as it would be submitted."""
-    return {**{key: batch[key] for key in ("name", "kind", "policy", "about")}, "jobs": batch["jobs"]}
 
 
 def expanded(batch: dict[str, Any], columns: int, colours: bool, language: str) -> str:

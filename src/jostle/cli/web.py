@@ -5,6 +5,7 @@ from __future__ import annotations
 from jostle.cli.parse import Namespace, Parser, checked
 from jostle.cli.terminal import Terminal
 from jostle.errors import JostleError, NoEngine, Usage
+from jostle.web import instances
 
 EXTRA = "the console needs more packages: pip install 'jostle[web]'"
 
@@ -21,7 +22,7 @@ def web_options(p: Parser) -> None:
     p.add_argument("--allow-lan", action="store_true", help="--bind is meant")
     p.add_argument("--insecure-http", action="store_true", help="--bind without TLS, too: everybody on the way sees the token")
     p.add_argument(
-        "--public-url", metavar="URL", type=checked(_url), help="what browsers call it behind a proxy with TLS: https://…"
+        "--public-url", metavar="URL", type=checked(instances.public_url), help="what browsers call it behind a proxy with TLS: https://…"
     )
     p.number("--trust-uid", metavar="UID", dest="trusted_uids", action="append", help="of a proxy on this host")
     p.add_argument("--classic", action="store_true", help="let the source system's own page in, which sends a cookie only")
@@ -42,17 +43,7 @@ def place_options(p: Parser) -> None:
     p.add_argument("--keep-existing", action="store_true", help="those that run stay, and a new one, or --multi, comes to them")
 
 
-def _url(text: str) -> str:
-    from urllib.parse import urlsplit
-
-    parts = urlsplit(text)
-    if parts.scheme not in ("https", "http") or not parts.hostname or parts.query or parts.fragment:
-        raise ValueError("what browsers call it, such as https://gpus.example")
-    return text
-
-
 def web(args: Namespace, terminal: Terminal) -> int:
-    from jostle.web.instances import available
     from jostle.web.secret import ALL, READ, Secrets
 
     if (args.read_only or args.new) and not args.token:
@@ -65,7 +56,7 @@ def web(args: Namespace, terminal: Terminal) -> int:
         return 0
     if args.list or args.stop or args.url:
         return those_that_run(args, terminal)
-    if not available():
+    if not instances.available():
         raise JostleError(EXTRA)
     opened(args, terminal)
     return 0
@@ -73,8 +64,6 @@ def web(args: Namespace, terminal: Terminal) -> int:
 
 def those_that_run(args: Namespace, terminal: Terminal) -> int:
     """`--list`, `--stop`, `--url`."""
-    from jostle.web import instances
-
     running = instances.running(terminal.home)[: args.count]
     if args.url and not running:
         raise NoEngine("no console runs: `jostle up` or `jostle web` starts one")
@@ -90,7 +79,7 @@ def those_that_run(args: Namespace, terminal: Terminal) -> int:
 
 def opened(args: Namespace, terminal: Terminal) -> None:
     """The consoles that are meant, and how to get there."""
-    from jostle.web import instances, opening, place
+    from jostle.web import opening, place
 
     said = {name: value for name in opening.Asked.__dataclass_fields__ if (value := getattr(args, name, None)) is not None}
     for one in opening.opened(terminal.home, opening.Asked(**said), terminal.tell):

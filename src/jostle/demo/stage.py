@@ -10,7 +10,7 @@ import shutil
 import signal
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from jostle import client
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
 ACT_AT = 12  # unfinished jobs: with fewer the next act begins
 GONE_WITHIN = 10.0
+LONGEST = 120.0  # s of the show that ends by itself
 LOGIN_EACH = 540.0  # s: a URL is good for ten minutes
 
 
@@ -79,6 +80,15 @@ class Stage(Session):
         os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
         with open(path, "w", encoding="utf-8") as f:
             f.write(text)
+
+    def events(self, over: Callable[[], bool]) -> Iterator[tuple[float, dict[str, Any]]]:
+        """What happens, and after how many seconds, until it is over; or lasts too long for a show that ends by itself."""
+        seq, began = 0, time.monotonic()
+        while not over() and time.monotonic() - began < LONGEST:
+            for event in self.reader.events(after=seq):
+                seq = event["seq"]
+                yield time.monotonic() - began, event
+            time.sleep(0.2)
 
     def jobs(self, language: str) -> list[dict[str, Any]]:
         """What runs, waits and has lately ended, with the text of its reason."""

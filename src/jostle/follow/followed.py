@@ -140,15 +140,15 @@ class Followed:
         later: list[tuple[dict[str, Any], str | None]] = []
         answer = ""
         while not answer and not self.progress.over:
-            kind, value = self.feed.next(LOOK) or ("", None)
-            if kind == "event":
-                later.append((value, self._progress(value)))
-            elif kind == "signal":
-                answer = CANCEL
-            elif kind:
-                self._take(kind, value)
-            else:
+            item = self.feed.next(LOOK)
+            if item is None:
                 answer = person.answer(self.number)
+            elif item[0] == "event":
+                later.append((item[1], self._progress(item[1])))
+            elif item[0] == "signal":
+                answer = CANCEL
+            else:
+                self._take(*item)
         for event, line in later:
             self.listener.event(event, line)
         return answer

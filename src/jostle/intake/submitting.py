@@ -12,9 +12,10 @@ from jostle.intake.joining import joined
 from jostle.intake.preparing import prepared
 from jostle.intake.request import sent, warn_never
 from jostle.intake.selection import Selection, selected
+from jostle.wording.text import message, span
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from jostle.client import Client
     from jostle.intake.options import Options
@@ -31,6 +32,15 @@ class Taken:
     rows: list[dict[str, Any]]
     selection: Selection
     new: bool = False  # else it is the unfinished one of the same file
+
+    def said(self, batch: Mapping[str, Any], options: Options, language: str) -> str:
+        """What has become of it, for a person; "": it joined a batch, which was said."""
+        if self.number is None:
+            return self.selection.nothing_to_run(batch, options, language)
+        if not self.new:
+            return ""
+        rest, ids = self.selection.left_out(language), span(self.rows[0]["id"], self.rows[-1]["id"])
+        return message("submitted", language, batch=self.number, n=len(self.rows), ids=ids) + (f"; {rest}" if rest else "")
 
 
 def taken(

@@ -21,6 +21,12 @@ def of_itself(session: Session, *, resources: bool = False) -> dict[str, Any]:
         client.close()
 
 
+def simulated_world(session: Session) -> str | None:
+    """The one that this process lives in, if it does."""
+    said = os.environ.get("JOSTLE_SIM_DIR")
+    return (of_itself(session).get("sim_dir") if said is None else said) or None
+
+
 def status(session: Session, consoles: list[Console]) -> Status:
     """`hold` and `probe` are codes, or words of the driver. An engine that does not answer is neither up nor down: an error."""
     from jostle import __version__

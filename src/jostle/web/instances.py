@@ -76,6 +76,16 @@ def available() -> bool:
     return all(find_spec(name) is not None for name in ("fastapi", "uvicorn"))
 
 
+def public_url(text: str) -> str:
+    """What browsers are to call it, as a person says it."""
+    from urllib.parse import urlsplit
+
+    parts = urlsplit(text)
+    if parts.scheme not in ("https", "http") or not parts.hostname or parts.query or parts.fragment:
+        raise ValueError("what browsers call it, such as https://gpus.example")
+    return text
+
+
 def hindrance() -> str:
     """Why an engine comes without a console: a message; "": nothing keeps it from having one. JOSTLE_WEB=off is for those who
     never want it."""

@@ -8,7 +8,7 @@ from typing import Any
 from jostle.core.reasons import Reason, Refusal
 from jostle.core.states import SUMMED
 from jostle.wording.reasons import language as column
-from jostle.wording.reasons import parts, refusal_text, still_there, text
+from jostle.wording.reasons import parts, refusal_text, still_there, text, trouble
 from jostle.wording.text import gpus, message, plain
 from jostle.wording.words import REFUSALS, STATES, TEXTS
 
@@ -68,6 +68,11 @@ def card(gpu: Mapping[str, Any], language: str) -> dict[str, Any]:
     if faulty and not worded_card.get("quarantine"):
         worded_card["quarantine"] = worded(faulty, language)["text"]
     return {**worded_card, "refusal": worded(refusal, language) if refusal else None}
+
+
+def status(view: Mapping[str, Any], language: str) -> dict[str, Any]:
+    """How the engine stands, with the text of what is wrong with its cards, and of why allocations wait."""
+    return {**view, "allocations": jobs(view["allocations"], language), "probe": trouble(view["probe"], language)}
 
 
 def event(row: Mapping[str, Any], language: str) -> dict[str, Any]:

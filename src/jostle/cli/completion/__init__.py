@@ -39,16 +39,10 @@ def completion(args: Namespace, terminal: Terminal) -> int:
 
 
 def known_options() -> Known:
-    """Of each verb that is installed."""
-    options: Known = {}
-    for verb in VERBS:
-        try:
-            actions = parser(verb)._actions
-        except (ImportError, AttributeError):
-            options[verb] = [("--help", "")]
-            continue
-        options[verb] = [(name, (a.help or "").replace("%%", "%")) for a in actions for name in a.option_strings]
-    return options
+    return {
+        verb: [(name, (a.help or "").replace("%%", "%")) for a in parser(verb)._actions for name in a.option_strings]
+        for verb in VERBS
+    }
 
 
 def bash(options: Known) -> dict[str, str]:
