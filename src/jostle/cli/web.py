@@ -5,7 +5,6 @@ from __future__ import annotations
 from jostle.cli.parse import Namespace, Parser, checked
 from jostle.cli.terminal import Terminal
 from jostle.errors import JostleError, NoEngine, Usage
-from jostle.web import instances
 
 EXTRA = "the console needs more packages: pip install 'jostle[web]'"
 
@@ -22,7 +21,7 @@ def web_options(p: Parser) -> None:
     p.add_argument("--allow-lan", action="store_true", help="--bind is meant")
     p.add_argument("--insecure-http", action="store_true", help="--bind without TLS, too: everybody on the way sees the token")
     p.add_argument(
-        "--public-url", metavar="URL", type=checked(instances.public_url), help="what browsers call it behind a proxy with TLS: https://…"
+        "--public-url", metavar="URL", type=checked(_url), help="what browsers call it behind a proxy with TLS: https://…"
     )
     p.number("--trust-uid", metavar="UID", dest="trusted_uids", action="append", help="of a proxy on this host")
     p.add_argument("--classic", action="store_true", help="let the source system's own page in, which sends a cookie only")
@@ -43,7 +42,14 @@ def place_options(p: Parser) -> None:
     p.add_argument("--keep-existing", action="store_true", help="those that run stay, and a new one, or --multi, comes to them")
 
 
+def _url(text: str) -> str:
+    from jostle.web.instances import public_url
+
+    return public_url(text)
+
+
 def web(args: Namespace, terminal: Terminal) -> int:
+    from jostle.web.instances import available
     from jostle.web.secret import ALL, READ, Secrets
 
     if (args.read_only or args.new) and not args.token:
@@ -56,7 +62,7 @@ def web(args: Namespace, terminal: Terminal) -> int:
         return 0
     if args.list or args.stop or args.url:
         return those_that_run(args, terminal)
-    if not instances.available():
+    if not available():
         raise JostleError(EXTRA)
     opened(args, terminal)
     return 0
@@ -64,6 +70,8 @@ def web(args: Namespace, terminal: Terminal) -> int:
 
 def those_that_run(args: Namespace, terminal: Terminal) -> int:
     """`--list`, `--stop`, `--url`."""
+    from jostle.web import instances
+
     running = instances.running(terminal.home)[: args.count]
     if args.url and not running:
         raise NoEngine("no console runs: `jostle up` or `jostle web` starts one")
@@ -79,7 +87,7 @@ def those_that_run(args: Namespace, terminal: Terminal) -> int:
 
 def opened(args: Namespace, terminal: Terminal) -> None:
     """The consoles that are meant, and how to get there."""
-    from jostle.web import opening, place
+    from jostle.web import instances, opening, place
 
     said = {name: value for name in opening.Asked.__dataclass_fields__ if (value := getattr(args, name, None)) is not None}
     for one in opening.opened(terminal.home, opening.Asked(**said), terminal.tell):

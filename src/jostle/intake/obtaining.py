@@ -7,7 +7,7 @@ import signal
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from jostle.intake import growing, visible
+from jostle.intake import visible
 from jostle.intake.allocations import Process, allocate, give_up, held, process
 
 if TYPE_CHECKING:
@@ -28,6 +28,8 @@ def obtained(
 ) -> tuple[int, dict[str, str]]:  # fmt: skip
     """Its job, and its variables when it has its cards; Ctrl-C gives it up, or what it was to have more. `grow`: one of this name
     that lives is to have so many in all. `awaited_by`: whose end gives it up, too, until `keep`."""
+    from jostle.intake import growing  # the other verbs of allocations start without it
+
     once = os.urandom(16).hex()
     heard = [number for number in GIVE_UP if number != signal.SIGHUP or signal.getsignal(number) is not signal.SIG_IGN]  # nohup
     before = [signal.signal(number, signal.default_int_handler) for number in heard]
