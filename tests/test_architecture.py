@@ -137,9 +137,9 @@ def test_no_file_is_longer_than_400_lines():
 
 
 def test_the_command_line_parses_and_renders_and_is_small():
-    """What a page would need as well stands outside of it. (2,810, and 610 for alloc, release, start and their terminal, manage,
-    monitor, notify, limits and web.)"""
-    assert sum(len(path.read_text("utf-8").splitlines()) for path, room in modules() if room == "cli") < 3430
+    """What a page would need as well stands outside of it: what is judged, asked for and waited for. (The completion scripts
+    beside it are shell, 53 lines, and not counted.)"""
+    assert sum(len(path.read_text("utf-8").splitlines()) for path, room in modules() if room == "cli") < 3000
 
 
 def test_who_has_the_engine_asks_it_or_a_part_of_it_and_reaches_no_further():

@@ -30,7 +30,7 @@ AT_ONCE = 500
 
 @dataclass
 class Cleaned:
-    """What was removed, or would be; and what was left alone, by path: `held` by a process, or with `strays` in it."""
+    """What was removed, or would be; and what was left alone: a message, and the path that it is about."""
 
     runs: int = 0
     size_mib: float = 0.0
@@ -49,7 +49,7 @@ def clean(session: Session, before: float, *, dry_run: bool) -> Cleaned:
         id, _, n = name.partition(".")
         run = RunDir(runs, (int(id), int(n)))
         if run.locked(run.claim(), boot):
-            cleaned.kept.append(("held", run.path))
+            cleaned.kept.append(("clean_held", run.path))
             continue
         cleaned.size_mib += _size_of(run.path) / (1 << 20)
         cleaned.runs += 1
@@ -82,7 +82,7 @@ def _clean_snapshots(session: Session, before: float, cleaned: Cleaned, dry_run:
     abouts = [(session.reader.batch(number) or {}).get("about") or {} for number in sorted(numbers)]
     for path in snapshots.unused(session.home, [about["frozen"]["path"] for about in abouts if about.get("frozen")], before):
         if snapshots.strays(path):
-            cleaned.kept.append(("strays", path))
+            cleaned.kept.append(("clean_strays", path))
             continue
         cleaned.snapshots += 1
         if not dry_run:

@@ -5,9 +5,9 @@ import os
 import pytest
 
 from jostle import __version__, client, config
-from jostle.cli import engine as verbs
 from jostle.errors import Forbidden, Invalid, Usage
 from jostle.store import seen, store
+from jostle.views import status
 from jostle.wording.text import message
 
 
@@ -42,7 +42,7 @@ def test_up_says_what_became_of_the_engine_that_ran():
     new = {**old, "pid": 2, "gpus_spec": "sim:2x2"}
 
     def arrival(before):
-        code, values = verbs.arrival(before, new)
+        code, values = status.arrival(before, new)
         return message(code, "en", **values)
 
     assert arrival({}) == "the engine is up: pid 2, GPUs sim:2x2"

@@ -15,8 +15,8 @@ from jostle import proc
 from jostle.cli.watching import picture
 from jostle.client import Lost
 from jostle.follow.feed import Feed
-from jostle.follow.followed import Followed
-from jostle.follow.listener import Listener
+from jostle.follow.followed import CANCEL, DETACH, GO_ON, Followed, tell_failures
+from jostle.follow.listener import Listener, NextWaiting
 from jostle.follow.progress import Progress
 from jostle.session import Session
 from tests.cli.conftest import event
@@ -346,6 +346,94 @@ def test_what_is_cancelled_together_is_told_in_order_of_id_whatever_the_engines(
     assert told == [1, 2, 3]
 
 
+class Asked:
+    """A person who gives these answers, one at each look, and is always there."""
+
+    def __init__(self, *answers):
+        self.answers, self.questions = list(answers), 0
+
+    def there(self):
+        return True
+
+    def ask(self, batch):
+        self.questions += 1
+
+    def answer(self, batch):
+        return self.answers.pop(0)
+
+
+class Told(Listener):
+    def __init__(self, session):
+        super().__init__(session)
+        self.told = []
+
+    def event(self, event, line):
+        self.told.append((event["kind"], event["job"]))
+
+    def note(self, text):
+        self.told.append(text)
+
+    def close(self):
+        self.told.append("closed")
+
+    def idle(self):
+        self.told.append("drawn again")
+
+
+def followed(items, person=None, rows=({"id": 1, "name": "", "state": "queued"},)):
+    """What was followed, what its listener was told, and what the engine was asked."""
+    session, asked = Session(), []
+    session.client = lambda **_: SimpleNamespace(call=lambda op, **fields: asked.append(fields["do"]), close=lambda: None)
+    session._reader = SimpleNamespace(jobs=lambda ids: [{"id": id, "name": "", "state": "queued"} for id in ids])
+    items, listener = iter(items), Told(session)
+    feed = SimpleNamespace(next=lambda timeout: next(items, None))
+    made = Followed(session, 1, Progress(rows), feed, listener, person=person)
+    return made, made.to_the_end(), listener.told, asked
+
+
+def test_a_person_is_asked_and_what_happens_meanwhile_is_told_after_the_answer():
+    person = Asked("", GO_ON, DETACH)
+    items = (("signal", signal.SIGINT), None, ("event", event(1, "starting", 1)), None, ("signal", signal.SIGINT), None)
+    made, interrupted, told, asked = followed(items, person)
+    assert (interrupted, made.detached, asked, person.questions) == (False, True, [], 2)
+    assert told == ["closed", ("starting", 1), "drawn again", "closed", "closed"]
+
+
+@pytest.mark.parametrize("items", [(None,), (("signal", signal.SIGTERM),)])
+def test_an_answer_cancels_and_so_does_a_second_signal(items):
+    ends = (("event", event(9, "cancelled", 1)),)
+    made, interrupted, _, asked = followed((("signal", signal.SIGINT), *items, *ends), Asked(CANCEL))
+    assert (interrupted, made.detached, asked) == (True, False, ["cancel"])
+
+
+def test_sigterm_asks_nobody_and_the_end_of_the_batch_answers_too():
+    person = Asked()
+    assert followed((("signal", signal.SIGTERM), ("event", event(9, "cancelled", 1))), person)[3] == ["cancel"]
+    assert person.questions == 0
+    _, interrupted, told, asked = followed((("signal", signal.SIGINT), ("event", event(9, "succeeded", 1))), person)
+    assert (interrupted, asked, person.questions) == (False, [], 1) and told == ["closed", ("succeeded", 1), "closed"]
+
+
+def test_jobs_that_joined_the_batch_belong_to_its_end_whoever_follows_it():
+    joins = event(1, "submitted", None, first=1, count=2)
+    made, _, told, _ = followed([("event", e) for e in (joins, event(2, "succeeded", 1), event(3, "failed", 2))])
+    assert told[:-1] == [("submitted", None), ("succeeded", 1), ("failed", 2)]
+    assert sorted(made.progress.states) == [1, 2] and not made.progress.succeeded
+
+
+def test_why_the_next_job_waits_is_asked_for_now_and_then_and_said_as_long_as_it_waits(monkeypatch):
+    progress, asked = Progress([{"id": 7, "name": "a", "state": "queued"}]), []
+    reason = {"code": "no_gpu", "text": "Wait."}
+    monkeypatch.setattr("jostle.follow.listener.waits", lambda session, id: asked.append(id) or reason)
+    following = NextWaiting(Session(), progress)
+    assert following.text == ""
+    following.look()
+    following.look()
+    assert asked == [7] and "7 a" in following.text and "Wait." in following.text
+    progress.take(event(1, "starting", 7, gpus=[]))
+    assert following.text == ""
+
+
 def test_an_engine_that_is_back_is_told_at_once_and_not_at_its_next_event():
     class Client:
         def stream(self, after, batch):
@@ -429,7 +517,6 @@ def test_an_interrupt_during_the_submit_cancels_what_was_submitted(home, engine,
 
 
 def test_of_a_job_that_failed_without_a_run_no_log_is_named(capsys):
-    from jostle.cli.run import tell_failures
     from jostle.cli.terminal import Terminal
 
     row = {"name": "a", "state": "failed", "reason": None, "ended_at": 9.0, "gpus": [], "error_type": "x", "exit_code": None}

@@ -13,11 +13,11 @@ from pathlib import Path
 import pytest
 
 from jostle import client
-from jostle.cli.engine import arrival
 from jostle.errors import Invalid
 from jostle.store.file import database
 from jostle.store.salvage import TABLES
 from jostle.store.store import MIGRATIONS, script
+from jostle.views.status import arrival
 from tests.e2e.instance import Instance, alive
 
 WAITING = "echo $$ > {0}; until [ -e {0}.go ]; do sleep 0.02; done; exit {1}"

@@ -90,7 +90,7 @@ def test_an_older_copy_is_refused_in_the_same_boot_until_a_person_accepts_it(hom
         Store(home)
     from jostle.store import seen
 
-    seen.accept(f"{home}/{NAME}")
+    assert (seen.accept(f"{home}/{NAME}", 5), seen.accept(f"{home}/{NAME}", 2), seen.accept(f"{home}/{NAME}", 2)) == (0, 5, 0)
     assert count(home) == 2
 
 

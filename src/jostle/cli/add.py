@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from jostle.cli.parse import checked
+from collections.abc import Sequence
+
+from jostle.cli.parse import Namespace, Parser, checked
+from jostle.cli.terminal import Terminal
 from jostle.core.fields import JOB
 from jostle.formats import spec
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from argparse import Namespace
-    from collections.abc import Sequence
     from typing import Any
-
-    from jostle.cli.parse import Parser
-    from jostle.cli.terminal import Terminal
 
 FIELDS = ("gpus", "memory_mib", "queue", "name", "priority", "on", "begin", "time_limit", "share", "cpus", "host_memory_mib",
           "counters", "nice", "resize", "when_stranger", "grace")  # fmt: skip

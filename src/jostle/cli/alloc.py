@@ -2,27 +2,21 @@
 
 from __future__ import annotations
 
-import os
-import signal
 import sys
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import Any
 
 from jostle import units
-from jostle.cli.parse import checked
+from jostle.cli.parse import Namespace, Parser, checked
+from jostle.cli.terminal import Terminal
 from jostle.core.fields import JOB
 from jostle.errors import Usage
 from jostle.follow.ends import until_gone
 from jostle.formats import spec
-from jostle.intake import allocations, visible
+from jostle.intake import allocations, obtaining
 
-if TYPE_CHECKING:
-    from argparse import Namespace
-    from collections.abc import Sequence
-
-    from jostle.cli.parse import Parser
-    from jostle.cli.terminal import Terminal
-
-GIVE_UP = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+WANTED = ("gpus", "memory_mib", "time_limit", "idle_release", "priority")  # options by what they say of an allocation
+CARDS, SIZE = (checked(spec.reader(JOB[name].kind)) for name in ("gpus", "memory_mib"))
 NO_CARDS = "false"  # what `eval $(jostle alloc … --export)` evaluates then: it fails, as a command would
 
 
@@ -33,12 +27,10 @@ def alloc_options(p: Parser) -> None:
         jostle alloc debug -g 1 -m 20GiB -- bash
         eval $(jostle alloc nb -g 1 --export)""")
     p.add_argument("name", metavar="NAME", type=checked(lambda t: spec.label(t, "a name")), help="what it is called")
-    p.add_argument("-g", dest="gpus", metavar="N|N-M", type=checked(spec.reader(JOB["gpus"].kind)), default=[1, 1],
-                   help="how many cards (default 1)")  # fmt: skip
-    p.add_argument("-m", "--memory", metavar="SIZE", type=checked(spec.reader(JOB["memory_mib"].kind)),
-                   help="of each card (default: all of it)")  # fmt: skip
-    p.add_argument("--for", dest="time", metavar="TIME", type=checked(units.seconds), help="release it after this time")
-    p.add_argument("--release-idle", dest="idle", metavar="TIME", type=checked(units.seconds),
+    p.add_argument("-g", dest="gpus", metavar="N|N-M", type=CARDS, default=[1, 1], help="how many cards (default 1)")
+    p.add_argument("-m", "--memory", dest="memory_mib", metavar="SIZE", type=SIZE, help="of each card (default: all of it)")
+    p.add_argument("--for", dest="time_limit", metavar="TIME", type=checked(units.seconds), help="release it after this time")
+    p.add_argument("--release-idle", dest="idle_release", metavar="TIME", type=checked(units.seconds),
                    help="release it when nothing of yours was on its cards for so long")  # fmt: skip
     p.number("-p", "--priority", low=-(1 << 31), high=1 << 31, default=0, help="a whole number; higher comes first")
     p.add_argument("--now", action="store_true", help="exit 1 with the reason, instead of waiting for cards")
@@ -79,7 +71,8 @@ def _alloc(args: Namespace, terminal: Terminal) -> int:
 
         return _run(args, terminal, WaitingChild(args.command))
     tied_to = args.pid or (allocations.shell() if args.export else None)
-    id, env = _held(args, terminal, tied_to, allocations.myself(terminal))
+    me = allocations.myself(terminal)
+    id, env = obtaining.obtained(terminal, args.name, pid=tied_to, awaited_by=me, **_said(args, *WANTED, "now", "grow"))
     if args.export:
         from shlex import quote
 
@@ -103,55 +96,19 @@ def _put(args: Namespace, terminal: Terminal, id: int, env: dict[str, str], text
 def _detached(args: Namespace, terminal: Terminal) -> int:
     if args.command or args.export or args.now or args.grow:
         raise Usage("alloc: --detach does not wait for cards, and a command, --export, --now and --grow do; expected one of them")
-    id = _asked(args, terminal, args.pid)
+    id = obtaining.asked(terminal, args.name, pid=args.pid, **_said(args, *WANTED))
     _put(args, terminal, id, {}, str(id))
     return 0
 
 
-def _held(args: Namespace, terminal: Terminal, pid: int | None, waits: Sequence[Any] | None = None) -> tuple[int, dict[str, str]]:
-    """Its job and its variables; Ctrl-C gives it up, or what it was to have more. `waits`: whose end does, too, until `keep`."""
-    from jostle.intake import growing
-
-    once = os.urandom(16).hex()
-    heard = [number for number in GIVE_UP if number != signal.SIGHUP or signal.getsignal(number) is not signal.SIG_IGN]  # nohup
-    before = [signal.signal(number, signal.default_int_handler) for number in heard]
-    growth = None
-    try:
-        growth = growing.grow(terminal, args.name, args.gpus[1]) if args.grow else None
-        id = growth.id if growth is not None else _asked(args, terminal, pid, awaited_by=waits, once=once)
-
-        def tell(why: str) -> None:
-            terminal.tell("alloc_waits", name=args.name, id=id, why=why)
-
-        if growth is not None:
-            return id, growing.grown(terminal, growth, now=args.now, tell=tell)
-        return id, allocations.held(terminal, id, now=args.now, tell=tell)
-    except KeyboardInterrupt:
-        for number in heard:
-            signal.signal(number, signal.SIG_IGN)
-        if growth is not None:
-            growing.take_back(terminal, growth)
-        elif (taken := terminal.reader.taken(once)) is not None:
-            allocations.give_up(terminal, taken["ids"][0])
-        terminal.tell("alloc_given_up", name=args.name)
-        raise
-    finally:
-        for number, handler in zip(heard, before, strict=True):
-            signal.signal(number, handler)
-
-
-def _asked(args: Namespace, terminal: Terminal, pid: int | None, **more: Any) -> int:
-    return allocations.allocate(
-        terminal, args.name, gpus=args.gpus, memory_mib=args.memory, time_limit=args.time, idle_release=args.idle, **more,
-        priority=args.priority, tied_to=allocations.process(terminal, pid) if pid is not None else None,
-        policy=visible.rules(terminal),
-    )  # fmt: skip
+def _said(args: Namespace, *names: str) -> dict[str, Any]:
+    return {name: getattr(args, name) for name in names}
 
 
 def _run(args: Namespace, terminal: Terminal, waiting: Any) -> int:
     """The command in this terminal, from when the cards are there; it exists before, so that they end with it in any case."""
     try:
-        id, env = _held(args, terminal, waiting.pid)
+        id, env = obtaining.obtained(terminal, args.name, pid=waiting.pid, **_said(args, *WANTED, "now", "grow"))
         terminal.tell("alloc_runs", name=args.name, gpus=env["JOSTLE_GPUS"], id=id)
         code = waiting.go(env)
     finally:
@@ -185,9 +142,8 @@ def start_options(p: Parser) -> None:
     p.add_argument("name", metavar="NAME", help="the allocation, or its job id")
     p.add_argument("-t", "--terminal", action="store_true", help="run it in this terminal, and stay until it has ended")
     p.add_argument("--beside", action="store_true", help="also while another program runs inside")
-    p.add_argument("-g", dest="gpus", metavar="N", type=checked(spec.reader(JOB["gpus"].kind)),
-                   help="of its cards (default: all)")  # fmt: skip
-    p.add_argument("-m", "--memory", metavar="SIZE", type=checked(spec.reader(JOB["memory_mib"].kind)),
+    p.add_argument("-g", dest="gpus", metavar="N", type=CARDS, help="of its cards (default: all)")
+    p.add_argument("-m", "--memory", dest="memory_mib", metavar="SIZE", type=SIZE,
                    help="of each card (default: what the allocation has)")  # fmt: skip
     p.add_argument("-n", "--name", dest="label", metavar="NAME", help="what the job is called")
     p.behind = "command"
@@ -195,8 +151,14 @@ def start_options(p: Parser) -> None:
 
 
 def start(args: Namespace, terminal: Terminal) -> int:
-    command, variables, retry = (args.command, {}, None) if args.command else template(terminal, args.name)
-    asked = {"beside": args.beside, "gpus": args.gpus, "memory_mib": args.memory, "label": args.label}
+    variables: dict[str, str] = {}
+    command, retry = args.command, None
+    if not command:
+        from jostle.manage.program import of_task
+
+        program, variables, retry = of_task(terminal, args.name)
+        command = [program]
+    asked = _said(args, "beside", "gpus", "memory_mib", "label")
     if args.terminal:
         from jostle.cli.onterminal import bridged
 
@@ -204,11 +166,3 @@ def start(args: Namespace, terminal: Terminal) -> int:
         return bridged(terminal, lambda env: allocations.start(terminal, args.name, command, env={**variables, **env}, **asked))
     terminal.put(str(allocations.start(terminal, args.name, command, env=variables, retry=retry, **asked)))
     return 0
-
-
-def template(terminal: Terminal, name: str) -> tuple[list[str], dict[str, str], dict[str, int] | None]:
-    """The program of the manager's file, if one is loaded, its variables, and how often it is tried again."""
-    from jostle.manage.program import of_task
-
-    text, variables, retry = of_task(terminal, name)
-    return [text], variables, retry

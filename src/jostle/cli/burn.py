@@ -2,23 +2,16 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import signal
 import sys
 import time
-from typing import TYPE_CHECKING
 
 from jostle import units
-from jostle.cli.parse import checked
-from jostle.formats import spec
+from jostle.cli.parse import Namespace, Parser, checked
+from jostle.cli.terminal import Terminal
 from jostle.probes import holding
-
-if TYPE_CHECKING:
-    from argparse import Namespace
-
-    from jostle.cli.parse import Parser
-    from jostle.cli.terminal import Terminal
+from jostle.views.status import simulated_world
 
 
 def burn_options(p: Parser) -> None:
@@ -26,16 +19,14 @@ def burn_options(p: Parser) -> None:
         jostle burn 60 500
         jostle add -m 2GiB -- jostle burn 30 1500""")
     p.add_argument("seconds", nargs="?", default=60.0, type=checked(units.seconds), help="default 60")
-    p.add_argument(
-        "memory_mb", nargs="?", default=500, type=checked(lambda t: spec.integer(t, 0, units.MAX_MIB)), help="default 500"
-    )
-    p.add_argument("--load", metavar="%", default=50, type=checked(lambda t: spec.integer(t, 0, 100)), help="of a simulated card")
+    p.number("memory_mb", nargs="?", metavar="memory_mb", default=500, high=units.MAX_MIB, help="default 500")
+    p.number("--load", metavar="%", default=50, high=100, help="of a simulated card")
 
 
 def burn(args: Namespace, terminal: Terminal) -> int:
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that what is held is given back
     cards = [card for card in os.environ.get("CUDA_VISIBLE_DEVICES", "0").split(",") if card]
-    world = sim_dir(terminal)
+    world = simulated_world(terminal)
     duration = units.show_duration(args.seconds)
     if world is not None:
         terminal.say(f"holding {args.memory_mb} MiB of simulated GPU {','.join(cards) or 'none'} for {duration}")
@@ -47,12 +38,3 @@ def burn(args: Namespace, terminal: Terminal) -> int:
     time.sleep(args.seconds)
     del held
     return 0
-
-
-def sim_dir(terminal: Terminal) -> str | None:
-    """The simulated world this process lives in, if it does."""
-    client = None if "JOSTLE_SIM_DIR" in os.environ else terminal.engine_if_any()
-    if client is None:
-        return os.environ.get("JOSTLE_SIM_DIR") or None
-    with contextlib.closing(client):
-        return client.call("hello").get("sim_dir") or None

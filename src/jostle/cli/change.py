@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from jostle.cli import render
+from jostle.cli.parse import Namespace, Parser
+from jostle.cli.terminal import Terminal
 from jostle.errors import Usage
 from jostle.intake import ids
 from jostle.intake.checking import warn_never_of
-from jostle.intake.intents import SETTINGS, chosen, sent, setting
+from jostle.intake.intents import SETTINGS, chosen, sent, setting, wanted
 from jostle.wording.declined import declined
-
-if TYPE_CHECKING:
-    from argparse import Namespace
-
-    from jostle.cli.parse import Parser
-    from jostle.cli.terminal import Terminal
 
 SHOWN = 10  # ids, or refusals; nobody reads more
 
@@ -103,15 +99,10 @@ def set(args: Namespace, terminal: Terminal) -> int:
 
 
 def intend(terminal: Terminal, words: list[str], verb: str, done: str, **fields: Any) -> int:
-    meant = chosen(verb, words, terminal)
-    if not meant:
+    answer = wanted(terminal, verb, words, **fields)
+    if answer is None:
         terminal.tell("no_job_meant")
         return 0
-    answer = sent(terminal, meant, do=verb, **fields)
-    if verb == "cancel" and words == ["all"]:  # those that could be meant: one that has ended since is no mistake
-        answer["refused"] = []
-    if verb == "set":
-        warn_never_of(answer["done"], terminal)
     return outcome(terminal, answer, done)
 
 

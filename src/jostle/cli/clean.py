@@ -3,18 +3,10 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING
 
 from jostle import units
-from jostle.cli.parse import checked
-
-if TYPE_CHECKING:
-    from argparse import Namespace
-
-    from jostle.cli.parse import Parser
-    from jostle.cli.terminal import Terminal
-
-LEFT_ALONE = {"held": "clean_held", "strays": "clean_strays"}
+from jostle.cli.parse import Namespace, Parser, checked
+from jostle.cli.terminal import Terminal
 
 
 def clean_options(p: Parser) -> None:
@@ -30,8 +22,8 @@ def clean(args: Namespace, terminal: Terminal) -> int:
     from jostle import cleaning
 
     cleaned = cleaning.clean(terminal, time.time() - args.older_than, dry_run=args.dry_run)
-    for why, path in cleaned.kept:
-        terminal.tell(LEFT_ALONE[why], path=path)
+    for code, path in cleaned.kept:
+        terminal.tell(code, path=path)
     counts = {"clean_snapshots": cleaned.snapshots, "clean_contexts": cleaned.contexts, "clean_copies": cleaned.copies}
     extra = "".join(terminal.message(code, n=n) for code, n in counts.items() if n)
     size = units.show_size(cleaned.size_mib)

@@ -11,12 +11,10 @@ import sys
 from typing import TYPE_CHECKING
 
 from jostle.cli import render
+from jostle.cli.parse import Namespace, Parser
+from jostle.cli.terminal import Terminal
 
 if TYPE_CHECKING:
-    from argparse import Namespace
-
-    from jostle.cli.parse import Parser
-    from jostle.cli.terminal import Terminal
     from jostle.formats.workspace import Workspace
 
 
@@ -87,13 +85,10 @@ def show(terminal: Terminal, space: Workspace, this_config: bool) -> int:
     """The status of each scheduler of the workspace that runs here; of `one` config, if one was named."""
     from jostle.compete.status import schedulers
 
-    count = 0
-    for count, lines in enumerate(schedulers(terminal, space, this_config=this_config), 1):
-        if count > 1:
-            terminal.put("")
-        for line in lines:
-            terminal.put(render.plain(line))
-    if not count:
-        left = terminal.reader.unfinished_batch(space.key)
-        terminal.tell("no_scheduler" if left is None else "no_scheduler_left", root=space.root, batch=left)
-    return 0 if count else 1
+    found = ["\n".join(map(render.plain, lines)) for lines in schedulers(terminal, space, this_config=this_config)]
+    if found:
+        terminal.put("\n\n".join(found))
+        return 0
+    left = terminal.reader.unfinished_batch(space.key)
+    terminal.tell("no_scheduler" if left is None else "no_scheduler_left", root=space.root, batch=left)
+    return 1

@@ -6,26 +6,21 @@ itself. Whatever ends it: what it has started ends with it.
 
 from __future__ import annotations
 
-import os
 import signal
 import sys
 import time
 from typing import TYPE_CHECKING, Any
 
 from jostle.cli import render
+from jostle.cli.parse import Namespace, Parser
+from jostle.cli.terminal import Terminal
 from jostle.cli.watching import screen_size
 from jostle.wording import sentences
 
 if TYPE_CHECKING:
-    from argparse import Namespace
-
-    from jostle.cli.parse import Parser
-    from jostle.cli.terminal import Terminal
     from jostle.demo.stage import Stage
 
 REDRAW = 0.5
-LONGEST = 120.0  # s of the show that ends by itself
-LOGIN_EACH = 540.0  # s: a URL is good for ten minutes
 TOLD = 3  # jobs of which the picture says why they wait
 
 
@@ -35,16 +30,15 @@ def demo_options(p: Parser) -> None:
 
 def demo(args: Namespace, terminal: Terminal) -> int:
     from jostle.demo.shows import LONG, SHORT
-    from jostle.demo.stage import outcome, stage
-    from jostle.web.instances import available
+    from jostle.demo.stage import outcome, stage, told_to_end
+    from jostle.web.instances import hindrance
 
     heard = told_to_end()
-    off = os.environ.get("JOSTLE_WEB") == "off"
-    show = LONG if terminal.interactive else SHORT
-    with stage(show, console=available() and not off) as scene:
+    show, without = LONG if terminal.interactive else SHORT, hindrance()
+    with stage(show, console=not without) as scene:
         terminal.put(show.story)
-        if scene.console is None:
-            terminal.tell("console_off" if off else "console_missing")
+        if without:
+            terminal.tell(without)
         if terminal.interactive:
             live(scene, terminal, heard)
             return 0 if heard == [signal.SIGINT] else 128 + heard[0] if heard else 1
@@ -63,38 +57,25 @@ def demo(args: Namespace, terminal: Terminal) -> int:
     return 0 if end.succeeded == end.jobs else 1
 
 
-def told_to_end() -> list[int]:
-    """The signals that come from now on. None of them ends this process itself: first all goes that it has started."""
-    heard: list[int] = []
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        if signal.getsignal(number) is not signal.SIG_IGN:
-            signal.signal(number, lambda number, _: heard.append(number))
-    return heard
-
-
 def follow(scene: Stage, terminal: Terminal, heard: list[int]) -> None:
     """A line for each thing that happens."""
     from jostle.follow.progress import Progress
 
-    progress, seq, began = Progress(scene.reader.jobs(), terminal.language), 0, time.monotonic()
-    while not heard and not progress.over and time.monotonic() - began < LONGEST:
-        for event in scene.reader.events(after=seq):
-            seq = event["seq"]
-            if line := progress.take(event):
-                terminal.put(f"{time.monotonic() - began:5.1f}s  {line}")
-        time.sleep(0.2)
+    progress = Progress(scene.reader.jobs(), terminal.language)
+    for seconds, event in scene.events(lambda: bool(heard) or progress.over):
+        if line := progress.take(event):
+            terminal.put(f"{seconds:5.1f}s  {line}")
 
 
 def live(scene: Stage, terminal: Terminal, heard: list[int]) -> None:
     """Until a signal comes, or the terminal is gone."""
-    drawn, login_at = 0, float("-inf")
+    drawn = 0
     try:
         while not heard:
             scene.go_on()
             text = f"\x1b[{drawn}F\x1b[J" if drawn else ""
-            if scene.console is not None and time.monotonic() - login_at > LOGIN_EACH:
-                login_at = time.monotonic()
-                text += terminal.message("demo_login", url=scene.login_url()) + "\n"
+            if url := scene.fresh_login():
+                text += terminal.message("demo_login", url=url) + "\n"
             columns, rows = screen_size()
             lines = picture(scene, terminal, columns - 1)[: rows - 2]
             sys.stdout.write(text + "\n".join(lines) + "\n")

@@ -2,19 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from jostle.cli import render
+from jostle.cli.parse import Namespace, Parser
+from jostle.cli.terminal import Terminal
 from jostle.store.file import database
 from jostle.views.health import health
 from jostle.wording.health import worded
 from jostle.wording.labels import heads
-
-if TYPE_CHECKING:
-    from argparse import Namespace
-
-    from jostle.cli.parse import Parser
-    from jostle.cli.terminal import Terminal
 
 
 def doctor_options(p: Parser) -> None:
@@ -58,10 +52,8 @@ def accept(terminal: Terminal) -> int:
     from jostle.store import seen
 
     path = database(terminal.home)
-    expected = seen.noted(path)
-    if terminal.engine_runs() or terminal.reader.last_seq() >= expected:
+    if last := 0 if terminal.engine_runs() else seen.accept(path, terminal.reader.last_seq()):
+        terminal.say(f"{path} is taken as it is: events {terminal.reader.last_seq() + 1} to {last} are given up")
+    else:
         terminal.say(f"there is nothing to accept: {path} has all that was recorded")
-        return 0
-    seen.accept(path)
-    terminal.say(f"{path} is taken as it is: events {terminal.reader.last_seq() + 1} to {expected} are given up")
     return 0

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from jostle.cli import render
+from jostle.cli.terminal import Terminal
 from jostle.intake.selection import selected
 from jostle.wording.labels import heads
 from jostle.wording.rows import planned
 
 if TYPE_CHECKING:
-    from jostle.cli.terminal import Terminal
     from jostle.intake.options import Options
 
 

@@ -4,15 +4,10 @@ from __future__ import annotations
 
 import os
 import time
-from typing import TYPE_CHECKING, Any
 
+from jostle.cli.parse import Namespace, Parser
+from jostle.cli.terminal import Terminal
 from jostle.errors import Usage
-
-if TYPE_CHECKING:
-    from argparse import Namespace
-
-    from jostle.cli.parse import Parser
-    from jostle.cli.terminal import Terminal
 
 
 def up_options(p: Parser) -> None:
@@ -29,8 +24,9 @@ def up_options(p: Parser) -> None:
 def up(args: Namespace, terminal: Terminal) -> int:
     """Returns when the engine answers."""
     from jostle import client, config
-    from jostle.cli.web import with_engine
-    from jostle.web import place
+    from jostle.cli.web import opened
+    from jostle.views.status import arrival
+    from jostle.web import instances, place
 
     if args.directory is not None:
         place.check(os.path.abspath(args.directory))
@@ -41,20 +37,12 @@ def up(args: Namespace, terminal: Terminal) -> int:
     terminal.tell(code, **values)
     if not gpus and settings.get("gpus", now["gpus_spec"]) != now["gpus_spec"]:
         terminal.tell("engine_other_gpus", gpus=settings["gpus"])
-    with_engine(args, terminal)
+    without = instances.hindrance()
+    if not without and not args.no_web:
+        opened(args, terminal)
+    elif without == "console_missing" and not args.no_web:
+        terminal.tell(without)
     return 0
-
-
-def arrival(before: dict[str, Any], now: dict[str, Any]) -> tuple[str, dict[str, Any]]:
-    """What has become of the engine that ran, if one did: a message."""
-    facts = {"facts": ("engine_facts", {"pid": now["pid"], "gpus": now["gpus_spec"] or "nvml"})}
-    if not before:
-        return "engine_up", facts
-    if before["pid"] == now["pid"]:
-        return "engine_runs", facts
-    if (before["version"], before.get("store_version")) != (now["version"], now["store_version"]):
-        return "engine_replaced", {**facts, "version": before["version"]}
-    return "engine_took_over", {**facts, "gpus": before["gpus_spec"] or "nvml"}
 
 
 def down_options(p: Parser) -> None:
@@ -66,14 +54,15 @@ def down_options(p: Parser) -> None:
 
 
 def down(args: Namespace, terminal: Terminal) -> int:
-    from jostle.cli.web import closed
     from jostle.client import attempt
     from jostle.client import down as ended
     from jostle.notifier import stop
+    from jostle.web.instances import stop_all
 
     if args.now and not args.stop_jobs:
         raise Usage("down: --now is for --stop-jobs; without it running jobs go on")
-    closed(terminal)
+    if stop_all(terminal.home):
+        terminal.tell("console_down")
     client = attempt(terminal.home, terminal.tell)
     if client is None:
         stop(terminal.home)
@@ -96,13 +85,10 @@ def status(args: Namespace, terminal: Terminal) -> int:
     from jostle.web.instances import listed
     from jostle.wording import sentences
     from jostle.wording.labels import status_lines
-    from jostle.wording.reasons import trouble
 
-    view = overview(terminal, listed(terminal.home))
-    held = sentences.jobs(view["allocations"], terminal.language)
-    answer = {"schema": 1, **view, "allocations": held, "probe": trouble(view["probe"], terminal.language)}
+    answer = sentences.status(overview(terminal, listed(terminal.home)), terminal.language)
     if args.json:
-        terminal.put_json(answer)
+        terminal.put_json({"schema": 1, **answer})
     else:
         terminal.put("\n".join(status_lines(answer, time.time(), terminal.language)))
     return 0

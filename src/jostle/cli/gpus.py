@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from jostle import units
 from jostle.cli import render
-from jostle.cli.parse import checked
+from jostle.cli.parse import Namespace, Parser, checked
+from jostle.cli.terminal import Terminal
 from jostle.views import cards as views
 from jostle.wording import history, labels, sentences
 from jostle.wording.reasons import trouble
-
-if TYPE_CHECKING:
-    from argparse import Namespace
-
-    from jostle.cli.parse import Parser
-    from jostle.cli.terminal import Terminal
 
 WIDE = 110  # columns of a terminal
 NARROW = (0, 2, 3, 4, 5, 8, 9)

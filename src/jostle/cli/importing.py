@@ -2,16 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from jostle.cli import render
-from jostle.errors import Invalid
-
-if TYPE_CHECKING:
-    from argparse import Namespace
-
-    from jostle.cli.parse import Parser
-    from jostle.cli.terminal import Terminal
+from jostle.cli.parse import Namespace, Parser
+from jostle.cli.terminal import Terminal
 
 
 def import_options(p: Parser) -> None:
@@ -29,25 +22,17 @@ def import_options(p: Parser) -> None:
 
 
 def import_(args: Namespace, terminal: Terminal) -> int:
-    from jostle.formats import jobwriter, plaintext, taskjobs, workspace
+    from jostle.formats import jobwriter
+    from jostle.intake.checking import count_queues
+    from jostle.intake.files import as_job_file
 
-    space, blocks, warnings = workspace.tasks(
-        args.source, mode=args.mode, index=args.config_index, config_file=args.config_file, lenient=args.lenient
-    )
-    for warning in warnings:
-        terminal.tell("warning", text=warning)
-    if not blocks:
-        raise Invalid(f"{space.command_file} holds no tasks; nothing is written")
-    source, _ = plaintext.read(space.command_file, "a task file")
-    head = [f"made by `jostle import` from {space.command_file}, {space.mode} mode"]
-    if space.config_file is not None:
-        head.append(f"and the settings {space.config_file}")
-    batch = taskjobs.batch(space, blocks, None)
-    text = jobwriter.text_of(batch, head=head, notes=jobwriter.notes_of(source, space.mode))
+    text, batch = as_job_file(
+        terminal, args.source, mode=args.mode, index=args.config_index, config_file=args.config_file, lenient=args.lenient
+    )  # fmt: skip
     if args.output is None or args.output == "-":
         terminal.put(text.removesuffix("\n"))
         return 0
     jobwriter.write(args.output, text, force=args.force)
-    what = f"{render.count(len(blocks), 'job')}, {render.count(len({block.queue for block in blocks}), 'queue')}"
+    what = f"{render.count(len(batch['jobs']), 'job')}, {render.count(count_queues([batch]), 'queue')}"
     terminal.say(f"wrote {render.plain(args.output)}: {what}. Run it: jostle run {render.plain(args.output)}")
     return 0

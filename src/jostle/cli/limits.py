@@ -2,22 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from jostle.cli import render
+from jostle.cli.parse import Namespace, Parser
+from jostle.cli.terminal import Terminal
 from jostle.core.fields import LIMITS
 from jostle.errors import Usage
-from jostle.intake.limits import clearing, setting
+from jostle.intake.limits import change
 from jostle.views.limits import limits as look
 from jostle.wording import labels
 from jostle.wording.limits import cells
 from jostle.wording.reasons import trouble
-
-if TYPE_CHECKING:
-    from argparse import Namespace
-
-    from jostle.cli.parse import Parser
-    from jostle.cli.terminal import Terminal
 
 DO = ("show", "set", "clear")
 
@@ -36,10 +30,7 @@ def limits_options(p: Parser) -> None:
 
 def limits(args: Namespace, terminal: Terminal) -> int:
     if args.do != "show":
-        client = terminal.client()
-        change = setting(terminal, args.words) if args.do == "set" else clearing(terminal, args.words)
-        client.call("set_limits", **change)
-        client.close()
+        change(terminal, args.do, args.words)
     elif args.words:
         raise Usage("limits: expected `set NAME=N` or `clear NAME`")
     view = look(terminal)

@@ -7,20 +7,14 @@ from __future__ import annotations
 
 import sys
 import time
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
 
 from jostle.cli import screen
-from jostle.follow.output import POLL, begun, output
+from jostle.cli.parse import Namespace, Parser
+from jostle.cli.terminal import Terminal
+from jostle.follow.output import POLL, Item, begun, output
 from jostle.intake import ids
 from jostle.views.logs import chunks, log, opened, printed_path, start_of
-
-if TYPE_CHECKING:
-    from argparse import Namespace
-    from collections.abc import Iterable
-
-    from jostle.cli.parse import Parser
-    from jostle.cli.terminal import Terminal
-    from jostle.follow.output import Item
 
 
 def logs_options(p: Parser) -> None:

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from jostle.cli.parse import Namespace, Parser
+from jostle.cli.terminal import Terminal
 from jostle.errors import Usage
 from jostle.formats.managerfile import NAME
 
 if TYPE_CHECKING:
-    from argparse import Namespace
-
-    from jostle.cli.parse import Parser
-    from jostle.cli.terminal import Terminal
     from jostle.manage.loading import Loaded
 
 

@@ -8,15 +8,12 @@ import signal
 import sys
 import termios
 import tty
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
+from jostle.cli.terminal import Terminal
 from jostle.core.states import FINAL
 from jostle.errors import Usage
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from jostle.cli.terminal import Terminal
 
 VARIABLE = "JOSTLE_TERMINAL"
 HERE = ("TERM", "COLORTERM", "LANG", "LC_ALL")

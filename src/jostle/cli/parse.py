@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import os
+from argparse import Namespace as Namespace
 from collections.abc import Callable, Sequence
 from importlib import import_module
 
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 
     from jostle.cli.terminal import Terminal
 
-    Command = Callable[[argparse.Namespace, Terminal], int]
+    Command = Callable[[Namespace, Terminal], int]
 
 
 class _Help(argparse.RawDescriptionHelpFormatter):

@@ -3,20 +3,15 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING
 
 from jostle.cli import render
+from jostle.cli.parse import Namespace, Parser
+from jostle.cli.terminal import Terminal
+from jostle.core.reasons import UNWRITTEN
 from jostle.errors import Usage
-from jostle.views.listing import listing
+from jostle.views.listing import Listing, listing, refuse_unknown
 from jostle.wording import labels, sentences
 from jostle.wording import rows as table_rows
-
-if TYPE_CHECKING:
-    from argparse import Namespace
-
-    from jostle.cli.parse import Parser
-    from jostle.cli.terminal import Terminal
-    from jostle.views.listing import Listing
 
 
 def ps_options(p: Parser) -> None:
@@ -34,7 +29,8 @@ def ps_options(p: Parser) -> None:
 def ps(args: Namespace, terminal: Terminal) -> int:
     if args.batches:
         return put_batches(args, terminal)
-    batch, states = args.batch, states_of(args.state)
+    refuse_unknown(args.state, "ps: ")
+    batch, states = args.batch, args.state
     short = not (args.all or args.state or args.json)  # a table that need not list every waiting job
     listed = listing(terminal, batch=batch, everything=args.all, states=states, short=short)
     unfinished = any(row["ended_at"] is None for row in listed.rows)
@@ -50,7 +46,8 @@ def ps(args: Namespace, terminal: Terminal) -> int:
         lines = [table_rows.job(row, now, language) for row in rows]
         head, columns = labels.heads("ps", language), terminal.width
         terminal.put(render.table(head, lines, columns=columns, right=(0, 5, 6), paint_column=3, colours=terminal.colours))
-        put_what_is_left_out(listed, terminal)
+        for code, values in listed.left_out:
+            terminal.put(terminal.message(code, **values))
     return 0
 
 
@@ -73,33 +70,7 @@ def put_batches(args: Namespace, terminal: Terminal) -> int:
 def say_what_concerns_all(listed: Listing, terminal: Terminal) -> None:
     if not listed.engine:
         terminal.tell("no_engine")
-    elif unwritten(listed.hold):  # an end cannot be recorded then, and the table shows it as running
+    elif listed.hold in UNWRITTEN:  # an end cannot be recorded then, and the table shows it as running
         terminal.say(sentences.on_hold(listed.hold, terminal.language))
     for line in sentences.set_aside(terminal.reader.meta("health"), terminal.language):
         terminal.say(line)
-
-
-def put_what_is_left_out(listed: Listing, terminal: Terminal) -> None:
-    folded, last = listed.waiting
-    if folded:
-        first = max(row["id"] for row in listed.rows if row["state"] == "queued") + 1
-        terminal.put(terminal.message("more_waiting", n=folded, ids=f"{first}-{last}"))
-    if listed.failed:
-        terminal.put(terminal.message("more_failed_lately", n=listed.failed))
-    if listed.ended:
-        terminal.put(terminal.message("more_ended_lately", n=listed.ended))
-
-
-def unwritten(hold: str) -> bool:
-    from jostle.core.reasons import UNWRITTEN
-
-    return hold in UNWRITTEN
-
-
-def states_of(words: list[str] | None) -> list[str] | None:
-    from jostle.core.states import ALL
-
-    for state in words or ():
-        if state not in (*ALL, "held"):
-            raise Usage(f"ps: there is no state {state!r}; expected one of {', '.join((*ALL, 'held'))}")
-    return words

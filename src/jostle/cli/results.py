@@ -8,13 +8,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from jostle.cli import render
+from jostle.cli.parse import Namespace, Parser
+from jostle.cli.terminal import Terminal
 from jostle.errors import Usage
 
 if TYPE_CHECKING:
-    from argparse import Namespace
-
-    from jostle.cli.parse import Parser
-    from jostle.cli.terminal import Terminal
     from jostle.experiments.grouping import Summary
     from jostle.experiments.tables import Look
 
@@ -52,37 +50,27 @@ def results_options(p: Parser) -> None:
 
 
 def results(args: Namespace, terminal: Terminal) -> int:
-    from jostle.experiments import asked, collect, metrics, tables
-    from jostle.views.results import ResultsQuery
+    from jostle.experiments import asked, tables
+    from jostle.views.results import headline, query
     from jostle.views.results import results as view
 
-    asked_metrics = metrics.parsed(args.metric)
-    names = [metric.name for metric in asked_metrics]
-    look = tables.Look(decimals=asked.number(args.decimals, "--decimals", 0, 15), rename=asked.renames(args.rename))
-    summary = view(terminal, ResultsQuery(
-        metrics=asked_metrics, targets=args.targets, last=asked.number(args.last or "1", "--last", 1, 10**9),
-        names=asked.pattern(args.names or collect.NAMES), tail=asked.size(args.tail), factors=asked.scales(args.scale, names),
-        any_state=args.any_state, seed_keys=asked.listed(args.seed_key), across=args.across, decimals=look.decimals,
-        by=asked.listed(args.by) if args.by is not None else None, best=asked.directions(args.best, names),
-    ))  # fmt: skip
-    for code, values in summary.notes:
+    sought = query(vars(args))
+    look = tables.Look(decimals=sought.decimals, rename=asked.renames(args.rename))
+    seen = view(terminal, sought)
+    batches = seen.batches if not (args.targets and args.json) else ()
+    for code, values in (*seen.notes, *(headline(terminal.reader, number) for number in batches)):
         terminal.tell(code, **values)
-    for missing in summary.batches if not (args.targets and args.json) else ():
-        about = collect.headline(terminal.reader, missing)
-        name = ("results_name", {"name": about["name"]}) if about["name"] else ""
-        ran = ("results_code", {"commit": about["code"]}) if about["code"] else ""
-        terminal.tell("results_batch", **{**about, "name": name, "code": ran})
     if args.plot:
         from jostle.experiments import plot
 
-        for note in plot.save(args.plot, summary.summary, look, args.x):
+        for note in plot.save(args.plot, seen.summary, look, args.x):
             terminal.tell("warning", text=note)
     elif args.x:
         raise Usage("results: --x is the axis of a plot; expected --plot FILE with it")
-    show(terminal, summary.summary, look, "json" if args.json else args.format)
-    if not summary.summary.counted and any(missing.why.startswith("no line") for missing in summary.summary.missing):
-        advise(terminal, args.metric)
-    return 0 if summary.summary.counted else 1
+    show(terminal, seen.summary, look, "json" if args.json else args.format)
+    if advice := seen.advice(args.metric):
+        terminal.tell(advice)
+    return 0 if seen.summary.counted else 1
 
 
 def show(terminal: Terminal, summary: Summary, look: Look, form: str) -> None:
@@ -102,14 +90,6 @@ def show(terminal: Terminal, summary: Summary, look: Look, form: str) -> None:
         terminal.tell("results_listed_below", n=len(summary.missing))
     for note in summary.notes:
         terminal.tell("note", text=note.said(terminal.language))
-
-
-def advise(terminal: Terminal, metrics_given: list[str]) -> None:
-    """Where no log has any line that was looked for: how to look for another."""
-    if not metrics_given:
-        terminal.tell("results_without_metric")
-    elif not any("=" in text for text in metrics_given):
-        terminal.tell("results_bare_metric")
 
 
 def show_table(terminal: Terminal, summary: Summary, look: Look) -> None:

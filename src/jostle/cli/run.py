@@ -7,39 +7,29 @@ story goes on where it was. Suites run one after another; what was done before i
 
 from __future__ import annotations
 
-import os
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from jostle import units
 from jostle.cli import render
-from jostle.cli.asking import Asking, can_ask
-from jostle.cli.parse import checked
+from jostle.cli.keyboard import Keyboard
+from jostle.cli.parse import Namespace, Parser, checked
+from jostle.cli.terminal import Terminal
 from jostle.core.fields import RULES
-from jostle.core.states import UNFINISHED
 from jostle.errors import Usage
-from jostle.follow.followed import attended, owner
+from jostle.follow.followed import Followed, attended, owner, tell_failures
 from jostle.formats import spec
 
 if TYPE_CHECKING:
-    from argparse import Namespace
-    from collections.abc import Callable
-
-    from jostle.cli.parse import Parser
-    from jostle.cli.terminal import Terminal
     from jostle.client import Client
     from jostle.follow.feed import Feed
-    from jostle.follow.progress import Progress
     from jostle.intake.options import Options
-    from jostle.intake.selection import Selection
     from jostle.intake.submitting import Taken
 
 INTERRUPTED = 130
-# option: field of a policy
-GATES = {
-    "min_memory": "min_free_mib", "max_util": "max_utilization", "max_concurrent": "max_concurrent", "max_wait": "max_wait",
-    "launch_delay": "start_interval", "policy": "choice",
-}  # fmt: skip
-TOLD = 10  # failed jobs that the summary names
+
+GATES = ("min_free_mib", "max_utilization", "max_concurrent", "max_wait", "start_interval", "choice")
+"""Options that are fields of a policy."""
 
 
 def run_options(p: Parser) -> None:
@@ -63,18 +53,19 @@ def run_options(p: Parser) -> None:
 
 
 def _gates(p: Parser) -> None:
-    gates = p.add_argument_group("rules, over what the files say")
-    gates.add_argument("--min-memory", type=checked(_megabytes), metavar="MB", help="only GPUs with so much free memory")
-    gates.add_argument("--max-util", type=_rule("max_utilization"), metavar="PERCENT", help="only GPUs with at most this load")
-    gates.add_argument("--max-concurrent", type=_rule("max_concurrent"), metavar="N", help="at most so many jobs at once")
-    gates.add_argument("--max-wait", type=_rule("max_wait"), metavar="T", help="a job that waited so long for a GPU fails")
-    gates.add_argument("--launch-delay", type=_rule("start_interval"), metavar="T", help="time between two starts")
-    gates.add_argument("--policy", type=_rule("choice"), metavar="NAME", help="which GPU is taken: most-free, round-robin, …")
-    gates.add_argument("--share", action="store_true", help="several of these jobs may run on one GPU, as far as its memory goes")
+    group = p.add_argument_group("rules, over what the files say")
 
+    def gate(option: str, field: str, metavar: str, help: str, read: Callable[[str], Any] | None = None) -> None:
+        check = checked(read or spec.reader(RULES[field].kind))
+        group.add_argument(option, dest=field, type=check, metavar=metavar, help=help)
 
-def _rule(name: str) -> Callable[[str], Any]:
-    return checked(spec.reader(RULES[name].kind))
+    gate("--min-memory", "min_free_mib", "MB", "only GPUs with so much free memory", _megabytes)
+    gate("--max-util", "max_utilization", "PERCENT", "only GPUs with at most this load")
+    gate("--max-concurrent", "max_concurrent", "N", "at most so many jobs at once")
+    gate("--max-wait", "max_wait", "T", "a job that waited so long for a GPU fails")
+    gate("--launch-delay", "start_interval", "T", "time between two starts")
+    gate("--policy", "choice", "NAME", "which GPU is taken: most-free, round-robin, …")
+    group.add_argument("--share", action="store_true", help="several of these jobs may run on one GPU, as far as its memory goes")
 
 
 def _skipping(p: Parser) -> None:
@@ -97,7 +88,7 @@ def options_of(args: Namespace) -> Options:
 
     if not args.files and not args.job_file:
         raise Usage("run: no file is given. `jostle run --help` shows an example")
-    gates = {field: value for option, field in GATES.items() if (value := getattr(args, option)) is not None}
+    gates = {field: value for field in GATES if (value := getattr(args, field)) is not None}
     return Options(
         files=(*args.files, *args.job_file), suites=tuple(args.suite), mode=args.mode, devices=args.gpus,
         rules={**gates, "share": True} if args.share else gates, skip_done=args.skip_done, freeze=args.freeze, strict=args.strict,
@@ -121,7 +112,7 @@ def run(args: Namespace, terminal: Terminal) -> int:
     for k, batch in enumerate(batches):
         client = terminal.client(gpus=options.devices)
         last, feed = feed, attended(terminal, gpus=options.devices, after=terminal.reader.last_seq())
-        if last is not None and interrupted(last):
+        if last is not None and last.interrupted():
             terminal.tell("interrupted_before", names=", ".join(b["name"] or "" for b in batches[k:]))
             return INTERRUPTED
         code = run_batch(batch, client, feed, options, args.json, terminal)
@@ -131,96 +122,59 @@ def run(args: Namespace, terminal: Terminal) -> int:
     return worst
 
 
-def interrupted(feed: Feed) -> bool:
-    """Whether a signal came after the end of the batch it would have been for."""
-    while (item := feed.next(0)) is not None:
-        if item[0] == "signal":
-            return True
-    return False
-
-
 def run_batch(batch: dict[str, Any], client: Client, feed: Feed, options: Options, json: bool, terminal: Terminal) -> int:
     """A batch from its submit, or from where it stands, to its end."""
-    receipt = submitted(batch, client, options, json, terminal, before=[], attached=True)
+    from jostle.intake.submitting import taken
+
+    person = None if json else Keyboard(terminal)
+    hint = f". {terminal.message('asks')}" if person is not None and person.there() else ""
+    receipt = taken(batch, client, options, terminal, owner=owner(), hint=hint)
     client.close()
+    tell(receipt, batch, options, json, terminal, hint)
     if receipt.number is None:
         return 0
     feed.batch = receipt.number
-    return follow(options, json, terminal, receipt.number, receipt.rows, feed)
+    return follow(receipt.number, receipt.rows, feed, options, json, terminal, person)
 
 
-def submitted(
-    batch: dict[str, Any], client: Client, options: Options, json: bool, terminal: Terminal, *, before: list[int], attached: bool
-) -> Taken:  # fmt: skip
-    from jostle.intake.submitting import taken
-
-    hint = f". {terminal.message('asks')}" if attached and not json and can_ask(terminal) else ""
-    receipt = taken(batch, client, options, terminal, before=before, owner=owner() if attached else None, hint=hint)
-    if receipt.number is None:
-        nothing(batch, receipt.selection, options, json, terminal)
-    elif receipt.new and not json:
-        rest, ids = receipt.selection.left_out(terminal.language), render.span(receipt.rows[0]["id"], receipt.rows[-1]["id"])
-        head = terminal.message("submitted", batch=receipt.number, n=len(receipt.rows), ids=ids)
-        terminal.say(head + (f"; {rest}" if rest else "") + hint)
-    return receipt
-
-
-def nothing(batch: dict[str, Any], selection: Selection, options: Options, json: bool, terminal: Terminal) -> None:
-    if json:
-        terminal.put_json({"schema": 1, "batch": None, "ok": True, "counts": {"skipped": len(selection.jobs)}})
-        return
-    language = terminal.language
-    hint = "" if options.skip.only_failed else terminal.message("redo_all")
-    hint += terminal.message("redo_changed") if hint and selection.other_code(language) else ""
-    name = batch["name"] or os.path.basename(batch["about"]["file"])
-    jobs = len(selection.jobs)
-    terminal.say(terminal.message("nothing_to_run", name=name, n=jobs, rest=selection.left_out(language)) + hint)
+def tell(receipt: Taken, batch: dict[str, Any], options: Options, json: bool, terminal: Terminal, hint: str = "") -> None:
+    """What has become of it."""
+    if json and receipt.number is None:
+        terminal.put_json({"schema": 1, "batch": None, "ok": True, "counts": {"skipped": len(receipt.selection.jobs)}})
+    elif not json and (said := receipt.said(batch, options, terminal.language)):
+        terminal.say(said + (hint if receipt.new else ""))
 
 
 def detached(batches: list[dict[str, Any]], options: Options, json: bool, terminal: Terminal) -> int:
-    """All batches are submitted at once; the jobs of each come after all of the one before it."""
-    client = terminal.client(gpus=options.devices)
-    before: list[int] = []
-    for batch in batches:
-        receipt = submitted(batch, client, options, json, terminal, before=before, attached=False)
-        if receipt.number is None:
-            continue
-        before = [row["id"] for row in receipt.rows if row["state"] in UNFINISHED]
+    from jostle.intake.submitting import taken_in_turn
+
+    for batch, receipt in taken_in_turn(batches, options, terminal):
+        tell(receipt, batch, options, json, terminal)
         ids = [row["id"] for row in receipt.rows]
-        if json:
+        if ids and json:
             terminal.put_json({"schema": 1, "batch": receipt.number, "ids": ids})
-        else:
+        elif ids:
             terminal.put(render.span(ids[0], ids[-1]))
-    client.close()
     return 0
 
 
-def follow(options: Options, json: bool, terminal: Terminal, number: int, rows: list[dict[str, Any]], feed: Feed) -> int:
+def follow(
+    batch: int, rows: list[dict[str, Any]], feed: Feed, options: Options, json: bool, terminal: Terminal, person: Keyboard | None
+) -> int:  # fmt: skip
     from jostle.cli.watching import Events, Lines, LiveCards
     from jostle.follow.progress import Progress
 
     progress = Progress(rows, terminal.language)
     feed.start()
     screen = Events(terminal) if json else LiveCards(terminal, progress) if terminal.interactive else Lines(terminal, progress)
-    followed = Asking(terminal, number, progress, feed, screen, gpus=options.devices, json=json)
+    followed = Followed(terminal, batch, progress, feed, screen, gpus=options.devices, in_order=not json, person=person)
     stopped = followed.to_the_end()
     if followed.detached:
-        terminal.tell("runs_on", batch=number, summary=progress.summary())
+        terminal.tell("runs_on", batch=batch, summary=progress.summary())
         return INTERRUPTED
     if json:
-        terminal.put_json({"schema": 1, "batch": number, "ok": progress.succeeded, "counts": +progress.counts})
+        terminal.put_json({"schema": 1, "batch": batch, "ok": progress.succeeded, "counts": +progress.counts})
     else:
-        terminal.tell("batch_summary", batch=number, summary=progress.summary())
+        terminal.tell("batch_summary", batch=batch, summary=progress.summary())
         tell_failures(terminal, progress)
     return INTERRUPTED if stopped else 0 if progress.succeeded else 1
-
-
-def tell_failures(terminal: Terminal, progress: Progress) -> None:
-    """What failed, once more at the end: on the way it has scrolled by."""
-    failed = sorted(progress.why)
-    for id in failed[:TOLD]:
-        because = terminal.message("because", why=progress.why[id]) if progress.why[id] else ""
-        verb = "show" if id in progress.never_ran else "logs"
-        terminal.tell("failed_job", job=progress.label(id), because=because, verb=verb, id=id)
-    if len(failed) > TOLD:
-        terminal.tell("more_failed", n=len(failed) - TOLD)

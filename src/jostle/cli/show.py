@@ -3,27 +3,18 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import Any
 
-from jostle import units
 from jostle.cli import render
-from jostle.core.states import UNFINISHED
+from jostle.cli.parse import Namespace, Parser
+from jostle.cli.terminal import Terminal
 from jostle.errors import Usage
 from jostle.intake import ids
-from jostle.views.story import story
-from jostle.views.why import explained
+from jostle.views.story import Story, story
+from jostle.views.why import Explained, explained
 from jostle.wording import labels, sentences
 from jostle.wording import rows as table_rows
-from jostle.wording.text import message
-
-if TYPE_CHECKING:
-    from argparse import Namespace
-    from collections.abc import Mapping, Sequence
-
-    from jostle.cli.parse import Parser
-    from jostle.cli.terminal import Terminal
-    from jostle.views.story import Story
-    from jostle.views.why import Explained
 
 MOST = 100  # jobs that `why` explains at once
 
@@ -48,8 +39,15 @@ def show(args: Namespace, terminal: Terminal) -> int:
     if job["ended_at"] is None and not terminal.engine_runs():
         terminal.tell("no_engine")
     language = terminal.language
-    parts = (fact_lines(job, tale, terminal), run_lines(tale.runs, language), process_lines(tale.processes, terminal))
-    terminal.put("\n".join([line for part in parts for line in part] + event_lines(events, language)))
+    runs = [table_rows.run(run, time.time()) for run in tale.runs]
+    processes = [table_rows.process(process) for process in tale.processes]
+    lines = [
+        *fact_lines(job, tale, terminal),
+        *table_lines("runs", runs, language, right=(0, 4, 5, 6), paint_column=1),
+        *table_lines("processes", processes, language, columns=terminal.width, right=(0, 1, 2, 4, 5, 6)),
+        *labels.event_lines(events, language),
+    ]
+    terminal.put("\n".join(lines))
     return 0
 
 
@@ -69,7 +67,7 @@ def why_options(p: Parser) -> None:
 
 
 def why(args: Namespace, terminal: Terminal) -> int:
-    chosen = ids.jobs(args.ids, lambda: terminal.reader, lambda: [row["id"] for row in terminal.reader.jobs(states=UNFINISHED)])
+    chosen = ids.unfinished(args.ids, lambda: terminal.reader)
     if len(chosen) > MOST:
         raise Usage(
             f"why: that is {len(chosen):,} jobs, and {MOST} at once are enough to read; `jostle ps --all` has a line for each"
@@ -90,19 +88,8 @@ def why(args: Namespace, terminal: Terminal) -> int:
         return 0
     jobs = sentences.jobs([explanation.job for explanation in explanations], terminal.language)
     for explanation, job in zip(explanations, jobs, strict=True):
-        terminal.put("\n".join(map(render.plain, why_lines(job, explanation.behind, terminal.language))))
+        terminal.put("\n".join(map(render.plain, sentences.why_lines(job, explanation.behind, terminal.language))))
     return 0
-
-
-def why_lines(job: dict[str, Any], behind: int, language: str = "en") -> list[str]:
-    lines = [sentences.headline(job, render.plain(job["name"]), render.gpus(job["gpus"]) if job["gpus"] else "", language)]
-    if behind:
-        lines.append("  " + message("jobs_before", language, n=behind))
-    for refusal in (job["reason"] or {}).get("gpus") or []:
-        lines.append("  " + sentences.against(refusal, refusal["text"], language))
-    if job["state"] == "failed" and job["attempt"]:
-        lines.append("  " + message("logs_show", language, id=job["id"]))
-    return lines
 
 
 def fact_lines(job: dict[str, Any], history: Story, terminal: Terminal) -> list[str]:
@@ -120,20 +107,5 @@ def fact_lines(job: dict[str, Any], history: Story, terminal: Terminal) -> list[
     return lines
 
 
-def run_lines(runs: Sequence[Mapping[str, Any]], language: str) -> list[str]:
-    if not runs:
-        return []
-    rows = [table_rows.run(run, time.time()) for run in runs]
-    return ["", render.table(labels.heads("runs", language), rows, right=(0, 4, 5, 6), paint_column=1)]
-
-
-def process_lines(processes: Sequence[Mapping[str, Any]], terminal: Terminal) -> list[str]:
-    if not processes:
-        return []
-    head, rows = labels.heads("processes", terminal.language), [table_rows.process(process) for process in processes]
-    return ["", render.table(head, rows, columns=terminal.width, right=(0, 1, 2, 4, 5, 6))]
-
-
-def event_lines(events: list[dict[str, Any]], language: str) -> list[str]:
-    lines = [f"{units.show_instant(event['at'])}  {labels.event(event, language)}" for event in events[-50:]]
-    return ["", *lines] if lines else []
+def table_lines(name: str, rows: Sequence[Sequence[str]], language: str, **shape: Any) -> list[str]:
+    return ["", render.table(labels.heads(name, language), rows, **shape)] if rows else []

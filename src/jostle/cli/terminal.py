@@ -31,8 +31,10 @@ class Terminal(Session):
 
     def put(self, text: str) -> None:
         """Data."""
-        if not text.isprintable():
-            text = self._fit_for_screen(text)
+        if not text.isprintable() and sys.stdout.isatty():
+            from jostle.cli import screen
+
+            text = screen.data(text)
         try:
             print(text)
         except UnicodeEncodeError:  # a terminal of an older alphabet, or a name that was never text
@@ -43,13 +45,6 @@ class Terminal(Session):
         """… which is seen at once, also by who reads a pipe."""
         self.put(text)
         sys.stdout.flush()
-
-    def _fit_for_screen(self, text: str) -> str:
-        if not sys.stdout.isatty():
-            return text
-        from jostle.cli import screen
-
-        return screen.data(text)
 
     def put_json(self, value: Any) -> None:
         import json

@@ -6,23 +6,19 @@ Needs no engine: it works in any script, inside a run or not.
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any
 
 from jostle import proc, units
 from jostle.cli import render
-from jostle.cli.parse import checked
+from jostle.cli.parse import Namespace, Parser, checked
+from jostle.cli.terminal import Terminal
 from jostle.errors import JostleError, NotFound, Usage
-from jostle.uniid import NORMAL, PLACES, STATES, VARIABLE, Entry, UniIdFile, default_path
+from jostle.uniid import NORMAL, PLACES, STATES, VARIABLE, UniIdFile, default_path
 from jostle.uniid.waiting import awaited, shown
+from jostle.wording import rows as table_rows
 from jostle.wording.labels import heads
 
-if TYPE_CHECKING:
-    from argparse import Namespace
-
-    from jostle.cli.parse import Parser
-    from jostle.cli.terminal import Terminal
-
 FOR_SET = ("state", "pid", "error_type", "retry_count")
+OF = {**dict.fromkeys(FOR_SET, "set"), "timeout": "wait", "all": "clean"}  # option: the action that it belongs to
 
 
 def uni_id_options(p: Parser) -> None:
@@ -56,15 +52,12 @@ def uni_id(args: Namespace, terminal: Terminal) -> int:
 
 
 def _refuse_what_does_not_belong(args: Namespace) -> None:
-    options = [name for name in FOR_SET if getattr(args, name) is not None]
-    if args.action != "set" and options:
-        raise Usage(f"uni-id {args.action}: --{options[0].replace('_', '-')} belongs to `uni-id set`")
-    if args.action == "set" and not options:
+    given = [name for name in OF if getattr(args, name) is not None and getattr(args, name) is not False]
+    for name in given:
+        if OF[name] != args.action:
+            raise Usage(f"uni-id {args.action}: --{name.replace('_', '-')} belongs to `uni-id {OF[name]}`")
+    if args.action == "set" and not given:
         raise Usage("uni-id set: say what to set: --state, --pid, --error-type or --retry-count")
-    if args.timeout is not None and args.action != "wait":
-        raise Usage(f"uni-id {args.action}: --timeout belongs to `uni-id wait`")
-    if args.all and args.action != "clean":
-        raise Usage(f"uni-id {args.action}: --all belongs to `uni-id clean`")
     if args.id is not None and args.action in ("list", "clean"):
         raise Usage(f"uni-id {args.action} is about the whole file: it takes no id")
 
@@ -87,10 +80,11 @@ def _get(args: Namespace, terminal: Terminal, file: UniIdFile) -> int:
     entry = file.get(name)
     if entry is None:
         raise _unknown(name, file)
+    said = shown(name, entry, file)
     if args.json:
-        terminal.put_json({"schema": 1, "file": file.path, **shown(name, entry, file)})
+        terminal.put_json({"schema": 1, "file": file.path, **said})
     else:
-        terminal.put(_line(name, entry, file))
+        terminal.put(table_rows.uni_id_line(said))
     return 0
 
 
@@ -101,15 +95,9 @@ def _list(args: Namespace, terminal: Terminal, file: UniIdFile) -> int:
     elif not entries:
         terminal.say(f"{render.plain(file.path)} has no entries")
     else:
-        cells = ("uni_id", "state", "pid", "alive", "retry_count", "error_type")
-        rows = [[_cell(e[name]) for name in cells] for e in entries]
-        head = heads("uni_id", terminal.language)
+        head, rows = heads("uni_id", terminal.language), [table_rows.uni_id(entry) for entry in entries]
         terminal.put(render.table(head, rows, columns=terminal.width, right=(2, 4), colours=terminal.colours))
     return 0
-
-
-def _cell(value: Any) -> str:
-    return "-" if value is None or value == "" else ("no", "yes")[value] if isinstance(value, bool) else str(value)
 
 
 def _wait(args: Namespace, terminal: Terminal, file: UniIdFile) -> int:
@@ -140,14 +128,6 @@ def _clean(args: Namespace, terminal: Terminal, file: UniIdFile) -> int:
 
 
 ACTIONS = {"set": _set, "get": _get, "list": _list, "wait": _wait, "clean": _clean}
-
-
-def _line(name: str, entry: Entry, file: UniIdFile) -> str:
-    """`abnormal_exit pid=4711 retry_count=2 error_type=oom`: the state is the first word, for scripts."""
-    parts = [entry.state or "unknown", f"pid={entry.pid}", f"retry_count={entry.retry_count}"]
-    parts += [f"error_type={entry.error_type}"] if entry.error_type else []
-    parts += ["(this process is gone)"] if shown(name, entry, file)["alive"] is False else []
-    return render.plain(" ".join(parts))
 
 
 def _unknown(name: str, file: UniIdFile) -> NotFound:

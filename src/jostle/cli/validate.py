@@ -5,16 +5,14 @@ With `--expand` also what would run: each job of a sweep or of suites, with its 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from jostle.cli import render
+from jostle.cli.parse import Namespace, Parser
+from jostle.cli.terminal import Terminal
 from jostle.wording.labels import heads, job_request
 
-if TYPE_CHECKING:
-    from argparse import Namespace
-
-    from jostle.cli.parse import Parser
-    from jostle.cli.terminal import Terminal
+SUBMITTED = ("name", "kind", "policy", "about", "jobs")  # of a batch
 
 
 def validate_options(p: Parser) -> None:
@@ -52,7 +50,7 @@ def validate(args: Namespace, terminal: Terminal) -> int:
     checked = can_run(batches, terminal)
     queues = count_queues(batches)
     if args.json:
-        shown = {"batches": [as_data(batch) for batch in batches]} if args.expand else {}
+        shown = {"batches": [{key: batch[key] for key in SUBMITTED} for batch in batches]} if args.expand else {}
         answer = {"jobs": len(jobs), "queues": queues, "host_checked": checked, **shown}
         terminal.put_json({"schema": 1, "ok": True, "errors": [], **answer})
         return 0
@@ -64,11 +62,6 @@ def validate(args: Namespace, terminal: Terminal) -> int:
     if not checked:
         terminal.tell("not_checked")
     return 0
-
-
-def as_data(batch: dict[str, Any]) -> dict[str, Any]:
-    """A batch as it would be submitted."""
-    return {**{key: batch[key] for key in ("name", "kind", "policy", "about")}, "jobs": batch["jobs"]}
 
 
 def expanded(batch: dict[str, Any], columns: int, colours: bool, language: str) -> str:

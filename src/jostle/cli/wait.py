@@ -4,20 +4,14 @@ from __future__ import annotations
 
 import sys
 import time
-from typing import TYPE_CHECKING
 
 from jostle import units
 from jostle.cli import render
-from jostle.cli.parse import checked
-from jostle.core.states import FINAL, UNFINISHED
+from jostle.cli.parse import Namespace, Parser, checked
+from jostle.cli.terminal import Terminal
+from jostle.core.states import FINAL
 from jostle.errors import NotFound
 from jostle.intake import ids
-
-if TYPE_CHECKING:
-    from argparse import Namespace
-
-    from jostle.cli.parse import Parser
-    from jostle.cli.terminal import Terminal
 
 SHOWN = 10  # ids of what is waited for
 
@@ -35,10 +29,9 @@ def wait(args: Namespace, terminal: Terminal) -> int:
     from jostle.follow.ends import until_ended
     from jostle.follow.followed import attended
 
-    words = args.ids or ["all"]
     deadline = None if args.timeout is None else time.monotonic() + args.timeout
     seq = terminal.reader.last_seq()
-    chosen = ids.jobs(words, lambda: terminal.reader, lambda: [r["id"] for r in terminal.reader.jobs(states=UNFINISHED)])
+    chosen = ids.unfinished(args.ids or ["all"], lambda: terminal.reader)
     states = {row["id"]: row["state"] for row in terminal.reader.jobs(ids=chosen)}
     missing = [id for id in chosen if id not in states]
     if missing:

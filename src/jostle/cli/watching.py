@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 from jostle import units
 from jostle.cli import render
+from jostle.cli.terminal import Terminal
 from jostle.core.states import FINAL, OPEN
-from jostle.follow.listener import Listener, Narrator, why
+from jostle.follow.listener import Listener, Narrator, NextWaiting
 from jostle.views.cards import seen_by_engine
 from jostle.wording.labels import occupancy
 from jostle.wording.text import message
 
 if TYPE_CHECKING:
-    from jostle.cli.terminal import Terminal
     from jostle.follow.progress import Progress
 
 REDRAW = 1.0
@@ -58,9 +58,7 @@ class Live(Listener):
         super().__init__(terminal)
         self.progress = progress
         self.drawn = 0
-        self.next: int | None = None  # the job whose reason `waiting` is
-        self.waiting = ""
-        self.asked_at = 0.0
+        self.next = NextWaiting(terminal, progress)
         try:
             self.draw()
         except OSError:
@@ -79,18 +77,12 @@ class Live(Listener):
         return REDRAW
 
     def idle(self) -> None:
-        if time.monotonic() - self.asked_at > 2.0:
-            self.asked_at = time.monotonic()
-            first = self.progress.first_waiting(1)
-            reason = why(self.session, first[0]) if first else ""
-            self.next = first[0] if first else None
-            self.waiting = self.session.message("next", job=self.progress.label(first[0]), why=reason) if reason else ""
+        self.next.look()
         self.draw()
 
     def draw(self) -> None:
         columns, rows = screen_size()
-        waiting = self.waiting if self.next is not None and self.progress.states.get(self.next) == "queued" else ""
-        lines = picture(self.progress, time.time(), columns, min(12, rows - 2), waiting, self.cards)
+        lines = picture(self.progress, time.time(), columns, min(12, rows - 2), self.next.text, self.cards)
         self._write(self._erase() + "\n".join(lines) + "\n")
         self.drawn = len(lines)
 
@@ -135,11 +127,8 @@ class LiveCards(Live):
 def bar(progress: Progress, now: float, columns: int) -> str:
     """`████████░░░░ 16/24  67%  about 12m left`."""
     ended, total = sum(progress.counts[state] for state in FINAL), len(progress.states)
-    left = progress.left(now)
-    text = f" {ended:,}/{total:,} {100 * ended // max(1, total):3d}%"
-    if left is not None:
-        time_left = units.show_duration(left) if left >= 60 else f"{max(1, round(left))}s"
-        text += "  " + message("progress_left", progress.language, time=time_left)
+    left = progress.left_words(now)
+    text = f" {ended:,}/{total:,} {100 * ended // max(1, total):3d}%" + (f"  {left}" if left else "")
     length = max(0, min(30, columns - render.width(text) - 1))
     filled = length * ended // max(1, total)
     return "█" * filled + "░" * (length - filled) + text

@@ -1,18 +1,10 @@
-"""`jostle web`: the console without the engine, its login, its tokens; and what `up` and `down` do of it."""
+"""`jostle web`: the console without the engine, its login, its tokens; `up` opens it, too."""
 
 from __future__ import annotations
 
-import os
-from typing import TYPE_CHECKING
-
-from jostle.cli.parse import checked
+from jostle.cli.parse import Namespace, Parser, checked
+from jostle.cli.terminal import Terminal
 from jostle.errors import JostleError, NoEngine, Usage
-
-if TYPE_CHECKING:
-    from argparse import Namespace
-
-    from jostle.cli.parse import Parser
-    from jostle.cli.terminal import Terminal
 
 EXTRA = "the console needs more packages: pip install 'jostle[web]'"
 
@@ -51,12 +43,9 @@ def place_options(p: Parser) -> None:
 
 
 def _url(text: str) -> str:
-    from urllib.parse import urlsplit
+    from jostle.web.instances import public_url
 
-    parts = urlsplit(text)
-    if parts.scheme not in ("https", "http") or not parts.hostname or parts.query or parts.fragment:
-        raise ValueError("what browsers call it, such as https://gpus.example")
-    return text
+    return public_url(text)
 
 
 def web(args: Namespace, terminal: Terminal) -> int:
@@ -108,26 +97,3 @@ def opened(args: Namespace, terminal: Terminal) -> None:
         terminal.put(instances.login_url(terminal.home, one, args.public_url if "public_url" in args else None))
     if one.bind is None:
         terminal.tell("console_url", tunnel=place.tunnel(one.port))
-
-
-def with_engine(args: Namespace, terminal: Terminal) -> None:
-    """What `up` does after the engine answers. JOSTLE_WEB=off is for those who never want it."""
-    from jostle.web import instances
-
-    if args.no_web or os.environ.get("JOSTLE_WEB") == "off":
-        return
-    if not instances.available():
-        terminal.tell("console_missing")
-        return
-    opened(args, terminal)
-
-
-def closed(terminal: Terminal) -> None:
-    """What `down` does before the engine goes."""
-    if os.path.isdir(os.path.join(terminal.home, "web")):
-        from jostle.web import instances
-
-        living = instances.running(terminal.home)
-        if living:
-            instances.stop(living)
-            terminal.tell("console_down")

@@ -7,9 +7,10 @@ import fcntl
 import json
 import os
 import shutil
+import signal
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from jostle import client
@@ -33,6 +34,8 @@ if TYPE_CHECKING:
 
 ACT_AT = 12  # unfinished jobs: with fewer the next act begins
 GONE_WITHIN = 10.0
+LONGEST = 120.0  # s of the show that ends by itself
+LOGIN_EACH = 540.0  # s: a URL is good for ten minutes
 
 
 class Stage(Session):
@@ -44,6 +47,7 @@ class Stage(Session):
         self.acts = 0
         self.workspace = os.path.join(home, "workspace")
         self.console: Instance | None = None
+        self.login_at = float("-inf")
 
     def say(self, text: str) -> None:
         """What is said of its files is for nobody."""
@@ -77,6 +81,15 @@ class Stage(Session):
         with open(path, "w", encoding="utf-8") as f:
             f.write(text)
 
+    def events(self, over: Callable[[], bool]) -> Iterator[tuple[float, dict[str, Any]]]:
+        """What happens, and after how many seconds, until it is over; or lasts too long for a show that ends by itself."""
+        seq, began = 0, time.monotonic()
+        while not over() and time.monotonic() - began < LONGEST:
+            for event in self.reader.events(after=seq):
+                seq = event["seq"]
+                yield time.monotonic() - began, event
+            time.sleep(0.2)
+
     def jobs(self, language: str) -> list[dict[str, Any]]:
         """What runs, waits and has lately ended, with the text of its reason."""
         return sentences.jobs(listing(self, short=True).rows, language)
@@ -87,8 +100,12 @@ class Stage(Session):
     def counts(self, language: str) -> str:
         return listed(sentences.states(self.reader.counts(), language), language)
 
-    def login_url(self) -> str:
-        return instances.login_url(self.home, self.console) if self.console is not None else ""
+    def fresh_login(self) -> str:
+        """A URL for one login, if there is a console and the one before is good no more."""
+        if self.console is None or time.monotonic() - self.login_at < LOGIN_EACH:
+            return ""
+        self.login_at = time.monotonic()
+        return instances.login_url(self.home, self.console)
 
     def asked(self, path: str) -> dict[str, Any]:
         """The console's answer over HTTP."""
@@ -129,6 +146,15 @@ def stage(show: Show, *, console: bool) -> Iterator[Stage]:
         os.close(lock)
 
 
+def told_to_end() -> list[int]:
+    """The signals that come from now on. None of them ends this process itself: first all goes that it has started."""
+    heard: list[int] = []
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(number) is not signal.SIG_IGN:
+            signal.signal(number, lambda number, _: heard.append(number))
+    return heard
+
+
 def clear_left_behind() -> None:
     """What a demo has left that was killed: nobody holds its lock any more."""
     for entry in os.scandir(tempfile.gettempdir()):
@@ -151,7 +177,7 @@ def clear_left_behind() -> None:
 
 def clear(home: str) -> None:
     """All that was started for it ends, and it is no more."""
-    instances.stop(instances.running(home))
+    instances.stop_all(home)
     engine = client.attempt(home)
     if engine is not None:
         client.down(engine, stop_jobs=True, now=True)

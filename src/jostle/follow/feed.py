@@ -78,6 +78,13 @@ class Feed:
                 return None
         return item
 
+    def interrupted(self) -> bool:
+        """Whether a signal has come; what came before it is for nobody any more."""
+        while (item := self.next(0)) is not None:
+            if item[0] == "signal":
+                return True
+        return False
+
     def _pump(self) -> None:
         lost_at: float | None = None
         pause = 0.05

@@ -1,7 +1,8 @@
 """An attached client: it owns a batch by its pid, follows it to its end, and tells how it goes.
 
 Ctrl-C or SIGTERM cancels the batch (a second one at once); what the engine cannot take now (a full disk) it is told again until
-it does. When the engine vanishes, it is started again and the story goes on where it was. `run` and `compete` are such clients.
+it does. Where there is a person to be asked, the first Ctrl-C asks before it cancels a night's work. When the engine vanishes, it
+is started again and the story goes on where it was. `run` and `compete` are such clients.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 import os
 import signal
 import time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from jostle.core.states import DROPPED
 from jostle.errors import Invalid, JostleError, NotFound, Usage
@@ -24,6 +25,9 @@ if TYPE_CHECKING:
 
 REPEAT = 1.0  # s until an interrupt that was not taken is told again
 SETTLE = 0.05  # s without a further event, after which what was cancelled is told
+LOOK = 0.05  # s between two looks for an answer, while a question is open
+CANCEL, DETACH, GO_ON = "cancel", "detach", "go on"
+TOLD = 10  # failed jobs that are named at the end
 
 
 def owner() -> list[int] | None:
@@ -45,16 +49,25 @@ def attended(
     return feed
 
 
+class Person(Protocol):
+    """Who can be asked what an interrupt is to do."""
+
+    def there(self) -> bool: ...  # to see the question now, and to answer it
+    def ask(self, batch: int) -> None: ...
+    def answer(self, batch: int) -> str:
+        """CANCEL, DETACH, GO_ON; "": none yet."""
+
+
 class Followed:
     """A batch that is being followed. `gpus`: the devices of an engine that is started; `in_order`: what is cancelled is told
-    from the first to the last, not as it comes."""
+    from the first to the last, not as it comes; `person`: who is asked before the first Ctrl-C cancels it."""
 
     def __init__(
         self, session: Session, number: int, progress: Progress, feed: Feed, listener: Listener, *, gpus: str | None = None,
-        in_order: bool = True,
+        in_order: bool = True, person: Person | None = None,
     ) -> None:  # fmt: skip
         self.session, self.number, self.gpus, self.in_order = session, number, gpus, in_order
-        self.progress, self.feed, self.listener = progress, feed, listener
+        self.progress, self.feed, self.listener, self.person = progress, feed, listener, person
         self.signals = 0
         self.leaving = False  # the batch is left to itself
         self.detached = False  # because somebody wanted it so
@@ -88,7 +101,7 @@ class Followed:
 
     def _take(self, kind: str, value: Any) -> None:
         if kind == "event":
-            self.listener.event(value, self.progress.take(value))
+            self.listener.event(value, self._progress(value))
         elif kind == "signal":
             self._signal(value)
         elif kind == "lost":
@@ -101,8 +114,44 @@ class Followed:
             self.listener.close()
             raise value
 
+    def _progress(self, event: dict[str, Any]) -> str | None:
+        """Takes an event; the end of jobs that joined the batch since is its end, too."""
+        if event["kind"] == "submitted":
+            first, count = event["data"]["first"], event["data"]["count"]
+            new = [id for id in range(first, first + count) if id not in self.progress.states]
+            self.progress.join(self.session.reader.jobs(ids=new) if new else ())
+        return self.progress.take(event)
+
     def _signal(self, number: int) -> None:
-        self._interrupt()
+        answer = CANCEL
+        if number == signal.SIGINT and not self.signals and self.person is not None and self.person.there():
+            answer = self._answer(self.person)
+        if answer == CANCEL:
+            self._interrupt()
+        elif answer == DETACH:
+            self.detached = self.leaving = True
+        elif not self.progress.over:
+            self.listener.idle()  # draws the picture again
+
+    def _answer(self, person: Person) -> str:
+        """What happens meanwhile is told afterwards. A further signal is an answer, and so is the end of the batch: ""."""
+        self.listener.close()
+        person.ask(self.number)
+        later: list[tuple[dict[str, Any], str | None]] = []
+        answer = ""
+        while not answer and not self.progress.over:
+            item = self.feed.next(LOOK)
+            if item is None:
+                answer = person.answer(self.number)
+            elif item[0] == "event":
+                later.append((item[1], self._progress(item[1])))
+            elif item[0] == "signal":
+                answer = CANCEL
+            else:
+                self._take(*item)
+        for event, line in later:
+            self.listener.event(event, line)
+        return answer
 
     def _interrupt(self) -> None:
         self.signals += 1
@@ -138,6 +187,17 @@ class Followed:
 
     def _note(self, code: str, **values: Any) -> None:
         self.listener.note(self.session.message(code, **values))
+
+
+def tell_failures(session: Session, progress: Progress) -> None:
+    """What failed, once more at the end: on the way it has scrolled by."""
+    failed = sorted(progress.why)
+    for id in failed[:TOLD]:
+        because = session.message("because", why=progress.why[id]) if progress.why[id] else ""
+        verb = "show" if id in progress.never_ran else "logs"
+        session.tell("failed_job", job=progress.label(id), because=because, verb=verb, id=id)
+    if len(failed) > TOLD:
+        session.tell("more_failed", n=len(failed) - TOLD)
 
 
 def _told_at(item: tuple[str, Any]) -> tuple[int, int]:

@@ -18,6 +18,7 @@ TELL_WAITS = 30.0  # s between lines that say why the next jobs wait
 FIRST_TELL = 3.0
 TOLD = 2  # jobs in such a tale
 MOST_ASKED = 50
+ASK = 2.0  # s between two questions why the next job waits
 
 
 class Listener:
@@ -104,10 +105,27 @@ class Narrator(Listener):
         raise NotImplementedError
 
 
-def why(session: Session, id: int) -> str:
-    """Why a job waits, in a sentence; nothing when the engine cannot be asked."""
-    reason = waits(session, id)
-    return plain(str(reason["text"])) if reason else ""
+class NextWaiting:
+    """Why the next job waits, for who shows it beside how the batch stands; asked for now and then."""
+
+    def __init__(self, session: Session, progress: Progress) -> None:
+        self.session, self.progress = session, progress
+        self._job: int | None = None  # whose reason it is
+        self._text = ""
+        self._asked_at = float("-inf")
+
+    def look(self) -> None:
+        if time.monotonic() - self._asked_at > ASK:
+            self._asked_at = time.monotonic()
+            self._job, self._text = next(iter(self.progress.first_waiting(1)), None), ""
+            reason = waits(self.session, self._job) if self._job is not None else None
+            if self._job is not None and reason and (why := plain(str(reason["text"]))):
+                self._text = self.session.message("next", job=self.progress.label(self._job), why=why)
+
+    @property
+    def text(self) -> str:
+        """"" as soon as it does not wait any more."""
+        return self._text if self._job is not None and self.progress.states.get(self._job) == "queued" else ""
 
 
 def waits(session: Session, id: int) -> dict[str, Any] | None:

@@ -164,6 +164,13 @@ class Progress:
         ages = [now - self.since.get(id, now) for id in live]
         return remaining(sum(self.took) / len(self.took), ages, self.counts["queued"], self.at_once)
 
+    def left_words(self, now: float) -> str:
+        """`about 12m left`; nothing while there is nothing to tell it from."""
+        left = self.left(now)
+        if left is None:
+            return ""
+        return self._words("progress_left", time=units.show_duration(left) if left >= 60 else f"{max(1, round(left))}s")
+
 
 def _is_done_before(reason: Mapping[str, Any] | None) -> bool:
     return bool(reason) and reason is not None and reason.get("code") == "done_before"

@@ -9,11 +9,13 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any
 
-from jostle.errors import JostleError, Usage
+from jostle.errors import Invalid, JostleError, Usage
 from jostle.formats.flaws import BadFiles
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+
+    from jostle.session import Session
 
     Flawed = tuple[str, int, str]  # file, line, what is wrong
 
@@ -71,6 +73,23 @@ def _tasks(files: Sequence[str], mode: str | None) -> tuple[dict[str, Any], list
     if not blocks:
         raise Usage(f"{space.command_file} holds no task: nothing to do")
     return taskjobs.batch(space, blocks, visible=None), warnings  # what else restricts them is looked at when they run
+
+
+def as_job_file(session: Session, source: str, **which: Any) -> tuple[str, dict[str, Any]]:
+    """The text of a job file of our own for a task file or workspace, and its batch. `which`: as workspace.tasks has it."""
+    from jostle.formats import jobwriter, plaintext, taskjobs, workspace
+
+    space, blocks, warnings = workspace.tasks(source, **which)
+    for warning in warnings:
+        session.tell("warning", text=warning)
+    if not blocks:
+        raise Invalid(f"{space.command_file} holds no tasks; nothing is written")
+    text, _ = plaintext.read(space.command_file, "a task file")
+    head = [f"made by `jostle import` from {space.command_file}, {space.mode} mode"]
+    if space.config_file is not None:
+        head.append(f"and the settings {space.config_file}")
+    batch = taskjobs.batch(space, blocks, None)
+    return jobwriter.text_of(batch, head=head, notes=jobwriter.notes_of(text, space.mode)), batch
 
 
 def is_tasks(file: str) -> bool:

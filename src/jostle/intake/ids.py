@@ -5,11 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 
+from jostle.core.states import UNFINISHED
 from jostle.errors import NotFound, Usage
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Protocol
+
+    from jostle.store.reads import Reader
 
     class Ids(Protocol):
         """The part of the reader that ids need."""
@@ -35,6 +38,11 @@ def jobs(words: Sequence[str], reader: Callable[[], Ids], every: Callable[[], li
         else:
             ids.update(dict.fromkeys(_range(part, reader, WRITTEN if every is not None else WRITTEN_EACH)))
     return list(ids)
+
+
+def unfinished(words: Sequence[str], reader: Callable[[], Reader]) -> list[int]:
+    """The same; `all` means whatever has not ended."""
+    return jobs(words, reader, lambda: reader().ids(UNFINISHED))
 
 
 def single(word: str, reader: Callable[[], Ids]) -> int:

@@ -8,6 +8,7 @@ from jostle.core.states import UNFINISHED
 from jostle.errors import Usage
 from jostle.formats import spec
 from jostle.intake import ids
+from jostle.intake.checking import warn_never_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -49,6 +50,19 @@ def sent(session: Session, meant: Sequence[int], **intent: Any) -> dict[str, Any
         return client.call("intent", ids=meant, batch=None, **intent)
     finally:
         client.close()
+
+
+def wanted(session: Session, verb: str, words: Sequence[str], **fields: Any) -> dict[str, Any] | None:
+    """What has become of what a verb wants of the jobs that the words mean; None: they mean none."""
+    meant = chosen(verb, words, session)
+    if not meant:
+        return None
+    answer = sent(session, meant, do=verb, **fields)
+    if verb == "cancel" and list(words) == ["all"]:  # those that could be meant: one that has ended since is no mistake
+        answer["refused"] = []
+    if verb == "set":
+        warn_never_of(answer["done"], session)
+    return answer
 
 
 def setting(key: str, text: str) -> tuple[str, Any]:

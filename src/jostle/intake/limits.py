@@ -18,6 +18,14 @@ if TYPE_CHECKING:
 MANAGER = "manager"
 
 
+def change(session: Session, do: str, words: Sequence[str]) -> None:
+    """`set` or `clear`, as people write it."""
+    asked = setting(session, words) if do == "set" else clearing(session, words)
+    client = session.client()
+    client.call("set_limits", **asked)
+    client.close()
+
+
 def setting(session: Session, words: Sequence[str]) -> dict[str, Any]:
     """`max_total_gpus=4 …`; `none` takes a limit back."""
     values: dict[str, int | None] = {}

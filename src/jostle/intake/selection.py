@@ -54,6 +54,12 @@ class Selection:
         shown = ", ".join(then[:3]) + (" …" if len(then) > 3 else "")
         return message("other_code", language, n=len(codes), then=shown, now=codes[0][1])
 
+    def nothing_to_run(self, batch: Mapping[str, Any], options: Options, language: str) -> str:
+        """That nothing of the batch is to run, why, and what would run it all the same."""
+        name = batch["name"] or os.path.basename(batch["about"]["file"])
+        hint = "" if options.skip.only_failed else message("redo_all", language)
+        hint += message("redo_changed", language) if hint and self.other_code(language) else ""
+        return message("nothing_to_run", language, name=name, n=len(self.jobs), rest=self.left_out(language)) + hint
 
     def plain(self, batch: Mapping[str, Any]) -> list[dict[str, Any]]:
         """Each job of the batch and what is done with it, as `run --dry-run --json` gives it."""

@@ -5,14 +5,18 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from jostle.core.states import UNFINISHED
 from jostle.errors import Usage
 from jostle.intake.checking import warn_directories
 from jostle.intake.joining import joined
 from jostle.intake.preparing import prepared
 from jostle.intake.request import sent, warn_never
 from jostle.intake.selection import Selection, selected
+from jostle.wording.text import message, span
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
     from jostle.client import Client
     from jostle.intake.options import Options
     from jostle.session import Session
@@ -29,10 +33,19 @@ class Taken:
     selection: Selection
     new: bool = False  # else it is the unfinished one of the same file
 
+    def said(self, batch: Mapping[str, Any], options: Options, language: str) -> str:
+        """What has become of it, for a person; "": it joined a batch, which was said."""
+        if self.number is None:
+            return self.selection.nothing_to_run(batch, options, language)
+        if not self.new:
+            return ""
+        rest, ids = self.selection.left_out(language), span(self.rows[0]["id"], self.rows[-1]["id"])
+        return message("submitted", language, batch=self.number, n=len(self.rows), ids=ids) + (f"; {rest}" if rest else "")
+
 
 def taken(
-    batch: dict[str, Any], client: Client, options: Options, session: Session, *, before: list[int], owner: list[int] | None,
-    hint: str = "",
+    batch: dict[str, Any], client: Client, options: Options, session: Session, *, before: Sequence[int] = (),
+    owner: list[int] | None = None, hint: str = "",
 ) -> Taken:  # fmt: skip
     """The batch as a new one, or as the one that stands for it already, after the jobs `before`. `hint`: for a person who is
     attached to it again."""
@@ -52,6 +65,19 @@ def taken(
     return Taken(number=number, rows=rows, selection=selection, new=True)
 
 
+def taken_in_turn(
+    batches: Sequence[dict[str, Any]], options: Options, session: Session
+) -> Iterator[tuple[dict[str, Any], Taken]]:  # fmt: skip
+    """All batches at once; the jobs of each come after all of the one before it."""
+    client = session.client(gpus=options.devices)
+    before: list[int] = []
+    for batch in batches:
+        receipt = taken(batch, client, options, session, before=before)
+        before = [row["id"] for row in receipt.rows if row["state"] in UNFINISHED] if receipt.number is not None else before
+        yield batch, receipt
+    client.close()
+
+
 def standing(batch: dict[str, Any], session: Session) -> tuple[int, list[dict[str, Any]]] | None:
     """The unfinished batch of the same file, if there is one, and its rows."""
     number = session.reader.unfinished_batch(batch["key"])
@@ -60,7 +86,7 @@ def standing(batch: dict[str, Any], session: Session) -> tuple[int, list[dict[st
 
 def continued(
     batch: dict[str, Any], selection: Selection, number: int, rows: list[dict[str, Any]], client: Client, options: Options,
-    session: Session, before: list[int],
+    session: Session, before: Sequence[int],
 ) -> list[dict[str, Any]]:  # fmt: skip
     """The rows of a standing batch with what was added to the file since; from now on it is under the rules of the options. What
     is new comes after the jobs `before`."""
@@ -106,7 +132,7 @@ def rows_of(jobs: list[dict[str, Any]], first: int) -> list[dict[str, Any]]:
     ]  # fmt: skip
 
 
-def after(jobs: list[dict[str, Any]], before: list[int]) -> list[dict[str, Any]]:
+def after(jobs: list[dict[str, Any]], before: Sequence[int]) -> list[dict[str, Any]]:
     """The jobs, each waiting for all of these."""
     if len(jobs) * len(before) > MAX_LINKS:
         raise Usage("suites of so many jobs cannot be submitted at once to run one after another: leave out --detach")

@@ -66,9 +66,14 @@ def older(path: str, newest: int, expected: int) -> Damaged:
     )
 
 
-def accept(path: str) -> None:
-    """The database is to be taken as it is."""
+def accept(path: str, newest: int) -> int:
+    """The database, whose newest event this is, is to be taken as it is; up to which event that gives up what was recorded. 0:
+    nothing is missing."""
+    expected = noted(path)
+    if newest >= expected:
+        return 0
     try:
         os.unlink(path + SUFFIX)
     except FileNotFoundError:
         pass
+    return expected

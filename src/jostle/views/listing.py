@@ -5,8 +5,8 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
-from jostle.core.states import FINAL
-from jostle.errors import JostleError, NotFound
+from jostle.core.states import ALL, FINAL
+from jostle.errors import JostleError, NotFound, Usage
 from jostle.views import estimates
 from jostle.views.waits import Waits
 
@@ -24,6 +24,8 @@ ENDED = 30  # rows of what ended lately, in a short list
 FAILED = 20  # rows of what failed since FAILED_SINCE, in a short list, whatever else ended since
 FAILED_SINCE = 86400.0
 
+STATES = (*ALL, "held")  # that jobs are listed by
+
 Row = dict[str, Any]
 
 
@@ -34,6 +36,18 @@ class Listing(NamedTuple):
     waiting: tuple[int, int | None] = (0, None)  # how many more wait than are listed, and the last of them
     failed: int = 0  # how many more failed lately
     ended: int = 0  # how many more ended lately
+
+    @property
+    def left_out(self) -> list[tuple[str, dict[str, Any]]]:
+        """What is not listed, as messages."""
+        folded, last = self.waiting
+        notes: list[tuple[str, dict[str, Any]]] = []
+        if folded:
+            first = max(row["id"] for row in self.rows if row["state"] == "queued") + 1
+            notes.append(("more_waiting", {"n": folded, "ids": f"{first}-{last}"}))
+        notes += [("more_failed_lately", {"n": self.failed})] if self.failed else []
+        notes += [("more_ended_lately", {"n": self.ended})] if self.ended else []
+        return notes
 
 
 def listing(
@@ -57,6 +71,13 @@ def listing(
     estimates.fill(rows, reader, answer or {})
     hold = (answer or {}).get("hold") or ""
     return Listing(cast("list[Job]", rows), answer is not None, hold, (folded, last), max(0, len(failed) - FAILED), ended)
+
+
+def refuse_unknown(states: Sequence[str] | None, verb: str = "") -> None:
+    """Usage if jobs cannot be in one of these states. `verb`: of the command line, that it is said of."""
+    for state in states or ():
+        if state not in STATES:
+            raise Usage(f"{verb}there is no state {state[:50]!r}; expected one of {', '.join(STATES)}")
 
 
 def chosen(

@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from jostle.errors import NotFound
-from jostle.experiments import collect, grouping
-from jostle.experiments.metrics import Metric
+from jostle.experiments import asked, collect, grouping
+from jostle.experiments.metrics import Metric, parsed
 
 if TYPE_CHECKING:
     from jostle.experiments.grouping import Summary, Trial
@@ -36,11 +36,44 @@ class ResultsQuery:
     decimals: int = 2  # that are shown
 
 
+def query(words: Mapping[str, Any]) -> ResultsQuery:
+    """The query as people write it, by option; Usage if it is not understood."""
+    metrics, decimals = parsed(words["metric"]), asked.number(words["decimals"], "--decimals", 0, 15)
+    names = [metric.name for metric in metrics]
+    return ResultsQuery(
+        metrics=metrics, targets=words["targets"], last=asked.number(words["last"] or "1", "--last", 1, 10**9),
+        names=asked.pattern(words["names"] or collect.NAMES), tail=asked.size(words["tail"]),
+        factors=asked.scales(words["scale"], names), any_state=words["any_state"], seed_keys=asked.listed(words["seed_key"]),
+        by=asked.listed(words["by"]) if words["by"] is not None else None, across=words["across"],
+        best=asked.directions(words["best"], names), decimals=decimals,
+    )  # fmt: skip
+
+
+Note = tuple[str, dict[str, Any]]
+"""A message: its code and its values."""
+
+
 @dataclass
 class Results:
     summary: Summary
     batches: list[int]  # whose jobs are in it
-    notes: list[tuple[str, dict[str, Any]]]  # messages about what was chosen
+    notes: list[Note]  # about what was chosen
+
+    def advice(self, metrics: Sequence[str]) -> str:
+        """Where no log has any line that was looked for, as these metrics say: a message how to look for another, or ""."""
+        if self.summary.counted or not any(missing.why.startswith("no line") for missing in self.summary.missing):
+            return ""
+        if not metrics:
+            return "results_without_metric"
+        return "" if any("=" in text for text in metrics) else "results_bare_metric"
+
+
+def headline(reader: Reader, number: int) -> Note:
+    """Which batch it is."""
+    about = collect.headline(reader, number)
+    name = ("results_name", {"name": about["name"]}) if about["name"] else ""
+    ran = ("results_code", {"commit": about["code"]}) if about["code"] else ""
+    return "results_batch", {**about, "name": name, "code": ran}
 
 
 def results(session: Session, query: ResultsQuery) -> Results:
@@ -61,7 +94,7 @@ class _Chosen:
         self.batches: list[int] = []
         self.others: list[tuple[str | None, list[Trial]]] = []  # what other batches have done for a file
         self.logs: list[Trial] = []
-        self.notes: list[tuple[str, dict[str, Any]]] = []
+        self.notes: list[Note] = []
 
     def trials(self) -> list[Trial]:
         if not self.query.targets:

@@ -21,6 +21,12 @@ def of_itself(session: Session, *, resources: bool = False) -> dict[str, Any]:
         client.close()
 
 
+def simulated_world(session: Session) -> str | None:
+    """The one that this process lives in, if it does."""
+    said = os.environ.get("JOSTLE_SIM_DIR")
+    return (of_itself(session).get("sim_dir") if said is None else said) or None
+
+
 def status(session: Session, consoles: list[Console]) -> Status:
     """`hold` and `probe` are codes, or words of the driver. An engine that does not answer is neither up nor down: an error."""
     from jostle import __version__
@@ -49,3 +55,15 @@ def overview(session: Session, consoles: list[Console]) -> Overview:
     engine = status(session, consoles)
     cards = seen_by_engine(session) if engine["running"] else None
     return {**engine, "nodes": nodes(cards or ()), "allocations": allocations(session)}
+
+
+def arrival(before: dict[str, Any], now: dict[str, Any]) -> tuple[str, dict[str, Any]]:
+    """What has become of the engine that ran, if one did: a message."""
+    facts = {"facts": ("engine_facts", {"pid": now["pid"], "gpus": now["gpus_spec"] or "nvml"})}
+    if not before:
+        return "engine_up", facts
+    if before["pid"] == now["pid"]:
+        return "engine_runs", facts
+    if (before["version"], before.get("store_version")) != (now["version"], now["store_version"]):
+        return "engine_replaced", {**facts, "version": before["version"]}
+    return "engine_took_over", {**facts, "gpus": before["gpus_spec"] or "nvml"}

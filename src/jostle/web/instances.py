@@ -76,6 +76,22 @@ def available() -> bool:
     return all(find_spec(name) is not None for name in ("fastapi", "uvicorn"))
 
 
+def public_url(text: str) -> str:
+    """What browsers are to call it, as a person says it."""
+    from urllib.parse import urlsplit
+
+    parts = urlsplit(text)
+    if parts.scheme not in ("https", "http") or not parts.hostname or parts.query or parts.fragment:
+        raise ValueError("what browsers call it, such as https://gpus.example")
+    return text
+
+
+def hindrance() -> str:
+    """Why an engine comes without a console: a message; "": nothing keeps it from having one. JOSTLE_WEB=off is for those who
+    never want it."""
+    return "console_off" if os.environ.get("JOSTLE_WEB") == "off" else "" if available() else "console_missing"
+
+
 def folder(home: str) -> str:
     """Where the web process keeps what is its own."""
     return private_folder(os.path.join(home, "web"))
@@ -183,6 +199,13 @@ def stop(living: list[Instance]) -> None:
             if time.monotonic() > end:
                 proc.signal_proven(instance.pid, signal.SIGKILL, lambda pid, instance=instance: instance.lives)  # type: ignore[misc]
             time.sleep(0.02)
+
+
+def stop_all(home: str) -> bool:
+    """Whether there was one."""
+    living = running(home)
+    stop(living)
+    return bool(living)
 
 
 def login_url(home: str, instance: Instance, public_url: str | None = None) -> str:

@@ -11,13 +11,12 @@ from fastapi.responses import Response
 
 from jostle import units
 from jostle.core.fields import JOB, RULES, Field
-from jostle.core.states import ALL
-from jostle.errors import Forbidden, Invalid, Usage
+from jostle.errors import Forbidden, Invalid
 from jostle.views import estimates
 from jostle.views.batches import batches as batches_of
 from jostle.views.cards import CardReading, cards, remembered
 from jostle.views.history import history as past_of
-from jostle.views.listing import Listing, listing
+from jostle.views.listing import Listing, listing, refuse_unknown
 from jostle.views.status import status as engine_status
 from jostle.views.story import story
 from jostle.views.waits import Waits
@@ -52,9 +51,7 @@ def ps(
     batch: Annotated[int | None, Query(ge=1, lt=1 << 53)] = None,
     state: Annotated[list[str] | None, Query()] = None, id: Annotated[list[Id] | None, Query(max_length=AT_ONCE)] = None,
 ) -> Response:  # fmt: skip
-    for name in state or ():
-        if name not in (*ALL, "held"):
-            raise Usage(f"there is no state {name[:50]!r}; expected one of {', '.join((*ALL, 'held'))}")
+    refuse_unknown(state)
     if id is not None:
         listed = by_id(visit, id)
     else:

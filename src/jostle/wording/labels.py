@@ -282,6 +282,12 @@ def free(resources: Row, language: str) -> str:
     return listed([message("free_cpus", language, **cpus), message("free_memory", language, **memory), *counters], language)
 
 
+def event_lines(events: Sequence[Row], language: str) -> list[str]:
+    """The last of them, each with its time, under a blank line."""
+    lines = [f"{units.show_instant(of['at'])}  {event(of, language)}" for of in events[-50:]]
+    return ["", *lines] if lines else []
+
+
 def status_lines(status: Row, now: float, language: str) -> list[str]:
     """The engine, its jobs, what is held, and its consoles."""
     time, spec = units.show_duration(status["uptime_s"]), status["gpus_spec"] or "nvml"

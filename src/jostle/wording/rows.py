@@ -9,7 +9,7 @@ from typing import Any
 from jostle import units
 from jostle.wording.history import foreseen
 from jostle.wording.sentences import beside, states
-from jostle.wording.text import gpus, listed, message
+from jostle.wording.text import gpus, listed, message, plain
 
 Row = Mapping[str, Any]
 
@@ -82,6 +82,26 @@ def process(row: Row) -> tuple[str, ...]:
         str(row["pid"]), percent, units.show_size(row["rss_mib"]), gpus(row["gpus"]), units.show_size(row["gpu_mib"]),
         units.show_size(row["gpu_peak_mib"]), units.show_duration(row["ran_s"]), row["command"] or "-",
     )  # fmt: skip
+
+
+UNI_ID = ("uni_id", "state", "pid", "alive", "retry_count", "error_type")
+
+
+def uni_id(entry: Row) -> list[str]:
+    """An entry of a uni_id file."""
+    return [_shown(entry[name]) for name in UNI_ID]
+
+
+def _shown(value: Any) -> str:
+    return "-" if value is None or value == "" else ("no", "yes")[value] if isinstance(value, bool) else str(value)
+
+
+def uni_id_line(entry: Row) -> str:
+    """`abnormal_exit pid=4711 retry_count=2 error_type=oom`: the state is the first word, for scripts."""
+    parts = [entry["state"] or "unknown", f"pid={entry['pid']}", f"retry_count={entry['retry_count']}"]
+    parts += [f"error_type={entry['error_type']}"] if entry["error_type"] else []
+    parts += ["(this process is gone)"] if entry["alive"] is False else []
+    return plain(" ".join(parts))
 
 
 def batch(row: Row, now: float, language: str) -> tuple[str, ...]:

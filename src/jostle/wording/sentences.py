@@ -8,8 +8,8 @@ from typing import Any
 from jostle.core.reasons import Reason, Refusal
 from jostle.core.states import SUMMED
 from jostle.wording.reasons import language as column
-from jostle.wording.reasons import parts, refusal_text, still_there, text
-from jostle.wording.text import message
+from jostle.wording.reasons import parts, refusal_text, still_there, text, trouble
+from jostle.wording.text import gpus, message, plain
 from jostle.wording.words import REFUSALS, STATES, TEXTS
 
 STANDS = {
@@ -68,6 +68,11 @@ def card(gpu: Mapping[str, Any], language: str) -> dict[str, Any]:
     if faulty and not worded_card.get("quarantine"):
         worded_card["quarantine"] = worded(faulty, language)["text"]
     return {**worded_card, "refusal": worded(refusal, language) if refusal else None}
+
+
+def status(view: Mapping[str, Any], language: str) -> dict[str, Any]:
+    """How the engine stands, with the text of what is wrong with its cards, and of why allocations wait."""
+    return {**view, "allocations": jobs(view["allocations"], language), "probe": trouble(view["probe"], language)}
 
 
 def event(row: Mapping[str, Any], language: str) -> dict[str, Any]:
@@ -146,3 +151,15 @@ def headline(job: Mapping[str, Any], name: str, cards: str, language: str) -> st
 def continued(sentence: str) -> str:
     """A sentence after a colon: `It waits` becomes `it waits`, `GPU` stays."""
     return sentence[:1].lower() + sentence[1:] if sentence[1:2].islower() or sentence[1:2] == " " else sentence
+
+
+def why_lines(job: Mapping[str, Any], behind: int, language: str) -> list[str]:
+    """Why a job waits or ended so, with what is said against each card. `behind`: jobs like it that come before it."""
+    lines = [headline(job, plain(job["name"]), gpus(job["gpus"]) if job["gpus"] else "", language)]
+    if behind:
+        lines.append("  " + message("jobs_before", language, n=behind))
+    for refusal in (job["reason"] or {}).get("gpus") or []:
+        lines.append("  " + against(refusal, refusal["text"], language))
+    if job["state"] == "failed" and job["attempt"]:
+        lines.append("  " + message("logs_show", language, id=job["id"]))
+    return lines
