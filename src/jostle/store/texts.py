@@ -44,8 +44,8 @@ def json_columns(db: sqlite3.Connection, table: str) -> dict[str, str]:
 def _first(db: sqlite3.Connection, table: str, rows: str) -> str:
     columns = json_columns(db, table)
     try:
-        # SQLite's opinion is quick and a little stricter than ours (NaN), so only what it doubts is read here; not NULL, which some
-        # of its versions call no valid JSON, and others do not
+        # SQLite's opinion is quick and a little stricter than ours (NaN), so only what it doubts is read here; and not NULL,
+        # which some of its versions call no valid JSON
         valid = "json_valid({0}) AND (instr('{1}', substr({0}, 1, 1)) OR '{1}' = '')"
         doubt = " OR ".join(f"({name} IS NOT NULL AND NOT ({valid.format(name, begins)}))" for name, begins in columns.items())
         for row in db.execute(f"SELECT ({doubt}), {', '.join(columns)}, * FROM {table} {rows}"):
