@@ -51,13 +51,14 @@ def results_options(p: Parser) -> None:
 
 def results(args: Namespace, terminal: Terminal) -> int:
     from jostle.experiments import asked, tables
-    from jostle.views import results as views
+    from jostle.views.results import headline, query
+    from jostle.views.results import results as view
 
-    sought = views.query(vars(args))
+    sought = query(vars(args))
     look = tables.Look(decimals=sought.decimals, rename=asked.renames(args.rename))
-    seen = views.results(terminal, sought)
+    seen = view(terminal, sought)
     batches = seen.batches if not (args.targets and args.json) else ()
-    for code, values in (*seen.notes, *(views.headline(terminal.reader, number) for number in batches)):
+    for code, values in (*seen.notes, *(headline(terminal.reader, number) for number in batches)):
         terminal.tell(code, **values)
     if args.plot:
         from jostle.experiments import plot
