@@ -191,19 +191,19 @@ def read(visit: Visiting, mode: str, config_index: Index = 0, workspace: str | N
     blocks, flaws = parsed(config.text()[0], mode, config.path)
     answer = {
         "queues": queues_of(blocks), "mode": mode, "config_index": config_index, "config_name": config.name,
-        "flaws": _told(flaws, visit.language),
+        "flaws": _rows(flaws, visit.language),
     }  # fmt: skip
     return Answer(answer, headers={"ETag": config.etag})
 
 
 @routes.put("/api/commands/{mode}")
 def write(
-    visit: Visiting, mode: str, given: Queues, config_index: Index = 0, workspace: str | None = None,
+    visit: Visiting, mode: str, body: Queues, config_index: Index = 0, workspace: str | None = None,
     if_match: Annotated[str | None, Header()] = None,
 ) -> Response:  # fmt: skip
     config = Config(visit, workspace_of(visit.site, workspace), mode, config_index)
     old, encoding = config.text()
-    blocks = blocks_of(given.queues, mode, parsed(old, mode, config.path)[0])
+    blocks = blocks_of(body.queues, mode, parsed(old, mode, config.path)[0])
     config.save(taskfile.edited(old, blocks, mode), encoding, if_match)
     answer = {
         "message": f"{os.path.basename(config.path)} is saved", "mode": mode, "config_index": config_index,
@@ -271,26 +271,26 @@ def text_of(visit: Visiting, mode: str, config_index: Index = 0, workspace: str 
 
 @routes.put("/api/v1/commands/{mode}")
 def save_text(
-    request: Request, visit: Visiting, mode: str, given: Text, config_index: Index = 0, workspace: str | None = None
+    request: Request, visit: Visiting, mode: str, body: Text, config_index: Index = 0, workspace: str | None = None
 ) -> Response:  # fmt: skip
     seen = request.headers.get("if-match")
     if seen is None:
         return Answer({"detail": "If-Match is needed: the ETag of what you have seen", "code": "invalid"}, 428)
     config = Config(visit, workspace_of(visit.site, workspace), mode, config_index)
-    _, flaws = parsed(given.text, mode, config.path)
+    _, flaws = parsed(body.text, mode, config.path)
     if flaws:
         raise BadFiles([(config.path, line, text) for line, text in flaws])
-    config.save(given.text, config.text()[1], seen)
-    return Answer(preview(config, given.text), headers={"ETag": config.etag})
+    config.save(body.text, config.text()[1], seen)
+    return Answer(preview(config, body.text), headers={"ETag": config.etag})
 
 
 @routes.post("/api/v1/commands/{mode}/preview")
-def previewed(visit: Visiting, mode: str, given: Draft, config_index: Index = 0, workspace: str | None = None) -> dict[str, Any]:
+def previewed(visit: Visiting, mode: str, body: Draft, config_index: Index = 0, workspace: str | None = None) -> dict[str, Any]:
     """What the file would be, and what of it would be queued; with `queues`, the text with these."""
     config = Config(visit, workspace_of(visit.site, workspace), mode, config_index)
-    text = given.text
-    if given.queues is not None:
-        text = taskfile.edited(text, blocks_of(given.queues, mode, parsed(text, mode, config.path)[0]), mode)
+    text = body.text
+    if body.queues is not None:
+        text = taskfile.edited(text, blocks_of(body.queues, mode, parsed(text, mode, config.path)[0]), mode)
     return {**preview(config, text), "diff": unified(config.text()[0], text)}
 
 
@@ -306,17 +306,17 @@ def preview(config: Config, text: str) -> dict[str, Any]:
         pass  # no config 1, or settings that are wrong: not a matter of this text
     return {
         "mode": config.mode, "text": text, "queues": queues_of(blocks), "tasks": len(blocks),
-        "flaws": _told(sorted(flaws), lang),
+        "flaws": _rows(sorted(flaws), lang),
         "lines": [block.line for block in blocks], "broken": _broken(text, config.mode, lang) if flaws else [],
     }  # fmt: skip
 
 
-def _told(flaws: Sequence[tuple[int, str]], lang: str) -> list[dict[str, Any]]:
+def _rows(flaws: Sequence[tuple[int, str]], lang: str) -> list[dict[str, Any]]:
     """Of very many those that somebody reads, and how many there are besides."""
-    told = [{"line": line, "text": worded(what, lang)} for line, what in flaws[:FLAWS_SHOWN]]
+    rows = [{"line": line, "text": worded(what, lang)} for line, what in flaws[:FLAWS_SHOWN]]
     if len(flaws) > FLAWS_SHOWN:
-        told.append({"line": flaws[FLAWS_SHOWN][0], "text": worded(flaw("more_flaws", n=len(flaws) - FLAWS_SHOWN), lang)})
-    return told
+        rows.append({"line": flaws[FLAWS_SHOWN][0], "text": worded(flaw("more_flaws", n=len(flaws) - FLAWS_SHOWN), lang)})
+    return rows
 
 
 def _broken(text: str, mode: str, lang: str) -> list[dict[str, Any]]:

@@ -62,10 +62,10 @@ def run_path(visit: Visit, id: int, run: int | None) -> tuple[int, str]:
     job = visit.reader.job(id)
     if job is None:
         raise NotFound(f"there is no job {id}")
-    found = logs.run_of(visit.reader, id, run)
-    if found is None:
+    row = logs.run_of(visit.reader, id, run)
+    if row is None:
         raise NotFound(f"job {id} is {job['state']} and has not run yet, so it has printed nothing")
-    return int(found["n"]), str(found["log"])
+    return int(row["n"]), str(row["log"])
 
 
 def page(visit: Visit, id: int, run: int | None, *, lines: int | None, start: int, limit: int = MOST) -> Page:

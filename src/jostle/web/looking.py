@@ -40,7 +40,7 @@ def shown(visit: Visit, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return sentences.jobs([hidden.job(row) for row in rows] if visit.caller.reads_only else rows, visit.language)
 
 
-def told(visit: Visit, event: Mapping[str, Any]) -> dict[str, Any]:
+def worded_event(visit: Visit, event: Mapping[str, Any]) -> dict[str, Any]:
     """An event with its words, as far as the caller may hear of it."""
     return sentences.event(hidden.event(event) if visit.caller.reads_only else event, visit.language)
 
@@ -89,7 +89,7 @@ def batches(visit: Visiting, all: Flag = False) -> Response:
 def show(visit: Visiting, id: int) -> Response:
     whole = story(visit, id)
     (job,) = shown(visit, [dict(whole.why.job)])
-    events = [told(visit, event) for event in whole.events]
+    events = [worded_event(visit, event) for event in whole.events]
     answer = {"schema": 1, **whole.plain(), "job": job, "events": events}
     if visit.caller.reads_only:
         before = shown(visit, visit.reader.jobs(ids=[need["id"] for need in whole.needs])) if whole.needs else []

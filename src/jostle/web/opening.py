@@ -57,17 +57,17 @@ def _new_ones(wanted: Wanted, asked: Asked) -> list[Instance]:
 def _the_one(home: str, space: str | None, asked: Asked, tell: Tell) -> Instance:
     """The console that is meant. One of another workspace or with other options gives way to it, unless `port` names a port that
     it does not have: logins lie in the home and outlive it."""
-    found = [one for one in instances.running(home) if asked.port in (None, one.port) and one.bind == asked.bind]
-    fitting = next((one for one in found if _fits(one, space, asked)), None)
+    candidates = [one for one in instances.running(home) if asked.port in (None, one.port) and one.bind == asked.bind]
+    fitting = next((one for one in candidates if _fits(one, space, asked)), None)
     if fitting is not None and fitting.version == __version__:
         return fitting
     wanted = _wanted(home, space, asked, tell)
-    nearest = min(found, key=lambda one: (one.port != wanted.port, one.workspace != space), default=None)
+    nearest = min(candidates, key=lambda one: (one.port != wanted.port, one.workspace != space), default=None)
     before = fitting or nearest
     if before is not None:
         as_before = {name: getattr(before, name) for name in KEPT}
         place_before = {"workspace": space or before.workspace, "port": wanted.port or before.port}
-        wanted = wanted._replace(**{**place_before, **as_before, **_said(asked)})
+        wanted = wanted._replace(**{**place_before, **as_before, **_lasting(asked)})
     instances.check(wanted)
     if before is not None:
         instances.stop([before])
@@ -80,21 +80,21 @@ def _the_one(home: str, space: str | None, asked: Asked, tell: Tell) -> Instance
 
 
 def _fits(one: Instance, space: str | None, asked: Asked) -> bool:
-    return space in (None, one.workspace) and all(getattr(one, name) == value for name, value in _said(asked).items())
+    return space in (None, one.workspace) and all(getattr(one, name) == value for name, value in _lasting(asked).items())
 
 
 def _wanted(home: str, space: str | None, asked: Asked, tell: Tell) -> Wanted:
     kept = place.settings(space, tell)
     port = asked.port if asked.port is not None else kept.get("port")
-    wanted = Wanted(home=home, workspace=space, port=port, bind=asked.bind, **_said(asked))
+    wanted = Wanted(home=home, workspace=space, port=port, bind=asked.bind, **_lasting(asked))
     if asked.bind is not None:
         wanted = wanted._replace(allow_lan=asked.allow_lan, insecure_http=asked.insecure_http)
     return wanted._replace(log_level=kept.get("log-level", wanted.log_level))
 
 
-def _said(asked: Asked) -> dict[str, Any]:
-    said = {"public_url": asked.public_url, "classic": asked.classic, "trusted_uids": tuple(asked.trusted_uids)}
-    return {name: value for name, value in said.items() if value}
+def _lasting(asked: Asked) -> dict[str, Any]:
+    options = {"public_url": asked.public_url, "classic": asked.classic, "trusted_uids": tuple(asked.trusted_uids)}
+    return {name: value for name, value in options.items() if value}
 
 
 @contextlib.contextmanager

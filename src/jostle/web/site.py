@@ -73,9 +73,9 @@ class Site:
 
     def audit(self, who: str, did: str, what: str) -> dict[str, str]:
         """Into the log of the web process, and for the request that does it."""
-        said = {"who": f"web, {who}", "did": did[:TEXT], "what": what[:TEXT]}
-        print(time.strftime("%Y-%m-%d %H:%M:%S"), json.dumps(said), file=sys.stderr, flush=True)
-        return said
+        entry = {"who": f"web, {who}", "did": did[:TEXT], "what": what[:TEXT]}
+        print(time.strftime("%Y-%m-%d %H:%M:%S"), json.dumps(entry), file=sys.stderr, flush=True)
+        return entry
 
 
 class Visit(Session):
@@ -85,14 +85,14 @@ class Visit(Session):
         super().__init__()
         self.site, self.caller, self._language = site, caller, language
         self._home, self._reader = site.home, site.reader
-        self.said: list[str] = []
+        self.messages: list[str] = []
 
     @property
     def language(self) -> str:
         return self._language
 
     def say(self, text: str) -> None:
-        self.said.append(text)
+        self.messages.append(text)
 
     def close(self) -> None:
         """The reader is the site's."""
