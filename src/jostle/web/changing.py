@@ -56,7 +56,7 @@ class Cards(Strict):
     include: list[Annotated[int, Field(ge=0, lt=1024)]] = []
 
 
-class Refused(JostleError):
+class AllRefused(JostleError):
     """Nothing of what was asked for is to be had as things stand."""
 
     code = "refused"
@@ -80,7 +80,7 @@ def intend(visit: Visit, verb: str, jobs: Jobs, **fields: Any) -> dict[str, Any]
     answer = visit.ask("intent", did=verb, what=what, ids=meant, batch=jobs.batch, do=verb, **fields)
     refused = [{"id": id, **why, "text": declined(why, visit.language)} for id, why in answer["refused"][:SHOWN]]
     if refused and not answer["done"]:
-        raise Refused(refused)
+        raise AllRefused(refused)
     return {"done": sorted(answer["done"]), "refused": refused, "new": answer["new"]}
 
 

@@ -29,7 +29,7 @@ routes = APIRouter(prefix="/api/v1")
 Visiting = Annotated[Visit, Depends(visit)]
 BY_EXIT: dict[int, type[JostleError]] = {2: Usage, 3: NoEngine, 4: NotFound, 5: Forbidden, 6: Invalid}
 File = Annotated[str, Field(min_length=1, max_length=4096)]
-Text = Annotated[str, Field(max_length=4096)]
+Word = Annotated[str, Field(max_length=4096)]
 
 
 def verb(
@@ -68,22 +68,22 @@ def doctor(visit: Visiting) -> dict[str, Any]:
     return {"schema": 1, "ok": all(check["verdict"] != "bad" for check in checks), "checks": shown}
 
 
-class Results(BaseModel):
+class ResultsOptions(BaseModel):
     """The options of `jostle results` that read; a plot is drawn by the page."""
 
     model_config = ConfigDict(extra="ignore")
-    target: list[Text] = Field([], max_length=50)
-    metric: list[Text] = Field([], max_length=50)
-    best: list[Text] = Field([], max_length=50)
-    scale: list[Text] = Field([], max_length=50)
-    rename: list[Text] = Field([], max_length=50)
-    across: Text | None = None
-    by: Text | None = None
-    last: Text | None = None
-    seed_key: Text | None = None
-    names: Text | None = None
-    tail: Text | None = None
-    decimals: Text | None = None
+    target: list[Word] = Field([], max_length=50)
+    metric: list[Word] = Field([], max_length=50)
+    best: list[Word] = Field([], max_length=50)
+    scale: list[Word] = Field([], max_length=50)
+    rename: list[Word] = Field([], max_length=50)
+    across: Word | None = None
+    by: Word | None = None
+    last: Word | None = None
+    seed_key: Word | None = None
+    names: Word | None = None
+    tail: Word | None = None
+    decimals: Word | None = None
     any_state: Flag = False
     format: Literal["json", "markdown", "latex", "csv"] = "json"
 
@@ -95,7 +95,7 @@ class Results(BaseModel):
 
 
 @routes.get("/results")
-def results(visit: Visiting, query: Annotated[Results, Query()]) -> dict[str, Any]:
+def results(visit: Visiting, query: Annotated[ResultsOptions, Query()]) -> dict[str, Any]:
     """The table of `results --json`; with another `format` its text."""
     if visit.caller.reads_only:
         raise Forbidden("this token may not see what jobs print")

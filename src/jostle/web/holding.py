@@ -34,7 +34,7 @@ routes = APIRouter(prefix="/api/v1")
 Visiting = Annotated[Visit, Depends(visit)]
 Name = Annotated[str, Field(min_length=1, max_length=200)]
 Size = Annotated[int, Field(ge=0, lt=1 << 53)] | Annotated[float, Field(ge=0, lt=1 << 53, allow_inf_nan=False)] | Name
-Text = Annotated[str, Field(min_length=1, max_length=1 << 20)]
+Line = Annotated[str, Field(min_length=1, max_length=1 << 20)]
 Number = Annotated[int, Field(ge=0, le=1024)]
 Count = Number | Annotated[list[Number], Field(min_length=2, max_length=2)] | Name
 
@@ -62,7 +62,7 @@ class Start(Strict):
     """`run`: a command, or a program with its arguments; without it the program of the manager's configuration."""
 
     name: Name
-    run: Text | Annotated[list[str], Field(min_length=1, max_length=10_000)] | None = None
+    run: Line | Annotated[list[str], Field(min_length=1, max_length=10_000)] | None = None
     workdir: Annotated[str, Field(max_length=4096)]
     beside: bool = False
     gpus: Count | None = None

@@ -24,7 +24,7 @@ from jostle.views.why import explained
 from jostle.web import hidden, instances
 from jostle.web.answers import Answer, Flag, large, takes_gzip
 from jostle.web.cards import foremost
-from jostle.web.joblog import LINES, MOST, Page, page, run_path
+from jostle.web.joblog import LINES, MOST, LogPage, page, run_path
 from jostle.web.site import Visit, known_workspaces, visit
 from jostle.wording import sentences
 from jostle.wording.reasons import trouble
@@ -172,7 +172,7 @@ def logs(
     limit: Annotated[int, Query(ge=1, le=MOST)] = 1 << 16,
 ) -> Response:  # fmt: skip
     """The end of what a run has printed; with `from`, what it printed from there on."""
-    part: Page = page(visit, id, run, lines=None if start is not None else lines, start=start or 0, limit=limit)
+    part: LogPage = page(visit, id, run, lines=None if start is not None else lines, start=start or 0, limit=limit)
     return large({"schema": 1, **part.plain()}, packed=takes_gzip(request))
 
 

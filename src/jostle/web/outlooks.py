@@ -12,7 +12,7 @@ from fastapi import APIRouter, Depends
 from jostle.errors import JostleError
 from jostle.formats import taskfile, taskjobs, workspace
 from jostle.intake.previewing import previewed
-from jostle.web.commands import Config, Index, Text, parsed
+from jostle.web.commands import ConfigFile, Index, Text, parsed
 from jostle.web.site import Visit, visit, workspace_of
 
 routes = APIRouter()
@@ -24,7 +24,7 @@ NOTHING: dict[str, Any] = {"tasks": [], "more": 0, "never": [], "drawn": "", "kn
 def outlook(visit: Visiting, mode: str, body: Text, config_index: Index = 0, workspace: str | None = None) -> dict[str, Any]:
     """Of the tasks that can be read, also where others cannot. `known`: whether an engine was there to say it."""
     visit.must_see_files()
-    config = Config(visit, workspace_of(visit.site, workspace), mode, config_index)
+    config = ConfigFile(visit, workspace_of(visit.site, workspace), mode, config_index)
     blocks, _ = parsed(body.text, mode, config.path)
     client = visit.engine_if_any() if blocks else None
     if client is None:
@@ -44,6 +44,6 @@ def outlook(visit: Visiting, mode: str, body: Text, config_index: Index = 0, wor
     return {"tasks": tasks, "known": True, **{key: preview[key] for key in ("more", "never", "drawn")}}
 
 
-def _batch(config: Config, blocks: list[taskfile.Block]) -> dict[str, Any]:
+def _batch(config: ConfigFile, blocks: list[taskfile.Block]) -> dict[str, Any]:
     space = workspace.find(config.root, mode=config.mode, index=config.index)
     return taskjobs.batch(space, blocks, visible=None)

@@ -15,7 +15,7 @@ from jostle.errors import Invalid, JostleError
 from jostle.formats import gpumanage, workspace
 from jostle.formats.difference import unified
 from jostle.web.answers import Values
-from jostle.web.rules import Rules
+from jostle.web.rules import RulesFile
 from jostle.web.site import Visit, visit, workspace_of
 from jostle.wording import sentences
 
@@ -31,7 +31,7 @@ SHOWN = 20  # tasks that wait
 def preview(visit: Visiting, body: Values, workspace: str | None = None) -> dict[str, Any]:
     """With nothing changed: what the rules mean as they are."""
     visit.must_see_files()
-    rules = Rules(workspace_of(visit.site, workspace))
+    rules = RulesFile(workspace_of(visit.site, workspace))
     text = rules.changed(body)
     diff = unified(rules.text, text)
     client = visit.engine_if_any()
@@ -43,7 +43,7 @@ def preview(visit: Visiting, body: Values, workspace: str | None = None) -> dict
         client.close()
 
 
-def _effect(visit: Visit, client: Client, rules: Rules, text: str) -> dict[str, Any]:
+def _effect(visit: Visit, client: Client, rules: RulesFile, text: str) -> dict[str, Any]:
     """By the engine, before and after."""
     now, new = rules.read(rules.text)[0], rules.read(text)[0]
     batches = _batches(visit, rules.root)

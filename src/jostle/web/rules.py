@@ -27,7 +27,7 @@ USUAL = workspace.SETTINGS[0]
 PLACES = ("work_dir", "gpu_command_file", "gpus_command_file", "log_dir", "process_json_path", "commands_path")
 
 
-class Rules:
+class RulesFile:
     """The file of one workspace."""
 
     def __init__(self, root: str) -> None:
@@ -109,7 +109,7 @@ def flat(values: dict[str, Any]) -> dict[str, Any]:
 
 @routes.get("/api/config")
 def config(visit: Visiting, workspace: str | None = None) -> Response:
-    rules = Rules(workspace_of(visit.site, workspace))
+    rules = RulesFile(workspace_of(visit.site, workspace))
     return Answer(shown(visit, rules.values()), headers={"ETag": rules.etag})
 
 
@@ -122,7 +122,7 @@ def shown(visit: Visit, values: dict[str, Any]) -> dict[str, Any]:
 def save(
     visit: Visiting, body: Values, workspace: str | None = None, if_match: Annotated[str | None, Header()] = None
 ) -> Response:  # fmt: skip
-    rules = Rules(workspace_of(visit.site, workspace))
+    rules = RulesFile(workspace_of(visit.site, workspace))
     text = rules.changed(body)
     if text != rules.text or if_match is not None:
         rules.save(text, if_match)
@@ -134,7 +134,7 @@ def save(
 def rules_of(visit: Visiting, workspace: str | None = None) -> Response:
     """For a form: the values, which of them the file says itself, and what is wrong with it."""
     visit.must_see_files()
-    rules = Rules(workspace_of(visit.site, workspace))
+    rules = RulesFile(workspace_of(visit.site, workspace))
     _, warnings, flaws = rules.read(rules.text)
     answer = {
         "values": rules.values(), "said": sorted(flat(rules.own_values())) if not flaws else [], "text": rules.text,

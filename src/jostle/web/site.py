@@ -34,7 +34,7 @@ LENGTHY_KEPT = 3  # … of them kept for who may do everything
 TEXT = 200  # characters of what an audit says
 
 
-class Room:
+class Seats:
     """For so many at once; some places are kept for who may do everything, however many others look."""
 
     def __init__(self, places: int, kept: int, full: str) -> None:
@@ -68,7 +68,7 @@ class Site:
         self.reader = Reader(wanted.home)
         self.children: dict[str, Any] = {}  # schedulers that this process has started, by the key of their batch
         self.tickets = Tickets()
-        self.lengthy = Room(LENGTHY, LENGTHY_KEPT, "too many calls that take long are under way: ask again when one has ended")
+        self.lengthy = Seats(LENGTHY, LENGTHY_KEPT, "too many calls that take long are under way: ask again when one has ended")
         self.processor: tuple[int, int] | None = None  # its ticks at the last look
 
     def audit(self, who: str, did: str, what: str) -> dict[str, str]:

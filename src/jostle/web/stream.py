@@ -30,7 +30,7 @@ from jostle.views.status import of_itself
 from jostle.web import hidden
 from jostle.web.joblog import LINES, page
 from jostle.web.looking import cards_now, worded_cards, worded_event
-from jostle.web.site import Room, Visit, visit
+from jostle.web.site import Seats, Visit, visit
 from jostle.wording import sentences
 
 if TYPE_CHECKING:
@@ -82,7 +82,7 @@ class Hub:
 
     def __init__(self, site: Site) -> None:
         self.site = site
-        self.room = Room(MOST, KEPT_PLACES, "too many streams are open, or calls that wait: ask again when one has ended")
+        self.seats = Seats(MOST, KEPT_PLACES, "too many streams are open, or calls that wait: ask again when one has ended")
         self.listeners: dict[object, float] = {}  # each with the seconds between two readings of the cards that it wants; 0: none
         self.recent: deque[Happened] = deque(maxlen=KEPT)
         self.seq = 0  # the newest event that is known
@@ -110,7 +110,7 @@ class Hub:
     async def listening(self, caller: Caller, cards_each: float = 0.0) -> AsyncIterator[None]:
         """Busy if there is no place."""
         me = object()
-        with self.room.place(caller):
+        with self.seats.place(caller):
             self.listeners[me] = cards_each
             try:
                 async with self.beginning:
