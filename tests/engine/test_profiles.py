@@ -96,10 +96,11 @@ def test_a_run_that_has_ended_keeps_how_it_used_its_card(watched: Watched) -> No
     }  # fmt: skip
 
 
-def test_a_reading_from_before_its_start_tells_nothing_of_a_run(watched: Watched) -> None:
-    """It is added to the history after the tick in which the run was started."""
+@pytest.mark.parametrize("later", [0.1, 0.0])
+def test_a_reading_from_before_its_start_tells_nothing_of_a_run(watched: Watched, later: float) -> None:
+    """It is added to the history after the tick in which the run was started; no clock need have moved between the two."""
     watched.read(1, a=(100, {}, ["bob"]))
-    watched.clock.at += 0.1
+    watched.clock.at += later
     watched.start(opened("a", at=watched.clock.at))
     watched.history.heard(watched.seen, watched.runs)
     assert watched.end()["gpu_mib"] is None

@@ -151,7 +151,7 @@ class Profiles:
             if cards is None:
                 cards = {g["uuid"]: (g, observer.card_read_at(g)) for g in observer.snapshot["gpus"] if g["state"] == "ok"}
             read = [cards[lease.uuid] for lease in run.leases if lease.uuid in cards]
-            here = [g for g, at in read if now - at < APART and at >= run.clock_at and believable(g)]
+            here = [g for g, at in read if now - at < APART and at > run.clock_at and believable(g)]
             if len(here) < len(run.leases):
                 continue  # a part tells nothing of the whole, and nothing what was read before its start
             use = self._uses.setdefault(run.id, RunUse())
