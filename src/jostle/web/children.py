@@ -15,7 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from jostle import units
 from jostle.bounded import Bounds, child
 from jostle.client import own_environment
-from jostle.errors import Forbidden, JostleError, Usage
+from jostle.errors import JostleError, Usage
 from jostle.web import files
 from jostle.web.answers import Flag
 from jostle.web.deeds import raised
@@ -80,8 +80,7 @@ class ResultsOptions(BaseModel):
 @routes.get("/results")
 def results(visit: Visiting, query: Annotated[ResultsOptions, Query()]) -> dict[str, Any]:
     """The table of `results --json`; with another `format` its text."""
-    if visit.caller.reads_only:
-        raise Forbidden("this token may not see what jobs print")
+    visit.must_see_output()
     return {**perform(visit, "results", query.model_dump(), bounds=OFTEN), "messages": visit.messages}
 
 
