@@ -7,8 +7,11 @@ import json
 import subprocess
 import sys
 
+import pytest
+
 from jostle.core import kinds
 from jostle.core.fields import JOB, RULES, SETTINGS, Field
+from jostle.formats import spec
 from tests import test_docs
 
 NEW = """
@@ -125,3 +128,15 @@ def test_an_entry_that_no_page_tells_of_is_found():
 def test_what_a_page_says_otherwise_is_found():
     other = Field("grace", kinds.DURATION, 6.0, SETTINGS["grace"].what, "…")
     assert list(test_docs.untrue_settings({**SETTINGS, "grace": other})) == ["grace"]
+
+
+def test_people_may_write_every_whole_number_that_the_gate_takes_and_no_other():
+    for name, field in [*JOB.items(), *RULES.items(), *SETTINGS.items()]:
+        if field.kind.name == "whole":
+            for number in (field.kind.low, field.kind.high):
+                assert field.check(number) and spec.reader(field.kind)(str(number)) == number, name
+            for number in (field.kind.low - 1, field.kind.high + 1):
+                assert not field.check(number), name
+                with pytest.raises(ValueError):
+                    spec.reader(field.kind)(str(number))
+    assert spec.counters("licence=2000000") == {"licence": 2000000} and kinds.COUNTERS.check({"licence": 2000000})

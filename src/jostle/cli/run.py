@@ -55,16 +55,18 @@ def run_options(p: Parser) -> None:
 def _gates(p: Parser) -> None:
     group = p.add_argument_group("rules, over what the files say")
 
-    def gate(option: str, field: str, metavar: str, help: str, read: Callable[[str], Any] | None = None) -> None:
-        check = checked(read or spec.reader(RULES[field].kind))
+    def gate(option: str, field: str, metavar: str, read: Callable[[str], Any] | None = None) -> None:
+        rule = RULES[field]
+        check, words = checked(read or spec.reader(rule.kind)), ", ".join(rule.kind.words)
+        help = rule.what.removesuffix(", see below") + (words and f": {words}")
         group.add_argument(option, dest=field, type=check, metavar=metavar, help=help)
 
-    gate("--min-memory", "min_free_mib", "MB", "only GPUs with so much free memory", _megabytes)
-    gate("--max-util", "max_utilization", "PERCENT", "only GPUs with at most this load")
-    gate("--max-concurrent", "max_concurrent", "N", "at most so many jobs at once")
-    gate("--max-wait", "max_wait", "T", "a job that waited so long for a GPU fails")
-    gate("--launch-delay", "start_interval", "T", "time between two starts")
-    gate("--policy", "choice", "NAME", "which GPU is taken: most-free, round-robin, …")
+    gate("--min-memory", "min_free_mib", "MB", _megabytes)
+    gate("--max-util", "max_utilization", "PERCENT")
+    gate("--max-concurrent", "max_concurrent", "N")
+    gate("--max-wait", "max_wait", "T")
+    gate("--launch-delay", "start_interval", "T")
+    gate("--policy", "choice", "NAME")
     group.add_argument("--share", action="store_true", help="several of these jobs may run on one GPU, as far as its memory goes")
 
 
