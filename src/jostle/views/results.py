@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from jostle.errors import NotFound
 from jostle.experiments import asked, collect, grouping
+from jostle.experiments.absence import NO_LINE
 from jostle.experiments.metrics import Metric, parsed
 
 if TYPE_CHECKING:
@@ -65,7 +66,7 @@ class Results:
 
     def advice(self, metrics: Sequence[str]) -> str:
         """Where no log has any line that was looked for, as these metrics say: a message how to look for another, or ""."""
-        if self.summary.counted or not any(missing.why.startswith("no line") for missing in self.summary.missing):
+        if self.summary.counted or not any(missing.why.code in NO_LINE for missing in self.summary.missing):
             return ""
         if not metrics:
             return "results_without_metric"
