@@ -9,8 +9,10 @@ from typing import Any
 
 import pytest
 
+from jostle import context, uniid
 from jostle.core.jobflaws import flaws
 from jostle.core.reasons import Reason
+from jostle.core.variables import ALLOCATION, UNI_ID_FILE
 from jostle.engine import checks
 from jostle.errors import Invalid
 from jostle.experiments.load import load
@@ -27,7 +29,7 @@ CASES = {  # code: the words of a file, fields, and what `set` says of a job tha
     "memory_without_card": ("gpus: 0, memory: 5GiB", {"memory_mib": 5120, "gpus": [0, 0]}, {"gpus": [0, 0]}),
     "resize_needs_card": ("resize: restart, gpus: 0", {"resize": "restart", "gpus": [0, 0]}, {"gpus": [0, 0]}),
     "resize_without_uni_id": (
-        "uni_id_file: u.json, resize: signal", {"env": {"JOSTLE_UNI_ID_FILE": "/u"}, "resize": "signal"}, {"resize": "signal"},
+        "uni_id_file: u.json, resize: signal", {"env": {UNI_ID_FILE: "/u"}, "resize": "signal"}, {"resize": "signal"},
     ),
 }  # fmt: skip
 
@@ -133,3 +135,8 @@ def test_every_flaw_has_words_at_every_door() -> None:
     for code in checks.FLAWS:
         assert code in DECLINED or code == "only_of_allocation", "nobody can set those"
         assert code in FLAWS or "allocation" in code or code in ("holds_no_card", "not_of_inside"), "no file says such"
+
+
+def test_variables_of_the_environment_have_one_name_also_where_core_is_not_imported() -> None:
+    assert uniid.VARIABLE == UNI_ID_FILE
+    assert ALLOCATION in context.OURS and context.environment({ALLOCATION: "3", "A": "b"}) == {"A": "b"}

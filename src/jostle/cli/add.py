@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from jostle.cli.parse import Namespace, Parser, checked
 from jostle.cli.terminal import Terminal
 from jostle.core.fields import JOB
+from jostle.core.variables import UNI_ID_FILE
 from jostle.formats import spec
 
 TYPE_CHECKING = False
@@ -21,7 +22,7 @@ FLAWS = {
     "shares_without_memory": "--share needs -m: a job without it takes the whole card",
     "memory_without_card": "-m with -g 0: a job without GPUs needs no memory",
     "resize_needs_card": "--resize with -g 0: a job that gets other cards needs one at least",
-    "resize_without_uni_id": "--resize with -e JOSTLE_UNI_ID_FILE: a job of the uni_id protocol keeps its cards",
+    "resize_without_uni_id": f"--resize with -e {UNI_ID_FILE}: a job of the uni_id protocol keeps its cards",
     "not_of_inside": "--{key} means nothing inside allocation {allocation}, where this shell puts its jobs",
 }
 """What of a job cannot be together, in the words of this verb."""
