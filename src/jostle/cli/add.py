@@ -8,6 +8,7 @@ from jostle.cli.parse import Namespace, Parser, checked
 from jostle.cli.terminal import Terminal
 from jostle.core.fields import JOB
 from jostle.core.variables import UNI_ID_FILE
+from jostle.errors import Unfit, Usage
 from jostle.formats import spec
 
 TYPE_CHECKING = False
@@ -94,9 +95,8 @@ def _field(name: str, default: str = "") -> dict[str, Any]:
 
 
 def add(args: Namespace, terminal: Terminal) -> int:
-    from jostle.errors import Usage
     from jostle.intake.request import warn_never
-    from jostle.intake.single import Unfit, preview, queued, requested
+    from jostle.intake.single import preview, queued, requested
 
     if advice := args.advice():
         terminal.say(f"note: what looks like an option was taken as one of jostle's. {advice}")

@@ -30,11 +30,11 @@ class Options:
     def _ways(self) -> list[str]:
         """What is to be done with what was done before, if anything is said of it."""
         flags = {
-            "redo": self.skip.redo, "redo-changed": self.skip.redo_changed, "skip-done": self.skip_done,
-            "only-failed": self.skip.only_failed, "trust-logs": self.skip.trust_logs,
+            "redo": self.skip.redo, "redo_changed": self.skip.redo_changed, "skip_done": self.skip_done,
+            "only_failed": self.skip.only_failed, "trust_logs": self.skip.trust_logs,
         }  # fmt: skip
-        return [f"--{name}" for name, on in flags.items() if on]
+        return [name for name, on in flags.items() if on]
 
     def for_new_batches(self) -> list[str]:
         """Those that are set and say which jobs a batch has, and of what."""
-        return [*self._ways(), *(["--freeze"] if self.freeze else [])]
+        return [*self._ways(), *(["freeze"] if self.freeze else [])]

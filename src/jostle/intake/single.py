@@ -10,7 +10,7 @@ import os
 
 from jostle.core.fields import RETRY
 from jostle.core.jobflaws import flaws
-from jostle.errors import Usage
+from jostle.errors import Unfit
 from jostle.formats import spec
 from jostle.intake import ids
 
@@ -29,21 +29,13 @@ BATCH = "add"
 """The key of the batch that single commands lie in."""
 
 
-class Unfit(Usage):
-    """A field that cannot be so, or fields that cannot be so together (by their code of core.jobflaws). Whoever took them from a
-    person knows what they are called there."""
-
-    def __init__(self, what: str, text: str = "", **params: Any) -> None:
-        super().__init__(f"{what} {text}")
-        self.what, self.text, self.params = what, text, params
-
-
 def requested(
     session: Session, values: Mapping[str, Any], *, command: Sequence[str], retry: int | None = 0, env: Sequence[str] = (),
     workdir: str | None = None, log: str | None = None, after: str = "", after_any: str = "", hold: bool = False,
     once: str | None = None, strict: bool = False,
 ) -> dict[str, Any]:  # fmt: skip
-    """What is asked of the engine. `values`: fields of a job as they are; `after`, `after_any`: ids as people write them."""
+    """What is asked of the engine. `values`: fields of a job as they are; `after`, `after_any`: ids as people write them. Unfit
+    names a field, or the code of what fields cannot say together (core.jobflaws)."""
     from jostle.intake.request import inside, request
 
     if (values["memory_mib"] or 0) >= NO_CARD_HAS:
