@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from jostle.errors import Usage
+from jostle.errors import Unfit
 from jostle.experiments.skip import Rule
 
 
@@ -25,7 +25,7 @@ class Options:
 
     def __post_init__(self) -> None:
         if len(ways := self._ways()) > 1:
-            raise Usage(f"{ways[0]} and {ways[1]} say two things of what was done before: expected one of them")
+            raise Unfit(ways[0], f"does not go with {ways[1]}: expected one of them", other=ways[1])
 
     def _ways(self) -> list[str]:
         """What is to be done with what was done before, if anything is said of it."""
