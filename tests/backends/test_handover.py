@@ -21,8 +21,11 @@ from jostle.core.model import LOCAL, Exit
 from jostle.engine.loop import Loop
 from jostle.engine.service import Service
 from jostle.port import Backend
+from jostle.session import Session
 from jostle.store import jobs, runs
+from jostle.views.listing import listing
 from jostle.views.waits import Waits
+from jostle.views.why import explained
 
 TARGET = "cluster"
 SEEDS = range(4)
@@ -87,6 +90,31 @@ class Lasts(dict[str, tuple[float, int]]):
 
     def get(self, uni_id: str, default: Any = None) -> Any:
         return self.host.durations.get(self.host.job_of(uni_id), default)
+
+
+class Person(Session):
+    """Beside the engine: what they ask comes to it as over its socket."""
+
+    def __init__(self, host: LoginNode) -> None:
+        super().__init__()
+        self._home, self._answers = host.home, Service(host.engine, Loop(), permanent=True).answers
+
+    def engine_if_any(self) -> Any:
+        return self
+
+    def call(self, name: str, **request: Any) -> Any:
+        answer = self._answers.why(request) if name == "why" else self._answers.reasons()
+        return json.loads(json.dumps(answer))
+
+    def close(self) -> None:
+        """The line; the reader goes with the test."""
+
+
+def reasons_shown(host: LoginNode, id: int) -> list[Any]:
+    """The reason of a job as `why` and `show` have it, and as `ps` and the page list it."""
+    person = Person(host)
+    (row,) = listing(person).rows
+    return [explained(person, id).job["reason"], row["reason"]]
 
 
 @pytest.fixture(params=SEEDS)
@@ -250,8 +278,23 @@ def test_why_a_cluster_keeps_a_run_waiting_is_told(tmp_path: Path) -> None:
     host.step(1.0)
     remark = host.engine.remarks()[id]
     assert (remark.code, remark.params) == ("waits_there", {"target": TARGET, "why": "Priority"})
+    reason = {"code": "waits_there", "params": {"target": TARGET, "why": "Priority"}, "gpus": []}
+    assert host.job(id)["state"] == "starting" and reasons_shown(host, id) == [reason, reason]
     host.settle()
     assert host.engine.remarks() == {} and host.job(id)["state"] == "succeeded"
+
+
+def test_of_a_run_that_has_not_begun_on_a_target_that_is_gone_that_is_told(tmp_path: Path) -> None:
+    (tmp_path / "home").mkdir(mode=0o700)
+    host = LoginNode(str(tmp_path / "home"), 0, bad_line=False)
+    host.there.queue_for = 100.0
+    (id,) = host.submit({})
+    host.step(1.0)
+    host.crash()
+    host.reached = False
+    host.boot()
+    reason = {"code": "target_absent", "params": {"target": TARGET}, "gpus": []}
+    assert host.job(id)["state"] == "starting" and reasons_shown(host, id) == [reason, reason]
 
 
 def test_an_end_that_is_told_again_after_a_restart_is_one_end(host: LoginNode) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from jostle.core.reasons import ABSENT
+from jostle.core.states import OPEN
 
 Row = Mapping[str, Any]
 Ahead = Callable[[int], tuple[int, int | None]]
@@ -45,7 +46,7 @@ class Waits:
             elif row["state"] == "stopping":
                 reason = self.running.get(str(row["id"]))
                 row["reason"] = reason if reason and reason["code"] == ABSENT else {"code": "cancelling", "params": {}}
-            elif row["state"] == "running" and not row["reason"]:
+            elif row["state"] in OPEN and not row["reason"]:
                 row["reason"] = self.running.get(str(row["id"]))
 
     def _of(self, row: Row) -> dict[str, Any] | None:

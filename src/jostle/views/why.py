@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
+from jostle.core.states import UNFINISHED
 from jostle.errors import NoEngine, NotFound
 from jostle.views import estimates
 from jostle.views.waits import Waits
@@ -37,7 +38,7 @@ def explained(session: Session, id: int) -> Explained:
         raise NotFound(f"there is no job {id}; `jostle ps --all` lists them")
     answer: dict[str, Any] = {}
     silent = ""
-    client = session.engine_if_any() if job["state"] in ("queued", "running", "stopping") else None
+    client = session.engine_if_any() if job["state"] in UNFINISHED else None
     if client is not None:
         try:
             answer = client.call("why", id=id)
