@@ -464,6 +464,18 @@ def test_numbers_of_events_never_come_twice(home):
     assert s.db.execute("SELECT seq FROM event ORDER BY seq").fetchall() == [(5,), (6,)]
 
 
+def test_as_many_old_events_are_told_of_as_are_removed(home):
+    fill(home, 2)
+    s, reader = Store(home), Reader(home)
+    with s.transaction():
+        for job in (None, 1, None):
+            s.event(1.0, "moved", job=job)
+    expected = reader.events_before(9e9)
+    with s.transaction():
+        assert intents.prune_events(s, 9e9) == expected > 0
+    assert reader.events_before(9e9) == 0
+
+
 @pytest.mark.parametrize("name", ["a?b", "a#b", "100%", "%3f", "a b&c=d", "图"])
 def test_a_home_may_be_called_anything(tmp_path, name):
     home = tmp_path / name

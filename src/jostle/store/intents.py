@@ -1,6 +1,6 @@
 """What people want of jobs: hold, cancel, move, change, try again, forget. Every function works inside the caller's transaction.
 
-Each answers None, or why it is not to be had: a code and its numbers (wording.declined has the sentences).
+Who acts on one job answers None, or why that is not to be had: a code and its numbers (wording.declined has the sentences).
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from jostle.core.states import FINAL, SUCCEEDED
 from jostle.store import allocations, jobrow
 from jostle.store.ends import Row, cancel_queued
 from jostle.store.jobs import reshape
-from jostle.store.readiness import UNFINISHED, refresh, refresh_queue, state_of, states_of
-from jostle.store.reads import UNUSED_CONTEXT
+from jostle.store.readiness import refresh, refresh_queue, state_of, states_of
+from jostle.store.reads import OLD_EVENT, UNUSED_CONTEXT
 from jostle.store.store import Store
 
 Declined = list[tuple[int, Reason]]
@@ -119,12 +119,7 @@ def change(store: Store, id: int, values: Row, *, at: float, now: float) -> Reas
 def prune_events(store: Store, before: float) -> int:
     """Removes old events, but the newest and those of jobs that are not finished, and the keys of old submits."""
     store.db.execute("DELETE FROM once WHERE at < ?", (before,))
-    removed = store.db.execute(
-        f"""DELETE FROM event WHERE at < ? AND seq < (SELECT max(seq) FROM event)
-            AND (job IS NULL OR job NOT IN (SELECT id FROM job WHERE {UNFINISHED}))""",
-        (before,),
-    )
-    return removed.rowcount
+    return store.db.execute(f"DELETE FROM event WHERE {OLD_EVENT}", (before,)).rowcount
 
 
 FORGOTTEN = 0

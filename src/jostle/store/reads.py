@@ -19,6 +19,8 @@ from jostle.store.logs import log_of
 from jostle.store.rows import cards, event_row, job_row, loaded, named
 
 UNFINISHED_SQL = "ended_at IS NULL"  # as the partial indexes are written
+OLD_EVENT = f"""at < ? AND seq < (SELECT max(seq) FROM event)
+    AND (job IS NULL OR job NOT IN (SELECT id FROM job WHERE {UNFINISHED_SQL}))"""
 UNUSED_CONTEXT = "id NOT IN (SELECT context FROM job WHERE ended_at IS NULL OR ended_at >= ?)"
 
 RAN = "CASE WHEN r.outcome NOT IN ('lost', 'voided') THEN r.ended_at - r.started_at END"
@@ -248,8 +250,7 @@ class Reader:
 
     def events_before(self, before: float) -> int:
         """How many events `prune` would remove."""
-        ended = f"(job IS NULL OR job NOT IN (SELECT id FROM job WHERE {UNFINISHED_SQL}))"
-        rows = self._all(f"SELECT count(*) FROM event WHERE at < ? AND {ended}", (before,))
+        rows = self._all(f"SELECT count(*) FROM event WHERE {OLD_EVENT}", (before,))
         return rows[0][0] if rows else 0
 
     def contexts_before(self, before: float) -> int:
