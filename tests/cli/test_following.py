@@ -329,21 +329,8 @@ def test_an_interrupt_that_a_dying_engine_did_not_take_is_told_to_the_next():
         def next(self, timeout):
             return next(items, None)
 
-    assert Followed(session, 1, Progress([row]), Feed(), listener, in_order=False).to_the_end()
+    assert Followed(session, 1, Progress([row]), Feed(), listener).to_the_end()
     assert session.calls == [("intent", False), ("intent", False)]
-
-
-def test_what_is_cancelled_together_is_told_in_order_of_id_whatever_the_engines(capsys):
-    session = Session()
-    session.client = lambda **_: SimpleNamespace(call=lambda *_, **__: None, close=lambda: None)
-    listener, told = Listener(session), []
-    listener.note = lambda text: None
-    listener.event = lambda event, line: told.append(event["job"])
-    items = iter((("signal", 2), *(("event", event(9 - job, "cancelled", job)) for job in (3, 2, 1))))
-    feed = SimpleNamespace(next=lambda timeout: next(items, None))
-    rows = [{"id": job, "name": "", "state": "queued"} for job in (1, 2, 3)]
-    assert Followed(session, 1, Progress(rows), feed, listener).to_the_end()
-    assert told == [1, 2, 3]
 
 
 class Asked:

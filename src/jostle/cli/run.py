@@ -174,7 +174,7 @@ def follow(
     progress = Progress(rows, terminal.language)
     feed.start()
     screen = Events(terminal) if json else LiveCards(terminal, progress) if terminal.interactive else Lines(terminal, progress)
-    followed = Followed(terminal, batch, progress, feed, screen, gpus=options.devices, in_order=not json, person=person)
+    followed = Followed(terminal, batch, progress, feed, screen, gpus=options.devices, person=person)
     stopped = followed.to_the_end()
     if followed.detached:
         terminal.tell("runs_on", batch=batch, summary=progress.summary())

@@ -12,7 +12,6 @@ import signal
 import time
 from typing import TYPE_CHECKING, Any, Protocol
 
-from jostle.core.states import DROPPED
 from jostle.errors import Invalid, JostleError, NotFound, Usage
 
 if TYPE_CHECKING:
@@ -24,7 +23,6 @@ if TYPE_CHECKING:
     from jostle.session import Session
 
 REPEAT = 1.0  # s until an interrupt that was not taken is told again
-SETTLE = 0.05  # s without a further event, after which what was cancelled is told
 LOOK = 0.05  # s between two looks for an answer, while a question is open
 CANCEL, DETACH, GO_ON = "cancel", "detach", "go on"
 TOLD = 10  # failed jobs that are named at the end
@@ -59,14 +57,14 @@ class Person(Protocol):
 
 
 class Followed:
-    """A batch that is being followed. `gpus`: the devices of an engine that is started; `in_order`: what is cancelled is told
-    from the first to the last, not as it comes; `person`: who is asked before the first Ctrl-C cancels it."""
+    """A batch that is being followed. `gpus`: the devices of an engine that is started; `person`: who is asked before the first
+    Ctrl-C cancels it."""
 
     def __init__(
         self, session: Session, number: int, progress: Progress, feed: Feed, listener: Listener, *, gpus: str | None = None,
-        in_order: bool = True, person: Person | None = None,
+        person: Person | None = None,
     ) -> None:  # fmt: skip
-        self.session, self.number, self.gpus, self.in_order = session, number, gpus, in_order
+        self.session, self.number, self.gpus = session, number, gpus
         self.progress, self.feed, self.listener, self.person = progress, feed, listener, person
         self.signals = 0
         self.leaving = False  # the batch is left to itself
@@ -82,22 +80,13 @@ class Followed:
             soon = max(0.0, self.repeat_at - time.monotonic()) if self.unheard else patience
             item = self.feed.next(min(patience, soon))
             if item is not None:
-                for next_item in self._in_order(item):
-                    self._take(*next_item)
+                self._take(*item)
             elif patience <= soon:
                 self.listener.idle()
             if self.unheard and not self.leaving and time.monotonic() >= self.repeat_at:
                 self._cancel(again=True)
         self.listener.close()
         return self.signals > 0
-
-    def _in_order(self, item: tuple[str, Any]) -> list[tuple[str, Any]]:
-        """The engine cancels a batch from its last job to its first; people are told from the first to the last."""
-        items = [item]
-        if self.signals and self.in_order:
-            while items[-1][0] == "event" and (more := self.feed.next(SETTLE)) is not None:
-                items.append(more)
-        return sorted(items, key=_order)
 
     def _take(self, kind: str, value: Any) -> None:
         if kind == "event":
@@ -198,11 +187,3 @@ def tell_failures(session: Session, progress: Progress) -> None:
         session.tell("failed_job", job=progress.label(id), because=because, verb=verb, id=id)
     if len(failed) > TOLD:
         session.tell("more_failed", n=len(failed) - TOLD)
-
-
-def _order(item: tuple[str, Any]) -> tuple[int, int]:
-    """First what happened otherwise, then what was cancelled by id, then what is no event."""
-    kind, value = item
-    if kind != "event":
-        return 2, 0
-    return (1, value["job"]) if value["kind"] in DROPPED else (0, 0)
