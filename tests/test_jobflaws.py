@@ -9,10 +9,9 @@ from typing import Any
 
 import pytest
 
-from jostle import context, uniid
 from jostle.core.jobflaws import flaws
 from jostle.core.reasons import Reason
-from jostle.core.variables import ALLOCATION, UNI_ID_FILE
+from jostle.core.runvariables import UNI_ID_FILE
 from jostle.engine import checks
 from jostle.errors import Invalid
 from jostle.experiments.load import load
@@ -135,8 +134,3 @@ def test_every_flaw_has_words_at_every_door() -> None:
     for code in checks.FLAWS:
         assert code in DECLINED or code == "only_of_allocation", "nobody can set those"
         assert code in FLAWS or "allocation" in code or code in ("holds_no_card", "not_of_inside"), "no file says such"
-
-
-def test_variables_of_the_environment_have_one_name_also_where_core_is_not_imported() -> None:
-    assert uniid.VARIABLE == UNI_ID_FILE
-    assert ALLOCATION in context.OURS and context.environment({ALLOCATION: "3", "A": "b"}) == {"A": "b"}

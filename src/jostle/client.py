@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable
 
 from jostle.address import SOCKET, address
+from jostle.core.runvariables import passed_on
 from jostle.errors import BY_CODE, Declined, DiskFull, Forbidden, Invalid, JostleError, NoEngine, Usage
 
 TYPE_CHECKING = False  # not from typing, which `add` does without
@@ -345,8 +346,7 @@ def _launch(home: str, words: list[str], settings: dict[str, Any], tell: Tell) -
 
 def own_environment() -> dict[str, str]:
     """Ours, less what a run is told: an engine that a job starts must not look like a part of that job."""
-    runs = ("JOSTLE_JOB_ID", "JOSTLE_RUN", "JOSTLE_ATTEMPT", "JOSTLE_UNI_ID", "JOSTLE_QUEUE", "JOSTLE_GPUS", "JOSTLE_ALLOC")
-    return {key: value for key, value in os.environ.items() if key not in runs}
+    return passed_on(os.environ)
 
 
 def _other_answers(home: str, patience: float) -> bool:

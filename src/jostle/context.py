@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import resource
 
+from jostle.core.runvariables import passed_on
+
 # Of the terminal and the login, not of the work: they would be stale, or lead a job to someone's screen or agent.
 SESSION = frozenset((
     "_", "COLORTERM", "COLUMNS", "DBUS_SESSION_BUS_ADDRESS", "DESKTOP_SESSION", "DISPLAY", "GPG_AGENT_INFO", "GPG_TTY",
@@ -16,12 +18,6 @@ SESSION_PREFIXES = ("TERM", "TMUX", "SSH_", "XDG_SESSION_", "VTE_", "ITERM_", "K
 
 LIMITS = ("nofile", "stack", "core", "memlock", "as", "data", "fsize", "nproc")
 
-# A job that submits a job must not pass its own identity and cards on.
-OURS = frozenset((
-    "CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER", "JOSTLE_JOB_ID", "JOSTLE_RUN", "JOSTLE_ATTEMPT", "JOSTLE_UNI_ID", "JOSTLE_QUEUE",
-    "JOSTLE_CPUS", "JOSTLE_GPUS", "JOSTLE_GPUS_FILE", "JOSTLE_ALLOC", "JOSTLE_TERMINAL",
-))  # fmt: skip
-
 
 def capture() -> dict[str, object]:
     umask = os.umask(0o077)
@@ -30,11 +26,10 @@ def capture() -> dict[str, object]:
 
 
 def environment(env: dict[str, str]) -> dict[str, str]:
-    inside_a_run = "JOSTLE_UNI_ID" in env or "JOSTLE_ALLOC" in env
     return {
         name: value
-        for name, value in env.items()
-        if name not in SESSION and not name.startswith(SESSION_PREFIXES) and not (inside_a_run and name in OURS)
+        for name, value in passed_on(env).items()
+        if name not in SESSION and not name.startswith(SESSION_PREFIXES)
     }
 
 

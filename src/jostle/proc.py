@@ -14,9 +14,10 @@ import time
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
+from jostle.core.runvariables import UNI_ID
 from jostle.printable import one_line
 
-MARK = "JOSTLE_UNI_ID"
+MARK = UNI_ID
 """The variable in a run's environment by which its processes are recognised."""
 
 

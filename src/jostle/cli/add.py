@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from jostle.cli.parse import Namespace, Parser, checked
 from jostle.cli.terminal import Terminal
 from jostle.core.fields import JOB
-from jostle.core.variables import UNI_ID_FILE
+from jostle.core.runvariables import UNI_ID_FILE
 from jostle.errors import Unfit, Usage
 from jostle.formats import spec
 

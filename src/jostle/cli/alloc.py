@@ -10,6 +10,7 @@ from jostle.cli.parse import Namespace, Parser, checked
 from jostle.cli.terminal import Terminal
 from jostle.core.fields import JOB
 from jostle.core.kinds import MAX_PID
+from jostle.core.runvariables import GPUS, VISIBLE
 from jostle.errors import Usage
 from jostle.follow.ends import until_gone
 from jostle.formats import spec
@@ -84,9 +85,9 @@ def _alloc(args: Namespace, terminal: Terminal) -> int:
         allocations.keep(terminal, id)  # first: what a shell evaluates is all or nothing, and its end gives the cards back anyway
         terminal.put("; ".join(f"export {key}={quote(value)}" for key, value in sorted(env.items())))
     else:
-        _put(args, terminal, id, env, env["CUDA_VISIBLE_DEVICES"])
+        _put(args, terminal, id, env, env[VISIBLE])
         allocations.keep(terminal, id)
-    terminal.tell("alloc_held", name=args.name, gpus=env["JOSTLE_GPUS"], id=id)
+    terminal.tell("alloc_held", name=args.name, gpus=env[GPUS], id=id)
     return 0
 
 
@@ -114,7 +115,7 @@ def _run(args: Namespace, terminal: Terminal, waiting: Any) -> int:
     """The command in this terminal, from when the cards are there; it exists before, so that they end with it in any case."""
     try:
         id, env = obtaining.obtained(terminal, args.name, pid=waiting.pid, **_values(args, *WANTED, "now", "grow"))
-        terminal.tell("alloc_runs", name=args.name, gpus=env["JOSTLE_GPUS"], id=id)
+        terminal.tell("alloc_runs", name=args.name, gpus=env[GPUS], id=id)
         code = waiting.go(env)
     finally:
         waiting.close()

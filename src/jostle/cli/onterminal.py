@@ -12,10 +12,10 @@ from collections.abc import Callable
 from typing import Any
 
 from jostle.cli.terminal import Terminal
+from jostle.core.runvariables import TERMINAL
 from jostle.core.states import FINAL
 from jostle.errors import Usage
 
-VARIABLE = "JOSTLE_TERMINAL"
 HERE = ("TERM", "COLORTERM", "LANG", "LC_ALL")
 """What a program on a terminal needs to know of it, and a submit leaves out."""
 
@@ -27,7 +27,7 @@ def bridged(terminal: Terminal, submit: Callable[[dict[str, str]], int]) -> int:
         raise Usage("start: -t needs a terminal on both sides; expected to be run in one")
     ours, theirs = os.openpty()
     _resize(ours)
-    id = submit({VARIABLE: os.ttyname(theirs), **{key: os.environ[key] for key in HERE if key in os.environ}})
+    id = submit({TERMINAL: os.ttyname(theirs), **{key: os.environ[key] for key in HERE if key in os.environ}})
     before = termios.tcgetattr(0)
     signal.signal(signal.SIGWINCH, lambda *_: _resize(ours))
     tty.setraw(0)

@@ -7,7 +7,7 @@ gives it file and line.
 from __future__ import annotations
 
 from jostle.core.fields import JOB
-from jostle.core.variables import UNI_ID_FILE
+from jostle.core.runvariables import UNI_ID_FILE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

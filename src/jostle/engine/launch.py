@@ -6,9 +6,10 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from jostle.core import runvariables
 from jostle.core.fields import SETTINGS
 from jostle.core.model import Gpu, Policy, RunId
-from jostle.core.variables import ALLOCATION, UNI_ID_FILE, filled
+from jostle.core.variables import filled
 
 
 def visible(gpus: Sequence[Gpu], all_gpus: Sequence[Gpu], by_uuid: bool) -> str:
@@ -20,24 +21,24 @@ def visible(gpus: Sequence[Gpu], all_gpus: Sequence[Gpu], by_uuid: bool) -> str:
 def environment(captured: Mapping[str, str], job: Mapping[str, Any], run: RunId, uni_id: str) -> dict[str, str]:
     env = {**captured, "PYTHONUNBUFFERED": "1"}
     env.update(json.loads(job["env"]))
-    env.update(
-        CUDA_DEVICE_ORDER="PCI_BUS_ID",
-        JOSTLE_JOB_ID=str(run[0]),
-        JOSTLE_RUN=f"{run[0]}.{run[1]}",
-        JOSTLE_ATTEMPT=str(run[1]),
-        JOSTLE_UNI_ID=uni_id,
-        JOSTLE_QUEUE=(job["queue"] or "").removeprefix(f"{job['batch']}/"),
-    )
+    env.update({
+        runvariables.DEVICE_ORDER: "PCI_BUS_ID",
+        runvariables.JOB_ID: str(run[0]),
+        runvariables.RUN: f"{run[0]}.{run[1]}",
+        runvariables.ATTEMPT: str(run[1]),
+        runvariables.UNI_ID: uni_id,
+        runvariables.QUEUE: (job["queue"] or "").removeprefix(f"{job['batch']}/"),
+    })
     if job["cpus"] is not None:
-        env["JOSTLE_CPUS"] = str(job["cpus"])
+        env[runvariables.CPUS] = str(job["cpus"])
     if job["inside"] is not None:
-        env[ALLOCATION] = str(job["inside"])
+        env[runvariables.ALLOCATION] = str(job["inside"])
     return env
 
 
 def card_variables(cards: str, gpus: Sequence[Gpu]) -> dict[str, str]:
     """Which cards a run may see. One that is handed over is told that by whoever chooses them."""
-    return {"CUDA_VISIBLE_DEVICES": cards, "JOSTLE_GPUS": ",".join(str(g.index) for g in gpus)}
+    return {runvariables.VISIBLE: cards, runvariables.GPUS: ",".join(str(g.index) for g in gpus)}
 
 
 def spec(
@@ -47,8 +48,8 @@ def spec(
 ) -> dict[str, Any]:  # fmt: skip
     cards = visible(gpus, all_gpus, settings.get("cuda_ids") == "uuid")
     commands, uni_id_file = json.loads(job["commands"]), None
-    if UNI_ID_FILE in job["env"]:
-        uni_id_file = json.loads(job["env"]).get(UNI_ID_FILE)
+    if runvariables.UNI_ID_FILE in job["env"]:
+        uni_id_file = json.loads(job["env"]).get(runvariables.UNI_ID_FILE)
         values = {"uni_id": uni_id, "available_gpu": cards, "gpu_list": cards}
         commands = [filled(c, values) if isinstance(c, str) else [filled(word, values) for word in c] for c in commands]
     return {

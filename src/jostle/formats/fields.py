@@ -9,7 +9,7 @@ from jostle import units
 from jostle.core import kinds
 from jostle.core.fields import JOB, RETRY, Field
 from jostle.core.jobflaws import flaws
-from jostle.core.variables import UNI_ID_FILE
+from jostle.core.runvariables import UNI_ID_FILE
 from jostle.formats import spec
 from jostle.formats.flaws import Findings
 from jostle.formats.nodes import Map, Node, Scalar, Seq

@@ -14,7 +14,7 @@ from typing import Any
 
 from jostle.core import kinds
 from jostle.core.fields import RULES
-from jostle.core.variables import UNI_ID_FILE
+from jostle.core.runvariables import UNI_ID_FILE
 from jostle.errors import Invalid, JostleError
 from jostle.formats import spec
 from jostle.formats.taskblocks import bare, comment, lines_of, paragraphs

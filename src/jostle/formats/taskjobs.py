@@ -14,7 +14,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from jostle.core.kinds import MAX_NAME
-from jostle.core.variables import UNI_ID_FILE, filled
+from jostle.core.runvariables import UNI_ID_FILE
+from jostle.core.variables import filled
 from jostle.formats import gpumanage, spec
 from jostle.formats.taskfile import Block
 from jostle.formats.workspace import Workspace

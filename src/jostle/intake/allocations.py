@@ -12,8 +12,8 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from jostle.core.runvariables import ALLOCATION
 from jostle.core.states import FINAL
-from jostle.core.variables import ALLOCATION
 from jostle.errors import Declined, Invalid, JostleError, NotFound, Usage
 from jostle.formats import spec
 from jostle.intake.request import request, sent

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any
 
+from jostle.core.runvariables import VISIBLE
 from jostle.errors import Usage
 
 if TYPE_CHECKING:
@@ -34,7 +35,7 @@ def loaded(options: Options, session: Session) -> list[dict[str, Any]]:
 
 def restrict(batches: list[dict[str, Any]], options: Options, session: Session) -> None:
     """Cards that this shell does not see are not used, unless a workspace names its own (SPEC A12)."""
-    if "CUDA_VISIBLE_DEVICES" not in os.environ:
+    if VISIBLE not in os.environ:
         return
     from jostle.intake import visible
 

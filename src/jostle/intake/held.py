@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from jostle import proc, units
+from jostle.core.runvariables import GPUS, VISIBLE
 from jostle.errors import JostleError
 from jostle.intake import allocations
 from jostle.session import Session
@@ -56,7 +57,7 @@ def gpus(
         try:
             env = allocations.held(session, id, now=now)
             with _set(env):
-                yield Cards(called, id, [int(word) for word in env["JOSTLE_GPUS"].split(",")], env["CUDA_VISIBLE_DEVICES"])
+                yield Cards(called, id, [int(word) for word in env[GPUS].split(",")], env[VISIBLE])
         finally:
             allocations.give_up(session, id)
             allocations.gone(session, id)

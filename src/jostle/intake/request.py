@@ -6,7 +6,7 @@ import os
 import time
 
 from jostle.core.fields import JOB
-from jostle.core.variables import ALLOCATION
+from jostle.core.runvariables import ALLOCATION
 from jostle.errors import Invalid, JostleError, NoEngine
 
 SUBMIT_WITHIN = 10.0  # s in which a submit that was sent is sent again to the next engine

@@ -10,6 +10,7 @@ import os
 
 from jostle.core.fields import RETRY
 from jostle.core.jobflaws import flaws
+from jostle.core.runvariables import VISIBLE
 from jostle.errors import Unfit
 from jostle.formats import spec
 from jostle.intake import ids
@@ -75,7 +76,7 @@ def preview(session: Session, asked: dict[str, Any]) -> list[str]:
 
 
 def _rules(session: Session, job: Mapping[str, Any]) -> dict[str, Any]:
-    if "CUDA_VISIBLE_DEVICES" not in os.environ or job["gpus"][1] == 0:
+    if VISIBLE not in os.environ or job["gpus"][1] == 0:
         return {}
     from jostle.intake import visible
 

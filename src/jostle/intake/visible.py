@@ -9,7 +9,7 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from jostle.core.variables import ALLOCATION
+from jostle.core.runvariables import VISIBLE, within
 from jostle.units import is_gpu_index
 from jostle.wording.text import gpus
 
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from jostle.client import Client
     from jostle.session import Session
 
-NAME = "CUDA_VISIBLE_DEVICES"
 Cards = Sequence[Mapping[str, Any]]
 
 # what is said: (English, Chinese)
@@ -38,7 +37,7 @@ UNKNOWN = (
 
 def inherited() -> str | None:
     """None: it is not set, or a run's own."""
-    return None if "JOSTLE_UNI_ID" in os.environ or ALLOCATION in os.environ else os.environ.get(NAME)
+    return None if within(os.environ) else os.environ.get(VISIBLE)
 
 
 def with_indices(client: Client) -> str | None:
@@ -84,7 +83,7 @@ def looked(session: Session, devices: str | None) -> Cards:
 
 
 def _say(session: Session, words: tuple[str, str], value: str, cards: str = "") -> None:
-    session.say(words[session.language == "zh"].format(name=NAME, value=value, cards=cards))
+    session.say(words[session.language == "zh"].format(name=VISIBLE, value=value, cards=cards))
 
 
 def indices(visible: str, gpus: Cards) -> str:

@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from jostle.core.runvariables import VISIBLE
 from jostle.manage import statustext, system, tasks
 from jostle.manage.board import board
 
@@ -87,7 +88,7 @@ class Acts:
     def use(self, name: str) -> int:
         if self._config.program_template.command:
             return self.start_program(name)
-        self._put(tasks.cards_of(self._session, self._config, name)["CUDA_VISIBLE_DEVICES"])
+        self._put(tasks.cards_of(self._session, self._config, name)[VISIBLE])
         return 0
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from shlex import quote
 from typing import TYPE_CHECKING, NamedTuple
 
+from jostle.core.runvariables import VISIBLE
 from jostle.errors import Usage
 from jostle.formats.managerfile import NAME, ManagerConfig, TaskTemplate
 from jostle.intake import allocations
@@ -17,7 +18,7 @@ from jostle.manage.loading import of_engine
 if TYPE_CHECKING:
     from jostle.session import Session
 
-CARDS, SHOWN = "{gpu_list}", "CUDA_VISIBLE_DEVICES"
+CARDS = "{gpu_list}"
 
 
 class Program(NamedTuple):
@@ -37,13 +38,13 @@ def program(session: Session, config: ManagerConfig) -> Program:
 
 def command(config: ManagerConfig) -> str:
     template = config.program_template
-    words = [template.command.replace(CARDS, f"${{{SHOWN}}}"), *map(_word, template.args)]
+    words = [template.command.replace(CARDS, f"${{{VISIBLE}}}"), *map(_word, template.args)]
     return "\n".join([*_exports(template), " ".join(words)])
 
 
 def environment(config: ManagerConfig) -> dict[str, str]:
     """The variables that do not name the cards. Which cards a program sees is not for them to say."""
-    return {name: text for name, text in config.program_template.env_vars.items() if CARDS not in text and name != SHOWN}
+    return {name: text for name, text in config.program_template.env_vars.items() if CARDS not in text and name != VISIBLE}
 
 
 def of_task(session: Session, name: str) -> Program:
@@ -70,11 +71,11 @@ def thresholds(config: ManagerConfig) -> dict[str, int]:
 
 
 def _exports(template: TaskTemplate) -> list[str]:
-    named = [(name, text) for name, text in template.env_vars.items() if CARDS in text and name != SHOWN]
+    named = [(name, text) for name, text in template.env_vars.items() if CARDS in text and name != VISIBLE]
     return [f"export {quote(name)}={_word(text)}" for name, text in named]
 
 
 def _word(text: str) -> str:
     """One argument, with the cards in their place."""
     parts = [quote(part) if part else "" for part in text.split(CARDS)]
-    return f'"${{{SHOWN}}}"'.join(parts) or "''"
+    return f'"${{{VISIBLE}}}"'.join(parts) or "''"

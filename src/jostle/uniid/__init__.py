@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import time
 
+from jostle.core.runvariables import UNI_ID_FILE
 from jostle.uniid.entries import ABNORMAL, NORMAL, RUNNING, STATES, WORDS, Data, Entry, entry_of, lives
 from jostle.uniid.file import UniIdFile
 
@@ -17,7 +18,7 @@ __all__ = [
     "get_running_processes", "is_process_running", "lives", "wait_for_completion",
 ]  # fmt: skip
 
-VARIABLE = "JOSTLE_UNI_ID_FILE"
+VARIABLE = UNI_ID_FILE
 PLACES = ("logs/uni_id.json", "script_process/uni_id.json")
 """Where the file is looked for when nobody names it."""
 

@@ -21,11 +21,10 @@ from typing import Any
 from jostle import proc
 from jostle.backends.local import control, process
 from jostle.backends.local.claimlock import give_back
+from jostle.core.runvariables import GPUS, GPUS_FILE, LEG, VISIBLE
 from jostle.failpoint import failpoint
 
 RESTART, SIGNAL, HOLD = "restart", "signal", "hold"
-GPUS_FILE, LEG = "JOSTLE_GPUS_FILE", "JOSTLE_LEG"
-LIST = "CUDA_VISIBLE_DEVICES"
 GAP = 64  # orders that engines may have recorded and never sent
 GROWN_UP = 1.0  # s: a process that is younger may be about to become another program, which the signal would kill
 LOOK_AGAIN, LOOKS_FOR = 0.25, 10.0  # s, at processes that could not be told at once
@@ -52,7 +51,7 @@ class Legs:
         self._kept, self._keeper = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self._parked = False
         self._socket = control.ControlSocket(spec["dir"])
-        self._write_list(spec["env"].get(LIST, ""))
+        self._write_list(spec["env"].get(VISIBLE, ""))
         spec["env"].update({GPUS_FILE: f"{spec['dir']}/gpus", LEG: "1"})
         os.set_inheritable(self._kept.fileno(), True)
 
@@ -120,7 +119,7 @@ class Legs:
             return "absurd"
         if not all(self._is_claim(fd, path) for fd, path in coming.values()):
             return "no_claim"
-        env = {name: message["env"][name] for name in (LIST, "JOSTLE_GPUS")}
+        env = {name: message["env"][name] for name in (VISIBLE, GPUS)}
         if not all(isinstance(value, str) and "\0" not in value and "\n" not in value for value in env.values()):
             return "absurd"
         if self.how == SIGNAL and not self._listeners():
@@ -192,13 +191,13 @@ class Legs:
         self._give_back([uuid for uuid in self.held if uuid not in order["cards"]])
         self._in_effect(order)
         self._spec["env"].update({**order["env"], LEG: str(self._begun)})
-        self._note(f"leg {self._begun} begins with GPU {order['env']['JOSTLE_GPUS']}")
+        self._note(f"leg {self._begun} begins with GPU {order['env'][GPUS]}")
         self._socket.tell(self.state())
         failpoint("legs.before_begin")
 
     def _in_effect(self, order: Mapping[str, Any]) -> None:
         self.listed, self.leg, self._begun = list(order["cards"]), self.order, self._begun + 1
-        self._write_list(order["env"][LIST])
+        self._write_list(order["env"][VISIBLE])
         if self.how == SIGNAL:
             failpoint("legs.before_signal")
             self._untold = dict(self._listeners())

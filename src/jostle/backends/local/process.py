@@ -16,12 +16,11 @@ from functools import partial
 from typing import Any
 
 from jostle import proc
+from jostle.core.runvariables import TERMINAL
 
 ALL_DEFAULT = sorted(signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP})
 OOM_MORE = 100
 LEASE_FD = 100  # lease descriptors are moved up here: scripts like to say `exec 3>file`
-TERMINAL = "JOSTLE_TERMINAL"
-"""The terminal that somebody shows a program on, by its path; its output goes there and not into the log."""
 
 
 def open_pidfd(pid: int) -> int | None:
