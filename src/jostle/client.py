@@ -158,12 +158,11 @@ def condition(pid: int) -> str:
     """What keeps a process from answering: a message."""
     from jostle import proc
 
-    stat = proc.stat(pid)
-    if stat is None:
+    if proc.gone(pid):
         return "process_gone"
-    if stat.state in "Tt":
-        return "process_stopped"
-    return "process_in_disk" if stat.state == "D" else "process_busy"
+    stat = proc.stat(pid)
+    how = {"T": "process_stopped", "t": "process_stopped", "D": "process_in_disk"}
+    return how.get(stat.state if stat is not None else "", "process_busy")
 
 
 def attempt(home: str, tell: Tell = silent) -> Client | None:

@@ -1,7 +1,8 @@
 """Processes as Linux shows them, and a signal to one that is proven: the only reader of /proc/PID.
 
 A process is known by (boot id, pid, start ticks): the pid alone may be someone else's by now. Anything may vanish or be
-denied between two looks; then the answer is None, which means "not known", never "not there".
+denied between two looks; then the answer is None (a text, a sum or a set is empty), which means "not known", never "not
+there": that a process runs is proven by `alive`, that it has ended by `gone`.
 
 Light to import, so its annotations are no texts: a NamedTuple compiles each of those.
 """
@@ -68,16 +69,17 @@ def stat(pid: int) -> Stat | None:
 
 
 def alive(pid: int, ticks: int) -> bool:
-    """Whether this very process runs (a zombie does not)."""
+    """Whether this very process is seen to run (a zombie does not)."""
     s = stat(pid)
     return s is not None and s.ticks == ticks and s.state not in "ZX"
 
 
-def gone(pid: int, ticks: int) -> bool:
-    """Whether this very process has certainly ended: one that cannot be looked at, for want of descriptors, may run."""
+def gone(pid: int, ticks: int | None = None) -> bool:
+    """Whether this very process (without ticks: any by this pid) has certainly ended: one that cannot be looked at, for want of
+    descriptors, may run."""
     s = stat(pid)
     if s is not None:
-        return s.ticks != ticks or s.state in "ZX"
+        return ticks not in (None, s.ticks) or s.state in "ZX"
     try:
         os.stat(f"/proc/{pid}")
     except FileNotFoundError:
@@ -107,12 +109,13 @@ def real_uid(pid: int) -> int | None:
 
 
 def catches(pid: int, number: int) -> bool | None:
-    """Whether the process handles this signal itself and lets it in now; None: it handles it, and keeps it out for the moment."""
+    """Whether the process handles this signal itself and lets it in now; None: it may, as it keeps it out for the moment, or
+    cannot be looked at."""
     try:
         with open(f"/proc/{pid}/status", "rb") as f:
             sets = {line[:6]: int(line[7:], 16) for line in f if line.startswith((b"SigBlk", b"SigCgt"))}
     except (OSError, ValueError):
-        return False
+        return None
     bit = 1 << (number - 1)
     if not sets.get(b"SigCgt", 0) & bit:
         return False

@@ -182,13 +182,14 @@ def in_place(home: str, lock: int) -> bool:
 
 
 def engine_lives(home: str) -> bool:
-    """By what its lock's file says, without asking it."""
+    """By what its lock's file says, without asking it; as far as we can see."""
     try:
         with open(os.path.join(home, "engine.lock"), encoding="ascii", errors="replace") as f:
-            stat = proc.stat(int(f.read(20)))
-    except (OSError, ValueError):
+            return not proc.gone(int(f.read(20)))
+    except (FileNotFoundError, ValueError):
         return False
-    return stat is not None and stat.state not in "ZX"
+    except OSError:
+        return True
 
 
 # --- the worker

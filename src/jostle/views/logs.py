@@ -236,7 +236,7 @@ def is_over(home: str, id: int, run: dict[str, Any]) -> bool:
     """As far as can be seen from outside: it left its record, or its shim is gone."""
     from jostle import proc
 
-    gone = run["shim_pid"] is not None and proc.stat(run["shim_pid"]) is None
+    gone = run["shim_pid"] is not None and proc.gone(run["shim_pid"])
     return run["ended_at"] is not None or gone or os.path.exists(os.path.join(home, "runs", f"{id}.{run['n']}", "exit"))
 
 

@@ -233,7 +233,7 @@ class Legs:
 
         for pid, ticks in list(self._untold.items()):
             done = proc.signal_proven(pid, signal.SIGUSR1, lambda pid, ticks=ticks: listens(pid, ticks))  # type: ignore[misc]
-            if done or not proc.alive(pid, ticks) or proc.catches(pid, signal.SIGUSR1) is False:
+            if done or proc.gone(pid, ticks) or proc.catches(pid, signal.SIGUSR1) is False:
                 del self._untold[pid]
 
     def close(self) -> None:
