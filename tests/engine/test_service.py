@@ -66,6 +66,43 @@ def test_a_request_that_names_a_job_which_does_not_exist_changes_nothing(host, d
     assert (host.store.db.execute("SELECT * FROM job").fetchall(), host.store.last_seq()) == before
 
 
+def test_a_request_that_is_refused_brings_nothing_about_after_the_round_either(host):
+    service = Service(host.engine, Loop(), permanent=True)
+    (id,) = host.submit({"resize": "restart", "gpus": [1, 2]})
+    host.step(1)
+    host.step(1)
+    assert host.states()[id] == "running"
+    settings, nobody = dict(host.engine.rules.settings), {"who": 1}
+    requests = [
+        {"op": "intent", "do": "set", "ids": [id, 99], "values": {"gpus": [2, 2]}},
+        {"op": "intent", "do": "cancel", "ids": [1], "by": nobody},
+        {"op": "reload", "config": {"grace": 3}, "by": nobody},
+        {"op": "intent", "do": "cancel", "ids": [id]},
+    ]
+    answers = service.serve_writes([(None, request) for request in requests])
+    assert [answer["ok"] for _, answer in answers] == [False, False, False, True]
+    (elasticity,) = (run.elasticity for run in host.engine.carried.runs.values() if run.id[0] == id)
+    assert ((elasticity.least, elasticity.most), host.engine.rules.settings) == ((1, 2), settings)
+    assert {run.id[0]: run.intent for run in host.engine.carried.runs.values()} == {1: "run", id: "cancel"}
+
+
+@pytest.mark.parametrize("armed", ["store.before_commit=ENOSPC@1", ""])
+def test_other_rules_of_a_batch_hold_when_they_are_recorded(host, armed):
+    service = Service(host.engine, Loop(), permanent=True)
+    (id,) = host.submit({}, policy={"max_concurrent": 3})
+    host.step(1)
+    batch = host.job(id)["batch"]
+    assert host.engine.rules.of(batch).max_concurrent == 3
+    failpoint.arm(armed)
+    ((_, answer),) = service.serve_writes([(None, {"op": "amend", "batch": batch, "policy": {"max_concurrent": 5}})])
+    failpoint.arm("")
+    assert answer["ok"] is (armed == "")
+    if armed:
+        assert host.engine.rules.of(batch).max_concurrent == 3, "nobody had time to read them again"
+    host.step(1)
+    assert host.engine.rules.of(batch).max_concurrent == (3 if armed else 5)
+
+
 @pytest.mark.parametrize("key", ["time_limit", "begin", "idle_release", "max_wait"])
 def test_a_time_beyond_all_calendars_is_refused_by_its_name_and_nothing_is_queued(host, key):
     service = Service(host.engine, Loop(), permanent=True)

@@ -96,7 +96,7 @@ class Service:
 
     def _write(self, request: dict[str, Any], *, first: bool) -> Answer:
         try:
-            with self.store.part(first=first):
+            with self.store.part(first=first), self.writes.part():
                 answer = WRITES[request["op"]](self.writes, request)
                 self.writes.audit(request)
                 return {"ok": True, **answer}

@@ -1,12 +1,13 @@
 """What people ask to be changed: one function per request, each inside the transaction of its round.
 
-What a change means for the engine's memory counts only when it is recorded: `recorded` does that.
+What a change means for the engine's memory counts only when it is recorded: `recorded` does that, for what was not undone.
 """
 
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from jostle.core import kinds
@@ -28,18 +29,25 @@ class Writes:
     def __init__(self, engine: Engine, cards: KnownCards) -> None:
         self._engine, self._cards, self._store, self._clock = engine, cards, engine.store, engine.clock
         self.leaving = False  # the engine is about to end: nothing is queued any more
-        self._cancels: dict[int, str] = {}  # of the present transaction
-        self._then: list[Callable[[], None]] = []  # what else counts when it is recorded
+        self._then: list[Callable[[], None]] = []  # of the present transaction, what counts when it is recorded
 
     def begin(self) -> None:
         """A transaction begins."""
-        self._cancels, self._then = {}, []
+        self._then = []
+
+    @contextmanager
+    def part(self) -> Iterator[None]:
+        """One request of it; if that fails, nothing follows from it."""
+        before = len(self._then)
+        try:
+            yield
+        except BaseException:
+            del self._then[before:]
+            raise
 
     def recorded(self) -> None:
         """It is committed: what people want is known to the runs only now."""
-        cancels, self._cancels = self._cancels, {}
         then, self._then = self._then, []
-        self._engine.people_want(cancels)
         for act in then:
             act()
 
@@ -79,7 +87,7 @@ class Writes:
         """Another owner, other rules or other jobs for a batch that runs."""
         change = checks.amendment(request)
         answer = amend(self._store, change, at=self._clock.wall(), now=self._clock.now(), rank=random.random)
-        self._engine.rules_changed(change["batch"])
+        self._then.append(lambda: self._engine.rules_changed(change["batch"]))
         return answer
 
     def intent(self, request: Request) -> Answer:
@@ -122,7 +130,7 @@ class Writes:
 
     def cancel(self, ids: list[int], kill: bool, at: float, now: float) -> tuple[list[int], intents.Declined]:
         done, declined = intents.cancel(self._store, ids, kill, at=at, now=now)
-        self._cancels.update(dict.fromkeys(done, "kill" if kill else "cancel"))
+        self._then.append(lambda: self._engine.people_want(dict.fromkeys(done, "kill" if kill else "cancel")))
         return done, declined
 
     def exclude(self, request: Request) -> Answer:
