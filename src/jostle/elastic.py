@@ -57,7 +57,7 @@ class watch:
     def __init__(self) -> None:
         self._seen = current()
         self._news = False  # that there may be a new list
-        self.ending = False  # it is to end: there is time to save, the grace of config.yaml
+        self.ending = False  # it is to end: there is time to save, the `grace` of its job
         self._before: dict[int, Any] = {}
 
     def __enter__(self) -> watch:

@@ -1,5 +1,5 @@
-"""The notifier's process from outside: whether it runs, starting and ending it. Light, and nothing of ours: every command that
-finds an engine looks here.
+"""The notifier's process from outside: whether it runs, starting and ending it. Light: every command that finds an engine
+looks here.
 
 Rules: a lock decides which of several lives; its file is there for as long as notifications are wanted, so that whoever finds the
 file and no lock starts it again. The engine is not its parent, and never waits for it.

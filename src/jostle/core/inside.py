@@ -82,7 +82,7 @@ def without_orphans(world: World) -> World:
 
 
 def stops(world: World) -> Iterator[Stop]:
-    """What is to end; sent again at every tick until it is gone. An allocation goes last of all that is in it."""
+    """What is to end: once, but a kill at every tick until it is gone. An allocation goes last of all that is in it."""
     inner = evicted(world)
     open_runs = [run for run in world.runs if run.ended is None and not run.voided]
     busy = {run.inside for run in open_runs}

@@ -90,7 +90,7 @@ class Account:
         if not self.counts:
             return
         dead = {run.id for run in world.runs if run.id not in runs}
-        held = allocated(world, runs) if self.counts else frozenset()
+        held = allocated(world, runs)
         used = {run.inside for run in runs.values()} | {run.id[0] for run in runs.values() if run.used}
         for promise in world.promises:
             if promise.uid == world.uid and promise.run not in dead and (promise.inside, promise.uuid) not in held:

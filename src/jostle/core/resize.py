@@ -314,7 +314,7 @@ class Resizes:
         if not self._has_room(id, table, beyond):
             return False
         asks = as_job(run, elastic, self._world.now)
-        if table.kept is not None and self._outlives(run, elastic, table):
+        if table.kept is not None and self._outlives(elastic, table):
             asks = replace(asks, priority=table.kept.job.priority + 1)
         slices = [card.gpu.uuid for card in table.cards if card.gpu.mig_slice]
         table.spoken = {**self._spoken, **dict.fromkeys((*run.uuids, *self._lists[id], *slices), 0)}
@@ -328,7 +328,7 @@ class Resizes:
         self._why.setdefault(id, reason)
         return True
 
-    def _outlives(self, run: Run, elastic: Elastic, table: Table) -> bool:
+    def _outlives(self, elastic: Elastic, table: Table) -> bool:
         """Whether the big job that cards are kept for cannot start before this run has ended, however few cards it keeps."""
         assert table.kept is not None
         job = table.kept.job

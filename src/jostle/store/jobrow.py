@@ -1,5 +1,5 @@
 """How the fields of a job (core.fields) lie in its row: most in a column of their name, lists and objects as JSON. A further
-field is a column of its name in schema.sql."""
+field needs a column of its name (CONTRIBUTING.md: a column)."""
 
 from __future__ import annotations
 
@@ -26,7 +26,6 @@ OWN = tuple(_OWN)
 _SHAPE = sorted((field for field in JOB.values() if field.shape), key=lambda field: field.shape)
 SHAPE = tuple(column for field in _SHAPE for column in KEPT[field.name])
 """The parts of a shape's key, between the batch and the cards to avoid."""
-_AT = next(k for k, field in enumerate(_SHAPE) if field.name == "gpus")
 _TRUTHS = frozenset(column for field in _SHAPE if field.kind is kinds.TRUTH for column in KEPT[field.name])
 _LISTS = frozenset(column for field in _SHAPE if field.kind.name in AS_JSON for column in KEPT[field.name])
 

@@ -69,7 +69,7 @@ class Directory:
     def live(self, inodes: Mapping[str, int | None], uuids: Collection[str] | None = None) -> list[LiveClaim]:
         """Every live claim on these cards (None: on any), and what this home has left on others.
 
-        `known` ones, of runs that are surely alive, are not tested. Stale ones of ours go.
+        Those that are the files of `inodes`, of runs that are surely alive, are not tested. Stale ones of ours go.
         """
         self._uuids = uuids
         live_claims: list[LiveClaim] = []

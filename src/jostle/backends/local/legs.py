@@ -24,7 +24,7 @@ from jostle.backends.local.claimlock import give_back
 from jostle.core.runvariables import GPUS, GPUS_FILE, LEG, VISIBLE
 from jostle.failpoint import failpoint
 
-RESTART, SIGNAL, HOLD = "restart", "signal", "hold"
+RESTART, SIGNAL = "restart", "signal"
 GAP = 64  # orders that engines may have recorded and never sent
 GROWN_UP = 1.0  # s: a process that is younger may be about to become another program, which the signal would kill
 LOOK_AGAIN, LOOKS_FOR = 0.25, 10.0  # s, at processes that could not be told at once

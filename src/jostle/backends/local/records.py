@@ -1,4 +1,5 @@
-"""Reading what shims write into a run's directory: `claim` and `exit`.
+"""The directory of a run, read from outside: its lock, and what its shim wrote there (`claim`, `exit`, `registered`,
+`background`); only the claim that voids a run is written here.
 
 The job runs as the same user and could have put anything there, so nothing is followed, waited for or believed unless it
 has the right shape. A damaged claim is a claim all the same (the run must not start again), of no boot we know.
