@@ -63,7 +63,7 @@ def held(host: Host, id: int) -> list[str]:
 
 def events(host: Host, id: int) -> list[str]:
     rows = host.store.db.execute("SELECT kind FROM event WHERE job = ? ORDER BY seq", (id,)).fetchall()
-    return [kind for (kind,) in rows if kind in legs.KINDS]
+    return [kind for (kind,) in rows if kind in ("resizing", "grown", "shrunk", "resized", "not_resized")]
 
 
 def wait(host: Host, seconds: float, step: float = 1.0) -> None:

@@ -218,6 +218,17 @@ class KnownCards:
     def index(self, uuid: str) -> int | None:
         return self.observer.index(uuid)
 
+    def read_at(self, g: Mapping[str, Any]) -> float:
+        return self.observer.card_read_at(g)
+
+    def run_of(self, p: Mapping[str, Any], uuid: str) -> RunId | None:
+        """Which run of ours a process on a card is of."""
+        return self.observer.run_of(p, uuid)
+
+    def used_by(self, run: Open) -> int:
+        """What a run uses of its cards."""
+        return sum(self.observer.used_by_run(lease.uuid, run.id) for lease in run.leases)
+
     def peak_mib(self, run: RunId) -> int:
         return self.observer.peaks.get(run, 0)
 

@@ -104,6 +104,10 @@ class Observer:
         if self.looked_once:
             self.company[run] = self._strangers(self.placed[run])
 
+    def has_used(self, run: RunId, mib: int) -> None:
+        """At some moment, on one card; perhaps while an earlier engine looked."""
+        self.peaks[run] = max(self.peaks.get(run, 0), mib)
+
     def run_resized(self, run: RunId, uuids: Iterable[str], more: Iterable[str]) -> None:
         """It holds these cards now, some of them since this moment."""
         self.placed[run] = frozenset(uuids)
@@ -188,7 +192,7 @@ class Observer:
                 run = self.run_of(p, uuid)
                 if run is not None and p["used_mib"]:
                     used = sum(q["used_mib"] or 0 for q in g["procs"] if self.run_of(q, uuid) == run)
-                    self.peaks[run] = max(self.peaks.get(run, 0), used)
+                    self.has_used(run, used)
 
     def _used_by_others(self, g: Mapping[str, Any]) -> bool:
         return (g["utilization"] or 0) > STEADY_LOAD or any(self.run_of(p, g["uuid"]) is None for p in g["procs"])

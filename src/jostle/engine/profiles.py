@@ -185,7 +185,7 @@ class Profiles:
                 self._uses[id] = restored(uses[id])
             except (TypeError, ValueError, KeyError, AttributeError):
                 continue  # of another version
-            observer.peaks[id] = max(self._uses[id].peak_mib, observer.peaks.get(id, 0))
+            observer.has_used(id, self._uses[id].peak_mib)
 
     def open_runs(self) -> Collection[RunId]:
         """Those of which something was seen."""

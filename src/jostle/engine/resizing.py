@@ -197,7 +197,7 @@ class Resizer:
         if not runs:
             return
         read = {g["uuid"]: g for g in self._cards.facts() if g["state"] == "ok"}
-        just_now = {uuid for uuid, g in read.items() if now - self._cards.observer.card_read_at(g) < JUST_NOW}
+        just_now = {uuid for uuid, g in read.items() if now - self._cards.read_at(g) < JUST_NOW}
         for run in runs:
             self._see_strangers(run, just_now, now)
             if run.standing is not None:
@@ -256,14 +256,14 @@ class Resizer:
 
     def _is_left(self, run: Open, lease: Lease, g: Mapping[str, Any]) -> bool:
         """Whether nobody who could be of the run is on the card; what is not explained counts as its own."""
-        observer, runs = self._cards.observer, self._carried.runs.values()
+        cards, runs = self._cards, self._carried.runs.values()
         there = [other for other in runs if other is not run and any(held.uuid == lease.uuid for held in other.leases)]
         if any(other.inside == run.id[0] or not run.share for other in there):
             return False  # something of ours runs inside
-        whose = [observer.run_of(p, lease.uuid) if p["uid"] in (observer.uid, None) else () for p in g["procs"]]
+        whose = [cards.run_of(p, lease.uuid) if p["uid"] in (cards.uid, None) else () for p in g["procs"]]
         if run.id in whose or (None in whose and not run.share):
             return False  # of it, or one of ours of whom nobody knows
-        strangers = any(p["uid"] not in (observer.uid, None) and p["uid"] >= ORDINARY_UID for p in g["procs"])
+        strangers = any(p["uid"] not in (cards.uid, None) and p["uid"] >= ORDINARY_UID for p in g["procs"])
         return strangers or run.share or g["used_mib"] <= lease.used_at_start_mib + LEFT_MIB
 
     def decided(self, keeps: Mapping[RunId, Reason], now: float) -> None:
@@ -287,8 +287,7 @@ class Resizer:
         params = {**(its.reason or {}).get("params", {}), "times": its.times}
         if not its.still:
             return Reason("pausing", params)
-        held = sum(self._cards.observer.used_by_run(lease.uuid, run.id) for lease in run.leases)
-        params["held_mib"] = held or None
+        params["held_mib"] = self._cards.used_by(run) or None
         left = self._left_s(run, its, self._clock.now())
         if left is None:
             return Reason("paused", {**params, "quiet_s": pausing.quiet_s(self._rules.of(run.batch))})

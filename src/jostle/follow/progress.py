@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from jostle import units
-from jostle.core.states import FINAL, OPEN, RAN
+from jostle.core.states import FINAL, OPEN, RAN, UNFINISHED
 from jostle.views.batches import LAST, remaining
 from jostle.wording.messages import step
 from jostle.wording.sentences import beside, states, worded
@@ -49,7 +49,7 @@ class Progress:
 
     @property
     def over(self) -> bool:
-        return all(self.counts[state] == 0 for state in ("queued", *OPEN))
+        return all(self.counts[state] == 0 for state in UNFINISHED)
 
     @property
     def succeeded(self) -> bool:

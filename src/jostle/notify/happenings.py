@@ -12,6 +12,7 @@ from typing import Any
 
 from jostle.bounded import Bounds, child
 from jostle.client import own_environment
+from jostle.core.states import RAN
 from jostle.errors import JostleError
 from jostle.notify.message import Message, cut, made
 from jostle.store import batchreads
@@ -69,7 +70,7 @@ def _entry(event: Mapping[str, Any], job: Mapping[str, Any] | None) -> Entry | N
         return None  # removed since
     entry["allocation"] = not job["commands"]
     entry |= {"job": job["id"], "name": notices.short(job["name"]), "batch": job["batch"], "run": event["run"]}
-    if event["kind"] in ("failed", "succeeded"):
+    if event["kind"] in RAN:
         return {**entry, "after_s": job["ran_s"], "tries": job["attempt"], **_end(job)}
     cards = data.get("gpus")
     return {**entry, "gpus": cards if isinstance(cards, list) else job["gpus"], "since_s": data.get("idle_s")}
