@@ -7,7 +7,7 @@ import pytest
 from jostle import client, context, elastic
 from jostle.core import runvariables
 from jostle.engine import launch
-from tests.pages import text
+from tests.pages import ROOT, text
 
 SECTION = text("docs/settings.md").partition("## What a job gets")[2].partition("\n### ")[0]
 ROWS = set(re.findall(r"^\| `(\w+)` \|", SECTION, re.M))
@@ -16,8 +16,11 @@ OF_A_RUN = ROWS | BESIDE - {"PYTHONUNBUFFERED"}  # which says nothing of it
 JOB = {"env": "{}", "queue": None, "batch": 1, "cpus": 2, "inside": 3}
 
 
-def test_the_page_has_a_row_for_each():
+def test_the_page_has_a_row_for_each_and_nobody_types_them_again():
     assert runvariables.OF_A_RUN == OF_A_RUN
+    typed = re.compile(rf'"(?:{"|".join(OF_A_RUN)})"')
+    files = {path.name for path in (ROOT / "src" / "jostle").rglob("*.py") if typed.search(path.read_text("utf-8"))}
+    assert files == {"runvariables.py", "elastic.py"}
 
 
 def test_a_run_is_told_what_the_page_says():

@@ -11,6 +11,7 @@ from jostle import units
 from jostle.cli.parse import Namespace, Parser, checked
 from jostle.cli.terminal import Terminal
 from jostle.core.kinds import MAX_MIB
+from jostle.core.runvariables import VISIBLE
 from jostle.probes import holding
 from jostle.views.status import simulated_world
 
@@ -26,7 +27,7 @@ def burn_options(p: Parser) -> None:
 
 def burn(args: Namespace, terminal: Terminal) -> int:
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that what is held is given back
-    cards = [card for card in os.environ.get("CUDA_VISIBLE_DEVICES", "0").split(",") if card]
+    cards = [card for card in os.environ.get(VISIBLE, "0").split(",") if card]
     world = simulated_world(terminal)
     duration = units.show_duration(args.seconds)
     if world is not None:

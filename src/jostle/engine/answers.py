@@ -12,6 +12,7 @@ from jostle.core.ledger import alive
 from jostle.core.limits import Account
 from jostle.core.model import Job, World
 from jostle.core.reasons import ABSENT, plain
+from jostle.core.runvariables import DEVICE_ORDER
 from jostle.core.states import OPEN
 from jostle.core.survey import room, standing, survey
 from jostle.engine import capacity, launch, shown
@@ -81,7 +82,7 @@ class Answers:
         listed = [lease.uuid for lease in run.leases] if run.elasticity is None else run.elasticity.listed
         cards = [by_uuid[lease.uuid] for lease in run.leases if lease.uuid in by_uuid and lease.uuid in listed]
         visible = launch.visible(cards, gpus, self._engine.rules.by_uuid())
-        return {"env": {"CUDA_DEVICE_ORDER": "PCI_BUS_ID", **launch.card_variables(visible, cards)}}
+        return {"env": {DEVICE_ORDER: "PCI_BUS_ID", **launch.card_variables(visible, cards)}}
 
     def _models(self) -> dict[str, str]:
         return {g["uuid"]: g["name"] or "" for g in self._cards.facts()}
