@@ -71,7 +71,8 @@ PARTS = {
     "seeded faults": [*PYTEST, "tests/planted"],
     "mypy": [sys.executable, "-m", "mypy"],
     "simulation": [*PYTEST, "tests/simulation"],
-    "shape": [*PYTEST, "tests/test_architecture.py", "tests/test_compat.py", "tests/test_fields.py", "tests/test_parts.py"],
+    "shape": [*PYTEST, "tests/test_architecture.py", "tests/test_compat.py", "tests/test_fields.py", "tests/test_jobflaws.py",
+              "tests/test_parts.py"],
     "ruff": [sys.executable, "-m", "ruff", "check", "."],
 }
 BUSY = {

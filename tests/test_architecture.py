@@ -98,7 +98,7 @@ def test_core_is_pure():
 
 FACES = ("cli", "__main__", "magic", "torchrun", "hydra_plugins")  # who is started by a person, or speaks to one in a notebook
 PROCESSES = ("daemon", "engine", "backends", "probes", "web")  # what they write to stderr is their log
-ANSWERS = {"web/drafts.py"}  # a child whose stdout is what it was started for
+ANSWERS = {"web/deeds.py", "web/drafts.py"}  # children whose stdout is what they were started for
 
 
 def test_only_the_faces_know_argparse_and_write_to_a_terminal():
