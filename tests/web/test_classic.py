@@ -481,6 +481,39 @@ def test_a36_a_log_file_is_bound_read_and_unbound(space):
     assert space.get("log/content?mode=single&queue_id=9&process_index=0")["success"] is False
 
 
+FAILING = "retry_config: {max_retries: 0, on_failure: continue}\n"
+
+
+@pytest.mark.parametrize("first", ["exit 3", "echo never"])
+def test_the_log_of_a_process_is_that_of_its_place_after_blocks_before_it_were_removed(space, first):
+    instance = space.console.instance
+    path = space.root / "command" / "command_gpu.txt"
+    rest = "1\necho two\n1\n\n1\necho three; sleep 600\n1\n"
+    path.write_text(f"1\n{first}\n1\n\n{rest}")
+    (space.root / "config" / "gpu_manage.yaml").write_text(FAILING)
+    waits = first != "exit 3"
+    blocker = instance.add("-g", "4", "--", "sleep 600") if waits else None
+    if blocker:
+        instance.reach(blocker, "running")
+    pid = start(space)["pid"]
+    job = next(row["id"] for row in instance.newest(3) if row["commands"] == [first])
+    instance.reach(job, "queued" if waits else "failed")
+    if waits:
+        instance.ok("set", str(job + 2), "name=queue 1 task 9: mine")
+    os.kill(pid, signal.SIGHUP)  # it leaves its tasks as they are
+    until(lambda: not alive(pid), "its end")
+    path.write_text(rest)
+    start(space)
+    if blocker:
+        instance.reach(job, "cancelled")
+        instance.call("intent", ids=[blocker], batch=None, do="cancel", now=True)
+    logs = lambda: [Path(run["log"]) for run in instance.runs(job + 2)]  # noqa: E731
+    until(lambda: any(log.exists() and log.read_text() for log in logs()), "what the last task prints")
+    contents = [space.get(f"log/content?mode=single&queue_id=1&process_index={k}")["content"] for k in range(2)]
+    assert space.ask("POST", "scheduler/single/stop").status == 200
+    assert contents == ["two\n", "three\n"]
+
+
 OUTSIDE = [
     "../../etc/passwd", "%2e%2e%2fetc/passwd", "..%c0%afetc/passwd", "/etc/passwd", "logs/%00", "//proc/self/root/etc/passwd",
     "logs/../config/gpu_manage.yaml", "logs-secret/x", "logs/../logs-secret/x", "/proc/self/environ",

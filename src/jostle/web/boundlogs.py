@@ -14,6 +14,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Depends, Query
 from pydantic import BaseModel
 
+from jostle.compete.board import Board
 from jostle.errors import Invalid, JostleError, NotFound
 from jostle.views import logs
 from jostle.web import files, joblog
@@ -133,9 +134,11 @@ def printed(visit: Visit, root: str, place: LogPlace) -> str | None:
     number = max((batch["id"] for batch in visit.reader.batches() if batch["key"] == key), default=None)
     if number is None:
         return None
-    begins = f"queue {place.queue_id} task {place.process_index + 1}:"
-    ids = [row["id"] for row in visit.reader.jobs(batch=number) if row["name"].startswith(begins) and row["attempt"]]
-    run = logs.run_of(visit.reader, ids[-1], None) if ids else None
+    rows = {row["id"]: row for row in visit.reader.jobs(batch=number)}
+    task = next(iter(Board(rows.values()).members(str(place.queue_id))[place.process_index :]), None)
+    while task is not None and not task["attempt"]:
+        task = rows.get(task["retry_of"])  # of one that is tried again by hand, until it runs, the try before
+    run = logs.run_of(visit.reader, task["id"], None) if task is not None else None
     return str(run["log"]) if run is not None and os.path.lexists(run["log"]) else None
 
 
