@@ -396,6 +396,7 @@ def test_a36_a_scheduler_is_a_process_of_its_own_and_can_be_stopped_by_mode(spac
     assert told.status == 200 and told.json["success"] is True
     until(lambda: not alive(pid), "its end")
     assert not (space.root / "logs" / "state" / f"{pid}.json").exists()
+    until(lambda: not space.get("scheduler/status")["single"]["0"]["running"], "its exit code is known")
     assert space.get("scheduler/status")["single"]["0"] == {"running": False, "pid": None, "exit_code": 130}
     for name in ("state", "status"):
         assert space.get(f"scheduler/single/{name}") == {"running": False, "pid": None, "exit_code": 130}
@@ -412,6 +413,30 @@ def test_a36_a_scheduler_is_stopped_by_its_pid_or_by_kill(space):
     os.kill(pid, signal.SIGTERM)
     until(lambda: not space.get("scheduler/status")["single"]["0"]["running"], "its end")
     assert space.get("scheduler/status")["single"]["0"]["exit_code"] == 130
+
+
+def test_page_and_terminal_agree_on_which_schedulers_run_whatever_state_files_there_are(tmp_path):
+    space = Space(tmp_path / "a:single:b")
+    (space.root / "command" / "command_gpus.txt").write_text("1\nsleep 600\n1\n1\n")
+    console = space.console
+    try:
+        pid = start(space, "scheduler/multi/start")["pid"]
+        state = space.root / "logs" / "state"
+        until(lambda: (state / f"{pid}.json").exists(), "its state file")
+        state.rename(tmp_path / "old")
+        state.touch()  # no folder: none can be written
+        shown = console.instance.run("compete", "--status", str(space.root))
+        (listed,) = space.get("scheduler/running")["schedulers"]
+        assert listed["pid"] == pid and f"Scheduler {pid} (multi, config 1): {listed['state']}" in shown[1]
+        assert space.get("v1/compete")["schedulers"] == [listed]
+        state.unlink()
+        (tmp_path / "old").rename(state)
+        os.kill(pid, signal.SIGKILL)
+        until(lambda: not space.get("scheduler/status")["multi"]["0"]["running"], "its end")
+        assert (state / f"{pid}.json").exists() and space.get("scheduler/running")["schedulers"] == []
+        assert console.instance.run("compete", "--status", str(space.root), "--mode", "multi")[0] == 1
+    finally:
+        console.close()
 
 
 def test_a36_what_cannot_start_is_400(space):

@@ -16,6 +16,7 @@ from pydantic import BaseModel
 
 from jostle.compete.board import Board
 from jostle.errors import Invalid, JostleError, NotFound
+from jostle.formats.workspace import BatchKey
 from jostle.views import logs
 from jostle.web import files, joblog
 from jostle.web.site import Visit, checked_mode, visit, workspace_of
@@ -48,9 +49,9 @@ Placed = Annotated[LogPlace, Query()]
 def roots(visit: Visit, root: str) -> list[str]:
     """Where log files may lie."""
     folders = {os.path.join(root, "logs"): None}
-    prefix = f"compete:{os.path.realpath(root)}:"
+    real = os.path.realpath(root)
     for batch in visit.reader.batches():
-        if str(batch["key"] or "").startswith(prefix):
+        if (key := BatchKey.read(batch["key"])) is not None and key.root == real:
             folders |= {os.path.dirname(path): None for path in visit.reader.logs(batch["id"])}
     return list(folders)
 
@@ -130,8 +131,7 @@ def content(visit: Visiting, place: Placed, tail_lines: Tail = 100, workspace: s
 
 def printed(visit: Visit, root: str, place: LogPlace) -> str | None:
     """The log of the last run of a task of the newest batch."""
-    key = f"compete:{os.path.realpath(root)}:{place.mode}:{place.config_index}"
-    number = max((batch["id"] for batch in visit.reader.batches() if batch["key"] == key), default=None)
+    number = visit.reader.newest_batch(str(BatchKey.of(root, place.mode, place.config_index)))
     if number is None:
         return None
     rows = {row["id"]: row for row in visit.reader.jobs(batch=number)}

@@ -16,6 +16,7 @@ from fastapi import APIRouter, Depends, Header, Query, Request
 from fastapi.responses import Response
 from pydantic import BaseModel, ConfigDict, Field
 
+from jostle.compete.running import one_of
 from jostle.errors import Invalid, JostleError, NotFound, Usage
 from jostle.formats import plaintext, taskfile, workspace
 from jostle.formats.difference import unified
@@ -23,9 +24,9 @@ from jostle.formats.flaws import BadFiles
 from jostle.formats.nodes import Flaw
 from jostle.formats.taskedit import written
 from jostle.formats.taskfile import Block
+from jostle.formats.workspace import BatchKey
 from jostle.web import files
 from jostle.web.answers import Answer, etag
-from jostle.web.schedulers import running
 from jostle.web.site import Visit, checked_mode, visit, workspace_of
 from jostle.wording.flaws import flaw, worded
 
@@ -235,7 +236,7 @@ def delete(visit: Visiting, mode: str, index: int, workspace: str | None = None)
     config = ConfigFile(visit, workspace_of(visit.site, workspace), mode, index)
     if config.raw is None:
         raise NotFound(f"there is no config {index + 1} of {mode} mode")
-    if any((scheduler.mode, scheduler.index) == (mode, index) for scheduler in running(visit, config.root)):
+    if one_of(visit.reader, BatchKey.of(config.root, mode, index)) is not None:
         raise JostleError(f"config {index + 1} is running: stop it first")
     files.put_aside(config.root, config.way, os.path.basename(config.path) + BACKUP)
     visit.note("delete", config.path)

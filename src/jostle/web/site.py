@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from fastapi import Request
 
 from jostle.errors import Forbidden, JostleError, NoEngine, NotFound, Usage
-from jostle.formats.workspace import STEMS
+from jostle.formats.workspace import STEMS, BatchKey
 from jostle.session import Session
 from jostle.store.reads import Reader
 from jostle.web import hidden
@@ -66,7 +66,7 @@ class Site:
         self.wanted, self.home = wanted, wanted.home
         self.secrets = Secrets(wanted.home)
         self.reader = Reader(wanted.home)
-        self.children: dict[str, Any] = {}  # schedulers that this process has started, by the key of their batch
+        self.children: dict[BatchKey, Any] = {}  # schedulers that this process has started
         self.tickets = Tickets()
         self.lengthy = Seats(LENGTHY, LENGTHY_KEPT, "too many calls that take long are under way: ask again when one has ended")
         self.processor: tuple[int, int] | None = None  # its ticks at the last look
@@ -152,12 +152,9 @@ def known_workspaces(site: Site) -> list[str]:
     """The workspace we were started for, first; then those of the store, the newest first. No caller can add one."""
     roots = [site.wanted.workspace] if site.wanted.workspace else []
     for batch in reversed(site.reader.batches()):
-        key = str(batch["key"] or "")
-        if key.startswith("compete:"):
-            for mode in (":single:", ":multi:"):
-                root, there, _ = key.removeprefix("compete:").rpartition(mode)
-                if there:
-                    roots.append(root)
+        key = BatchKey.read(batch["key"])
+        if key is not None:
+            roots.append(key.root)
     by_place: dict[str, str] = {}
     for path in roots:
         by_place.setdefault(os.path.realpath(path), path)
