@@ -20,6 +20,7 @@ from jostle.formats.workspace import BatchKey
 from jostle.views import logs
 from jostle.web import files, joblog
 from jostle.web.site import Visit, checked_mode, visit, workspace_of
+from jostle.wording.flaws import flaw
 
 routes = APIRouter(prefix="/api/log")
 Visiting = Annotated[Visit, Depends(visit)]
@@ -59,12 +60,12 @@ def roots(visit: Visit, root: str) -> list[str]:
 def confined(visit: Visit, root: str, path: str) -> tuple[str, str]:
     """The folder that a path lies in, and the way from there; NotFound if it is none of ours."""
     if not path or len(path) > 4096 or not path.isprintable() or ".." in path.split("/"):
-        raise NotFound("there is no such log file")
+        raise NotFound(flaw("log_none"))
     whole = os.path.normpath(os.path.join(root, path))
     for place in roots(visit, root):
         if whole.startswith(place + os.sep):
             return place, os.path.relpath(whole, place)
-    raise NotFound("this file lies in no log folder of the workspace or of its jobs")
+    raise NotFound(flaw("log_outside"))
 
 
 def bindings(root: str) -> dict[str, dict[str, Any]]:
@@ -72,9 +73,9 @@ def bindings(root: str) -> dict[str, dict[str, Any]]:
     try:
         bound = json.loads(raw) if raw else {}
     except (ValueError, RecursionError):
-        raise JostleError(f"{BINDINGS} is damaged: mend it, or remove it") from None
+        raise JostleError(flaw("log_bindings", file=BINDINGS)) from None
     if not isinstance(bound, dict) or not all(isinstance(entry, dict) and "log_path" in entry for entry in bound.values()):
-        raise JostleError(f"{BINDINGS} is damaged: mend it, or remove it")
+        raise JostleError(flaw("log_bindings", file=BINDINGS))
     return dict(bound)
 
 
@@ -153,7 +154,7 @@ def read(
 def read_path(visit: Visit, root: str, path: str, lines: int) -> dict[str, Any]:
     place, way = confined(visit, root, path)
     if not os.path.isdir(place):
-        raise NotFound(f"there is no {path[:200]}")
+        raise NotFound(flaw("log_none"))
     return page(files.opened(place, way), path, lines)
 
 

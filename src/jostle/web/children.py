@@ -18,6 +18,7 @@ from jostle.errors import Forbidden, Invalid, JostleError, NoEngine, NotFound, U
 from jostle.web import files
 from jostle.web.answers import Flag
 from jostle.web.site import Visit, checked_mode, visit, workspace_of
+from jostle.wording.flaws import flaw
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -98,7 +99,7 @@ class ResultsOptions(BaseModel):
 def results(visit: Visiting, query: Annotated[ResultsOptions, Query()]) -> dict[str, Any]:
     """The table of `results --json`; with another `format` its text."""
     if visit.caller.reads_only:
-        raise Forbidden("this token may not see what jobs print")
+        raise Forbidden(flaw("may_not_prints"))
     form = "--json" if query.format == "json" else f"--format={query.format}"
     printed = verb(visit, ["results", form, *query.words()], bounds=OFTEN)
     table = one(printed) if query.format == "json" else {"text": printed}
@@ -130,7 +131,7 @@ class Run(BaseModel):
 
 def absolute(path: str) -> str:
     if not os.path.isabs(path) or "\0" in path:
-        raise Usage("expected the absolute path of a file on this host")
+        raise Usage(flaw("asked_absolute"))
     return path
 
 

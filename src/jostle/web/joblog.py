@@ -18,6 +18,7 @@ from fastapi.responses import Response, StreamingResponse
 from jostle.core.states import FINAL
 from jostle.errors import Forbidden, JostleError, NotFound
 from jostle.views import logs
+from jostle.wording.flaws import flaw
 
 if TYPE_CHECKING:
     from jostle.web.site import Visit
@@ -51,20 +52,20 @@ def opened(path: str) -> int:
     s = os.fstat(fd)
     if s.st_uid != os.getuid() or s.st_nlink > 1 or not stat.S_ISREG(s.st_mode):
         os.close(fd)
-        raise JostleError(f"the log {path} is not a regular file of its own: something else was put in its place")
+        raise JostleError(flaw("log_replaced", path=path))
     return fd
 
 
 def run_path(visit: Visit, id: int, run: int | None) -> tuple[int, str]:
     """The number of the run, the last if none is named, and where its log lies."""
     if visit.caller.reads_only:
-        raise Forbidden("this token may not see what jobs print")
+        raise Forbidden(flaw("may_not_prints"))
     job = visit.reader.job(id)
     if job is None:
-        raise NotFound(f"there is no job {id}")
+        raise NotFound(flaw("log_job", id=id))
     row = logs.run_of(visit.reader, id, run)
     if row is None:
-        raise NotFound(f"job {id} is {job['state']} and has not run yet, so it has printed nothing")
+        raise NotFound(flaw("log_early", id=id, state=job["state"]))
     return int(row["n"]), str(row["log"])
 
 
@@ -78,7 +79,7 @@ def page(visit: Visit, id: int, run: int | None, *, lines: int | None, start: in
     numbers = [one["n"] for one in tries]
     if not os.path.lexists(path):
         if ended:
-            raise NotFound(f"the log of job {id} is gone: {path}")
+            raise NotFound(flaw("log_gone", id=id, path=path))
         return LogPage(id, number, path, numbers, 0, 0, 0, "", False)
     fd = opened(path)
     try:
@@ -139,7 +140,7 @@ class Tickets:
     def redeem(self, ticket: str, session: str) -> Response:
         end, path, name, owner = self.made.pop(ticket, (0.0, "", "", ""))
         if time.monotonic() > end or not secrets.compare_digest(owner, session):
-            raise NotFound("this download is over, or another's: ask for it again")
+            raise NotFound(flaw("log_ticket"))
         fd = opened(path)
         heads = {"content-disposition": f'attachment; filename="{name}"', "x-content-type-options": "nosniff"}
         return StreamingResponse(_chunks(fd), media_type="text/plain; charset=utf-8", headers=heads)

@@ -19,7 +19,7 @@ from jostle.formats.nodes import Flaw
 from jostle.web import files
 from jostle.web.answers import Answer, Values, etag
 from jostle.web.site import Visit, visit, workspace_of
-from jostle.wording.flaws import worded
+from jostle.wording.flaws import flaw, worded
 
 routes = APIRouter()
 Visiting = Annotated[Visit, Depends(visit)]
@@ -78,7 +78,7 @@ class RulesFile:
             processyaml.put(wanted, words, value)
             text = yamledit.updated(text, words, value)
         if processyaml.values(text, self.path) != wanted:
-            raise Invalid(f"{', '.join(flat(form))} cannot be changed in {self.name} by program: edit the file (it says {own})")
+            raise Invalid(flaw("rules_by_hand", keys=", ".join(flat(form)), file=self.name, text=own))
         flaws = self.read(text)[2]
         if flaws:
             raise BadFiles(flaws)

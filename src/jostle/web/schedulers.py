@@ -79,7 +79,7 @@ def _started(visit: Visit, root: str, mode: str, index: int, more: tuple[str, ..
     try:
         fd = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, 0o600)
     except OSError as e:
-        raise Forbidden(f"cannot write {log}: {e.strerror}") from None
+        raise Forbidden(visit.message("scheduler_log", path=log, why=e.strerror)) from None
     argv = [sys.executable, "-m", "jostle", "compete", *more, "--mode", mode, "--config-index", str(index), "--", root]
     env = {**own_environment(), "JOSTLE_HOME": visit.home}
     visit.note("start", f"{mode} config {index + 1} of {root}")
@@ -98,7 +98,7 @@ def _started(visit: Visit, root: str, mode: str, index: int, more: tuple[str, ..
     if child.poll() is not None:
         raise Invalid(visit.message("scheduler_ended", code=child.returncode, last=_last(log)))
     return {
-        "success": True, "message": f"the scheduler of {space.label} ({mode}) runs: process {child.pid}", "pid": child.pid,
+        "success": True, "message": visit.message("scheduler_begun", n=index + 1, mode=mode, pid=child.pid), "pid": child.pid,
         "log_file": log, "config_file": space.command_file,
     }  # fmt: skip
 
@@ -125,8 +125,8 @@ def _stopped(visit: Visit, scheduler: Running) -> dict[str, Any]:
         for child in visit.site.children.values():
             child.poll()  # a process of ours that has ended is there until it is asked for
         time.sleep(LOOK)
-    gone = not scheduler.proven(scheduler.pid)
-    return {"success": True, "message": f"scheduler {scheduler.pid} {'has ended' if gone else 'is stopping its tasks'}"}
+    code = "scheduler_stopping" if scheduler.proven(scheduler.pid) else "scheduler_stopped"
+    return {"success": True, "message": visit.message(code, pid=scheduler.pid)}
 
 
 def brief(visit: Visit, root: str, mode: str, index: int) -> dict[str, Any]:
