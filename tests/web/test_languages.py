@@ -65,7 +65,7 @@ ASKED = [
     ("PUT", "/api/v1/commands/single", {"text": "1\ntrue\n1\n"}, "file_changed"),
     ("POST", "/api/v1/commands/single/preview", {"text": "", "queues": [TASK]}, "command_unwritable"),
     ("PUT", "/api/settings", {"secret": "password"}, "secret_weak"),
-    ("PUT", "/api/settings", {"port": 0}, "setting_port"),
+    ("PUT", "/api/settings", {"port": 0}, "setting_odd"),
     ("GET", "/api/v1/jobfiles/text?path=x.yaml", None, "asked_job_file"),
     ("GET", "/api/v1/limits", None, "needs_engine"),
     ("GET", "/api/commands/single?workspace=/nowhere", None, "workspace_unknown"),

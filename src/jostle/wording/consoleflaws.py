@@ -111,8 +111,7 @@ ASKED: dict[str, tuple[str, str]] = {
         "{file} 中的 {keys} 无法由程序修改：请编辑该文件（其中写着 {text}）",
     ),
     # --- settings
-    "setting_port": ("port: expected a number from 1 to 65535", "port：应为 1 到 65535 的数"),
-    "setting_one_of": ("{key}: expected one of {names}", "{key}：应为以下之一：{names}"),
+    "setting_odd": ("{key}: expected {expected}", "{key}：应为 {expected}"),
     "secret_weak": (
         "this secret is too easy to guess; expected at least {least} characters, not built from a well-known one",
         "这个密钥太容易猜到；应至少 {least} 个字符，且不由常见的密钥构成",
