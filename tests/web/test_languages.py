@@ -58,7 +58,7 @@ def test_on_the_command_line(console):
 
 TASK = {"id": 1, "processes": [{"commands": ["x\\"], "memory": 1}, {"commands": [], "memory": 1}]}
 ASKED = [
-    ("GET", "/api/v1/logs/7", None, "log_job"),
+    ("GET", "/api/v1/wait?ids=7", None, "log_job"),
     ("POST", "/api/log/bind?mode=single&queue_id=1&process_index=0&log_path=/etc/passwd", None, "log_outside"),
     ("POST", "/api/commands/single/reset", None, "config_no_backup"),
     ("DELETE", "/api/commands/single/4", None, "config_none"),

@@ -126,11 +126,6 @@ ASKED: dict[str, tuple[str, str]] = {
     ),
     "log_bindings": ("{file} is damaged: mend it, or remove it", "{file} 已损坏：请修复或删除它"),
     "log_job": ("there is no job {id}", "没有任务 {id}"),
-    "log_early": (
-        "job {id} is {state} and has not run yet, so it has printed nothing",
-        "任务 {id} 的状态是 {state}，还没有运行过，因此没有输出",
-    ),
-    "log_gone": ("the log of job {id} is gone: {path}", "任务 {id} 的日志已不在：{path}"),
     "log_replaced": (
         "the log {path} is not a regular file of its own: something else was put in its place",
         "日志 {path} 不是它自己的普通文件：有别的东西占了它的位置",
