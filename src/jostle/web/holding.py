@@ -15,6 +15,7 @@ from fastapi import APIRouter, Depends
 from pydantic import Field
 
 from jostle.core.fields import JOB, LIMITS
+from jostle.core.kinds import MAX_GPUS
 from jostle.errors import Invalid, Usage
 from jostle.formats import spec
 from jostle.intake import allocations
@@ -36,7 +37,7 @@ Visiting = Annotated[Visit, Depends(visit)]
 Name = Annotated[str, Field(min_length=1, max_length=200)]
 Size = Annotated[int, Field(ge=0, lt=1 << 53)] | Annotated[float, Field(ge=0, lt=1 << 53, allow_inf_nan=False)] | Name
 Line = Annotated[str, Field(min_length=1, max_length=1 << 20)]
-Number = Annotated[int, Field(ge=0, le=1024)]
+Number = Annotated[int, Field(ge=0, le=MAX_GPUS)]
 Count = Number | Annotated[list[Number], Field(min_length=2, max_length=2)] | Name
 
 
@@ -48,7 +49,7 @@ class Alloc(Strict):
     memory: Size | None = None
     time: Annotated[Size | None, Field(alias="for")] = None
     release_idle: Size | None = None
-    priority: Annotated[int, Field(ge=-(1 << 31), le=1 << 31)] = 0
+    priority: Annotated[int, Field(ge=JOB["priority"].kind.low, le=JOB["priority"].kind.high)] = 0
     tags: list[Name] = Field([], max_length=100)
     now: bool = False
     once: Name | None = None

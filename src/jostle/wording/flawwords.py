@@ -171,11 +171,17 @@ FLAWS: dict[str, tuple[str, str]] = {
         "a job without `run`; expected a command such as `run: python train.py`",
         "任务没有 `run`；应有命令，例如 `run: python train.py`",
     ),
-    "resize_wants": (
-        "resize without a card, or with a uni_id file; expected `gpus:` of 1 or more, and no such file",
-        "写了 resize 却没有卡，或带有 uni_id 文件；应为 `gpus:` 至少 1，且没有该文件",
+    "resize_needs_card": (
+        "resize without a card; expected `gpus:` of 1 or more", "写了 resize 却没有卡；`gpus:` 应至少为 1",
     ),
-    "share_alone": (
+    "resize_without_uni_id": (
+        "resize with a uni_id file; expected one of them", "同时写了 resize 和 uni_id 文件；应只有其一",
+    ),
+    "memory_without_card": (
+        "memory without a card; expected `gpus:` of 1 or more, or no `memory:`",
+        "写了 memory 却没有卡；`gpus:` 应至少为 1，或不写 `memory:`",
+    ),
+    "shares_without_memory": (
         "share without memory; expected `memory:`, since a job without it takes the whole card",
         "有 share 而没有 memory；应写 `memory:`，因为没有它的任务会占整张卡",
     ),
