@@ -117,6 +117,8 @@ KEYS: dict[str, Callable[[str], Any]] = {
     "strangers": lambda text: spec.one_of(text, ("share", "avoid")),
     "gpu_choice": spec.reader(RULES["choice"].kind),
 }
+PLACES = tuple(key for key, reader in KEYS.items() if reader is _path)
+"""Where things are: a running scheduler's tasks and files are there already, and no browser moves them."""
 RETRY = "retry_config"
 RETRIES_BELOW = "keys such as `max_retry_before_backoff: 3` below it"
 TOP = (*(key for key in KEYS if "." not in key), RETRY)

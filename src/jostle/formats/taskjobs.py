@@ -22,6 +22,7 @@ from jostle.formats.workspace import Workspace
 from jostle.printable import one_line
 
 NAMED = 48  # characters of a command in a job's name
+TASK = re.compile(r"(queue -?\d+ task \d+): ", re.ASCII)  # how its name begins, until somebody changes it
 _BASE = re.compile(r"(?<!\$)\{work_dir\}/")
 
 

@@ -28,6 +28,7 @@ from jostle.web.answers import Flag
 from jostle.web.changing import Strict, would_become, written
 from jostle.web.site import Visit, visit
 from jostle.wording import sentences
+from jostle.wording.flaws import flaw
 from jostle.wording.limits import source
 from jostle.wording.reasons import trouble
 
@@ -123,7 +124,7 @@ def release(visit: Visiting, body: Release) -> dict[str, Any]:
 def start(visit: Visiting, body: Start) -> dict[str, Any]:
     """A program inside an allocation, on all of its cards unless `gpus` says otherwise: its job."""
     if not os.path.isabs(body.workdir) or not os.path.isdir(body.workdir):
-        raise Invalid(f"workdir {body.workdir[:200]} is no directory; expected the absolute path of one that exists")
+        raise Invalid(flaw("asked_no_folder", path=body.workdir[:200]))
     run, variables, retry = (body.run, {}, None) if body.run is not None else of_task(visit, body.name)
     command = [checked("run", spec.command, run)] if isinstance(run, str) else [quote(run[0])] if len(run) == 1 else run
     for name, value in body.env.items():
@@ -155,7 +156,7 @@ def checked(key: str, check: Callable[[str], Any], text: str) -> Any:
     try:
         return check(text)
     except ValueError as e:
-        raise Invalid(f"{key}: {text[:100]!r} is not understood; expected {e}") from None
+        raise Invalid(flaw("value_odd", key=key, value=repr(text[:100]), expected=str(e))) from None
 
 
 class Limits(Strict):
