@@ -15,6 +15,7 @@ from typing import Any, NamedTuple, Protocol, TypeGuard
 
 from jostle.core.claims import Claim
 from jostle.core.model import Exit, LegEnd, RunId
+from jostle.core.reasons import Hold
 
 
 class Phase(str, Enum):
@@ -146,7 +147,7 @@ class Backend(Protocol):
     places: bool  # whether cards are chosen by us: then it is a Placing one; else the runs are handed over
 
     @property
-    def trouble(self) -> str: ...  # why nothing can be started: a hold, i.e. a code and perhaps a detail behind it; "" if it can
+    def trouble(self) -> Hold | None: ...  # why nothing can be started, or nothing with a GPU; None: it can
     def open(self, rows: Sequence[Adopted], listener: Recipient) -> None: ...  # adopts them
     def close(self) -> None: ...  # runs go on
     def tick(self, now: float) -> float | None: ...  # what time brings about; when to call again

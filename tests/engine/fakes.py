@@ -13,7 +13,7 @@ from typing import Any
 from jostle import failpoint
 from jostle.core.claims import Claim, name_of
 from jostle.core.model import Exit, RunId
-from jostle.core.reasons import Reason
+from jostle.core.reasons import Hold, Reason
 from jostle.engine import checks
 from jostle.engine.engine import Engine
 from jostle.port import (
@@ -157,7 +157,7 @@ class FakeBackend:
     """A host whose processes are entries of a disk."""
 
     places = True
-    trouble = ""
+    trouble: Hold | None = None
 
     def __init__(self, disk: Disk, clock: FakeClock, home: str = "") -> None:
         self.disk, self.clock, self.home = disk, clock, home
@@ -313,7 +313,7 @@ def shim_of(run: RunId) -> int:
 
 class FakeProbe:
     opening_since: float | None = None
-    trouble = ""
+    trouble: Hold | None = None
 
     def __init__(self, disk: Disk, clock: FakeClock) -> None:
         self.disk, self.clock = disk, clock

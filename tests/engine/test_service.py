@@ -40,7 +40,7 @@ def test_a_refused_stop_of_all_jobs_leaves_them_running_and_the_engine_at_work(h
     failpoint.arm("store.before_commit=ENOSPC@1")
     with pytest.raises(DiskFull):
         service.down(None, {"stop_jobs": True})
-    assert (host.engine.stops_all, service.leaving, host.engine.hold()) == (False, False, "")
+    assert (host.engine.stops_all, service.leaving, host.engine.hold()) == (False, False, None)
     assert [run.intent for run in host.engine.carried.runs.values()] == ["run"]
 
 

@@ -11,7 +11,7 @@ from jostle.core.explain import explain
 from jostle.core.ledger import alive
 from jostle.core.limits import Account
 from jostle.core.model import Job, World
-from jostle.core.reasons import ABSENT, plain
+from jostle.core.reasons import ABSENT, as_text, plain
 from jostle.core.states import OPEN
 from jostle.core.survey import room, standing, survey
 from jostle.engine import capacity, launch, shown
@@ -38,7 +38,7 @@ class Answers:
             "version": __version__, "store_version": store.version(), "pid": os.getpid(), "gpus_spec": e.spec, "home": e.home,
             "lease_dir": e.lease_dir, "uptime_s": round(self._clock.now() - self.began, 1),
             "sim_dir": config.sim_dir(e.home) if e.spec.startswith("sim:") else None,
-            **({"counts": self._reader.counts()} if counts else {}), "hold": e.hold(), "driver": self._cards.driver,
+            **({"counts": self._reader.counts()} if counts else {}), "hold": as_text(e.hold()), "driver": self._cards.driver,
             "probe": self._cards.trouble() or (SILENT if self._cards.owed_for() > GPUS_WITHIN else ""), "kept_for": e.kept_for,
             "tally": e.tally.plain(), **({"resources": capacity.left(self._world())} if resources else {}),
         }  # fmt: skip
@@ -66,7 +66,7 @@ class Answers:
         return {
             "shapes": {shape: plain(reason) for shape, reason in self._engine.waits.items()},
             "running": {job: plain(reason) for job, reason in self._engine.remarks().items()},
-            "hold": self._engine.hold(), "now": self._clock.now(), "models": self._models(), "next": self._next(),
+            "hold": as_text(self._engine.hold()), "now": self._clock.now(), "models": self._models(), "next": self._next(),
             "idle": self._engine.carried.idle(self._clock.now()),
         }  # fmt: skip
 

@@ -15,6 +15,7 @@ from typing import Any
 
 from jostle.core.ledger import ORDINARY_UID
 from jostle.core.model import LOCAL, Gpu, Holder, Lease, Node, Promise, RunId, Target
+from jostle.core.reasons import Hold
 from jostle.engine.health import Health
 
 WINDOW, APART = 3.0, 0.09
@@ -325,7 +326,7 @@ class Observer:
         return sum(p["used_mib"] or 0 for p in self.processes.get(uuid, ()) if self.run_of(p, uuid) == run)
 
 
-def here(gpus: tuple[Gpu, ...], hold: str = "", **more: int) -> Target:
+def here(gpus: tuple[Gpu, ...], hold: Hold | None = None, **more: int) -> Target:
     """This host as a target with one node; `more`: what it has besides cards."""
     return Target(name=LOCAL, nodes=(Node(name=LOCAL, gpus=gpus, hold=hold, **more),))
 

@@ -25,6 +25,7 @@ from jostle.backends.local.republish import Republisher
 from jostle.backends.local.resizing import ResizeOrders
 from jostle.core.claims import Claim
 from jostle.core.model import RunId
+from jostle.core.reasons import Hold
 from jostle.port import BY_HAND, Adopted, Claimed, Denied, Order, Recipient, Reserved, Resizing, RunReport, Tenure, Void, Watcher
 
 ENDED = b'{"ended":'  # how the last word of a shim begins
@@ -92,7 +93,7 @@ class Local:
         return min(due)
 
     @property
-    def trouble(self) -> str:
+    def trouble(self) -> Hold | None:
         return self._directory.trouble or self._pool.nursery.trouble
 
     # ------------------------------------------------------------------ spares
@@ -226,10 +227,8 @@ class Local:
             if claim.boot == self._boot:  # another spare than the recorded one may have won
                 contact.handle = Handle(claim.pid, claim.ticks, claim.boot)
         self._runs[row.run] = contact
-        if contact.shim is None:
-            return
-        contact.pidfd = process.open_pidfd(contact.shim[0])
-        if contact.pidfd is None:
+        contact.pidfd = None if contact.shim is None else process.open_pidfd(contact.shim[0])
+        if contact.shim is None or contact.pidfd is None:
             return
         if proc.alive(*contact.shim):
             self._watch_process(contact)
