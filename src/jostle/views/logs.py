@@ -11,6 +11,7 @@ import os
 import stat
 from typing import TYPE_CHECKING, Any
 
+from jostle.backends.local import outside
 from jostle.core.states import FINAL
 from jostle.errors import JostleError, NotFound
 
@@ -60,7 +61,7 @@ def log_path(session: Session, id: int, number: int | None) -> str | None:
 
 
 def run_of(reader: Reader, id: int, number: int | None) -> dict[str, Any] | None:
-    runs = reader.runs(id)
+    runs = outside.runs_of(reader, id)
     if number is None:
         return next(reversed(real(runs)), None)
     matching = [run for run in runs if run["n"] == number]
@@ -140,14 +141,6 @@ def printed(fd: int, at: int) -> tuple[int, int]:
     except OSError as e:
         size = os.fstat(fd).st_size
         return (max(at, size), size) if e.errno == errno.ENXIO else (at, size)  # other file systems have no holes to tell of
-
-
-def is_over(home: str, id: int, run: dict[str, Any]) -> bool:
-    """As far as can be seen from outside: it left its record, or its shim is gone."""
-    from jostle import proc
-
-    gone = run["shim_pid"] is not None and proc.stat(run["shim_pid"]) is None
-    return run["ended_at"] is not None or gone or os.path.exists(os.path.join(home, "runs", f"{id}.{run['n']}", "exit"))
 
 
 def other(fd: int, path: str) -> bool:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from fastapi.responses import Response, StreamingResponse
 
+from jostle.backends.local import outside
 from jostle.core.states import FINAL
 from jostle.errors import Forbidden, JostleError, NotFound
 from jostle.views import logs
@@ -71,10 +72,10 @@ def run_path(visit: Visit, id: int, run: int | None) -> tuple[int, str]:
 def page(visit: Visit, id: int, run: int | None, *, lines: int | None, start: int, limit: int = MOST) -> Page:
     """The last lines, or, with `lines` None, what stands from `start` on."""
     number, path = run_path(visit, id, run)
-    tries = logs.real(visit.reader.runs(id))
+    tries = logs.real(outside.runs_of(visit.reader, id))
     this = next((one for one in tries if one["n"] == number), None)
     # the end is looked at before the last reading: what was printed before it is then certainly seen
-    ended = this is None or logs.is_over(visit.home, id, this) or (visit.reader.job(id) or {}).get("state") in FINAL
+    ended = this is None or outside.is_over(visit.home, id, this) or (visit.reader.job(id) or {}).get("state") in FINAL
     numbers = [one["n"] for one in tries]
     if not os.path.lexists(path):
         if ended:

@@ -17,10 +17,11 @@ from typing import cast
 from jostle import proc
 from jostle.backends.local import halting, leases, process, shim, sparedir
 from jostle.backends.local.condition import Condition
-from jostle.backends.local.contact import Contact, Handle, Reservation, Spare, host_of, send_spec
+from jostle.backends.local.contact import Contact, Reservation, Spare, host_of, send_spec
 from jostle.backends.local.leasedir import Directory
 from jostle.backends.local.pool import Pool
-from jostle.backends.local.records import RunClaim, RunDir, exit_of, pids_of, record
+from jostle.backends.local.recorded import Handle, record
+from jostle.backends.local.records import RunClaim, RunDir, exit_of, pids_of
 from jostle.backends.local.republish import Republisher
 from jostle.backends.local.resizing import ResizeOrders
 from jostle.core.claims import Claim
