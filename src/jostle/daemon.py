@@ -16,6 +16,7 @@ import sqlite3
 import sys
 import time
 import traceback
+from functools import partial
 from typing import Any
 
 if __package__ in (None, ""):
@@ -129,6 +130,7 @@ def holder(home: str) -> str:
 
 def serve(home: str, spec: str, settings: dict[str, Any], ready: int, permanent: bool) -> None:
     from jostle import config
+    from jostle.backends.local import outside
     from jostle.backends.local.backend import Local
     from jostle.engine.clock import Clock
     from jostle.engine.engine import Engine
@@ -138,7 +140,7 @@ def serve(home: str, spec: str, settings: dict[str, Any], ready: int, permanent:
     from jostle.probes.command import command
     from jostle.store.store import Store
 
-    store = Store(home)
+    store = Store(home, partial(outside.remains, home))
     loop = Loop()
     spec = spec or store.get("spec") or "nvml"
     if spec != store.get("spec"):

@@ -6,6 +6,7 @@ Rules: only looks, changes nothing; and imports little, for people wait for the 
 from __future__ import annotations
 
 import os
+import re
 from typing import TYPE_CHECKING, Any
 
 from jostle import proc
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
         def runs(self, id: int) -> list[dict[str, Any]]: ...
 
 
+_RUN = re.compile(r"(\d{1,15})\.(\d{1,9})\Z", re.ASCII)
 MOST = 1000  # files put aside beside one path that are looked at
 
 
@@ -40,8 +42,26 @@ def _seen(home: str, id: int, run: dict[str, Any]) -> dict[str, Any]:
     return seen
 
 
+def runs_dir(home: str) -> str:
+    return os.path.join(home, "runs")
+
+
 def run_dir(home: str, id: int, n: int) -> str:
-    return os.path.join(home, "runs", f"{id}.{n}")
+    return os.path.join(runs_dir(home), f"{id}.{n}")
+
+
+def runs_left(home: str) -> list[tuple[int, int]]:
+    """The runs that have a directory."""
+    try:
+        names = os.listdir(runs_dir(home))
+    except FileNotFoundError:
+        return []
+    return sorted((int(run[1]), int(run[2])) for run in map(_RUN.match, names) if run)
+
+
+def remains(home: str) -> str:
+    """Where runs have left something; "": none have."""
+    return runs_dir(home) if runs_left(home) else ""
 
 
 def is_over(home: str, id: int, run: Mapping[str, Any]) -> bool:
