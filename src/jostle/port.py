@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any, NamedTuple, Protocol, TypeGuard
 
-from jostle.core.claims import Claim
 from jostle.core.model import Exit, LegEnd, RunId
 from jostle.core.reasons import Hold
 
@@ -118,7 +117,10 @@ class Denied(Enum):
 class Claimed:
     """A live hold on a GPU, anybody's."""
 
-    claim: Claim
+    uuid: str
+    mib: int | None  # None: the whole card
+    run: RunId  # as its own home numbers it
+    session: int | None = None  # as in a RunReport
     name: str
     uid: int  # whose it is; -1 if even that is hidden
     ours: bool  # this home's

@@ -20,11 +20,10 @@ import pytest
 from local_bench import PATIENCE, Bench, MakeBench
 
 from jostle import failpoint
-from jostle.backends.local import leases
+from jostle.backends.local import claims, leases
 from jostle.backends.local.claimlock import is_free
 from jostle.backends.local.filewatch import DirWatch
 from jostle.backends.local.leasedir import MOST, Directory
-from jostle.core import claims
 from jostle.core.reasons import Hold, as_text, hold_of
 from jostle.errors import JostleError
 from jostle.port import Denied, Order, Reserved, Tenure

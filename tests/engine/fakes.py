@@ -11,7 +11,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from jostle import failpoint
-from jostle.core.claims import Claim, name_of
 from jostle.core.model import Exit, RunId
 from jostle.core.reasons import Hold, Reason
 from jostle.engine import checks
@@ -194,8 +193,8 @@ class FakeBackend:
         found = []
         for p in self.disk.alive(self.clock.at):
             for uuid in p.uuids:
-                claim = Claim(uuid=uuid, mib=p.mib, alone=p.mib is None, sid=p.shim, home="00000000", run=p.run)
-                found.append(Claimed(claim=claim, name=name_of(claim), uid=os.getuid(), ours=True))
+                name = f"{uuid}~{p.shim}~{p.run[0]}.{p.run[1]}"
+                found.append(Claimed(uuid=uuid, mib=p.mib, run=p.run, session=p.shim, name=name, uid=os.getuid(), ours=True))
         return found
 
     def reserve(

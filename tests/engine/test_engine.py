@@ -6,7 +6,6 @@ import random
 import pytest
 
 from jostle import failpoint
-from jostle.core.claims import Claim, name_of
 from jostle.core.reasons import Hold, Reason
 from jostle.errors import DiskError
 from jostle.port import Claimed
@@ -689,10 +688,10 @@ def test_what_a_backend_notes_of_a_run_is_an_event_of_its_story(host):
 def test_who_removes_his_own_claims_all_day_does_not_fill_our_disk(host):
     uuid = host.disk.uuids()[0]
     for number in range(1, 101):
-        claim = Claim(uuid=uuid, mib=None, sid=5, home="ffffffff", run=(number, 1))
-        host.backend.claims = lambda uuids=None, c=claim: [
-            Claimed(claim=c, name=name_of(c), uid=54321, ours=False, vanished=True)
-        ]
+        claim = Claimed(
+            uuid=uuid, mib=None, run=(number, 1), session=5, name=f"theirs {number}", uid=54321, ours=False, vanished=True
+        )
+        host.backend.claims = lambda uuids=None, c=claim: [c]
         host.submit({})
         host.step(0.1)
     assert len(said(host, "vanished")) == 1

@@ -16,6 +16,7 @@ from typing import cast
 
 from jostle import proc
 from jostle.backends.local import halting, leases, process, shim, sparedir
+from jostle.backends.local.claims import Claim
 from jostle.backends.local.condition import Condition
 from jostle.backends.local.contact import Contact, Reservation, Spare, host_of, send_spec
 from jostle.backends.local.leasedir import Directory
@@ -24,7 +25,6 @@ from jostle.backends.local.recorded import Handle, record
 from jostle.backends.local.records import RunClaim, RunDir, exit_of, pids_of
 from jostle.backends.local.republish import Republisher
 from jostle.backends.local.resizing import ResizeOrders
-from jostle.core.claims import Claim
 from jostle.core.model import RunId
 from jostle.core.reasons import Hold
 from jostle.port import BY_HAND, Adopted, Claimed, Denied, Order, Recipient, Reserved, Resizing, RunReport, Tenure, Void, Watcher

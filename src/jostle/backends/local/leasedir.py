@@ -11,7 +11,7 @@ import stat
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from jostle.backends.local import leases
+from jostle.backends.local import claims, leases
 from jostle.backends.local.claimlock import automatic, give_back, given_back, is_free
 from jostle.backends.local.filewatch import DirWatch
 from jostle.backends.local.leases import (
@@ -26,7 +26,6 @@ from jostle.backends.local.leases import (
     publish_all,
     unlink,
 )
-from jostle.core import claims
 from jostle.core.model import RunId
 from jostle.core.reasons import Hold
 from jostle.port import Tenure, Watcher
@@ -87,7 +86,7 @@ class Directory:
             if entry.claim is None:
                 self._sweep(name)
             elif inodes.get(name) == inode:
-                live_claims.append(LiveClaim(claim=entry.claim, name=name, uid=os.geteuid(), ours=True, inode=inode))
+                live_claims.append(LiveClaim.of(entry.claim, name=name, uid=os.geteuid(), ours=True, inode=inode))
             elif self._concerns(entry.claim) and self._is_regular(entry):
                 if self._too_many(entry, entry.claim):
                     beyond[entry.uid, entry.claim.uuid] = entry.claimed(replace(entry.claim, mib=None, alone=True))
@@ -281,7 +280,7 @@ class Directory:
                 claim = self._perhaps_own(name, inode)
                 claimed = look(self.path, name, claim, self.home) if claim is not None else None
                 if claimed is not None and claimed.uid == os.geteuid():
-                    cards[claimed.automatic].add(claimed.claim.uuid)
+                    cards[claimed.automatic].add(claimed.uuid)
         except OSError as e:
             self.trouble = self._held_up("gpus_unlisted", f": {e.strerror}")
             return True
@@ -361,8 +360,8 @@ class _Entry:
         self.hidden = False  # a claim that may not be opened: not knowing is not good news
 
     def claimed(self, claim: claims.Claim, *, vanished: bool = False) -> LiveClaim:
-        return LiveClaim(
-            claim=claim, name=self.name, uid=self.uid, ours=self.ours, inode=self.inode, vanished=vanished,
+        return LiveClaim.of(
+            claim, name=self.name, uid=self.uid, ours=self.ours, inode=self.inode, vanished=vanished,
             automatic=self.automatic, since=self.since,
         )  # fmt: skip
 
