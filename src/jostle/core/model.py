@@ -31,7 +31,7 @@ class Holder:
     pid: int
     used_mib: int | None = None  # None: the driver does not say
     uid: int | None = None  # None: not in our /proc (container, hidepid, just gone)
-    sid: int | None = None  # session id; equals the shim's pid for processes of a run
+    sid: int | None = None  # session id; of a run's processes that which its backend reports
     user: str = ""
     name: str = ""
     run: RunId | None = None  # ours, proven by session or marker
@@ -176,7 +176,7 @@ class LegEnd(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Exit:
-    """What is known of a run's end, from its shim's record; code None: unknown."""
+    """What is known of a run's end; code None: unknown."""
 
     code: int | None = None
     signal: int | None = None
