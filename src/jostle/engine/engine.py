@@ -15,7 +15,7 @@ from typing import Any
 
 from jostle.core.decide import decide
 from jostle.core.health import clears, set_aside
-from jostle.core.model import LOCAL, Gpu, Lane, Policy, RunId, Target, World
+from jostle.core.model import LOCAL, Gpu, Lane, Policy, Run, RunId, Target, World
 from jostle.core.plan import Fail, Plan
 from jostle.core.reasons import Hold, Reason
 from jostle.engine import allocations, record, telling
@@ -110,22 +110,22 @@ class Engine:
     # --- the world as it is
 
     def world(
-        self, now: float, gpus: tuple[Gpu, ...], claims: Sequence[Claimed], *, without: Collection[RunId] = (),
+        self, now: float, gpus: tuple[Gpu, ...], claims: Sequence[Claimed], *, runs: tuple[Run, ...] | None = None,
         ends_only: bool = False, depth: int = DEPTH,
     ) -> World:  # fmt: skip
+        """`runs`: those that are there, from an earlier one of this instant; `ends_only`: without what waits."""
         if ends_only:
             self._learn_policies()  # they say what follows an end
         elif self.lanes_at != self.store.generation or self.store.db.in_transaction:
             self.lanes = self.store.lanes.read(depth)
             self.lanes_at = -1 if self.store.db.in_transaction else self.store.generation
             self._learn_policies()
-        live = [r for id, r in self.carried.runs.items() if id not in without]
         return World(
             now=now,
             uid=self.cards.uid,
             targets=self.targets(gpus),
-            promises=self.cards.promises(claims, [] if ends_only else [r for r in live if not r.over]),
-            runs=tuple(r.value(self.cards.peak_mib(r.id), now) for r in live),
+            promises=self.cards.promises(claims, [] if ends_only else [r for r in self.carried.runs.values() if not r.over]),
+            runs=tuple(r.value(self.cards.peak_mib(r.id), now) for r in self.carried.runs.values()) if runs is None else runs,
             lanes=() if ends_only else self.lanes,
             policies=self.rules.of_batch,
             policy=self.rules.default,
@@ -196,11 +196,11 @@ class Engine:
         claims = self.carried.claims({g.uuid for g in gpus})
         self.carried.see_neighbours(claims)
         # what an end makes ready is seen only when it is recorded: then there is a second decision in the same transaction
-        open_runs = self.carried.runs.values()
-        ended = any(r.over for r in open_runs)
-        plan = decide(self.world(now, gpus, () if ended else claims, ends_only=ended))
-        if plan.decisions or any(r.handle_changed or (r.claimed and r.state == "starting") for r in open_runs):
-            plan = self._commit(plan, now, gpus, claims)
+        ended = any(r.over for r in self.carried.runs.values())
+        world = self.world(now, gpus, () if ended else claims, ends_only=ended)
+        plan = decide(world)
+        if plan.decisions or any(r.unrecorded for r in self.carried.runs.values()):
+            plan = self._commit(plan, world, gpus, claims)
         self.waits, self.kept_for, self.keeps = dict(plan.waits), plan.kept_for, plan.keeps
         self.resizer.decided(plan.keeps, now)
         self._next_tick(plan, now)
@@ -222,9 +222,9 @@ class Engine:
         self._recorded()
         return True
 
-    def _commit(self, plan: Plan, now: float, gpus: tuple[Gpu, ...], claims: Sequence[Claimed]) -> Plan:
+    def _commit(self, plan: Plan, world: World, gpus: tuple[Gpu, ...], claims: Sequence[Claimed]) -> Plan:
         """Everything decided, in one transaction; then, and only then, it is done."""
-        at = self.clock.wall()
+        now, at = world.now, self.clock.wall()
         started: list[Recorded] = []
         resized: list[Ordered] = []
         try:
@@ -234,7 +234,7 @@ class Engine:
                 self.last_end.update(dict.fromkeys(record.batches_left(plan, self.carried.runs), now))
                 if ended:
                     gpus = set_aside(gpus, plan.decisions)
-                    plan = decide(self.world(now, gpus, claims, without=ended))
+                    plan = decide(self.world(now, gpus, claims, runs=tuple(run for run in world.runs if run.id not in ended)))
                 record.states(self.store, plan, self.carried.runs, at, now)
                 names = frozenset(c.name for c in claims)
                 self._record_starts(plan, gpus, names, started, at, now)

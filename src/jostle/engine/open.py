@@ -116,6 +116,11 @@ class Open:
         return self.standing is not None and self.standing.now
 
     @property
+    def unrecorded(self) -> bool:
+        """Whether its backend has said what the store does not have."""
+        return self.handle_changed or (self.claimed and self.state == "starting")
+
+    @property
     def over(self) -> bool:
         return self.exit is not None or self.voided
 

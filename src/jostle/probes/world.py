@@ -118,7 +118,7 @@ class Claims:
                 stats[holder.pid] = holder
                 if claim.claim.sid not in speaking and not claim.holds_only:
                     age = now - claim.born_at
-                    held.append(HeldCard(claim.claim.uuid, claim.claim.mib, holder.pid, age, still=_stands_still(holder.pid)))
+                    held.append(HeldCard(claim.claim.uuid, claim.claim.mib, holder.pid, age, still=claim.stands_still(now)))
         return held + self._ended(free_lag, now)
 
     def _listed(self, uuids: Collection[str]) -> list[_Tracked]:
@@ -169,6 +169,8 @@ class _Tracked:
         self.holds_only = False  # an allocation: nothing runs there by it
         self._holder: proc.Stat | None = None
         self._next_check_at = 0.0
+        self._still = False
+        self._still_check_at = 0.0
 
     def check(self, now: float) -> proc.Stat | None:
         """Who holds it: a process of its session while it is locked. (A lock alone may be a mere test of it.)"""
@@ -181,7 +183,13 @@ class _Tracked:
             self._next_check_at = now + (_HOLDER_CHECK if self._holder else _NO_HOLDER_CHECK)
             if self._holder is not None and self.born_at == 0.0:
                 self.born_at = now - _age(self.fd, self._holder, now)
+                self._still_check_at = self.born_at + _LOAD_LAG
         return self._holder
+
+    def stands_still(self, now: float) -> bool:
+        if now >= self._still_check_at and self._holder is not None:
+            self._still, self._still_check_at = _stands_still(self._holder.pid), now + _LOAD_LAG
+        return self._still
 
     def close(self) -> None:
         if self.fd >= 0:
@@ -191,6 +199,7 @@ class _Tracked:
 
 _HOLDER_CHECK = 0.1  # s; who holds a lock that is held changes only when a leader dies before its session
 _NO_HOLDER_CHECK = 1.0  # s; reading all of /proc takes milliseconds
+_LOAD_LAG = 0.5  # s until a card shows that its run was stopped or goes on, as a driver's load is that of a while
 
 
 def _track(path: str, name: str, claim: claim_names.Claim) -> _Tracked | None:
