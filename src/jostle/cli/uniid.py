@@ -13,7 +13,7 @@ from jostle.cli.parse import Namespace, Parser, checked
 from jostle.cli.terminal import Terminal
 from jostle.errors import JostleError, NotFound, Usage
 from jostle.uniid import NORMAL, PLACES, STATES, VARIABLE, UniIdFile, default_path
-from jostle.uniid.waiting import awaited, shown
+from jostle.uniid.waiting import awaited, listed, shown
 from jostle.wording import rows as table_rows
 from jostle.wording.labels import heads
 
@@ -52,11 +52,11 @@ def uni_id(args: Namespace, terminal: Terminal) -> int:
 
 
 def _refuse_what_does_not_belong(args: Namespace) -> None:
-    given = [name for name in OF if getattr(args, name) is not None and getattr(args, name) is not False]
-    for name in given:
+    options = [name for name in OF if getattr(args, name) is not None and getattr(args, name) is not False]
+    for name in options:
         if OF[name] != args.action:
             raise Usage(f"uni-id {args.action}: --{name.replace('_', '-')} belongs to `uni-id {OF[name]}`")
-    if args.action == "set" and not given:
+    if args.action == "set" and not options:
         raise Usage("uni-id set: say what to set: --state, --pid, --error-type or --retry-count")
     if args.id is not None and args.action in ("list", "clean"):
         raise Usage(f"uni-id {args.action} is about the whole file: it takes no id")
@@ -80,22 +80,22 @@ def _get(args: Namespace, terminal: Terminal, file: UniIdFile) -> int:
     entry = file.get(name)
     if entry is None:
         raise _unknown(name, file)
-    said = shown(name, entry, file)
+    row = shown(name, entry, file)
     if args.json:
-        terminal.put_json({"schema": 1, "file": file.path, **said})
+        terminal.put_json({"schema": 1, "file": file.path, **row})
     else:
-        terminal.put(table_rows.uni_id_line(said))
+        terminal.put(table_rows.uni_id_line(row))
     return 0
 
 
 def _list(args: Namespace, terminal: Terminal, file: UniIdFile) -> int:
-    entries = [shown(name, entry, file) for name, entry in file.read().items()]
+    view = listed(file)
     if args.json:
-        terminal.put_json({"schema": 1, "file": file.path, "entries": entries})
-    elif not entries:
+        terminal.put_json(view)
+    elif not view["entries"]:
         terminal.say(f"{render.plain(file.path)} has no entries")
     else:
-        head, rows = heads("uni_id", terminal.language), [table_rows.uni_id(entry) for entry in entries]
+        head, rows = heads("uni_id", terminal.language), [table_rows.uni_id(entry) for entry in view["entries"]]
         terminal.put(render.table(head, rows, columns=terminal.width, right=(2, 4), colours=terminal.colours))
     return 0
 

@@ -60,10 +60,10 @@ class Patient:
         from jostle import config
 
         try:
-            said = config.load(self.home).get("gpus")
+            setting = config.load(self.home).get("gpus")
         except Invalid:
-            said = None
-        return str(self.engine.get("gpus_spec") or said or self.session.reader.meta("spec") or "nvml")
+            setting = None
+        return str(self.engine.get("gpus_spec") or setting or self.session.reader.meta("spec") or "nvml")
 
     @cached_property
     def snapshot(self) -> dict[str, Any]:
