@@ -8,6 +8,7 @@ import re
 import pytest
 
 from jostle import errors
+from jostle.backends.local.outside import runs_of
 from jostle.cli.parse import parser
 from jostle.cli.verbs import VERBS
 from jostle.core import kinds, states
@@ -291,7 +292,7 @@ def rows_of_a_store(tmp_path):
         store.db.execute("INSERT INTO run (job, n, uni_id, state, share, log, clock_at, started_at) "
                          "VALUES (1, 1, 'x', 'starting', 0, '', 0, 0)")  # fmt: skip
     reader = Reader(str(tmp_path))
-    row, (run,) = reader.job(1), reader.runs(1)
+    row, (run,) = reader.job(1), runs_of(reader, 1)
     store.close()
     assert row is not None
     return row, run

@@ -8,7 +8,6 @@ elsewhere are theirs. Events are the engine's to remove; the jobs themselves, an
 from __future__ import annotations
 
 import os
-import re
 import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -16,6 +15,7 @@ from glob import escape, glob
 from typing import TYPE_CHECKING
 
 from jostle import proc, units
+from jostle.backends.local.outside import runs_dir, runs_left
 from jostle.backends.local.records import RunDir
 from jostle.core.states import UNFINISHED
 from jostle.experiments import snapshots
@@ -24,7 +24,6 @@ from jostle.store.file import NAME
 if TYPE_CHECKING:
     from jostle.session import Session
 
-_RUN = re.compile(r"(\d{1,15})\.(\d{1,9})\Z", re.ASCII)
 AT_ONCE = 500
 
 
@@ -53,10 +52,8 @@ def tell(cleaned: Cleaned, session: Session, *, dry_run: bool) -> None:
 def clean(session: Session, before: float, *, dry_run: bool) -> Cleaned:
     """Of what ended, or happened, before that."""
     cleaned, boot = Cleaned(), proc.boot_id()
-    runs = os.path.join(session.home, "runs")
-    for name in _old_runs(session, runs, before):
-        id, _, n = name.partition(".")
-        run = RunDir(runs, (int(id), int(n)))
+    for id in _old_runs(session, before):
+        run = RunDir(runs_dir(session.home), id)
         if run.locked(run.claim(), boot):
             cleaned.kept.append(("clean_held", run.path))
             continue
@@ -72,17 +69,14 @@ def clean(session: Session, before: float, *, dry_run: bool) -> Cleaned:
     return cleaned
 
 
-def _old_runs(session: Session, runs: str, before: float) -> Iterator[str]:
-    """Names of the directories of runs whose job ended before that."""
-    try:
-        names = sorted(name for name in os.listdir(runs) if _RUN.match(name))
-    except FileNotFoundError:
-        return
-    for start in range(0, len(names), AT_ONCE):
-        part = names[start : start + AT_ONCE]
-        rows = session.reader.jobs(ids={int(name.partition(".")[0]) for name in part})
+def _old_runs(session: Session, before: float) -> Iterator[tuple[int, int]]:
+    """The runs that have a directory, and whose job ended before that."""
+    left = runs_left(session.home)
+    for start in range(0, len(left), AT_ONCE):
+        part = left[start : start + AT_ONCE]
+        rows = session.reader.jobs(ids={job for job, _ in part})
         old = {row["id"] for row in rows if row["ended_at"] is not None and row["ended_at"] < before}
-        yield from (name for name in part if int(name.partition(".")[0]) in old)
+        yield from (run for run in part if run[0] in old)
 
 
 def _clean_snapshots(session: Session, before: float, cleaned: Cleaned, dry_run: bool) -> None:

@@ -16,6 +16,7 @@ import sqlite3
 import sys
 import time
 import traceback
+from functools import partial
 from typing import Any
 
 if __package__ in (None, ""):
@@ -129,6 +130,7 @@ def holder(home: str) -> str:
 
 def serve(home: str, spec: str, settings: dict[str, Any], ready: int, permanent: bool) -> None:
     from jostle import config
+    from jostle.backends.local import outside
     from jostle.backends.local.backend import Local
     from jostle.engine.clock import Clock
     from jostle.engine.engine import Engine
@@ -138,20 +140,23 @@ def serve(home: str, spec: str, settings: dict[str, Any], ready: int, permanent:
     from jostle.probes.command import command
     from jostle.store.store import Store
 
-    store = Store(home)
+    store = Store(home, partial(outside.remains, home))
     loop = Loop()
     spec = spec or store.get("spec") or "nvml"
     if spec != store.get("spec"):
         with store.transaction():
             store.put("spec", spec)
             store.put("cards", None)  # those that were known are of other devices
-    leases = config.lease_dir(home, spec)
-    engine = Engine(home=home, spec=spec, lease_dir=leases, store=store, clock=Clock(store), settings=settings)
-    service = Service(engine, loop, permanent=permanent)
+    leases, world = config.lease_dir(home, spec), config.sim_dir(home)
+    simulated = spec.startswith("sim:")
+    engine = Engine(home=home, spec=spec, store=store, clock=Clock(store), settings=settings)
+    service = Service(
+        engine, loop, permanent=permanent, paths={"lease_dir": leases, "sim_dir": world if simulated else None}
+    )
     wake = signals(loop, service)
-    if spec.startswith("sim:"):
-        os.makedirs(config.sim_dir(home), mode=0o700, exist_ok=True)
-    env = {**os.environ, "JOSTLE_SIM_DIR": config.sim_dir(home), "JOSTLE_LEASE_DIR": leases, "JOSTLE_HOME": home}
+    if simulated:
+        os.makedirs(world, mode=0o700, exist_ok=True)
+    env = {**os.environ, "JOSTLE_SIM_DIR": world, "JOSTLE_LEASE_DIR": leases, "JOSTLE_HOME": home}
     local = Local(home=home, lease_dir=leases, watcher=loop)
     engine.open({"local": local}, ProbeProcess(loop, command(spec), env, engine.heard))
     service.server.open()

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any, NamedTuple, Protocol, TypeGuard
 
-from jostle.core.claims import Claim
 from jostle.core.model import Exit, LegEnd, RunId
+from jostle.core.reasons import Hold
 
 
 class Phase(str, Enum):
@@ -117,7 +117,10 @@ class Denied(Enum):
 class Claimed:
     """A live hold on a GPU, anybody's."""
 
-    claim: Claim
+    uuid: str
+    mib: int | None  # None: the whole card
+    run: RunId  # as its own home numbers it
+    session: int | None = None  # as in a RunReport
     name: str
     uid: int  # whose it is; -1 if even that is hidden
     ours: bool  # this home's
@@ -146,7 +149,7 @@ class Backend(Protocol):
     places: bool  # whether cards are chosen by us: then it is a Placing one; else the runs are handed over
 
     @property
-    def trouble(self) -> str: ...  # why nothing can be started: a hold, i.e. a code and perhaps a detail behind it; "" if it can
+    def trouble(self) -> Hold | None: ...  # why nothing can be started, or nothing with a GPU; None: it can
     def open(self, rows: Sequence[Adopted], listener: Recipient) -> None: ...  # adopts them
     def close(self) -> None: ...  # runs go on
     def tick(self, now: float) -> float | None: ...  # what time brings about; when to call again

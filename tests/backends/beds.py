@@ -86,7 +86,7 @@ class Bed:
         return self.until(known)
 
     def held(self, run: RunId) -> list[str]:
-        return sorted(c.claim.uuid for c in self.backend.claims(CARDS) if c.claim.run == run)
+        return sorted(c.uuid for c in self.backend.claims(CARDS) if c.run == run)
 
     def start(self, run: RunId, code: int = 0, cards: Sequence[str] = ()) -> Order:
         order = self.record(run, cards)

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from jostle.core.model import Exit, RunId
+from jostle.core.reasons import Hold
 from jostle.port import Adopted, Order, Phase, Recipient, RunReport, Void
 
 PREFIX = "jostle-"
@@ -109,10 +110,11 @@ class Handed:
 class ClusterBackend:
     """Hands runs over. A submit whose answer was lost is found again by its name."""
 
-    places, trouble = False, ""
+    places = False
 
     def __init__(self, cluster: Cluster, most: int | None = None) -> None:
         self.cluster, self.most = cluster, most
+        self.trouble: Hold | None = None
         self.runs: dict[RunId, Handed] = {}
 
     def open(self, rows: Sequence[Adopted], listener: Recipient) -> None:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jostle.core.claims import TAGS, Claim, name_of, parse
+from jostle.backends.local.claims import TAGS, Claim, name_of, parse
 
 _N = r"(?:0|[1-9][0-9]{0,17})"
 VERSION_0_2_0 = re.compile(  # as that version has it

@@ -18,6 +18,7 @@ from tests.engine.fakes import Host
 
 from jostle import failpoint
 from jostle.core.model import LOCAL, Exit
+from jostle.core.reasons import Hold
 from jostle.engine.loop import Loop
 from jostle.engine.service import Service
 from jostle.port import Backend
@@ -206,6 +207,16 @@ def test_no_more_runs_are_in_flight_than_the_target_takes(tmp_path: Path) -> Non
     assert host.why(ids[4]) == "no_room"
     host.settle()
     assert set(host.states().values()) == {"succeeded"}
+
+
+@pytest.mark.parametrize("trouble", [Hold("gpu_quota", "none left"), Hold("quota", "none left", gpus_only=True)])
+def test_whom_a_trouble_holds_up_is_what_the_target_says_and_not_how_its_code_begins(tmp_path: Path, trouble: Hold) -> None:
+    (tmp_path / "home").mkdir(mode=0o700)
+    host = LoginNode(str(tmp_path / "home"), 1)
+    host.handing.trouble = trouble
+    card, none = host.submit({}, {"gpus": [0, 0]})
+    host.step(1.0)
+    assert (host.why(card), host.job(none)["attempt"]) == ("on_hold", int(trouble.gpus_only))
 
 
 def test_of_a_cancelled_run_on_a_target_that_is_gone_it_is_not_said_that_it_ends(host: LoginNode) -> None:

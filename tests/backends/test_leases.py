@@ -20,11 +20,11 @@ import pytest
 from local_bench import PATIENCE, Bench, MakeBench
 
 from jostle import failpoint
-from jostle.backends.local import leases
+from jostle.backends.local import claims, leases
 from jostle.backends.local.claimlock import is_free
 from jostle.backends.local.filewatch import DirWatch
 from jostle.backends.local.leasedir import MOST, Directory
-from jostle.core import claims
+from jostle.core.reasons import Hold, as_text, hold_of
 from jostle.errors import JostleError
 from jostle.port import Denied, Order, Reserved, Tenure
 
@@ -174,7 +174,7 @@ def test_a_directory_that_cannot_be_read_lets_nothing_start(place: Path) -> None
     assert gone.live({}) == []
     assert gone.contested({"GPU-0"}, ()) is True
     assert gone.publish([name()]) is None
-    assert "No such file" in gone.trouble
+    assert gone.trouble is not None and "No such file" in gone.trouble.detail
 
 
 def test_the_meeting_place_must_be_roots_and_sticky(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -501,7 +501,7 @@ def test_a_name_that_somebody_sits_on_is_no_trouble_for_anything_else(directory:
     blocked = place / name()
     blocked.mkdir()
     (blocked / "full").touch()
-    assert (directory.publish([name()]), directory.trouble) == (None, "")
+    assert (directory.publish([name()]), directory.trouble) == (None, None)
     other = directory.publish([name("GPU-1")])
     assert other is not None
     leases.withdraw(str(place), other)
@@ -519,7 +519,8 @@ def test_a_directory_in_which_nothing_can_be_claimed_is_told_with_its_owner(
         assert directory.publish([name()]) is None
     finally:
         failpoint.arm("")
-    assert "belongs to uid 65534" in directory.trouble and os.strerror(getattr(errno, error)) in directory.trouble
+    why = f"{place}, which belongs to uid 65534: {os.strerror(getattr(errno, error))}"
+    assert directory.trouble == Hold("gpus_unclaimable", why, gpus_only=True) == hold_of(as_text(directory.trouble))
     assert os.listdir(place) == []
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import itertools
 import json
 import os
@@ -22,6 +23,7 @@ from jostle import proc
 from jostle.backends.local import process
 from jostle.backends.local.nursery import ANSWER_WITHIN, Nursery
 from jostle.core.model import RunId
+from jostle.core.reasons import Hold
 from jostle.port import Adopted, Void
 
 RUN = (7, 1)
@@ -609,7 +611,7 @@ def test_a_nursery_that_cannot_be_started_is_tried_ever_more_rarely(tmp_path: Pa
 
     nursery = Nursery(watcher=Nothing(), python=str(tmp_path / "no-python"), runs="", arrived=lambda pid, sock: None)
     nursery.start()
-    assert nursery.trouble.startswith("no_nursery ") and not nursery.ready
+    assert nursery.trouble == Hold("no_nursery", os.strerror(errno.ENOENT)) and not nursery.ready
     now, pauses = 0.0, []
     for _ in range(14):
         at = nursery.tick(now)

@@ -8,8 +8,8 @@ import signal
 import pytest
 
 from jostle import client, proc
+from jostle.backends.local import outside
 from jostle.notify import process
-from jostle.views import logs
 
 RUN = {"n": 1, "ended_at": None}
 
@@ -35,7 +35,7 @@ def no_descriptors():
 
 def called_gone(home, pid):
     """By the client of an engine, the log of a run, and the notifier of a home."""
-    over = logs.is_over(home, 1, {**RUN, "shim_pid": pid})
+    over = outside.is_over(home, 1, {**RUN, "shim_pid": pid})
     return [client.condition(pid) == "process_gone", over, not process.engine_lives(home)]
 
 

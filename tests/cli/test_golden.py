@@ -107,7 +107,7 @@ def engine(scene, request):
     """The scene's engine on a socket: what its service answers, asked beforehand, as a database is of one thread."""
     from tests.cli.conftest import Engine
 
-    service = Service(scene.engine, Loop(), permanent=True)
+    service = Service(scene.engine, Loop(), permanent=True, paths={"lease_dir": scene.home})
     asked = {
         json.dumps([op, lang, id]): getattr(service, op)(None, {"lang": lang, "id": id, "again": True})
         for lang in ("en", "zh")

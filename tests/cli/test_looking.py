@@ -540,7 +540,7 @@ def test_following_a_log_ends_with_its_run_where_no_engine_records_the_end(logge
     id, path = logged(b"first\n", state="running")
     shim = subprocess.Popen(["sleep", "600"])
     try:
-        store.store.db.execute("UPDATE run SET handle = json_object('pid', ?)", (shim.pid,))
+        store.store.db.execute("UPDATE run SET handle = json_object('pid', ?, 'ticks', 1, 'boot', '')", (shim.pid,))
         (home / "runs" / f"{id}.1").mkdir(parents=True)
         argv = [sys.executable, "-m", "jostle", "logs", "-f", str(id)]
         client = subprocess.Popen(argv, env={**os.environ, "JOSTLE_HOME": str(home)}, stdout=-1, stderr=-1, text=True)

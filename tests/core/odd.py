@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from random import Random
+from typing import Any
 
 from hypothesis import strategies as st
 
@@ -33,8 +34,8 @@ from jostle.core.model import (
     Target,
     World,
 )
-from jostle.core.reasons import Reason
-from tests.core.worlds import ALICE, BOB, ME, ROOT, u
+from jostle.core.reasons import Hold, Reason
+from tests.core.worlds import ALICE, BOB, DISK_FULL, ME, NO_DRIVER, ROOT, u
 
 CHANCE = st.randoms(use_true_random=True)
 MIB = [0, 100, 511, 512, 1000, 4000, 8000, 12000, 20000, 24576]
@@ -45,8 +46,8 @@ COUNTED = [(), (), (("licence", 1),), (("licence", 3), ("tape", 1))]
 ANYWHERE = [(LOCAL,), ("lab",), ("slurm",), (LOCAL, "lab"), ("lab", LOCAL, "slurm"), ("ray",), ("ray", LOCAL)]
 
 
-def seldom(r: Random, what: str) -> str:
-    return what if r.random() < 0.1 else ""
+def seldom(r: Random, what: Any) -> Any:
+    return what if r.random() < 0.1 else None
 
 
 def holder(r: Random) -> Holder:
@@ -185,7 +186,7 @@ def intruded(r: Random, its: Run) -> tuple[str, ...]:
 def node(r: Random, host: str = "") -> Node:
     some = tuple(card(r, i, host) for i in range(r.randint(0, 5)))
     more = {"cpus": r.choice([1, 4, 16]), "host_memory_mib": r.choice([100, 6000, 20000])}
-    return Node(name=host or LOCAL, gpus=some, hold=seldom(r, "driver_mismatch"), **more)
+    return Node(name=host or LOCAL, gpus=some, hold=seldom(r, NO_DRIVER), **more)
 
 
 def promises(r: Random, made: tuple[Run, ...], hosts: tuple[str, ...]) -> tuple[Promise, ...]:
@@ -212,15 +213,15 @@ def world(r: Random, several: bool = False) -> World:
     targets = [Target(name=LOCAL, nodes=(here,))]
     if several:
         targets += [
-            Target(name="lab", nodes=tuple(there), hold=seldom(r, "leases")),
-            Target(name="slurm", places=False, room=r.choice([None, 0, 1, 2]), hold=seldom(r, "leases")),
+            Target(name="lab", nodes=tuple(there), hold=seldom(r, Hold("gpu_quota"))),
+            Target(name="slurm", places=False, room=r.choice([None, 0, 1, 2]), hold=seldom(r, Hold("quota", gpus_only=True))),
         ]
     return World(
         now=1000.0, uid=ME, targets=tuple(targets), runs=made, promises=promises(r, made, hosts),
         lanes=tuple(lane(r, s, r.choice(ANYWHERE) if several else (LOCAL,)) for s in range(1, 1 + r.randint(0, 5))),
         policies={batch: policy(r) for batch in range(3) if r.random() < 0.3}, policy=policy(r),
         last_start={batch: r.choice([500.0, 970.0]) for batch in range(3) if r.random() < 0.4}, turn=r.randint(0, 3),
-        hold=seldom(r, "disk_full"), limits=limits(r), counters=r.choice([{}, {"licence": 2}, {"licence": 4, "tape": 1}]),
+        hold=seldom(r, DISK_FULL), limits=limits(r), counters=r.choice([{}, {"licence": 2}, {"licence": 4, "tape": 1}]),
     )  # fmt: skip
 
 

@@ -13,7 +13,7 @@ from jostle.core.model import Policy, World
 from jostle.core.plan import Fail, Finish, Plan, Requeue, Start, Stop
 from jostle.core.reasons import Reason, Refusal, kept
 from jostle.wording.sentences import worded
-from tests.core.worlds import codes, ended, gpu, gpus, job, lane, run, running, starts, u, with_runs, world
+from tests.core.worlds import DISK_FULL, NO_DRIVER, codes, ended, gpu, gpus, job, lane, run, running, starts, u, with_runs, world
 
 
 def test_an_empty_world_gives_an_empty_plan() -> None:
@@ -90,13 +90,13 @@ def test_a_voided_run_of_a_cancelled_job_is_cancelled() -> None:
 
 
 def test_nothing_starts_on_hold() -> None:
-    plan = decide(world(job(1), job(2, gpus_min=0, gpus_max=0), gpus=gpus(4), hold="disk_full"))
+    plan = decide(world(job(1), job(2, gpus_min=0, gpus_max=0), gpus=gpus(4), hold=DISK_FULL))
     on_hold = Reason(code="on_hold", params={"hold": "disk_full"})
     assert plan.decisions == () and plan.waits == {1: on_hold, 2: on_hold}
 
 
 def test_a_cpu_job_starts_while_only_the_driver_is_broken() -> None:
-    plan = decide(world(job(1), job(2, gpus_min=0, gpus_max=0), gpus=gpus(4), node_hold="driver_mismatch"))
+    plan = decide(world(job(1), job(2, gpus_min=0, gpus_max=0), gpus=gpus(4), node_hold=NO_DRIVER))
     assert starts(plan) == {2: ()} and plan.waits[1].code == "on_hold"
 
 
@@ -205,7 +205,7 @@ def test_a_job_that_can_start_now_is_never_too_late() -> None:
 def test_nobody_runs_out_of_time_while_we_are_blind() -> None:
     rule = Policy(max_wait=10.0)
     assert decide(world(job(1), gpus=gpus(1, state="unknown"), policy=rule)).decisions == ()
-    assert decide(world(job(1), gpus=gpus(1), policy=rule, node_hold="driver_mismatch")).decisions == ()
+    assert decide(world(job(1), gpus=gpus(1), policy=rule, node_hold=NO_DRIVER)).decisions == ()
 
 
 def test_a_lane_whose_jobs_all_gave_up_has_no_reason_left() -> None:

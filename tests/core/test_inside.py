@@ -12,6 +12,7 @@ from jostle.core.health import clears
 from jostle.core.ledger import alive, available_mib, cards_of
 from jostle.core.model import Exit, Orphan, Promise, Run
 from jostle.core.plan import Fail, Finish, Plan, Requeue, Stop
+from jostle.core.reasons import Hold
 from tests.core.worlds import GIB, ME, foreign, gpu, gpus, holder, job, promise, run, running, starts, u, with_runs, world
 
 Pair = tuple[Run, tuple[Promise, ...]]
@@ -278,7 +279,8 @@ def test_what_nobody_waits_for_starts_no_more_and_leaves_the_line_wherever_it_st
     plan = decide(world(*lanes, gpus=gpus(1), orphans=gone))
     assert given_up(plan) == {7: ("cancelled", code), 40: ("cancelled", code)}
     assert starts(plan) == {8: (0,)}, "and the next has its card"
-    assert given_up(decide(world(gpus=(), orphans=gone, hold="disk_full"))).keys() == gone.keys(), "also where nothing starts"
+    held_up = decide(world(gpus=(), orphans=gone, hold=Hold("disk_full")))
+    assert given_up(held_up).keys() == gone.keys(), "also where nothing starts"
 
 
 def test_cards_that_nobody_was_told_of_are_given_back() -> None:

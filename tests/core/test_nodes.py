@@ -10,14 +10,15 @@ import pytest
 from jostle.core.decide import decide
 from jostle.core.model import LOCAL, Gpu, Job, Node, Policy, Promise, Retry, Run, Target
 from jostle.core.plan import Fail, Finish, Plan, Quarantine, Requeue, Start
+from jostle.core.reasons import Hold, as_text
 from jostle.core.survey import Asked, never, survey
 from jostle.wording.reasons import text
-from tests.core.worlds import GIB, ME, ended, gpu, gpus, job, lane, local, promise, run, running, world
+from tests.core.worlds import GIB, ME, NO_DRIVER, ended, gpu, gpus, job, lane, local, promise, run, running, world
 
 BOTH = (LOCAL, "lab")
 
 
-def lab(*counts: int, hold: str = "", **more: Any) -> Target:
+def lab(*counts: int, hold: Hold | None = None, **more: Any) -> Target:
     """A target that places, with nodes a, b, … of so many cards, whose indices begin at 0 on each."""
     nodes = [Node(name=name, gpus=theirs(name, *gpus(n, **more)), hold=hold) for name, n in zip("abc", counts, strict=False)]
     return Target(name="lab", nodes=tuple(nodes))
@@ -80,12 +81,32 @@ def test_courtesy_counts_the_cards_of_each_node_by_themselves() -> None:
 
 @pytest.mark.parametrize(
     "blind",
-    [local(), local(gpus(2), hold="driver_mismatch"), local(gpus(2, state="unknown")), local((gpu(0, state="lost"),))],
+    [local(), local(gpus(2), hold=NO_DRIVER), local(gpus(2, state="unknown")), local((gpu(0, state="lost"),))],
 )
 def test_a_host_whose_cards_cannot_be_used_holds_up_nobody_who_may_be_handed_over(blind: Target) -> None:
     plan = decide(world(job(1, on=(LOCAL, "slurm")), job(2), **at(blind, slurm())))
     assert where(plan) == {1: ("slurm", "", ())}
     assert plan.waits[2].code in ("gpus_unknown", "on_hold")
+
+
+def whom_it_lets_pass(hold: Hold, *targets: Target) -> set[int]:
+    plan = decide(world(job(1, on=("lab",)), job(2, on=("lab",), gpus_min=0, gpus_max=0), **at(*targets)))
+    assert all(reason.params == {"hold": as_text(hold)} for reason in plan.waits.values())
+    return set(where(plan))
+
+
+@pytest.mark.parametrize(("hold", "passes"), [(Hold("gpu_quota", "none left"), set()), (Hold("quota", gpus_only=True), {2})])
+def test_whom_a_hold_concerns_is_what_it_says_and_not_how_its_code_begins(hold: Hold, passes: set[int]) -> None:
+    """Of a node, of a target that places, and of one that jobs are handed over to."""
+    assert whom_it_lets_pass(hold, lab(1, hold=hold)) == passes
+    assert whom_it_lets_pass(hold, replace(lab(1), hold=hold)) == passes
+    assert whom_it_lets_pass(hold, replace(slurm(hold=hold), name="lab")) == passes
+
+
+def test_of_two_holds_the_one_that_concerns_all_holds_up_all() -> None:
+    first = replace(lab(1, hold=Hold("gpu_quota")), hold=NO_DRIVER)
+    plan = decide(world(job(1, on=("lab",), gpus_min=0, gpus_max=0), **at(first)))
+    assert where(plan) == {} and plan.waits[1].params == {"hold": "gpu_quota"}
 
 
 def test_what_is_handed_over_is_chosen_by_priority_and_order_and_ends_with_the_room() -> None:
@@ -96,7 +117,8 @@ def test_what_is_handed_over_is_chosen_by_priority_and_order_and_ends_with_the_r
 
 
 def test_a_cluster_that_does_not_answer_is_passed_by() -> None:
-    plan = decide(world(job(1, on=("slurm", LOCAL)), job(2, on=("slurm",)), **at(local(gpus(1)), slurm(hold="unreachable"))))
+    silent = slurm(hold=Hold("unreachable"))
+    plan = decide(world(job(1, on=("slurm", LOCAL)), job(2, on=("slurm",)), **at(local(gpus(1)), silent)))
     assert where(plan) == {1: (LOCAL, LOCAL, ("GPU-0",))} and plan.waits[2].params == {"hold": "unreachable"}
 
 
@@ -130,7 +152,7 @@ def test_a_target_without_nodes_takes_nobody() -> None:
 
 
 def test_gpus_shows_the_cards_of_every_node() -> None:
-    found = survey(world(**at(local(gpus(1)), lab(1, 1, hold="driver_mismatch")), runs=(run(9, 0),), promises=(promise(9, 0),)))
+    found = survey(world(**at(local(gpus(1)), lab(1, 1, hold=NO_DRIVER)), runs=(run(9, 0),), promises=(promise(9, 0),)))
     assert {uuid: no and no.code for uuid, (_, no) in found.items()} == {"GPU-0": "taken", "a0": None, "b0": None}
 
 
@@ -198,6 +220,6 @@ def test_a_job_runs_out_of_time_when_it_waits_for_cards_at_every_place() -> None
     full = waited(**at(local(gpus(1)), lab(1)))
     (fail,) = full.decisions
     assert isinstance(fail, Fail) and fail.reason.code == "wait_timeout" and text(fail.reason)
-    assert waited(**at(local(gpus(1)), lab(1, hold="driver_mismatch"))).decisions == ()
+    assert waited(**at(local(gpus(1)), lab(1, hold=NO_DRIVER))).decisions == ()
     alive = Run(id=(9, 1), uuids=("a0",), target="lab")
     assert waited(**at(local(gpus(1)), lab(1)), runs=(alive,)).decisions == (), "its batch has a card where it may go"

@@ -117,16 +117,20 @@ def check_places(world: World, plan: Plan) -> None:
     """Each start is at a place that the job names, on cards of one node of it; a cluster gets no more than it takes."""
     nodes = {(target, node.name): node for target, node in world.nodes}
     room = {t.name: math.inf if t.room is None else t.room for t in world.targets if not t.places}
-    held = {t.name for t in world.targets if t.hold}
+    holds = {(t.name, n.name): (t.hold, n.hold) for t in world.targets for n in t.nodes} | {
+        (t.name, ""): (t.hold,) for t in world.targets if not t.places
+    }
     for start in started(plan):
-        assert start.target in jobs_of(world)[start.job].on and start.target not in held
+        job = jobs_of(world)[start.job]
+        assert start.target in job.on
+        assert all(h is None or (h.gpus_only and job.gpus_max == 0) for h in holds[start.target, start.node])
         if start.target in room:
             room[start.target] -= 1
             assert room[start.target] >= 0 and (start.uuids, start.node) == ((), "")
             continue
         node = nodes[start.target, start.node]
         assert set(start.uuids) <= {g.uuid for g in node.gpus}
-        assert not start.uuids or (not node.hold and any(g.state == "ok" for g in node.gpus))
+        assert not start.uuids or any(g.state == "ok" for g in node.gpus)
 
 
 def check_kept(world: World, target: str, node: Node, plan: Plan) -> None:

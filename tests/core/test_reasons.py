@@ -9,7 +9,19 @@ from typing import Any
 
 import pytest
 
-from jostle.core.reasons import Reason, Refusal, counted, plain
+from jostle.core.reasons import (
+    GPU_HOLDS,
+    IMPOSSIBLE,
+    PROBE_TROUBLES,
+    UNREADABLE,
+    Hold,
+    Reason,
+    Refusal,
+    as_text,
+    counted,
+    hold_of,
+    plain,
+)
 from jostle.wording.holds import HOLDS
 from jostle.wording.reasons import refusal_text, text
 from jostle.wording.sentences import worded
@@ -285,6 +297,18 @@ def test_a_hold_that_concerns_gpus_only_says_so() -> None:
     assert text(missing, "zh") == "目前暂停启动需要 GPU 的任务：no NVML on this host。"
     broken = Reason(code="on_hold", params={"hold": "driver_mismatch"})
     assert text(broken).startswith("No job with a GPU starts at the moment: the NVIDIA driver was updated")
+
+
+def test_a_hold_is_read_again_from_its_text() -> None:
+    for code in HOLDS:
+        for detail in ("", "24", "/there, with spaces: No space left on device"):
+            hold = Hold(code, detail, gpus_only=code in GPU_HOLDS)
+            assert hold_of(as_text(hold)) == hold
+    assert as_text(None) == "" and GPU_HOLDS - {UNREADABLE} | PROBE_TROUBLES <= HOLDS.keys()
+
+
+def test_what_never_starts_is_known_by_its_code() -> None:
+    assert {code for code in TEXTS if code.startswith("impossible")} == IMPOSSIBLE
 
 
 def test_wording_never_fails() -> None:

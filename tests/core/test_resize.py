@@ -13,7 +13,7 @@ from jostle.core.plan import Finish, Plan, Requeue, Resize, Yield
 from jostle.core.reasons import Reason
 from jostle.core.resize import MOST_PAUSE, pause
 from jostle.core.retry import CALM_S, MOST_YIELD_S, YIELD_S
-from tests.core.worlds import BOB, GIB, ME, foreign, gpu, gpus, holder, job, running, starts, u, with_runs, world
+from tests.core.worlds import BOB, GIB, ME, NO_DRIVER, foreign, gpu, gpus, holder, job, running, starts, u, with_runs, world
 
 LONG_AGO = 0.0
 
@@ -228,7 +228,7 @@ def test_c7_it_gives_back_what_a_waiting_job_of_ours_needs_and_no_more() -> None
 def test_it_gives_back_nothing_for_a_job_that_could_not_start_all_the_same() -> None:
     assert resized(decide(world(job(9, gpus_min=3, gpus_max=3), gpus=gpus(3), **with_runs(elastic(1, 0, 1, 2))))) == {}
     assert resized(decide(world(job(9, memory_mib=90 * GIB), gpus=gpus(3), **with_runs(elastic(1, 0, 1, 2))))) == {}
-    held = decide(world(job(9), gpus=gpus(3), node_hold="driver_mismatch", **with_runs(elastic(1, 0, 1, 2))))
+    held = decide(world(job(9), gpus=gpus(3), node_hold=NO_DRIVER, **with_runs(elastic(1, 0, 1, 2))))
     assert resized(held) == {}
 
 

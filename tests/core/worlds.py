@@ -6,9 +6,11 @@ from typing import Any
 
 from jostle.core.model import LOCAL, Exit, Gpu, Holder, Job, Lane, Node, Policy, Promise, Run, Target, World
 from jostle.core.plan import Plan, Start
+from jostle.core.reasons import Hold
 
 ME, ALICE, BOB, ROOT = 1000, 1001, 1002, 0
 GIB = 1024
+DISK_FULL, NO_DRIVER = Hold("disk_full"), Hold("driver_mismatch", gpus_only=True)
 
 
 def u(index: int) -> str:
@@ -51,12 +53,12 @@ def foreign(uid: int, card: int, mib: int | None = None, **more: Any) -> Promise
     return Promise(**{"uuid": u(card), "mib": mib, "uid": uid, "sid": 900 + card, **more})
 
 
-def local(gpus: tuple[Gpu, ...] = (), hold: str = "") -> Target:
+def local(gpus: tuple[Gpu, ...] = (), hold: Hold | None = None) -> Target:
     """This host, with one node."""
     return Target(name=LOCAL, nodes=(Node(name=LOCAL, gpus=gpus, hold=hold),))
 
 
-def world(*lanes: Lane | Job, gpus: tuple[Gpu, ...] = (), node_hold: str = "", **more: Any) -> World:
+def world(*lanes: Lane | Job, gpus: tuple[Gpu, ...] = (), node_hold: Hold | None = None, **more: Any) -> World:
     made = tuple(lane(x) if isinstance(x, Job) else x for x in lanes)
     return World(**{"now": 1000.0, "uid": ME, "lanes": made, "targets": (local(gpus, node_hold),), **more})
 

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from jostle import config, proc
+from jostle.backends.local.outside import runs_of
 from jostle.client import Client, attempt, connect, wait_gone
 from jostle.errors import NoEngine
 from jostle.store.reads import Reader
@@ -215,7 +216,7 @@ class Instance:
 
     def runs(self, id: int) -> list[dict[str, Any]]:
         with self.reader() as reader:
-            return reader.runs(id)
+            return runs_of(reader, id)
 
     def states(self, ids: list[int] | None = None) -> dict[int, str]:
         return {id: row["state"] for id, row in self.jobs(ids).items()}

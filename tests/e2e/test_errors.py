@@ -164,7 +164,7 @@ def test_a_missing_database_beside_runs_is_not_begun_anew(instance: Instance) ->
     instance.ok("down")
     os.rename(instance.home / "jostle.db", instance.root / "kept.db")
     code, _, err = instance.run("up")
-    assert (code, "missing" in err, "put it back" in err) == (1, True, True)
+    assert (code, "holds runs" in err, "put it back" in err) == (1, True, True)
     os.rename(instance.root / "kept.db", instance.home / "jostle.db")
     instance.up(None)
     assert instance.states() == {id: "succeeded"}

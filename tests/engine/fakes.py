@@ -11,9 +11,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from jostle import failpoint
-from jostle.core.claims import Claim, name_of
 from jostle.core.model import Exit, RunId
-from jostle.core.reasons import Reason
+from jostle.core.reasons import Hold, Reason
 from jostle.engine import checks
 from jostle.engine.engine import Engine
 from jostle.port import (
@@ -157,7 +156,7 @@ class FakeBackend:
     """A host whose processes are entries of a disk."""
 
     places = True
-    trouble = ""
+    trouble: Hold | None = None
 
     def __init__(self, disk: Disk, clock: FakeClock, home: str = "") -> None:
         self.disk, self.clock, self.home = disk, clock, home
@@ -194,8 +193,8 @@ class FakeBackend:
         found = []
         for p in self.disk.alive(self.clock.at):
             for uuid in p.uuids:
-                claim = Claim(uuid=uuid, mib=p.mib, alone=p.mib is None, sid=p.shim, home="00000000", run=p.run)
-                found.append(Claimed(claim=claim, name=name_of(claim), uid=os.getuid(), ours=True))
+                name = f"{uuid}~{p.shim}~{p.run[0]}.{p.run[1]}"
+                found.append(Claimed(uuid=uuid, mib=p.mib, run=p.run, session=p.shim, name=name, uid=os.getuid(), ours=True))
         return found
 
     def reserve(
@@ -313,7 +312,7 @@ def shim_of(run: RunId) -> int:
 
 class FakeProbe:
     opening_since: float | None = None
-    trouble = ""
+    trouble: Hold | None = None
 
     def __init__(self, disk: Disk, clock: FakeClock) -> None:
         self.disk, self.clock = disk, clock
@@ -407,9 +406,7 @@ class Host:
                 self.store = Store(self.home)
                 self.backend = FakeBackend(self.disk, self.clock, self.home)
                 self.probe = FakeProbe(self.disk, self.clock)
-                self.engine = Engine(
-                    home=self.home, spec="fake", lease_dir=self.home, store=self.store, clock=self.clock, settings={}
-                )
+                self.engine = Engine(home=self.home, spec="fake", store=self.store, clock=self.clock, settings={})
                 self.engine.open(self.backends(), self.probe)
                 return
             except failpoint.Crashed:

@@ -6,8 +6,7 @@ import random
 import pytest
 
 from jostle import failpoint
-from jostle.core.claims import Claim, name_of
-from jostle.core.reasons import Reason
+from jostle.core.reasons import Hold, Reason
 from jostle.errors import DiskError
 from jostle.port import Claimed
 from jostle.store import intents
@@ -74,7 +73,7 @@ def test_a_card_does_not_wait_for_the_disk_but_whoever_is_told_does(host):
     failpoint.arm("store.before_sync=EIO")
     host.step(5.0)
     assert (second, 1) in host.disk.processes
-    assert (host.backend.forgotten, told, host.engine.hold()) == (set(), [], "disk_error")
+    assert (host.backend.forgotten, told, host.engine.hold()) == (set(), [], Hold("disk_error"))
     with pytest.raises(DiskError):
         host.submit({})  # what is written behind a hole in the journal could be lost
     failpoint.arm("")
@@ -252,7 +251,7 @@ def test_a_full_disk_starts_nothing_and_loses_nothing(host):
     (id,) = host.submit({})
     failpoint.arm("store.before_commit=ENOSPC@1")
     host.step()
-    assert (host.backend.reserved, host.disk.processes, host.engine.hold()) == ({}, {}, "disk_full")
+    assert (host.backend.reserved, host.disk.processes, host.engine.hold()) == ({}, {}, Hold("disk_full"))
     host.settle()
     assert host.job(id)["state"] == "succeeded"
 
@@ -456,15 +455,26 @@ def test_a_crash_at_any_point_loses_doubles_and_overlaps_nothing(tmp_path, point
 def test_a_lease_directory_that_cannot_be_used_is_told_and_not_hammered(host):
     host.step()
     host.backend.conflicts = set(host.disk.uuids())
-    host.backend.trouble = "GPUs cannot be claimed in /there: No space left on device"
+    host.backend.trouble = Hold("gpus_unclaimable", "/there: No space left on device", gpus_only=True)
     (id,) = host.submit({})
     host.step()
     assert host.engine.hold() == host.backend.trouble
     host.step(1.0)
     assert host.why(id) == "on_hold"
-    host.backend.conflicts, host.backend.trouble = set(), ""
+    host.backend.conflicts, host.backend.trouble = set(), None
     host.settle()
     assert host.job(id)["state"] == "succeeded"
+
+
+@pytest.mark.parametrize("trouble", [Hold("gpu_quota", "none left"), Hold("quota", "none left", gpus_only=True)])
+def test_whom_a_trouble_holds_up_is_what_the_backend_says_and_not_how_its_code_begins(host, trouble):
+    host.step()
+    host.backend.conflicts, host.backend.trouble = set(host.disk.uuids()), trouble
+    (card,) = host.submit({})
+    host.step()
+    (none,) = host.submit({"gpus": [0, 0]})
+    host.step(1.0)
+    assert (host.why(card), host.job(none)["attempt"]) == ("on_hold", int(trouble.gpus_only))
 
 
 def test_a_cancel_that_was_recorded_but_not_sent_is_sent_by_the_next_engine(host):
@@ -679,10 +689,10 @@ def test_what_a_backend_notes_of_a_run_is_an_event_of_its_story(host):
 def test_who_removes_his_own_claims_all_day_does_not_fill_our_disk(host):
     uuid = host.disk.uuids()[0]
     for number in range(1, 101):
-        claim = Claim(uuid=uuid, mib=None, sid=5, home="ffffffff", run=(number, 1))
-        host.backend.claims = lambda uuids=None, c=claim: [
-            Claimed(claim=c, name=name_of(c), uid=54321, ours=False, vanished=True)
-        ]
+        claim = Claimed(
+            uuid=uuid, mib=None, run=(number, 1), session=5, name=f"theirs {number}", uid=54321, ours=False, vanished=True
+        )
+        host.backend.claims = lambda uuids=None, c=claim: [c]
         host.submit({})
         host.step(0.1)
     assert len(said(host, "vanished")) == 1

@@ -47,7 +47,7 @@ def told(host: Host) -> list[tuple[str, dict[str, Any]]]:
 def card(host: Host, index: int) -> dict[str, Any]:
     reader = Reader(host.home)
     try:
-        gpus: list[dict[str, Any]] = Answers(host.engine, host.engine.cards, reader).gpus()["gpus"]
+        gpus: list[dict[str, Any]] = Answers(host.engine, host.engine.cards, reader, {}).gpus()["gpus"]
         return gpus[index]
     finally:
         reader.close()

@@ -12,7 +12,6 @@ from typing import Any
 import pytest
 
 from jostle import failpoint
-from jostle.core.claims import Claim, name_of
 from jostle.core.reasons import Reason
 from jostle.engine import elasticity
 from jostle.port import Claimed
@@ -241,8 +240,7 @@ def test_it_grows_when_a_neighbours_claim_goes_though_no_card_shows_it(host: Hos
     id = elastic(host, gpus=[1, 3])
     wait(host, INTERVAL)
     claims, away = host.backend.claims, []
-    taken = Claim(uuid="GPU-3", mib=None, alone=True, sid=77, home="11111111", run=(5, 1))
-    theirs = Claimed(claim=taken, name=name_of(taken), uid=4321, ours=False)
+    theirs = Claimed(uuid="GPU-3", mib=None, run=(5, 1), session=77, name="theirs", uid=4321, ours=False)
     host.backend.claims = lambda uuids: [*claims(uuids), *([] if away else [theirs])]  # type: ignore[method-assign]
     set_gpus(host, id, 1, 4)
     wait(host, 10, 0.5)  # so often that a reading without news is no reason to decide

@@ -8,7 +8,6 @@ from types import SimpleNamespace
 import pytest
 
 from jostle import failpoint
-from jostle.core.claims import Claim, name_of
 from jostle.core.model import Lease
 from jostle.engine.followers import PAGE
 from jostle.engine.loop import Loop
@@ -40,7 +39,7 @@ def test_a_refused_stop_of_all_jobs_leaves_them_running_and_the_engine_at_work(h
     failpoint.arm("store.before_commit=ENOSPC@1")
     with pytest.raises(DiskFull):
         service.down(None, {"stop_jobs": True})
-    assert (host.engine.stops_all, service.leaving, host.engine.hold()) == (False, False, "")
+    assert (host.engine.stops_all, service.leaving, host.engine.hold()) == (False, False, None)
     assert [run.intent for run in host.engine.carried.runs.values()] == ["run"]
 
 
@@ -132,8 +131,7 @@ def test_a_claim_of_another_life_of_this_home_is_a_promise_of_its_own():
     leases = {(1, 1): [Lease(uuid="GPU-0", index=0, mib=None)]}
 
     def held(uuid, sid):
-        claim = Claim(uuid=uuid, mib=None, sid=sid, home="00000000", run=(1, 1))
-        return Claimed(claim=claim, name=name_of(claim), uid=os.getuid(), ours=True)
+        return Claimed(uuid=uuid, mib=None, run=(1, 1), session=sid, name=uuid, uid=os.getuid(), ours=True)
 
     assert [p.uuid for p in promises(observer, [held("GPU-0", 77)], leases)] == ["GPU-0"]
     assert [p.uuid for p in promises(observer, [held("GPU-0", 77), held("GPU-1", 99)], leases)] == ["GPU-0", "GPU-1"]

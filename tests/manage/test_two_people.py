@@ -50,7 +50,7 @@ class TwoPeople(Day):
         self.probe.open(self.host.clock.at)
         self.host.engine.reload({"policy": own}, checks.policy(own))
         self.aim, self.own, self.bob = aim, own, Colleague()
-        self.answers = Answers(self.host.engine, self.host.engine.cards, Reader(home))
+        self.answers = Answers(self.host.engine, self.host.engine.cards, Reader(home), {})
         plans = Random(seed)  # the same for him and for our jobs, whatever the floor does
         at = self.host.clock.at
         self.his = sorted((at + plans.uniform(0, HOURS * 3600), plans.choice(STAYS)) for _ in range(VISITS))

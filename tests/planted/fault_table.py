@@ -105,9 +105,12 @@ FAULTS: dict[str, Fault] = {
     "a_missing_database_is_begun_anew": Fault(
         promise="7",
         file="store/store.py",
-        right="    if os.path.isdir(runs) and any(",
-        wrong="    if False and any(",
-        seen_by=("tests/store/test_store.py::test_a_missing_database_beside_runs_is_refused",),
+        right="    if runs:\n",
+        wrong="    if False:\n",
+        seen_by=(
+            "tests/store/test_store.py::test_a_missing_database_beside_runs_is_refused",
+            "tests/e2e/test_errors.py::test_a_missing_database_beside_runs_is_not_begun_anew",
+        ),
     ),
     "waits_by_the_wall_clock": Fault(
         promise="8",

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from probing import Place
 
-from jostle.core.claims import Claim, name_of
+from jostle.backends.local.claims import Claim, name_of
 from jostle.probes.serve import one_shot
 
 

@@ -11,10 +11,12 @@ import stat
 import subprocess
 import sys
 import threading
+from functools import partial
 
 import pytest
 
 from jostle import failpoint
+from jostle.backends.local.outside import remains
 from jostle.core.model import Exit
 from jostle.engine import checks
 from jostle.errors import Damaged, DiskError, DiskFull, Forbidden, Invalid, JostleError
@@ -115,8 +117,10 @@ def test_an_empty_or_foreign_file_is_refused_and_left_alone(home, content):
 
 def test_a_missing_database_beside_runs_is_refused(home):
     os.makedirs(os.path.join(home, "runs", "1.1"))
-    with pytest.raises(Damaged, match="missing"):
-        Store(home)
+    with pytest.raises(Damaged, match=f"move {home}/runs away"):
+        Store(home, partial(remains, home))
+    os.rename(f"{home}/runs/1.1", f"{home}/runs/.spare")
+    Store(home, partial(remains, home)).close()
 
 
 def test_no_mutation_of_the_file_is_answered_by_an_empty_store_or_a_crash(home, tmp_path):

@@ -20,6 +20,7 @@ from collections.abc import Callable
 from typing import Any
 
 from jostle import client, proc
+from jostle.backends.local.outside import runs_of
 from jostle.client import Client
 from jostle.store.reads import Reader
 
@@ -94,7 +95,7 @@ def one_trial(home: str, k: int) -> dict[str, Any]:
     assert until(lambda: os.path.exists(where) and (Reader(home).job(job) or {})["state"] == "running")
     with open(where) as f:
         main = int(f.read())
-    shim = Reader(home).runs(job)[0]["shim_pid"]
+    shim = runs_of(Reader(home), job)[0]["shim_pid"]
     old = proc.stat(shim)
     assert old is not None
     if k % 2 == 0:

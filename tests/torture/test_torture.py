@@ -22,6 +22,7 @@ import seeded
 from evidence import Case, Violation, Wanted, check, read_journal
 
 from jostle import client, proc
+from jostle.backends.local.outside import runs_of
 from jostle.store.reads import Reader
 from jostle.store.store import Store
 
@@ -225,7 +226,7 @@ def test_after_a_reboot_a_run_is_lost_and_never_silently_run_again(start: Start,
     ran_file = tmp_path / "ran"
     assert harness.until(lambda: ran_file.exists() and len(ran_file.read_text().split()) == 2)
     assert harness.until(lambda: to.call("hello")["counts"] == {"running": 2})
-    shims = [Reader(home).runs(job)[0]["shim_pid"] for job in (1, 2)]
+    shims = [runs_of(Reader(home), job)[0]["shim_pid"] for job in (1, 2)]
     pidfds = [os.pidfd_open(pid) for pid in (to.call("hello")["pid"], *shims)]
     for pidfd in pidfds:  # the power goes
         signal.pidfd_send_signal(pidfd, signal.SIGKILL)

@@ -18,8 +18,8 @@ import pytest
 from neighbours import CARDS, SPEC, Tenant, Town, until
 from tests.web import walk
 
-from jostle.core import claims
-from jostle.core.claims import Claim
+from jostle.backends.local import claims
+from jostle.backends.local.claims import Claim
 from jostle.probes import scenario
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="two users need root to become them")

@@ -21,8 +21,8 @@ from neighbours import CARDS, SPEC, Town, until
 from tests.e2e.instance import modes, said
 
 from jostle import proc
-from jostle.core import claims
-from jostle.core.claims import Claim
+from jostle.backends.local import claims
+from jostle.backends.local.claims import Claim
 from jostle.probes import scenario
 from jostle.store.reads import Reader
 

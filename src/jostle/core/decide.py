@@ -15,15 +15,12 @@ from jostle.core.model import Job, World
 from jostle.core.order import Turns
 from jostle.core.place import Places, policy_of
 from jostle.core.plan import Fail, Plan, Start
-from jostle.core.reasons import Reason, counted
+from jostle.core.reasons import IMPOSSIBLE_CARDS, Reason, counted
 from jostle.core.reserve import reserve_at
 from jostle.core.retry import finish_or_requeue
 
 # Waiting for anything else (a hold, a driver, its own batch) never makes a job run out of time.
-FOR_GPUS = frozenset({
-    "gpus", "limit", "user_limit", "impossible", "impossible_count", "impossible_slices", "impossible_limit",
-    "impossible_user_limit",
-})  # fmt: skip
+FOR_GPUS = IMPOSSIBLE_CARDS | {"gpus", "limit", "user_limit"}
 
 
 def decide(world: World) -> Plan:
@@ -78,7 +75,7 @@ def decide(world: World) -> Plan:
 def waits_for_gpus(reason: Reason) -> bool:
     """Whether cards would help: all that the job waits for is some, and it could ever have them."""
     each = reason.params["places"] if reason.code == "nowhere" else [{"code": reason.code}]
-    return for_gpus(reason) and not all(place["code"].startswith("impossible") for place in each)
+    return for_gpus(reason) and not all(place["code"] in IMPOSSIBLE_CARDS for place in each)
 
 
 def for_gpus(reason: Reason) -> bool:

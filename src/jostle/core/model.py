@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from jostle.core.fields import RETRY, RULES
-from jostle.core.reasons import Reason
+from jostle.core.reasons import Hold, Reason
 
 RunId = tuple[int, int]
 """(job, number of the try, from 1). Written "17.2" for people."""
@@ -31,7 +31,7 @@ class Holder:
     pid: int
     used_mib: int | None = None  # None: the driver does not say
     uid: int | None = None  # None: not in our /proc (container, hidepid, just gone)
-    sid: int | None = None  # session id; equals the shim's pid for processes of a run
+    sid: int | None = None  # session id; of a run's processes that which its backend reports
     user: str = ""
     name: str = ""
     run: RunId | None = None  # ours, proven by session or marker
@@ -84,7 +84,7 @@ class Node:
 
     name: str
     gpus: tuple[Gpu, ...] = ()
-    hold: str = ""  # why nothing starts there; one of GPU_HOLDS: nothing with a GPU
+    hold: Hold | None = None  # why nothing starts there
     cpus: int = 0  # cores that may be handed out
     host_memory_mib: int = 0  # … and memory of the host
 
@@ -97,7 +97,7 @@ class Target:
     places: bool = True
     nodes: tuple[Node, ...] = ()  # of one that places
     room: int | None = None  # how many more runs are handed over; None: without limit
-    hold: str = ""  # why nothing goes there
+    hold: Hold | None = None  # why nothing goes there
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -176,7 +176,7 @@ class LegEnd(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Exit:
-    """What is known of a run's end, from its shim's record; code None: unknown."""
+    """What is known of a run's end; code None: unknown."""
 
     code: int | None = None
     signal: int | None = None
@@ -353,7 +353,7 @@ class World:
     counters: Mapping[str, int] = field(default_factory=dict)  # how much there is of each
     orphans: Mapping[int, Orphan] = field(default_factory=dict)  # by job
     turn: int = 0  # the batch that started last: the next in turn comes first
-    hold: str = ""  # why nothing may start at all, wherever (disk full); "" = nothing in the way
+    hold: Hold | None = None  # why nothing may start at all, wherever (disk full)
 
     @property
     def nodes(self) -> Iterator[tuple[str, Node]]:

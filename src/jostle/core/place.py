@@ -19,7 +19,7 @@ from jostle.core.limits import Account
 from jostle.core.model import Job, Policy, Run, Target, World
 from jostle.core.order import ORDERS
 from jostle.core.plan import Start
-from jostle.core.reasons import Reason, counted, kept
+from jostle.core.reasons import Reason, counted, kept, on_hold
 from jostle.core.stock import Stock, of_counters, of_node
 from jostle.core.table import Table
 
@@ -45,7 +45,7 @@ class Handover:
         return not self._target.hold and self._room != 0
 
     def hold(self, job: Job) -> Reason | None:
-        return Reason(code="on_hold", params={"hold": self._target.hold}) if self._target.hold else None
+        return on_hold(self._target.hold, with_gpus=job.gpus_max > 0)
 
     def place(self, job: Job) -> Start | Reason:
         if self._room is not None:
@@ -198,8 +198,8 @@ class Places:
         return id(policy), job.on, cards, job.cpus, job.host_memory_mib
 
     def _looked_at(self, job: Job) -> Start | Reason:
-        if self.world.hold:
-            return Reason(code="on_hold", params={"hold": self.world.hold})
+        if (reason := on_hold(self.world.hold)) is not None:
+            return reason
         places = self.of(job)
         if len(places) == 1:  # nearly always, and a tick may have thousands of them
             return places[0].hold(job) or self._gate(job) or places[0].place(job)
@@ -266,7 +266,7 @@ class Places:
         and the first that wants cores, memory or counters and no card."""
         if self.world.hold:
             return
-        self._keep_cards([t for t in self.tables if not t.on_hold and not t.blind])
+        self._keep_cards([t for t in self.tables if not t.held_up and not t.blind])
         if self._more:
             self._keep_beside()
         self._plain = not any(table.keepers or table.unkept for table in self.tables)

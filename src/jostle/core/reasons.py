@@ -1,6 +1,6 @@
 """Reasons as values: a code and its numbers; jostle.wording has the sentences, for whoever shows them.
 
-A Reason explains a job, a Refusal one GPU, a hold is a code that keeps all from starting (perhaps with seconds behind it).
+A Reason explains a job, a Refusal one GPU, a Hold a place or a target at which nothing starts.
 """
 
 from __future__ import annotations
@@ -33,8 +33,41 @@ ABSENT = "target_absent"
 UNWRITTEN = ("disk_full", "disk_error", "unwritten")
 """Holds during which nothing is recorded, not even an end."""
 
-GPU_HOLDS = ("driver", "gpu")
-"""How holds begin that concern GPUs only: jobs without one start all the same."""
+IMPOSSIBLE_CARDS = frozenset({
+    "impossible", "impossible_count", "impossible_slices", "impossible_limit", "impossible_user_limit",
+})  # fmt: skip
+IMPOSSIBLE = IMPOSSIBLE_CARDS | {"impossible_cpus", "impossible_host_memory", "impossible_counter"}
+"""Why a job could never start, however long it waits."""
+
+DRIVER_STARTING, UNREADABLE = "driver_starting", "gpus:"
+DRIVER_HOLDS = frozenset({DRIVER_STARTING, "driver_mismatch"})
+PROBE_TROUBLES = frozenset({"probe_unstarted", "probe_ended", "probe_silent", "probe_waits"})
+GPU_HOLDS = DRIVER_HOLDS | {UNREADABLE, "gpus_unclaimable", "gpus_unlisted", "gpu_limits_unread"}
+"""Of our own holds those that concern GPUs only, for who has no more of a hold than its text."""
+
+
+class Hold(NamedTuple):
+    """Why nothing starts somewhere; of a probe, why it reads no card."""
+
+    code: str
+    detail: str = ""
+    gpus_only: bool = False  # jobs without a GPU start all the same
+
+
+def as_text(hold: Hold | None) -> str:
+    """As it is sent, and shown to programs; "": nothing is held up."""
+    return "" if hold is None else f"{hold.code} {hold.detail}" if hold.detail else hold.code
+
+
+def hold_of(text: str) -> Hold:
+    """The one place where such a text is read again: for words and findings, never for a decision."""
+    code, _, detail = text.partition(" ")
+    return Hold(code, detail, gpus_only=code in GPU_HOLDS)
+
+
+def on_hold(hold: Hold | None, *, with_gpus: bool = True) -> Reason | None:
+    """What a hold says to a job that needs GPUs, or needs none."""
+    return None if hold is None or (hold.gpus_only and not with_gpus) else Reason("on_hold", {"hold": as_text(hold)})
 
 
 def plain(reason: Reason) -> dict[str, Any]:

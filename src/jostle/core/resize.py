@@ -69,7 +69,7 @@ class Resizes:
         busy = elastic.busy or (Reason("resize_failed", {"why": elastic.failed, "left_s": left}) if left > 0 else None)
         if left > 0:
             self._places.wake(elastic.not_before)
-        if busy is not None or table is None or table.on_hold or self._world.hold:
+        if busy is not None or table is None or table.held_up or self._world.hold:
             if busy is not None:
                 self.keeps[run.id] = busy
             return

@@ -16,7 +16,7 @@ from jostle.core.ledger import Card, cards_of, offer_mib, takes_whole
 from jostle.core.limits import Account, Bound, Budget
 from jostle.core.model import Job, Node, Policy, Promise, Run, RunId, Target, World
 from jostle.core.plan import Start
-from jostle.core.reasons import GPU_HOLDS, Reason, Refusal
+from jostle.core.reasons import Reason, Refusal, on_hold
 from jostle.core.scope import Scope, desperate, impossible, large_enough, scope_of
 from jostle.core.stock import CPUS, HOST_MEMORY, Stock, of_node
 from jostle.core.view import Refusals, View
@@ -38,7 +38,7 @@ class Table:
         self.cards = cards_of(world, node.gpus, runs)
         self.asked = False  # whether any job asks for cores or memory of the host
         self._total = {CPUS: node.cpus, HOST_MEMORY: node.host_memory_mib}
-        self.on_hold = target.hold or node.hold
+        self.held_up = [hold for hold in (target.hold, node.hold) if hold is not None]
         self.blind = not any(g.state == "ok" for g in node.gpus)
         may_come = [lane[0] for lane in world.lanes if target.name in lane[0].on]
         self.heads = [job for job in may_come if job.inside is None]  # of the lanes that may have any card here
@@ -56,12 +56,11 @@ class Table:
 
     def hold(self, job: Job) -> Reason | None:
         """What keeps a job from here whatever cards there are."""
-        if not self.on_hold and not self.blind:
-            return None
-        cpu = job.gpus_max == 0
-        if self.on_hold and not (cpu and self.on_hold.startswith(GPU_HOLDS)):
-            return Reason(code="on_hold", params={"hold": self.on_hold})
-        if self.blind and not cpu:
+        with_gpus = job.gpus_max > 0
+        for hold in self.held_up:
+            if (reason := on_hold(hold, with_gpus=with_gpus)) is not None:
+                return reason
+        if self.blind and with_gpus:
             refused = tuple(r for r in map(fit.closed, self.cards) if r is not None)
             return Reason(code="gpus_unknown", params={"total": len(self.cards)}, gpus=refused)
         return None

@@ -24,7 +24,7 @@ def look(runs: Iterable[Open], observer: Observer, intruders: Sequence[Intruder]
     busy = {run.inside for run in runs if not run.over}
     for run in held:
         uuids = [lease.uuid for lease in run.leases]
-        there = [(p, u) for u in uuids if u in read for p in read[u]["procs"] if p["pid"] != run.session]  # its shim is nobody
+        there = [(p, u) for u in uuids if u in read for p in read[u]["procs"] if p["pid"] != run.session]  # its keeper is nobody
         run.used = any(observer.run_of(p, u) == run.id for p, u in there)
         if run.used or run.id[0] in busy or run.state == "starting":
             run.idle_since = None

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from typing import Any
 
-from jostle import __version__, config
+from jostle import __version__
 from jostle.core.decide import waits_for_gpus
 from jostle.core.explain import explain
 from jostle.core.ledger import alive
 from jostle.core.limits import Account
 from jostle.core.model import Job, World
-from jostle.core.reasons import ABSENT, plain
+from jostle.core.reasons import ABSENT, as_text, plain
 from jostle.core.runvariables import DEVICE_ORDER
 from jostle.core.states import OPEN
 from jostle.core.survey import room, standing, survey
@@ -28,18 +29,17 @@ GPUS_WITHIN = 3.0  # s; a driver that takes longer is not waited for
 
 
 class Answers:
-    def __init__(self, engine: Engine, cards: KnownCards, reader: Reader) -> None:
+    def __init__(self, engine: Engine, cards: KnownCards, reader: Reader, paths: Mapping[str, str | None]) -> None:
         self._engine, self._cards, self._reader, self._clock = engine, cards, reader, engine.clock
-        self.began = engine.clock.now()
+        self._paths, self.began = paths, engine.clock.now()
 
     def hello(self, *, counts: bool, resources: bool) -> Answer:
         """With a million jobs counting them takes longer than a hand-over may: who can read the store counts there."""
         e = self._engine
         return {
             "version": __version__, "store_version": store.version(), "pid": os.getpid(), "gpus_spec": e.spec, "home": e.home,
-            "lease_dir": e.lease_dir, "uptime_s": round(self._clock.now() - self.began, 1),
-            "sim_dir": config.sim_dir(e.home) if e.spec.startswith("sim:") else None,
-            **({"counts": self._reader.counts()} if counts else {}), "hold": e.hold(), "driver": self._cards.driver,
+            "uptime_s": round(self._clock.now() - self.began, 1), **self._paths,
+            **({"counts": self._reader.counts()} if counts else {}), "hold": as_text(e.hold()), "driver": self._cards.driver,
             "probe": self._cards.trouble() or (SILENT if self._cards.owed_for() > GPUS_WITHIN else ""), "kept_for": e.kept_for,
             "tally": e.tally.plain(), **({"resources": capacity.left(self._world())} if resources else {}),
         }  # fmt: skip
@@ -67,7 +67,7 @@ class Answers:
         return {
             "shapes": {shape: plain(reason) for shape, reason in self._engine.waits.items()},
             "running": {job: plain(reason) for job, reason in self._engine.remarks().items()},
-            "hold": self._engine.hold(), "now": self._clock.now(), "models": self._models(), "next": self._next(),
+            "hold": as_text(self._engine.hold()), "now": self._clock.now(), "models": self._models(), "next": self._next(),
             "idle": self._engine.carried.idle(self._clock.now()),
         }  # fmt: skip
 

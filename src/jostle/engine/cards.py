@@ -12,7 +12,7 @@ from typing import Any
 
 from jostle.core.model import Gpu, Lease, Policy, Promise, RunId
 from jostle.core.plan import Decision
-from jostle.core.reasons import Reason
+from jostle.core.reasons import DRIVER_STARTING, UNREADABLE, Hold, Reason, as_text
 from jostle.engine import allocations
 from jostle.engine.health import Health, Tried
 from jostle.engine.journal import Journal
@@ -178,20 +178,23 @@ class KnownCards:
                 self.relook_at = now + self._relook
         return self.relook_at
 
-    def starting(self) -> str:
-        """That the driver has not answered a fresh probe yet, as a hold; "" if it has, or still may in a moment."""
+    def starting(self) -> Hold | None:
+        """That the driver has not answered a fresh probe yet; None: it has, or still may in a moment."""
         since, now = self.probe.opening_since, self._clock.now()
-        return f"driver_starting {now - since:.0f}" if since is not None and now - since > STARTING_AFTER else ""
+        if since is None or now - since <= STARTING_AFTER:
+            return None
+        return Hold(DRIVER_STARTING, f"{now - since:.0f}", gpus_only=True)
 
-    def hold(self) -> str:
+    def hold(self) -> Hold | None:
         """Why nothing that needs a card may start."""
         snapshot = self.observer.snapshot
-        blind = snapshot["error"] and not snapshot["gpus"]
-        return self.starting() or snapshot["hold"] or (f"gpus: {snapshot['error']}" if blind else "")
+        code, error = snapshot["hold"], None if snapshot["gpus"] else snapshot["error"]
+        unread = Hold(code, gpus_only=True) if code else Hold(UNREADABLE, error, gpus_only=True) if error else None
+        return self.starting() or unread
 
     def trouble(self) -> str:
-        """Why the cards cannot be read, if that is known: a hold, or words of the driver."""
-        return self.starting() or self.probe.trouble or self.observer.snapshot["error"] or ""
+        """Why the cards cannot be read, if that is known: the text of a hold, or words of the driver."""
+        return as_text(self.starting() or self.probe.trouble) or self.observer.snapshot["error"] or ""
 
     def owed_for(self) -> float:
         """How long an answer of the probe is due; an engine at rest looks rarely, and is owed none."""

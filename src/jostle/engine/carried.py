@@ -178,7 +178,7 @@ class Carried:
         now = self._clock.now()
         self.neighbours = any(not c.ours for c in claims)
         for c in claims:
-            who = c.uid, c.claim.uuid
+            who = c.uid, c.uuid
             if not c.vanished or c.ours or now - self._vanished.get(who, -VANISHED_EVERY) < VANISHED_EVERY:
                 continue
             self._vanished[who] = now

@@ -17,7 +17,7 @@ from jostle.core.decide import decide
 from jostle.core.health import clears, set_aside
 from jostle.core.model import LOCAL, Gpu, Lane, Policy, Run, RunId, Target, World
 from jostle.core.plan import Fail, Plan
-from jostle.core.reasons import Reason
+from jostle.core.reasons import Hold, Reason
 from jostle.engine import allocations, record, telling
 from jostle.engine.capacity import Capacity
 from jostle.engine.cards import KnownCards
@@ -40,7 +40,7 @@ from jostle.store import readiness
 from jostle.store.store import Store
 
 ALL = ""  # in place of a target
-WORKS = ("", 0.0)  # in place of why one is stuck
+WORKS = (None, 0.0)  # in place of why one is stuck
 PAUSE = 5.0  # s until it is tried again, where nothing can be started at all
 DEPTH = 8  # jobs of one shape that a single decision looks at
 
@@ -48,8 +48,8 @@ DEPTH = 8  # jobs of one shape that a single decision looks at
 class Engine:
     """Decides on what is known of cards and runs, records it, and does it."""
 
-    def __init__(self, *, home: str, spec: str, lease_dir: str, store: Store, clock: Timer, settings: dict[str, Any]) -> None:
-        self.home, self.spec, self.lease_dir = home, spec, lease_dir
+    def __init__(self, *, home: str, spec: str, store: Store, clock: Timer, settings: dict[str, Any]) -> None:
+        self.home, self.spec = home, spec
         self.store, self.clock = store, clock
         self.rules = Rules(store=store, settings=settings)
         self.journal = Journal(store, clock)
@@ -70,7 +70,7 @@ class Engine:
         self.last_start: dict[int, float] = {}
         self.last_end: dict[int, float] = {}  # by batch; from when it is first seen here, for nobody looked before that
         self.turn = 0
-        self.stuck: dict[str, tuple[str, float]] = {}  # by target: why nothing starts, and until when it is not tried again
+        self.stuck: dict[str, tuple[Hold, float]] = {}  # by target: why nothing starts, and until when it is not tried again
         self.disk_pause = 0.0  # s between tries while nothing can be recorded
         self.tick_at: float | None = 0.0  # when to decide next
         self.housekeeping_at = 0.0
@@ -146,14 +146,14 @@ class Engine:
         more = self._capacity.here(self.rules.settings, self.clock.now())
         return others if LOCAL in handed else (here(gpus, self._hold_here(), **more), *others)
 
-    def hold(self) -> str:
+    def hold(self) -> Hold | None:
         """Why nothing starts on this host."""
         return self._hold_on_all() or self._hold_here()
 
-    def _hold_on_all(self) -> str:
-        return self.stuck.get(ALL, WORKS)[0] or ("ending" if self.stops_all else "")
+    def _hold_on_all(self) -> Hold | None:
+        return self.stuck.get(ALL, WORKS)[0] or (Hold("ending") if self.stops_all else None)
 
-    def _hold_here(self) -> str:
+    def _hold_here(self) -> Hold | None:
         return self.stuck.get(LOCAL, WORKS)[0] or self.cards.hold() or self.rules.hold
 
     def reload(self, settings: dict[str, Any], policy: Policy) -> None:
@@ -285,7 +285,7 @@ class Engine:
         ):
             if postponed.after is not None:
                 self.soon(postponed.after)
-            elif postponed.hold:
+            elif postponed.hold is not None:
                 self.stuck[postponed.target] = (postponed.hold, now + PAUSE)
                 self.soon()  # so that those who wait are told
 
@@ -314,7 +314,7 @@ class Engine:
         if not self.disk_pause:
             print(f"{e}", file=sys.stderr, flush=True)
         self.disk_pause = min(max(1.0, self.disk_pause * 2), 15.0)
-        self.stuck[ALL] = (e.code, now + self.disk_pause)
+        self.stuck[ALL] = (Hold(e.code), now + self.disk_pause)
         self.soon(self.disk_pause)
 
     def _recorded(self) -> None:

@@ -15,7 +15,9 @@ from typing import Any
 
 from jostle.core.ledger import ORDINARY_UID
 from jostle.core.model import LOCAL, Gpu, Holder, Lease, Node, Promise, RunId, Target
+from jostle.core.reasons import Hold
 from jostle.engine.health import Health
+from jostle.port import Claimed
 
 WINDOW, APART = 3.0, 0.09
 """Averages are over this long, of samples this far apart."""
@@ -329,7 +331,7 @@ class Observer:
         return sum(p["used_mib"] or 0 for p in self.processes.get(uuid, ()) if self.run_of(p, uuid) == run)
 
 
-def here(gpus: tuple[Gpu, ...], hold: str = "", **more: int) -> Target:
+def here(gpus: tuple[Gpu, ...], hold: Hold | None = None, **more: int) -> Target:
     """This host as a target with one node; `more`: what it has besides cards."""
     return Target(name=LOCAL, nodes=(Node(name=LOCAL, gpus=gpus, hold=hold, **more),))
 
@@ -365,8 +367,8 @@ def fits(value: Any, shape: Mapping[str, tuple[type, ...]]) -> bool:
 
 
 def promises(
-    observer: Observer, claims: Iterable[Any], leases: Mapping[RunId, Iterable[Lease]], inside: Mapping[RunId, int] | None = None,
-    wall: float = 0.0,
+    observer: Observer, claims: Iterable[Claimed], leases: Mapping[RunId, Iterable[Lease]],
+    inside: Mapping[RunId, int] | None = None, wall: float = 0.0,
 ) -> tuple[Promise, ...]:  # fmt: skip
     """Holds on GPUs: of our open runs from the record, of all others (and of what ended runs left behind) from live claims.
     `inside`: the runs that are in an allocation. `wall`: the time by which claims are dated."""
@@ -379,12 +381,10 @@ def promises(
     ]  # fmt: skip
     recorded = {(promise.run, promise.uuid) for promise in promised}
     for c in claims:
-        if c.ours and (c.claim.run, c.claim.uuid) in recorded and observer.sessions.get(c.claim.sid) == c.claim.run:
+        sid = c.session or 0
+        if c.ours and (c.run, c.uuid) in recorded and observer.sessions.get(sid) == c.run:
             continue  # else it is of another life of this home, or on a card that the run should not have
-        used = observer.used_by_session(c.claim.uuid).get(c.claim.sid, 0)
-        mib = None if c.claim.alone else c.claim.mib
+        used = observer.used_by_session(c.uuid).get(sid, 0)
         held = max(0.0, wall - c.since) if c.since is not None else 0.0
-        promised.append(
-            Promise(uuid=c.claim.uuid, mib=mib, uid=c.uid, sid=c.claim.sid, used_mib=used, automatic=c.automatic, held_s=held)
-        )
+        promised.append(Promise(uuid=c.uuid, mib=c.mib, uid=c.uid, sid=sid, used_mib=used, automatic=c.automatic, held_s=held))
     return tuple(promised)

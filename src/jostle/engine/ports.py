@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import Protocol
 
+from jostle.core.reasons import Hold
+
 
 class Probe(Protocol):
     owed_since: float | None  # since when an answer is due; None: none is
     opening_since: float | None  # since when a fresh probe has not said anything yet
-    trouble: str
+    trouble: Hold | None  # why it reads no cards
 
     def open(self, now: float) -> None: ...
     def close(self) -> None: ...

@@ -12,6 +12,7 @@ import signal
 import subprocess
 from collections.abc import Callable
 
+from jostle.core.reasons import Hold
 from jostle.engine.loop import Loop
 
 SILENT_AFTER = 12.0
@@ -35,13 +36,13 @@ class ProbeProcess:
         self.failures = 0
         self.start_at = 0.0
         self.spent = False  # it has said that it ends now
-        self.trouble = ""
+        self.trouble: Hold | None = None
 
     def open(self, now: float) -> None:
         try:
             self.child = subprocess.Popen(self.command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=self.env)
         except OSError as e:
-            self.trouble = f"probe_unstarted {e.strerror}"
+            self.trouble = Hold("probe_unstarted", f"{e.strerror}")
             self._later(now)
             return
         assert self.child.stdout is not None
@@ -94,7 +95,7 @@ class ProbeProcess:
         except OSError:
             data = b""
         if not data:
-            self.trouble = "" if self.spent else "probe_ended"
+            self.trouble = None if self.spent else Hold("probe_ended")
             self._drop()
             return
         *lines, self.buffer = (self.buffer + data).split(b"\n")
@@ -105,7 +106,7 @@ class ProbeProcess:
             self.patience = SILENT_AFTER
             self.spent = b'"spent":true' in line[:100]
             self.failures = self.failures if self.spent else 0
-            self.trouble = ""
+            self.trouble = None
             self.heard(line)
 
     def _drop(self) -> None:
@@ -135,7 +136,7 @@ class ProbeProcess:
                 due = now  # unasked readings come by themselves; the next one is owed from now on
                 self.owed_since = now + self.period
             if due is not None and now - due > self.patience + self.period:
-                self.trouble = f"probe_silent {now - due:.0f}"
+                self.trouble = Hold("probe_silent", f"{now - due:.0f}")
                 self._drop()
                 self._later(now)
             else:

@@ -16,13 +16,13 @@ from jostle import config
 from jostle.core.fields import LIMITS, SETTINGS
 from jostle.core.limits import MANAGER, OWN, strictest
 from jostle.core.model import Limits, Policy
+from jostle.core.reasons import Hold, as_text
 from jostle.engine import checks
 from jostle.errors import Invalid
 from jostle.store import jobs
 from jostle.store.store import Store
 
 LOOK_EVERY = 2.0  # s, at the lab's file
-UNREAD = "gpu_limits_unread"  # a hold
 
 
 class Rules:
@@ -31,7 +31,7 @@ class Rules:
         self.settings = settings
         self.default: Policy = checks.policy(settings.get("policy") or {})
         self.of_batch: dict[int, Policy] = {}
-        self.hold = ""  # why nothing with a GPU may start
+        self.hold: Hold | None = None  # why nothing with a GPU may start
         self.sources: dict[str, Mapping[str, Any]] = {"lab": {}}  # of limits, by source
         self.manager: Mapping[str, Any] = {}  # its file, what it says and what it leaves to its defaults
         self._mark: object = None  # of the lab's file, as it was read
@@ -95,7 +95,7 @@ class Rules:
         return {
             "limits": {name: None if cap is None else {"most": cap.most, "source": cap.source} for name, cap in caps.items()},
             "said": {source: dict(values) for source, values in self.sources.items()},
-            "lab_file": config.lab_file(), "manager": dict(self.manager), "hold": self.hold,
+            "lab_file": config.lab_file(), "manager": dict(self.manager), "hold": as_text(self.hold),
         }  # fmt: skip
 
     def limits_changed(self) -> None:
@@ -122,8 +122,8 @@ class Rules:
         except Invalid as e:
             print(f"{e}", file=sys.stderr, flush=True)
             if first or self.hold:
-                self.hold = f"{UNREAD} {e}"
-            return bool(self.hold)
-        self.hold = ""
+                self.hold = Hold("gpu_limits_unread", f"{e}", gpus_only=True)
+            return self.hold is not None
+        self.hold = None
         self.limits_changed()
         return True

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from jostle.core.model import RunId
@@ -31,7 +31,8 @@ NOT_UNDERSTOOD = (TypeError, ValueError, KeyError, AttributeError, OverflowError
 
 
 class Service:
-    def __init__(self, engine: Engine, loop: Loop, *, permanent: bool) -> None:
+    def __init__(self, engine: Engine, loop: Loop, *, permanent: bool, paths: Mapping[str, str | None] | None = None) -> None:
+        """`paths`: where backend and probe keep what is theirs, for who asks."""
         self.engine, self.cards, self.journal = engine, engine.cards, engine.journal
         self.store, self.clock = engine.store, engine.clock
         self.permanent = permanent
@@ -41,7 +42,7 @@ class Service:
         self.pending: list[tuple[Peer, dict[str, Any]]] = []
         self.followers = Followers(self.store, self.reader, self.server)
         self.writes = Writes(engine, engine.cards)
-        self.answers = Answers(engine, engine.cards, self.reader)
+        self.answers = Answers(engine, engine.cards, self.reader, paths or {})
         self.previews = Preview(engine, self.writes)
         self.began = self.quiet_since = self.clock.now()
         self.housekeeping_at = 0.0

@@ -15,6 +15,7 @@ from typing import Any
 from jostle.core.limits import of_kind
 from jostle.core.model import Gpu, Lease, Limits, Policy, RunId
 from jostle.core.plan import Plan, Start
+from jostle.core.reasons import Hold
 from jostle.engine import elasticity, launch, standing
 from jostle.engine.cards import KnownCards
 from jostle.engine.carried import Carried
@@ -46,7 +47,7 @@ Recorded = tuple[Open, Mapping[str, Any]]
 class Postponed:
     """A start that cannot be made now."""
 
-    hold: str = ""  # why none can be, which people should know; it is tried again after a pause
+    hold: Hold | None = None  # why none can be, which people should know; it is tried again after a pause
     target: str = ""  # … there; "": anywhere
     after: float | None = None  # a neighbour was quicker: the cards are looked at again, but not at once, and others may start
 
@@ -79,7 +80,7 @@ class Starting:
     ) -> Recorded | Postponed:  # fmt: skip
         """Inside the caller's transaction."""
         if not self._store.in_place():
-            return Postponed(hold="home_moved")  # a run of ours in another's home would be taken for one of its own
+            return Postponed(hold=Hold("home_moved"))  # a run of ours in another's home would be taken for one of its own
         backend = self._carried.backends[start.target]
         cards = [g for uuid in start.uuids for g in gpus if g.uuid == uuid]
         job = runs.job_to_start(self._store, start.job)

@@ -14,6 +14,7 @@ from decimal import Decimal
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
+from jostle.backends.local.outside import runs_of
 from jostle.core.states import DROPPED, FINAL
 from jostle.errors import JostleError, NotFound
 from jostle.experiments import code
@@ -144,7 +145,7 @@ def of_job(
     reason = (row["reason"] or {}) if row["state"] == "skipped" else {}
     by = reason.get("params") or {} if reason.get("code") == "done_before" else {}
     job, number = (int(by["job"]), by["run"]) if by else (int(row["id"]), None)
-    runs = reader.runs(job) if by or row["attempt"] else []
+    runs = runs_of(reader, job) if by or row["attempt"] else []
     run = next((r for r in reversed(runs) if number is None or r["n"] == number), None)
     counts = row["state"] == "succeeded" or bool(by)
     why_not = None if counts or (anyhow and run) else _state(row)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Any
 
+from jostle.core.reasons import IMPOSSIBLE
 from jostle.errors import JostleError
 from jostle.wording.text import plain
 
@@ -94,7 +95,7 @@ class Narrator(Listener):
             text = plain(str(reason["text"])) if reason else ""
             if not reason or not text or self.hopeless.get(id) == text:
                 continue
-            if reason["code"].startswith("impossible"):
+            if reason["code"] in IMPOSSIBLE:
                 self.hopeless[id] = text
             self.put(self.progress.waits(id, text))
             count += 1

@@ -10,9 +10,10 @@ import os
 import time
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from jostle.backends.local.outside import is_over, runs_of
 from jostle.core.states import FINAL
 from jostle.errors import NoEngine
-from jostle.views.logs import chunks, is_over, log_path, opened, other, read_on, real, start_of
+from jostle.views.logs import chunks, log_path, opened, other, read_on, real, start_of
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator
@@ -40,10 +41,10 @@ def output(session: Session, id: int, *, run: int | None = None, lines: int | No
     try:
         yield from chunks(fd, start_of(fd, lines))
         # where all tries write to one path, a run that has not begun names the file of the one before: the first of them wrote it
-        last = min((try_of["n"] for try_of in real(session.reader.runs(id)) if not other(fd, try_of["log"])), default=0)
+        last = min((try_of["n"] for try_of in real(runs_of(session.reader, id)) if not other(fd, try_of["log"])), default=0)
         alone = _Alone(session, id)
         while True:
-            job, runs = session.reader.job(id), session.reader.runs(id)
+            job, runs = session.reader.job(id), runs_of(session.reader, id)
             over = job is None or job["state"] in FINAL or any(r["n"] == run and r["ended_at"] is not None for r in runs)
             later = next((r for r in real(runs) if run is None and r["n"] > last and other(fd, r["log"])), None)
             following = opened(later["log"]) if later is not None else fd  # now: while we are read, it may be put aside

@@ -11,7 +11,7 @@ from collections.abc import Collection
 from typing import NamedTuple
 
 from jostle import proc
-from jostle.core import claims as claim_names
+from jostle.backends.local import claims as claim_names
 
 
 class HeldCard(NamedTuple):

@@ -15,7 +15,6 @@ from typing import Any, NamedTuple
 from jostle.errors import JostleError
 from jostle.store import seen
 from jostle.store.file import check_beside, database
-from jostle.store.logs import log_of
 from jostle.store.rows import cards, event_row, job_row, loaded, named
 
 UNFINISHED_SQL = "ended_at IS NULL"  # as the partial indexes are written
@@ -36,10 +35,7 @@ JOB = f"""SELECT j.id, j.name, j.queue, j.batch, j.state, j.intent, j.attempt, j
     CASE WHEN j.attempt THEN (SELECT group_concat(idx || '=' || uuid) FROM lease WHERE job = j.id AND n = j.attempt) END AS leases
     FROM job j"""
 
-SHIM = "CASE WHEN r.backend = 'local' AND json_valid(r.handle) THEN json_extract(r.handle, '$.pid') END"
-"""The process that carries a run on this host: people may look at it, and its handle says which it is."""
-
-RUN = f"""SELECT r.n, r.uni_id, r.state, {SHIM} AS shim_pid, r.started_at, r.ended_at, r.exit_code, r.signal, r.error_type,
+RUN = f"""SELECT r.n, r.uni_id, r.state, r.backend, r.handle, r.started_at, r.ended_at, r.exit_code, r.signal, r.error_type,
     r.outcome, r.log, r.peak_mib, r.rss_mib, r.memory_mib, r.leftovers, r.inputs, r.command_key, r.gpu_name,
     r.profile, r.leg, {RAN} AS ran_s, (SELECT group_concat(idx || '=' || uuid) FROM lease WHERE job = r.job AND n = r.n) AS leases
     FROM run r WHERE r.job = ? ORDER BY r.n"""
@@ -207,13 +203,13 @@ class Reader:
         return dict(loaded(rows[0][0], dict)) if rows else {}
 
     def runs(self, id: int) -> list[dict[str, Any]]:
+        """As they were recorded; what is to be seen of them on this host their backend knows (backends.local.outside)."""
         runs = []
         for r in self._all(RUN, (id,)):
             row = named(r)
             row["gpus"], row["gpu_uuids"] = cards(row.pop("leases"))
             row["leftovers"] = loaded(row["leftovers"], list) if row["leftovers"] else []
             row["profile"] = loaded(row["profile"], dict) if row["profile"] else None
-            row["log"] = log_of(os.path.dirname(self.path), id, row["n"], row["log"])
             runs.append(row)
         return runs
 

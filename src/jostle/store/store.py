@@ -15,7 +15,7 @@ import os
 import sqlite3
 import stat
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from jostle.errors import Damaged, DiskError, DiskFull, Forbidden, JostleError, Unwritten
@@ -62,11 +62,12 @@ def damaged(path: str, what: object) -> Damaged:
 class Store:
     """The writing connection."""
 
-    def __init__(self, home: str) -> None:
+    def __init__(self, home: str, remains: Callable[[], str] = lambda: "") -> None:
+        """`remains`: where runs lie of which the database would tell, if any do; asked where there is none."""
         self.path = database(home)
         check_private(home)
         if not os.path.lexists(self.path):
-            refuse_to_begin_anew(home)
+            refuse_to_begin_anew(home, remains())
             for half in [name for name in os.listdir(home) if name.startswith(f"{NAME}.new-")]:
                 os.unlink(os.path.join(home, half))  # of an engine that was killed while it made the first one
             create(self.path)
@@ -346,9 +347,8 @@ def unrecorded(e: Exception, path: str) -> JostleError:
     return translated(e, path)
 
 
-def refuse_to_begin_anew(home: str) -> None:
-    runs = os.path.join(home, "runs")
-    if os.path.isdir(runs) and any(not name.startswith(".") for name in os.listdir(runs)):
+def refuse_to_begin_anew(home: str, runs: str) -> None:
+    if runs:
         raise Damaged(
             f"{home} holds runs but its database {NAME} is missing: put it back, "
             f"or move {runs} away if you mean to begin anew"

@@ -173,7 +173,7 @@ def settings(patient: Patient) -> Verdict:
 def engine(patient: Patient) -> Verdict:
     from jostle import __version__
     from jostle.client import condition
-    from jostle.core.reasons import GPU_HOLDS
+    from jostle.core.reasons import hold_of
 
     hello = patient.engine
     if not hello and patient.silent:
@@ -185,19 +185,20 @@ def engine(patient: Patient) -> Verdict:
     if hello["version"] != __version__:
         return "warn", "engine_other", numbers
     hold = hello.get("hold") or ""
-    if hold and not hold.startswith(GPU_HOLDS):  # those are a finding of the GPUs
+    if hold and not hold_of(hold).gpus_only:  # those are a finding of the GPUs
         return "bad", "engine_holds", {**numbers, "hold": hold}
     return "ok", "engine", numbers
 
 
 def gpus(patient: Patient) -> Verdict:
     """The driver: whether it answers. One that has answered before and is starting again does not."""
+    from jostle.core.reasons import DRIVER_STARTING, PROBE_TROUBLES, Hold, as_text, hold_of
     from jostle.views.cards import cards as cards_view
 
     hold, trouble = patient.engine.get("hold") or "", patient.engine.get("probe") or ""
-    if trouble.startswith("probe"):
+    if hold_of(trouble).code in PROBE_TROUBLES:
         return "bad", "driver_silent", {"hold": trouble}
-    if hold.startswith("driver_starting"):  # a look of our own would only wait with it
+    if hold_of(hold).code == DRIVER_STARTING:  # a look of our own would only wait with it
         answered = cards_view(patient.session, None).age_s is not None
         return ("bad", "driver_silent", {"hold": hold}) if answered else ("warn", "driver_starting", {"hold": hold})
     snapshot = patient.snapshot
@@ -205,15 +206,18 @@ def gpus(patient: Patient) -> Verdict:
         return "bad" if snapshot["gpus"] or snapshot.get("hold") else "warn", "gpus_error", {"error": snapshot["error"]}
     late = [gpu["silent_since"] for gpu in snapshot["gpus"] if gpu["state"] == "starting"]
     if late:
-        return "warn", "driver_starting", {"hold": f"driver_starting {snapshot['at'] - min(late):.0f}"}
+        return "warn", "driver_starting", {"hold": as_text(Hold(DRIVER_STARTING, f"{snapshot['at'] - min(late):.0f}"))}
     return "ok", "gpus", {"count": len(snapshot["gpus"]), "spec": patient.devices, "took_ms": snapshot["took_ms"]}
 
 
 def cards(patient: Patient) -> Verdict:
     """Those that are not used: set aside as faulty, or not to be read."""
+    from jostle.core.reasons import DRIVER_HOLDS, PROBE_TROUBLES, hold_of
+
     faulty = (patient.session.reader.meta("health") or {}).get("faulty") or {}
     try:
-        silent = any((patient.engine.get(key) or "").startswith(("driver", "probe")) for key in ("hold", "probe"))
+        codes = {hold_of(patient.engine.get(key) or "").code for key in ("hold", "probe")}
+        silent = not codes.isdisjoint(DRIVER_HOLDS | PROBE_TROUBLES)
         seen = [] if silent else patient.snapshot["gpus"]
     except JostleError:
         seen = []  # a finding of the driver

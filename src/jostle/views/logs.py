@@ -11,6 +11,7 @@ import os
 import stat
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from jostle.backends.local import outside
 from jostle.core.states import FINAL
 from jostle.errors import JostleError, NotFound
 
@@ -73,7 +74,7 @@ def named_run(session: Session, id: int, number: int | None) -> dict[str, Any]:
 
 
 def run_of(reader: Reader, id: int, number: int | None) -> dict[str, Any] | None:
-    runs = reader.runs(id)
+    runs = outside.runs_of(reader, id)
     if number is None:
         return next(reversed(real(runs)), None)
     matching = [run for run in runs if run["n"] == number]
@@ -122,10 +123,10 @@ def page(
 ) -> LogPage:  # fmt: skip
     """The last lines of what a run has printed, or, with `lines` None, what stands from `start` on. `open`: by whose rules."""
     named = named_run(session, id, number)
-    tries = real(session.reader.runs(id))
+    tries = real(outside.runs_of(session.reader, id))
     run = next((one for one in tries if one["n"] == named["n"]), None)  # None: it was voided
     # the end is looked at before the last reading: what was printed before it is then certainly seen
-    ended = run is None or is_over(session.home, id, run) or job_of(session, id)["state"] in FINAL
+    ended = run is None or outside.is_over(session.home, id, run) or job_of(session, id)["state"] in FINAL
     path = log_path(session, id, named["n"])
     numbers = [one["n"] for one in tries]
     if path is None:
@@ -230,14 +231,6 @@ def printed(fd: int, at: int) -> tuple[int, int]:
     except OSError as e:
         size = os.fstat(fd).st_size
         return (max(at, size), size) if e.errno == errno.ENXIO else (at, size)  # other file systems have no holes to tell of
-
-
-def is_over(home: str, id: int, run: dict[str, Any]) -> bool:
-    """As far as can be seen from outside: it left its record, or its shim is gone."""
-    from jostle import proc
-
-    gone = run["shim_pid"] is not None and proc.gone(run["shim_pid"])
-    return run["ended_at"] is not None or gone or os.path.exists(os.path.join(home, "runs", f"{id}.{run['n']}", "exit"))
 
 
 def other(fd: int, path: str) -> bool:

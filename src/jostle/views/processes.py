@@ -1,15 +1,11 @@
-"""The processes of a run that lives on this host: what /proc shows of each, and what the engine has seen of it on cards.
-
-A run's processes are the descendants of its shim, which is known by the run's mark in one of them (a number alone may be
-another's by now); where the shim is gone, those that carry the mark.
-"""
+"""The processes of a run that lives on this host: what /proc shows of each, and what the engine has seen of it on cards."""
 
 from __future__ import annotations
 
-import os
 from typing import TYPE_CHECKING, Any
 
 from jostle import proc
+from jostle.backends.local import outside
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -22,23 +18,9 @@ MIB = 1 << 20
 
 def processes(run: Run, on_cards: Sequence[Mapping[str, Any]]) -> list[Process]:
     seen = {one["pid"]: one for one in on_cards}
-    pids = dict.fromkeys([*seen, *members(run["shim_pid"], run["uni_id"])])
+    pids = dict.fromkeys([*seen, *outside.members(run["shim_pid"], run["uni_id"])])
     shown = [_process(pid, seen.get(pid, {})) for pid in pids]
     return sorted(shown, key=lambda p: (-(p["gpu_mib"] or 0), -(p["cpu_s"] or 0.0), p["pid"]))[:MOST]
-
-
-def members(shim: int | None, uni_id: str) -> list[int]:
-    if shim is not None:
-        tree = proc.tree(shim)
-        if any(proc.mark(pid) == uni_id for pid in tree):
-            return list(filter(_lives, tree))
-    me = os.geteuid()
-    return [pid for pid in proc.pids() if proc.uid(pid) == me and proc.mark(pid) == uni_id and _lives(pid)]
-
-
-def _lives(pid: int) -> bool:
-    stat = proc.stat(pid)
-    return stat is not None and stat.state not in "ZX"
 
 
 def _process(pid: int, on_cards: Mapping[str, Any]) -> Process:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple, cast
 
+from jostle.backends.local.outside import runs_of
 from jostle.views.processes import processes
 from jostle.views.why import Explained, explained
 
@@ -33,7 +34,7 @@ class Story(NamedTuple):
 
 def story(session: Session, id: int) -> Story:
     why, reader = explained(session, id), session.reader
-    runs, events = cast("list[Run]", reader.runs(id)), cast("list[Event]", reader.events(job=id))
+    runs, events = cast("list[Run]", runs_of(reader, id)), cast("list[Event]", reader.events(job=id))
     if why.used and runs and runs[-1]["ended_at"] is None:
         runs[-1]["peak_mib"], runs[-1]["profile"] = why.used["peak_mib"], why.used["profile"]
     lives = processes(runs[-1], why.on_cards) if runs and runs[-1]["ended_at"] is None else []

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from jostle import units
+from jostle.core.reasons import UNREADABLE, hold_of
 from jostle.wording.history import foreseen, freed, used
 from jostle.wording.sentences import beside, states
 from jostle.wording.text import gpus, listed, message, plain
@@ -293,7 +294,7 @@ def status_lines(status: Row, now: float, language: str) -> list[str]:
     time, spec = units.show_duration(status["uptime_s"]), status["gpus_spec"] or "nvml"
     facts = {"pid": status["pid"], "version": status["version"], "time": time, "gpus": spec}
     texts = [message("status_engine", language, **facts) if status["running"] else message("status_no_engine", language)]
-    if status["hold"] and status["hold"] != f"gpus: {status['probe']}":  # else the next line says it
+    if status["hold"] and hold_of(status["hold"])[:2] != (UNREADABLE, status["probe"]):  # else the next line says it
         texts.append(message("status_hold", language, why=status["hold_text"]))
     if status["probe"]:
         texts.append(message("status_gpus", language, why=status["probe"]))

@@ -9,7 +9,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from jostle.core.reasons import GPU_HOLDS, Reason, Refusal, counted
+from jostle.core.reasons import UNREADABLE, Reason, Refusal, counted, hold_of
 from jostle.wording.holds import HOLDS, NO_GPU_JOB, NOTHING
 from jostle.wording.limits import limit_by
 from jostle.wording.resizing import KEPT, KEPT_UNKNOWN, failure
@@ -76,7 +76,7 @@ def _derived(reason: Reason, at: int) -> dict[str, Any]:
         "wanted": _if("" if needed == 1 else needed, "，需要 {} 张" if at else " ({} needed)"),
         "able_have": "has" if params.get("able") == 1 else "have",
         "kept_for": _kept_for(params, at),
-        "nothing": (NO_GPU_JOB if hold.startswith(GPU_HOLDS) else NOTHING)[at],
+        "nothing": (NO_GPU_JOB if hold_of(hold).gpus_only else NOTHING)[at],
         "hold": hold_text(hold, at),
         "hint": _if(hint and hint[at], "（{}）" if at else ", {}"),
         "seen": _if(peak and _gib("", peak), "（观测到最多使用 {}）" if at else " (it was seen to use {})"),
@@ -144,10 +144,10 @@ def _unkept(params: Mapping[str, Any], at: int) -> str:
 
 def hold_text(hold: str, at: int) -> str:
     """What keeps all from starting: a code, perhaps with seconds or another detail, or else words."""
-    code, _, detail = hold.partition(" ")
+    code, detail, _ = hold_of(hold)
     if code in HOLDS:
         return HOLDS[code][at].format(s=_duration(int(detail), at) if detail.isdecimal() else detail)
-    return hold.removeprefix("gpus: ")
+    return detail if code == UNREADABLE else hold
 
 
 def trouble(words: str, lang: str) -> str:

@@ -16,15 +16,17 @@ from typing import cast
 
 from jostle import proc
 from jostle.backends.local import halting, leases, process, shim, sparedir
+from jostle.backends.local.claims import Claim
 from jostle.backends.local.condition import Condition
-from jostle.backends.local.contact import Contact, Handle, Reservation, Spare, host_of, send_spec
+from jostle.backends.local.contact import Contact, Reservation, Spare, host_of, send_spec
 from jostle.backends.local.leasedir import Directory
 from jostle.backends.local.pool import Pool
-from jostle.backends.local.records import RunClaim, RunDir, exit_of, pids_of, record
+from jostle.backends.local.recorded import Handle, record
+from jostle.backends.local.records import RunClaim, RunDir, exit_of, pids_of
 from jostle.backends.local.republish import Republisher
 from jostle.backends.local.resizing import ResizeOrders
-from jostle.core.claims import Claim
 from jostle.core.model import RunId
+from jostle.core.reasons import Hold
 from jostle.port import BY_HAND, Adopted, Claimed, Denied, Order, Recipient, Reserved, Resizing, RunReport, Tenure, Void, Watcher
 
 ENDED = b'{"ended":'  # how the last word of a shim begins
@@ -92,7 +94,7 @@ class Local:
         return min(due)
 
     @property
-    def trouble(self) -> str:
+    def trouble(self) -> Hold | None:
         return self._directory.trouble or self._pool.nursery.trouble
 
     # ------------------------------------------------------------------ spares
@@ -226,10 +228,8 @@ class Local:
             if claim.boot == self._boot:  # another spare than the recorded one may have won
                 contact.handle = Handle(claim.pid, claim.ticks, claim.boot)
         self._runs[row.run] = contact
-        if contact.shim is None:
-            return
-        contact.pidfd = process.open_pidfd(contact.shim[0])
-        if contact.pidfd is None:
+        contact.pidfd = None if contact.shim is None else process.open_pidfd(contact.shim[0])
+        if contact.shim is None or contact.pidfd is None:
             return
         if proc.alive(*contact.shim):
             self._watch_process(contact)

@@ -7,37 +7,13 @@ import os
 import socket
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any
 
 from jostle.backends.local import leases, shim
 from jostle.backends.local.legs import uuid_of
-from jostle.backends.local.records import is_pid, is_ticks
+from jostle.backends.local.recorded import NO_HANDLE, Handle
 from jostle.core.model import Exit, RunId
 from jostle.port import Footing
-
-
-class Handle(NamedTuple):
-    """How a run is found again: its shim, which is a process of one boot of this host. The store keeps it as text."""
-
-    pid: int | None = None
-    ticks: int | None = None
-    boot: str | None = None  # None: nobody has told of such a run; "": what the store had could not be read
-
-    def text(self) -> str:
-        return json.dumps(self._asdict())
-
-    @classmethod
-    def of(cls, text: str) -> Handle:
-        try:
-            parts = json.loads(text)
-            pid, ticks, boot = parts["pid"], parts["ticks"], parts["boot"]
-        except (ValueError, TypeError, KeyError, RecursionError):
-            return UNREADABLE
-        sound = isinstance(boot, str) and (pid is ticks is None or (is_pid(pid) and is_ticks(ticks)))
-        return cls(pid, ticks, boot) if sound else UNREADABLE
-
-
-NO_HANDLE, UNREADABLE = Handle(), Handle(boot="")
 
 
 @dataclass(slots=True, eq=False)

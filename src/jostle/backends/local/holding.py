@@ -17,8 +17,8 @@ from typing import Any
 
 from jostle import proc
 from jostle.backends.local import joblog, process
+from jostle.backends.local.claims import HOLDER
 from jostle.backends.local.commands import STOPS, WAITED_FOR, CommandTree
-from jostle.core.claims import HOLDER
 from jostle.failpoint import failpoint
 
 HOME_LOOK = 5.0  # s between looks whether its directory is there; it goes when it is missing twice

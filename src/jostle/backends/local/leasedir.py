@@ -11,7 +11,7 @@ import stat
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from jostle.backends.local import leases
+from jostle.backends.local import claims, leases
 from jostle.backends.local.claimlock import automatic, give_back, given_back, is_free
 from jostle.backends.local.filewatch import DirWatch
 from jostle.backends.local.leases import (
@@ -26,8 +26,8 @@ from jostle.backends.local.leases import (
     publish_all,
     unlink,
 )
-from jostle.core import claims
 from jostle.core.model import RunId
+from jostle.core.reasons import Hold
 from jostle.port import Tenure, Watcher
 
 MOST = 256
@@ -43,7 +43,7 @@ class Directory:
 
     def __init__(self, path: str, home: str, is_dead: Callable[[claims.Claim], bool] = lambda claim: False) -> None:
         self.path, self.home, self._is_dead = path, home, is_dead
-        self.trouble = ""  # a hold: why it could not be read or written when that was last tried
+        self.trouble: Hold | None = None  # why it could not be read or written when that was last tried
         self.watch: DirWatch | None = None
         self._watcher: Watcher | None = None
         self._listed: dict[str, _Entry] = {}  # what was there at the last look, or came since
@@ -86,7 +86,7 @@ class Directory:
             if entry.claim is None:
                 self._sweep(name)
             elif inodes.get(name) == inode:
-                live_claims.append(LiveClaim(claim=entry.claim, name=name, uid=os.geteuid(), ours=True, inode=inode))
+                live_claims.append(LiveClaim.of(entry.claim, name=name, uid=os.geteuid(), ours=True, inode=inode))
             elif self._concerns(entry.claim) and self._is_regular(entry):
                 if self._too_many(entry, entry.claim):
                     beyond[entry.uid, entry.claim.uuid] = entry.claimed(replace(entry.claim, mib=None, alone=True))
@@ -236,8 +236,11 @@ class Directory:
         except OSError as e:
             taken = any(os.path.lexists(f"{self.path}/{name}") for name in names)
             # somebody sits on this very name: the next is drawn anew, and that is no reason to stop all others
-            self.trouble = "" if taken else f"gpus_unclaimable {self.path}{self._whose()}: {e.strerror}"
+            self.trouble = None if taken else self._held_up("gpus_unclaimable", f"{self._whose()}: {e.strerror}")
             return None
+
+    def _held_up(self, code: str, why: str) -> Hold:
+        return Hold(code, f"{self.path}{why}", gpus_only=True)
 
     def _whose(self) -> str:
         try:
@@ -259,9 +262,9 @@ class Directory:
                 if looks > MOST or (claimed is not None and not claimed.ours):
                     return True
         except OSError as e:
-            self.trouble = f"gpus_unlisted {self.path}: {e.strerror}"
+            self.trouble = self._held_up("gpus_unlisted", f": {e.strerror}")
             return True
-        self.trouble = ""
+        self.trouble = None
         return False
 
     def exceeded(self, tenure: Tenure) -> bool:
@@ -277,9 +280,9 @@ class Directory:
                 claim = self._perhaps_own(name, inode)
                 claimed = look(self.path, name, claim, self.home) if claim is not None else None
                 if claimed is not None and claimed.uid == os.geteuid():
-                    cards[claimed.automatic].add(claimed.claim.uuid)
+                    cards[claimed.automatic].add(claimed.uuid)
         except OSError as e:
-            self.trouble = f"gpus_unlisted {self.path}: {e.strerror}"
+            self.trouble = self._held_up("gpus_unlisted", f": {e.strerror}")
             return True
         for gone in self._gone:
             if gone.uid == os.geteuid() and gone.claim is not None and self._concerns(gone.claim) and gone.held():
@@ -327,7 +330,7 @@ class Directory:
             return list(names_in(self.path))
         except OSError as e:
             # nothing starts meanwhile: reserving reads the directory, too
-            self.trouble = f"gpus_unlisted {self.path}: {e.strerror}"
+            self.trouble = self._held_up("gpus_unlisted", f": {e.strerror}")
             return []
 
     def _sweep(self, name: str) -> None:
@@ -357,8 +360,8 @@ class _Entry:
         self.hidden = False  # a claim that may not be opened: not knowing is not good news
 
     def claimed(self, claim: claims.Claim, *, vanished: bool = False) -> LiveClaim:
-        return LiveClaim(
-            claim=claim, name=self.name, uid=self.uid, ours=self.ours, inode=self.inode, vanished=vanished,
+        return LiveClaim.of(
+            claim, name=self.name, uid=self.uid, ours=self.ours, inode=self.inode, vanished=vanished,
             automatic=self.automatic, since=self.since,
         )  # fmt: skip
 

@@ -17,10 +17,10 @@ import secrets
 import stat
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
-from jostle.backends.local import claimlock
+from jostle.backends.local import claimlock, claims
 from jostle.backends.local.claimlock import HELD, HELD_AUTOMATICALLY, give_back, given_back, is_free
-from jostle.core import claims
 from jostle.errors import JostleError
 from jostle.failpoint import failpoint
 from jostle.port import Claimed
@@ -44,7 +44,13 @@ class HeldClaim:
 class LiveClaim(Claimed):
     """One live claim in the directory: its file's owner is the only thing that says whose it is."""
 
+    claim: claims.Claim
     inode: int
+
+    @classmethod
+    def of(cls, claim: claims.Claim, **more: Any) -> LiveClaim:
+        mib = None if claim.alone else claim.mib
+        return cls(claim=claim, uuid=claim.uuid, mib=mib, run=claim.run, session=claim.sid, **more)
 
 
 def find_dir(candidates: Sequence[str] = SHARED) -> str:
@@ -162,7 +168,7 @@ def look(directory: str, name: str, claim: claims.Claim, home: str) -> LiveClaim
             if ours:
                 unlink(f"{directory}/{name}", inode=s.st_ino)  # stale: locked once, at birth, and never again
             return None
-        return LiveClaim(claim=claim, name=name, uid=s.st_uid, ours=ours, inode=s.st_ino, automatic=claimlock.automatic(s))
+        return LiveClaim.of(claim, name=name, uid=s.st_uid, ours=ours, inode=s.st_ino, automatic=claimlock.automatic(s))
     finally:
         os.close(fd)
 
@@ -179,7 +185,7 @@ def hidden(directory: str, name: str, claim: claims.Claim) -> LiveClaim | None:
     except FileNotFoundError:
         return None
     except OSError:
-        return LiveClaim(claim=claim, name=name, uid=-1, ours=False, inode=0)
+        return LiveClaim.of(claim, name=name, uid=-1, ours=False, inode=0)
     if not stat.S_ISREG(s.st_mode):
         return None
-    return LiveClaim(claim=claim, name=name, uid=s.st_uid, ours=False, inode=s.st_ino)
+    return LiveClaim.of(claim, name=name, uid=s.st_uid, ours=False, inode=s.st_ino)

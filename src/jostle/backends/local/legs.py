@@ -252,7 +252,7 @@ def parked(sock: socket.socket) -> list[int]:
 
 
 def uuid_of(path: str) -> str:
-    """The card that a claim is on, by its name: see core/claims.py."""
+    """The card that a claim is on, by its name: see claims.py."""
     return os.path.basename(path).partition("-")[2].partition("~")[0]
 
 

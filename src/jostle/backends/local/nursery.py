@@ -21,6 +21,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from jostle.core.reasons import Hold
     from jostle.port import Watcher
 
 BLOCKED = (signal.SIGCHLD, signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR1)
@@ -44,7 +45,7 @@ class Nursery:
         self._retry_at: float | None = None
         self._asked_at: float | None = None  # first tick that saw the oldest unanswered request
         self.owed = 0
-        self.trouble = ""  # a hold
+        self.trouble: Hold | None = None
 
     @property
     def pid(self) -> int | None:
@@ -64,7 +65,7 @@ class Nursery:
                 self._pid = os.posix_spawn(self._python, argv, env, file_actions=files, setsigmask=())
             except OSError as e:
                 ours.close()
-                self._failed(f"no_nursery {e.strerror}")
+                self._failed("no_nursery", f"{e.strerror}")
                 return
         ours.setblocking(False)
         self._sock, self._retry_at = ours, None
@@ -97,14 +98,16 @@ class Nursery:
                 return
             self.owed, self._asked_at = max(0, self.owed - 1), None
             if fds:
-                self._failures, self.trouble = 0, ""
+                self._failures, self.trouble = 0, None
                 self._arrived(int(data), socket.socket(fileno=fds[0]))
             else:
-                self._failed(data.decode(errors="replace"))
+                self._failed("no_shim", data.decode(errors="replace"))
 
-    def _failed(self, why: str) -> None:
+    def _failed(self, code: str, why: str = "") -> None:
+        from jostle.core.reasons import Hold
+
         self._failures += 1
-        self.trouble = why
+        self.trouble = Hold(code, why)
         self._retry_at = None
 
     def _lost(self, why: str) -> None:
@@ -202,7 +205,7 @@ def main(runs: str = "", fd: int = 0) -> None:
             failpoint("nursery.before_fork")
             _fork(engine, lambda sock: shim.spare(sock, runs))
         except OSError as e:
-            engine.send(f"no_shim {e.strerror}".encode())
+            engine.send(f"{e.strerror}".encode())
 
 
 def _only_the_socket(fd: int) -> socket.socket:

@@ -9,25 +9,22 @@ from __future__ import annotations
 
 import errno
 import fcntl
-import json
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, TypeGuard
+from typing import Any
 
 from jostle import proc
 from jostle.backends.local import process
+from jostle.backends.local.recorded import FAR, is_pid, is_ticks, read, record
 from jostle.backends.local.sparedir import SpareDir
 from jostle.core.model import Exit, LegEnd, RunId
 from jostle.uniid.entries import WORDS, entry_of, short_line
 from jostle.uniid.file import look
 
-MAX_RECORD = 1 << 20
 INPUTS = ("same", "other", "unknown")
 RELEASED = ("asked", "time", "process")
 VOID = b'{"void": true}'
-FAR = 1 << 62
-"""Larger numbers are nobody's, and SQLite could not keep them."""
 LATE = 1 << 37
 """No clock shows that, and of much later moments no date can be made."""
 
@@ -174,39 +171,6 @@ def _is_locked(fd: int) -> bool:
     finally:
         os.close(fd)
     return False
-
-
-def read(path: str) -> bytes | None:
-    """A small regular file of a run; None if there is none (S41: the job could have put anything there)."""
-    try:
-        fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-    except OSError as e:
-        if e.errno in (errno.ENOENT, errno.ENOTDIR):
-            return None
-        return b""
-    try:
-        return os.read(fd, MAX_RECORD)
-    except OSError:
-        return b""
-    finally:
-        os.close(fd)
-
-
-def record(text: bytes) -> dict[str, Any]:
-    try:
-        value = json.loads(text)
-    except (ValueError, RecursionError):
-        return {}
-    return value if isinstance(value, dict) else {}
-
-
-def is_pid(value: Any) -> TypeGuard[int]:
-    """Whether a process could have it: asked about a larger one, the system's calls raise."""
-    return type(value) is int and 0 < value < 1 << 31
-
-
-def is_ticks(value: Any) -> TypeGuard[int]:
-    return type(value) is int and 0 <= value < FAR
 
 
 def pids_of(value: Any) -> tuple[int, ...]:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 
 from jostle.backends.local import leases
+from jostle.backends.local.claims import parse
 from jostle.backends.local.contact import Contact
 from jostle.backends.local.leasedir import Directory
-from jostle.core.claims import parse
 from jostle.core.model import RunId
 from jostle.port import Phase, RunReport
 
