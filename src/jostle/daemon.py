@@ -130,6 +130,7 @@ def holder(home: str) -> str:
 def serve(home: str, spec: str, settings: dict[str, Any], ready: int, permanent: bool) -> None:
     from jostle import config
     from jostle.backends.local.backend import Local
+    from jostle.core import devices
     from jostle.engine.clock import Clock
     from jostle.engine.engine import Engine
     from jostle.engine.loop import Loop, turn
@@ -140,7 +141,7 @@ def serve(home: str, spec: str, settings: dict[str, Any], ready: int, permanent:
 
     store = Store(home)
     loop = Loop()
-    spec = spec or store.get("spec") or "nvml"
+    spec = spec or store.get("spec") or devices.DEFAULT
     if spec != store.get("spec"):
         with store.transaction():
             store.put("spec", spec)
@@ -149,7 +150,7 @@ def serve(home: str, spec: str, settings: dict[str, Any], ready: int, permanent:
     engine = Engine(home=home, spec=spec, lease_dir=leases, store=store, clock=Clock(store), settings=settings)
     service = Service(engine, loop, permanent=permanent)
     wake = signals(loop, service)
-    if spec.startswith("sim:"):
+    if devices.world(spec) is not None:
         os.makedirs(config.sim_dir(home), mode=0o700, exist_ok=True)
     env = {**os.environ, "JOSTLE_SIM_DIR": config.sim_dir(home), "JOSTLE_LEASE_DIR": leases, "JOSTLE_HOME": home}
     local = Local(home=home, lease_dir=leases, watcher=loop)

@@ -37,7 +37,7 @@ def compete_options(p: Parser) -> None:
     p.add_argument("--fresh", action="store_true", help="cancel an unfinished batch of these tasks and start over")
     p.add_argument("--status", action="store_true", help="print how the running schedulers of the workspace stand, and leave")
     p.number("--seed", help="makes the random order of a new batch repeatable")
-    p.add_argument("--gpus", metavar="SPEC", help="the set of devices: nvml, sim:8x24 or sim:FILE")
+    p.devices_option("the set of devices")
     p.set_defaults(json=False)
 
 

@@ -42,7 +42,7 @@ def run_options(p: Parser) -> None:
     p.add_argument("--job-file", action="append", default=[], metavar="F", help="the same as FILE")
     p.add_argument("--suite", action="append", default=[], metavar="NAME", help="only this suite of the files; may be repeated")
     p.add_argument("--mode", choices=("single", "multi"), help="of a task file; default: by its name")
-    p.add_argument("--gpus", metavar="SPEC", help="the set of devices: nvml, sim:8x24 or sim:FILE")
+    p.devices_option("the set of devices")
     p.add_argument("-d", "--detach", action="store_true", help="submit, print the ids, and leave")
     p.add_argument("--dry-run", action="store_true", help="only say what would run and what would be skipped")
     p.add_argument("--strict", action="store_true", help="refuse what this host can never run, instead of a warning")

@@ -6,6 +6,7 @@ import os
 from typing import Any
 
 from jostle import __version__, config
+from jostle.core import devices
 from jostle.core.decide import waits_for_gpus
 from jostle.core.explain import explain
 from jostle.core.ledger import alive
@@ -37,7 +38,7 @@ class Answers:
         return {
             "version": __version__, "store_version": store.version(), "pid": os.getpid(), "gpus_spec": e.spec, "home": e.home,
             "lease_dir": e.lease_dir, "uptime_s": round(self._clock.now() - self.began, 1),
-            "sim_dir": config.sim_dir(e.home) if e.spec.startswith("sim:") else None,
+            "sim_dir": config.sim_dir(e.home) if devices.world(e.spec) is not None else None,
             **({"counts": self._reader.counts()} if counts else {}), "hold": e.hold(), "driver": self._cards.driver,
             "probe": self._cards.trouble() or (SILENT if self._cards.owed_for() > GPUS_WITHIN else ""), "kept_for": e.kept_for,
             "tally": e.tally.plain(), **({"resources": capacity.left(self._world())} if resources else {}),

@@ -9,6 +9,7 @@ import os
 import time
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
+from jostle.core.devices import DEFAULT, world
 from jostle.core.states import OPEN
 from jostle.views import estimates
 
@@ -84,7 +85,7 @@ def spec_of(session: Session) -> str:
         client.close()
         if spec:
             return str(spec)
-    return str(config.load(session.home).get("gpus") or session.reader.meta("spec") or "nvml")
+    return str(config.load(session.home).get("gpus") or session.reader.meta("spec") or DEFAULT)
 
 
 def without_engine(spec: str, session: Session) -> CardReading:
@@ -131,7 +132,7 @@ def look(spec: str, home: str) -> dict[str, Any]:
     from jostle.probes.serve import one_shot
 
     config.check_devices(spec)
-    if spec.startswith("sim:"):
+    if world(spec) is not None:
         os.environ["JOSTLE_SIM_DIR"], os.environ["JOSTLE_LEASE_DIR"] = config.sim_dir(home), config.lease_dir(home, spec)
     return one_shot(spec)
 

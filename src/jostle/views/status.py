@@ -59,11 +59,11 @@ def overview(session: Session, consoles: list[Console]) -> Overview:
 
 def arrival(before: dict[str, Any], now: dict[str, Any]) -> tuple[str, dict[str, Any]]:
     """What has become of the engine that ran, if one did: a message."""
-    facts = {"facts": ("engine_facts", {"pid": now["pid"], "gpus": now["gpus_spec"] or "nvml"})}
+    facts = {"facts": ("engine_facts", {"pid": now["pid"], "gpus": now["gpus_spec"]})}
     if not before:
         return "engine_up", facts
     if before["pid"] == now["pid"]:
         return "engine_runs", facts
     if (before["version"], before.get("store_version")) != (now["version"], now["store_version"]):
         return "engine_replaced", {**facts, "version": before["version"]}
-    return "engine_took_over", {**facts, "gpus": before["gpus_spec"] or "nvml"}
+    return "engine_took_over", {**facts, "gpus": before["gpus_spec"]}

@@ -290,7 +290,7 @@ def event_lines(events: Sequence[Row], language: str) -> list[str]:
 
 def status_lines(status: Row, now: float, language: str) -> list[str]:
     """The engine, its jobs, what is held, and its consoles."""
-    time, spec = units.show_duration(status["uptime_s"]), status["gpus_spec"] or "nvml"
+    time, spec = units.show_duration(status["uptime_s"]), status["gpus_spec"]
     facts = {"pid": status["pid"], "version": status["version"], "time": time, "gpus": spec}
     texts = [message("status_engine", language, **facts) if status["running"] else message("status_no_engine", language)]
     if status["hold"] and status["hold"] != f"gpus: {status['probe']}":  # else the next line says it
