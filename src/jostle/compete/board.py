@@ -13,7 +13,7 @@ from datetime import datetime
 from typing import Any
 
 from jostle.compete.edits import current, queue_of
-from jostle.core.reasons import Reason
+from jostle.core.reasons import Reason, done_by
 from jostle.core.states import OPEN, UNSUCCESSFUL
 from jostle.core.variables import filled
 from jostle.wording.reasons import text
@@ -123,11 +123,7 @@ def background(row: Row, status: str) -> dict[str, list[int]]:
 def status_of(row: Row) -> str:
     if row["state"] == "queued" and row["retries"]:
         return "retrying"
-    return "completed" if _done_before(row) else STATUS[row["state"]]
-
-
-def _done_before(row: Row) -> bool:
-    return row["state"] == "skipped" and (row["reason"] or {}).get("code") == "done_before"
+    return "completed" if done_by(row["state"], row["reason"]) else STATUS[row["state"]]
 
 
 def commands(row: Row) -> list[str]:
@@ -141,7 +137,7 @@ def commands(row: Row) -> list[str]:
 
 def last_error(row: Row) -> str | None:
     """Why its last try failed, or why it was not tried."""
-    ended_badly = row["state"] in UNSUCCESSFUL and not _done_before(row)
+    ended_badly = row["state"] in UNSUCCESSFUL and not done_by(row["state"], row["reason"])
     if row["state"] == "succeeded" or not (row["retries"] or ended_badly):
         return None
     if row["error_type"]:

@@ -10,6 +10,7 @@ from itertools import count, repeat
 from typing import Any
 
 from jostle.core.order import sort
+from jostle.core.reasons import done_before
 from jostle.core.states import FINAL
 from jostle.errors import Invalid, NotFound
 from jostle.store import allocations, jobrow
@@ -108,7 +109,7 @@ def _may_name(store: Store, queue: str) -> None:
 
 def _done_before(store: Store, batch: int, done_by: Mapping[int, Sequence[int]], at: float) -> None:
     """Jobs whose work was done by another (SPEC B7): they are skipped, and name the run that did it."""
-    reasons = {id: {"code": "done_before", "params": {"job": by[0], "run": by[1]}} for id, by in done_by.items()}
+    reasons = {id: done_before(by) for id, by in done_by.items()}
     store.db.executemany(
         "UPDATE job SET state = 'skipped', ready = 0, reason = ?, ended_at = ? WHERE id = ?",
         [(json.dumps(reason), at, id) for id, reason in reasons.items()],
