@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -125,8 +125,8 @@ class Open:
         return self.exit is not None or self.voided
 
 
-def of_row(row: dict[str, Any], orders: Sequence[Mapping[str, Any]], grace: float) -> Open:
-    """From what the store says of an open run, and of the orders to it, the newest first. `grace`: of a job that names none."""
+def of_row(row: dict[str, Any], orders: Sequence[Mapping[str, Any]], grace_of: Callable[[float | None], float]) -> Open:
+    """From what the store says of an open run, and of the orders to it, the newest first."""
     return Open(
         id=(row["job"], row["n"]),
         batch=row["batch"],
@@ -145,7 +145,7 @@ def of_row(row: dict[str, Any], orders: Sequence[Mapping[str, Any]], grace: floa
         leases=row["leases"],
         on=tuple(json.loads(row["targets"])),
         **more_than_cards(row),
-        grace=grace if row["grace"] is None else row["grace"],
+        grace=grace_of(row["grace"]),
         intent=row["intent"],
         to_stop=row["state"] == "stopping",
         allocation=row["commands"] == NO_COMMANDS,

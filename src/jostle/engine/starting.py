@@ -98,7 +98,7 @@ class Starting:
             time_limit=job["time_limit"], failures=job["retries"], excused=job["excused"],
             tried=self._cards.tried(start.job) if job["retries"] or job["excused"] else (),
             retry=retry_of(job["retry"]), leases=leases, on=tuple(json.loads(job["targets"])), **more_than_cards(job),
-            grace=rules.grace if job["grace"] is None else job["grace"],
+            grace=rules.grace_of(job["grace"]),
             allocation=job["commands"] == NO_COMMANDS, idle_release=job["idle_release"], inside=job["inside"],
             elasticity=elasticity.of_job(job, start.uuids, now) if backend.places else None,
             yields=job["when_stranger"] == "requeue", yielded=job["yielded"], yielded_lately=job["yielded_lately"],
@@ -108,8 +108,9 @@ class Starting:
         try:
             context = self._context(job["context"])
             spec = launch.spec(
-                job, context, id, uni_id, log, cards, gpus, rules.settings, policy, placed=backend.places, resize=how
-            )
+                job, context, id, uni_id, log, cards, gpus, rules.settings, policy, grace=run.grace, placed=backend.places,
+                resize=how,
+            )  # fmt: skip
             runs.begin(
                 self._store, id, batch=run.batch, uni_id=uni_id, backend=run.backend, node=run.node, handle=run.handle,
                 memory_mib=start.memory_mib, share=start.share, log=log, leases=leases, at=at, now=now,

@@ -37,6 +37,7 @@ REGISTERED_LOOK = 0.25  # nothing tells us when a process ends that is not our d
 GIVE_UP = 10.0  # what survives SIGKILL for so long is stuck in the kernel
 NO_PROCESS = (errno.EAGAIN, errno.ENOMEM)
 FORK_TRIES_FOR = 30.0  # for the first command: then the card is given back, for others may have what they need
+LEFTOVERS_FOR = 5.0  # s from SIGTERM to SIGKILL for what a run leaves behind
 SETTLED = 0.003  # what lives so long has started; until then the cores are its own, and what ends sooner says so
 
 
@@ -124,7 +125,7 @@ class CommandTree:
         self._reap()
         if self._stopping or not self._main or self._status is not None or self._ended is not None:
             return False
-        self._term(float(self.spec.get("grace", 5.0)))
+        self._term(float(self.spec["grace"]))
         return True
 
     def _begins_again(self) -> bool:
@@ -271,7 +272,7 @@ class CommandTree:
         if kill:
             self._kill_at = now
         elif not self._stopping:
-            self._term(float(self.spec.get("grace", 5.0)))
+            self._term(float(self.spec["grace"]))
         self._stopping = True
 
     def _goes_on(self) -> bool:
@@ -312,7 +313,7 @@ class CommandTree:
             self._wait_for_leftovers()
         elif not self.empty and not self._stopping:
             self._leftovers = process.living()
-            self._term(5.0)
+            self._term(LEFTOVERS_FOR)
         while self._alive():
             if self._in_vain():
                 self._leftovers = process.living()
