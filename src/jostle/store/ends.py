@@ -61,7 +61,7 @@ def _end_queued(
         (state, json.dumps(reason) if reason else None, error_type, at, id),
     )
     batch, queue = store.db.execute("SELECT batch, queue FROM job WHERE id = ?", (id,)).fetchone()
-    _tell_end(store, id, batch, queue, state, at=at, now=now, reason=reason)
+    tell_end(store, id, batch, queue, state, at=at, now=now, reason=reason)
 
 
 def cancel_queued(store: Store, ids: Iterable[int], *, at: float, now: float) -> None:
@@ -106,34 +106,11 @@ def close_queue(store: Store, id: int, *, at: float, now: float) -> None:
             end_queued(store, other, "skipped", {"code": "queue_failed", "params": {"job": id}}, at=at, now=now)
 
 
-def after_end(
-    store: Store,
-    id: int,
-    batch: int,
-    queue: str | None,
-    state: str,
-    *,
-    at: float,
-    now: float,
+def tell_end(
+    store: Store, id: int, batch: int, queue: str | None, state: str, *, at: float, now: float, run: int | None = None,
     **data: Any,
-) -> None:
-    """What every end brings about: the event, the next of the queue, the end of the batch, the dependants."""
-    _tell_end(store, id, batch, queue, state, at=at, now=now, **data)
-    settle_dependants(store, id, state, at=at, now=now)
-
-
-def _tell_end(
-    store: Store,
-    id: int,
-    batch: int,
-    queue: str | None,
-    state: str,
-    *,
-    at: float,
-    now: float,
-    run: int | None = None,
-    **data: Any,
-) -> None:
+) -> None:  # fmt: skip
+    """What every end brings about at once: the event, the next of the queue, the end of the batch."""
     store.event(at, state, batch=batch, job=id, run=run, **{k: v for k, v in data.items() if v is not None})
     if queue is not None:
         refresh_queue(store, queue, now)
