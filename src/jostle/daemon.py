@@ -21,6 +21,8 @@ from typing import Any
 if __package__ in (None, ""):
     sys.path[0] = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
+from jostle.address import LOCK, LOG
+
 
 def main(argv: list[str]) -> int:
     os.umask(0o077)
@@ -49,7 +51,7 @@ def main(argv: list[str]) -> int:
         return error.exit_code
     except BaseException:
         log(traceback.format_exc())
-        tell(ready, f"error failed the engine failed: see {home}/engine.log")
+        tell(ready, f"error failed the engine failed: see {home}/{LOG}")
         return 1
     return 0
 
@@ -106,7 +108,7 @@ def take_lock(home: str) -> int | None:
     It is on a file, which says who has it, and on the directory itself: a file may be removed by a cleaner while it is locked.
     """
     place = os.open(home, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    fd = os.open(os.path.join(home, "engine.lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    fd = os.open(os.path.join(home, LOCK), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
     try:
         fcntl.flock(place, fcntl.LOCK_EX | fcntl.LOCK_NB)
         fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -123,7 +125,7 @@ def take_lock(home: str) -> int | None:
 
 
 def holder(home: str) -> str:
-    with open(os.path.join(home, "engine.lock")) as f:
+    with open(os.path.join(home, LOCK)) as f:
         return f.read().strip() or "?"
 
 

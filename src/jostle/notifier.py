@@ -1,5 +1,5 @@
-"""The notifier's process from outside: whether it runs, starting and ending it. Light, and nothing of ours: every command that
-finds an engine looks here.
+"""The notifier's process from outside: whether it runs, starting and ending it. Light: every command that finds an engine
+looks here.
 
 Rules: a lock decides which of several lives; its file is there for as long as notifications are wanted, so that whoever finds the
 file and no lock starts it again. The engine is not its parent, and never waits for it.
@@ -14,6 +14,7 @@ import time
 from typing import Any
 
 from jostle import __version__
+from jostle.address import NOTIFIER_LOCK
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -25,7 +26,7 @@ ENDED_WITHIN = 5.0
 
 
 def lock_path(home: str) -> str:
-    return os.path.join(home, "notify", "lock")
+    return os.path.join(home, NOTIFIER_LOCK)
 
 
 def wanted(home: str) -> bool:

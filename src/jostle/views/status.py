@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any
 
+from jostle.address import LOG, SOCKET
+
 if TYPE_CHECKING:
     from jostle.session import Session
     from jostle.views.statustypes import Console, Overview, Status
@@ -40,8 +42,8 @@ def status(session: Session, consoles: list[Console]) -> Status:
         "hold": hello.get("hold") or "", "probe": hello.get("probe") or "",
         "counts": hello.get("counts") or session.reader.counts(), "resources": hello.get("resources"), "consoles": consoles,
         "paths": {
-            "home": home, "database": database(home), "socket": os.path.join(home, "engine.sock"),
-            "log": os.path.join(home, "engine.log"), "runs": os.path.join(home, "runs"),
+            "home": home, "database": database(home), "socket": os.path.join(home, SOCKET),
+            "log": os.path.join(home, LOG), "runs": os.path.join(home, "runs"),
             "config": os.path.join(home, "config.yaml"), "leases": hello.get("lease_dir"), "sim": hello.get("sim_dir"),
         },
     }  # fmt: skip
