@@ -29,7 +29,7 @@ def compete_options(p: Parser) -> None:
         jostle compete --gpus sim:8x24                       try it on 8 simulated GPUs of 24 GB""")
     p.epilog = f"{p.epilog}\n\n{NOTES}"
     p.add_argument("directory", nargs="?", default=".", metavar="DIR", help="the workspace (default: this directory)")
-    p.add_argument("--mode", choices=("single", "multi"), help="one GPU per task, or several (default: as the file's name tells)")
+    p.mode_option("one GPU per task, or several (default: as the file's name tells)")
     p.add_argument("--command-file", metavar="F", help="the tasks (default: command/command_gpu.txt or command.txt)")
     p.add_argument("--config-file", metavar="F", help="the settings (default: config/gpu_manage.yaml or config.yaml)")
     p.number("--config-index", help="command_gpu_N.txt; 0 is command_gpu.txt")

@@ -87,6 +87,9 @@ class Parser(argparse.ArgumentParser):
 
         self.add_argument("--gpus", dest=dest, metavar="SPEC", help=f"{what}: {FORMS}")
 
+    def mode_option(self, what: str) -> None:
+        self.add_argument("--mode", choices=("single", "multi"), help=what)
+
     def json_option(self) -> None:
         self.add_argument("--json", action="store_true", help="print JSON for programs")
 

@@ -67,8 +67,13 @@ class Board:
         return {name: self.shown[name] for name in sorted((n for n, ids in self.ids.items() if ids), key=_by_number)}
 
     def counts(self) -> dict[str, int]:
-        queues = self.queues().values()
-        return {name: sum(queue[name] for queue in queues) for name in COUNTS}
+        return counted(self.queues().values())
+
+
+def counted(queues: Iterable[Queue]) -> dict[str, int]:
+    """Over all queues."""
+    all_queues = list(queues)
+    return {name: sum(queue[name] for queue in all_queues) for name in COUNTS}
 
 
 def queue_view(id: int | str, rows: Iterable[Row]) -> Queue:

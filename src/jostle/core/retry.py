@@ -16,6 +16,7 @@ from jostle.core.ledger import offer_mib, takes_whole
 from jostle.core.model import Exit, Gpu, Node, Retry, Run, World
 from jostle.core.plan import Finish, Requeue
 from jostle.core.reasons import Reason
+from jostle.core.states import ABNORMAL
 
 MOST_S = 60.0
 FULL = 0.9  # a run that used this much of what it had was not squeezed by others
@@ -162,7 +163,7 @@ def _cause(run: Run, end: Exit, kind: str, limit: float | None) -> tuple[str, di
         return "time_limit", {"limit_s": run.time_limit or limit or end.ran_for or 0.0}
     if kind == "oom":
         return "oom", {"peak_mib": run.peak_mib or None}
-    if end.said == failure.ABNORMAL and not end.code:
+    if end.said == ABNORMAL and not end.code:
         return "reported", {"exit_code": end.code, "error_type": kind}
     if end.code is None and end.signal is None:
         return "exit_unknown", {}

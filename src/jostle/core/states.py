@@ -3,6 +3,8 @@ store takes no other way (store.ways)."""
 
 QUEUED, STARTING, RUNNING, STOPPING = "queued", "starting", "running", "stopping"
 SUCCEEDED, FAILED, CANCELLED, SKIPPED = "succeeded", "failed", "cancelled", "skipped"
+NORMAL, ABNORMAL = "normal_exit", "abnormal_exit"  # what a program says itself of its end, by the uni_id protocol
+TO_END = ("cancel", "kill")  # intents of a person: it is to end
 
 # state -> {next state: what brings it about}
 TRANSITIONS: dict[str, dict[str, str]] = {

@@ -18,6 +18,7 @@ from jostle.core.model import LOCAL, Gpu, Holder, Lease, Node, Promise, RunId, T
 from jostle.engine.health import Health
 
 WINDOW, APART = 3.0, 0.09
+SAMPLES_APART = 0.9  # s between two samples of a card or a run, however often it is read
 """Averages are over this long, of samples this far apart."""
 FRESH_FOR = 0.7
 """A choice is made on readings no older than this."""

@@ -9,9 +9,11 @@ from typing import Any
 
 from jostle.core.fields import SETTINGS
 from jostle.core.model import Amounts, Exit, Lease, Retry, Run, RunId
+from jostle.core.states import TO_END
 from jostle.engine import elasticity, standing
-from jostle.engine.elasticity import NO_COMMANDS, Elasticity
+from jostle.engine.elasticity import Elasticity
 from jostle.engine.standing import Standing
+from jostle.store.allocations import NO_COMMANDS
 
 
 @dataclass(slots=True)
@@ -75,7 +77,7 @@ class Open:
             id=self.id,
             batch=self.batch,
             state=state,
-            cancel=self.intent in ("cancel", "kill") or self.to_stop,
+            cancel=self.intent in TO_END or self.to_stop,
             kill=self.intent == "kill",
             uuids=tuple(lease.uuid for lease in self.leases),
             target=self.backend,

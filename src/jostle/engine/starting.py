@@ -18,12 +18,12 @@ from jostle.core.plan import Plan, Start
 from jostle.engine import elasticity, launch, standing
 from jostle.engine.cards import KnownCards
 from jostle.engine.carried import Carried
-from jostle.engine.elasticity import NO_COMMANDS
 from jostle.engine.open import Open, more_than_cards, retry_of
 from jostle.engine.rules import Rules
 from jostle.failpoint import failpoint
 from jostle.port import Backend, Denied, Reserved, Tenure, is_placing
 from jostle.store import runs
+from jostle.store.allocations import NO_COMMANDS
 from jostle.store.store import Store
 
 CONTEXTS = 64  # that are kept at hand

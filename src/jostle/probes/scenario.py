@@ -39,6 +39,7 @@ import re
 from dataclasses import dataclass, field
 
 from jostle.errors import Invalid
+from jostle.units import MAX_GPUS
 
 RESERVED_MIB = 512
 """What the driver keeps of a card, so that a run that has the whole card leaves it over."""
@@ -123,7 +124,6 @@ FAKE_PIDS = 5_000_000
 """Made-up pids start here: above what a Linux kernel can give (2^22)."""
 
 _SHAPE = re.compile(r"\d+x\d+(\.\d+)?(\+\d+x\d+(\.\d+)?)*")
-MAX_GPUS = 1024
 
 
 def card(place: int, total_mib: int, name: str = "Simulated GPU", compute_mode: str = "default") -> ScenarioCard:

@@ -16,7 +16,8 @@ from typing import Any
 from jostle import units
 from jostle.errors import Invalid
 from jostle.formats.nodes import Flaw, Map, Seq
-from jostle.probes.scenario import FAKE_PIDS, MAX_GPUS, Mishap, Runs, Scenario, ScenarioCard, Stranger, Window, card
+from jostle.probes.scenario import FAKE_PIDS, Mishap, Runs, Scenario, ScenarioCard, Stranger, Window, card
+from jostle.units import MAX_GPUS
 
 
 def parse(text: str, file: str) -> Scenario:

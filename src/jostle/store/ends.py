@@ -10,7 +10,8 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from jostle.core.states import SUCCEEDED
-from jostle.store.readiness import CHOSEN, UNFINISHED, choose, refresh, refresh_queue, state_of
+from jostle.store.readiness import CHOSEN, choose, refresh, refresh_queue, state_of
+from jostle.store.reads import UNFINISHED_SQL
 from jostle.store.store import Store
 
 Row = Mapping[str, Any]
@@ -118,6 +119,6 @@ def tell_end(
 
 
 def tell_if_over(store: Store, batch: int, at: float) -> None:
-    more = f"SELECT 1 FROM job INDEXED BY job_unfinished WHERE batch = ? AND {UNFINISHED} LIMIT 1"
+    more = f"SELECT 1 FROM job INDEXED BY job_unfinished WHERE batch = ? AND {UNFINISHED_SQL} LIMIT 1"
     if store.db.execute(more, (batch,)).fetchone() is None:
         store.event(at, "batch_ended", batch=batch)

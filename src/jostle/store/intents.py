@@ -14,8 +14,8 @@ from jostle.core.states import FINAL, SUCCEEDED
 from jostle.store import allocations, jobrow
 from jostle.store.ends import Row, cancel_queued
 from jostle.store.jobs import reshape
-from jostle.store.readiness import UNFINISHED, refresh, refresh_queue, state_of, states_of
-from jostle.store.reads import UNUSED_CONTEXT
+from jostle.store.readiness import refresh, refresh_queue, state_of, states_of
+from jostle.store.reads import UNFINISHED_SQL, UNUSED_CONTEXT
 from jostle.store.store import Store
 
 Declined = list[tuple[int, Reason]]
@@ -123,7 +123,7 @@ def prune_events(store: Store, before: float) -> int:
     store.db.execute("DELETE FROM once WHERE at < ?", (before,))
     removed = store.db.execute(
         f"""DELETE FROM event WHERE at < ? AND seq < (SELECT max(seq) FROM event)
-            AND (job IS NULL OR job NOT IN (SELECT id FROM job WHERE {UNFINISHED}))""",
+            AND (job IS NULL OR job NOT IN (SELECT id FROM job WHERE {UNFINISHED_SQL}))""",
         (before,),
     )
     return removed.rowcount

@@ -15,7 +15,8 @@ from jostle.core.states import FINAL
 from jostle.errors import Invalid, NotFound
 from jostle.store import allocations, jobrow
 from jostle.store.ends import Row, settle_dependants, tell_if_over
-from jostle.store.readiness import UNFINISHED, refresh_queue
+from jostle.store.readiness import refresh_queue
+from jostle.store.reads import UNFINISHED_SQL
 from jostle.store.store import Store
 
 OURS = ("id", "batch", "context", "shape", "queue", "place", "sort", "gpus_min", "gpus_max", "begin_at", "submitted_at",
@@ -183,7 +184,7 @@ def policies(store: Store, batches: Iterable[int]) -> dict[int, dict[str, Any]]:
 
 def unfinished(store: Store, batch: int | None = None) -> list[int]:
     where, args = ("batch = ? AND ", (batch,)) if batch is not None else ("", ())
-    sql = f"SELECT id FROM job INDEXED BY job_unfinished WHERE {where}{UNFINISHED} ORDER BY id"
+    sql = f"SELECT id FROM job INDEXED BY job_unfinished WHERE {where}{UNFINISHED_SQL} ORDER BY id"
     return [r[0] for r in store.db.execute(sql, args)]
 
 

@@ -9,7 +9,8 @@ from __future__ import annotations
 import os
 import time
 
-from jostle.uniid.entries import ABNORMAL, NORMAL, RUNNING, STATES, WORDS, Data, Entry, entry_of, lives
+from jostle.core.states import ABNORMAL, NORMAL
+from jostle.uniid.entries import RUNNING, STATES, WORDS, Data, Entry, entry_of, lives
 from jostle.uniid.file import UniIdFile
 
 __all__ = [

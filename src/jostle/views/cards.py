@@ -9,7 +9,7 @@ import os
 import time
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
-from jostle.core.devices import DEFAULT, world
+from jostle.core.devices import DEFAULT, READ, world
 from jostle.core.states import OPEN
 from jostle.views import estimates
 
@@ -37,7 +37,7 @@ class CardReading(NamedTuple):
     @property
     def read(self) -> bool:
         """Whether any of them can be."""
-        return any(gpu["state"] in ("ok", "mig") for gpu in self.gpus)
+        return any(gpu["state"] in READ for gpu in self.gpus)
 
 
 def cards(session: Session, devices: str | None = None) -> CardReading:

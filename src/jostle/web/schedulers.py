@@ -74,7 +74,7 @@ def running(visit: Visit, root: str | None = None) -> Iterator[Running]:
 def _parts(key: str) -> tuple[str, str, str]:
     """Root, mode, and the index or file of a batch's key."""
     rest = key.removeprefix("compete:")
-    for mode in ("single", "multi"):
+    for mode in spaces.STEMS:
         root, there, which = rest.rpartition(f":{mode}:")
         if there:
             return root, mode, which

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from jostle import units
+from jostle.core.devices import READ
 from jostle.wording.history import foreseen, freed, used
 from jostle.wording.sentences import beside, on_hold, states
 from jostle.wording.text import gpus, listed, message, plain
@@ -205,7 +206,7 @@ def card_cells(gpu: Row, engine: bool, language: str) -> tuple[str, ...]:
     good = message("card_yes", language) if engine else "ok"
     verdict = refusal["text"] if refusal else good if gpu["state"] == "ok" else gpu["error"] or gpu["state"]
     verdict = listed([part for part in (verdict, freed(gpu, language)) if part], language)
-    used = units.show_size(gpu["used_mib"]) if gpu["used_mib"] or gpu["state"] in ("ok", "mig") else "-"
+    used = units.show_size(gpu["used_mib"]) if gpu["used_mib"] or gpu["state"] in READ else "-"
     return (
         str(gpu["index"]), gpu["name"], used, units.show_size(gpu["total_mib"]),
         units.show_size(gpu["available_mib"]), _number(gpu["utilization"], "%"), _number(gpu["temperature"]),
