@@ -13,9 +13,6 @@ from typing import Any
 from jostle.core.model import Lease, LegEnd, RunId
 from jostle.store.store import Store
 
-KINDS = ("resizing", "grown", "shrunk", "resized", "not_resized")
-"""Events: an order is recorded; it has more cards now, fewer, as many others; it has those it had."""
-
 
 def ordered(
     store: Store, run: RunId, batch: int, number: int, *, cards: Sequence[str], before: Sequence[str], more: Sequence[Lease],
