@@ -13,9 +13,6 @@ FORMS = f"{', '.join(REAL)}, {SIMULATED}8x24 or {SIMULATED}FILE"
 
 EXPECTED = FORMS.replace("8x24", "8x24 (8 GPUs of 24 GiB)")
 
-READ = ("ok", "mig")
-"""States of a card that could be read."""
-
 # probe and engine must wait alike
 SILENT = 12.0  # s after which who does not answer cannot be read; busy drivers have been seen to answer after 5
 STARTING, LEAST_STARTING = 15.0, 60.0  # s per card, and in all, that a driver which has to start may take for its first answers

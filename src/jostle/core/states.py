@@ -4,6 +4,7 @@ store takes no other way (store.ways)."""
 QUEUED, STARTING, RUNNING, STOPPING = "queued", "starting", "running", "stopping"
 SUCCEEDED, FAILED, CANCELLED, SKIPPED = "succeeded", "failed", "cancelled", "skipped"
 NORMAL, ABNORMAL = "normal_exit", "abnormal_exit"  # what a program says itself of its end, by the uni_id protocol
+READ = ("ok", "mig")  # states of a card that could be read
 TO_END = ("cancel", "kill")  # intents of a person: it is to end
 
 # state -> {next state: what brings it about}

@@ -17,7 +17,7 @@ from typing import Any
 
 import pynvml as n
 
-from jostle.core.devices import READ
+from jostle.core.states import READ
 from jostle.probes.holders import Holders
 from jostle.probes.loads import Loads
 from jostle.probes.relay import Relay, all_silent

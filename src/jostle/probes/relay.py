@@ -14,7 +14,8 @@ from _thread import allocate_lock
 from collections.abc import Callable
 from typing import NamedTuple
 
-from jostle.core.devices import LEAST_STARTING, READ, SILENT, STARTING
+from jostle.core.devices import LEAST_STARTING, SILENT, STARTING
+from jostle.core.states import READ
 from jostle.probes.snapshot import GpuReading, Relieved, blind
 
 PATIENCE = 0.25  # s that all wait for one card, once

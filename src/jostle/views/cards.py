@@ -9,8 +9,7 @@ import os
 import time
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
-from jostle.core.devices import DEFAULT, READ, world
-from jostle.core.states import OPEN
+from jostle.core.states import OPEN, READ
 from jostle.views import estimates
 
 if TYPE_CHECKING:
@@ -78,6 +77,7 @@ def seen_by_engine(session: Session) -> list[dict[str, Any]] | None:
 def spec_of(session: Session) -> str:
     """The devices of the engine, or those that one started now would have."""
     from jostle import config
+    from jostle.core.devices import DEFAULT
 
     client = session.engine_if_any()
     if client is not None:
@@ -129,6 +129,7 @@ def _with_runs(gpus: list[dict[str, Any]], session: Session) -> list[Card]:
 def look(spec: str, home: str) -> dict[str, Any]:
     """One snapshot; of simulated cards in the world that the engine of this home would show."""
     from jostle import config
+    from jostle.core.devices import world
     from jostle.probes.serve import one_shot
 
     config.check_devices(spec)

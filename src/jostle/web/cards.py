@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from fastapi import APIRouter, Depends
 
-from jostle.core.devices import READ
+from jostle.core.states import READ
 from jostle.errors import JostleError
 from jostle.views.cards import cards
 from jostle.views.host import host, process_facts

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from jostle import units
-from jostle.core.devices import READ
+from jostle.core.states import READ
 from jostle.wording.history import foreseen, freed, used
 from jostle.wording.sentences import beside, on_hold, states
 from jostle.wording.text import gpus, listed, message, plain
