@@ -26,6 +26,19 @@ def test_cancel_names_the_jobs(intent):
     assert (request["do"], request["ids"], request["now"]) == ("cancel", [3, 5, 6], True)
 
 
+def test_what_runs_is_said_to_be_told_to_end_and_not_to_be_cancelled(intent, store, monkeypatch):
+    waiting = store(state="cancelled", ended_at=time.time())
+    runs = store(state="running", attempt=1, started_at=1.0)
+    stopping = store(state="stopping", attempt=1, started_at=1.0)
+    told = intent("cancel", waiting, runs, stopping)[2]
+    assert told == (
+        f"cancelled: 1 job ({waiting})\n"
+        f"told to end: 2 jobs ({runs}, {stopping}); cancelled when the processes are gone\n"
+    )
+    monkeypatch.setenv("JOSTLE_LANG", "zh")
+    assert intent("cancel", runs)[2] == f"已要求结束：1 个任务（{runs}）；进程全部退出后即为已取消\n"
+
+
 def test_all_means_the_unfinished_to_cancel_and_the_failed_to_retry(intent, store):
     waiting, failed = store(), store(state="failed", ended_at=time.time())
     assert intent("cancel", "all")[3]["ids"] == [waiting]

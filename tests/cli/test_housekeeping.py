@@ -261,10 +261,17 @@ def test_completion_is_good_shell(jostle, tmp_path, shell):
 
 @pytest.mark.parametrize(
     ("words", "offered"),
-    [("cancel ''", ["last", "all", "1", "2", "3"]), ("set 3 ti", ["time_limit="]), ("set 3", ["3"]), ("cancel ti", [])],
+    [
+        ("cancel ''", ["last", "all", "1", "2", "3", "train-1"]),
+        ("set 3 ti", ["time_limit="]),
+        ("set 3", ["3"]),
+        ("cancel ti", []),
+        ("why tr", ["train-1"]),
+    ],
 )
-def test_completion_offers_ids_and_what_can_be_set_in_bash(jostle, tmp_path, home, store, words, offered):
-    store(rows=3)
+def test_completion_offers_ids_names_and_what_can_be_set_in_bash(jostle, tmp_path, home, store, words, offered):
+    store(rows=2, name="train-1")
+    store(name="$(touch completed) `touch completed`")  # compgen expands what it is given
     script = tmp_path / "script"
     script.write_text(jostle("completion", "bash")[1])
     shim = tmp_path / "jostle"
@@ -273,8 +280,9 @@ def test_completion_offers_ids_and_what_can_be_set_in_bash(jostle, tmp_path, hom
     typed = f"COMP_WORDS=(jostle {words}); COMP_CWORD=$((${{#COMP_WORDS[@]}} - 1))"
     ask = f"source {script}; {typed}; _jostle; echo ${{COMPREPLY[@]}}"
     env = {**os.environ, "JOSTLE_HOME": str(home), "PATH": f"{tmp_path}:{os.environ['PATH']}"}
-    done = subprocess.run(["bash", "-c", ask], capture_output=True, text=True, env=env)
+    done = subprocess.run(["bash", "-c", ask], capture_output=True, text=True, env=env, cwd=tmp_path)
     assert done.stdout.split() == offered, done.stderr
+    assert not (tmp_path / "completed").exists()
 
 
 def test_clean_removes_snapshots_that_no_unfinished_job_runs_from(jostle, home, store):

@@ -117,8 +117,8 @@ def test_data_goes_to_stdout_and_messages_to_stderr(jostle: Instance) -> None:
 @pytest.mark.parametrize(
     ("words", "code"),
     [
-        (("ps",), 0), (("frobnicate",), 2), (("add",), 2), (("ps", "--nope"), 2), (("why", "one"), 2), (("why", "98765"), 4),
-        (("logs", "98765"), 4), (("cancel", "98765"), 4), (("set", "3", "colour=red"), 2),
+        (("ps",), 0), (("frobnicate",), 2), (("add",), 2), (("ps", "--nope"), 2), (("why", "one:"), 2), (("why", "98765"), 4),
+        (("why", "one"), 4), (("logs", "98765"), 4), (("cancel", "98765"), 4), (("set", "3", "colour=red"), 2),
         (("add", "-m", "lots", "--", "true"), 2),
         (("run", "no-such-file.yaml"), 6), (("validate", "no-such-file.yaml"), 6), (("wait", "3", "--timeout", "0.05s"), 124),
         (("wait", "2"), 1), (("--help",), 0), (("add", "--after", "98765", "--", "true"), 4),

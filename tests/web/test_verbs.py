@@ -140,6 +140,19 @@ def test_a_job_is_added_held_changed_moved_released_cancelled_and_tried_again(co
     console.instance.end(again[str(one)])
 
 
+def test_jobs_are_called_by_name_where_something_is_done_and_by_number_only_where_one_looks(console):
+    new = {"run": "true", "workdir": str(console.instance.work), "queue": "called", "hold": True}
+    one, two = (console.post("/api/v1/add", {**new, "name": name})["id"] for name in ("by name", "x,y"))
+    assert console.post("/api/v1/set", {"ids": ["by name", two], "values": {"priority": 7}})["done"] == [one, two]
+    assert console.post("/api/v1/hold", {"ids": "queue:called"})["done"] == [one, two]
+    assert console.script("POST", "/api/v1/cancel", {"ids": "by nane"}).status == 404
+    assert console.script("POST", "/api/v1/retry", {"ids": "by name"}).status == 404
+    reader = console.instance.ok("web", "--token", "--read-only").strip()
+    tried = [console.script("GET", f"/api/v1/wait?ids={word}&within=0", token=reader) for word in ("name:x,y", "name:z")]
+    assert [(answer.status, b"did you mean" in answer.body) for answer in tried] == [(422, False)] * 2
+    assert console.post("/api/v1/cancel", {"ids": ["name:x,y", "by name"]})["done"] == [one, two]
+
+
 def test_every_change_leaves_who_asked_for_it(console):
     page = console.log_in()
     new = {"run": "true", "workdir": str(console.instance.work), "hold": True, "name": "audited"}

@@ -7,6 +7,7 @@ from typing import Any
 from jostle.cli import render
 from jostle.cli.parse import Namespace, Parser
 from jostle.cli.terminal import Terminal
+from jostle.core.states import UNFINISHED
 from jostle.errors import Usage
 from jostle.intake import ids
 from jostle.intake.checking import warn_never_of
@@ -19,6 +20,7 @@ SHOWN = 10  # ids, or refusals; nobody reads more
 def cancel_options(p: Parser) -> None:
     p.example("""
         jostle cancel 12 15-20
+        jostle cancel train queue:night
         jostle cancel all --now""")
     p.add_argument("ids", nargs="+", metavar="ID", help=ids.WRITTEN)
     p.add_argument("--now", action="store_true", help="kill at once, without time to end by itself")
@@ -69,7 +71,7 @@ def move_options(p: Parser) -> None:
         jostle move 12 before 9""")
     p.add_argument("id", metavar="ID", help=ids.WRITTEN_ONE)
     p.add_argument("where", metavar="WHERE", choices=("first", "last", "before", "after"), help="first, last, before or after")
-    p.add_argument("other", nargs="?", metavar="OTHER", help="the job it goes before or after")
+    p.add_argument("other", nargs="?", metavar="OTHER", help=f"the job it goes before or after: {ids.WRITTEN_ONE}")
 
 
 def move(args: Namespace, terminal: Terminal) -> int:
@@ -85,13 +87,15 @@ def set_options(p: Parser) -> None:
     p.usage = "jostle set ID… KEY=VALUE…"
     p.example("""
         jostle set 12 priority=5 memory=24GiB
-        jostle set 3-7 time_limit=none""")
-    p.add_argument("words", nargs="+", metavar="ID… KEY=VALUE…", help=f"{', '.join(SETTINGS)}; `none` takes a value back")
+        jostle set tag:night time_limit=none""")
+    keys = f"{', '.join(SETTINGS)}; `none` takes a value back"
+    p.add_argument("words", nargs="+", metavar="ID… KEY=VALUE…", help=f"{ids.WRITTEN}; {keys}")
 
 
 def set(args: Namespace, terminal: Terminal) -> int:
-    named = [word for word in args.words if "=" not in word]
-    pairs = [word.partition("=") for word in args.words if "=" in word]
+    is_pair = {word: "=" in word and ":" not in word.partition("=")[0] for word in args.words}  # name:lr=0.1 is none
+    named = [word for word in args.words if not is_pair[word]]
+    pairs = [word.partition("=") for word in args.words if is_pair[word]]
     values = dict(setting(key, text) for key, _, text in pairs)
     if not named or not values:
         raise Usage("set: expected ids and key=value pairs, such as `jostle set 12 priority=5`")
@@ -107,8 +111,10 @@ def intend(terminal: Terminal, words: list[str], verb: str, done: str, **fields:
 
 
 def outcome(terminal: Terminal, answer: dict[str, Any], done: str) -> int:
-    if answer["done"]:
-        terminal.tell(done, n=len(answer["done"]), ids=render.first(sorted(answer["done"]), SHOWN, terminal.language))
+    ending = frozenset(terminal.reader.ids(UNFINISHED) if done == "cancelled" else ()).intersection(answer["done"])
+    for code, which in ((done, frozenset(answer["done"]) - ending), ("told_to_end", ending)):
+        if which:
+            terminal.tell(code, n=len(which), ids=render.first(sorted(which), SHOWN, terminal.language))
     return refusals(terminal, answer)
 
 

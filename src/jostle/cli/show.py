@@ -67,7 +67,7 @@ def why_options(p: Parser) -> None:
 
 
 def why(args: Namespace, terminal: Terminal) -> int:
-    chosen = ids.unfinished(args.ids, lambda: terminal.reader)
+    chosen = ids.unfinished(args.ids, lambda: terminal.reader, one_by_name)
     if len(chosen) > MOST:
         raise Usage(
             f"why: that is {len(chosen):,} jobs, and {MOST} at once are enough to read; `jostle ps --all` has a line for each"
@@ -83,13 +83,18 @@ def why(args: Namespace, terminal: Terminal) -> int:
     if args.json:
         answers = [sentences.explained(explanation.plain(engine), terminal.language) for explanation in explanations]
         # who names one job gets the object, who may have named several gets a list
-        single = len(args.ids) == 1 and (args.ids[0] == "last" or args.ids[0].isdecimal())
+        single = ids.means_one(args.ids)
         terminal.put_json({"schema": 1, **answers[0]} if single else {"schema": 1, "jobs": answers})
         return 0
     jobs = sentences.jobs([explanation.job for explanation in explanations], terminal.language)
     for explanation, job in zip(explanations, jobs, strict=True):
         terminal.put("\n".join(map(render.plain, sentences.why_lines(job, explanation.behind, terminal.language))))
     return 0
+
+
+def one_by_name(members: ids.Members) -> list[int]:
+    """Who names a job gets one, as from `show`."""
+    return ids.newest_of(members) if members.kind == "name" else ids.unfinished_of(members)
 
 
 def fact_lines(job: dict[str, Any], history: Story, terminal: Terminal) -> list[str]:

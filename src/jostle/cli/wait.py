@@ -31,7 +31,7 @@ def wait(args: Namespace, terminal: Terminal) -> int:
 
     deadline = None if args.timeout is None else time.monotonic() + args.timeout
     seq = terminal.reader.last_seq()
-    chosen = ids.unfinished(args.ids or ["all"], lambda: terminal.reader)
+    chosen = ids.unfinished(args.ids or ["all"], lambda: terminal.reader, whole_batch)
     states = {row["id"]: row["state"] for row in terminal.reader.jobs(ids=chosen)}
     missing = [id for id in chosen if id not in states]
     if missing:
@@ -46,6 +46,11 @@ def wait(args: Namespace, terminal: Terminal) -> int:
         feed.start()
         code = until_ended(feed, states, deadline, lambda why: terminal.tell("engine_lost", why=why))
     return finish(args.json, terminal, states, code)
+
+
+def whole_batch(members: ids.Members) -> list[int]:
+    """A batch has an end, and succeeds as a whole; a name, queue or tag may come again and again."""
+    return list(members.states) if members.kind == "batch" else ids.unfinished_of(members)
 
 
 def finish(json: bool, terminal: Terminal, states: dict[int, str], code: int) -> int:

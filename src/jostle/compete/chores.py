@@ -24,7 +24,7 @@ from jostle.formats import gpumanage
 from jostle.views.cards import seen_by_engine
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from jostle.compete.board import Board
     from jostle.compete.journal import SchedulerJournal
@@ -42,14 +42,13 @@ FIRST = 0.3  # s until the first status: what can start at once has started then
 class Chores(Listener):
     def __init__(
         self, session: Session, workspace: Workspace, scheduler: Scheduler, file: StateFile, board: Board,
-        journal: SchedulerJournal, policy: Callable[[gpumanage.Settings], dict[str, Any]],
-        gpus: Sequence[dict[str, Any]] | None = None,
+        journal: SchedulerJournal, visible: str | None, gpus: Sequence[dict[str, Any]] | None = None,
     ) -> None:  # fmt: skip
         super().__init__(session)
         self.workspace, self.settings = workspace, workspace.settings
         self.scheduler, self.file, self.board, self.journal = scheduler, file, board, journal
-        self.policy_of = policy
-        self.policy = policy(self.settings)
+        self.visible = visible  # the cards that whoever started it sees
+        self.policy = gpumanage.policy(self.settings, workspace.mode, visible)
         self.unsent: dict[str, Any] | None = None  # rules that no engine has taken yet
         config_file = workspace.config_file or os.path.join(workspace.root, "config", "gpu_manage.yaml")
         self.config = Watched(config_file, workspace.config_mark)
@@ -191,7 +190,7 @@ class Chores(Listener):
         file = self.workspace.shown(self.config.path)
         try:
             settings, warnings = gpumanage.load(self.config.path)
-            policy = self.policy_of(settings)
+            policy = gpumanage.policy(settings, self.workspace.mode, self.visible)
         except JostleError as e:
             self.journal.tell(f"{e}\n{file} has changed but cannot be used: the settings stay as they were", "ERROR", SETTINGS)
             return

@@ -23,12 +23,11 @@ from jostle.errors import INTERRUPTED, Forbidden, JostleError
 from jostle.follow.followed import Followed, attended
 from jostle.follow.listener import Listener, Listeners
 from jostle.follow.progress import Progress
-from jostle.formats import gpumanage, taskjobs
-from jostle.intake import visible
+from jostle.formats import taskjobs
+from jostle.intake.visible import with_indices
 
 if TYPE_CHECKING:
     from jostle.follow.feed import Feed
-    from jostle.formats.gpumanage import Settings
     from jostle.formats.workspace import Workspace
     from jostle.session import Session
 
@@ -50,7 +49,7 @@ def run(
     """The tasks of a workspace, as a new batch or the one that was left, to its end: the exit code. `say`: to a person who is
     there; `echo`: each line of the log; `picture`: a live view."""
     client = session.client(gpus=options.devices)
-    visible_cards = visible.with_indices(client)
+    visible_cards = with_indices(client)
     batch = taskjobs.batch(space, blocks, visible_cards)
     try:
         log = SchedulerLog(space.scheduler_log)
@@ -69,7 +68,7 @@ def run(
         return resume.code
     resume.warn_of_impossible(number, without, batch["policy"])
     with controlfiles.scheduler(space.root if space.numbered else None, space.mode, space.index):
-        return follow(resume, number, without, lambda new: gpumanage.policy(new, space.mode, visible_cards), picture)
+        return follow(resume, number, without, visible_cards, picture)
 
 
 def heard(session: Session, devices: str | None) -> Feed:
@@ -79,7 +78,7 @@ def heard(session: Session, devices: str | None) -> Feed:
 
 
 def follow(
-    resume: Resume, number: int, without: Iterable[int], policy: Callable[[Settings], dict[str, Any]],
+    resume: Resume, number: int, without: Iterable[int], visible: str | None,
     picture: Callable[[Progress], Listener] | None = None,
 ) -> int:  # fmt: skip
     """To the end of the batch, whose rows are read after the feed's first event: nothing is missed. `picture`: a live view of it,
@@ -97,7 +96,7 @@ def follow(
             "WARNING",
         )
     file = statefile.StateFile(me.pid, *space.state_dirs)
-    chores = Chores(session, space, me, file, board, journal, policy, resume.gpus)
+    chores = Chores(session, space, me, file, board, journal, visible, resume.gpus)
     try:
         chores.write()
         chores.register.begin()

@@ -77,7 +77,7 @@ class Carried:
 
     def changed(self, run: RunId) -> None:
         if run in self.runs:
-            self.look([run])
+            self.poll([run])
 
     def about_to_end(self, run: RunId) -> None:
         """The look that will be needed is asked for first, so that probe and engine work at the same time."""
@@ -92,7 +92,7 @@ class Carried:
         if run in self.runs:
             self._journal.of_run(kind, self.runs[run], **data)
 
-    def look(self, ids: Collection[RunId] | None = None) -> None:
+    def poll(self, ids: Collection[RunId] | None = None) -> None:
         """Asks what has become of these runs, or of all."""
         for name, backend in self.backends.items():
             asked = [id for id in (self.runs if ids is None else ids) if self.runs[id].backend == name and not self.runs[id].over]
@@ -200,7 +200,7 @@ class Carried:
 
     def stop(self, run: Open, *, kill: bool) -> None:
         """One that nobody has claimed yet is made impossible; one that lives is asked to end."""
-        self.look([run.id])  # it may have ended by itself, and a backend tells of each end once
+        self.poll([run.id])  # it may have ended by itself, and a backend tells of each end once
         backend = self.backends.get(run.backend)
         if not run.over and backend is not None:
             backend.stop([run.id], kill=kill)
@@ -269,7 +269,7 @@ class Carried:
     def _sweep(self, now: float) -> None:
         orphans = any(not run.supervised for run in self.runs.values())
         self._sweep_at = now + (UNSUPERVISED if orphans else SWEEP)
-        self.look()
+        self.poll()
         for name, backend in self.backends.items():
             told = [r for r in self.runs.values() if r.told_to_stop or r.yielding]
             stopping = [r for r in told if r.backend == name and not r.over]

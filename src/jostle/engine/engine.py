@@ -85,7 +85,7 @@ class Engine:
         self.history.adopt(self.carried.runs, self.cards.observer)
         self.idleness.adopt(self.carried.runs)
         probe.open(self.clock.now())
-        self.carried.look()
+        self.carried.poll()
         failpoint("engine.recovered")
 
     def close(self) -> None:

@@ -135,8 +135,9 @@ class Starting:
         if not is_placing(backend):
             return (start.job, n), Reserved(handle="")
         wants = [(g.uuid, start.mib_on(g.uuid)) for g in cards]
-        reserve, alone = backend.reserve, not start.share
-        while (answer := reserve((start.job, n), start.node, wants, claim_names, alone=alone, tenure=tenure)) is Denied.TAKEN:
+        while (
+            answer := backend.reserve((start.job, n), start.node, wants, claim_names, alone=not start.share, tenure=tenure)
+        ) is Denied.TAKEN:
             n += 1  # of a database that was put back: that run's end must not be taken for this one's
         if answer is Denied.ASKED:
             return (start.job, n), Postponed(target=start.target)  # the backend wakes us

@@ -12,7 +12,6 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from jostle.core.limits import MANAGER
 from jostle.core.states import FINAL
 from jostle.errors import Declined, Invalid, JostleError, NotFound, Usage
 from jostle.formats import spec
@@ -126,15 +125,9 @@ def gone(session: Session, id: int) -> None:
 
 
 def of_name(session: Session, name: str) -> dict[str, Any]:
-    """The row of the allocation of this name (or of the job of this number) that has not ended. With the prefix of a manager's
-    file that is loaded, or without it, it is the same name (SPEC C1)."""
-    prefix = str((session.reader.meta(MANAGER) or {}).get("prefix") or "")
-    bare = name.removeprefix(prefix)
-    rows = [
-        row
-        for row in allocationreads.allocations(session.reader)
-        if row["name"].removeprefix(prefix) == bare or str(row["id"]) == name
-    ]
+    """The row of the allocation of this name (or of the job of this number) that has not ended."""
+    numbered = [row for row in allocationreads.allocations(session.reader) if str(row["id"]) == name]
+    rows = allocationreads.named(session.reader, name) + numbered
     if not rows:
         raise NotFound(session.message("alloc_unknown", name=name))
     return max(rows, key=lambda row: row["name"] == name)

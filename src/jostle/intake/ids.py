@@ -1,75 +1,168 @@
-"""Job ids as people write them: `12 3-7 1,4 last all`."""
+"""Jobs as people write them: `12 3-7 1,4 last all`, a name, `queue:Q`, `tag:T`, `batch:N`.
+
+Rules. What of a list is none of the others is a name. `name:`, `queue:` and `tag:` take all that is left of their word, commas
+too, so `name:` reaches every name. A bare name has no comma and no colon, and is not made of digits, dots and dashes alone.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple
 
 from jostle.core.states import UNFINISHED
 from jostle.errors import NotFound, Usage
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Protocol
-
     from jostle.store.reads import Reader
 
-    class Ids(Protocol):
-        """The part of the reader that ids need."""
 
-        def last_id(self) -> int | None: ...
+class Members(NamedTuple):
+    """Jobs that are called together."""
+
+    kind: str
+    text: str
+    states: dict[int, str]  # of its jobs, the oldest first; there is one
+
+    @property
+    def called(self) -> str:
+        return CALLED[self.kind].format(_shown(self.text))
+
+    @property
+    def summary(self) -> str:
+        states = list(self.states.values())
+        counts = ", ".join(f"{states.count(state)} {state}" for state in dict.fromkeys(states))
+        return f"{counts}; the newest is {max(self.states)}"
 
 
-WRITTEN = "ids such as 12, 3-7, 1,4, last or all"
-WRITTEN_EACH = "ids such as 12, 3-7, 1,4 or last"
-WRITTEN_ONE = "an id such as 12, or last"
+CALLED = {"name": "named {}", "queue": "in queue {}", "tag": "with tag {}", "batch": "of batch {}"}
+NUMBERS = "ids such as 12, 3-7, 1,4, last or all"
+NAMES = ", a name, queue:Q, tag:T or batch:N"
+WRITTEN = "ids such as 12, 3-7, 1,4, last, all" + NAMES
+WRITTEN_EACH = "ids such as 12, 3-7, 1,4, last" + NAMES
+WRITTEN_ONE = "an id such as 12, last or a name"
 _ID = re.compile(r"(\d{1,15})(?:-(\d{1,15}))?\Z", re.ASCII)
+_NUMERIC = re.compile(r"[\d.-]+\Z")
 MAX_RANGE = 1_000_000
 
+Pick = Callable[[Members], list[int]]
 
-def jobs(words: Sequence[str], reader: Callable[[], Ids], every: Callable[[], list[int]] | None = None) -> list[int]:
-    """The ids in the order given, each once. `every` says what `all` means; the store is read only for words that need it."""
+
+def jobs(
+    words: Sequence[str], reader: Callable[[], Reader], every: Callable[[], list[int]] | None = None, pick: Pick | None = None
+) -> list[int]:
+    """The ids in the order given, each once. `every` says what `all` means, `pick` which jobs of a name, queue, tag or batch are
+    meant; without it nothing is called so. The store is read only for words that need it."""
     ids: dict[int, None] = {}
-    for part in (part for word in words for part in word.split(",") if part):
-        if part == "last":
+    for kind, text in _parts(words):
+        if kind == "last":
             ids[_last(reader())] = None
-        elif part == "all" and every is not None:
+        elif kind == "all" and every is not None:
             ids.update(dict.fromkeys(every()))
+        elif kind in CALLED and pick is not None:
+            ids.update(dict.fromkeys(pick(_members(kind, text, reader()))))
+        elif kind == "number" and (match := _ID.match(text)) is not None:
+            ids.update(dict.fromkeys(_range(match, reader)))
+        elif pick is None:
+            raise Usage(f"{text!r} is no job id; expected {NUMBERS}")
         else:
-            ids.update(dict.fromkeys(_range(part, reader, WRITTEN if every is not None else WRITTEN_EACH)))
+            expected = WRITTEN if every is not None else WRITTEN_EACH
+            raise Usage(f"{text!r} is no job id; expected {expected}; a job of that name is {_typed('name', text)}")
     return list(ids)
 
 
-def unfinished(words: Sequence[str], reader: Callable[[], Reader]) -> list[int]:
-    """The same; `all` means whatever has not ended."""
-    return jobs(words, reader, lambda: reader().ids(UNFINISHED))
+def unfinished_of(members: Members) -> list[int]:
+    """Where none is left, the newest: how it ended is the answer."""
+    return [id for id, state in members.states.items() if state in UNFINISHED] or [max(members.states)]
 
 
-def single(word: str, reader: Callable[[], Ids]) -> int:
-    ids = jobs([word], reader) if word != "all" else []
+def newest_of(members: Members) -> list[int]:
+    """The newest that has not ended, else the newest."""
+    return unfinished_of(members)[-1:]
+
+
+def unfinished(words: Sequence[str], reader: Callable[[], Reader], pick: Pick = unfinished_of) -> list[int]:
+    """`all` means whatever has not ended."""
+    return jobs(words, reader, lambda: reader().ids(UNFINISHED), pick)
+
+
+def single(word: str, reader: Callable[[], Reader]) -> int:
+    ids = jobs([word], reader, pick=newest_of) if word != "all" else []
     if len(ids) != 1:
         raise Usage(f"{word!r} is not one job; expected {WRITTEN_ONE}")
     return ids[0]
 
 
-def _last(reader: Ids) -> int:
+def numbered(words: Sequence[str], reader: Callable[[], Reader]) -> frozenset[int]:
+    """Those that are meant by themselves, not for what they are called."""
+    return frozenset(jobs([text for kind, text in _parts(words) if kind in ("number", "last")], reader))
+
+
+def means_one(words: Sequence[str]) -> bool:
+    """Whether that is how one job is named, however many there are."""
+    parts = list(_parts(words))
+    return len(parts) == 1 and any(kind in ("last", "name") or (kind == "number" and text.isdecimal()) for kind, text in parts)
+
+
+def _parts(words: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """What each part is, and its text: number, last, all, or by what its jobs are called."""
+    for word in words:
+        while word:
+            kind, colon, text = word.partition(":")
+            if colon and kind in CALLED:
+                yield kind, text
+                break
+            part, _, word = word.partition(",")
+            if part in ("last", "all"):
+                yield part, part
+            elif part:
+                yield "number" if ":" in part or _NUMERIC.match(part) else "name", part
+
+
+def _members(kind: str, text: str, reader: Reader) -> Members:
+    if not text or (kind == "batch" and not (text.isascii() and text.isdecimal() and len(text) < 16)):
+        raise Usage(f"{kind}:{text} is not understood; expected {kind}:" + ("N, a number" if kind == "batch" else kind.upper()))
+    from jostle.store import memberreads
+
+    text = text.encode(errors="surrogatepass").decode(errors="replace")  # bytes that are no text are no job's either
+    members = Members(kind, text, memberreads.states(reader, kind, text))
+    if members.states:
+        return members
+    from jostle.formats.wording import closest
+
+    others = memberreads.words(reader, kind, text) if kind in memberreads.WORDS else []
+    near = closest(text, [word for word in others if word.isprintable()])
+    raise NotFound(f"there is no job {members.called}" + (f"; did you mean {_typed(kind, near)}?" if near else ""))
+
+
+def _typed(kind: str, text: str) -> str:
+    """As it is written in a shell."""
+    bare = kind == "name" and [*_parts([text])] == [(kind, text)]
+    return _shown(text if bare else f"{kind}:{text}")
+
+
+def _shown(text: str) -> str:
+    import shlex
+
+    return shlex.quote(text) if text.isprintable() else repr(text)
+
+
+def _last(reader: Reader) -> int:
     last = reader.last_id()
     if last is None:
         raise NotFound("there is no job yet")
     return last
 
 
-def _range(part: str, reader: Callable[[], Ids], expected: str) -> range:
-    match = _ID.match(part)
-    if not match:
-        raise Usage(f"{part!r} is no job id; expected {expected}")
+def _range(match: re.Match[str], reader: Callable[[], Reader]) -> range:
     low, high = int(match[1]), int(match[2] or match[1])
     if low > high:
-        raise Usage(f"{part!r} runs backwards; expected the smaller id first")
+        raise Usage(f"{match[0]!r} runs backwards; expected the smaller id first")
     if match[2]:
         high = min(high, reader().last_id() or 0)  # 5-99999 means what there is of it
         if low > high:
-            raise NotFound(f"there is no job {part}")
+            raise NotFound(f"there is no job {match[0]}")
     if high - low > MAX_RANGE:
-        raise Usage(f"{part!r} names more than {MAX_RANGE} jobs")
+        raise Usage(f"{match[0]!r} names more than {MAX_RANGE} jobs")
     return range(low, high + 1)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from jostle.core import kinds
 from jostle.core.fields import JOB
 from jostle.core.states import UNFINISHED
-from jostle.errors import Usage
+from jostle.errors import NotFound, Usage
 from jostle.formats import spec
 from jostle.intake import ids
 from jostle.intake.checking import warn_never_of
@@ -26,19 +26,22 @@ SETTINGS = {field.key: field for field in JOB.values() if field.settable}
 
 
 def chosen(verb: str, words: Sequence[str], session: Session) -> list[int]:
-    """The ids of the jobs that are meant, in the order given."""
+    """The ids of the jobs that are meant, in the order given; of a name, queue, tag or batch those that `all` would mean, too."""
 
     def every() -> list[int]:
-        return not_retried(session) if verb == "retry" else session.reader.ids(*MEANT[verb])
+        if verb != "retry":
+            return session.reader.ids(*MEANT[verb])
+        from jostle.store import memberreads
 
-    return ids.jobs(words, lambda: session.reader, every)
+        return memberreads.not_retried(session.reader)
 
+    def able(members: ids.Members) -> list[int]:
+        meant = members.states.keys() & every()
+        if not meant:
+            raise NotFound(f"nothing to {verb} among the jobs {members.called}: {members.summary}")
+        return sorted(meant)
 
-def not_retried(session: Session) -> list[int]:
-    """Failed and skipped jobs of which there is no newer copy."""
-    ended = [row["id"] for row in session.reader.jobs(states=("failed", "skipped"))]
-    copied = {row["retry_of"] for row in session.reader.jobs()} if ended else frozenset()
-    return [id for id in ended if id not in copied]
+    return ids.jobs(words, lambda: session.reader, every, able)
 
 
 def sent(session: Session, meant: Sequence[int], **intent: Any) -> dict[str, Any]:
@@ -58,8 +61,9 @@ def wanted(session: Session, verb: str, words: Sequence[str], **fields: Any) -> 
     if not meant:
         return None
     answer = sent(session, meant, do=verb, **fields)
-    if verb == "cancel" and list(words) == ["all"]:  # those that could be meant: one that has ended since is no mistake
-        answer["refused"] = []
+    if verb == "cancel" and answer["refused"]:  # one that was meant because it had not ended, and has since, is no mistake
+        numbered = ids.numbered(words, lambda: session.reader)
+        answer["refused"] = [one for one in answer["refused"] if one[0] in numbered or one[1]["code"] != "ended_already"]
     if verb == "set":
         warn_never_of(answer["done"], session)
     return answer

@@ -86,7 +86,12 @@ def _rules(session: Session, job: Mapping[str, Any]) -> dict[str, Any]:
 
 def _needs(session: Session, after: str, after_any: str) -> list[list[Any]]:
     words = ((after, False), (after_any, True))
-    return [["job", id, any_end] for word, any_end in words if word for id in ids.jobs([word], lambda: session.reader)]
+    return [
+        ["job", id, any_end]
+        for word, any_end in words
+        if word
+        for id in ids.jobs([word], lambda: session.reader, pick=ids.unfinished_of)
+    ]
 
 
 def _command(words: list[str]) -> str | list[str]:

@@ -13,6 +13,16 @@ def allocations(reader: Reader) -> list[dict[str, Any]]:
     return reader.jobs(ids=ids) if ids else []
 
 
+def named(reader: Reader, name: str) -> list[dict[str, Any]]:
+    """The rows of those of this name. With the prefix of a manager's file that is loaded, or without it, it is the same name
+    (SPEC C1)."""
+    from jostle.core.limits import MANAGER  # with the model, which reading verbs do without
+
+    prefix = str((reader.meta(MANAGER) or {}).get("prefix") or "")
+    bare = name.removeprefix(prefix)
+    return [row for row in allocations(reader) if row["name"].removeprefix(prefix) == bare]
+
+
 def inside(reader: Reader, allocation: int) -> list[dict[str, Any]]:
     """The rows of the jobs inside one that have not ended, by number."""
     ids = [row[0] for row in reader._all("SELECT id FROM job WHERE inside = ? AND ended_at IS NULL", (allocation,))]

@@ -364,6 +364,7 @@ async def wait(
 
 
 def _chosen(visit: Visit, ids: str) -> list[int]:
+    """By number only: who may only look must not try out names."""
     return written.jobs([ids], lambda: visit.reader, lambda: visit.reader.ids(tuple(s for s in ALL if s not in FINAL)))
 
 

@@ -136,6 +136,10 @@ MESSAGES: dict[str, tuple[str, str]] = {
     # what was done to jobs
     "no_job_meant": ("nothing to do: no job is meant", "没有要做的：没有指到任何任务"),
     "cancelled": ("cancelled: {n:job|jobs} ({ids})", "已取消：{n:,} 个任务（{ids}）"),
+    "told_to_end": (
+        "told to end: {n:job|jobs} ({ids}); cancelled when the processes are gone",
+        "已要求结束：{n:,} 个任务（{ids}）；进程全部退出后即为已取消",
+    ),
     "held": ("held: {n:job|jobs} ({ids})", "已暂缓：{n:,} 个任务（{ids}）"),
     "released": ("released: {n:job|jobs} ({ids})", "已放行：{n:,} 个任务（{ids}）"),
     "moved": ("moved: {n:job|jobs} ({ids})", "已移动：{n:,} 个任务（{ids}）"),

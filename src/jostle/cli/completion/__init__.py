@@ -1,5 +1,5 @@
-"""`jostle completion SHELL`: the script of a shell, filled from the parsers, so it knows every verb and option; ids come from
-`jostle ps`.
+"""`jostle completion SHELL`: the script of a shell, filled from the parsers, so it knows every verb and option; ids and names
+come from `jostle ps`.
 
 The scripts are the files beside this one; what stands there between two @ is filled in by the function of their shell.
 """
@@ -16,7 +16,11 @@ from jostle.core.fields import JOB
 TAKE_IDS = ("show", "why", "logs", "cancel", "hold", "unhold", "retry", "move", "set", "wait")
 TAKE_FILES = ("run", "validate")
 KEYS = " ".join(f"{field.key}=" for field in JOB.values() if field.settable)
-IDS = "jostle ps --json 2>/dev/null | tr '{' '\\n' | sed -n 's/^\"id\":\\([0-9]*\\),.*/\\1/p'"
+IDS = (
+    r"jostle ps --json 2>/dev/null | tr '{' '\n' | sed -nE "
+    r"""'s/^"id":([0-9]+),"name":"([[:alpha:]][[:alnum:]_.-]*)",.*/\1\n\2/p; t; s/^"id":([0-9]+),.*/\1/p' | sort -u"""
+)
+"""And names, but those only that no shell could take for more."""
 
 Known = dict[str, list[tuple[str, str]]]  # (option, help) of each verb
 
