@@ -30,11 +30,11 @@ def child(
     """Its exit code, what it printed, and what it said. JostleError where it came to the end of its time or memory. `bounded`:
     also in processor time and memory."""
     temporary = tempfile.TemporaryFile
-    with temporary() as out, temporary() as err, temporary() as given:
-        given.write(text.encode())
-        given.seek(0)
+    with temporary() as out, temporary() as err, temporary() as stdin:
+        stdin.write(text.encode())
+        stdin.seek(0)
         argv = [sys.executable, "-m", *words]
-        process = subprocess.Popen(argv, stdin=given, stdout=out, stderr=err, env=env, cwd="/", start_new_session=True)
+        process = subprocess.Popen(argv, stdin=stdin, stdout=out, stderr=err, env=env, cwd="/", start_new_session=True)
         if bounded:
             _bound(process.pid, bounds)
         try:

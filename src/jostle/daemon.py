@@ -87,14 +87,14 @@ def log(text: str) -> None:
     print(f"{time.strftime('%Y-%m-%d %H:%M:%S')} {os.getpid()} {text}", file=sys.stderr, flush=True)
 
 
-_told = False
+_reported = False
 
 
 def tell(ready: int, text: str) -> None:
     """Once: afterwards the number is another descriptor's, a client's or the database's."""
-    global _told
-    if ready >= 0 and not _told:
-        _told = True
+    global _reported
+    if ready >= 0 and not _reported:
+        _reported = True
         try:
             os.write(ready, text.encode() + b"\n")
             os.close(ready)

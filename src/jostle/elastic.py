@@ -56,7 +56,7 @@ class watch:
 
     def __init__(self) -> None:
         self._seen = current()
-        self._told = False  # that there may be a new list
+        self._news = False  # that there may be a new list
         self.ending = False  # it is to end: there is time to save, the grace of config.yaml
         self._before: dict[int, Any] = {}
 
@@ -71,7 +71,7 @@ class watch:
             signal.signal(number, handler if handler is not None else signal.SIG_DFL)
 
     def _hear(self, number: int, frame: FrameType | None) -> None:
-        self._told = True
+        self._news = True
 
     def _end(self, number: int, frame: FrameType | None) -> None:
         self.ending = True
@@ -82,9 +82,9 @@ class watch:
 
     def changed(self) -> bool:
         """Whether there is a new list since this was last asked; costs nothing while none was told."""
-        if not self._told:
+        if not self._news:
             return False
-        self._told = False
+        self._news = False
         seen, self._seen = self._seen, current()
         return self._seen.number != seen.number
 

@@ -57,10 +57,10 @@ def facts(home: str) -> dict[str, Any]:
         return {}
     try:
         with open(lock_path(home), encoding="utf-8") as f:
-            said = json.loads(f.read(1000) or "{}")
+            record = json.loads(f.read(1000) or "{}")
     except (OSError, ValueError):
         return {}
-    return said if isinstance(said, dict) else {}
+    return record if isinstance(record, dict) else {}
 
 
 def ensure(home: str, env: Mapping[str, str]) -> None:
@@ -103,20 +103,20 @@ def stop(home: str) -> None:
 
     from jostle import proc
 
-    said = facts(home)
-    if not isinstance(said.get("pid"), int) or not isinstance(said.get("ticks"), int):
+    record = facts(home)
+    if not isinstance(record.get("pid"), int) or not isinstance(record.get("ticks"), int):
         return
-    proc.signal_proven(said["pid"], signal.SIGTERM, lambda pid: proc.alive(pid, said["ticks"]))
+    proc.signal_proven(record["pid"], signal.SIGTERM, lambda pid: proc.alive(pid, record["ticks"]))
     end = time.monotonic() + ENDED_WITHIN
     while runs(home) and time.monotonic() < end:
         time.sleep(0.02)
 
 
-def beside(home: str, told: Mapping[str, Any] | None, env: Mapping[str, str]) -> None:
+def beside(home: str, notify: Mapping[str, Any] | None, env: Mapping[str, str]) -> None:
     """What there is to do for one who starts an engine with these settings of notifications, or (None) has found one."""
-    if told is None:
+    if notify is None:
         ensure(home, env)
-    elif told.get("channels"):
+    elif notify.get("channels"):
         if facts(home).get("version", __version__) != __version__:
             stop(home)
         if not runs(home):

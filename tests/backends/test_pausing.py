@@ -241,7 +241,7 @@ def test_f71_an_engine_that_dies_before_its_shim_has_heard_is_obeyed_all_the_sam
 ) -> None:
     """What is wanted lies in the directory; the signal only makes it quick."""
     start(bench, LOOP)
-    monkeypatch.setattr(bench.local, "_told", lambda *_: True)
+    monkeypatch.setattr(bench.local, "_signal", lambda *_: True)
     pause(bench)
     (bench.home / "go").touch()
     go_on(bench)

@@ -26,15 +26,15 @@ def test_each_code_has_words_in_both_languages_of_the_same_values(code):
     english, chinese = ABSENCES[code]
     assert values(english) == values(chinese) <= set(VALUES)
     told = Absence(code, **{name: VALUES[name] for name in values(english)})
-    assert told.said("en") == told and "{" not in told + told.said("zh")
-    assert re.search("[\u4e00-\u9fff]", told.said("zh")) and "failed" not in told.said("zh")
+    assert told.worded("en") == told and "{" not in told + told.worded("zh")
+    assert re.search("[\u4e00-\u9fff]", told.worded("zh")) and "failed" not in told.worded("zh")
 
 
 def test_a_reason_inside_another_is_worded_with_it():
     inner = Absence("failed_with", exit_code=1)
     told = Absence("instead", why=inner.plain(), winner="job 9 (b)")
     assert told == "failed: exit code 1; job 9 (b) counts"
-    assert told.said("zh") == "失败：退出码 1；以 job 9 (b) 为准"
+    assert told.worded("zh") == "失败：退出码 1；以 job 9 (b) 为准"
 
 
 def test_the_codes_are_those_that_results_give():

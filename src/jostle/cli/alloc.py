@@ -72,7 +72,7 @@ def _alloc(args: Namespace, terminal: Terminal) -> int:
         return _run(args, terminal, WaitingChild(args.command))
     tied_to = args.pid or (allocations.shell() if args.export else None)
     me = allocations.myself(terminal)
-    id, env = obtaining.obtained(terminal, args.name, pid=tied_to, awaited_by=me, **_said(args, *WANTED, "now", "grow"))
+    id, env = obtaining.obtained(terminal, args.name, pid=tied_to, awaited_by=me, **_values(args, *WANTED, "now", "grow"))
     if args.export:
         from shlex import quote
 
@@ -96,19 +96,19 @@ def _put(args: Namespace, terminal: Terminal, id: int, env: dict[str, str], text
 def _detached(args: Namespace, terminal: Terminal) -> int:
     if args.command or args.export or args.now or args.grow:
         raise Usage("alloc: --detach does not wait for cards, and a command, --export, --now and --grow do; expected one of them")
-    id = obtaining.asked(terminal, args.name, pid=args.pid, **_said(args, *WANTED))
+    id = obtaining.asked(terminal, args.name, pid=args.pid, **_values(args, *WANTED))
     _put(args, terminal, id, {}, str(id))
     return 0
 
 
-def _said(args: Namespace, *names: str) -> dict[str, Any]:
+def _values(args: Namespace, *names: str) -> dict[str, Any]:
     return {name: getattr(args, name) for name in names}
 
 
 def _run(args: Namespace, terminal: Terminal, waiting: Any) -> int:
     """The command in this terminal, from when the cards are there; it exists before, so that they end with it in any case."""
     try:
-        id, env = obtaining.obtained(terminal, args.name, pid=waiting.pid, **_said(args, *WANTED, "now", "grow"))
+        id, env = obtaining.obtained(terminal, args.name, pid=waiting.pid, **_values(args, *WANTED, "now", "grow"))
         terminal.tell("alloc_runs", name=args.name, gpus=env["JOSTLE_GPUS"], id=id)
         code = waiting.go(env)
     finally:
@@ -158,7 +158,7 @@ def start(args: Namespace, terminal: Terminal) -> int:
 
         program, variables, retry = of_task(terminal, args.name)
         command = [program]
-    asked = _said(args, "beside", "gpus", "memory_mib", "label")
+    asked = _values(args, "beside", "gpus", "memory_mib", "label")
     if args.terminal:
         from jostle.cli.onterminal import bridged
 

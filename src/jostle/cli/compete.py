@@ -85,9 +85,9 @@ def show(terminal: Terminal, space: Workspace, this_config: bool) -> int:
     """The status of each scheduler of the workspace that runs here; of `one` config, if one was named."""
     from jostle.compete.status import schedulers
 
-    found = ["\n".join(map(render.plain, lines)) for lines in schedulers(terminal, space, this_config=this_config)]
-    if found:
-        terminal.put("\n\n".join(found))
+    texts = ["\n".join(map(render.plain, lines)) for lines in schedulers(terminal, space, this_config=this_config)]
+    if texts:
+        terminal.put("\n\n".join(texts))
         return 0
     left = terminal.reader.unfinished_batch(space.key)
     terminal.tell("no_scheduler" if left is None else "no_scheduler_left", root=space.root, batch=left)

@@ -70,8 +70,8 @@ def down(args: Namespace, terminal: Terminal) -> int:
         return 0
     runs, absent = ended(client, stop_jobs=args.stop_jobs, now=args.now)
     stop(terminal.home)
-    told = {"jobs_stopped": runs - absent, "jobs_not_stopped": absent} if args.stop_jobs else {"jobs_go_on": runs}
-    terminal.say(terminal.message("engine_down") + "".join(terminal.message(code, n=n) for code, n in told.items() if n))
+    counts = {"jobs_stopped": runs - absent, "jobs_not_stopped": absent} if args.stop_jobs else {"jobs_go_on": runs}
+    terminal.say(terminal.message("engine_down") + "".join(terminal.message(code, n=n) for code, n in counts.items() if n))
     return 0
 
 

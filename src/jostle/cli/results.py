@@ -89,7 +89,7 @@ def show(terminal: Terminal, summary: Summary, look: Look, form: str) -> None:
     elif summary.missing and form != "table":
         terminal.tell("results_listed_below", n=len(summary.missing))
     for note in summary.notes:
-        terminal.tell("note", text=note.said(terminal.language))
+        terminal.tell("note", text=note.worded(terminal.language))
 
 
 def show_table(terminal: Terminal, summary: Summary, look: Look) -> None:

@@ -140,8 +140,8 @@ def tell(receipt: Taken, batch: dict[str, Any], options: Options, json: bool, te
     """What has become of it."""
     if json and receipt.number is None:
         terminal.put_json({"schema": 1, "batch": None, "ok": True, "counts": {"skipped": len(receipt.selection.jobs)}})
-    elif not json and (said := receipt.said(batch, options, terminal.language)):
-        terminal.say(said + (hint if receipt.new else ""))
+    elif not json and (outcome := receipt.outcome(batch, options, terminal.language)):
+        terminal.say(outcome + (hint if receipt.new else ""))
 
 
 def detached(batches: list[dict[str, Any]], options: Options, json: bool, terminal: Terminal) -> int:

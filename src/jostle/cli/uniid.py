@@ -52,11 +52,11 @@ def uni_id(args: Namespace, terminal: Terminal) -> int:
 
 
 def _refuse_what_does_not_belong(args: Namespace) -> None:
-    given = [name for name in OF if getattr(args, name) is not None and getattr(args, name) is not False]
-    for name in given:
+    options = [name for name in OF if getattr(args, name) is not None and getattr(args, name) is not False]
+    for name in options:
         if OF[name] != args.action:
             raise Usage(f"uni-id {args.action}: --{name.replace('_', '-')} belongs to `uni-id {OF[name]}`")
-    if args.action == "set" and not given:
+    if args.action == "set" and not options:
         raise Usage("uni-id set: say what to set: --state, --pid, --error-type or --retry-count")
     if args.id is not None and args.action in ("list", "clean"):
         raise Usage(f"uni-id {args.action} is about the whole file: it takes no id")
@@ -80,11 +80,11 @@ def _get(args: Namespace, terminal: Terminal, file: UniIdFile) -> int:
     entry = file.get(name)
     if entry is None:
         raise _unknown(name, file)
-    said = shown(name, entry, file)
+    row = shown(name, entry, file)
     if args.json:
-        terminal.put_json({"schema": 1, "file": file.path, **said})
+        terminal.put_json({"schema": 1, "file": file.path, **row})
     else:
-        terminal.put(table_rows.uni_id_line(said))
+        terminal.put(table_rows.uni_id_line(row))
     return 0
 
 

@@ -89,8 +89,8 @@ def opened(args: Namespace, terminal: Terminal) -> None:
     """The consoles that are meant, and how to get there."""
     from jostle.web import instances, opening, place
 
-    said = {name: value for name in opening.Asked.__dataclass_fields__ if (value := getattr(args, name, None)) is not None}
-    for one in opening.opened(terminal.home, opening.Asked(**said), terminal.tell):
+    choices = {name: value for name in opening.Choices.__dataclass_fields__ if (value := getattr(args, name, None)) is not None}
+    for one in opening.opened(terminal.home, opening.Choices(**choices), terminal.tell):
         if one.taken is not None:
             own = any(one.taken == another.port for another in instances.running(terminal.home))
             terminal.tell("console_port_own" if own else "console_port", taken=one.taken, port=one.port)

@@ -24,10 +24,13 @@ OWN, MANAGER = "limits", "limits_manager"
 """Under which names the store keeps what the person says, and what the manager's file said."""
 
 
-def strictest(said: Iterable[tuple[str, Mapping[str, int | None]]], defaults: tuple[str, Mapping[str, int]] = ("", {})) -> Limits:
+Says = tuple[str, Mapping[str, int | None]]  # a source, and what it says
+
+
+def strictest(sources: Iterable[Says], defaults: tuple[str, Mapping[str, int]] = ("", {})) -> Limits:
     """What holds, by what each source says; `defaults` are those of a source that does not say these itself."""
     caps: dict[str, Cap] = {}
-    for source, values in said:
+    for source, values in sources:
         for name, most in values.items():
             if most is not None and name in LIMITS and (name not in caps or most < caps[name].most):
                 caps[name] = Cap(most, source)

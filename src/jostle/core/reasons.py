@@ -81,7 +81,7 @@ def _count(code: str, group: list[Refusal]) -> dict[str, Any]:
     counts = {
         "code": code,
         "n": len(group),
-        **{key: best(said) for key, best in NEAREST.items() if (said := [r.params[key] for r in group if key in r.params])},
+        **{key: best(values) for key, best in NEAREST.items() if (values := [r.params[key] for r in group if key in r.params])},
     }
     if "user" in first:
         users = Counter(str(r.params.get("user", "?")) for r in group)

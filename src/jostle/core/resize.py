@@ -98,10 +98,10 @@ class Resizes:
         run = Run(
             id=(job.id, 0), batch=job.batch, uuids=start.uuids, target=start.target, memory_mib=job.memory_mib, share=start.share,
         )  # fmt: skip
-        said = Elastic(
+        elastic = Elastic(
             how="", least=job.gpus_min, most=job.gpus_max, priority=job.priority, listed=start.uuids, resized_at=-math.inf
         )
-        self._take_up(run, said)
+        self._take_up(run, elastic)
 
     def widened(self, start: Start) -> Start:
         """A start of this plan with what it gets beyond its least."""
@@ -164,10 +164,10 @@ class Resizes:
                     continue
                 held = {c.gpu.uuid for c in table.cards if c.mine is not None} | scope.by_hand
                 limit = courtesy.limit(scope.policy, len(scope.roomy | held))
-                given = {uuid for id in ours for uuid in self._runs[id][0].uuids if uuid not in self._lists[id]}
+                leaving = {uuid for id in ours for uuid in self._runs[id][0].uuids if uuid not in self._lists[id]}
                 reason = Reason("courtesy", {"limit": limit, "held": len(held)})
                 of_batch = [id for id in ours if self._runs[id][0].batch == batch]
-                for _ in range(len(held - given) - limit):
+                for _ in range(len(held - leaving) - limit):
                     self._shed(of_batch, reason)
 
     def _shed(self, runs: Iterable[RunId], reason: Reason) -> None:

@@ -82,7 +82,7 @@ class Answers:
         listed = [lease.uuid for lease in run.leases] if run.elasticity is None else run.elasticity.listed
         cards = [by_uuid[lease.uuid] for lease in run.leases if lease.uuid in by_uuid and lease.uuid in listed]
         visible = launch.visible(cards, gpus, self._engine.rules.by_uuid())
-        return {"env": {"CUDA_DEVICE_ORDER": "PCI_BUS_ID", **launch.given(visible, cards)}}
+        return {"env": {"CUDA_DEVICE_ORDER": "PCI_BUS_ID", **launch.card_variables(visible, cards)}}
 
     def _models(self) -> dict[str, str]:
         return {g["uuid"]: g["name"] or "" for g in self._cards.facts()}
@@ -102,7 +102,7 @@ class Answers:
         account = Account(world, alive(world), shown=True)
         by_hand, automatic = account.manual, account.automatic
         held = {"total": len(by_hand | automatic), "manual": len(by_hand), "automatic": len(automatic)}
-        return {**self._engine.rules.limits_told(), "held": held}
+        return {**self._engine.rules.limits_answer(), "held": held}
 
     def room(self, request: dict[str, Any]) -> Answer:
         """How many cards the person holds and may hold under some rules, and whether jobs of theirs wait for cards."""
@@ -113,7 +113,7 @@ class Answers:
         return {
             **seen._asdict(), "crowded": sorted(seen.crowded), "waiting": len(waiting),
             "blind": not self._cards.fresh(self._clock.now()), "used": sorted(e.carried.used()),
-            "max_reserved_gpus": e.rules.limits_told()["limits"]["max_reserved_gpus"],
+            "max_reserved_gpus": e.rules.limits_answer()["limits"]["max_reserved_gpus"],
         }  # fmt: skip
 
     def _world(self) -> World:

@@ -271,8 +271,8 @@ class Carried:
         self._sweep_at = now + (UNSUPERVISED if orphans else SWEEP)
         self.poll()
         for name, backend in self.backends.items():
-            told = [r for r in self.runs.values() if r.told_to_stop or r.yielding]
-            stopping = [r for r in told if r.backend == name and not r.over]
+            ending = [r for r in self.runs.values() if r.told_to_stop or r.yielding]
+            stopping = [r for r in ending if r.backend == name and not r.over]
             # said again: the first may have come before the run could hear it, or an earlier engine died before it said so
             supervised = [run for run in stopping if run.supervised]
             patience_lost = [run for run in stopping if not run.supervised and run.kill_at is not None and now >= run.kill_at]

@@ -120,8 +120,8 @@ HOLDS = frozenset({"name", "priority", "time_limit", "memory_mib", "gpus", "on",
 def allocation(j: dict[str, Any], asked: Mapping[str, Any], what: str, count: int) -> dict[str, Any]:
     """A job without commands, which holds cards."""
     need(count == 1, what, "an allocation (commands is empty) is asked for alone")
-    said = sorted(key for key in asked if key not in HOLDS and asked[key] != DEFAULTS[key])
-    need(not said, what, f"{', '.join(said)} mean{'s' if len(said) == 1 else ''} nothing for an allocation (commands is empty)")
+    odd = sorted(key for key in asked if key not in HOLDS and asked[key] != DEFAULTS[key])
+    need(not odd, what, f"{', '.join(odd)} mean{'s' if len(odd) == 1 else ''} nothing for an allocation (commands is empty)")
     need(j["name"] is not None, what, "an allocation needs a name")
     need(j["gpus"][0] > 0, what, "an allocation holds at least one GPU")
     need(j["on"] == JOB["on"].default, what, "an allocation is held on this host")
@@ -225,16 +225,16 @@ def limits(values: Any) -> dict[str, Any]:
     return dict(values)
 
 
-def manager_limits(said: Any) -> dict[str, Any]:
+def manager_limits(manager: Any) -> dict[str, Any]:
     """What a manager's file says, and what it leaves to its defaults; None: no such file holds any more."""
-    if said is None:
+    if manager is None:
         return {}
-    if not isinstance(said, Mapping) or not isinstance(said.get("file"), str):
+    if not isinstance(manager, Mapping) or not isinstance(manager.get("file"), str):
         raise Invalid("the limits of a manager's file need `file`, a path")
-    prefix = said.get("prefix") or ""
+    prefix = manager.get("prefix") or ""
     need(isinstance(prefix, str) and len(prefix) <= MAX_NAME, "the manager's file", "prefix must be a short text")
-    given = {key: limits(said.get(key) or {}) for key in ("values", "defaults")}
-    return {"file": said["file"], **given, "prefix": prefix}
+    caps = {key: limits(manager.get(key) or {}) for key in ("values", "defaults")}
+    return {"file": manager["file"], **caps, "prefix": prefix}
 
 
 def settings(values: Mapping[str, Any]) -> Policy:

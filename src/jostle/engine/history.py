@@ -179,7 +179,7 @@ class HistoryWriter:
                 track = self._tracks[g["uuid"]] = Track(g["uuid"])
             shown = wall - (now - at)
             track.sample(g, at, shown)
-            track.see(others(g, observer, ours=observer.given(g["uuid"])), shown)
+            track.see(others(g, observer, ours=observer.is_ours(g["uuid"])), shown)
             if self._due_at is None:
                 self._due_at = now + FIRST
         if runs:

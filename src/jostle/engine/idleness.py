@@ -29,7 +29,7 @@ class Idleness:
         self._history, self._store, self._clock, self._journal = history, store, clock, journal
         self._after: float = SETTINGS["idle_after"].default
         self._look_at = 0.0
-        self._told: dict[RunId, Collection[str]] = {}  # runs of which was told that they are idle, and on which cards
+        self._spells: dict[RunId, Collection[str]] = {}  # runs of which was told that they are idle, and on which cards
         self._before: dict[str, float] = {}  # by card: since when an earlier engine has seen no load
 
     def adopt(self, open_runs: Mapping[RunId, Open]) -> None:
@@ -38,7 +38,7 @@ class Idleness:
         for id in open_runs:
             if (event := runs.told_idle(self._store, id)) is not None:
                 at, uuids, idle_s = event
-                self._told[id] = uuids
+                self._spells[id] = uuids
                 self._before.update(dict.fromkeys(uuids, now - max(0.0, wall - at) - idle_s))
 
     def heard(self, open_runs: Mapping[RunId, Open], settings: Mapping[str, Any]) -> None:
@@ -47,15 +47,15 @@ class Idleness:
         if now < self._look_at:
             return
         self._look_at, self._after = now + EACH, settings.get("idle_after", SETTINGS["idle_after"].default)
-        self._told = {id: uuids for id, uuids in self._told.items() if id in open_runs}
+        self._spells = {id: uuids for id, uuids in self._spells.items() if id in open_runs}
         for run in open_runs.values():
             run.idle = self._idle(run) if self._after and not run.over and not run.paused else {}
-            if run.idle and run.id not in self._told:
-                self._told[run.id] = tuple(run.idle)
+            if run.idle and run.id not in self._spells:
+                self._spells[run.id] = tuple(run.idle)
                 cards = [lease.index for lease in run.leases if lease.uuid in run.idle]
                 self._journal.of_run("idle", run, gpus=cards, uuids=list(run.idle), idle_s=round(max(run.idle.values()), 1))
-            elif not run.idle and run.id in self._told and self._busy(run, now):
-                del self._told[run.id]
+            elif not run.idle and run.id in self._spells and self._busy(run, now):
+                del self._spells[run.id]
                 self._journal.of_run("busy_again", run)
 
     def _idle(self, run: Open) -> dict[str, float]:
@@ -78,7 +78,7 @@ class Idleness:
 
     def _busy(self, run: Open, now: float) -> bool:
         """Whether a reading shows that a spell which was told is over: that nothing is known of it is no end."""
-        tracks = [self._history.track(uuid) for uuid in self._told[run.id]]
+        tracks = [self._history.track(uuid) for uuid in self._spells[run.id]]
         if run.allocation:
             return run.idle_since is None and all(track is not None and now - track.at <= EACH for track in tracks)
         return all(track is not None and track.loaded for track in tracks)

@@ -41,7 +41,7 @@ def environment(captured: Mapping[str, str], job: Mapping[str, Any], run: RunId,
     return env
 
 
-def given(cards: str, gpus: Sequence[Gpu]) -> dict[str, str]:
+def card_variables(cards: str, gpus: Sequence[Gpu]) -> dict[str, str]:
     """Which cards a run may see. One that is handed over is told that by whoever chooses them."""
     return {"CUDA_VISIBLE_DEVICES": cards, "JOSTLE_GPUS": ",".join(str(g.index) for g in gpus)}
 
@@ -64,7 +64,7 @@ def spec(
         "command_limit": policy.command_limit,
         "uni_id_file": uni_id_file,
         "failures": job["retries"],
-        "env": {**environment(context["env"], job, run, uni_id), **(given(cards, gpus) if placed else {})},
+        "env": {**environment(context["env"], job, run, uni_id), **(card_variables(cards, gpus) if placed else {})},
         "asks": {"gpus": [job["gpus_min"], job["gpus_max"]], "memory_mib": job["memory_mib"], "cpus": job["cpus"],
                  "host_memory_mib": job["host_memory_mib"]},
         "nice": job["nice"],

@@ -197,7 +197,7 @@ class Observer:
     def _calm(self, g: Mapping[str, Any], now: float) -> bool:
         """Whether the card carries no load but that of runs of ours, which shows for a while after their end."""
         uuid = g["uuid"]
-        if now - self.left_at.get(uuid, -1e9) <= WINDOW or self.given(uuid):
+        if now - self.left_at.get(uuid, -1e9) <= WINDOW or self.is_ours(uuid):
             return True
         return g["utilization"] is not None and g["utilization"] <= STEADY_LOAD
 
@@ -214,7 +214,7 @@ class Observer:
         run = self.sessions.get(p["sid"]) if p["sid"] else None
         return run or (self.marks.get(p["mark"]) if p["mark"] else None) or self.allocated.get(uuid)
 
-    def given(self, uuid: str) -> bool:
+    def is_ours(self, uuid: str) -> bool:
         """Whether a run of ours holds the card."""
         return any(uuid in cards for cards in self.placed.values())
 

@@ -96,11 +96,11 @@ class Preview:
         first, last = ids
         world = self._world(depth=max(DEPTH, last - first + 1))
         plan = decide(world)
-        answers = [_told(row, plan, world.gpus, first, now, engine.clock.wall()) for row in queued(self._store, first, last)]
+        answers = [_outlook(row, plan, world.gpus, first, now, engine.clock.wall()) for row in queued(self._store, first, last)]
         return {"jobs": answers, **_standing(world, first, last)}
 
 
-def _told(row: Queued, plan: Plan, gpus: tuple[Gpu, ...], first: int, now: float, wall: float) -> Answer:
+def _outlook(row: Queued, plan: Plan, gpus: tuple[Gpu, ...], first: int, now: float, wall: float) -> Answer:
     """One job: the cards it starts on, or why not; `after`: those of the others that it comes after, by places in the request."""
     index = {g.uuid: g.index for g in gpus}
     answer: Answer = {"name": row["name"], "starts": False, "chance": False, "gpus": [], "reason": None, "after": []}

@@ -100,7 +100,7 @@ class Resizer:
         except BaseException:
             backend.withdraw([run.id])
             raise
-        env = launch.given(launch.visible(cards, gpus, self._rules.by_uuid()), cards)
+        env = launch.card_variables(launch.visible(cards, gpus, self._rules.by_uuid()), cards)
         order = Resizing(run.id, elasticity.order + 1, resize.uuids, env)
         return Ordered(run=run, order=order, more=more, why=resize.reason.code)
 
@@ -155,9 +155,9 @@ class Resizer:
             outcome = footing.why or "refused"
         elif not elasticity.settled and elasticity.in_effect and set(footing.cards) <= set(elasticity.listed):
             outcome = "done"
-        given = [uuid for uuid in gone if uuid in elasticity.before or footing.taken]
-        legs.given_back(self._store, run.id, given, at)
-        legs.given_back(self._store, run.id, [uuid for uuid in gone if uuid not in given], at, held=False)
+        held = [uuid for uuid in gone if uuid in elasticity.before or footing.taken]
+        legs.given_back(self._store, run.id, held, at)
+        legs.given_back(self._store, run.id, [uuid for uuid in gone if uuid not in held], at, held=False)
         if outcome:
             left = sorted((lease.index, lease.uuid) for lease in run.leases if lease.uuid not in gone)
             more = len(elasticity.listed) - len(elasticity.before)

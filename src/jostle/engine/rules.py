@@ -32,7 +32,7 @@ class Rules:
         self.default: Policy = checks.policy(settings.get("policy") or {})
         self.of_batch: dict[int, Policy] = {}
         self.hold = ""  # why nothing with a GPU may start
-        self.said: dict[str, Mapping[str, Any]] = {"lab": {}}  # of limits, by source
+        self.sources: dict[str, Mapping[str, Any]] = {"lab": {}}  # of limits, by source
         self.manager: Mapping[str, Any] = {}  # its file, what it says and what it leaves to its defaults
         self._mark: object = None  # of the lab's file, as it was read
         self._look_at = 0.0
@@ -88,24 +88,24 @@ class Rules:
 
     # --- limits
 
-    def limits_told(self) -> dict[str, Any]:
+    def limits_answer(self) -> dict[str, Any]:
         """What holds, who says so, and what each says."""
         caps = {name: getattr(self.limits, name) for name in LIMITS}
         return {
             "limits": {name: None if cap is None else {"most": cap.most, "source": cap.source} for name, cap in caps.items()},
-            "said": {source: dict(values) for source, values in self.said.items()},
+            "said": {source: dict(values) for source, values in self.sources.items()},
             "lab_file": config.lab_file(), "manager": dict(self.manager), "hold": self.hold,
         }  # fmt: skip
 
     def limits_changed(self) -> None:
         """The store or the settings say something else."""
         self.manager = manager = self._store.get(MANAGER, {})
-        self.said |= {
+        self.sources |= {
             "own": self._store.get(OWN, {}),
             "config": self.settings.get("limits") or {},
             "manager": manager.get("values", {}),
         }
-        self.limits = strictest(self.said.items(), ("manager_default", manager.get("defaults", {})))
+        self.limits = strictest(self.sources.items(), ("manager_default", manager.get("defaults", {})))
 
     def look(self, now: float) -> bool:
         """At the lab's file, now and then; whether it says something else."""
@@ -117,7 +117,7 @@ class Rules:
             return False
         first, self._mark = self._mark is None, mark
         try:
-            self.said["lab"] = config.lab_limits()
+            self.sources["lab"] = config.lab_limits()
         except Invalid as e:
             print(f"{e}", file=sys.stderr, flush=True)
             if first or self.hold:

@@ -117,8 +117,8 @@ class Service:
     # --- reads, and the engine's own life
 
     def hello(self, peer: Peer, request: dict[str, Any]) -> Answer:
-        told = self.answers.hello(counts=bool(request.get("counts", True)), resources=bool(request.get("resources")))
-        return {**told, "permanent": self.permanent, "seq": self.followers.seq}
+        answer = self.answers.hello(counts=bool(request.get("counts", True)), resources=bool(request.get("resources")))
+        return {**answer, "permanent": self.permanent, "seq": self.followers.seq}
 
     def up(self, peer: Peer, request: dict[str, Any]) -> Answer:
         self.permanent = True

@@ -21,5 +21,5 @@ class Absence(str):
     def plain(self) -> dict[str, Any]:
         return {"code": self.code, "params": self.params}
 
-    def said(self, language: str) -> str:
+    def worded(self, language: str) -> str:
         return absence(self.code, self.params, language)

@@ -61,7 +61,7 @@ class Sheet(Findings):
         self.ways: dict[str, str] = {}  # of each key that does not go on the command line alone
         self.shared = False  # into_config was said for several suites, of which not each has all the keys
         self.logs: str | None = None
-        self._ways_said: dict[str, int] = {}
+        self._way_lines: dict[str, int] = {}
         self._originals: dict[str, configcopy.Original | None] = {}
         self._places = places  # of the copies of all suites that are read together
         self._reported: set[tuple[int, str]] = set()
@@ -93,7 +93,7 @@ class Sheet(Findings):
             text = self.checked("into_config", item, lambda text: spec.label(text, "a key"))
             if text is not None:
                 self.ways[text] = way
-                self._ways_said[text] = item.line
+                self._way_lines[text] = item.line
 
     def wrong(self, line: int, text: str) -> None:
         """The same thing is told once, whatever number of jobs it is true of."""
@@ -105,7 +105,7 @@ class Sheet(Findings):
         """Makes the jobs."""
         keys = {key for row in rows for key in row.values}
         words = keys | set(ALWAYS)
-        for key, line in self._ways_said.items():
+        for key, line in self._way_lines.items():
             if key not in keys and not self.shared:
                 self.wrong(line, flaw("no_sweep_key", where="into_config", key=shown(key), expected=_list(keys)))
         lines = _Command(self, command, words)

@@ -114,7 +114,7 @@ def values(line: Line, summary: Summary, look: Look) -> str:
 def why(missing: Missing, language: str = "en") -> str:
     """`job 12 (x): failed: exit code 1`."""
     colon = "：" if language == "zh" else ": "
-    return f"{missing.trial.label}{colon}{missing.metric + colon if missing.metric else ''}{missing.why.said(language)}"
+    return f"{missing.trial.label}{colon}{missing.metric + colon if missing.metric else ''}{missing.why.worded(language)}"
 
 
 # --- formats
@@ -264,10 +264,10 @@ def as_json(summary: Summary, look: Look, language: str = "en") -> dict[str, Any
         "missing": [
             {"label": missing.trial.label, "params": dict(missing.trial.params), "job": missing.trial.job,
              "run": missing.trial.run, "state": missing.trial.state, "log": missing.trial.log, "metric": missing.metric,
-             "why": missing.why.said(language), "reason": missing.why.plain()}
+             "why": missing.why.worded(language), "reason": missing.why.plain()}
             for missing in summary.missing
         ],
-        "notes": [note.said(language) for note in summary.notes],
+        "notes": [note.worded(language) for note in summary.notes],
     }  # fmt: skip
 
 

@@ -52,13 +52,13 @@ def _become(command: Sequence[str], heard: int) -> None:
     try:
         before = {number: signal.signal(number, signal.SIG_IGN) for number in (signal.SIGINT, signal.SIGQUIT)}
         with open(heard, "rb") as pipe:
-            said = pipe.read()
-        if not said:
+            message = pipe.read()
+        if not message:
             os._exit(INTERRUPTED)
         signal.signal(signal.SIGPIPE, signal.SIG_DFL)
         for number, handler in before.items():  # who was started deaf to them (nohup) stays so
             signal.signal(number, signal.SIG_IGN if handler is signal.SIG_IGN else signal.SIG_DFL)
-        os.environ.update(json.loads(said))
+        os.environ.update(json.loads(message))
         os.execvp(command[0], list(command))
     except OSError as e:
         os.write(2, f"jostle: {command[0]}: {e.strerror}\n".encode("utf-8", "backslashreplace"))

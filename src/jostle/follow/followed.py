@@ -97,7 +97,7 @@ class Followed:
         if self.signals and self.in_order:
             while items[-1][0] == "event" and (more := self.feed.next(SETTLE)) is not None:
                 items.append(more)
-        return sorted(items, key=_told_at)
+        return sorted(items, key=_order)
 
     def _take(self, kind: str, value: Any) -> None:
         if kind == "event":
@@ -200,7 +200,7 @@ def tell_failures(session: Session, progress: Progress) -> None:
         session.tell("more_failed", n=len(failed) - TOLD)
 
 
-def _told_at(item: tuple[str, Any]) -> tuple[int, int]:
+def _order(item: tuple[str, Any]) -> tuple[int, int]:
     """First what happened otherwise, then what was cancelled by id, then what is no event."""
     kind, value = item
     if kind != "event":

@@ -22,8 +22,8 @@ class BadFiles(Invalid):
 
     def worded(self, lang: str) -> str:
         """Each in a line that begins with file:line, as editors and CI expect."""
-        told = [(f"{file}:{line}" if line else file, worded(text, lang)) for file, line, text in self.flaws[:SHOWN]]
-        lines = [f"{place}: {text}" for place, text in told]
+        pairs = [(f"{file}:{line}" if line else file, worded(text, lang)) for file, line, text in self.flaws[:SHOWN]]
+        lines = [f"{place}: {text}" for place, text in pairs]
         if len(self.flaws) > SHOWN:
             lines.append(worded(flaw("more_flaws", n=len(self.flaws) - SHOWN), lang))
         return "\n".join([*lines, *(worded(flaw("warning", text=text), lang) for text in self.warnings[:SHOWN])])

@@ -48,7 +48,7 @@ class _Reader:
     def fail(self, what: str) -> None:
         raise Flaw(self.line, what)
 
-    def found(self) -> str:
+    def token(self) -> str:
         odd = _ODD.match(self.text, self.at)
         return "the end of the file" if self.at >= len(self.text) else shown(odd[0] if odd else self.text[self.at])
 
@@ -69,7 +69,7 @@ class _Reader:
         word = _WORD.match(self.text, self.at)
         if word is None:
             values = "a text in double quotes, a number, true, false, null, [ or {"
-            raise Flaw(line, flaw("json_value", found=self.found(), expected=values))
+            raise Flaw(line, flaw("json_value", token=self.token(), expected=values))
         self.at = word.end()
         return Scalar(line, word[0], True)
 
@@ -89,10 +89,10 @@ class _Reader:
         self.at += 1
         while self._more("}", bool(items)):
             if self.peek() != '"':
-                self.fail(flaw("json_key", found=self.found()))
+                self.fail(flaw("json_key", token=self.token()))
             key = self._string()
             if self.peek() != ":":
-                self.fail(flaw("json_colon", found=self.found(), key=shown(key.text)))
+                self.fail(flaw("json_colon", token=self.token(), key=shown(key.text)))
             self.at += 1
             items.append((key, self.value(depth + 1)))
         return items
@@ -112,7 +112,7 @@ class _Reader:
             return False
         if after_one:
             if sign != ",":
-                self.fail(flaw("json_comma", found=self.found(), end=end))
+                self.fail(flaw("json_comma", token=self.token(), end=end))
             self.at += 1
             if self.peek() == end:
                 self.fail(flaw("json_last_comma", end=end))

@@ -72,25 +72,25 @@ def _channels(node: Node, file: Findings, base: str) -> dict[str, Any]:
 
 def _channel(where: str, line: int, node: Map, file: Findings, base: str) -> dict[str, Any]:
     written = {KEYS[key].name: value for key, value in file.keys(node, tuple(KEYS), f" in {where}").items() if not null(value)}
-    given = {name: _value(f"{where}.{CHANNEL[name].key}", CHANNEL[name], value, file, base) for name, value in written.items()}
-    if "kind" not in given:
+    values = {name: _value(f"{where}.{CHANNEL[name].key}", CHANNEL[name], value, file, base) for name, value in written.items()}
+    if "kind" not in values:
         file.wrong(line, flaw("channel_no_kind", key=where, expected=CHANNEL["kind"].kind.expected))
-    if given.get("kind") is None:
+    if values.get("kind") is None:
         return {}
-    takes, needs = TAKES[given["kind"]]
-    for name in given:
+    takes, needs = TAKES[values["kind"]]
+    for name in values:
         if name not in takes and name not in ("kind", "events"):
-            file.wrong(written[name].line, flaw("channel_not_its", key=where, kind=given["kind"], name=CHANNEL[name].key))
-    for name in sorted(needs - set(given)):
+            file.wrong(written[name].line, flaw("channel_not_its", key=where, kind=values["kind"], name=CHANNEL[name].key))
+    for name in sorted(needs - set(values)):
         file.wrong(line, flaw("channel_missing", key=where, name=CHANNEL[name].key, expected=CHANNEL[name].kind.expected))
-    _check_login(where, line, given, file)
-    return {"events": CHANNEL["events"].fresh(), **given}
+    _check_login(where, line, values, file)
+    return {"events": CHANNEL["events"].fresh(), **values}
 
 
-def _check_login(where: str, line: int, given: dict[str, Any], file: Findings) -> None:
-    if ("user" in given) != ("password" in given):
+def _check_login(where: str, line: int, values: dict[str, Any], file: Findings) -> None:
+    if ("user" in values) != ("password" in values):
         file.wrong(line, flaw("channel_login", key=where))
-    elif "user" in given and given.get("security") == "none" and given.get("host") not in LOOPBACK:
+    elif "user" in values and values.get("security") == "none" and values.get("host") not in LOOPBACK:
         file.wrong(line, flaw("channel_clear", key=where))
 
 
@@ -108,11 +108,11 @@ def _value(where: str, field: Field, node: Node, file: Findings, base: str) -> A
         return file.checked(where, node, spec.reader(kind))
     if kind.check(value):
         return value
-    file.wrong(node.line, flaw("value_shape", key=where, shape=_found(node, kind), expected=kind.expected))
+    file.wrong(node.line, flaw("value_shape", key=where, shape=_shape(node, kind), expected=kind.expected))
     return None
 
 
-def _found(node: Node, kind: Kind) -> str:
+def _shape(node: Node, kind: Kind) -> str:
     """What stands there, without repeating what may be a secret."""
     if kind is kinds.SECRET and isinstance(node, Scalar):
         return "a value; a secret does not belong in this file"

@@ -47,7 +47,7 @@ def allocate(
         "tied_to": list(tied_to) if tied_to is not None else None, "tags": list(tags),
         "awaited_by": list(awaited_by) if awaited_by is not None else None,
     }  # fmt: skip
-    asked = {**request({**HEAD, "policy": dict(policy or {})}, [job], once=once), "strict": True, **_said(by)}
+    asked = {**request({**HEAD, "policy": dict(policy or {})}, [job], once=once), "strict": True, **_author(by)}
     return _submitted(session, asked, devices)
 
 
@@ -75,10 +75,10 @@ def start(
         share=beside,
     )  # fmt: skip
     head = {"key": PROGRAMS, "name": PROGRAMS, "join": True, "policy": {}}
-    return _submitted(session, {**request(head, [job], once=once), "beside": beside, **_said(by)}, None)
+    return _submitted(session, {**request(head, [job], once=once), "beside": beside, **_author(by)}, None)
 
 
-def _said(by: Mapping[str, str] | None) -> dict[str, Any]:
+def _author(by: Mapping[str, str] | None) -> dict[str, Any]:
     return {} if by is None else {"by": dict(by)}
 
 
@@ -102,7 +102,7 @@ def give_up(session: Session, id: int, *, now: bool = False, by: Mapping[str, st
     """Ends an allocation, whatever has become of it."""
     client = session.client()
     try:
-        client.call("intent", ids=[id], batch=None, do="cancel", now=now, **_said(by))
+        client.call("intent", ids=[id], batch=None, do="cancel", now=now, **_author(by))
     finally:
         client.close()
 
@@ -149,7 +149,7 @@ class Applicant:
 
     def __init__(self, session: Session, tell: Callable[[str], None], *, now: bool) -> None:
         self._session, self._tell, self._now = session, tell, now
-        self._began, self._said = time.monotonic(), ("", "")
+        self._began, self._last = time.monotonic(), ("", "")
 
     def hear(self, name: str, why: Mapping[str, Any], give_up: Callable[[], None], *, at_least: float = 0.0) -> None:
         """`at_least`: s in which no reason is more than that of a moment."""
@@ -158,8 +158,8 @@ class Applicant:
             give_up()
             raise Declined(self._session.message("alloc_not_now", name=name, why=text), "not_now")
         lasting = str(_timeless(why))
-        if text != self._said[0] and lasting != self._said[1]:  # that a second more has passed is no news
-            self._said = text, lasting
+        if text != self._last[0] and lasting != self._last[1]:  # that a second more has passed is no news
+            self._last = text, lasting
             self._tell(text)
 
     def pause(self) -> None:

@@ -32,7 +32,7 @@ def request(
     return {
         "batch": {"owner": None, **batch},
         "context": context or capture(),
-        "jobs": [_said(job) for job in jobs],
+        "jobs": [_without_defaults(job) for job in jobs],
         "once": once or os.urandom(16).hex(),
     }
 
@@ -40,7 +40,7 @@ def request(
 _DEFAULTS = {name: field.default for name, field in JOB.items() if name != "commands"}  # none at all is an allocation
 
 
-def _said(job: Mapping[str, Any]) -> dict[str, Any]:
+def _without_defaults(job: Mapping[str, Any]) -> dict[str, Any]:
     """A job without what is as it would be anyway: two thirds of the bytes of 10,000 jobs, written, sent, read and checked."""
     default = _DEFAULTS.get
     return {

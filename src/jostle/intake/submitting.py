@@ -34,7 +34,7 @@ class Taken:
     selection: Selection
     new: bool = False  # else it is the unfinished one of the same file
 
-    def said(self, batch: Mapping[str, Any], options: Options, language: str) -> str:
+    def outcome(self, batch: Mapping[str, Any], options: Options, language: str) -> str:
         """What has become of it, for a person; "": it joined a batch, which was said."""
         if self.number is None:
             return self.selection.nothing_to_run(batch, options, language)

@@ -58,9 +58,9 @@ class Acts:
 
     def _allocated(self, act: str, name: str, gpus: int, *, now: bool = False) -> int:
         with self._loaded.logged(act, name):
-            return self._told(tasks.allocate(self._session, self._config, name, gpus, now=now))
+            return self._show(tasks.allocate(self._session, self._config, name, gpus, now=now))
 
-    def _told(self, answer: TaskAllocation) -> int:
+    def _show(self, answer: TaskAllocation) -> int:
         """The task as the status shows it, and why it waits."""
         lines = [statustext.task_line(task) for task in board(self._session, self._config).tasks if task.id == answer.id]
         self._put("\n".join(lines))

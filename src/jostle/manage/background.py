@@ -33,24 +33,24 @@ def start(session: Session, loaded: Loaded) -> tuple[int, str]:
     """Its pid and its log, once it is at work; what keeps it from that is an error here. Nothing of the session is open yet: who
     forks must not share a database."""
     loaded.open_log().close()  # if it cannot be written, that is told now
-    said, saying = os.pipe()
+    read_end, write_end = os.pipe()
     first = os.fork()
     if first == 0:
-        os.close(said)
+        os.close(read_end)
         os.setsid()
         if os.fork():
             os._exit(0)  # whoever started it is not its parent
-        _detached(session, loaded, saying)
-    os.close(saying)
+        _detached(session, loaded, write_end)
+    os.close(write_end)
     os.waitpid(first, 0)
-    with os.fdopen(said) as pipe:
+    with os.fdopen(read_end) as pipe:
         word, _, rest = pipe.read().partition(" ")
     if word != "ready":
         raise JostleError(rest or session.message("manage_ended", log=loaded.log_path))
     return int(rest), loaded.log_path
 
 
-def _detached(session: Session, loaded: Loaded, saying: int) -> NoReturn:
+def _detached(session: Session, loaded: Loaded, write_end: int) -> NoReturn:
     code = 1
     try:
         null = os.open(os.devnull, os.O_RDWR)
@@ -58,13 +58,13 @@ def _detached(session: Session, loaded: Loaded, saying: int) -> NoReturn:
             os.dup2(null, fd)
 
         def ready() -> None:
-            os.write(saying, f"ready {os.getpid()}".encode())
-            os.close(saying)
+            os.write(write_end, f"ready {os.getpid()}".encode())
+            os.close(write_end)
 
         code = monitor(session, loaded, manages=True, put=lambda text: None, ready=ready)
     except BaseException as e:
         try:
-            os.write(saying, f"error {e}".encode())
+            os.write(write_end, f"error {e}".encode())
         except OSError:
             pass  # it had been at work
     finally:

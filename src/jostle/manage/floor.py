@@ -58,10 +58,10 @@ class Step:
 def rules(own: Mapping[str, Any], aim: Aim) -> dict[str, Any]:
     """Under which the floor takes cards: those of the person, by courtesy in any case (SPEC A13). Where the person has not said
     how many they leave to others, it is one."""
-    said = [own.get(key) for key in ("min_gpu", "max_gpu")]
-    least = courtesy.DEFAULT_MIN if said[0] is None else said[0]
-    most = courtesy.DEFAULT_MAX if said[1] is None else said[1]
-    unsaid = said == [None, None]
+    bounds = [own.get(key) for key in ("min_gpu", "max_gpu")]
+    least = courtesy.DEFAULT_MIN if bounds[0] is None else bounds[0]
+    most = courtesy.DEFAULT_MAX if bounds[1] is None else bounds[1]
+    unsaid = bounds == [None, None]
     return {
         "min_gpu": aim.least if unsaid else min(aim.least, least), "max_gpu": min(aim.most, most),
         "gpu_left": 1 if unsaid and not own.get("gpu_left") else own.get("gpu_left", 0),

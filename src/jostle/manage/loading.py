@@ -48,14 +48,14 @@ class Loaded:
         were told last stays in force."""
         if self.path:
             self._declare_notification()
-        said = self.config.limits()
-        if said is None:
+        limits = self.config.limits()
+        if limits is None:
             return
         client = self._session.client()
         try:
             known = client.call("limits")
-            if {key: known["manager"].get(key) for key in said} != said:
-                client.call("set_limits", manager=said)
+            if {key: known["manager"].get(key) for key in limits} != limits:
+                client.call("set_limits", manager=limits)
         finally:
             client.close()
 

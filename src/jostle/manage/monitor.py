@@ -47,7 +47,7 @@ class Monitor:
         self._process = allocations.process(session, os.getpid())
         self._active_at = time.monotonic()
         self._again_at = self._grow_at = 0.0
-        self._told = ""  # what was said of the floor last
+        self._last_text = ""  # what was said of the floor last
         self._lock = -1
 
     def run(self, ready: Callable[[], None] = lambda: None) -> int:
@@ -187,8 +187,8 @@ class Monitor:
 
     def _say_once(self, code: str, values: dict[str, Any]) -> None:
         text = self._session.message(code, **values)
-        if text != self._told:
-            self._told = text
+        if text != self._last_text:
+            self._last_text = text
             self._tell(code, **values)
 
     def _tell(self, code: str, **values: Any) -> None:

@@ -22,17 +22,17 @@ TO_WHOM = ("socket.connect", "socket.sendto", "socket.sendmsg")
 
 
 def main() -> int:
-    given = json.load(sys.stdin)
+    request = json.load(sys.stdin)
     try:
         import apprise
     except ImportError:
         return MISSING
     sender = apprise.Apprise()
-    allowed = addresses(given["allow_private"])
-    if not sender.add(given["url"]):
+    allowed = addresses(request["allow_private"])
+    if not sender.add(request["url"]):
         return ODD
     sys.addaudithook(lambda event, args: watch(event, args, allowed))
-    body, title = given["text"], given["title"]
+    body, title = request["text"], request["title"]
     taken = sender.notify(body=body, title=title, body_format=apprise.NotifyFormat.TEXT, interpret_escapes=False)
     return TAKEN if taken else REFUSED
 

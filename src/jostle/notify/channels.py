@@ -20,8 +20,8 @@ class Subscriber(NamedTuple):
 
 def subscribers(home: str) -> list[Subscriber]:
     """Errors of config.yaml are for the caller."""
-    said = config.load(home).get("notify") or {}
-    settings = {**{field.name: field.fresh() for field in NOTIFY.values()}, **said}
+    section = config.load(home).get("notify") or {}
+    settings = {**{field.name: field.fresh() for field in NOTIFY.values()}, **section}
     everybody = [Subscriber(_channel(name, options, settings), settings) for name, options in settings["channels"].items()]
     asked = managed.asked(home)
     if asked and managed.NAME not in settings["channels"]:

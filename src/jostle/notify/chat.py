@@ -41,8 +41,8 @@ def _json(value: Mapping[str, Any]) -> bytes:
 
 def webhook(endpoint: Endpoint, message: Message, secret: str, now: float) -> Posted:
     at = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(message.made_at))
-    said = {"title": message.title, "text": message.text, "about": list(message.about), "items": list(message.items)}
-    body = _json({"type": "jostle.notice", "timestamp": at, "data": said})
+    data = {"title": message.title, "text": message.text, "about": list(message.about), "items": list(message.items)}
+    body = _json({"type": "jostle.notice", "timestamp": at, "data": data})
     headers = {"webhook-id": message.id, "webhook-timestamp": f"{now:.0f}"}
     if secret:
         signed = f"{message.id}.{now:.0f}.".encode() + body
@@ -136,8 +136,8 @@ def send(kind: str, endpoint: Endpoint, message: Message, secret: str, now: floa
 def _check_code(kind: str, endpoint: Endpoint, answer: HttpAnswer) -> None:
     if kind not in CODES:
         return
-    said = answer.json()
-    code = next((said[key] for key in CODES[kind] if key in said), None)
+    reply = answer.json()
+    code = next((reply[key] for key in CODES[kind] if key in reply), None)
     if code == 0:
         return
     number = code if isinstance(code, int) and abs(code) < 10**9 else None

@@ -62,9 +62,9 @@ def deliver(channel: Channel, message: Message) -> None:
 def by_apprise(channel: Channel, message: Message) -> None:
     """Its services read markup of many kinds: no name makes a mention or a link."""
     title, text = (part.replace("@", "@\u200b").replace("<", "‹") for part in (message.title, message.text))
-    given = {"url": revealed(channel.options["url"]), "title": title, "text": text, "allow_private": channel.allow_private}
+    request = {"url": revealed(channel.options["url"]), "title": title, "text": text, "allow_private": channel.allow_private}
     try:
-        code, _, _ = child(["jostle.notify.apprised"], APPRISE, own_environment(), text=json.dumps(given))
+        code, _, _ = child(["jostle.notify.apprised"], APPRISE, own_environment(), text=json.dumps(request))
     except JostleError:
         raise Undelivered("too_slow", host="apprise") from None
     if code != apprised.TAKEN:

@@ -43,19 +43,17 @@ def wanted(event: Mapping[str, Any], about: Sequence[str]) -> bool:
 def entries(reader: Reader, events: Sequence[Mapping[str, Any]], about: Sequence[str]) -> list[Entry]:
     """Of the events those that this channel is told, with what the store knows of their jobs."""
     last = {event["batch"]: event["seq"] for event in events if event["kind"] == "batch_ended"}
-    told = [
+    relevant = [
         event for event in events
         if wanted(event, about) and (event["kind"] != "batch_ended" or event["seq"] == last[event["batch"]])
     ]  # fmt: skip
-    ids = {event["job"] for event in told if event["job"] is not None}
+    ids = {event["job"] for event in relevant if event["job"] is not None}
     jobs = {job["id"]: job for part in _parts(sorted(ids)) for job in reader.jobs(ids=part)}
-    found = []
-    for event in told:
-        ended = event["kind"] == "batch_ended"
-        entry = _batch(reader, event, about) if ended else _entry(event, jobs.get(event["job"]))
-        if entry is not None:
-            found.append(entry)
-    return found
+    rows = (
+        _batch(reader, event, about) if event["kind"] == "batch_ended" else _entry(event, jobs.get(event["job"]))
+        for event in relevant
+    )  # fmt: skip
+    return [entry for entry in rows if entry is not None]
 
 
 def _parts(ids: Sequence[int]) -> Iterable[Sequence[int]]:

@@ -30,16 +30,16 @@ def path_of(home: str) -> str:
 
 def declare(home: str, *, enabled: bool, email: str, threshold: int) -> bool:
     """Whether that is new."""
-    said = {"email": email, "threshold": threshold} if enabled and email else {}
-    if said == asked(home):
+    wish = {"email": email, "threshold": threshold} if enabled and email else {}
+    if wish == asked(home):
         return False
-    if not said:
+    if not wish:
         with contextlib.suppress(FileNotFoundError):
             os.unlink(path_of(home))
         return True
     with contextlib.suppress(FileExistsError):
         os.mkdir(spool.folder(home), 0o700)
-    spool.save(path_of(home), said)
+    spool.save(path_of(home), wish)
     return True
 
 
@@ -47,18 +47,18 @@ def asked(home: str) -> dict[str, Any]:
     """What the manager's file asked for last; nothing if nothing, or if it is not to be understood."""
     try:
         with open(path_of(home), encoding="utf-8") as f:
-            said = json.loads(f.read(10_000))
+            wish = json.loads(f.read(10_000))
     except (OSError, ValueError):
         return {}
-    fits = isinstance(said, dict) and mail_address(said.get("email")) and is_integer(said.get("threshold"), 1, 1024)
-    return said if fits else {}
+    fits = isinstance(wish, dict) and mail_address(wish.get("email")) and is_integer(wish.get("threshold"), 1, 1024)
+    return wish if fits else {}
 
 
-def settings(said: Mapping[str, Any], channels: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+def settings(wish: Mapping[str, Any], channels: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
     """Of its channel, as config.yaml would say it."""
     of_config = next((channel for channel in channels.values() if channel["kind"] == "mail"), None)
     server = {key: of_config[key] for key in OF_SERVER if key in of_config} if of_config is not None else LOCAL
-    return {"sender": _own_address(), **server, "kind": "mail", "to": [said["email"]], "events": list(EVENTS)}
+    return {"sender": _own_address(), **server, "kind": "mail", "to": [wish["email"]], "events": list(EVENTS)}
 
 
 def _own_address() -> str:

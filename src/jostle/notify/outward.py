@@ -72,13 +72,13 @@ def endpoint_of(url: str, allowed: Collection[str] = (), ca_file: str | None = N
 
 def judged(address: str, *, named: bool) -> str:
     """What is against an address: `never`, `private`, or nothing."""
-    said = ipaddress.ip_address(address)
-    ip = bare(said)
+    literal = ipaddress.ip_address(address)
+    ip = bare(literal)
     if ip in METADATA or ip in NOWHERE or ip.is_link_local or ip.is_multicast or ip.is_unspecified:
         return "never"
     if ip.is_reserved if isinstance(ip, ipaddress.IPv4Address) else ip.is_site_local:
         return "never"
-    public = ip.is_global and said not in OWN_NAT64 and said not in TEREDO
+    public = ip.is_global and literal not in OWN_NAT64 and literal not in TEREDO
     return "" if public or named else "private"
 
 

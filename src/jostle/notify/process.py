@@ -81,10 +81,10 @@ def take_lock(home: str) -> int | None:
 
 def note(lock: int) -> None:
     me = proc.stat(os.getpid())
-    said = json.dumps({"pid": os.getpid(), "ticks": me.ticks if me else 0, "version": __version__}).encode()
+    record = json.dumps({"pid": os.getpid(), "ticks": me.ticks if me else 0, "version": __version__}).encode()
     try:
         os.ftruncate(lock, 0)
-        os.pwrite(lock, said, 0)
+        os.pwrite(lock, record, 0)
     except OSError:
         pass  # a full disk: it is locked all the same
 

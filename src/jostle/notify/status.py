@@ -38,9 +38,9 @@ class Status(TypedDict):
 
 def status(home: str) -> Status:
     """Errors of config.yaml are for the caller."""
-    said = notifier.facts(home)
+    record = notifier.facts(home)
     return {
-        "running": bool(said) or notifier.runs(home), "pid": said.get("pid"), "log": f"{spool.folder(home)}/notify.log",
+        "running": bool(record) or notifier.runs(home), "pid": record.get("pid"), "log": f"{spool.folder(home)}/notify.log",
         "channels": [_channel(home, channel) for channel, _ in subscribers(home)],
     }  # fmt: skip
 

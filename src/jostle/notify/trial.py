@@ -20,10 +20,10 @@ def chosen(home: str, name: str | None, language: str) -> list[Subscriber]:
     known = subscribers(home)
     if not known:
         raise Usage(message("notify_unset", language))
-    found = [one for one in known if name in (None, one.channel.name)]
-    if not found:
+    matches = [one for one in known if name in (None, one.channel.name)]
+    if not matches:
         raise NotFound(message("notify_no_channel", language, name=name, known=", ".join(one.channel.name for one in known)))
-    return found
+    return matches
 
 
 def tried(home: str, name: str | None, language: str) -> Iterator[dict[str, Any]]:

@@ -105,12 +105,12 @@ class _At:
         return int(self.number(low, high, what))
 
     def mib(self) -> int:
-        return round(self._said(lambda text: units.in_mib(text, "M"), 1 << 40, "MiB, like 6000, 500MiB or 24GiB"))
+        return round(self._measure(lambda text: units.in_mib(text, "M"), 1 << 40, "MiB, like 6000, 500MiB or 24GiB"))
 
     def seconds(self) -> float:
-        return self._said(units.seconds, math.inf, "seconds, like 30, 90s, 5m or 2h")
+        return self._measure(units.seconds, math.inf, "seconds, like 30, 90s, 5m or 2h")
 
-    def _said(self, read: Callable[[str], float], high: float, what: str) -> float:
+    def _measure(self, read: Callable[[str], float], high: float, what: str) -> float:
         """A number, or a text with a unit as people write it everywhere."""
         if not isinstance(self.value, str):
             return self.number(0, high, what)

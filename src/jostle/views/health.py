@@ -61,10 +61,10 @@ class Patient:
         from jostle.core.devices import DEFAULT
 
         try:
-            said = config.load(self.home).get("gpus")
+            setting = config.load(self.home).get("gpus")
         except Invalid:
-            said = None
-        return str(self.engine.get("gpus_spec") or said or self.session.reader.meta("spec") or DEFAULT)
+            setting = None
+        return str(self.engine.get("gpus_spec") or setting or self.session.reader.meta("spec") or DEFAULT)
 
     @cached_property
     def snapshot(self) -> dict[str, Any]:

@@ -87,11 +87,11 @@ def waiting(groups: Sequence[tuple[str | None, int | None, int]], reasons: Mappi
     return counts
 
 
-def _limits(told: Mapping[str, Any]) -> Iterator[Sample]:
-    for counted, n in told["held"].items():
+def _limits(answer: Mapping[str, Any]) -> Iterator[Sample]:
+    for counted, n in answer["held"].items():
         yield Sample("jostle_user_gpus", n, {"counted": counted})
     for name, counted in COUNTED.items():
-        if (cap := told["limits"].get(name)) is not None:
+        if (cap := answer["limits"].get(name)) is not None:
             yield Sample("jostle_user_gpus_limit", cap["most"], {"counted": counted})
 
 

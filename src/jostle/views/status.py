@@ -25,8 +25,8 @@ def of_itself(session: Session, *, resources: bool = False) -> dict[str, Any]:
 
 def simulated_world(session: Session) -> str | None:
     """The one that this process lives in, if it does."""
-    said = os.environ.get("JOSTLE_SIM_DIR")
-    return (of_itself(session).get("sim_dir") if said is None else said) or None
+    directory = os.environ.get("JOSTLE_SIM_DIR")
+    return (of_itself(session).get("sim_dir") if directory is None else directory) or None
 
 
 def status(session: Session, consoles: list[Console]) -> Status:

@@ -43,8 +43,8 @@ class Waits:
             if row["state"] == "queued":
                 row["reason"] = self._of(row)
             elif row["state"] == "stopping":
-                said = self.running.get(str(row["id"]))
-                row["reason"] = said if said and said["code"] == ABSENT else {"code": "cancelling", "params": {}}
+                reason = self.running.get(str(row["id"]))
+                row["reason"] = reason if reason and reason["code"] == ABSENT else {"code": "cancelling", "params": {}}
             elif row["state"] == "running" and not row["reason"]:
                 row["reason"] = self.running.get(str(row["id"]))
 

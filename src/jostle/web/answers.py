@@ -9,6 +9,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
+from fastapi import Body
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse, Response
 from pydantic import BeforeValidator
@@ -24,8 +25,10 @@ if TYPE_CHECKING:
 
 SHOWN = 100  # flaws of files
 PACKED_FROM = 4096  # bytes of an answer that is worth compressing
-Flag = Annotated[bool, BeforeValidator(lambda given: given == "" or given)]
+Flag = Annotated[bool, BeforeValidator(lambda value: value == "" or value)]
 """Of a query: `?all` means `?all=true`."""
+Values = Annotated[dict[str, Any], Body(title="Given")]
+"""A body with keys that only its route knows. The title is that of openapi.json, after which clients name what they generate."""
 
 
 class Answer(JSONResponse):
@@ -78,7 +81,7 @@ def language(request: Request) -> str:
     return "zh" if chosen.lower().startswith("zh") else "en"
 
 
-def told(e: JostleError, lang: str, *, reads_only: bool = False) -> dict[str, Any]:
+def problem(e: JostleError, lang: str, *, reads_only: bool = False) -> dict[str, Any]:
     """Who may only look is not told where files lie, nor what is wrong in them."""
     if reads_only:
         return {"detail": hidden.words(str(e)), "code": e.code}
@@ -130,12 +133,12 @@ def install(app: FastAPI) -> None:
     def refused(request: Request, e: JostleError) -> Response:
         caller = getattr(request.state, "caller", None)
         reads_only = caller is not None and caller.reads_only
-        return Answer(told(e, language(request), reads_only=reads_only), status_of(e, request.url.path))
+        return Answer(problem(e, language(request), reads_only=reads_only), status_of(e, request.url.path))
 
     @app.exception_handler(RequestValidationError)
     def invalid(request: Request, e: RequestValidationError) -> Response:
-        found = [flaw("told_at", place=place(one["loc"]), text=expected(one)) for one in e.errors()[:SHOWN]]
-        flaws = dict.fromkeys(worded(one, language(request)) for one in found)  # each once
+        texts = [flaw("told_at", place=place(one["loc"]), text=expected(one)) for one in e.errors()[:SHOWN]]
+        flaws = dict.fromkeys(worded(one, language(request)) for one in texts)  # each once
         return Answer({"detail": "; ".join(flaws), "code": "invalid"}, 422 if request.url.path.startswith("/api/v1/") else 400)
 
     @app.exception_handler(HTTPException)

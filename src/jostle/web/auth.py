@@ -40,10 +40,10 @@ async def health() -> dict[str, bool]:
 
 
 @routes.post("/api/auth/login")
-async def login(request: Request, given: Password) -> Response:
+async def login(request: Request, body: Password) -> Response:
     site = request.app.state.site
     gate: Gate = request.app.state.gate
-    session = await asyncio.to_thread(site.secrets.log_in, given.password)
+    session = await asyncio.to_thread(site.secrets.log_in, body.password)
     if session is None:
         wrong = gate.wrong.note()
         if wrong > WRONG:

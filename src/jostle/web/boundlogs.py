@@ -28,7 +28,7 @@ MOST = 10_000  # bindings
 Tail = Annotated[int, Query(ge=1, le=100_000)]
 
 
-class Place(BaseModel):
+class LogPlace(BaseModel):
     """Which process: of a mode, a config, a queue, by its place in it, from 0."""
 
     mode: str
@@ -41,7 +41,7 @@ class Place(BaseModel):
         return f"{checked_mode(self.mode)}_{self.config_index}_{self.queue_id}_{self.process_index}"
 
 
-Placed = Annotated[Place, Query()]
+Placed = Annotated[LogPlace, Query()]
 
 
 def roots(visit: Visit, root: str) -> list[str]:
@@ -127,7 +127,7 @@ def content(visit: Visiting, place: Placed, tail_lines: Tail = 100, workspace: s
     return page(joblog.opened(path), path, tail_lines)
 
 
-def printed(visit: Visit, root: str, place: Place) -> str | None:
+def printed(visit: Visit, root: str, place: LogPlace) -> str | None:
     """The log of the last run of a task of the newest batch."""
     key = f"compete:{os.path.realpath(root)}:{place.mode}:{place.config_index}"
     number = max((batch["id"] for batch in visit.reader.batches() if batch["key"] == key), default=None)

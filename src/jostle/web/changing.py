@@ -14,7 +14,7 @@ from jostle.formats import jobfile
 from jostle.intake.intents import chosen, setting
 from jostle.intake.previewing import previewed
 from jostle.intake.request import request, sent
-from jostle.web.answers import Flag
+from jostle.web.answers import Flag, Values
 from jostle.web.site import Visit, visit
 from jostle.wording import sentences
 from jostle.wording.declined import declined
@@ -56,7 +56,7 @@ class Cards(Strict):
     include: list[Annotated[int, Field(ge=0, lt=1024)]] = []
 
 
-class Refused(JostleError):
+class AllRefused(JostleError):
     """Nothing of what was asked for is to be had as things stand."""
 
     code = "refused"
@@ -80,44 +80,44 @@ def intend(visit: Visit, verb: str, jobs: Jobs, **fields: Any) -> dict[str, Any]
     answer = visit.ask("intent", did=verb, what=what, ids=meant, batch=jobs.batch, do=verb, **fields)
     refused = [{"id": id, **why, "text": declined(why, visit.language)} for id, why in answer["refused"][:SHOWN]]
     if refused and not answer["done"]:
-        raise Refused(refused)
+        raise AllRefused(refused)
     return {"done": sorted(answer["done"]), "refused": refused, "new": answer["new"]}
 
 
 @routes.post("/cancel")
-def cancel(visit: Visiting, given: Cancel) -> dict[str, Any]:
-    return intend(visit, "cancel", given, now=given.now)
+def cancel(visit: Visiting, body: Cancel) -> dict[str, Any]:
+    return intend(visit, "cancel", body, now=body.now)
 
 
 @routes.post("/hold")
-def hold(visit: Visiting, given: Jobs) -> dict[str, Any]:
-    return intend(visit, "hold", given)
+def hold(visit: Visiting, body: Jobs) -> dict[str, Any]:
+    return intend(visit, "hold", body)
 
 
 @routes.post("/unhold")
-def unhold(visit: Visiting, given: Jobs) -> dict[str, Any]:
-    return intend(visit, "unhold", given)
+def unhold(visit: Visiting, body: Jobs) -> dict[str, Any]:
+    return intend(visit, "unhold", body)
 
 
 @routes.post("/retry")
-def retry(visit: Visiting, given: Jobs) -> dict[str, Any]:
+def retry(visit: Visiting, body: Jobs) -> dict[str, Any]:
     """Final states are final, so a retry is a new job: `new` maps the old number to the new one."""
-    return intend(visit, "retry", given)
+    return intend(visit, "retry", body)
 
 
 @routes.post("/move")
-def move(visit: Visiting, given: Move) -> dict[str, Any]:
-    place = given.to if isinstance(given.to, str) else next(iter(given.to), "")
-    good = ("first", "last") if isinstance(given.to, str) else ("before", "after")
-    if place not in good or (isinstance(given.to, dict) and len(given.to) != 1):
+def move(visit: Visiting, body: Move) -> dict[str, Any]:
+    place = body.to if isinstance(body.to, str) else next(iter(body.to), "")
+    good = ("first", "last") if isinstance(body.to, str) else ("before", "after")
+    if place not in good or (isinstance(body.to, dict) and len(body.to) != 1):
         raise Usage(flaw("asked_place"))
-    return intend(visit, "move", Jobs(ids=[given.id]), to=given.to)
+    return intend(visit, "move", Jobs(ids=[body.id]), to=body.to)
 
 
 @routes.post("/set")
-def set_(visit: Visiting, given: Set) -> dict[str, Any]:
-    values = dict(setting(key, written(value)) for key, value in given.values.items())
-    return intend(visit, "set", given, values=values)
+def set_(visit: Visiting, body: Set) -> dict[str, Any]:
+    values = dict(setting(key, written(value)) for key, value in body.values.items())
+    return intend(visit, "set", body, values=values)
 
 
 def written(value: Any) -> str:
@@ -130,9 +130,9 @@ def written(value: Any) -> str:
 
 
 @routes.post("/gpus")
-def gpus(visit: Visiting, given: Cards) -> dict[str, Any]:
+def gpus(visit: Visiting, body: Cards) -> dict[str, Any]:
     answer: dict[str, Any] = {}
-    for numbers, on in ((given.exclude, True), (given.include, False)):
+    for numbers, on in ((body.exclude, True), (body.include, False)):
         if numbers:
             did, what = "exclude" if on else "include", ",".join(map(str, numbers))
             answer = visit.ask("exclude", did=did, what=what, gpus=numbers, on=on)
@@ -142,9 +142,9 @@ def gpus(visit: Visiting, given: Cards) -> dict[str, Any]:
 
 
 @routes.post("/add")
-def add(visit: Visiting, given: dict[str, Any], dry_run: Flag = False) -> dict[str, Any]:
+def add(visit: Visiting, body: Values, dry_run: Flag = False) -> dict[str, Any]:
     """One job, in the words of a job file; `hold` and `once` as `jostle add` has them."""
-    asks = dict(given)
+    asks = dict(body)
     hold, once = asks.pop("hold", False), asks.pop("once", None)
     if not isinstance(hold, bool) or not isinstance(once, str | None):
         raise Invalid(flaw("asked_hold"))
@@ -174,11 +174,11 @@ def would_become(visit: Visit, head: dict[str, Any], job: dict[str, Any]) -> dic
     """What would become of a job now, by `decide` itself; nothing is queued."""
     client = visit.client()
     try:
-        told = previewed(client, head, [job], visit.language)
+        preview = previewed(client, head, [job], visit.language)
     finally:
         client.close()
-    would = told["jobs"][0]
+    would = preview["jobs"][0]
     return {
-        "never": told["never"], "checked": told["checked"], "needed": job["gpus"][0], "starts_now": would["starts"],
-        "gpus": would["gpus"], "text": would["text"], "reason": would["reason"], "holds": told["holds"], "cards": told["cards"],
+        **{key: preview[key] for key in ("never", "checked", "holds", "cards")}, "needed": job["gpus"][0],
+        "starts_now": would["starts"], **{key: would[key] for key in ("gpus", "text", "reason")},
     }  # fmt: skip

@@ -29,7 +29,7 @@ routes = APIRouter(prefix="/api/v1")
 Visiting = Annotated[Visit, Depends(visit)]
 BY_EXIT: dict[int, type[JostleError]] = {2: Usage, 3: NoEngine, 4: NotFound, 5: Forbidden, 6: Invalid}
 File = Annotated[str, Field(min_length=1, max_length=4096)]
-Text = Annotated[str, Field(max_length=4096)]
+Word = Annotated[str, Field(max_length=4096)]
 
 
 def verb(
@@ -56,8 +56,8 @@ def child(
 
 
 def one(printed: str) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(printed)
-    return found
+    answer: dict[str, Any] = json.loads(printed)
+    return answer
 
 
 @routes.get("/doctor")
@@ -68,22 +68,22 @@ def doctor(visit: Visiting) -> dict[str, Any]:
     return {"schema": 1, "ok": all(check["verdict"] != "bad" for check in checks), "checks": shown}
 
 
-class Results(BaseModel):
+class ResultsOptions(BaseModel):
     """The options of `jostle results` that read; a plot is drawn by the page."""
 
     model_config = ConfigDict(extra="ignore")
-    target: list[Text] = Field([], max_length=50)
-    metric: list[Text] = Field([], max_length=50)
-    best: list[Text] = Field([], max_length=50)
-    scale: list[Text] = Field([], max_length=50)
-    rename: list[Text] = Field([], max_length=50)
-    across: Text | None = None
-    by: Text | None = None
-    last: Text | None = None
-    seed_key: Text | None = None
-    names: Text | None = None
-    tail: Text | None = None
-    decimals: Text | None = None
+    target: list[Word] = Field([], max_length=50)
+    metric: list[Word] = Field([], max_length=50)
+    best: list[Word] = Field([], max_length=50)
+    scale: list[Word] = Field([], max_length=50)
+    rename: list[Word] = Field([], max_length=50)
+    across: Word | None = None
+    by: Word | None = None
+    last: Word | None = None
+    seed_key: Word | None = None
+    names: Word | None = None
+    tail: Word | None = None
+    decimals: Word | None = None
     any_state: Flag = False
     format: Literal["json", "markdown", "latex", "csv"] = "json"
 
@@ -95,14 +95,14 @@ class Results(BaseModel):
 
 
 @routes.get("/results")
-def results(visit: Visiting, given: Annotated[Results, Query()]) -> dict[str, Any]:
+def results(visit: Visiting, query: Annotated[ResultsOptions, Query()]) -> dict[str, Any]:
     """The table of `results --json`; with another `format` its text."""
     if visit.caller.reads_only:
         raise Forbidden("this token may not see what jobs print")
-    form = "--json" if given.format == "json" else f"--format={given.format}"
-    printed = verb(visit, ["results", form, *given.words()], bounds=OFTEN)
-    table = one(printed) if given.format == "json" else {"text": printed}
-    return {**table, "messages": visit.said}
+    form = "--json" if query.format == "json" else f"--format={query.format}"
+    printed = verb(visit, ["results", form, *query.words()], bounds=OFTEN)
+    table = one(printed) if query.format == "json" else {"text": printed}
+    return {**table, "messages": visit.messages}
 
 
 class Run(BaseModel):
@@ -135,13 +135,13 @@ def absolute(path: str) -> str:
 
 
 @routes.post("/run")
-def run(visit: Visiting, given: Run, dry_run: Flag = False) -> dict[str, Any]:
+def run(visit: Visiting, body: Run, dry_run: Flag = False) -> dict[str, Any]:
     if dry_run:
-        return {**one(verb(visit, ["run", "--dry-run", "--json", *given.words()])), "messages": visit.said}
+        return {**one(verb(visit, ["run", "--dry-run", "--json", *body.words()])), "messages": visit.messages}
     visit.client().close()  # an engine runs before: one that the child started would have its environment
-    visit.note("run", given.file)
-    printed = verb(visit, ["run", "--detach", "--json", *given.words()], bounded=False)
-    return {"batches": [json.loads(line) for line in printed.splitlines() if line], "messages": visit.said}
+    visit.note("run", body.file)
+    printed = verb(visit, ["run", "--detach", "--json", *body.words()], bounded=False)
+    return {"batches": [json.loads(line) for line in printed.splitlines() if line], "messages": visit.messages}
 
 
 class Validate(BaseModel):
@@ -150,8 +150,8 @@ class Validate(BaseModel):
 
 
 @routes.post("/validate")
-def validate(visit: Visiting, given: Validate) -> dict[str, Any]:
-    return {**one(verb(visit, ["validate", "--json", "--", absolute(given.file)], good=(0, 6))), "messages": visit.said}
+def validate(visit: Visiting, body: Validate) -> dict[str, Any]:
+    return {**one(verb(visit, ["validate", "--json", "--", absolute(body.file)], good=(0, 6))), "messages": visit.messages}
 
 
 class Import(BaseModel):
@@ -161,11 +161,11 @@ class Import(BaseModel):
 
 
 @routes.post("/import")
-def import_(visit: Visiting, given: Import, workspace: str | None = None) -> dict[str, Any]:
+def import_(visit: Visiting, body: Import, workspace: str | None = None) -> dict[str, Any]:
     root = workspace_of(visit.site, workspace)
-    files.must_be_plain(root, checked_mode(given.mode), given.config_index)
-    words = ["import", f"--mode={given.mode}", f"--config-index={given.config_index}", "--", root]
-    return {"text": verb(visit, words), "messages": visit.said}
+    files.must_be_plain(root, checked_mode(body.mode), body.config_index)
+    words = ["import", f"--mode={body.mode}", f"--config-index={body.config_index}", "--", root]
+    return {"text": verb(visit, words), "messages": visit.messages}
 
 
 class Clean(BaseModel):
@@ -175,11 +175,11 @@ class Clean(BaseModel):
 
 
 @routes.post("/clean")
-def clean(visit: Visiting, given: Clean) -> dict[str, Any]:
-    if not given.dry_run:
-        visit.note("clean", given.older_than)
-    verb(visit, ["clean", f"--older-than={given.older_than}", *(["--dry-run"] if given.dry_run else [])], good=(0,))
-    return {"messages": visit.said}
+def clean(visit: Visiting, body: Clean) -> dict[str, Any]:
+    if not body.dry_run:
+        visit.note("clean", body.older_than)
+    verb(visit, ["clean", f"--older-than={body.older_than}", *(["--dry-run"] if body.dry_run else [])], good=(0,))
+    return {"messages": visit.messages}
 
 
 @routes.get("/uni-id")

@@ -65,7 +65,7 @@ class Draft(Text):
     queues: list[Queue] | None = Field(None, max_length=MOST)
 
 
-class Config:
+class ConfigFile:
     """One task file of the workspace that a call is about."""
 
     def __init__(self, visit: Visit, root: str, mode: str, index: int) -> None:
@@ -177,7 +177,7 @@ def all_(visit: Visiting, mode: str, workspace: str | None = None) -> dict[str, 
     visit.must_see_files()
     configs, left = [], LINES
     for config in list_(visit, mode, workspace)["configs"]:
-        text = Config(visit, root, mode, config["index"]).text()[0]
+        text = ConfigFile(visit, root, mode, config["index"]).text()[0]
         blocks, _ = parsed(text, mode, config["file_name"], left)
         left -= ends(text)
         configs.append({**{key: config[key] for key in ("index", "name", "file_name")}, "queues": queues_of(blocks)})
@@ -187,23 +187,23 @@ def all_(visit: Visiting, mode: str, workspace: str | None = None) -> dict[str, 
 @routes.get("/api/commands/{mode}")
 def read(visit: Visiting, mode: str, config_index: Index = 0, workspace: str | None = None) -> Response:
     visit.must_see_files()
-    config = Config(visit, workspace_of(visit.site, workspace), mode, config_index)
+    config = ConfigFile(visit, workspace_of(visit.site, workspace), mode, config_index)
     blocks, flaws = parsed(config.text()[0], mode, config.path)
     answer = {
         "queues": queues_of(blocks), "mode": mode, "config_index": config_index, "config_name": config.name,
-        "flaws": _told(flaws, visit.language),
+        "flaws": _rows(flaws, visit.language),
     }  # fmt: skip
     return Answer(answer, headers={"ETag": config.etag})
 
 
 @routes.put("/api/commands/{mode}")
 def write(
-    visit: Visiting, mode: str, given: Queues, config_index: Index = 0, workspace: str | None = None,
+    visit: Visiting, mode: str, body: Queues, config_index: Index = 0, workspace: str | None = None,
     if_match: Annotated[str | None, Header()] = None,
 ) -> Response:  # fmt: skip
-    config = Config(visit, workspace_of(visit.site, workspace), mode, config_index)
+    config = ConfigFile(visit, workspace_of(visit.site, workspace), mode, config_index)
     old, encoding = config.text()
-    blocks = blocks_of(given.queues, mode, parsed(old, mode, config.path)[0])
+    blocks = blocks_of(body.queues, mode, parsed(old, mode, config.path)[0])
     config.save(taskfile.edited(old, blocks, mode), encoding, if_match)
     answer = {
         "message": f"{os.path.basename(config.path)} is saved", "mode": mode, "config_index": config_index,
@@ -232,7 +232,7 @@ def new(visit: Visiting, mode: str, workspace: str | None = None) -> dict[str, A
 def delete(visit: Visiting, mode: str, index: int, workspace: str | None = None) -> dict[str, Any]:
     if index == 0:
         raise Usage("config 1 cannot be deleted")
-    config = Config(visit, workspace_of(visit.site, workspace), mode, index)
+    config = ConfigFile(visit, workspace_of(visit.site, workspace), mode, index)
     if config.raw is None:
         raise NotFound(f"there is no config {index + 1} of {mode} mode")
     if any((scheduler.mode, scheduler.index) == (mode, index) for scheduler in running(visit, config.root)):
@@ -245,7 +245,7 @@ def delete(visit: Visiting, mode: str, index: int, workspace: str | None = None)
 
 @routes.post("/api/commands/{mode}/reset")
 def reset(visit: Visiting, mode: str, config_index: Index = 0, workspace: str | None = None) -> dict[str, Any]:
-    config = Config(visit, workspace_of(visit.site, workspace), mode, config_index)
+    config = ConfigFile(visit, workspace_of(visit.site, workspace), mode, config_index)
     kept = config.backup()
     if kept is None:
         raise Usage(f"there is no backup of {os.path.basename(config.path)}")
@@ -260,7 +260,7 @@ def reset(visit: Visiting, mode: str, config_index: Index = 0, workspace: str | 
 @routes.get("/api/v1/commands/{mode}")
 def text_of(visit: Visiting, mode: str, config_index: Index = 0, workspace: str | None = None) -> Response:
     visit.must_see_files()
-    config = Config(visit, workspace_of(visit.site, workspace), mode, config_index)
+    config = ConfigFile(visit, workspace_of(visit.site, workspace), mode, config_index)
     text, encoding = config.text()
     answer = {
         **preview(config, text), "config_index": config_index, "config_name": config.name, "file_path": config.path,
@@ -271,30 +271,30 @@ def text_of(visit: Visiting, mode: str, config_index: Index = 0, workspace: str 
 
 @routes.put("/api/v1/commands/{mode}")
 def save_text(
-    request: Request, visit: Visiting, mode: str, given: Text, config_index: Index = 0, workspace: str | None = None
+    request: Request, visit: Visiting, mode: str, body: Text, config_index: Index = 0, workspace: str | None = None
 ) -> Response:  # fmt: skip
     seen = request.headers.get("if-match")
     if seen is None:
         return Answer({"detail": "If-Match is needed: the ETag of what you have seen", "code": "invalid"}, 428)
-    config = Config(visit, workspace_of(visit.site, workspace), mode, config_index)
-    _, flaws = parsed(given.text, mode, config.path)
+    config = ConfigFile(visit, workspace_of(visit.site, workspace), mode, config_index)
+    _, flaws = parsed(body.text, mode, config.path)
     if flaws:
         raise BadFiles([(config.path, line, text) for line, text in flaws])
-    config.save(given.text, config.text()[1], seen)
-    return Answer(preview(config, given.text), headers={"ETag": config.etag})
+    config.save(body.text, config.text()[1], seen)
+    return Answer(preview(config, body.text), headers={"ETag": config.etag})
 
 
 @routes.post("/api/v1/commands/{mode}/preview")
-def previewed(visit: Visiting, mode: str, given: Draft, config_index: Index = 0, workspace: str | None = None) -> dict[str, Any]:
+def previewed(visit: Visiting, mode: str, body: Draft, config_index: Index = 0, workspace: str | None = None) -> dict[str, Any]:
     """What the file would be, and what of it would be queued; with `queues`, the text with these."""
-    config = Config(visit, workspace_of(visit.site, workspace), mode, config_index)
-    text = given.text
-    if given.queues is not None:
-        text = taskfile.edited(text, blocks_of(given.queues, mode, parsed(text, mode, config.path)[0]), mode)
+    config = ConfigFile(visit, workspace_of(visit.site, workspace), mode, config_index)
+    text = body.text
+    if body.queues is not None:
+        text = taskfile.edited(text, blocks_of(body.queues, mode, parsed(text, mode, config.path)[0]), mode)
     return {**preview(config, text), "diff": unified(config.text()[0], text)}
 
 
-def preview(config: Config, text: str) -> dict[str, Any]:
+def preview(config: ConfigFile, text: str) -> dict[str, Any]:
     from jostle.formats import workdir
 
     lang = config.visit.language
@@ -306,17 +306,17 @@ def preview(config: Config, text: str) -> dict[str, Any]:
         pass  # no config 1, or settings that are wrong: not a matter of this text
     return {
         "mode": config.mode, "text": text, "queues": queues_of(blocks), "tasks": len(blocks),
-        "flaws": _told(sorted(flaws), lang),
+        "flaws": _rows(sorted(flaws), lang),
         "lines": [block.line for block in blocks], "broken": _broken(text, config.mode, lang) if flaws else [],
     }  # fmt: skip
 
 
-def _told(flaws: Sequence[tuple[int, str]], lang: str) -> list[dict[str, Any]]:
+def _rows(flaws: Sequence[tuple[int, str]], lang: str) -> list[dict[str, Any]]:
     """Of very many those that somebody reads, and how many there are besides."""
-    told = [{"line": line, "text": worded(what, lang)} for line, what in flaws[:FLAWS_SHOWN]]
+    rows = [{"line": line, "text": worded(what, lang)} for line, what in flaws[:FLAWS_SHOWN]]
     if len(flaws) > FLAWS_SHOWN:
-        told.append({"line": flaws[FLAWS_SHOWN][0], "text": worded(flaw("more_flaws", n=len(flaws) - FLAWS_SHOWN), lang)})
-    return told
+        rows.append({"line": flaws[FLAWS_SHOWN][0], "text": worded(flaw("more_flaws", n=len(flaws) - FLAWS_SHOWN), lang)})
+    return rows
 
 
 def _broken(text: str, mode: str, lang: str) -> list[dict[str, Any]]:

@@ -31,10 +31,10 @@ class Hearing(Session):
 
     def __init__(self) -> None:
         super().__init__()
-        self.said: list[str] = []
+        self.messages: list[str] = []
 
     def say(self, text: str) -> None:
-        self.said.append(text)
+        self.messages.append(text)
 
 
 def draft(file: str, text: str) -> dict[str, Any]:
@@ -51,7 +51,7 @@ def draft(file: str, text: str) -> dict[str, Any]:
         return _wrong([(file, 0, str(e))], session.language)
     finally:
         session.close()
-    return {"flaws": [], "more": 0, "batches": shown, "messages": session.said[:SHOWN]}
+    return {"flaws": [], "more": 0, "batches": shown, "messages": session.messages[:SHOWN]}
 
 
 def _wrong(flaws: list[tuple[str, int, str]], lang: str) -> dict[str, Any]:
@@ -71,8 +71,8 @@ def _shown(batch: dict[str, Any], options: Options, session: Session) -> dict[st
     """Of a batch: how many jobs would run and how many not, and the first of them with what would become of it now."""
     selection = selected(batch, options, session)
     attach = session.reader.unfinished_batch(batch["key"])
-    told = _told(batch, selection, session) if attach is None and selection.count("run") else None
-    would = iter(told["jobs"] if told else ())
+    preview = _preview(batch, selection, session) if attach is None and selection.count("run") else None
+    would = iter(preview["jobs"] if preview else ())
     jobs = []
     for job in selection.plain(batch)[:SHOWN]:
         outlook = next(would, None) if job["do"] in TAKEN else None
@@ -81,11 +81,11 @@ def _shown(batch: dict[str, Any], options: Options, session: Session) -> dict[st
     return {
         "name": batch["name"], "suite": batch["about"].get("suite"), "kind": batch["kind"], "jobs": len(selection.jobs),
         "run": selection.count("run"), "rest": selection.left_out(session.language), "first": jobs, "attach": attach,
-        "would": told and _counted(told),
+        "would": preview and _counted(preview),
     }  # fmt: skip
 
 
-def _told(batch: dict[str, Any], selection: Selection, session: Session) -> dict[str, Any] | None:
+def _preview(batch: dict[str, Any], selection: Selection, session: Session) -> dict[str, Any] | None:
     """What the engine says would become of them; None if there is none to ask."""
     client = session.engine_if_any()
     if client is None:
@@ -99,19 +99,19 @@ def _told(batch: dict[str, Any], selection: Selection, session: Session) -> dict
         client.close()
 
 
-def _counted(told: dict[str, Any]) -> dict[str, Any]:
+def _counted(preview: dict[str, Any]) -> dict[str, Any]:
     """How many start now, on which cards; the first that waits says why. `chance`: some do, and which is drawn."""
-    starting = [job for job in told["jobs"] if job["starts"]]
-    waits = next((job["text"] for job in told["jobs"] if job["reason"] and job["reason"]["code"] != "done_before"), "")
+    starting = [job for job in preview["jobs"] if job["starts"]]
+    waits = next((job["text"] for job in preview["jobs"] if job["reason"] and job["reason"]["code"] != "done_before"), "")
     gpus = sorted({index for job in starting for index in job["gpus"]})
-    return {"starts": len(starting), "gpus": gpus, "waits": waits, "more": told["more"],
-            "chance": any(job["chance"] for job in told["jobs"])}  # fmt: skip
+    return {"starts": len(starting), "gpus": gpus, "waits": waits, "more": preview["more"],
+            "chance": any(job["chance"] for job in preview["jobs"])}  # fmt: skip
 
 
 def main() -> None:
-    given = json.load(sys.stdin.buffer)
-    diff = [_cut(line) for line in unified(given["saved"], given["text"])]
-    json.dump({**draft(sys.argv[1], given["text"]), "diff": diff}, sys.stdout)
+    texts = json.load(sys.stdin.buffer)
+    diff = [_cut(line) for line in unified(texts["saved"], texts["text"])]
+    json.dump({**draft(sys.argv[1], texts["text"]), "diff": diff}, sys.stdout)
 
 
 if __name__ == "__main__":

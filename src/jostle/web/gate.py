@@ -107,10 +107,10 @@ class Heads:
         return [value.decode("latin-1") for key, value in self.all if key == name]
 
     def one(self, name: bytes) -> str | None:
-        found = self.each(name)
-        if len(found) > 1:
+        values = self.each(name)
+        if len(values) > 1:
             raise Refused(400, f"more than one {name.decode()} header", "invalid")
-        return found[0] if found else None
+        return values[0] if values else None
 
 
 class Gate:
@@ -288,13 +288,13 @@ async def _body(scope: Scope, coming: Coming) -> Receive:
         raise Refused(415, "expected a body of type application/json", "invalid")
     if body:
         _one_meaning(body)
-    told = False
+    replayed = False
 
     async def replay() -> Message:
-        nonlocal told
-        if told:
+        nonlocal replayed
+        if replayed:
             return await coming.receive()
-        told = True
+        replayed = True
         return {"type": "http.request", "body": body, "more_body": False}
 
     return replay
@@ -303,9 +303,9 @@ async def _body(scope: Scope, coming: Coming) -> Receive:
 def _one_meaning(body: bytes) -> None:
     """JSON that every reader understands alike: no key twice, no NaN, no half of a character, no depth without end."""
 
-    def pairs(found: list[tuple[str, Any]]) -> dict[str, Any]:
-        made = dict(found)
-        if len(made) != len(found):
+    def pairs(items: list[tuple[str, Any]]) -> dict[str, Any]:
+        made = dict(items)
+        if len(made) != len(items):
             raise ValueError("a key is there twice")
         return made
 
@@ -338,8 +338,8 @@ def _depth(value: Any) -> int:
 def _headed(send: Send, more: list[tuple[bytes, bytes]]) -> Send:
     async def headed(message: Message) -> None:
         if message["type"] == "http.response.start":
-            said = {name.lower() for name, _ in message.get("headers") or ()}
-            ours = [*((k, v) for k, v in HEADERS.items() if k not in said), *more]
+            theirs = {name.lower() for name, _ in message.get("headers") or ()}
+            ours = [*((k, v) for k, v in HEADERS.items() if k not in theirs), *more]
             message["headers"] = [*(message.get("headers") or ()), *ours]
         await send(message)
 

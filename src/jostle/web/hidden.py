@@ -19,10 +19,10 @@ def base(path: str | None) -> str:
     return os.path.basename((path or "").rstrip("/"))
 
 
-def words(said: str) -> str:
+def words(text: str) -> str:
     """What is said, up to the first path: that may have spaces, and only who named it knows where it ends."""
-    before, slash, _ = said.partition("/")
-    return before + SOMETHING if slash else said
+    before, slash, _ = text.partition("/")
+    return before + SOMETHING if slash else text
 
 
 def name(row: Mapping[str, Any]) -> str:
@@ -33,8 +33,8 @@ def name(row: Mapping[str, Any]) -> str:
         return task[1]
     first = commands[0] if commands else ""
     command = _letters(" ".join(first) if isinstance(first, list) else first)
-    said = command.startswith(_letters(called.removesuffix("…"))) or any(_holds(called, text) for text in row["params"].values())
-    return f"job {id}" if said else called
+    clue = command.startswith(_letters(called.removesuffix("…"))) or any(_holds(called, one) for one in row["params"].values())
+    return f"job {id}" if clue else called
 
 
 def _holds(called: str, value: Any) -> bool:
@@ -54,13 +54,13 @@ def job(row: Mapping[str, Any]) -> dict[str, Any]:
     return {**row, **JOB, "name": name(row), "reason": reason(row["reason"])}
 
 
-def reason(told: Mapping[str, Any] | None) -> dict[str, Any] | None:
+def reason(entry: Mapping[str, Any] | None) -> dict[str, Any] | None:
     """A reason, or what is said against one card, before it has words."""
-    if told is None:
+    if entry is None:
         return None
-    params = {key: _param(key, value) for key, value in (told.get("params") or {}).items()}
-    refusals = {"gpus": [reason(one) for one in told["gpus"]]} if told.get("gpus") else {}
-    return {**told, "text": told["code"], "params": params, **refusals}
+    params = {key: _param(key, value) for key, value in (entry.get("params") or {}).items()}
+    refusals = {"gpus": [reason(one) for one in entry["gpus"]]} if entry.get("gpus") else {}
+    return {**entry, "text": entry["code"], "params": params, **refusals}
 
 
 def _param(key: str, value: Any) -> Any:
@@ -85,8 +85,8 @@ def _numbers(value: Any) -> bool:
 
 def status(engine: Mapping[str, Any]) -> dict[str, Any]:
     """Without places, consoles among them: their sockets and workspaces."""
-    said = {key: words(engine[key] or "") for key in ("hold", "probe", "gpus_spec")}
-    return {**engine, **said, "paths": dict.fromkeys(engine["paths"], ""), "consoles": []}
+    texts = {key: words(engine[key] or "") for key in ("hold", "probe", "gpus_spec")}
+    return {**engine, **texts, "paths": dict.fromkeys(engine["paths"], ""), "consoles": []}
 
 
 def allocation(seen: Mapping[str, Any], rows: Mapping[int, Mapping[str, Any]]) -> dict[str, Any]:

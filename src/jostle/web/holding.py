@@ -34,7 +34,7 @@ routes = APIRouter(prefix="/api/v1")
 Visiting = Annotated[Visit, Depends(visit)]
 Name = Annotated[str, Field(min_length=1, max_length=200)]
 Size = Annotated[int, Field(ge=0, lt=1 << 53)] | Annotated[float, Field(ge=0, lt=1 << 53, allow_inf_nan=False)] | Name
-Text = Annotated[str, Field(min_length=1, max_length=1 << 20)]
+Line = Annotated[str, Field(min_length=1, max_length=1 << 20)]
 Number = Annotated[int, Field(ge=0, le=1024)]
 Count = Number | Annotated[list[Number], Field(min_length=2, max_length=2)] | Name
 
@@ -62,7 +62,7 @@ class Start(Strict):
     """`run`: a command, or a program with its arguments; without it the program of the manager's configuration."""
 
     name: Name
-    run: Text | Annotated[list[str], Field(min_length=1, max_length=10_000)] | None = None
+    run: Line | Annotated[list[str], Field(min_length=1, max_length=10_000)] | None = None
     workdir: Annotated[str, Field(max_length=4096)]
     beside: bool = False
     gpus: Count | None = None
@@ -89,53 +89,53 @@ def shown(visit: Visit) -> list[dict[str, Any]]:
 
 
 @routes.post("/alloc")
-def alloc(visit: Visiting, given: Alloc, dry_run: Flag = False) -> dict[str, Any]:
+def alloc(visit: Visiting, body: Alloc, dry_run: Flag = False) -> dict[str, Any]:
     """The allocation as it is then; with `now` one that holds its cards, or 409 with the reason."""
     if dry_run:
-        memory = read("memory", "memory_mib", given.memory)
-        job = allocations.wanted(label("name", given.name), read("gpus", "gpus", given.gpus), memory, given.priority)
+        memory = read("memory", "memory_mib", body.memory)
+        job = allocations.wanted(label("name", body.name), read("gpus", "gpus", body.gpus), memory, body.priority)
         return would_become(visit, allocations.HEAD, job)
     id = allocations.allocate(
-        visit, label("name", given.name), gpus=read("gpus", "gpus", given.gpus),
-        memory_mib=read("memory", "memory_mib", given.memory), time_limit=read("for", "time_limit", given.time),
-        idle_release=read("release_idle", "time_limit", given.release_idle),
-        priority=given.priority, tags=[label("tags", tag) for tag in given.tags], once=given.once,
-        by=visit.site.audit(visit.caller.who, "alloc", given.name),
+        visit, label("name", body.name), gpus=read("gpus", "gpus", body.gpus),
+        memory_mib=read("memory", "memory_mib", body.memory), time_limit=read("for", "time_limit", body.time),
+        idle_release=read("release_idle", "time_limit", body.release_idle),
+        priority=body.priority, tags=[label("tags", tag) for tag in body.tags], once=body.once,
+        by=visit.site.audit(visit.caller.who, "alloc", body.name),
     )  # fmt: skip
-    if given.now:
+    if body.now:
         with visit.lengthy():
             allocations.held(visit, id, now=True)
     return {"id": id, "allocation": next((one for one in shown(visit) if one["id"] == id), None)}
 
 
 @routes.post("/release")
-def release(visit: Visiting, given: Release) -> dict[str, Any]:
+def release(visit: Visiting, body: Release) -> dict[str, Any]:
     """Asks for their ends; each is over when its job has ended."""
-    names = [given.names] if isinstance(given.names, str) else given.names
+    names = [body.names] if isinstance(body.names, str) else body.names
     ids = [int(allocations.of_name(visit, name)["id"]) for name in names]  # all are known before one is touched
     for name, id in zip(names, ids, strict=True):
-        allocations.give_up(visit, id, now=given.now, by=visit.site.audit(visit.caller.who, "release", name))
+        allocations.give_up(visit, id, now=body.now, by=visit.site.audit(visit.caller.who, "release", name))
     return {"ids": ids}
 
 
 @routes.post("/start")
-def start(visit: Visiting, given: Start) -> dict[str, Any]:
+def start(visit: Visiting, body: Start) -> dict[str, Any]:
     """A program inside an allocation, on all of its cards unless `gpus` says otherwise: its job."""
-    if not os.path.isabs(given.workdir) or not os.path.isdir(given.workdir):
-        raise Invalid(f"workdir {given.workdir[:200]} is no directory; expected the absolute path of one that exists")
-    run, variables, retry = (given.run, {}, None) if given.run is not None else of_task(visit, given.name)
+    if not os.path.isabs(body.workdir) or not os.path.isdir(body.workdir):
+        raise Invalid(f"workdir {body.workdir[:200]} is no directory; expected the absolute path of one that exists")
+    run, variables, retry = (body.run, {}, None) if body.run is not None else of_task(visit, body.name)
     command = [checked("run", spec.command, run)] if isinstance(run, str) else [quote(run[0])] if len(run) == 1 else run
-    for name, value in given.env.items():
+    for name, value in body.env.items():
         checked("env", lambda text, name=name: spec.variable(name, text), value)  # type: ignore[misc]
     id = allocations.start(
-        visit, given.name, command, beside=given.beside, gpus=read("gpus", "gpus", given.gpus),
-        memory_mib=read("memory", "memory_mib", given.memory), workdir=given.workdir,
-        env={**variables, **given.env},
-        label=label("label", given.label) if given.label is not None else None,
-        time_limit=read("time_limit", "time_limit", given.time_limit), retry=retry, once=given.once,
-        by=visit.site.audit(visit.caller.who, "start", given.name),
+        visit, body.name, command, beside=body.beside, gpus=read("gpus", "gpus", body.gpus),
+        memory_mib=read("memory", "memory_mib", body.memory), workdir=body.workdir,
+        env={**variables, **body.env},
+        label=label("label", body.label) if body.label is not None else None,
+        time_limit=read("time_limit", "time_limit", body.time_limit), retry=retry, once=body.once,
+        by=visit.site.audit(visit.caller.who, "start", body.name),
     )  # fmt: skip
-    return {"id": id, "messages": visit.said}
+    return {"id": id, "messages": visit.messages}
 
 
 def read(key: str, field: str, value: Any) -> Any:
@@ -147,7 +147,7 @@ def read(key: str, field: str, value: Any) -> Any:
 
 
 def label(key: str, text: str) -> str:
-    return str(checked(key, lambda given: spec.label(given, "a name"), text))
+    return str(checked(key, lambda value: spec.label(value, "a name"), text))
 
 
 def checked(key: str, check: Callable[[str], Any], text: str) -> Any:
@@ -176,13 +176,13 @@ def limits(visit: Visiting) -> dict[str, Any]:
 
 
 @routes.post("/limits")
-def set_limits(visit: Visiting, given: Limits) -> dict[str, Any]:
+def set_limits(visit: Visiting, body: Limits) -> dict[str, Any]:
     """The answer is what they are then."""
-    if not given.set and not given.clear:
+    if not body.set and not body.clear:
         raise Usage("expected `set` or `clear`")
-    change = {**(clearing(visit, given.clear) if given.clear else {})}
-    if given.set:
-        change |= setting(visit, [f"{name}={written(most)}" for name, most in given.set.items()])
-    said = [*(f"{name}={written(most)}" for name, most in given.set.items()), *(f"clear {name}" for name in given.clear)]
-    visit.ask("set_limits", did="limits", what=" ".join(said), **change)
+    change = {**(clearing(visit, body.clear) if body.clear else {})}
+    if body.set:
+        change |= setting(visit, [f"{name}={written(most)}" for name, most in body.set.items()])
+    changes = [*(f"{name}={written(most)}" for name, most in body.set.items()), *(f"clear {name}" for name in body.clear)]
+    visit.ask("set_limits", did="limits", what=" ".join(changes), **change)
     return limits(visit)

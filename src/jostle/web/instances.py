@@ -131,10 +131,10 @@ def running(home: str) -> list[Instance]:
     return sorted(living, key=lambda instance: (instance.started_at, instance.port))
 
 
-def of_record(said: dict[str, Any]) -> Instance:
+def of_record(fields: dict[str, Any]) -> Instance:
     """As one says it of itself; what a newer one says besides is left out."""
-    known = {name: said[name] for name in Instance._fields if name in said}
-    return Instance(**{**known, "trusted_uids": tuple(said.get("trusted_uids") or ())})
+    known = {name: fields[name] for name in Instance._fields if name in fields}
+    return Instance(**{**known, "trusted_uids": tuple(fields.get("trusted_uids") or ())})
 
 
 def listed(home: str) -> list[Console]:
@@ -165,25 +165,25 @@ def start(wanted: Wanted) -> Instance:
 
     check(wanted)
     Secrets(wanted.home).token()  # made, or refused if others could have read it
-    ready, told = os.pipe()
+    read_end, write_end = os.pipe()
     log = os.open(os.path.join(folder(wanted.home), "web.log"), os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
-    argv = [sys.executable, "-m", "jostle.web.server", "--ready", str(told)]
+    argv = [sys.executable, "-m", "jostle.web.server", "--ready", str(write_end)]
     child = subprocess.Popen(
-        argv, stdin=subprocess.PIPE, stdout=log, stderr=log, pass_fds=[told], cwd="/", start_new_session=True,
+        argv, stdin=subprocess.PIPE, stdout=log, stderr=log, pass_fds=[write_end], cwd="/", start_new_session=True,
         env={**own_environment(), "JOSTLE_HOME": wanted.home},
     )  # fmt: skip
-    os.close(told)
+    os.close(write_end)
     os.close(log)
     assert child.stdin is not None
     with contextlib.suppress(BrokenPipeError), child.stdin as pipe:
         pipe.write(json.dumps(wanted._asdict()).encode())
-    with open(ready, encoding="utf-8", errors="surrogateescape") as pipe_out:
+    with open(read_end, encoding="utf-8", errors="surrogateescape") as pipe_out:
         answer = pipe_out.readline()
     if answer.startswith("{"):
         return of_record(json.loads(answer))
     child.wait()
-    _, _, said = answer.partition("error ")
-    code, _, text = said.strip().partition(" ")
+    _, _, refusal = answer.partition("error ")
+    code, _, text = refusal.strip().partition(" ")
     raise BY_CODE.get(code, JostleError)(text or f"the web process did not come up: see {wanted.home}/web/web.log")
 
 

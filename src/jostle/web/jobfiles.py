@@ -73,12 +73,12 @@ class JobFile:
 
     def draft(self, text: str) -> dict[str, Any]:
         """What is wrong with a text in its place, or what of it would be queued; and how it differs from what is saved."""
-        both, words = json.dumps({"saved": self.text(), "text": text}), ["jostle.web.drafts", self.path]
-        code, printed, messages = child(self.visit, words, OFTEN, text=both)
+        texts, words = json.dumps({"saved": self.text(), "text": text}), ["jostle.web.drafts", self.path]
+        code, printed, messages = child(self.visit, words, OFTEN, text=texts)
         if code:
             raise JostleError(messages.strip().rpartition("\n")[2] or f"the text could not be looked at ({code})")
-        told: dict[str, Any] = json.loads(printed)
-        return told
+        answer: dict[str, Any] = json.loads(printed)
+        return answer
 
     def save(self, text: str, seen: str) -> None:
         """With the line ends that it had."""
@@ -107,28 +107,28 @@ def listed(visit: Visiting) -> dict[str, Any]:
     """Those that were run, the newest first; then what lies beside them."""
     visit.must_see_files()
     ran, folders = batchreads.files(visit.reader), roots(visit)
-    found = {path: changed for folder in folders for path, changed in _in(folder)}
-    order = [path for path in ran if path in found] + sorted(path for path in found if path not in ran)
+    dates = {path: changed for folder in folders for path, changed in _in(folder)}
+    order = [path for path in ran if path in dates] + sorted(path for path in dates if path not in ran)
     rows = [
         {"path": path, "name": os.path.basename(path), "folder": os.path.dirname(path), "batch": ran.get(path),
-         "modified_at": found[path]}
+         "modified_at": dates[path]}
         for path in order
     ]  # fmt: skip
     return {"files": rows, "folders": [folder for folder in folders if os.path.isdir(folder)]}
 
 
 def _in(folder: str) -> list[tuple[str, float]]:
-    found = []
+    rows = []
     try:
         with os.scandir(folder) as entries:
             for entry in entries:
                 if _is_job_file(entry.path) and entry.is_file(follow_symlinks=False):
-                    found.append((entry.path, entry.stat(follow_symlinks=False).st_mtime))
-                    if len(found) == LISTED:
+                    rows.append((entry.path, entry.stat(follow_symlinks=False).st_mtime))
+                    if len(rows) == LISTED:
                         break
     except OSError:
         pass  # a folder that is no more, or not to be read
-    return found
+    return rows
 
 
 @routes.get("/text")
@@ -143,20 +143,20 @@ def text_of(visit: Visiting, path: Path) -> Response:
 
 
 @routes.put("/text")
-def save_text(request: Request, visit: Visiting, path: Path, given: Text) -> Response:
+def save_text(request: Request, visit: Visiting, path: Path, body: Text) -> Response:
     seen = request.headers.get("if-match")
     if seen is None:
         return Answer({"detail": "If-Match is needed: the ETag of what you have seen", "code": "invalid"}, 428)
     file = JobFile(visit, path)
-    told = file.draft(given.text)
-    own = [(path, flaw["line"] or 0, flaw["text"]) for flaw in told["flaws"] if flaw["file"] == path]
+    draft = file.draft(body.text)
+    own = [(path, flaw["line"] or 0, flaw["text"]) for flaw in draft["flaws"] if flaw["file"] == path]
     if own:
         raise BadFiles(own)
-    file.save(given.text, seen)
-    return Answer({"path": path, **told}, headers={"ETag": file.etag})
+    file.save(body.text, seen)
+    return Answer({"path": path, **draft}, headers={"ETag": file.etag})
 
 
 @routes.post("/preview")
-def preview(visit: Visiting, path: Path, given: Text) -> dict[str, Any]:
+def preview(visit: Visiting, path: Path, body: Text) -> dict[str, Any]:
     """What is wrong with the text, at which lines; or what of it would be queued, and how it differs from what is saved."""
-    return {"path": path, **JobFile(visit, path).draft(given.text)}
+    return {"path": path, **JobFile(visit, path).draft(body.text)}

@@ -27,7 +27,7 @@ MOST = 1 << 20  # bytes of a page
 TICKET_FOR = 30.0  # s
 
 
-class Page(NamedTuple):
+class LogPage(NamedTuple):
     job: int
     run: int
     path: str
@@ -62,13 +62,13 @@ def run_path(visit: Visit, id: int, run: int | None) -> tuple[int, str]:
     job = visit.reader.job(id)
     if job is None:
         raise NotFound(f"there is no job {id}")
-    found = logs.run_of(visit.reader, id, run)
-    if found is None:
+    row = logs.run_of(visit.reader, id, run)
+    if row is None:
         raise NotFound(f"job {id} is {job['state']} and has not run yet, so it has printed nothing")
-    return int(found["n"]), str(found["log"])
+    return int(row["n"]), str(row["log"])
 
 
-def page(visit: Visit, id: int, run: int | None, *, lines: int | None, start: int, limit: int = MOST) -> Page:
+def page(visit: Visit, id: int, run: int | None, *, lines: int | None, start: int, limit: int = MOST) -> LogPage:
     """The last lines, or, with `lines` None, what stands from `start` on."""
     number, path = run_path(visit, id, run)
     tries = logs.real(visit.reader.runs(id))
@@ -79,7 +79,7 @@ def page(visit: Visit, id: int, run: int | None, *, lines: int | None, start: in
     if not os.path.lexists(path):
         if ended:
             raise NotFound(f"the log of job {id} is gone: {path}")
-        return Page(id, number, path, numbers, 0, 0, 0, "", False)
+        return LogPage(id, number, path, numbers, 0, 0, 0, "", False)
     fd = opened(path)
     try:
         size = os.fstat(fd).st_size
@@ -89,7 +89,7 @@ def page(visit: Visit, id: int, run: int | None, *, lines: int | None, start: in
         text, end = _read(fd, first, limit, grows=not ended) if first < size else ("", first)  # so far it may not even be sought
     finally:
         os.close(fd)
-    return Page(id, number, path, numbers, first, end, size, text, ended and end >= size)
+    return LogPage(id, number, path, numbers, first, end, size, text, ended and end >= size)
 
 
 def _read(fd: int, start: int, limit: int, *, grows: bool) -> tuple[str, int]:

@@ -24,7 +24,7 @@ from jostle.views.why import explained
 from jostle.web import hidden, instances
 from jostle.web.answers import Answer, Flag, large, takes_gzip
 from jostle.web.cards import foremost
-from jostle.web.joblog import LINES, MOST, Page, page, run_path
+from jostle.web.joblog import LINES, MOST, LogPage, page, run_path
 from jostle.web.site import Visit, known_workspaces, visit
 from jostle.wording import sentences
 from jostle.wording.reasons import trouble
@@ -40,7 +40,7 @@ def shown(visit: Visit, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return sentences.jobs([hidden.job(row) for row in rows] if visit.caller.reads_only else rows, visit.language)
 
 
-def told(visit: Visit, event: Mapping[str, Any]) -> dict[str, Any]:
+def worded_event(visit: Visit, event: Mapping[str, Any]) -> dict[str, Any]:
     """An event with its words, as far as the caller may hear of it."""
     return sentences.event(hidden.event(event) if visit.caller.reads_only else event, visit.language)
 
@@ -89,7 +89,7 @@ def batches(visit: Visiting, all: Flag = False) -> Response:
 def show(visit: Visiting, id: int) -> Response:
     whole = story(visit, id)
     (job,) = shown(visit, [dict(whole.why.job)])
-    events = [told(visit, event) for event in whole.events]
+    events = [worded_event(visit, event) for event in whole.events]
     answer = {"schema": 1, **whole.plain(), "job": job, "events": events}
     if visit.caller.reads_only:
         before = shown(visit, visit.reader.jobs(ids=[need["id"] for need in whole.needs])) if whole.needs else []
@@ -172,7 +172,7 @@ def logs(
     limit: Annotated[int, Query(ge=1, le=MOST)] = 1 << 16,
 ) -> Response:  # fmt: skip
     """The end of what a run has printed; with `from`, what it printed from there on."""
-    part: Page = page(visit, id, run, lines=None if start is not None else lines, start=start or 0, limit=limit)
+    part: LogPage = page(visit, id, run, lines=None if start is not None else lines, start=start or 0, limit=limit)
     return large({"schema": 1, **part.plain()}, packed=takes_gzip(request))
 
 

@@ -33,10 +33,10 @@ class Test(BaseModel):
 
 
 @routes.post("/notify/test")
-def test(visit: Visiting, given: Test) -> dict[str, Any]:
+def test(visit: Visiting, body: Test) -> dict[str, Any]:
     """A message by each channel, or by this one; it takes as long as they take, a minute at the most."""
-    if given.channel is not None and given.channel.startswith("-"):
-        raise NotFound(f"there is no channel {given.channel}")
-    words = ["notify", "test", *([given.channel] if given.channel is not None else []), "--json"]
+    if body.channel is not None and body.channel.startswith("-"):
+        raise NotFound(f"there is no channel {body.channel}")
+    words = ["notify", "test", *([body.channel] if body.channel is not None else []), "--json"]
     results: dict[str, Any] = json.loads(verb(visit, words))
     return results

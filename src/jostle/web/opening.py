@@ -23,7 +23,7 @@ KEPT = ("public_url", "classic", "trusted_uids")  # what a console has until oth
 
 
 @dataclass(frozen=True, kw_only=True)
-class Asked:
+class Choices:
     """What a person says of a console."""
 
     directory: str | None = None  # the workspace; None: this directory, or the last one
@@ -38,36 +38,36 @@ class Asked:
     keep_existing: bool = False  # and those that run stay
 
 
-def opened(home: str, asked: Asked, tell: Tell) -> list[Instance]:
-    space = place.workspace(home, asked.directory, tell)
+def opened(home: str, choices: Choices, tell: Tell) -> list[Instance]:
+    space = place.workspace(home, choices.directory, tell)
     with alone(home):
-        if asked.multi or asked.keep_existing:
-            return _new_ones(_wanted(home, space, asked, tell), asked)
-        return [_the_one(home, space, asked, tell)]
+        if choices.multi or choices.keep_existing:
+            return _new_ones(_wanted(home, space, choices, tell), choices)
+        return [_the_one(home, space, choices, tell)]
 
 
-def _new_ones(wanted: Wanted, asked: Asked) -> list[Instance]:
+def _new_ones(wanted: Wanted, choices: Choices) -> list[Instance]:
     """As `run.sh --multi N --keep-existing` of the source starts them."""
     instances.check(wanted)
-    if not asked.keep_existing:
+    if not choices.keep_existing:
         instances.stop(instances.running(wanted.home))
-    return [instances.start(wanted) for _ in range(asked.multi or 1)]
+    return [instances.start(wanted) for _ in range(choices.multi or 1)]
 
 
-def _the_one(home: str, space: str | None, asked: Asked, tell: Tell) -> Instance:
+def _the_one(home: str, space: str | None, choices: Choices, tell: Tell) -> Instance:
     """The console that is meant. One of another workspace or with other options gives way to it, unless `port` names a port that
     it does not have: logins lie in the home and outlive it."""
-    found = [one for one in instances.running(home) if asked.port in (None, one.port) and one.bind == asked.bind]
-    fitting = next((one for one in found if _fits(one, space, asked)), None)
+    candidates = [one for one in instances.running(home) if choices.port in (None, one.port) and one.bind == choices.bind]
+    fitting = next((one for one in candidates if _fits(one, space, choices)), None)
     if fitting is not None and fitting.version == __version__:
         return fitting
-    wanted = _wanted(home, space, asked, tell)
-    nearest = min(found, key=lambda one: (one.port != wanted.port, one.workspace != space), default=None)
+    wanted = _wanted(home, space, choices, tell)
+    nearest = min(candidates, key=lambda one: (one.port != wanted.port, one.workspace != space), default=None)
     before = fitting or nearest
     if before is not None:
         as_before = {name: getattr(before, name) for name in KEPT}
         place_before = {"workspace": space or before.workspace, "port": wanted.port or before.port}
-        wanted = wanted._replace(**{**place_before, **as_before, **_said(asked)})
+        wanted = wanted._replace(**{**place_before, **as_before, **_lasting(choices)})
     instances.check(wanted)
     if before is not None:
         instances.stop([before])
@@ -79,22 +79,22 @@ def _the_one(home: str, space: str | None, asked: Asked, tell: Tell) -> Instance
     return one
 
 
-def _fits(one: Instance, space: str | None, asked: Asked) -> bool:
-    return space in (None, one.workspace) and all(getattr(one, name) == value for name, value in _said(asked).items())
+def _fits(one: Instance, space: str | None, choices: Choices) -> bool:
+    return space in (None, one.workspace) and all(getattr(one, name) == value for name, value in _lasting(choices).items())
 
 
-def _wanted(home: str, space: str | None, asked: Asked, tell: Tell) -> Wanted:
+def _wanted(home: str, space: str | None, choices: Choices, tell: Tell) -> Wanted:
     kept = place.settings(space, tell)
-    port = asked.port if asked.port is not None else kept.get("port")
-    wanted = Wanted(home=home, workspace=space, port=port, bind=asked.bind, **_said(asked))
-    if asked.bind is not None:
-        wanted = wanted._replace(allow_lan=asked.allow_lan, insecure_http=asked.insecure_http)
+    port = choices.port if choices.port is not None else kept.get("port")
+    wanted = Wanted(home=home, workspace=space, port=port, bind=choices.bind, **_lasting(choices))
+    if choices.bind is not None:
+        wanted = wanted._replace(allow_lan=choices.allow_lan, insecure_http=choices.insecure_http)
     return wanted._replace(log_level=kept.get("log-level", wanted.log_level))
 
 
-def _said(asked: Asked) -> dict[str, Any]:
-    said = {"public_url": asked.public_url, "classic": asked.classic, "trusted_uids": tuple(asked.trusted_uids)}
-    return {name: value for name, value in said.items() if value}
+def _lasting(choices: Choices) -> dict[str, Any]:
+    options = {"public_url": choices.public_url, "classic": choices.classic, "trusted_uids": tuple(choices.trusted_uids)}
+    return {name: value for name, value in options.items() if value}
 
 
 @contextlib.contextmanager

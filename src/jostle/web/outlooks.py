@@ -12,7 +12,7 @@ from fastapi import APIRouter, Depends
 from jostle.errors import JostleError
 from jostle.formats import taskfile, taskjobs, workspace
 from jostle.intake.previewing import previewed
-from jostle.web.commands import Config, Index, Text, parsed
+from jostle.web.commands import ConfigFile, Index, Text, parsed
 from jostle.web.site import Visit, visit, workspace_of
 
 routes = APIRouter()
@@ -21,29 +21,29 @@ NOTHING: dict[str, Any] = {"tasks": [], "more": 0, "never": [], "drawn": "", "kn
 
 
 @routes.post("/api/v1/commands/{mode}/outlook")
-def outlook(visit: Visiting, mode: str, given: Text, config_index: Index = 0, workspace: str | None = None) -> dict[str, Any]:
+def outlook(visit: Visiting, mode: str, body: Text, config_index: Index = 0, workspace: str | None = None) -> dict[str, Any]:
     """Of the tasks that can be read, also where others cannot. `known`: whether an engine was there to say it."""
     visit.must_see_files()
-    config = Config(visit, workspace_of(visit.site, workspace), mode, config_index)
-    blocks, _ = parsed(given.text, mode, config.path)
+    config = ConfigFile(visit, workspace_of(visit.site, workspace), mode, config_index)
+    blocks, _ = parsed(body.text, mode, config.path)
     client = visit.engine_if_any() if blocks else None
     if client is None:
         return NOTHING
     try:
         batch = _batch(config, blocks)
         head = {"key": None, "name": batch["name"], "policy": batch["policy"], "queues": batch["queues"]}
-        told = previewed(client, head, batch["jobs"], visit.language)
+        preview = previewed(client, head, batch["jobs"], visit.language)
     except JostleError:
         return NOTHING  # settings that are wrong, or an engine that is older or silent: told where it matters
     finally:
         client.close()
     tasks = [
         {"queue": block.queue, "line": block.line, **{key: job[key] for key in ("starts", "chance", "gpus", "after", "text")}}
-        for block, job in zip(blocks, told["jobs"], strict=False)
+        for block, job in zip(blocks, preview["jobs"], strict=False)
     ]  # fmt: skip
-    return {"tasks": tasks, "known": True, **{key: told[key] for key in ("more", "never", "drawn")}}
+    return {"tasks": tasks, "known": True, **{key: preview[key] for key in ("more", "never", "drawn")}}
 
 
-def _batch(config: Config, blocks: list[taskfile.Block]) -> dict[str, Any]:
+def _batch(config: ConfigFile, blocks: list[taskfile.Block]) -> dict[str, Any]:
     space = workspace.find(config.root, mode=config.mode, index=config.index)
     return taskjobs.batch(space, blocks, visible=None)

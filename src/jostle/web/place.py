@@ -24,21 +24,21 @@ def settings(space: str | None, tell: Tell) -> dict[str, Any]:
     path = os.path.join(space or "", SETTINGS)
     if space is None or not os.path.isfile(path):
         return {}
-    found = ProcessYAML(path).get_config()
-    if found.get("secret"):
+    values = ProcessYAML(path).get_config()
+    if values.get("secret"):
         tell("console_secret", path=path)
     for key, usual in ADDRESS.items():
-        if found.get(key, usual) != usual:
+        if values.get(key, usual) != usual:
             tell("console_address", path=path, key=key)
     for key, place in PLACES.items():
-        if os.path.normpath(os.path.join(space, str(found.get(key, place)))) != os.path.join(space, place):
+        if os.path.normpath(os.path.join(space, str(values.get(key, place)))) != os.path.join(space, place):
             tell("console_place", path=path, key=key, fixed=place)
-    port, level = found.get("port"), found.get("log-level")
+    port, level = values.get("port"), values.get("log-level")
     good = {"port": type(port) is int and 0 < port < 65536, "log-level": level in LEVELS}
     for key, holds in good.items():
-        if key in found and not holds:
+        if key in values and not holds:
             tell("console_setting", path=path, key=key, expected="1-65535" if key == "port" else ", ".join(LEVELS))
-    return {key: found[key] for key, holds in good.items() if holds}
+    return {key: values[key] for key, holds in good.items() if holds}
 
 
 def tunnel(port: int) -> str:
@@ -49,17 +49,17 @@ def tunnel(port: int) -> str:
     return f"ssh -L {port}:localhost:{port} {user}{socket.gethostname()}"
 
 
-def workspace(home: str, given: str | None, tell: Tell = silent) -> str | None:
+def workspace(home: str, space: str | None, tell: Tell = silent) -> str | None:
     """The one that is named; else this directory, if it is one; else the last one that was used."""
     kept = os.path.join(folder(home), "workspace")
-    if given is None and not _is_workspace(os.getcwd()):
+    if space is None and not _is_workspace(os.getcwd()):
         try:
             with open(kept, encoding="utf-8", errors="surrogateescape") as f:
                 last = f.read().rstrip("\n")
         except OSError:
             return None
         return last if os.path.isdir(last) else None
-    path = os.path.abspath(given or os.getcwd())
+    path = os.path.abspath(space or os.getcwd())
     check(path)
     if not _is_workspace(path):
         tell("console_no_workspace", path=path)

@@ -14,7 +14,8 @@ from fastapi import APIRouter, Depends
 from jostle.errors import Invalid, JostleError
 from jostle.formats import gpumanage, workspace
 from jostle.formats.difference import unified
-from jostle.web.rules import Rules
+from jostle.web.answers import Values
+from jostle.web.rules import RulesFile
 from jostle.web.site import Visit, visit, workspace_of
 from jostle.wording import sentences
 
@@ -27,11 +28,11 @@ SHOWN = 20  # tasks that wait
 
 
 @routes.post("/api/v1/rules/preview")
-def preview(visit: Visiting, given: dict[str, Any], workspace: str | None = None) -> dict[str, Any]:
+def preview(visit: Visiting, body: Values, workspace: str | None = None) -> dict[str, Any]:
     """With nothing changed: what the rules mean as they are."""
     visit.must_see_files()
-    rules = Rules(workspace_of(visit.site, workspace))
-    text = rules.changed(given)
+    rules = RulesFile(workspace_of(visit.site, workspace))
+    text = rules.changed(body)
     diff = unified(rules.text, text)
     client = visit.engine_if_any()
     if client is None:
@@ -42,7 +43,7 @@ def preview(visit: Visiting, given: dict[str, Any], workspace: str | None = None
         client.close()
 
 
-def _effect(visit: Visit, client: Client, rules: Rules, text: str) -> dict[str, Any]:
+def _effect(visit: Visit, client: Client, rules: RulesFile, text: str) -> dict[str, Any]:
     """By the engine, before and after."""
     now, new = rules.read(rules.text)[0], rules.read(text)[0]
     batches = _batches(visit, rules.root)
@@ -64,13 +65,13 @@ def _effect(visit: Visit, client: Client, rules: Rules, text: str) -> dict[str, 
 
 def _batches(visit: Visit, root: str) -> dict[int, tuple[str, dict[str, Any]]]:
     """The unfinished batches of a workspace, by number: mode, and the rules that they are under."""
-    found = {}
+    batches = {}
     for mode in workspace.STEMS:
         for config in workspace.configs(root, mode):
             number = visit.reader.unfinished_batch(f"compete:{os.path.realpath(root)}:{mode}:{config.index}")
             if number is not None:
-                found[number] = (mode, dict((visit.reader.batch(number) or {}).get("policy") or {}))
-    return found
+                batches[number] = (mode, dict((visit.reader.batch(number) or {}).get("policy") or {}))
+    return batches
 
 
 def _policy(new: gpumanage.Settings, now: gpumanage.Settings, mode: str, stored: dict[str, Any]) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from jostle.formats import gpumanage, plaintext, processyaml, workspace, yamledi
 from jostle.formats.flaws import BadFiles
 from jostle.formats.nodes import Flaw
 from jostle.web import files
-from jostle.web.answers import Answer, etag
+from jostle.web.answers import Answer, Values, etag
 from jostle.web.site import Visit, visit, workspace_of
 from jostle.wording.flaws import worded
 
@@ -27,7 +27,7 @@ USUAL = workspace.SETTINGS[0]
 PLACES = ("work_dir", "gpu_command_file", "gpus_command_file", "log_dir", "process_json_path", "commands_path")
 
 
-class Rules:
+class RulesFile:
     """The file of one workspace."""
 
     def __init__(self, root: str) -> None:
@@ -60,15 +60,15 @@ class Rules:
                 (by_key.setdefault(head, {}) if tail else by_key)[tail or head] = value
         return by_key
 
-    def said(self) -> dict[str, Any]:
+    def own_values(self) -> dict[str, Any]:
         """What the file itself says."""
         return processyaml.values(self.text, self.path)
 
-    def changed(self, given: dict[str, Any]) -> str:
+    def changed(self, form: dict[str, Any]) -> str:
         """The text with these values; Invalid or BadFiles if it cannot be, or would be wrong."""
-        now, said, text = flat(self.values()), self.said(), self.text
+        now, own, text = flat(self.values()), self.own_values(), self.text
         wanted = processyaml.values(text, self.path)
-        for key, value in flat(given).items():
+        for key, value in flat(form).items():
             if key not in gpumanage.KEYS:
                 raise Invalid(f"there is no key {key[:100]}; expected one of {', '.join(gpumanage.KEYS)}")
             if key in now and same(value, now[key]):
@@ -79,7 +79,7 @@ class Rules:
             processyaml.put(wanted, words, value)
             text = yamledit.updated(text, words, value)
         if processyaml.values(text, self.path) != wanted:
-            raise Invalid(f"{', '.join(flat(given))} cannot be changed in {self.name} by program: edit the file (it says {said})")
+            raise Invalid(f"{', '.join(flat(form))} cannot be changed in {self.name} by program: edit the file (it says {own})")
         flaws = self.read(text)[2]
         if flaws:
             raise BadFiles(flaws)
@@ -96,10 +96,10 @@ def same(one: Any, other: Any) -> bool:
     return isinstance(one, bool) == isinstance(other, bool) and one == other
 
 
-def flat(given: dict[str, Any]) -> dict[str, Any]:
+def flat(values: dict[str, Any]) -> dict[str, Any]:
     """Keys with a dot for those of retry_config."""
     dotted: dict[str, Any] = {}
-    for key, value in given.items():
+    for key, value in values.items():
         if key == gpumanage.RETRY and isinstance(value, dict):
             dotted |= {f"{key}.{name}": inner for name, inner in value.items()}
         else:
@@ -109,7 +109,7 @@ def flat(given: dict[str, Any]) -> dict[str, Any]:
 
 @routes.get("/api/config")
 def config(visit: Visiting, workspace: str | None = None) -> Response:
-    rules = Rules(workspace_of(visit.site, workspace))
+    rules = RulesFile(workspace_of(visit.site, workspace))
     return Answer(shown(visit, rules.values()), headers={"ETag": rules.etag})
 
 
@@ -120,13 +120,13 @@ def shown(visit: Visit, values: dict[str, Any]) -> dict[str, Any]:
 
 @routes.put("/api/config")
 def save(
-    visit: Visiting, given: dict[str, Any], workspace: str | None = None, if_match: Annotated[str | None, Header()] = None
+    visit: Visiting, body: Values, workspace: str | None = None, if_match: Annotated[str | None, Header()] = None
 ) -> Response:  # fmt: skip
-    rules = Rules(workspace_of(visit.site, workspace))
-    text = rules.changed(given)
+    rules = RulesFile(workspace_of(visit.site, workspace))
+    text = rules.changed(body)
     if text != rules.text or if_match is not None:
         rules.save(text, if_match)
-        visit.note("rules", f"{rules.path}: {', '.join(flat(given))}")
+        visit.note("rules", f"{rules.path}: {', '.join(flat(body))}")
     return Answer({"status": "ok", "data": rules.values()}, headers={"ETag": rules.etag})
 
 
@@ -134,10 +134,10 @@ def save(
 def rules_of(visit: Visiting, workspace: str | None = None) -> Response:
     """For a form: the values, which of them the file says itself, and what is wrong with it."""
     visit.must_see_files()
-    rules = Rules(workspace_of(visit.site, workspace))
+    rules = RulesFile(workspace_of(visit.site, workspace))
     _, warnings, flaws = rules.read(rules.text)
     answer = {
-        "values": rules.values(), "said": sorted(flat(rules.said())) if not flaws else [], "text": rules.text,
+        "values": rules.values(), "said": sorted(flat(rules.own_values())) if not flaws else [], "text": rules.text,
         "flaws": [{"line": line, "text": worded(text, visit.language)} for _, line, text in flaws],
         "warnings": [worded(text, visit.language) for text in warnings], "path": rules.path, "exists": rules.raw is not None,
         "fixed": list(PLACES),

@@ -266,11 +266,11 @@ def competing(visit: Visiting) -> dict[str, Any]:
 
 
 @routes.post("/api/v1/compete")
-def compete(visit: Visiting, given: Compete, workspace: str | None = None) -> dict[str, Any]:
-    more = tuple(f"--{name}" for name in ("fresh", "lenient") if getattr(given, name))
-    return start(visit, workspace_of(visit.site, workspace), given.mode, given.config_index, more)
+def compete(visit: Visiting, body: Compete, workspace: str | None = None) -> dict[str, Any]:
+    more = tuple(f"--{name}" for name in ("fresh", "lenient") if getattr(body, name))
+    return start(visit, workspace_of(visit.site, workspace), body.mode, body.config_index, more)
 
 
 @routes.post("/api/v1/compete/stop")
-def stop_one(visit: Visiting, given: Stop) -> dict[str, Any]:
-    return stop_pid(visit, given.pid)
+def stop_one(visit: Visiting, body: Stop) -> dict[str, Any]:
+    return stop_pid(visit, body.pid)

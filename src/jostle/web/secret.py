@@ -89,12 +89,12 @@ class Secrets:
     def rights_of(self, token: str) -> str | None:
         return self.rights_by(digest(token))
 
-    def rights_by(self, given: str) -> str | None:
+    def rights_by(self, token_digest: str) -> str | None:
         """What the token with this digest allows; both are always compared, in a time that tells nothing of them."""
         allowed = None
         for rights in TOKENS:
             known = self.known_token(rights)
-            if known is not None and hmac.compare_digest(given, digest(known)):
+            if known is not None and hmac.compare_digest(token_digest, digest(known)):
                 allowed = rights
         return allowed
 

@@ -39,12 +39,12 @@ def main() -> int:
     os.umask(0o077)
     no_core()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))  # what is entered below is left, also before it serves
-    told = int(sys.argv[sys.argv.index("--ready") + 1])
+    ready_fd = int(sys.argv[sys.argv.index("--ready") + 1])
     with contextlib.ExitStack() as entered:
-        with os.fdopen(told, "w", encoding="utf-8", errors="surrogateescape") as ready:
+        with os.fdopen(ready_fd, "w", encoding="utf-8", errors="surrogateescape") as ready:
             try:
-                given = json.load(sys.stdin)
-                wanted = Wanted(**{**given, "trusted_uids": tuple(given["trusted_uids"])})
+                options = json.load(sys.stdin)
+                wanted = Wanted(**{**options, "trusted_uids": tuple(options["trusted_uids"])})
                 check(wanted)
                 site = Site(wanted)
                 site.secrets.token()
@@ -56,10 +56,10 @@ def main() -> int:
                 ready.write(f"error {e.code} {' '.join(str(e).split())}\n")
                 return e.exit_code
             host = wanted.bind or "127.0.0.1"
-            told_to_others = controlfiles.console(
+            announcement = controlfiles.console(
                 wanted.workspace, port=instance.port, host=host, started_at=instance.started_at
             )  # fmt: skip
-            entered.enter_context(told_to_others)
+            entered.enter_context(announcement)
             ready.write(json.dumps(instance._asdict()) + "\n")
         serve(served, sockets, wanted, kept)
     return 0

@@ -14,6 +14,7 @@ from fastapi import APIRouter, Depends
 from jostle.errors import Forbidden, Invalid
 from jostle.formats import processyaml, yamledit
 from jostle.web import files
+from jostle.web.answers import Values
 from jostle.web.instances import PORT
 from jostle.web.place import ADDRESS, LEVELS, PLACES
 from jostle.web.place import SETTINGS as FILE
@@ -60,15 +61,15 @@ def settings(visit: Visiting, workspace: str | None = None) -> dict[str, Any]:
 
 
 @routes.put("/api/settings")
-def save(visit: Visiting, given: dict[str, Any], workspace: str | None = None) -> dict[str, Any]:
+def save(visit: Visiting, body: Values, workspace: str | None = None) -> dict[str, Any]:
     root = workspace_of(visit.site, workspace)
     now = values(root)
-    given = {key: value["value"] if isinstance(value, dict) and "value" in value else value for key, value in given.items()}
-    unknown = [key for key in given if key not in ABOUT]
+    body = {key: value["value"] if isinstance(value, dict) and "value" in value else value for key, value in body.items()}
+    unknown = [key for key in body if key not in ABOUT]
     if unknown:
         raise Invalid(f"there is no setting {unknown[0][:100]}; expected one of {', '.join(ABOUT)}")
-    secret = given.pop("secret", None)
-    new = {key: checked(key, value) for key, value in given.items() if value != now[key]}
+    secret = body.pop("secret", None)
+    new = {key: checked(key, value) for key, value in body.items() if value != now[key]}
     fixed = [key for key in new if key in FIXED]
     if moved := next((key for key in fixed if key in PLACES), None):
         raise Forbidden(f"{moved} is always {PLACES[moved]}: nothing moves it, a browser least of all")

@@ -34,7 +34,7 @@ LENGTHY_KEPT = 3  # … of them kept for who may do everything
 TEXT = 200  # characters of what an audit says
 
 
-class Room:
+class Seats:
     """For so many at once; some places are kept for who may do everything, however many others look."""
 
     def __init__(self, places: int, kept: int, full: str) -> None:
@@ -68,14 +68,14 @@ class Site:
         self.reader = Reader(wanted.home)
         self.children: dict[str, Any] = {}  # schedulers that this process has started, by the key of their batch
         self.tickets = Tickets()
-        self.lengthy = Room(LENGTHY, LENGTHY_KEPT, "too many calls that take long are under way: ask again when one has ended")
+        self.lengthy = Seats(LENGTHY, LENGTHY_KEPT, "too many calls that take long are under way: ask again when one has ended")
         self.processor: tuple[int, int] | None = None  # its ticks at the last look
 
     def audit(self, who: str, did: str, what: str) -> dict[str, str]:
         """Into the log of the web process, and for the request that does it."""
-        said = {"who": f"web, {who}", "did": did[:TEXT], "what": what[:TEXT]}
-        print(time.strftime("%Y-%m-%d %H:%M:%S"), json.dumps(said), file=sys.stderr, flush=True)
-        return said
+        entry = {"who": f"web, {who}", "did": did[:TEXT], "what": what[:TEXT]}
+        print(time.strftime("%Y-%m-%d %H:%M:%S"), json.dumps(entry), file=sys.stderr, flush=True)
+        return entry
 
 
 class Visit(Session):
@@ -85,14 +85,14 @@ class Visit(Session):
         super().__init__()
         self.site, self.caller, self._language = site, caller, language
         self._home, self._reader = site.home, site.reader
-        self.said: list[str] = []
+        self.messages: list[str] = []
 
     @property
     def language(self) -> str:
         return self._language
 
     def say(self, text: str) -> None:
-        self.said.append(text)
+        self.messages.append(text)
 
     def close(self) -> None:
         """The reader is the site's."""

@@ -29,8 +29,8 @@ from jostle.intake import ids as written
 from jostle.views.status import of_itself
 from jostle.web import hidden
 from jostle.web.joblog import LINES, page
-from jostle.web.looking import cards_now, told, worded_cards
-from jostle.web.site import Room, Visit, visit
+from jostle.web.looking import cards_now, worded_cards, worded_event
+from jostle.web.site import Seats, Visit, visit
 from jostle.wording import sentences
 
 if TYPE_CHECKING:
@@ -68,13 +68,13 @@ class Happened:
 
     def __init__(self, row: dict[str, Any]) -> None:
         self.row, self.seq, self.job = row, int(row["seq"]), row["job"]
-        self._said: dict[tuple[str, bool], bytes] = {}
+        self._frames: dict[tuple[str, bool], bytes] = {}
 
-    def said(self, visit: Visit) -> bytes:
+    def frame(self, visit: Visit) -> bytes:
         to = (visit.language, visit.caller.reads_only)
-        if to not in self._said:
-            self._said[to] = said("event", told(visit, self.row), self.seq)
-        return self._said[to]
+        if to not in self._frames:
+            self._frames[to] = frame("event", worded_event(visit, self.row), self.seq)
+        return self._frames[to]
 
 
 class Hub:
@@ -82,7 +82,7 @@ class Hub:
 
     def __init__(self, site: Site) -> None:
         self.site = site
-        self.room = Room(MOST, KEPT_PLACES, "too many streams are open, or calls that wait: ask again when one has ended")
+        self.seats = Seats(MOST, KEPT_PLACES, "too many streams are open, or calls that wait: ask again when one has ended")
         self.listeners: dict[object, float] = {}  # each with the seconds between two readings of the cards that it wants; 0: none
         self.recent: deque[Happened] = deque(maxlen=KEPT)
         self.seq = 0  # the newest event that is known
@@ -110,7 +110,7 @@ class Hub:
     async def listening(self, caller: Caller, cards_each: float = 0.0) -> AsyncIterator[None]:
         """Busy if there is no place."""
         me = object()
-        with self.room.place(caller):
+        with self.seats.place(caller):
             self.listeners[me] = cards_each
             try:
                 async with self.beginning:
@@ -182,8 +182,8 @@ class Hub:
             hello = of_itself(self._visit("en"))
         except JostleError as e:
             return {"running": None, "pid": None, "hold": "", "probe": str(e)}  # there, and does not answer
-        said = {key: hello.get(key) or "" for key in ("hold", "probe")}
-        return {"running": bool(hello), "pid": hello.get("pid"), **said}
+        texts = {key: hello.get(key) or "" for key in ("hold", "probe")}
+        return {"running": bool(hello), "pid": hello.get("pid"), **texts}
 
     async def _look_at_cards(self) -> None:
         while True:
@@ -193,9 +193,9 @@ class Hub:
                     seen = await asyncio.to_thread(cards_now, self._visit("en"))
                     if self.seen is None or _still(seen) != _still(self.seen):
                         self.seen = seen
-                        worded = {language: worded_cards(seen, language) for language in ("en", "zh")}
-                        self.cards = {(language, False): said("gpus", shown) for language, shown in worded.items()}
-                        self.cards |= {(language, True): said("gpus", hidden.cards(shown)) for language, shown in worded.items()}
+                        worded = {lang: worded_cards(seen, lang) for lang in ("en", "zh")}
+                        self.cards = {(lang, False): frame("gpus", shown) for lang, shown in worded.items()}
+                        self.cards |= {(lang, True): frame("gpus", hidden.cards(shown)) for lang, shown in worded.items()}
                         self.turn()
             await asyncio.sleep(each or 0.5)
 
@@ -240,31 +240,31 @@ class Stream:
         self.shown = b""
         self.log_over = False
         self.log_at = 0.0  # when it is looked at next: however much happens, a log is read no oftener
-        self.said_at = time.monotonic()
+        self.sent_at = time.monotonic()
 
     async def parts(self, each: float) -> AsyncGenerator[bytes, None]:
         async with self.hub.listening(self.visit.caller, each):
             hub = self.hub
             begin = hub.seq if self.after is None else self.after
-            yield said("hello", {"seq": hub.seq, "engine": bool(hub.engine.get("running")), "version": __version__})
+            yield frame("hello", {"seq": hub.seq, "engine": bool(hub.engine.get("running")), "version": __version__})
             if begin > hub.seq:
-                yield said("behind", {"seq": hub.seq})  # of another home, or a database that was put back
+                yield frame("behind", {"seq": hub.seq})  # of another home, or a database that was put back
                 begin = hub.seq
             self.after = begin
             while True:
                 turned = hub.turned
                 if news := await self._news():
                     yield b"".join(news)
-                    self.said_at = time.monotonic()
+                    self.sent_at = time.monotonic()
                 growing = self.log is not None and not self.log_over
-                until = min(self.log_at, self.said_at + ALIVE) if growing else self.said_at + ALIVE
+                until = min(self.log_at, self.sent_at + ALIVE) if growing else self.sent_at + ALIVE
                 if await happens(turned, until - time.monotonic()):
                     welcome = hub.welcomes(self.visit.caller)
                 else:
                     welcome = self.visit.caller.still_welcome(self.visit.site.secrets)
-                if time.monotonic() >= self.said_at + ALIVE:
+                if time.monotonic() >= self.sent_at + ALIVE:
                     yield b": alive\n\n"
-                    self.said_at = time.monotonic()
+                    self.sent_at = time.monotonic()
                 if not welcome:
                     return  # it ends with its session, and with the token that opened either
 
@@ -277,18 +277,18 @@ class Stream:
                 shown = {**shown, **{key: hidden.words(shown.get(key) or "") for key in ("hold", "probe")}}
             hold = shown.get("hold") or ""
             text = sentences.on_hold(hold, self.visit.language) if hold else ""
-            parts.append(said("engine", {**shown, "hold_text": text, "seq": self.hub.seq}))
+            parts.append(frame("engine", {**shown, "hold_text": text, "seq": self.hub.seq}))
         assert self.after is not None
         events = self.hub.since(self.after)
         if events is None:
             events = [*map(Happened, await asyncio.to_thread(self.visit.reader.events, None, self.after, PAGE))]
             if events and events[0].seq > self.after + 1:
-                parts.append(said("behind", {"seq": events[0].seq}))  # what was before it has been removed
+                parts.append(frame("behind", {"seq": events[0].seq}))  # what was before it has been removed
             if len(events) == PAGE:
                 self.hub.turn()  # there are more, and nobody else would wake us
         for event in events:
             self.after = event.seq
-            parts.append(event.said(self.visit))
+            parts.append(event.frame(self.visit))
         cards = self.hub.cards.get((self.visit.language, self.visit.caller.reads_only))
         if self.cards and cards is not None and cards is not self.shown:
             self.shown = cards
@@ -307,13 +307,13 @@ class Stream:
             if e.code == "not_found" and (self.visit.reader.job(job) or {}).get("attempt") == 0:
                 return []  # it has not begun
             self.log_over = True
-            return [said("log", {"job": job, "run": run, "error": str(e), "over": True})]
+            return [frame("log", {"job": job, "run": run, "error": str(e), "over": True})]
         self.log_over = part.over
         self.log = (job, part.run, part.end)
-        return [said("log", part.plain())] if part.text or part.over or start is None else []
+        return [frame("log", part.plain())] if part.text or part.over or start is None else []
 
 
-def said(kind: str, data: Any, number: int | None = None) -> bytes:
+def frame(kind: str, data: Any, number: int | None = None) -> bytes:
     head = f"id: {number}\n" if number is not None else ""
     return f"{head}event: {kind}\ndata: {json.dumps(data, separators=(',', ':'))}\n\n".encode("ascii")
 

@@ -50,6 +50,6 @@ def _phrase(value: Any) -> Any:
     if value in PHRASES:
         return PHRASES[value]
     for pattern, chinese in PATTERNS:
-        if found := re.fullmatch(pattern, value):
-            return chinese.format(*(_phrase(group or "") for group in found.groups()))
+        if match := re.fullmatch(pattern, value):
+            return chinese.format(*(_phrase(group or "") for group in match.groups()))
     return value

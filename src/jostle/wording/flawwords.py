@@ -48,7 +48,7 @@ FLAWS: dict[str, tuple[str, str]] = {
     # --- JSON
     "json_after": ("there is something after the end of the object", "对象结束之后还有内容"),
     "json_deep": ("is nested deeper than {most} levels", "嵌套超过 {most} 层"),
-    "json_value": ("{found} where a value should be; expected {expected}", "应有值的地方是 {found}；应为{expected}"),
+    "json_value": ("{token} where a value should be; expected {expected}", "应有值的地方是 {token}；应为{expected}"),
     "json_text": (
         "a text that is not understood ({problem}); expected it in double quotes", "无法理解的文字（{problem}）；应放在双引号里",
     ),
@@ -56,9 +56,9 @@ FLAWS: dict[str, tuple[str, str]] = {
         "a text with half a character (\\ud800 to \\udfff); expected whole ones",
         "文字里有半个字符（\\ud800 到 \\udfff）；应为完整的字符",
     ),
-    "json_key": ("{found} where a key should be; expected a key in double quotes", "应有键的地方是 {found}；键应放在双引号里"),
-    "json_colon": ("{found} after the key {key}; expected :", "键 {key} 之后是 {found}；应为 :"),
-    "json_comma": ("{found} after a value; expected , or {end}", "值之后是 {found}；应为 , 或 {end}"),
+    "json_key": ("{token} where a key should be; expected a key in double quotes", "应有键的地方是 {token}；键应放在双引号里"),
+    "json_colon": ("{token} after the key {key}; expected :", "键 {key} 之后是 {token}；应为 :"),
+    "json_comma": ("{token} after a value; expected , or {end}", "值之后是 {token}；应为 , 或 {end}"),
     "json_last_comma": (
         "a comma before {end}; expected another value, or no comma", "{end} 之前有逗号；应再有一个值，或不要逗号",
     ),

@@ -30,7 +30,7 @@ def cells(limit: Mapping[str, Any], view: Mapping[str, Any], lang: str) -> list[
 
 def source(limit: Mapping[str, Any], view: Mapping[str, Any], lang: str) -> str:
     """Who has set it; nobody: nothing."""
-    said = limit["source"] or ""
-    file = {"lab": view["lab_file"], "manager": view["manager_file"], "manager_default": view["manager_file"]}.get(said, "")
+    origin = limit["source"] or ""
+    file = {"lab": view["lab_file"], "manager": view["manager_file"], "manager_default": view["manager_file"]}.get(origin, "")
     chinese = lang.startswith("zh")
-    return limit_by(said, int(chinese)) + (f"{'：' if chinese else ': '}{plain(file)}" if file else "")
+    return limit_by(origin, int(chinese)) + (f"{'：' if chinese else ': '}{plain(file)}" if file else "")

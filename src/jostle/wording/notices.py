@@ -102,13 +102,13 @@ TROUBLES: dict[str, Words] = {
 }
 
 
-def trouble(said: Entry, language: str) -> str:
+def trouble(entry: Entry, language: str) -> str:
     """Why a message was not delivered."""
     at = column(language)
-    values = {key: plain(str(value))[:200] for key, value in said["params"].items()}
-    if "age" in said["params"]:
-        values["age"] = units.show_duration(said["params"]["age"])
-    return TROUBLES[said["code"]][at].format(**values) if said["code"] in TROUBLES else plain(str(said["code"]))
+    values = {key: plain(str(value))[:200] for key, value in entry["params"].items()}
+    if "age" in entry["params"]:
+        values["age"] = units.show_duration(entry["params"]["age"])
+    return TROUBLES[entry["code"]][at].format(**values) if entry["code"] in TROUBLES else plain(str(entry["code"]))
 
 
 def line(entry: Entry, language: str) -> str:

@@ -167,7 +167,7 @@ class Local:
         if self._shim(run, claim) is None:
             process.wake_members(self._marker(run, claim))
         elif changed:
-            self._told(run, claim, signal.SIGHUP)  # it looks at once
+            self._signal(run, claim, signal.SIGHUP)  # it looks at once
 
     def _heard_of_claims(self) -> None:
         if self._directory.heard():
@@ -335,10 +335,10 @@ class Local:
         """Asks the shim to end its run; without one, signals the run's processes (kill=True is then the caller's)."""
         for run in runs:
             claim = self._dir(run).claim()
-            if not self._told(run, claim, signal.SIGUSR1 if kill else signal.SIGTERM):
+            if not self._signal(run, claim, signal.SIGUSR1 if kill else signal.SIGTERM):
                 process.signal_members(self._marker(run, claim), signal.SIGKILL if kill else signal.SIGTERM)
 
-    def _told(self, run: RunId, claim: RunClaim | None, number: int) -> bool:
+    def _signal(self, run: RunId, claim: RunClaim | None, number: int) -> bool:
         """Whether its shim was signalled. Whose pid a record has is no proof: it must be at the other end of our socket, or
         have the lock of this very run; one that is not so far hears of it when it is said again."""
         contact = self._runs.get(run)

@@ -159,15 +159,15 @@ class Legs:
         return ""
 
     def _give_back(self, cards: Sequence[str]) -> None:
-        given = [self.held.pop(uuid) for uuid in cards if uuid in self.held]
-        for fd, path in given:
+        claims = [self.held.pop(uuid) for uuid in cards if uuid in self.held]
+        for fd, path in claims:
             give_back(fd)
             try:
                 os.unlink(path)
             except OSError:
                 pass  # unlocked it is dead; the engine removes it
             os.close(fd)
-        if given:
+        if claims:
             self._park()
 
     def _park(self) -> None:
