@@ -25,10 +25,11 @@ class Bounds(NamedTuple):
 
 
 def child(
-    words: Sequence[str], bounds: Bounds, env: Mapping[str, str], *, bounded: bool = True, text: str = ""
+    words: Sequence[str], bounds: Bounds, env: Mapping[str, str], *, bounded: bool = True, text: str = "", name: str = ""
 ) -> tuple[int, str, str]:  # fmt: skip
     """Its exit code, what it printed, and what it said. JostleError where it came to the end of its time or memory. `bounded`:
-    also in processor time and memory."""
+    also in processor time and memory. `name`: what people call what it does."""
+    name = name or " ".join(words[:2])
     temporary = tempfile.TemporaryFile
     with temporary() as out, temporary() as err, temporary() as stdin:
         stdin.write(text.encode())
@@ -40,20 +41,19 @@ def child(
         try:
             code = process.wait(bounds.within)
         except subprocess.TimeoutExpired:
-            raise JostleError(_too_long(words, f"{bounds.within:.0f} s")) from None
+            raise JostleError(_too_long(name, f"{bounds.within:.0f} s")) from None
         finally:
             _end(process)
         printed, messages = _content(out), _content(err)
     if bounded and code in (-signal.SIGXCPU, -signal.SIGKILL):
-        raise JostleError(_too_long(words, f"{bounds.processor} s of the processor"))
+        raise JostleError(_too_long(name, f"{bounds.processor} s of the processor"))
     if messages.rstrip().endswith("MemoryError"):
-        raise JostleError(f"`{' '.join(words[:2])}` needs more memory than it may have here: ask the command line")
+        raise JostleError(f"`{name}` needs more memory than it may have here: ask the command line")
     return code, printed, messages
 
 
-def _too_long(words: Sequence[str], limit: str) -> str:
-    command = " ".join(words[:2])
-    return f"`{command}` took longer than {limit} and was ended: ask for less, or ask the command line, which has no limit"
+def _too_long(name: str, limit: str) -> str:
+    return f"`{name}` took longer than {limit} and was ended: ask for less, or ask the command line, which has no limit"
 
 
 def _bound(pid: int, bounds: Bounds) -> None:

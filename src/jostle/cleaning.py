@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from glob import escape, glob
 from typing import TYPE_CHECKING
 
-from jostle import proc
+from jostle import proc, units
 from jostle.backends.local.records import RunDir
 from jostle.core.states import UNFINISHED
 from jostle.experiments import snapshots
@@ -39,6 +39,15 @@ class Cleaned:
     copies: int = 0
     events: int = 0
     kept: list[tuple[str, str]] = field(default_factory=list)
+
+
+def tell(cleaned: Cleaned, session: Session, *, dry_run: bool) -> None:
+    for code, path in cleaned.kept:
+        session.tell(code, path=path)
+    counts = {"clean_snapshots": cleaned.snapshots, "clean_contexts": cleaned.contexts, "clean_copies": cleaned.copies}
+    extra = "".join(session.message(code, n=n) for code, n in counts.items() if n)
+    size, done = units.show_size(cleaned.size_mib), "clean_would" if dry_run else "cleaned"
+    session.tell(done, runs=cleaned.runs, size=size, extra=extra, events=cleaned.events)
 
 
 def clean(session: Session, before: float, *, dry_run: bool) -> Cleaned:

@@ -403,7 +403,7 @@ ASKED = {
 def test_s57_what_a_browser_asks_for_has_limits_and_leaves_no_process(tmp_path, monkeypatch, what):
     visit = Visit(Site(Wanted(home=str(tmp_path))), Caller("all", "a test"), "en")
     fake = tmp_path / "python"
-    fake.write_text(CHILD.format(tmp_path, "echo '{}'; exit 0"))
+    fake.write_text(CHILD.format(tmp_path, "echo '{\"answer\": {}, \"messages\": []}'; exit 0"))
     fake.chmod(0o755)
     monkeypatch.setattr(sys, "executable", str(fake))
     ASKED[what](visit)
@@ -419,7 +419,7 @@ def test_s57_an_answer_without_end_is_cut_off(tmp_path, monkeypatch):
     loud.chmod(0o755)
     monkeypatch.setattr(sys, "executable", str(loud))
     with pytest.raises(children.JostleError, match="too large"):
-        children.verb(visit, ["results"])
+        children.perform(visit, "results", {})
 
 
 def test_s58_a_scheduler_is_started_by_a_list_of_words_and_knows_no_secret(space):

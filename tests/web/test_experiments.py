@@ -1,15 +1,14 @@
 """Batches and results for a page: what `ps --batches` and `results` give, and no pattern takes more than its share."""
 
-import contextlib
 import json
+import os
 import re
 import threading
-from types import SimpleNamespace
 
 import pytest
 
+from jostle.bounded import Bounds, child
 from jostle.errors import JostleError
-from jostle.web.children import Bounds, child
 from tests.e2e.instance import until
 from tests.web.console import Console
 
@@ -81,9 +80,8 @@ def test_s57_a_pattern_without_end_is_ended_and_said_so_while_others_are_answere
     ("while True: pass", "took longer than 1 s of the processor and was ended"),
     ("import time; time.sleep(600)", "took longer than 5 s and was ended"),
 ])  # fmt: skip
-def test_s57_what_needs_more_than_its_limits_is_ended_and_says_which(tmp_path, does, said):
+def test_s57_what_needs_more_than_its_limits_is_ended_and_says_which(does, said):
     """One limit is met by each; the others are far away."""
-    visit = SimpleNamespace(home=str(tmp_path), language="en", lengthy=contextlib.nullcontext)
     within = 5.0 if "sleep" in does else 60.0
     with pytest.raises(JostleError, match=said):
-        child(visit, ["timeit", "-n1", "-r1", does], Bounds(within, 1, 500 << 20))
+        child(["timeit", "-n1", "-r1", does], Bounds(within, 1, 500 << 20), os.environ)

@@ -11,7 +11,7 @@ from functools import partial
 import pytest
 
 from jostle.web.answers import Busy, status_of
-from jostle.web.children import verb
+from jostle.web.children import perform
 from jostle.web.gate import Caller
 from jostle.web.instances import Wanted
 from jostle.web.site import LENGTHY, Site, Visit
@@ -95,9 +95,9 @@ def test_so_many_calls_that_take_long_go_on_at_once_and_one_more_is_told_to_ask_
         for _ in range(LENGTHY):
             under_way.enter_context(visit.lengthy())
         with pytest.raises(Busy, match="ask again") as refused:
-            verb(visit, ["--version"])
+            perform(visit, "doctor", {})
         assert status_of(refused.value, "/api/v1/doctor") == 503
-    assert verb(visit, ["--version"]).startswith("jostle ")
+    assert perform(visit, "doctor", {})["checks"]
 
 
 def test_who_may_only_look_cannot_take_the_last_places_from_who_may_do_everything(tmp_path):
@@ -107,10 +107,10 @@ def test_who_may_only_look_cannot_take_the_last_places_from_who_may_do_everythin
         with pytest.raises(Busy):
             for _ in range(LENGTHY):
                 under_way.enter_context(reader.lengthy())
-        assert verb(owner, ["--version"]).startswith("jostle ")
+        assert perform(owner, "doctor", {})["checks"]
         with pytest.raises(Busy, match="ask again"):
-            verb(reader, ["--version"])
-    assert verb(reader, ["--version"]).startswith("jostle ")
+            perform(reader, "doctor", {})
+    assert perform(reader, "doctor", {})["checks"]
 
 
 def opened_at_once(console, token, n):

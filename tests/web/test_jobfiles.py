@@ -197,12 +197,12 @@ def test_s30_what_looks_at_a_hostile_text_needs_no_more_than_100_mb_and_two_seco
         resource.setrlimit(resource.RLIMIT_DATA, (100_000_000, 100_000_000))
         resource.setrlimit(resource.RLIMIT_CPU, (2, 2))
 
-    given = json.dumps({"saved": "", "text": HOSTILE[what][0]})
-    words = [sys.executable, "-m", "jostle.web.drafts", str(tmp_path / "hostile.yaml")]
+    given = json.dumps({"file": str(tmp_path / "hostile.yaml"), "saved": "", "text": HOSTILE[what][0]})
+    words = [sys.executable, "-m", "jostle.web.deeds", "preview"]
     env = {**edited.instance.env, "PYTHONPATH": SOURCE}
     told = subprocess.run(words, input=given, env=env, text=True, capture_output=True, preexec_fn=limited, timeout=60)
     assert told.returncode == 0, told.stderr[-500:]
-    assert json.loads(told.stdout)["flaws"]
+    assert json.loads(told.stdout)["answer"]["flaws"]
 
 
 def test_s30_a_file_of_50_mb_is_not_read_and_a_text_that_large_not_taken(edited):

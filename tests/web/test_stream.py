@@ -1,6 +1,7 @@
 """The stream: everything that happens, once, in order, and from the last that was heard."""
 
 import asyncio
+import contextlib
 import http.client
 import json
 
@@ -9,8 +10,8 @@ import pytest
 from jostle.store.store import Store
 from jostle.web.gate import Caller
 from jostle.web.instances import Wanted
-from jostle.web.site import Site
-from jostle.web.stream import Hub
+from jostle.web.site import Site, Visit
+from jostle.web.stream import Hub, Stream
 from tests.e2e.instance import PATIENCE
 
 
@@ -224,3 +225,18 @@ def test_no_event_is_told_twice_after_a_stream_ended_as_one_came(tmp_path):
         return left
 
     assert asyncio.run(scene()) == set()
+
+
+def test_why_cards_cannot_be_read_is_told_in_the_words_of_status(tmp_path):
+    Store(str(tmp_path)).close()
+
+    async def scene():
+        site = Site(Wanted(home=str(tmp_path)))
+        hub, visit = Hub(site), Visit(site, Caller("all", "a test"), "en")
+        async with contextlib.aclosing(Stream(hub, visit, after=None, log=None, cards=False).parts(0.0)) as parts:
+            await anext(parts)  # hello
+            hub.engine = {"running": True, "pid": 1, "hold": "", "probe": "probe_waits"}
+            return await anext(parts)
+
+    told = json.loads(asyncio.run(scene()).decode().partition("data: ")[2])
+    assert (told["probe"], told["hold_text"]) == ("the GPUs do not answer: the probe waits for the driver", "")

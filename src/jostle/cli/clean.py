@@ -22,11 +22,5 @@ def clean(args: Namespace, terminal: Terminal) -> int:
     from jostle import cleaning
 
     cleaned = cleaning.clean(terminal, time.time() - args.older_than, dry_run=args.dry_run)
-    for code, path in cleaned.kept:
-        terminal.tell(code, path=path)
-    counts = {"clean_snapshots": cleaned.snapshots, "clean_contexts": cleaned.contexts, "clean_copies": cleaned.copies}
-    extra = "".join(terminal.message(code, n=n) for code, n in counts.items() if n)
-    size = units.show_size(cleaned.size_mib)
-    done = "clean_would" if args.dry_run else "cleaned"
-    terminal.tell(done, runs=cleaned.runs, size=size, extra=extra, events=cleaned.events)
+    cleaning.tell(cleaned, terminal, dry_run=args.dry_run)
     return 0

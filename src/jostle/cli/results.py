@@ -51,14 +51,13 @@ def results_options(p: Parser) -> None:
 
 def results(args: Namespace, terminal: Terminal) -> int:
     from jostle.experiments import asked, tables
-    from jostle.views.results import headline, query
+    from jostle.views.results import query
     from jostle.views.results import results as view
 
     sought = query(vars(args))
     look = tables.Look(decimals=sought.decimals, rename=asked.renames(args.rename))
     seen = view(terminal, sought)
-    batches = seen.batches if not (args.targets and args.json) else ()
-    for code, values in (*seen.notes, *(headline(terminal.reader, number) for number in batches)):
+    for code, values in seen.headings(terminal.reader, named=bool(args.targets and args.json)):
         terminal.tell(code, **values)
     if args.plot:
         from jostle.experiments import plot
@@ -83,13 +82,8 @@ def show(terminal: Terminal, summary: Summary, look: Look, form: str) -> None:
         show_table(terminal, summary, look)
     else:
         terminal.put(tables.FORMATS[form](summary, look))
-    if form == "csv":
-        for missing in summary.missing:
-            terminal.tell("results_not_counted", why=tables.why(missing, terminal.language))
-    elif summary.missing and form != "table":
-        terminal.tell("results_listed_below", n=len(summary.missing))
-    for note in summary.notes:
-        terminal.tell("note", text=note.worded(terminal.language))
+    for code, values in tables.beside(summary, form, terminal.language):
+        terminal.tell(code, **values)
 
 
 def show_table(terminal: Terminal, summary: Summary, look: Look) -> None:

@@ -68,7 +68,7 @@ def _gates(p: Parser) -> None:
 
 
 def _skipping(p: Parser) -> None:
-    skipping = p.add_argument_group("what was done before").add_mutually_exclusive_group()
+    skipping = p.add_argument_group("what was done before (one of them)")
     skipping.add_argument("--skip-done", action="store_true", help="skip it for plain job files too")
     skipping.add_argument("--redo", action="store_true", help="run all, done or not")
     skipping.add_argument("--redo-changed", action="store_true", help="run also what was done with other code")
@@ -139,7 +139,7 @@ def run_batch(batch: dict[str, Any], client: Client, feed: Feed, options: Option
 def tell(receipt: Taken, batch: dict[str, Any], options: Options, json: bool, terminal: Terminal, hint: str = "") -> None:
     """What has become of it."""
     if json and receipt.number is None:
-        terminal.put_json({"schema": 1, "batch": None, "ok": True, "counts": {"skipped": len(receipt.selection.jobs)}})
+        terminal.put_json(receipt.plain())
     elif not json and (outcome := receipt.outcome(batch, options, terminal.language)):
         terminal.say(outcome + (hint if receipt.new else ""))
 
@@ -148,12 +148,12 @@ def detached(batches: list[dict[str, Any]], options: Options, json: bool, termin
     from jostle.intake.submitting import taken_in_turn
 
     for batch, receipt in taken_in_turn(batches, options, terminal):
+        if json:
+            terminal.put_json(receipt.plain())
+            continue
         tell(receipt, batch, options, json, terminal)
-        ids = [row["id"] for row in receipt.rows]
-        if ids and json:
-            terminal.put_json({"schema": 1, "batch": receipt.number, "ids": ids})
-        elif ids:
-            terminal.put(render.span(ids[0], ids[-1]))
+        if receipt.rows:
+            terminal.put(render.span(receipt.rows[0]["id"], receipt.rows[-1]["id"]))
     return 0
 
 

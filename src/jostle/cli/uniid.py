@@ -13,7 +13,7 @@ from jostle.cli.parse import Namespace, Parser, checked
 from jostle.cli.terminal import Terminal
 from jostle.errors import JostleError, NotFound, Usage
 from jostle.uniid import NORMAL, PLACES, STATES, VARIABLE, UniIdFile, default_path
-from jostle.uniid.waiting import awaited, shown
+from jostle.uniid.waiting import awaited, listed, shown
 from jostle.wording import rows as table_rows
 from jostle.wording.labels import heads
 
@@ -89,13 +89,13 @@ def _get(args: Namespace, terminal: Terminal, file: UniIdFile) -> int:
 
 
 def _list(args: Namespace, terminal: Terminal, file: UniIdFile) -> int:
-    entries = [shown(name, entry, file) for name, entry in file.read().items()]
+    view = listed(file)
     if args.json:
-        terminal.put_json({"schema": 1, "file": file.path, "entries": entries})
-    elif not entries:
+        terminal.put_json(view)
+    elif not view["entries"]:
         terminal.say(f"{render.plain(file.path)} has no entries")
     else:
-        head, rows = heads("uni_id", terminal.language), [table_rows.uni_id(entry) for entry in entries]
+        head, rows = heads("uni_id", terminal.language), [table_rows.uni_id(entry) for entry in view["entries"]]
         terminal.put(render.table(head, rows, columns=terminal.width, right=(2, 4), colours=terminal.colours))
     return 0
 

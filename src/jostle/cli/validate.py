@@ -10,6 +10,7 @@ from typing import Any
 from jostle.cli import render
 from jostle.cli.parse import Namespace, Parser
 from jostle.cli.terminal import Terminal
+from jostle.errors import Invalid
 from jostle.wording.labels import heads, job_request
 
 SUBMITTED = ("name", "kind", "policy", "about", "jobs")  # of a batch
@@ -28,37 +29,21 @@ def validate_options(p: Parser) -> None:
 
 
 def validate(args: Namespace, terminal: Terminal) -> int:
-    from jostle.formats.flaws import BadFiles
-    from jostle.intake.checking import can_run, count_queues, warn_directories
-    from jostle.intake.files import each
-    from jostle.wording.flaws import worded
+    from jostle.intake.checking import count_queues, validated, verdict
 
-    try:
-        batches, warnings = each(args.files, args.mode, args.suite)
-    except BadFiles as e:
-        if not args.json:
-            raise
-        for warning in e.warnings:
-            terminal.tell("warning", text=worded(warning, terminal.language))
-        flaws = [{"file": file, "line": line or None, "text": worded(text, terminal.language)} for file, line, text in e.flaws]
-        terminal.put_json({"schema": 1, "ok": False, "errors": flaws})
-        return e.exit_code
-    for warning in warnings:
-        terminal.tell("warning", text=worded(warning, terminal.language))
-    jobs = [job for batch in batches for job in batch["jobs"]]
-    warn_directories(jobs, terminal)
-    checked = can_run(batches, terminal)
-    queues = count_queues(batches)
     if args.json:
-        shown = {"batches": [{key: batch[key] for key in SUBMITTED} for batch in batches]} if args.expand else {}
-        answer = {"jobs": len(jobs), "queues": queues, "host_checked": checked, **shown}
-        terminal.put_json({"schema": 1, "ok": True, "errors": [], **answer})
-        return 0
+        answer, batches = verdict(args.files, terminal, mode=args.mode, suites=args.suite)
+        if args.expand and answer["ok"]:
+            answer["batches"] = [{key: batch[key] for key in SUBMITTED} for batch in batches]
+        terminal.put_json(answer)
+        return 0 if answer["ok"] else Invalid.exit_code
+    batches, checked = validated(args.files, terminal, mode=args.mode, suites=args.suite)
     if args.expand:
         for batch in batches:
             terminal.put(expanded(batch, terminal.width, terminal.colours, terminal.language))
     many = f", {len(batches)} batches" if len(batches) > 1 else ""
-    terminal.put(f"good: {render.count(len(jobs), 'job')}, {render.count(queues, 'queue')}{many}")
+    jobs, queues = sum(len(batch["jobs"]) for batch in batches), count_queues(batches)
+    terminal.put(f"good: {render.count(jobs, 'job')}, {render.count(queues, 'queue')}{many}")
     if not checked:
         terminal.tell("not_checked")
     return 0

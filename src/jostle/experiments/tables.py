@@ -283,4 +283,14 @@ def _json_cell(name: str, cell: Cell, summary: Summary) -> dict[str, Any]:
             "values": list(cell.values), "runs": runs}  # fmt: skip
 
 
+def beside(summary: Summary, form: str, language: str) -> list[tuple[str, dict[str, Any]]]:
+    """What is told beside a table of this format: messages, with their values."""
+    notes: list[tuple[str, dict[str, Any]]] = []
+    if form == "csv":
+        notes = [("results_not_counted", {"why": why(missing, language)}) for missing in summary.missing]
+    elif summary.missing and form != "table":
+        notes = [("results_listed_below", {"n": len(summary.missing)})]
+    return [*notes, *(("note", {"text": note.worded(language)}) for note in summary.notes)]
+
+
 FORMATS: dict[str, Callable[[Summary, Look], str]] = {"markdown": markdown, "latex": latex, "csv": csv}

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from jostle.errors import Invalid
+from jostle.errors import Invalid, JostleError
 from jostle.formats.nodes import Map, Node, Scalar
 from jostle.formats.wording import expectation, shown, unknown
-from jostle.wording.flaws import flaw, worded
+from jostle.wording.flaws import FlawText, flaw, worded
 
 SHOWN = 100  # of a file's errors; beyond that nobody reads them
 
@@ -27,6 +27,13 @@ class BadFiles(Invalid):
         if len(self.flaws) > SHOWN:
             lines.append(worded(flaw("more_flaws", n=len(self.flaws) - SHOWN), lang))
         return "\n".join([*lines, *(worded(flaw("warning", text=text), lang) for text in self.warnings[:SHOWN])])
+
+
+def sentence(e: JostleError, lang: str) -> str:
+    """What an error says, in this language as far as it has words of it."""
+    if isinstance(e, BadFiles):
+        return e.worded(lang)
+    return worded(e.args[0] if e.args and isinstance(e.args[0], FlawText) else str(e), lang)
 
 
 class Findings:

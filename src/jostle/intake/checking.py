@@ -44,6 +44,38 @@ def _could_run(batch: dict[str, Any], client: Client, session: Session) -> bool:
     return bool(answer["checked"])
 
 
+def validated(
+    files: Sequence[str], session: Session, *, mode: str | None = None, suites: Sequence[str] = ()
+) -> tuple[list[dict[str, Any]], bool]:  # fmt: skip
+    """The batches of the files, and whether an engine could say what can never run here; BadFiles with all that is wrong."""
+    from jostle.intake.files import each
+    from jostle.wording.flaws import worded
+
+    batches, warnings = each(files, mode, suites)
+    for warning in warnings:
+        session.tell("warning", text=worded(warning, session.language))
+    warn_directories([job for batch in batches for job in batch["jobs"]], session)
+    return batches, can_run(batches, session)
+
+
+def verdict(
+    files: Sequence[str], session: Session, *, mode: str | None = None, suites: Sequence[str] = ()
+) -> tuple[dict[str, Any], list[dict[str, Any]]]:  # fmt: skip
+    """What is wrong with the files, or what they hold, as `validate --json` gives it; and the batches."""
+    from jostle.formats.flaws import BadFiles
+    from jostle.wording.flaws import worded
+
+    try:
+        batches, checked = validated(files, session, mode=mode, suites=suites)
+    except BadFiles as e:
+        for warning in e.warnings:
+            session.tell("warning", text=worded(warning, session.language))
+        flaws = [{"file": file, "line": line or None, "text": worded(text, session.language)} for file, line, text in e.flaws]
+        return {"schema": 1, "ok": False, "errors": flaws}, []
+    jobs, queues = sum(len(batch["jobs"]) for batch in batches), count_queues(batches)
+    return {"schema": 1, "ok": True, "errors": [], "jobs": jobs, "queues": queues, "host_checked": checked}, batches
+
+
 def warn_never_of(ids: Sequence[int], session: Session) -> None:
     """Says of jobs that were changed, or made anew, what can never run here, as of those that are submitted."""
     from jostle.wording.sentences import never

@@ -62,7 +62,7 @@ class Selection:
         return message("nothing_to_run", language, name=name, n=len(self.jobs), rest=self.left_out(language)) + hint
 
     def plain(self, batch: Mapping[str, Any]) -> list[dict[str, Any]]:
-        """Each job of the batch and what is done with it, as `run --dry-run --json` gives it."""
+        """Each job of the batch and what is done with it."""
         return [
             {"batch": batch["name"], "suite": batch["about"].get("suite"), "name": job["name"], "do": verdict.what,
              "by": list(verdict.by) if verdict.by else None, "other_code": list(verdict.code) if verdict.code else None,
@@ -76,6 +76,11 @@ def texts(job: Mapping[str, Any]) -> list[str]:
     from shlex import join
 
     return [command if isinstance(command, str) else join(command) for command in job["commands"]]
+
+
+def planned(batches: list[dict[str, Any]], options: Options, session: Session) -> dict[str, Any]:
+    """What would become of the jobs of all batches, as `run --dry-run --json` gives it."""
+    return {"schema": 1, "jobs": [job for batch in batches for job in selected(batch, options, session).plain(batch)]}
 
 
 def selected(batch: dict[str, Any], options: Options, session: Session) -> Selection:

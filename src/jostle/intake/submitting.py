@@ -34,6 +34,12 @@ class Taken:
     selection: Selection
     new: bool = False  # else it is the unfinished one of the same file
 
+    def plain(self) -> dict[str, Any]:
+        """As `run --detach --json` gives it."""
+        if self.number is None:
+            return {"schema": 1, "batch": None, "ok": True, "counts": {"skipped": len(self.selection.jobs)}}
+        return {"schema": 1, "batch": self.number, "ids": [row["id"] for row in self.rows]}
+
     def outcome(self, batch: Mapping[str, Any], options: Options, language: str) -> str:
         """What has become of it, for a person; "": it joined a batch, which was said."""
         if self.number is None:

@@ -48,6 +48,11 @@ def awaited(file: UniIdFile, uni_id: str, timeout: float | None) -> Awaited | No
     return Awaited(entry)
 
 
+def listed(file: UniIdFile) -> dict[str, Any]:
+    """All entries, as `uni-id list --json` gives them."""
+    return {"schema": 1, "file": file.path, "entries": [shown(name, entry, file) for name, entry in file.read().items()]}
+
+
 def shown(uni_id: str, entry: Entry, file: UniIdFile) -> dict[str, Any]:
     """The entry as plain values; `alive` is None where it says nothing of a process."""
     alive = lives(uni_id, entry, file.written_at) if entry.pid and entry.state == RUNNING else None

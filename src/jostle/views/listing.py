@@ -59,18 +59,28 @@ def listing(
     if batch is not None and reader.batch(batch) is None:
         raise NotFound(f"there is no batch {batch}")
     rows = chosen(reader, batch=batch, everything=everything, states=states, waiting=FOLD if short else None)
-    unfinished = any(row["ended_at"] is None for row in rows)
-    answer = engine_reasons(session) if unfinished else {}
     count, last = reader.waiting(batch) if short else (0, None)
     folded = max(0, count - FOLD)
-    queues = reader.places() if unfinished and (states or batch is not None) else rows  # a part tells no places
-    reasons = Waits(queues, answer, reader.needs, reader.ahead if folded else None)
     failed = reader.failures(time.time() - FAILED_SINCE, batch) if short and rows else []
     rows, ended = newest(rows, failed, reader) if short and rows else (rows, 0)
-    reasons.fill(rows)
+    filled = _filled(rows, session, part=bool(states or batch is not None), folded=bool(folded))
+    return filled._replace(waiting=(folded, last), failed=max(0, len(failed) - FAILED), ended=ended)
+
+
+def of(session: Session, ids: Sequence[int]) -> Listing:
+    """These jobs; an id that is none is left out."""
+    return _filled(session.reader.jobs(ids=ids), session, part=True, folded=True)
+
+
+def _filled(rows: list[Row], session: Session, *, part: bool, folded: bool) -> Listing:
+    """With why they wait, and what is known of when they end. The rows alone tell no places where they are a `part` of what
+    waits, or the rest of it is `folded`."""
+    reader, unfinished = session.reader, any(row["ended_at"] is None for row in rows)
+    answer = engine_reasons(session) if unfinished else {}
+    queues = reader.places() if unfinished and part else rows
+    Waits(queues, answer, reader.needs, reader.ahead if folded else None).fill(rows)
     estimates.fill(rows, reader, answer or {})
-    hold = (answer or {}).get("hold") or ""
-    return Listing(cast("list[Job]", rows), answer is not None, hold, (folded, last), max(0, len(failed) - FAILED), ended)
+    return Listing(cast("list[Job]", rows), answer is not None, (answer or {}).get("hold") or "")
 
 
 def refuse_unknown(states: Sequence[str] | None, verb: str = "") -> None:

@@ -9,19 +9,20 @@ from __future__ import annotations
 import errno
 import os
 import stat
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from jostle.core.states import FINAL
 from jostle.errors import JostleError, NotFound
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from jostle.session import Session
     from jostle.store.reads import Reader
     from jostle.views.types import Log
 
 CHUNK = 1 << 16
+MOST = 1 << 20  # bytes of a page
 
 
 def log(session: Session, id: int, run: int | None = None, lines: int | None = None) -> Log:
@@ -46,10 +47,7 @@ def printed_path(session: Session, id: int, run: int | None) -> str:
 
 def log_path(session: Session, id: int, number: int | None) -> str | None:
     """Where the log of a run lies; None if it is yet to come, NotFound if it never will."""
-    job = session.reader.job(id)
-    if job is None:
-        raise NotFound(f"there is no job {id}; `jostle ps --all` lists them")
-    run = run_of(session.reader, id, number)
+    job, run = job_of(session, id), run_of(session.reader, id, number)
     if run is not None and os.path.lexists(run["log"]):
         return str(run["log"])
     if job["state"] not in FINAL:
@@ -57,6 +55,21 @@ def log_path(session: Session, id: int, number: int | None) -> str | None:
     if run is None:
         raise NotFound(f"job {id} is {job['state']} without having run, so it printed nothing")
     raise NotFound(f"the log of job {id} is gone: {run['log']}")
+
+
+def job_of(session: Session, id: int) -> dict[str, Any]:
+    job = session.reader.job(id)
+    if job is None:
+        raise NotFound(f"there is no job {id}; `jostle ps --all` lists them")
+    return job
+
+
+def named_run(session: Session, id: int, number: int | None) -> dict[str, Any]:
+    """The run, the last if none is named; NotFound where there is none yet."""
+    job, run = job_of(session, id), run_of(session.reader, id, number)
+    if run is None:
+        raise NotFound(f"job {id} is {job['state']} and has not run yet, so it has printed nothing")
+    return run
 
 
 def run_of(reader: Reader, id: int, number: int | None) -> dict[str, Any] | None:
@@ -83,6 +96,83 @@ def opened(path: str) -> int:
         os.close(fd)
         raise JostleError(f"the log {path} is not a regular file")
     return fd
+
+
+class LogPage(NamedTuple):
+    job: int
+    run: int
+    path: str
+    runs: list[int]  # all tries that have a log of their own
+    start: int  # bytes
+    end: int
+    size: int
+    text: str
+    over: bool  # nothing more will come behind `end`
+
+    def plain(self) -> dict[str, Any]:
+        return {
+            "job": self.job, "run": self.run, "path": self.path, "runs": self.runs, "from": self.start, "to": self.end,
+            "size": self.size, "text": self.text, "over": self.over,
+        }  # fmt: skip
+
+
+def page(
+    session: Session, id: int, number: int | None, *, lines: int | None, start: int = 0, limit: int = MOST,
+    open: Callable[[str], int] = opened,
+) -> LogPage:  # fmt: skip
+    """The last lines of what a run has printed, or, with `lines` None, what stands from `start` on. `open`: by whose rules."""
+    named = named_run(session, id, number)
+    tries = real(session.reader.runs(id))
+    run = next((one for one in tries if one["n"] == named["n"]), None)  # None: it was voided
+    # the end is looked at before the last reading: what was printed before it is then certainly seen
+    ended = run is None or is_over(session.home, id, run) or job_of(session, id)["state"] in FINAL
+    path = log_path(session, id, named["n"])
+    numbers = [one["n"] for one in tries]
+    if path is None:
+        if ended:
+            raise NotFound(f"the log of job {id} is gone: {named['log']}")
+        return LogPage(id, named["n"], named["log"], numbers, 0, 0, 0, "", False)
+    fd = open(path)
+    try:
+        size = os.fstat(fd).st_size
+        first = start_of(fd, lines) if lines is not None else start
+        if lines is not None and size - first > limit:
+            first, limit = max(first, size - MOST), MOST
+        text, end = _read(fd, first, limit, grows=not ended) if first < size else ("", first)  # so far it may not even be sought
+    finally:
+        os.close(fd)
+    return LogPage(id, named["n"], path, numbers, first, end, size, text, ended and end >= size)
+
+
+def _read(fd: int, start: int, limit: int, *, grows: bool) -> tuple[str, int]:
+    """Whole characters from there on, and where they end; what was dropped of the log is passed over. At the end of one that
+    grows the rest of a character is waited for."""
+    parts, left, at = [], limit, start
+    os.lseek(fd, start, os.SEEK_SET)
+    while left > 0 and (data := read_on(fd)):
+        at = os.lseek(fd, 0, os.SEEK_CUR)
+        if len(data) > left:
+            at -= len(data) - left
+            data = data[:left]
+        parts.append(data)
+        left -= len(data)
+    raw = b"".join(parts)
+    cut = _torn(raw)
+    if cut == len(raw) and not (grows and left > 0):
+        cut = 0  # nothing more comes, or fits
+    return raw[: len(raw) - cut].decode("utf-8", "replace"), at - cut
+
+
+def _torn(raw: bytes) -> int:
+    """How many bytes at the end begin a character that is not there as a whole."""
+    for back in range(1, min(4, len(raw)) + 1):
+        byte = raw[-back]
+        if byte >= 0xC0:
+            needed = 2 if byte < 0xE0 else 3 if byte < 0xF0 else 4
+            return back if needed > back else 0
+        if byte < 0x80:
+            return 0
+    return 0
 
 
 def start_of(fd: int, lines: int | None) -> int:

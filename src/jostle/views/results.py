@@ -59,6 +59,10 @@ class Results:
     batches: list[int]  # whose jobs are in it
     notes: list[Note]  # about what was chosen
 
+    def headings(self, reader: Reader, *, named: bool) -> list[Note]:
+        """What is told before it. `named`: whoever asked knows which batches he named."""
+        return [*self.notes, *(headline(reader, number) for number in (() if named else self.batches))]
+
     def advice(self, metrics: Sequence[str]) -> str:
         """Where no log has any line that was looked for, as these metrics say: a message how to look for another, or ""."""
         if self.summary.counted or not any(missing.why.startswith("no line") for missing in self.summary.missing):

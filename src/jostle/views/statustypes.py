@@ -77,7 +77,11 @@ class Resources(TypedDict):
     counters: dict[str, Amount]
 
 
-class Status(TypedDict):
+class Held(TypedDict, total=False):
+    hold_text: str  # of `hold`
+
+
+class Status(Held):
     running: bool
     pid: int | None
     version: str

@@ -16,7 +16,7 @@ from pydantic import BeforeValidator
 from starlette.exceptions import HTTPException
 
 from jostle.errors import Damaged, Declined, DiskFull, Forbidden, Invalid, JostleError, NoEngine, NotFound, Unwritten, Usage
-from jostle.formats.flaws import BadFiles
+from jostle.formats.flaws import BadFiles, sentence
 from jostle.web import hidden
 from jostle.wording.flaws import FlawText, flaw, worded
 
@@ -85,10 +85,8 @@ def problem(e: JostleError, lang: str, *, reads_only: bool = False) -> dict[str,
     """Who may only look is not told where files lie, nor what is wrong in them."""
     if reads_only:
         return {"detail": hidden.words(str(e)), "code": e.code}
-    what = e.args[0] if e.args and isinstance(e.args[0], FlawText) else str(e)
-    answer: dict[str, Any] = {"detail": worded(what, lang), "code": e.code}
+    answer: dict[str, Any] = {"detail": sentence(e, lang), "code": e.code}
     if isinstance(e, BadFiles):
-        answer["detail"] = e.worded(lang)
         answer["flaws"] = [{"file": file, "line": line, "text": worded(text, lang)} for file, line, text in e.flaws[:SHOWN]]
     if isinstance(e, Declined):
         answer["declined"] = e.why

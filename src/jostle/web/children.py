@@ -1,69 +1,58 @@
-"""`/api/v1`: the verbs that read files a caller names, ask drivers or call git: each is the command itself, in a process of its
-own that is ended with its time (RELIABILITY S57). What it prints as JSON is the answer.
+"""`/api/v1`: the verbs that read files a caller names, ask drivers or call git: each is one of the deeds (deeds.py), done in a
+process of its own that is ended with its time (RELIABILITY S57).
 """
 
 from __future__ import annotations
 
 import json
 import os
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+import time
+from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Depends, Query
 from pydantic import BaseModel, ConfigDict, Field
 
-from jostle.bounded import Bounds
-from jostle.bounded import child as bounded_child
+from jostle import units
+from jostle.bounded import Bounds, child
 from jostle.client import own_environment
-from jostle.errors import Forbidden, Invalid, JostleError, NoEngine, NotFound, Usage
+from jostle.errors import JostleError, Usage
 from jostle.web import files
 from jostle.web.answers import Flag
+from jostle.web.deeds import raised
 from jostle.web.site import Visit, checked_mode, visit, workspace_of
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
 
 ONCE = Bounds(60.0, 45, 4 << 30)
 OFTEN = Bounds(30.0, 10, 2 << 30)  # what a page asks for again and again
 routes = APIRouter(prefix="/api/v1")
 Visiting = Annotated[Visit, Depends(visit)]
-BY_EXIT: dict[int, type[JostleError]] = {2: Usage, 3: NoEngine, 4: NotFound, 5: Forbidden, 6: Invalid}
-File = Annotated[str, Field(min_length=1, max_length=4096)]
-Word = Annotated[str, Field(max_length=4096)]
+Word = Annotated[str, Field(max_length=4096, pattern=r"^[^\x00]*$")]  # no system takes a NUL in a name
+File = Annotated[Word, Field(min_length=1)]
 
 
-def verb(
-    visit: Visit, words: Sequence[str], *, bounded: bool = True, bounds: Bounds = ONCE, good: tuple[int, ...] = (0, 1)
-) -> str:  # fmt: skip
-    """What the command prints. `bounded`: also in processor time and memory, unless it submits: jobs inherit such limits."""
-    if any("\0" in word for word in words):
-        raise Invalid("a value has a NUL in it, which no command can be given")
-    code, printed, messages = child(visit, ["jostle", *words], bounds, bounded=bounded)
-    for line in messages.splitlines():
-        visit.say(line.removeprefix("jostle: "))
-    if code not in good or (code and not printed):
-        raise BY_EXIT.get(code, JostleError)(messages.strip().removeprefix("jostle: ") or f"`jostle {words[0]}` failed ({code})")
-    return printed
-
-
-def child(
-    visit: Visit, words: Sequence[str], bounds: Bounds, *, bounded: bool = True, text: str = ""
-) -> tuple[int, str, str]:  # fmt: skip
-    """A module of ours in a process of its own: its exit code, what it printed, and what it said."""
+def perform(
+    visit: Visit, deed: str, options: dict[str, Any], *, bounded: bool = True, bounds: Bounds = ONCE, name: str = ""
+) -> dict[str, Any]:  # fmt: skip
+    """Its answer; what it says to a person is said here, and an error of it raised. `bounded`: also in processor time and memory,
+    unless it submits: jobs inherit such limits. `name`: of the command that does as much, if it is another."""
     env = {**own_environment(), "JOSTLE_HOME": visit.home, "JOSTLE_LANG": visit.language, "NO_COLOR": "1"}
+    words, text, name = ["jostle.web.deeds", deed], json.dumps(options), f"jostle {name or deed}"
     with visit.lengthy():
-        return bounded_child(words, bounds, env, bounded=bounded, text=text)
-
-
-def one(printed: str) -> dict[str, Any]:
-    answer: dict[str, Any] = json.loads(printed)
+        code, printed, trouble = child(words, bounds, env, bounded=bounded, text=text, name=name)
+    if code:
+        raise JostleError(trouble.strip().rpartition("\n")[2] or f"`{name}` failed ({code})")
+    outcome: dict[str, Any] = json.loads(printed)
+    for message in outcome["messages"]:
+        visit.say(message)
+    if "error" in outcome:
+        raise raised(outcome["error"])
+    answer: dict[str, Any] = outcome["answer"]
     return answer
 
 
 @routes.get("/doctor")
 def doctor(visit: Visiting) -> dict[str, Any]:
     """Who may only look gets the verdicts."""
-    checks = one(verb(visit, ["doctor", "--json"]))["checks"]
+    checks = perform(visit, "doctor", {})["checks"]
     shown = [{**check, "found": "", "advice": ""} for check in checks] if visit.caller.reads_only else checks
     return {"schema": 1, "ok": all(check["verdict"] != "bad" for check in checks), "checks": shown}
 
@@ -80,29 +69,19 @@ class ResultsOptions(BaseModel):
     across: Word | None = None
     by: Word | None = None
     last: Word | None = None
-    seed_key: Word | None = None
+    seed_key: Word = "seed"
     names: Word | None = None
     tail: Word | None = None
-    decimals: Word | None = None
+    decimals: Word = "2"
     any_state: Flag = False
     format: Literal["json", "markdown", "latex", "csv"] = "json"
-
-    def words(self) -> list[str]:
-        repeated = [f"--{name}={value}" for name in ("metric", "best", "scale", "rename") for value in getattr(self, name)]
-        named = ("across", "by", "last", "seed_key", "names", "tail", "decimals")
-        single = [f"--{name.replace('_', '-')}={value}" for name in named if (value := getattr(self, name)) is not None]
-        return [*repeated, *single, *(["--any-state"] if self.any_state else []), "--", *self.target]
 
 
 @routes.get("/results")
 def results(visit: Visiting, query: Annotated[ResultsOptions, Query()]) -> dict[str, Any]:
     """The table of `results --json`; with another `format` its text."""
-    if visit.caller.reads_only:
-        raise Forbidden("this token may not see what jobs print")
-    form = "--json" if query.format == "json" else f"--format={query.format}"
-    printed = verb(visit, ["results", form, *query.words()], bounds=OFTEN)
-    table = one(printed) if query.format == "json" else {"text": printed}
-    return {**table, "messages": visit.messages}
+    visit.must_see_output()
+    return {**perform(visit, "results", query.model_dump(), bounds=OFTEN), "messages": visit.messages}
 
 
 class Run(BaseModel):
@@ -110,8 +89,8 @@ class Run(BaseModel):
 
     model_config = ConfigDict(extra="forbid", strict=True)
     file: File
-    suites: list[str] = []
-    mode: str | None = None
+    suites: list[Word] = []
+    mode: Literal["single", "multi"] | None = None
     strict: bool = False
     skip_done: bool = False
     redo: bool = False
@@ -119,29 +98,20 @@ class Run(BaseModel):
     only_failed: bool = False
     trust_logs: bool = False
 
-    def words(self) -> list[str]:
-        flags = ("strict", "skip_done", "redo", "redo_changed", "only_failed", "trust_logs")
-        return [
-            *(f"--{name.replace('_', '-')}" for name in flags if getattr(self, name)),
-            *(f"--suite={name}" for name in self.suites), *([f"--mode={self.mode}"] if self.mode else []),
-            "--", absolute(self.file),
-        ]  # fmt: skip
-
 
 def absolute(path: str) -> str:
-    if not os.path.isabs(path) or "\0" in path:
+    if not os.path.isabs(path):
         raise Usage("expected the absolute path of a file on this host")
     return path
 
 
 @routes.post("/run")
 def run(visit: Visiting, body: Run, dry_run: Flag = False) -> dict[str, Any]:
-    if dry_run:
-        return {**one(verb(visit, ["run", "--dry-run", "--json", *body.words()])), "messages": visit.messages}
-    visit.client().close()  # an engine runs before: one that the child started would have its environment
-    visit.note("run", body.file)
-    printed = verb(visit, ["run", "--detach", "--json", *body.words()], bounded=False)
-    return {"batches": [json.loads(line) for line in printed.splitlines() if line], "messages": visit.messages}
+    options = {**body.model_dump(), "file": absolute(body.file), "dry_run": dry_run}
+    if not dry_run:
+        visit.client().close()  # an engine runs before: one that the child started would have its environment
+        visit.note("run", body.file)
+    return {**perform(visit, "run", options, bounded=dry_run), "messages": visit.messages}
 
 
 class Validate(BaseModel):
@@ -151,7 +121,7 @@ class Validate(BaseModel):
 
 @routes.post("/validate")
 def validate(visit: Visiting, body: Validate) -> dict[str, Any]:
-    return {**one(verb(visit, ["validate", "--json", "--", absolute(body.file)], good=(0, 6))), "messages": visit.messages}
+    return {**perform(visit, "validate", {"file": absolute(body.file)}), "messages": visit.messages}
 
 
 class Import(BaseModel):
@@ -164,8 +134,7 @@ class Import(BaseModel):
 def import_(visit: Visiting, body: Import, workspace: str | None = None) -> dict[str, Any]:
     root = workspace_of(visit.site, workspace)
     files.must_be_plain(root, checked_mode(body.mode), body.config_index)
-    words = ["import", f"--mode={body.mode}", f"--config-index={body.config_index}", "--", root]
-    return {"text": verb(visit, words), "messages": visit.messages}
+    return {**perform(visit, "import", {"source": root, **body.model_dump()}), "messages": visit.messages}
 
 
 class Clean(BaseModel):
@@ -176,10 +145,14 @@ class Clean(BaseModel):
 
 @routes.post("/clean")
 def clean(visit: Visiting, body: Clean) -> dict[str, Any]:
+    """What is, or would be, removed."""
+    try:
+        before = time.time() - units.seconds(body.older_than)
+    except ValueError as e:
+        raise Usage(f"older_than: {body.older_than!r} is not understood; expected {e}") from e
     if not body.dry_run:
         visit.note("clean", body.older_than)
-    verb(visit, ["clean", f"--older-than={body.older_than}", *(["--dry-run"] if body.dry_run else [])], good=(0,))
-    return {"messages": visit.messages}
+    return {**perform(visit, "clean", {"before": before, "dry_run": body.dry_run}), "messages": visit.messages}
 
 
 @routes.get("/uni-id")
@@ -189,4 +162,4 @@ def uni_id(visit: Visiting, mode: str = "single", workspace: str | None = None) 
 
     visit.must_see_files()
     space = find(workspace_of(visit.site, workspace), mode=mode)
-    return one(verb(visit, ["uni-id", "list", "--json", f"--file={space.uni_id_file}"]))
+    return perform(visit, "uni-id", {"file": space.uni_id_file})

@@ -1,14 +1,11 @@
-"""What a job file would queue if it held another text: `python -m jostle.web.drafts FILE`, in a process of its own that reads
-`{"saved": TEXT, "text": TEXT}` and tells it as JSON.
+"""What a job file would queue if it held another text: one of the [deeds](deeds.py) that have a process of their own.
 
 It is `jostle validate` and `jostle run --dry-run` of a file that is not saved; nothing is written, and no engine is started.
 """
 
 from __future__ import annotations
 
-import json
-import sys
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from jostle.errors import JostleError
 from jostle.formats.difference import unified
@@ -18,27 +15,22 @@ from jostle.intake.checking import can_run, warn_directories
 from jostle.intake.options import Options
 from jostle.intake.previewing import previewed
 from jostle.intake.selection import Selection, selected
-from jostle.session import Session
 from jostle.wording.flaws import worded
+
+if TYPE_CHECKING:
+    from jostle.session import Session
+    from jostle.web.deeds import Hearing
 
 SHOWN = 100  # flaws, and jobs of each batch
 LONGEST = 500  # characters of one flaw, and of a line of the difference
 TAKEN = ("run", "done")  # of what is done with a job: it is part of the batch
 
 
-class Hearing(Session):
-    """Keeps what is said to a person."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.messages: list[str] = []
-
-    def say(self, text: str) -> None:
-        self.messages.append(text)
+def draft(session: Hearing, file: str, saved: str, text: str) -> dict[str, Any]:
+    return {**_looked(session, file, text), "diff": [_cut(line) for line in unified(saved, text)]}
 
 
-def draft(file: str, text: str) -> dict[str, Any]:
-    session = Hearing()
+def _looked(session: Hearing, file: str, text: str) -> dict[str, Any]:
     options = Options(files=(file,), texts={file: text})
     try:
         batches = loaded(options, session)
@@ -49,8 +41,6 @@ def draft(file: str, text: str) -> dict[str, Any]:
         return _wrong(e.flaws, session.language)
     except JostleError as e:
         return _wrong([(file, 0, str(e))], session.language)
-    finally:
-        session.close()
     return {"flaws": [], "more": 0, "batches": shown, "messages": session.messages[:SHOWN]}
 
 
@@ -106,13 +96,3 @@ def _counted(preview: dict[str, Any]) -> dict[str, Any]:
     gpus = sorted({index for job in starting for index in job["gpus"]})
     return {"starts": len(starting), "gpus": gpus, "waits": waits, "more": preview["more"],
             "chance": any(job["chance"] for job in preview["jobs"])}  # fmt: skip
-
-
-def main() -> None:
-    texts = json.load(sys.stdin.buffer)
-    diff = [_cut(line) for line in unified(texts["saved"], texts["text"])]
-    json.dump({**draft(sys.argv[1], texts["text"]), "diff": diff}, sys.stdout)
-
-
-if __name__ == "__main__":
-    main()

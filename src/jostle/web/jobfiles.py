@@ -7,7 +7,6 @@ is looked at in a process of its own, with an end to its time and memory (S30, S
 
 from __future__ import annotations
 
-import json
 import os
 from typing import Annotated, Any
 
@@ -22,7 +21,7 @@ from jostle.formats.nodes import Flaw
 from jostle.store import batchreads
 from jostle.web import files
 from jostle.web.answers import Answer, etag
-from jostle.web.children import OFTEN, child
+from jostle.web.children import OFTEN, perform
 from jostle.web.site import Visit, known_workspaces, visit
 
 routes = APIRouter(prefix="/api/v1/jobfiles")
@@ -73,12 +72,8 @@ class JobFile:
 
     def draft(self, text: str) -> dict[str, Any]:
         """What is wrong with a text in its place, or what of it would be queued; and how it differs from what is saved."""
-        texts, words = json.dumps({"saved": self.text(), "text": text}), ["jostle.web.drafts", self.path]
-        code, printed, messages = child(self.visit, words, OFTEN, text=texts)
-        if code:
-            raise JostleError(messages.strip().rpartition("\n")[2] or f"the text could not be looked at ({code})")
-        answer: dict[str, Any] = json.loads(printed)
-        return answer
+        texts = {"file": self.path, "saved": self.text(), "text": text}
+        return perform(self.visit, "preview", texts, bounds=OFTEN, name="run --dry-run")
 
     def save(self, text: str, seen: str) -> None:
         """With the line ends that it had."""

@@ -12,19 +12,19 @@ from fastapi.responses import Response
 from jostle import units
 from jostle.core.fields import JOB, RULES, Field
 from jostle.errors import Forbidden, Invalid
-from jostle.views import estimates
 from jostle.views.batches import batches as batches_of
 from jostle.views.cards import CardReading, cards, remembered
 from jostle.views.history import history as past_of
-from jostle.views.listing import Listing, listing, refuse_unknown
+from jostle.views.listing import listing, refuse_unknown
+from jostle.views.listing import of as jobs_of
+from jostle.views.logs import MOST, LogPage, named_run
 from jostle.views.status import status as engine_status
 from jostle.views.story import story
-from jostle.views.waits import Waits
 from jostle.views.why import explained
 from jostle.web import hidden, instances
 from jostle.web.answers import Answer, Flag, large, takes_gzip
 from jostle.web.cards import foremost
-from jostle.web.joblog import LINES, MOST, LogPage, page, run_path
+from jostle.web.joblog import LINES, page
 from jostle.web.site import Visit, known_workspaces, visit
 from jostle.wording import sentences
 from jostle.wording.reasons import trouble
@@ -52,29 +52,14 @@ def ps(
     state: Annotated[list[str] | None, Query()] = None, id: Annotated[list[Id] | None, Query(max_length=AT_ONCE)] = None,
 ) -> Response:  # fmt: skip
     refuse_unknown(state)
-    if id is not None:
-        listed = by_id(visit, id)
-    else:
-        listed = listing(visit, batch=batch, everything=all, states=state, short=short and not (all or state))
+    short = short and not (all or state)
+    listed = jobs_of(visit, id) if id is not None else listing(visit, batch=batch, everything=all, states=state, short=short)
     waiting, last = listed.waiting
     more = {"waiting": waiting, "last": last, "failed": listed.failed, "ended": listed.ended}
     hold = hidden.words(listed.hold) if visit.caller.reads_only else listed.hold
     rows = shown(visit, [dict(row) for row in listed.rows])
     answer = {"schema": 1, "engine": listed.engine, "hold": hold, "jobs": rows, "more": more}
     return large(answer, packed=takes_gzip(request))
-
-
-def by_id(visit: Visit, wanted: list[int]) -> Listing:
-    """Some rows, with their reasons: what an event of theirs has changed."""
-    from jostle.views.listing import engine_reasons
-
-    rows = visit.reader.jobs(ids=wanted)
-    unfinished = any(row["ended_at"] is None for row in rows)
-    reasons = engine_reasons(visit) if unfinished else {}
-    queues = visit.reader.places() if unfinished else rows
-    Waits(queues, reasons, visit.reader.needs, visit.reader.ahead).fill(rows)
-    estimates.fill(rows, visit.reader, reasons or {})
-    return Listing(rows, reasons is not None, (reasons or {}).get("hold") or "")  # type: ignore[arg-type]  # rows are jobs
 
 
 @routes.get("/batches")
@@ -148,11 +133,8 @@ def worded_cards(seen: CardReading, language: str) -> dict[str, Any]:
 def status(visit: Visiting) -> dict[str, Any]:
     engine = engine_status(visit, instances.listed(visit.home))
     seen: dict[str, Any] = hidden.status(engine) if visit.caller.reads_only else {**engine}
-    hold = sentences.on_hold(seen["hold"], visit.language) if seen["hold"] else ""
-    return {
-        "schema": 1, **seen, "probe": trouble(seen["probe"], visit.language), "hold_text": hold,
-        "seq": visit.reader.last_seq(), "user": _user(), "host": os.uname().nodename,
-    }  # fmt: skip
+    more = {"seq": visit.reader.last_seq(), "user": _user(), "host": os.uname().nodename}
+    return {"schema": 1, **sentences.status(seen, visit.language), **more}
 
 
 def _user() -> str:
@@ -179,10 +161,12 @@ def logs(
 @routes.post("/logs/{id}/ticket")
 def ticket(visit: Visiting, id: int, run: Annotated[int | None, Query(ge=1, lt=1 << 31)] = None) -> dict[str, str]:
     """A download for a browser, which cannot send the key: good once, for 30 s, for this session."""
-    number, path = run_path(visit, id, run)
+    visit.must_see_output()
+    named = named_run(visit, id, run)
     if visit.caller.session is None:
         raise Invalid("a ticket is for a session in a browser; with a token read /api/v1/logs")
-    return {"url": "/api/v1/download/" + visit.site.tickets.make(path, f"jostle-{id}.{number}.log", visit.caller.session.digest)}
+    name = f"jostle-{id}.{named['n']}.log"
+    return {"url": "/api/v1/download/" + visit.site.tickets.make(named["log"], name, visit.caller.session.digest)}
 
 
 @routes.get("/download/{ticket}")

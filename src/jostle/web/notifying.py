@@ -3,15 +3,14 @@ changed from here (RELIABILITY S47)."""
 
 from __future__ import annotations
 
-import json
 from typing import Annotated, Any
 
 from fastapi import APIRouter
 from pydantic import BaseModel, ConfigDict, Field
 
-from jostle.errors import Forbidden, NotFound
+from jostle.errors import Forbidden
 from jostle.notify.status import status
-from jostle.web.children import Visiting, verb
+from jostle.web.children import Visiting, Word, perform
 from jostle.wording.notices import troubled
 
 routes = APIRouter(prefix="/api/v1")
@@ -29,14 +28,10 @@ def notify(visit: Visiting) -> dict[str, Any]:
 
 class Test(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True)
-    channel: Annotated[str, Field(min_length=1, max_length=40)] | None = None
+    channel: Annotated[Word, Field(min_length=1, max_length=40)] | None = None
 
 
 @routes.post("/notify/test")
 def test(visit: Visiting, body: Test) -> dict[str, Any]:
     """A message by each channel, or by this one; it takes as long as they take, a minute at the most."""
-    if body.channel is not None and body.channel.startswith("-"):
-        raise NotFound(f"there is no channel {body.channel}")
-    words = ["notify", "test", *([body.channel] if body.channel is not None else []), "--json"]
-    results: dict[str, Any] = json.loads(verb(visit, words))
-    return results
+    return perform(visit, "notify", body.model_dump())

@@ -115,6 +115,10 @@ class Visit(Session):
         if self.caller.reads_only:
             raise Forbidden("this token may not see what files hold")
 
+    def must_see_output(self) -> None:
+        if self.caller.reads_only:
+            raise Forbidden("this token may not see what jobs print")
+
     def ask(self, op: str, *, did: str = "", what: str = "", **fields: Any) -> dict[str, Any]:
         """A request to the engine; one that changes something says what is `did`, and leaves a trace in its transaction."""
         by = {"by": self.site.audit(self.caller.who, did, what)} if did else {}

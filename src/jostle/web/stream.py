@@ -24,7 +24,7 @@ from fastapi.responses import Response, StreamingResponse
 from jostle import __version__
 from jostle.address import address
 from jostle.core.states import ALL, FINAL
-from jostle.errors import Forbidden, JostleError, NotFound
+from jostle.errors import JostleError, NotFound
 from jostle.intake import ids as written
 from jostle.views.status import of_itself
 from jostle.web import hidden
@@ -275,9 +275,7 @@ class Stream:
             shown = self.engine
             if self.visit.caller.reads_only:
                 shown = {**shown, **{key: hidden.words(shown.get(key) or "") for key in ("hold", "probe")}}
-            hold = shown.get("hold") or ""
-            text = sentences.on_hold(hold, self.visit.language) if hold else ""
-            parts.append(frame("engine", {**shown, "hold_text": text, "seq": self.hub.seq}))
+            parts.append(frame("engine", {**sentences.status(shown, self.visit.language), "seq": self.hub.seq}))
         assert self.after is not None
         events = self.hub.since(self.after)
         if events is None:
@@ -326,8 +324,8 @@ async def stream(
     start: Annotated[int | None, Query(alias="from", ge=0, lt=1 << 62)] = None,
 ) -> Response:  # fmt: skip
     hub: Hub = request.app.state.hub
-    if log is not None and visit.caller.reads_only:
-        raise Forbidden("this token may not see what jobs print")
+    if log is not None:
+        visit.must_see_output()
     heard = request.headers.get("last-event-id") or ""
     if heard.isascii() and heard.isdigit() and len(heard) < 18:
         after = int(heard)

@@ -11,7 +11,7 @@ from typing import Any
 from jostle import units
 from jostle.core.states import READ
 from jostle.wording.history import foreseen, freed, used
-from jostle.wording.sentences import beside, on_hold, states
+from jostle.wording.sentences import beside, states
 from jostle.wording.text import gpus, listed, message, plain
 
 Row = Mapping[str, Any]
@@ -295,7 +295,7 @@ def status_lines(status: Row, now: float, language: str) -> list[str]:
     facts = {"pid": status["pid"], "version": status["version"], "time": time, "gpus": spec}
     texts = [message("status_engine", language, **facts) if status["running"] else message("status_no_engine", language)]
     if status["hold"] and status["hold"] != f"gpus: {status['probe']}":  # else the next line says it
-        texts.append(message("status_hold", language, why=on_hold(status["hold"], language)))
+        texts.append(message("status_hold", language, why=status["hold_text"]))
     if status["probe"]:
         texts.append(message("status_gpus", language, why=status["probe"]))
     counts = listed(states(status["counts"], language), language) or message("none", language)

@@ -71,8 +71,10 @@ def card(gpu: Mapping[str, Any], language: str) -> dict[str, Any]:
 
 
 def status(view: Mapping[str, Any], language: str) -> dict[str, Any]:
-    """How the engine stands, with the text of what is wrong with its cards, and of why allocations wait."""
-    return {**view, "allocations": jobs(view["allocations"], language), "probe": trouble(view["probe"], language)}
+    """How the engine stands, with the text of what keeps all from starting, of what is wrong with its cards, and, where they are
+    looked at, of why allocations wait."""
+    texts = {"hold_text": on_hold(view["hold"], language), "probe": trouble(view["probe"], language)}
+    return {**view, **texts, **({"allocations": jobs(view["allocations"], language)} if "allocations" in view else {})}
 
 
 def event(row: Mapping[str, Any], language: str) -> dict[str, Any]:
@@ -89,8 +91,8 @@ def refused(error: Mapping[str, Any], *, alone: bool = False, strict: bool = Tru
 
 
 def on_hold(hold: str, language: str) -> str:
-    """Why nothing starts."""
-    return text(Reason(code="on_hold", params={"hold": hold}), language)
+    """Why nothing starts; "" if something does."""
+    return hold and text(Reason(code="on_hold", params={"hold": hold}), language)
 
 
 def set_aside(health: Mapping[str, Any] | None, language: str) -> list[str]:
