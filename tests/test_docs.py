@@ -270,7 +270,7 @@ def test_each_key_of_a_scenario_is_documented():
 def test_each_sample_of_json_is_of_the_type_of_its_view_and_no_key_is_missing(tmp_path):
     samples = [json.loads(block) for block in blocks("docs/json.md", "json")]
     assert all(sample.get("schema", 1) == 1 for sample in samples)
-    kinds = (types.Jobs, types.Batches, types.Cards, types.Why, types.Story, statustypes.Overview)
+    kinds = (types.Jobs, types.Batches, types.WordedCards, types.Why, types.Story, statustypes.Overview)
     for sample, kind in zip(samples, kinds, strict=False):
         sample.pop("schema")
         assert list(misfits(sample, kind)) == []

@@ -4,12 +4,19 @@ What is made from the table is made when it is imported, so the entries come fir
 """
 
 import json
+import re
 import subprocess
 import sys
+from pathlib import Path
 
-from jostle.core import kinds
-from jostle.core.fields import JOB, RULES, SETTINGS, Field
+import pytest
+
+from jostle.core import courtesy, kinds
+from jostle.core.fields import JOB, RETRY, RULES, SETTINGS, Field
+from jostle.formats import spec
 from tests import test_docs
+
+WEB = Path(__file__).parents[1] / "web" / "src"
 
 NEW = """
 import dataclasses, json, sys
@@ -125,3 +132,24 @@ def test_an_entry_that_no_page_tells_of_is_found():
 def test_what_a_page_says_otherwise_is_found():
     other = Field("grace", kinds.DURATION, 6.0, SETTINGS["grace"].what, "…")
     assert list(test_docs.untrue_settings({**SETTINGS, "grace": other})) == ["grace"]
+
+
+def test_people_may_write_every_whole_number_that_the_gate_takes_and_no_other():
+    for name, field in [*JOB.items(), *RULES.items(), *SETTINGS.items()]:
+        if field.kind.name == "whole":
+            for number in (field.kind.low, field.kind.high):
+                assert field.check(number) and spec.reader(field.kind)(str(number)) == number, name
+            for number in (field.kind.low - 1, field.kind.high + 1):
+                assert not field.check(number), name
+                with pytest.raises(ValueError):
+                    spec.reader(field.kind)(str(number))
+    assert spec.counters("licence=2000000") == {"licence": 2000000} and kinds.COUNTERS.check({"licence": 2000000})
+
+
+def test_the_page_has_no_bounds_of_its_own():
+    for form in (WEB / "newjob").glob("*.tsx"):
+        assert re.findall(r"\b(?:least|most)=\{\d", form.read_text("utf-8")) == [], form
+    (least,) = re.findall(r"USUAL_LEAST = (\d+)", (WEB / "model" / "rules.ts").read_text("utf-8"))
+    assert int(least) == courtesy.DEFAULT_MIN
+    assert JOB["gpus"].check([JOB["gpus"].kind.low, JOB["gpus"].kind.high])
+    assert RETRY["max"].check(JOB["retry"].kind.high) and not JOB["gpus"].check([0, JOB["gpus"].kind.high + 1])

@@ -19,6 +19,14 @@ class Usage(JostleError):
     code = "usage"
 
 
+class Unfit(Usage):
+    """One thing of those that a person gave is not to be had so. Whoever took it from them knows what it is called there."""
+
+    def __init__(self, what: str, text: str = "", **params: object) -> None:
+        super().__init__(f"{what} {text}")
+        self.what, self.text, self.params = what, text, params
+
+
 class NoEngine(JostleError):
     exit_code = 3
     code = "no_engine"

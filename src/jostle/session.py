@@ -94,6 +94,10 @@ class Session:
 
         return message(code, self.language, **values)
 
+    def spelled(self, option: str) -> str:
+        """How what a program calls so is called where the person said it."""
+        return option
+
     def tell(self, code: str, /, **values: Any) -> None:
         self.say(self.message(code, **values))
 

@@ -10,6 +10,8 @@ import math
 import re
 import time
 
+from jostle.core.kinds import MAX_GPUS, MAX_MIB, MAX_SECONDS
+
 TYPE_CHECKING = False  # not from typing, which costs more to import than all the rest
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -19,9 +21,6 @@ DURATION = "a duration such as 90, 45s, 30m or 2h30m"
 INSTANT = "a time such as 2031-05-01T18:30, 18:30 or +10m"
 COUNT = "a count of GPUs such as 2, or a range such as 1-4"
 
-MAX_MIB = 1 << 30  # 1 PiB: a larger number is a slip, and would not fit the arithmetic of other programs
-MAX_SECONDS = 100 * 365 * 86400.0
-MAX_GPUS = 1024
 MAX_NUMBERS = 10_000  # that one text may name
 
 _SIZE = re.compile(r"(\d+(?:\.\d*)?|\.\d+)\s*([KMGT]i?B?|B)?\Z", re.IGNORECASE | re.ASCII)

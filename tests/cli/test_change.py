@@ -4,6 +4,10 @@ import time
 
 import pytest
 
+from jostle.errors import Unfit, Usage
+from jostle.experiments import asked
+from jostle.intake.intents import setting
+
 
 @pytest.fixture
 def intent(jostle, engine):
@@ -121,7 +125,17 @@ def test_set_reads_units(intent):
 )
 def test_a_bad_setting_is_a_usage_error(intent, argv, words):
     code, _, err, request = intent("set", *argv)
-    assert code == 2 and words in err and request is None
+    assert code == 2 and words in err and request is None and "set: " in err
+
+
+def test_what_is_not_understood_is_told_without_options_and_verbs_for_other_faces_ask_too():
+    for key, text in (("bogus", "3"), ("memory", "lots")):
+        with pytest.raises(Usage) as why:
+            setting(key, text)
+        assert "set:" not in str(why.value)
+    with pytest.raises(Unfit) as unfit:
+        asked.size("x")
+    assert unfit.value.what == "tail" and str(unfit.value).startswith("tail 'x' is not understood")
 
 
 def test_retry_all_means_failed_and_skipped_jobs_that_were_not_retried(intent, store):

@@ -188,7 +188,7 @@ def test_the_reading_verbs_print_what_they_printed(look, engine, monkeypatch, la
 
 
 def test_what_the_reading_verbs_give_as_json_is_of_the_types_of_the_views(look, engine):
-    kinds = {"ps": types.Jobs, "gpus": types.Cards, "why": types.Why, "show": types.Story, "status": statustypes.Overview}
+    kinds = {"ps": types.Jobs, "gpus": types.WordedCards, "why": types.Why, "show": types.Story, "status": statustypes.Overview}
     kinds |= {"doctor": types.Health, "logs": types.Log, "results": types.Results}
     for argv in [*LOOKS, ["logs", "1"]]:
         if argv[0] in kinds and "--format" not in argv and argv != ["why", "all"]:

@@ -5,7 +5,11 @@ import re
 import threading
 import time
 from pathlib import Path
+from typing import Any
 
+from jostle.core.model import Gpu
+from jostle.core.reasons import Reason
+from jostle.engine.shown import gpu
 from jostle.session import Session
 from jostle.views import metrics, types
 from jostle.views.cards import cards
@@ -85,6 +89,23 @@ def test_cards_without_an_engine_are_of_the_same_type(home):
     seen = cards(session, "sim:2x8").plain()
     assert len(seen["gpus"]) == 2 and list(misfits(seen, types.Cards)) == []
     session.close()
+
+
+def test_cards_of_an_engine_are_of_the_views_type_and_in_words_of_that_of_json(jostle, home, engine):
+    faulty = Reason("faulty_memory", {"errors": 2})
+    aside: list[dict[str, Any]] = [{"faulty": faulty}, {"quarantine": ((12, 7, 1),)}, {}]
+    gpus = [Gpu(uuid=f"GPU-{n}", index=n, **why) for n, why in enumerate(aside)]
+    shown = [json.loads(json.dumps(gpu(card, 0, None, (), None))) for card in gpus]
+    engine.answers["gpus"] = {"gpus": shown, "spec": "sim", "age_s": 0.0, "error": "", "more": None}
+    session = Session()
+    seen = cards(session).plain()
+    session.close()
+    assert list(misfits(seen, types.Cards)) == []
+    assert [card["faulty"] and card["faulty"]["code"] for card in seen["gpus"]] == ["faulty_memory", None, None]
+    assert seen["gpus"][1]["quarantine"] == [[12, 7, 1]]
+    told = json.loads(jostle("gpus", "--json")[1])
+    assert told.pop("schema") == 1 and list(misfits(told, types.WordedCards)) == []
+    assert [bool(card["quarantine"]) for card in told["gpus"]] == [True, True, False]
 
 
 def test_a_short_list_says_how_much_it_leaves_out(store):

@@ -7,9 +7,9 @@ from dataclasses import replace
 import pytest
 
 from jostle.compete.outlook import usable
-from jostle.compete.reload import AT_START, changes
+from jostle.compete.reload import changes
 from jostle.compete.scheduler import TaskProgress
-from jostle.formats.gpumanage import Settings
+from jostle.formats.gpumanage import PLACES, Settings
 from jostle.intake.visible import indices
 from tests.cli.conftest import event
 from tests.compete.rows import row
@@ -25,7 +25,7 @@ def test_a14_what_changed_is_told_and_what_waits_for_the_next_start() -> None:
         ],
         ["work_dir null → ../x"],
     )  # fmt: skip
-    assert changes(old, old) == ([], []) and all(hasattr(old, key) for key in AT_START)
+    assert changes(old, old) == ([], []) and all(hasattr(old, key) for key in PLACES)
 
 
 @pytest.mark.parametrize(

@@ -255,3 +255,17 @@ def test_the_key_is_the_same_however_the_workspace_is_reached(root, monkeypatch,
 def test_the_mode_of_a_file_is_told_by_its_name():
     assert workspace.mode_of("a/command_gpus_3.txt") == "multi"
     assert workspace.mode_of("command_gpu.txt") == workspace.mode_of("multi.txt") == "single"
+
+
+@pytest.mark.parametrize("root", ["/a", "/a:b", "/a:single:/b", "/a:multi:0", "/a:multi:/b:single", "/a\nb"])
+@pytest.mark.parametrize("mode", workspace.STEMS)
+@pytest.mark.parametrize("which", ["0", "12", "/c/tasks.txt"])
+def test_the_key_of_a_batch_tells_its_workspace_mode_and_config_whatever_the_root_is_called(root, mode, which):
+    key = workspace.BatchKey(root=root, mode=mode, which=which)
+    assert workspace.BatchKey.read(str(key)) == key
+    assert key.index == (int(which) if which.isdecimal() else None)
+
+
+@pytest.mark.parametrize("text", [None, "", "add", "compete:/x", "compete:/x:other:0", "compete:x:single:0", "run:/a:single:0"])
+def test_what_is_no_key_of_a_workspace_is_none(text):
+    assert workspace.BatchKey.read(text) is None

@@ -148,13 +148,13 @@ def test_forged_state_files_hold_up_and_end_neither_a_scheduler_nor_its_status(j
     assert me is not None
     alive = {"pid": me.pid, "host": socket.gethostname(), "boot_id": proc.boot_id(), "start_ticks": me.ticks}
     full: dict[str, Any] = {**alive, "mode": "single", "config_index": 0, "config_file": "\x1b[31mEVIL\n", "state": "running"}
-    for content, count in (
-        (alive, 1), ({**alive, "batch": batch}, 1), ({**full, "batch": {"a": 1}}, 1), ({**full, "batch": batch, "mode": "x"}, 1),
-        ({**full, "batch": batch}, 2),
+    for content in (
+        alive, {**alive, "batch": batch}, {**full, "batch": {"a": 1}}, {**full, "batch": batch, "mode": "x"},
+        {**full, "batch": batch},
     ):  # fmt: skip
         (directory / f"{me.pid}.json").write_text(json.dumps(content))
         code, out, err = space.run("--status")
-        assert (code, err, out.count("Scheduler ")) == (0, "", count) and "\x1b" not in out, content
+        assert (code, err, out.count("Scheduler ")) == (0, "", 1) and "\x1b" not in out, content
     (directory / f"{me.pid}.json").unlink()
     (directory / "6.json").unlink()
     space.file("go").touch()

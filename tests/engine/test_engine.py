@@ -389,7 +389,8 @@ def play(host: Host, seed: int) -> None:
             made = host.submit(*[
                 {
                     "queue": rng.choice([None, "a", "b"]), "gpus": rng.choice([[1, 1], [1, 1], [2, 2], [1, 3]]),
-                    "memory_mib": rng.choice([None, 8000, 12000]), "share": rng.random() < 0.5, "priority": rng.choice([0, 0, 1]),
+                    "memory_mib": (memory := rng.choice([None, 8000, 12000])), "share": rng.random() < 0.5 and memory is not None,
+                    "priority": rng.choice([0, 0, 1]),
                     "retry": rng.choice([None, {"max": 1, "backoff_after": 3, "backoff": 10}]),
                 }
                 for _ in range(rng.randint(1, 4))

@@ -59,6 +59,7 @@ class Life(RuleBasedStateMachine):
     ) -> None:  # fmt: skip
         retry = {"max": tries, "backoff_after": 2, "backoff": 3.0} if tries else None
         needs = [["job", max(self.known), False]] if after and self.known else []
+        memory = memory if gpus[1] else None
         share = share and memory is not None
         job = {"queue": queue, "gpus": gpus, "memory_mib": memory, "share": share, "retry": retry, "needs": needs}
         for id in self.host.submit(*[job] * count):

@@ -180,7 +180,7 @@ def test_all_errors_are_told_at_once_with_their_lines(load):
         (8, "a job without `run`; expected a command such as `run: python train.py`"),
         (8, 'unknown key "runn"; expected run?'),
         (9, "a value in jobs; expected a job with keys such as `run: python train.py`"),
-        (10, 'priority: "true" is not understood; expected a whole number from -1000000 to 1000000'),
+        (10, 'priority: "true" is not understood; expected a whole number from -2147483648 to 2147483648'),
         (10, "run: an empty list; expected a command or a list of commands"),
     ]
 

@@ -7,13 +7,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jostle import units
-from jostle.core import kinds
-
-
-def test_what_is_read_and_what_a_field_takes_have_the_same_bounds():
-    """Two homes, for neither is to import the other."""
-    bounds = [(of.MAX_MIB, of.MAX_SECONDS, of.MAX_GPUS) for of in (units, kinds)]
-    assert bounds[0] == bounds[1]
 
 
 @pytest.mark.parametrize(

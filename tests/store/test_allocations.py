@@ -160,13 +160,13 @@ def test_the_next_engine_knows_which_runs_have_outlived_their_allocation(book: B
 
 def test_what_means_nothing_for_an_allocation_cannot_be_set_or_tried_again(book: Book) -> None:
     held, other = book.allocate(), book.allocate("other")
-    assert book.set(held, queue="q") == book.set(held, on=["local"]) == "not_of_allocation"
+    assert book.set(held, queue="q") == book.set(held, on=["slurm"]) == "not_of_allocation"
     assert book.set(held, gpus=[0, 2]) == "holds_no_card"
     assert book.set(held, name="other") == "name_taken"
     assert book.set(held, name="mine", gpus=[2, 2], priority=3, time_limit=60.0) is None
     assert book.set(other, name="train") is None, "nobody is called so any more"
     (inside,) = book.submit({"commands": ["true"], "inside": held})
-    assert book.set(inside, on=["local"]) == "not_of_inside"
+    assert book.set(inside, on=["slurm"]) == "not_of_inside"
     for act in (book.begin, book.finish):
         act(inside)
         act(held)

@@ -396,6 +396,7 @@ def test_a36_a_scheduler_is_a_process_of_its_own_and_can_be_stopped_by_mode(spac
     assert told.status == 200 and told.json["success"] is True
     until(lambda: not alive(pid), "its end")
     assert not (space.root / "logs" / "state" / f"{pid}.json").exists()
+    until(lambda: not space.get("scheduler/status")["single"]["0"]["running"], "its exit code is known")
     assert space.get("scheduler/status")["single"]["0"] == {"running": False, "pid": None, "exit_code": 130}
     for name in ("state", "status"):
         assert space.get(f"scheduler/single/{name}") == {"running": False, "pid": None, "exit_code": 130}
@@ -412,6 +413,30 @@ def test_a36_a_scheduler_is_stopped_by_its_pid_or_by_kill(space):
     os.kill(pid, signal.SIGTERM)
     until(lambda: not space.get("scheduler/status")["single"]["0"]["running"], "its end")
     assert space.get("scheduler/status")["single"]["0"]["exit_code"] == 130
+
+
+def test_page_and_terminal_agree_on_which_schedulers_run_whatever_state_files_there_are(tmp_path):
+    space = Space(tmp_path / "a:single:b")
+    (space.root / "command" / "command_gpus.txt").write_text("1\nsleep 600\n1\n1\n")
+    console = space.console
+    try:
+        pid = start(space, "scheduler/multi/start")["pid"]
+        state = space.root / "logs" / "state"
+        until(lambda: (state / f"{pid}.json").exists(), "its state file")
+        state.rename(tmp_path / "old")
+        state.touch()  # no folder: none can be written
+        shown = console.instance.run("compete", "--status", str(space.root))
+        (listed,) = space.get("scheduler/running")["schedulers"]
+        assert listed["pid"] == pid and f"Scheduler {pid} (multi, config 1): {listed['state']}" in shown[1]
+        assert space.get("v1/compete")["schedulers"] == [listed]
+        state.unlink()
+        (tmp_path / "old").rename(state)
+        os.kill(pid, signal.SIGKILL)
+        until(lambda: not space.get("scheduler/status")["multi"]["0"]["running"], "its end")
+        assert (state / f"{pid}.json").exists() and space.get("scheduler/running")["schedulers"] == []
+        assert console.instance.run("compete", "--status", str(space.root), "--mode", "multi")[0] == 1
+    finally:
+        console.close()
 
 
 def test_a36_what_cannot_start_is_400(space):
@@ -479,6 +504,39 @@ def test_a36_a_log_file_is_bound_read_and_unbound(space):
     assert space.get("log/bindings") == {}
     assert space.ask("DELETE", f"log/bind?{PLACE}").json["success"] is False
     assert space.get("log/content?mode=single&queue_id=9&process_index=0")["success"] is False
+
+
+FAILING = "retry_config: {max_retries: 0, on_failure: continue}\n"
+
+
+@pytest.mark.parametrize("first", ["exit 3", "echo never"])
+def test_the_log_of_a_process_is_that_of_its_place_after_blocks_before_it_were_removed(space, first):
+    instance = space.console.instance
+    path = space.root / "command" / "command_gpu.txt"
+    rest = "1\necho two\n1\n\n1\necho three; sleep 600\n1\n"
+    path.write_text(f"1\n{first}\n1\n\n{rest}")
+    (space.root / "config" / "gpu_manage.yaml").write_text(FAILING)
+    waits = first != "exit 3"
+    blocker = instance.add("-g", "4", "--", "sleep 600") if waits else None
+    if blocker:
+        instance.reach(blocker, "running")
+    pid = start(space)["pid"]
+    job = next(row["id"] for row in instance.newest(3) if row["commands"] == [first])
+    instance.reach(job, "queued" if waits else "failed")
+    if waits:
+        instance.ok("set", str(job + 2), "name=queue 1 task 9: mine")
+    os.kill(pid, signal.SIGHUP)  # it leaves its tasks as they are
+    until(lambda: not alive(pid), "its end")
+    path.write_text(rest)
+    start(space)
+    if blocker:
+        instance.reach(job, "cancelled")
+        instance.call("intent", ids=[blocker], batch=None, do="cancel", now=True)
+    logs = lambda: [Path(run["log"]) for run in instance.runs(job + 2)]  # noqa: E731
+    until(lambda: any(log.exists() and log.read_text() for log in logs()), "what the last task prints")
+    contents = [space.get(f"log/content?mode=single&queue_id=1&process_index={k}")["content"] for k in range(2)]
+    assert space.ask("POST", "scheduler/single/stop").status == 200
+    assert contents == ["two\n", "three\n"]
 
 
 OUTSIDE = [

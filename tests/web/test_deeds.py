@@ -46,7 +46,7 @@ def test_two_answers_to_what_was_done_before_are_refused_at_every_door(console):
     body = {"file": path, "redo": True, "skip_done": True}
     assert console.script("POST", "/api/v1/run?dry_run=true", body).json["code"] == "usage"
     code, _, err = console.instance.run("run", "--redo", "--skip-done", path)
-    assert code == 2 and "--redo and --skip-done" in err
+    assert code == 2 and "--redo does not go with --skip-done" in err
 
 
 def test_cleaning_answers_with_numbers_beside_the_sentences(make_console):

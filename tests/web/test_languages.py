@@ -5,6 +5,7 @@ import re
 
 import pytest
 
+from jostle.wording.flawwords import FLAWS
 from tests.web.console import Console
 
 CHINESE = re.compile(r"[\u4e00-\u9fff]")
@@ -53,3 +54,36 @@ def test_on_the_command_line(console):
     assert code == 6 and f"\n{words[1]}:3: 这一块以" in err
     code, out, _ = console.instance.run(*words, "--json", env={"JOSTLE_LANG": "zh"})
     assert code == 6 and "这一块以" in json.loads(out)["errors"][1]["text"]
+
+
+TASK = {"id": 1, "processes": [{"commands": ["x\\"], "memory": 1}, {"commands": [], "memory": 1}]}
+ASKED = [
+    ("GET", "/api/v1/wait?ids=7", None, "log_job"),
+    ("POST", "/api/log/bind?mode=single&queue_id=1&process_index=0&log_path=/etc/passwd", None, "log_outside"),
+    ("POST", "/api/commands/single/reset", None, "config_no_backup"),
+    ("DELETE", "/api/commands/single/4", None, "config_none"),
+    ("PUT", "/api/v1/commands/single", {"text": "1\ntrue\n1\n"}, "file_changed"),
+    ("POST", "/api/v1/commands/single/preview", {"text": "", "queues": [TASK]}, "command_unwritable"),
+    ("PUT", "/api/settings", {"secret": "password"}, "secret_weak"),
+    ("PUT", "/api/settings", {"port": 0}, "setting_odd"),
+    ("GET", "/api/v1/jobfiles/text?path=x.yaml", None, "asked_job_file"),
+    ("GET", "/api/v1/limits", None, "needs_engine"),
+    ("GET", "/api/commands/single?workspace=/nowhere", None, "workspace_unknown"),
+]
+
+
+@pytest.mark.parametrize(("method", "path", "body", "code"), ASKED, ids=[one[-1] for one in ASKED])
+def test_of_what_is_asked_of_the_page(console, method, path, body, code):
+    sign = "&" if "?" in path else "?"
+    for lang, words in zip(("en", "zh"), FLAWS[code], strict=True):
+        answer = console.script(method, f"{path}{sign}lang={lang}", body, **{"If-Match": "x"})
+        fixed = max(re.split(r"\{\w*\}", words), key=len)
+        assert answer.status >= 400 and fixed in answer.json["detail"], answer
+
+
+def test_who_may_only_look_is_refused_in_their_language_and_learns_no_path(console):
+    reader = console.instance.ok("web", "--token", "--read-only").strip()
+    answer = console.script("GET", "/api/v1/logs/7?lang=zh", token=reader)
+    assert answer.status == 403 and answer.json["detail"] == FLAWS["may_not_prints"][1]
+    answer = console.script("GET", "/api/commands/single?workspace=/nowhere&lang=zh", token=reader)
+    assert answer.status in (403, 404) and CHINESE.search(answer.json["detail"]) and "/" not in answer.json["detail"]

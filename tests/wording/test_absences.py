@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from jostle.experiments.absence import Absence
+from jostle.experiments.absence import NO_LINE, Absence
+from jostle.experiments.metrics import parsed, read
 from jostle.wording.absences import ABSENCES, absence
 
 ROOT = Path(__file__).parents[2] / "src" / "jostle" / "experiments"
@@ -41,3 +42,10 @@ def test_the_codes_are_those_that_results_give():
     said = "".join(path.read_text() for path in ROOT.glob("*.py"))
     given = set(re.findall(r'Absence\("(\w+)"', said)) | {"no_line", "no_key", "no_line_near", "no_key_near"}
     assert given == set(ABSENCES) and absence("failed", {}, "en") == "failed"
+
+
+def test_where_a_log_has_no_line_that_was_looked_for_is_known_by_its_code(tmp_path):
+    (tmp_path / "log").write_text("epoch 1\n")
+    asked = [(parsed([text]), tail) for text in ("m=x: (.*)", "m") for tail in (None, 4)]
+    lacks = {read(str(tmp_path / "log"), metrics, tail).problems["m"].code for metrics, tail in asked}
+    assert lacks == NO_LINE

@@ -34,6 +34,12 @@ def test_both_languages_tell_the_same(code):
     assert names(english) == names(chinese) and (CHINESE.search(chinese) or code == "told_at") and not CHINESE.search(english)
 
 
+def test_no_code_stands_twice():
+    room = Path(jostle.__file__).parent / "wording"
+    texts = [(room / f"{name}.py").read_text("utf-8") for name in ("flawwords", "sweepwords", "consoleflaws")]
+    assert sorted(FLAWS) == sorted(code for text in texts for code in re.findall(r'^    "(\w+)": \(', text, re.MULTILINE))
+
+
 def test_it_is_its_english_text_wherever_it_goes_and_keeps_its_code():
     text = flaw("value_odd", key="gpus", value='"x"', expected="true or false")
     assert text == 'gpus: "x" is not understood; expected true or false' == worded(text, "en") and isinstance(text, str)

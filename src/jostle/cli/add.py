@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from jostle.cli.parse import Namespace, Parser, checked
 from jostle.cli.terminal import Terminal
 from jostle.core.fields import JOB
+from jostle.core.variables import UNI_ID_FILE
+from jostle.errors import Unfit, Usage
 from jostle.formats import spec
 
 TYPE_CHECKING = False
@@ -16,6 +18,15 @@ if TYPE_CHECKING:
 FIELDS = ("gpus", "memory_mib", "queue", "name", "priority", "on", "begin", "time_limit", "share", "cpus", "host_memory_mib",
           "counters", "nice", "resize", "when_stranger", "grace")  # fmt: skip
 """Options that are fields of a job, by the field's name."""
+OPTIONS = {"commands": "the command", "log": "--log", "workdir": "--workdir", "env": "-e"}
+FLAWS = {
+    "shares_without_memory": "--share needs -m: a job without it takes the whole card",
+    "memory_without_card": "-m with -g 0: a job without GPUs needs no memory",
+    "resize_needs_card": "--resize with -g 0: a job that gets other cards needs one at least",
+    "resize_without_uni_id": f"--resize with -e {UNI_ID_FILE}: a job of the uni_id protocol keeps its cards",
+    "not_of_inside": "--{key} means nothing inside allocation {allocation}, where this shell puts its jobs",
+}
+"""What of a job cannot be together, in the words of this verb."""
 
 
 def add_options(p: Parser) -> None:
@@ -90,11 +101,14 @@ def add(args: Namespace, terminal: Terminal) -> int:
     if advice := args.advice():
         terminal.say(f"note: what looks like an option was taken as one of jostle's. {advice}")
     values = {name: getattr(args, name.removesuffix("_mib")) for name in FIELDS}
-    asked = requested(
-        terminal, {**values, "tags": args.tag}, command=args.command, retry=args.retry, env=args.env,
-        workdir=args.workdir, log=args.log, after=args.after or "", after_any=args.after_any or "", hold=args.hold,
-        once=args.once, strict=args.strict,
-    )  # fmt: skip
+    try:
+        asked = requested(
+            terminal, {**values, "tags": args.tag}, command=args.command, retry=args.retry, env=args.env,
+            workdir=args.workdir, log=args.log, after=args.after or "", after_any=args.after_any or "", hold=args.hold,
+            once=args.once, strict=args.strict,
+        )  # fmt: skip
+    except Unfit as e:
+        raise Usage("add: " + (FLAWS[e.what].format(**e.params) if e.what in FLAWS else f"{OPTIONS[e.what]} {e.text}")) from None
     if args.dry_run:
         for line in preview(terminal, asked):
             terminal.put(line)

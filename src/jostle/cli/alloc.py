@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
-from jostle import units
 from jostle.cli.parse import Namespace, Parser, checked
 from jostle.cli.terminal import Terminal
 from jostle.core.fields import JOB
+from jostle.core.kinds import MAX_PID
 from jostle.errors import Usage
 from jostle.follow.ends import until_gone
 from jostle.formats import spec
 from jostle.intake import allocations, obtaining
 
 WANTED = ("gpus", "memory_mib", "time_limit", "idle_release", "priority")  # options by what they say of an allocation
-CARDS, SIZE = (checked(spec.reader(JOB[name].kind)) for name in ("gpus", "memory_mib"))
+PER_CARD = JOB["memory_mib"].what
 NO_CARDS = "false"  # what `eval $(jostle alloc … --export)` evaluates then: it fails, as a command would
+
+
+def _read(field: str) -> Callable[[str], Any]:
+    return checked(spec.reader(JOB[field].kind))
 
 
 def alloc_options(p: Parser) -> None:
@@ -27,17 +31,18 @@ def alloc_options(p: Parser) -> None:
         jostle alloc debug -g 1 -m 20GiB -- bash
         eval $(jostle alloc nb -g 1 --export)""")
     p.add_argument("name", metavar="NAME", type=checked(lambda t: spec.label(t, "a name")), help="what it is called")
-    p.add_argument("-g", dest="gpus", metavar="N|N-M", type=CARDS, default=[1, 1], help="how many cards (default 1)")
-    p.add_argument("-m", "--memory", dest="memory_mib", metavar="SIZE", type=SIZE, help="of each card (default: all of it)")
-    p.add_argument("--for", dest="time_limit", metavar="TIME", type=checked(units.seconds), help="release it after this time")
-    p.add_argument("--release-idle", dest="idle_release", metavar="TIME", type=checked(units.seconds),
+    p.add_argument("-g", dest="gpus", metavar="N|N-M", type=_read("gpus"), default=[1, 1], help="how many cards (default 1)")
+    p.add_argument("-m", "--memory", dest="memory_mib", metavar="SIZE", type=_read("memory_mib"),
+                   help=f"{PER_CARD} (default: all of it)")  # fmt: skip
+    p.add_argument("--for", dest="time_limit", metavar="TIME", type=_read("time_limit"), help="release it after this time")
+    p.add_argument("--release-idle", dest="idle_release", metavar="TIME", type=_read("idle_release"),
                    help="release it when nothing of yours was on its cards for so long")  # fmt: skip
-    p.number("-p", "--priority", low=-(1 << 31), high=1 << 31, default=0, help="a whole number; higher comes first")
+    p.add_argument("-p", "--priority", metavar="N", type=_read("priority"), default=0, help=JOB["priority"].what)
     p.add_argument("--now", action="store_true", help="exit 1 with the reason, instead of waiting for cards")
     p.add_argument("-d", "--detach", action="store_true", help="ask for it, print its job, and leave: it waits by itself")
     p.add_argument("--export", action="store_true", help="print it for `eval`; released when that shell ends")
     p.add_argument("--grow", action="store_true", help="if NAME exists already, let it have so many cards in all")
-    p.number("--pid", low=1, high=1 << 22, help="release it when this process ends")
+    p.number("--pid", low=1, high=MAX_PID, help="release it when this process ends")
     p.json_option()
     p.behind = "command"
     p.epilog = f"{p.epilog}\n\nA command behind `--` runs on the cards, in this terminal; then they are released."
@@ -142,9 +147,9 @@ def start_options(p: Parser) -> None:
     p.add_argument("name", metavar="NAME", help="the allocation, or its job id")
     p.add_argument("-t", "--terminal", action="store_true", help="run it in this terminal, and stay until it has ended")
     p.add_argument("--beside", action="store_true", help="also while another program runs inside")
-    p.add_argument("-g", dest="gpus", metavar="N", type=CARDS, help="of its cards (default: all)")
-    p.add_argument("-m", "--memory", dest="memory_mib", metavar="SIZE", type=SIZE,
-                   help="of each card (default: what the allocation has)")  # fmt: skip
+    p.add_argument("-g", dest="gpus", metavar="N", type=_read("gpus"), help="of its cards (default: all)")
+    p.add_argument("-m", "--memory", dest="memory_mib", metavar="SIZE", type=_read("memory_mib"),
+                   help=f"{PER_CARD} (default: what the allocation has)")  # fmt: skip
     p.add_argument("-n", "--name", dest="label", metavar="NAME", help="what the job is called")
     p.behind = "command"
     p.epilog = f"{p.epilog}\n\nWithout a command: the program_template of the file that `jostle manage` or `monitor` loaded last."

@@ -10,6 +10,7 @@ import time
 from jostle import units
 from jostle.cli.parse import Namespace, Parser, checked
 from jostle.cli.terminal import Terminal
+from jostle.core.kinds import MAX_MIB
 from jostle.probes import holding
 from jostle.views.status import simulated_world
 
@@ -19,7 +20,7 @@ def burn_options(p: Parser) -> None:
         jostle burn 60 500
         jostle add -m 2GiB -- jostle burn 30 1500""")
     p.add_argument("seconds", nargs="?", default=60.0, type=checked(units.seconds), help="default 60")
-    p.number("memory_mb", nargs="?", metavar="memory_mb", default=500, high=units.MAX_MIB, help="default 500")
+    p.number("memory_mb", nargs="?", metavar="memory_mb", default=500, high=MAX_MIB, help="default 500")
     p.number("--load", metavar="%", default=50, high=100, help="of a simulated card")
 
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from jostle.cli.parse import Namespace, Parser
 from jostle.cli.terminal import Terminal
+from jostle.core.kinds import MAX_GPUS
 from jostle.errors import Usage
 from jostle.formats.managerfile import NAME
 
@@ -28,11 +29,11 @@ def manage_options(p: Parser) -> None:
     act.add_argument("--allocate", metavar="TASK", help="hold cards under this name")
     act.add_argument("--release", metavar="TASK", help="give its cards back; also by the id of its job")
     act.add_argument("--start-program", metavar="TASK", help="start the program of the configuration on its cards")
-    p.number("--quick-get", to=act, low=1, high=1024, help="hold N cards at once, or exit 1")
-    p.number("--request", to=act, low=1, high=1024, help="ask for N cards, and wait in the queue")
+    p.number("--quick-get", to=act, low=1, high=MAX_GPUS, help="hold N cards at once, or exit 1")
+    p.number("--request", to=act, low=1, high=MAX_GPUS, help="ask for N cards, and wait in the queue")
     act.add_argument("--use", metavar="ID", help="start the program on the cards of this job; without one, print them")
     act.add_argument("-m", dest="system", action="store_true", help="the host: CPU, memory, disk, network, load, processes")
-    p.number("--gpus", low=1, high=1024, metavar="N", help="with --allocate: how many cards (default 1)")
+    p.number("--gpus", low=1, high=MAX_GPUS, metavar="N", help="with --allocate: how many cards (default 1)")
     p.number("-i", dest="interval", low=1, high=86400, metavar="S", help="seconds between two pictures")
 
 

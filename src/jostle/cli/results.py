@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from jostle.cli import render
 from jostle.cli.parse import Namespace, Parser
 from jostle.cli.terminal import Terminal
-from jostle.errors import Usage
+from jostle.errors import Unfit, Usage
 
 if TYPE_CHECKING:
     from jostle.experiments.grouping import Summary
@@ -54,8 +54,11 @@ def results(args: Namespace, terminal: Terminal) -> int:
     from jostle.views.results import query
     from jostle.views.results import results as view
 
-    sought = query(vars(args))
-    look = tables.Look(decimals=sought.decimals, rename=asked.renames(args.rename))
+    try:
+        sought = query(vars(args))
+        look = tables.Look(decimals=sought.decimals, rename=asked.renames(args.rename))
+    except Unfit as e:
+        raise Usage(f"results: --{e.what} {e.text}") from None
     seen = view(terminal, sought)
     for code, values in seen.headings(terminal.reader, named=bool(args.targets and args.json)):
         terminal.tell(code, **values)

@@ -16,7 +16,7 @@ from jostle.cli.keyboard import Keyboard
 from jostle.cli.parse import Namespace, Parser, checked
 from jostle.cli.terminal import Terminal
 from jostle.core.fields import RULES
-from jostle.errors import INTERRUPTED, Usage
+from jostle.errors import INTERRUPTED, Unfit, Usage
 from jostle.follow.followed import Followed, attended, owner, tell_failures
 from jostle.formats import spec
 
@@ -54,16 +54,18 @@ def run_options(p: Parser) -> None:
 def _gates(p: Parser) -> None:
     group = p.add_argument_group("rules, over what the files say")
 
-    def gate(option: str, field: str, metavar: str, help: str, read: Callable[[str], Any] | None = None) -> None:
-        check = checked(read or spec.reader(RULES[field].kind))
+    def gate(option: str, field: str, metavar: str, read: Callable[[str], Any] | None = None) -> None:
+        rule = RULES[field]
+        check, words = checked(read or spec.reader(rule.kind)), ", ".join(rule.kind.words)
+        help = rule.what.removesuffix(", see below") + (words and f": {words}")
         group.add_argument(option, dest=field, type=check, metavar=metavar, help=help)
 
-    gate("--min-memory", "min_free_mib", "MB", "only GPUs with so much free memory", _megabytes)
-    gate("--max-util", "max_utilization", "PERCENT", "only GPUs with at most this load")
-    gate("--max-concurrent", "max_concurrent", "N", "at most so many jobs at once")
-    gate("--max-wait", "max_wait", "T", "a job that waited so long for a GPU fails")
-    gate("--launch-delay", "start_interval", "T", "time between two starts")
-    gate("--policy", "choice", "NAME", "which GPU is taken: most-free, round-robin, …")
+    gate("--min-memory", "min_free_mib", "MB", _megabytes)
+    gate("--max-util", "max_utilization", "PERCENT")
+    gate("--max-concurrent", "max_concurrent", "N")
+    gate("--max-wait", "max_wait", "T")
+    gate("--launch-delay", "start_interval", "T")
+    gate("--policy", "choice", "NAME")
     group.add_argument("--share", action="store_true", help="several of these jobs may run on one GPU, as far as its memory goes")
 
 
@@ -81,24 +83,29 @@ def _megabytes(text: str) -> int:
     return 0 if text.strip() == "0" else units.size_mib(text + "MiB" if text.strip().isdecimal() else text)
 
 
-def options_of(args: Namespace) -> Options:
+def options_of(args: Namespace, terminal: Terminal) -> Options:
     from jostle.experiments.skip import Rule
     from jostle.intake.options import Options
 
     if not args.files and not args.job_file:
         raise Usage("run: no file is given. `jostle run --help` shows an example")
     gates = {field: value for field in GATES if (value := getattr(args, field)) is not None}
-    return Options(
-        files=(*args.files, *args.job_file), suites=tuple(args.suite), mode=args.mode, devices=args.gpus,
-        rules={**gates, "share": True} if args.share else gates, skip_done=args.skip_done, freeze=args.freeze, strict=args.strict,
-        skip=Rule(redo=args.redo, redo_changed=args.redo_changed, trust_logs=args.trust_logs, only_failed=args.only_failed),
-    )  # fmt: skip
+    try:
+        return Options(
+            files=(*args.files, *args.job_file), suites=tuple(args.suite), mode=args.mode, devices=args.gpus,
+            rules={**gates, "share": True} if args.share else gates, skip_done=args.skip_done, freeze=args.freeze,
+            strict=args.strict,
+            skip=Rule(redo=args.redo, redo_changed=args.redo_changed, trust_logs=args.trust_logs, only_failed=args.only_failed),
+        )  # fmt: skip
+    except Unfit as e:
+        one, other = terminal.spelled(e.what), terminal.spelled(str(e.params["other"]))
+        raise Usage(f"run: {one} does not go with {other}: expected one of them") from None
 
 
 def run(args: Namespace, terminal: Terminal) -> int:
     from jostle.intake.batches import loaded, restrict
 
-    options = options_of(args)
+    options = options_of(args, terminal)
     batches = loaded(options, terminal)
     if args.dry_run:
         from jostle.cli.dryrun import shown

@@ -51,6 +51,9 @@ class Terminal(Session):
 
         self.put(json.dumps(value, separators=(",", ":")))
 
+    def spelled(self, option: str) -> str:
+        return "--" + option.replace("_", "-")
+
     def say(self, text: str) -> None:
         """A message to the person."""
         sys.stdout.flush()

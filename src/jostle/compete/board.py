@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Any
 
-from jostle.compete.edits import current, queue_of
+from jostle.compete.edits import by_place, current, queue_of
 from jostle.core.reasons import Reason, done_by
 from jostle.core.states import OPEN, UNSUCCESSFUL
 from jostle.core.variables import filled
@@ -62,9 +62,12 @@ class Board:
         """By the queue's number, in its order."""
         for name, ids in self.ids.items():
             if name not in self.shown and ids:
-                members = sorted((self.rows[id] for id in ids), key=lambda row: (row.get("place") or 0.0, row["id"]))
-                self.shown[name] = queue_view(number(name), members)
+                self.shown[name] = queue_view(number(name), self.members(name))
         return {name: self.shown[name] for name in sorted((n for n, ids in self.ids.items() if ids), key=_by_number)}
+
+    def members(self, queue: str) -> list[Row]:
+        """Its tasks: the k-th, from 0, is the process with this index."""
+        return sorted((self.rows[id] for id in self.ids.get(queue, ())), key=by_place)
 
     def counts(self) -> dict[str, int]:
         return counted(self.queues().values())

@@ -151,7 +151,7 @@ class Chores(Listener):
         self.gpus = gpus or self.gpus
         space = self.workspace
         lines = statustext.status(
-            self.board.queues(), gpus, user=user(), used=self.used, processes=running(space.uni_id_file),
+            self.board.queues(), gpus, user=user(), used=self.used, processes=registered(space.uni_id_file),
             uni_id_file=space.shown(space.uni_id_file), never=self.never(),
         )  # fmt: skip
         self.journal.record("\n".join((statustext.head(self.scheduler.pid, space.mode, space.label, self.now), *lines)))
@@ -229,7 +229,7 @@ def user() -> str:
         return str(os.getuid())
 
 
-def running(path: str) -> dict[str, tuple[int, int]]:
+def registered(path: str) -> dict[str, tuple[int, int]]:
     """What runs according to the uni_id file: uni_id -> (pid, retry count)."""
     from jostle.uniid import UniIdFile, get_running_processes
 

@@ -70,7 +70,7 @@ def edits(specs: Sequence[Spec], rows: Iterable[Row], texts: Sequence[Sequence[s
     for k, _ in moved:
         tasks[k] = None
     taken = {id for id in tasks if id is not None}
-    removed = sorted((row for row in present if row["id"] not in taken), key=_place)
+    removed = sorted((row for row in present if row["id"] not in taken), key=by_place)
     news = iter(range(len(tasks)))
     order = [("job", row["id"]) for row in removed if row["state"] in OPEN or row["state"] == "succeeded"]
     order += [("index", next(news)) if id is None else ("job", id) for id in tasks]
@@ -176,10 +176,10 @@ def _may_be_raised(spec: Spec, row: Row) -> bool:
 def _turn(row: Row) -> tuple[int, float, int]:
     """Finished ones first, then what runs, then what waits; each in the order of the queue."""
     first = 2 if row["state"] == "queued" else 1 if row["state"] in OPEN else 0
-    return first, *_place(row)
+    return first, *by_place(row)
 
 
-def _place(row: Row) -> tuple[float, int]:
+def by_place(row: Row) -> tuple[float, int]:
     return row.get("place") or 0.0, row["id"]
 
 

@@ -5,10 +5,7 @@ from __future__ import annotations
 from dataclasses import fields
 from typing import Any
 
-from jostle.formats.gpumanage import Settings
-
-AT_START = ("work_dir", "gpu_command_file", "gpus_command_file", "log_dir", "process_json_path", "commands_path")
-"""Where things are: a running scheduler's tasks and files are there already."""
+from jostle.formats.gpumanage import PLACES, Settings
 
 
 def changes(old: Settings, new: Settings) -> tuple[list[str], list[str]]:
@@ -18,7 +15,7 @@ def changes(old: Settings, new: Settings) -> tuple[list[str], list[str]]:
     for key in (field.name for field in fields(Settings)):
         before, after = getattr(old, key), getattr(new, key)
         if before != after:
-            (later if key in AT_START else now).append(f"{key} {shown(before)} → {shown(after)}")
+            (later if key in PLACES else now).append(f"{key} {shown(before)} → {shown(after)}")
     return now, later
 
 

@@ -153,7 +153,7 @@ class Resume:
         unfinished = reader.unfinished_batch(key)
         if unfinished is not None:
             return unfinished
-        newest = max((batch["id"] for batch in reader.batches() if batch["key"] == key), default=None)
+        newest = reader.newest_batch(key)
         return newest if newest is not None and self._owner(newest) != NOBODY else None
 
     def _owner(self, number: int) -> list[int]:

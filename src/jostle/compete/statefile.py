@@ -135,22 +135,20 @@ def _anew(path: str, flags: int) -> int:
 
 def read_all(directory: str) -> list[dict[str, Any]]:
     """The state files of this directory that can be read, by pid."""
-    files = []
     try:
-        names = os.listdir(directory)
+        names = [os.path.splitext(name) for name in os.listdir(directory)]
     except OSError:
         return []
-    for name in names:
-        stem, dot, rest = name.partition(".")
-        if not (stem.isascii() and stem.isdecimal()) or dot + rest != ".json":
-            continue
-        try:
-            content = json.loads(_text(os.path.join(directory, name)))
-        except (OSError, ValueError, RecursionError):
-            continue
-        if isinstance(content, dict) and content.get("pid") == int(stem) and _typed(content):
-            files.append(content)
-    return sorted(files, key=lambda content: int(content["pid"]))
+    pids = sorted(int(stem) for stem, end in names if stem.isascii() and stem.isdecimal() and end == ".json")
+    return [content for pid in pids if (content := read(directory, pid)) is not None]
+
+
+def read(directory: str, pid: int) -> dict[str, Any] | None:
+    try:
+        content = json.loads(_text(os.path.join(directory, f"{pid}.json")))
+    except (OSError, ValueError, RecursionError):
+        return None
+    return content if isinstance(content, dict) and content.get("pid") == pid and _typed(content) else None
 
 
 def _text(path: str) -> str:

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import os
-import socket
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from jostle import proc
-from jostle.compete import outlook, statefile, statustext
+from jostle.compete import outlook, statustext
 from jostle.compete.board import Board
-from jostle.compete.chores import running, user
+from jostle.compete.chores import registered, user
+from jostle.compete.running import Running, running
 from jostle.core.states import OPEN
 from jostle.views.cards import seen_by_engine
 
@@ -22,32 +20,27 @@ if TYPE_CHECKING:
 
 def schedulers(session: Session, space: Workspace, *, this_config: bool) -> Iterator[list[str]]:
     """The status of each scheduler of the workspace, in lines; `this_config`: of this one only."""
-    host, boot = socket.gethostname(), proc.boot_id()
-    for content in statefile.read_all(space.state_dir):
-        if not statefile.complete(content) or not statefile.runs_here(content, host, boot):
-            continue
-        batch = session.reader.batch(content["batch"])
-        prefix = f"compete:{os.path.realpath(space.root)}:"
-        if batch is None or not (batch["key"] == space.key if this_config else str(batch["key"]).startswith(prefix)):
-            continue
-        yield _status(session, space, content, batch)
+    for scheduler in running(session.reader, space.root):
+        if not this_config or str(scheduler.key) == space.key:
+            yield _status(session, space, scheduler)
 
 
-def _status(session: Session, space: Workspace, content: Mapping[str, Any], batch: Mapping[str, Any]) -> list[str]:
-    numbered = str(batch["key"]).rpartition(":")[2].isdecimal()
-    rows = session.reader.jobs(batch=content["batch"])
+def _status(session: Session, space: Workspace, scheduler: Running) -> list[str]:
+    key, content = scheduler.key, scheduler.state(space.state_dir)
+    rows = session.reader.jobs(batch=scheduler.batch)
     for row in rows:
         if row["state"] in OPEN and (runs := session.reader.runs(row["id"])):
             row["uni_id"] = runs[-1]["uni_id"]
     gpus = seen_by_engine(session)
     theirs = replace(
-        space, mode=content["mode"], index=content["config_index"], command_file=content["config_file"], numbered=numbered
-    )
+        space, mode=key.mode, index=key.index or 0, command_file=content.get("config_file", key.which),
+        numbered=key.index is not None,
+    )  # fmt: skip
     file = theirs.uni_id_file
-    board, policy = Board(rows), batch["policy"]
+    board, policy = Board(rows), (session.reader.batch(scheduler.batch) or {}).get("policy") or {}
     lines = statustext.status(
         board.queues(), gpus, user=user(), used=outlook.usable(policy, [gpu["index"] for gpu in gpus or ()]),
-        processes=running(file), uni_id_file=space.shown(file),
+        processes=registered(file), uni_id_file=space.shown(file),
         never=outlook.never(board.rows.values(), gpus or (), policy, session.language),
     )  # fmt: skip
     return [statustext.head(content["pid"], theirs.mode, theirs.label, content["state"]), *lines]

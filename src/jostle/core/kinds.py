@@ -39,7 +39,7 @@ class Kind:
         self.check = check
         self.expected = expected  # "… must be" this
         self.unit = unit  # of the value inside: MiB, s, %
-        self.low, self.high = low, high  # of numbers
+        self.low, self.high = low, high  # of numbers; of `retry` that of its max
         self.words = words  # of a choice: all of them; of a label: what it names
 
 
@@ -86,8 +86,8 @@ DURATION = Kind("duration", seconds, A_TIME, unit="s")
 LIMIT = Kind("limit", seconds, A_TIME, unit="s")
 SOME_TIME = Kind("limit", lambda v: seconds(v) and v > 0, A_TIME, unit="s")
 INDICES = Kind("indices", indices, "indices of GPUs")
-ATTEMPTS = Kind("attempts", lambda v: v is None or is_integer(v, 0, MAX_COUNT), "a whole number")
-RETRY = Kind("retry", lambda v: isinstance(v, dict), "an object with max, backoff_after and backoff only")
+ATTEMPTS = Kind("attempts", lambda v: v is None or is_integer(v, 0, MAX_COUNT), "a whole number", high=MAX_COUNT)
+RETRY = Kind("retry", lambda v: isinstance(v, dict), "an object with max, backoff_after and backoff only", high=MAX_COUNT)
 
 
 # --- of a job
@@ -185,7 +185,7 @@ COUNTERS = Kind("counters", lambda v: amounts(v, 1, MAX_COUNTERS),
                 low=1)  # fmt: skip
 COMMANDS = Kind("commands", lambda v: isinstance(v, list) and bool(v) and all(map(command, v)),
                 "a list of at least one command: a text or a list of texts, not empty and without NUL")  # fmt: skip
-GPUS = Kind("gpus", two_counts, f"[least, most] with 0 ≤ least ≤ most ≤ {MAX_GPUS}")
+GPUS = Kind("gpus", two_counts, f"[least, most] with 0 ≤ least ≤ most ≤ {MAX_GPUS}", high=MAX_GPUS)
 ENV = Kind("env", variables, "names (without = and NUL) and their texts")
 PATH = Kind("path", path, "an absolute path, in UTF-8: its name cannot be kept as it is otherwise")
 NEEDS = Kind("needs", lambda v: isinstance(v, list), "a list of other jobs")

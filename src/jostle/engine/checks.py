@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from jostle.core.fields import JOB, LIMITS, RETRY, RULES, SETTINGS
+from jostle.core.jobflaws import flaws
 from jostle.core.kinds import MAX_ID, MAX_NAME, is_integer, printable, variables
 from jostle.core.model import Policy, Retry
 from jostle.errors import Invalid
@@ -17,6 +18,18 @@ from jostle.printable import one_line
 FIELDS = {name: field for name, field in JOB.items() if not field.into}
 SETTABLE = tuple(name for name, field in JOB.items() if field.settable)
 DEFAULTS = {name: field.default for name, field in FIELDS.items()}
+
+FLAWS = {
+    "not_of_allocation": "{key} means nothing for an allocation (commands is empty)",
+    "holds_no_card": "an allocation holds at least one GPU",
+    "only_of_allocation": "{key} is for an allocation, which has no commands",
+    "not_of_inside": "{key} is not for a job inside an allocation",
+    "memory_without_card": "memory_mib means nothing without a card: gpus must be at least 1",
+    "shares_without_memory": "share needs memory_mib",
+    "resize_needs_card": "resize needs a card: gpus must be at least 1",
+    "resize_without_uni_id": "resize and a uni_id file do not go together",
+}
+"""What fields cannot say together, for whoever comes by none of the doors, which word it themselves."""
 
 
 def request(asked: Mapping[str, Any]) -> dict[str, Any]:
@@ -76,7 +89,26 @@ def surroundings(context: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def job(asked: Any, k: int, count: int) -> dict[str, Any]:
-    """One job with all its fields. Most of 10,000 jobs differ from the defaults in a few: only those are looked at."""
+    """One job with all its fields, each as it may be and all of them together."""
+    j = fields(asked, k)
+    if not j["commands"]:
+        if asked.get("commands") != []:
+            raise Invalid(f"{called(asked, k)}: commands must be {JOB['commands'].kind.expected}")
+        need(count == 1, called(asked, k), "an allocation (commands is empty) is asked for alone")
+        need(j["name"] is not None, called(asked, k), "an allocation needs a name")
+    elif j["workdir"] is None:
+        raise Invalid(f"{called(asked, k)}: workdir must be {JOB['workdir'].kind.expected}")
+    for code, params in flaws(j):
+        raise Invalid(f"{called(asked, k)}: {FLAWS[code].format(**params)}")
+    if j["needs"]:
+        need(all(one_need(n, k, count) for n in j["needs"]), called(asked, k), "needs must name other jobs")
+    if j["name"] is None:
+        j["name"] = text(default_name(j["commands"][0]), called(asked, k), "name")
+    return j if j["commands"] else {**j, "workdir": j["workdir"] or "/"}
+
+
+def fields(asked: Any, k: int) -> dict[str, Any]:
+    """All fields of a job. Most of 10,000 jobs differ from the defaults in a few: only those are looked at."""
     if not isinstance(asked, dict):
         raise Invalid(f"job {k + 1} is not an object")
     for key, value in asked.items():
@@ -86,47 +118,11 @@ def job(asked: Any, k: int, count: int) -> dict[str, Any]:
         if value is not field.default and not field.check(value) and not (key == "commands" and value == []):
             raise Invalid(f"{called(asked, k)}: {key} must be {field.kind.expected}")
     j = {**DEFAULTS, **asked}
-    if j["commands"] == [] and asked.get("commands") == []:
-        return allocation(j, asked, called(asked, k), count)
-    if not j["commands"]:
-        raise Invalid(f"{called(asked, k)}: commands must be {JOB['commands'].kind.expected}")
-    if j["tied_to"] is not None or j["awaited_by"] is not None or j["idle_release"] is not None:
-        key = next(key for key in ("tied_to", "awaited_by", "idle_release") if j[key] is not None)
-        raise Invalid(f"{called(asked, k)}: {key} is for an allocation, which has no commands")
-    if j["workdir"] is None:
-        raise Invalid(f"{called(asked, k)}: workdir must be {JOB['workdir'].kind.expected}")
-    if j["inside"] is not None:
-        need(j["on"] == JOB["on"].default, called(asked, k), "on is not for a job inside an allocation")
-    if j["name"] is None:
-        j["name"] = text(default_name(j["commands"][0]), called(asked, k), "name")
     if j["queue"] is not None:
         j["queue"] = text(str(j["queue"]), called(asked, k), "queue")
     if j["retry"] is not None:
         j["retry"] = retry(j["retry"], called(asked, k))
-    if j["resize"] is not None:
-        need(j["gpus"][0] >= 1, called(asked, k), "resize needs a card: gpus must be at least 1")
-        need(j["inside"] is None, called(asked, k), "resize is not for jobs inside an allocation")
-        need("JOSTLE_UNI_ID_FILE" not in j["env"], called(asked, k), "resize and a uni_id file do not go together")
-    if j["needs"]:
-        need(all(one_need(n, k, count) for n in j["needs"]), called(asked, k), "needs must name other jobs")
     return j
-
-
-HOLDS = frozenset({"name", "priority", "time_limit", "memory_mib", "gpus", "on", "share", "tags", "commands", "workdir", "begin",
-                   "intent", "tied_to", "awaited_by", "idle_release"})  # fmt: skip
-"""What may be said of an allocation; all else is about what runs."""
-
-
-def allocation(j: dict[str, Any], asked: Mapping[str, Any], what: str, count: int) -> dict[str, Any]:
-    """A job without commands, which holds cards."""
-    need(count == 1, what, "an allocation (commands is empty) is asked for alone")
-    odd = sorted(key for key in asked if key not in HOLDS and asked[key] != DEFAULTS[key])
-    need(not odd, what, f"{', '.join(odd)} mean{'s' if len(odd) == 1 else ''} nothing for an allocation (commands is empty)")
-    need(j["name"] is not None, what, "an allocation needs a name")
-    need(j["gpus"][0] > 0, what, "an allocation holds at least one GPU")
-    need(j["on"] == JOB["on"].default, what, "an allocation is held on this host")
-    need(not j["share"] or j["memory_mib"] is not None, what, "share needs memory_mib")
-    return {**j, "workdir": j["workdir"] or "/"}
 
 
 def remark(by: Any, key: str) -> str:
@@ -189,7 +185,8 @@ def settable(values: Any) -> dict[str, Any]:
     unknown = sorted(set(values) - set(SETTABLE))
     if unknown:
         raise Invalid(f"cannot set {', '.join(unknown)}: only {', '.join(SETTABLE)}")
-    checked = job({"commands": ["true"], "workdir": "/", **values}, 0, 1)
+    need("name" not in values or values["name"] is not None, "set", f"name must be {JOB['name'].kind.expected}")
+    checked = fields(values, 0)
     return {key: checked[key] for key in values}
 
 

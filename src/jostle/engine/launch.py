@@ -8,13 +8,7 @@ from typing import Any
 
 from jostle.core.fields import SETTINGS
 from jostle.core.model import Gpu, Policy, RunId
-from jostle.core.variables import filled
-
-UNI_ID_FILE = "JOSTLE_UNI_ID_FILE"
-"""A job that names such a file takes part in the uni_id protocol (SPEC A21): variables in its commands, a word about its end."""
-
-INSIDE = "JOSTLE_ALLOC"
-"""The allocation that a program runs in: what it submits runs in there, too."""
+from jostle.core.variables import ALLOCATION, UNI_ID_FILE, filled
 
 
 def visible(gpus: Sequence[Gpu], all_gpus: Sequence[Gpu], by_uuid: bool) -> str:
@@ -37,7 +31,7 @@ def environment(captured: Mapping[str, str], job: Mapping[str, Any], run: RunId,
     if job["cpus"] is not None:
         env["JOSTLE_CPUS"] = str(job["cpus"])
     if job["inside"] is not None:
-        env[INSIDE] = str(job["inside"])
+        env[ALLOCATION] = str(job["inside"])
     return env
 
 

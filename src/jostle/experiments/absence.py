@@ -6,6 +6,9 @@ from typing import Any
 
 from jostle.wording.absences import absence
 
+NO_LINE = frozenset({"no_line", "no_key", "no_line_near", "no_key_near"})
+"""Codes: its log has no line that was looked for."""
+
 
 class Absence(str):
     """In English, as scripts and tables have it."""

@@ -1,23 +1,24 @@
-"""What is asked of results, as people write it: `METRIC=100`, `loss=min`, `OLD=NEW`, `64KiB`. Usage says what was expected."""
+"""What is asked of results, as people write it: `METRIC=100`, `loss=min`, `OLD=NEW`, `64KiB`. Unfit says of which, and what was
+expected."""
 
 from __future__ import annotations
 
 import math
 import re
 
-from jostle.errors import Usage
+from jostle.errors import Unfit
 
 
 def pattern(regex: str) -> re.Pattern[str]:
     try:
         return re.compile(regex)
     except re.error as e:
-        raise Usage(f"results: --names {regex!r} is no regular expression: {e}") from None
+        raise Unfit("names", f"{regex!r} is no regular expression: {e}") from None
 
 
-def number(text: str, option: str, low: int, high: int) -> int:
+def number(text: str, what: str, low: int, high: int) -> int:
     if not (text.isascii() and text.isdigit() and len(text) < 12 and low <= int(text) <= high):
-        raise Usage(f"results: {option} {text!r} is not understood; expected a number from {low} to {high}")
+        raise Unfit(what, f"{text!r} is not understood; expected a number from {low} to {high}")
     return int(text)
 
 
@@ -26,7 +27,7 @@ def size(text: str | None) -> int | None:
         return None
     match = re.fullmatch(r"(\d{1,15})\s*(|[kmg])(?:i?b)?", text.strip().lower())
     if match is None or not int(match[1]):
-        raise Usage(f"results: --tail {text!r} is not understood; expected a size such as 64KiB or 1MiB")
+        raise Unfit("tail", f"{text!r} is not understood; expected a size such as 64KiB or 1MiB")
     return int(match[1]) << {"": 0, "k": 10, "m": 20, "g": 30}[match[2]]
 
 
@@ -38,7 +39,7 @@ def renames(texts: list[str]) -> dict[str, str]:
     pairs = [text.partition("=") for text in texts]
     for text, (old, equals, _) in zip(texts, pairs, strict=True):
         if not old or not equals:
-            raise Usage(f"results: --rename {text!r} is not understood; expected OLD=NEW")
+            raise Unfit("rename", f"{text!r} is not understood; expected OLD=NEW")
     return {old: new for old, _, new in pairs}
 
 
@@ -53,7 +54,7 @@ def scales(texts: list[str], names: list[str]) -> dict[str, float]:
             factor = 0.0
         if not factor or not math.isfinite(factor) or (equals and name not in names):
             expected = f"a number such as 100, or METRIC=100 with METRIC of {', '.join(names)}"
-            raise Usage(f"results: --scale {text!r} is not understood; expected {expected}")
+            raise Unfit("scale", f"{text!r} is not understood; expected {expected}")
         factors |= {name: factor} if equals else dict.fromkeys(names, factor)
     return factors
 
@@ -64,6 +65,6 @@ def directions(texts: list[str], names: list[str]) -> dict[str, str]:
         name, equals, way = text.rpartition("=")
         if way not in ("max", "min") or (equals and name not in names):
             listed = ", ".join(names)
-            raise Usage(f"results: --best {text!r} is not understood; expected max, min, or METRIC=max with METRIC of {listed}")
+            raise Unfit("best", f"{text!r} is not understood; expected max, min, or METRIC=max with METRIC of {listed}")
         ways |= {name: way} if equals else dict.fromkeys(names, way)
     return ways

@@ -18,7 +18,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from jostle.errors import Usage
+from jostle.errors import Unfit
 from jostle.experiments.absence import Absence
 
 NUMBER = r"[-+]?(?:(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d+)?|(?i:nan|inf(?:inity)?)\b)"
@@ -86,11 +86,11 @@ def parsed(texts: Sequence[str]) -> list[Metric]:
         name, equals, regex = text.partition("=")
         name = name.strip()
         if not name or (equals and not regex):
-            raise Usage(f"--metric {text!r} is not understood; expected name=regex, or the name of a key in JSON lines")
+            raise Unfit("metric", f"{text!r} is not understood; expected name=regex, or the name of a key in JSON lines")
         try:
             source = re.compile(regex, re.MULTILINE) if equals else Key(name)
         except (re.error, OverflowError, RecursionError) as e:
-            raise Usage(f"--metric {text!r}: {regex!r} is no regular expression: {e}") from None
+            raise Unfit("metric", f"{text!r}: {regex!r} is no regular expression: {e}") from None
         sources.setdefault(name, []).append(source)
     return [Metric(name, tuple(of_metric)) for name, of_metric in sources.items()] or default()
 

@@ -19,7 +19,7 @@ from jostle.experiments import configcopy, leaving
 from jostle.experiments.matrix import Combination
 from jostle.experiments.template import NoValue, Template, unknown
 from jostle.formats import policyfile, shelltext, spec
-from jostle.formats.fields import FIELDS
+from jostle.formats.fields import FIELDS, together
 from jostle.formats.flaws import BadFiles, Findings
 from jostle.formats.nodes import Flaw, Map, Node, Scalar, Seq
 from jostle.formats.wording import closest, null, shown
@@ -134,8 +134,8 @@ class Sheet(Findings):
             job["name"] = spec.name_of(job["commands"])
         if job["log"] is None and self.logs is not None:
             job["log"] = os.path.join(self.logs, configcopy.fitting(configcopy.safe(job["name"]) + ".log"))
-        if job["share"] and job["memory_mib"] is None:
-            self.wrong(row.line, flaw("share_alone"))
+        own = row.own.items if row.own is not None else ()
+        together(self, job, row.line, {*fields.lines, *(key.text for key, _ in own)})
         job["params"] = params
         return job
 

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any, Protocol
 
 from jostle import units
 from jostle.core import kinds
 from jostle.core.fields import JOB, RETRY, Field
+from jostle.core.jobflaws import flaws
+from jostle.core.variables import UNI_ID_FILE
 from jostle.formats import spec
 from jostle.formats.flaws import Findings
 from jostle.formats.nodes import Map, Node, Scalar, Seq
 from jostle.formats.wording import null, shown
 from jostle.wording.flaws import flaw
-
-UNI_ID_FILE = "JOSTLE_UNI_ID_FILE"
 
 
 class FieldsFile(Protocol):
@@ -217,3 +217,12 @@ OF_KIND: dict[str, Callable[[Field], Read]] = {
     "counters": _counters,
 }
 FIELDS: dict[str, Read] = {field.key: OF_KIND.get(field.kind.name, _scalar)(field) for field in JOB.values() if field.key}
+
+
+def together(file: Findings, job: dict[str, Any], line: int, own: Collection[str]) -> None:
+    """What a job's keys say together, when all are read; `own`: those that it says itself. Of a memory that comes from defaults
+    nothing is left where there is no card."""
+    if job["gpus"][1] == 0 and "memory" not in own:
+        job["memory_mib"] = None
+    for code, params in flaws(job):
+        file.wrong(line, flaw(code, **params))

@@ -14,6 +14,7 @@ from typing import Any
 from jostle import units
 from jostle.core.fields import RETRY as RETRIES
 from jostle.core.fields import RULES
+from jostle.core.kinds import MAX_GPUS
 from jostle.errors import Invalid
 from jostle.formats import plaintext, spec, yamlfile
 from jostle.formats.flaws import BadFiles, Findings
@@ -79,7 +80,7 @@ def _indices(text: str) -> list[int]:
         indices = units.numbers(text)
     except ValueError:
         indices = []
-    if not indices or max(indices) > units.MAX_GPUS:
+    if not indices or max(indices) > MAX_GPUS:
         raise ValueError("indices of GPUs such as [0, 1, 2] or 0-3")
     return indices
 
@@ -116,6 +117,8 @@ KEYS: dict[str, Callable[[str], Any]] = {
     "strangers": lambda text: spec.one_of(text, ("share", "avoid")),
     "gpu_choice": spec.reader(RULES["choice"].kind),
 }
+PLACES = tuple(key for key, reader in KEYS.items() if reader is _path)
+"""Where things are: a running scheduler's tasks and files are there already, and no browser moves them."""
 RETRY = "retry_config"
 RETRIES_BELOW = "keys such as `max_retry_before_backoff: 3` below it"
 TOP = (*(key for key in KEYS if "." not in key), RETRY)
@@ -212,8 +215,8 @@ class _File(Findings):
 
     def _devices(self, name: str, node: Node) -> tuple[int, ...] | None:
         items = node.items if isinstance(node, Seq) else [node]
-        if len(items) > units.MAX_GPUS:
-            self.wrong(node.line, flaw("entries_many", key=name, n=f"{len(items):,}", most=f"{units.MAX_GPUS:,}"))
+        if len(items) > MAX_GPUS:
+            self.wrong(node.line, flaw("entries_many", key=name, n=f"{len(items):,}", most=f"{MAX_GPUS:,}"))
             return None
         indices: dict[int, None] = {}
         for item in items:

@@ -14,7 +14,7 @@ from typing import Any
 
 from jostle.core.kinds import MAX_NAME
 from jostle.formats import policyfile, spec, yamlfile
-from jostle.formats.fields import FIELDS
+from jostle.formats.fields import FIELDS, together
 from jostle.formats.flaws import BadFiles, Findings
 from jostle.formats.nodes import Flaw, Map, Node, Scalar, Seq, of
 from jostle.formats.order import circle
@@ -150,15 +150,14 @@ class _File(Findings):
             self.wrong(node.line, flaw("job_shape", shape=node.shape))
             self.jobs.append(dict(defaults))
             return
+        before = len(self.flaws)
         job = self.fields(node, defaults, "")
         if not job["commands"] and not any(key.text == "run" for key, _ in node.items):
             self.wrong(node.line, flaw("job_no_run"))
         elif not job["name"] and job["commands"]:
             job["name"] = spec.name_of(job["commands"])
-        if job["share"] and job["memory_mib"] is None and not any(key.text == "memory" for key, _ in node.items):
-            self.wrong(node.line, flaw("share_alone"))
-        if job["resize"] is not None and (job["gpus"][0] == 0 or "JOSTLE_UNI_ID_FILE" in job["env"]):
-            self.wrong(node.line, flaw("resize_wants"))
+        if len(self.flaws) == before and job["commands"]:
+            together(self, job, node.line, [key.text for key, _ in node.items])
         self.jobs.append(job)
 
     def fields(self, node: Map, start: dict[str, Any], where: str) -> dict[str, Any]:

@@ -14,13 +14,13 @@ from typing import Any
 
 from jostle.core import kinds
 from jostle.core.fields import RULES
+from jostle.core.variables import UNI_ID_FILE
 from jostle.errors import Invalid, JostleError
 from jostle.formats import spec
 from jostle.formats.taskblocks import bare, comment, lines_of, paragraphs
 from jostle.formats.yamledit import quoted, shown
 from jostle.printable import one_line
 
-UNI_ID_FILE = "JOSTLE_UNI_ID_FILE"
 SHARED = ("workdir", "leftovers", "uni_id_file")
 
 

@@ -14,6 +14,7 @@ from typing import Any
 
 from jostle import units
 from jostle.core.fields import LIMITS
+from jostle.core.kinds import MAX_GPUS
 from jostle.formats import jsonfile, plaintext, spec
 from jostle.formats.flaws import BadFiles, Findings
 from jostle.formats.nodes import TRUTHS, Flaw, Map, Node, Scalar, Seq
@@ -119,7 +120,7 @@ def _number(low: float, high: float, expected: str, *, above: bool = False) -> C
     return check
 
 
-def _count(low: int, high: int = 1024) -> Check:
+def _count(low: int, high: int = MAX_GPUS) -> Check:
     def check(node: Node) -> int:
         if not isinstance(node, Scalar) or not node.plain:
             raise ValueError(f"a whole number from {low} to {high}")

@@ -13,7 +13,7 @@ from jostle import units
 from jostle.core import kinds
 from jostle.core.devices import EXPECTED, known
 from jostle.core.fields import JOB
-from jostle.core.kinds import MAX_NAME, Kind
+from jostle.core.kinds import MAX_COUNT, MAX_GPUS, MAX_NAME, Kind
 from jostle.formats.nodes import TRUTHS
 from jostle.printable import one_line
 
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from typing import Any
 
 MAX_TEXT = 1_000_000
-MAX_COUNT = 1_000_000
 
 _INT = re.compile(r"[-+]?\d{1,12}\Z", re.ASCII)
 
@@ -142,7 +141,7 @@ def counter(name: str, count: str, low: int = 1) -> tuple[str, int]:
 
 def indices(text: str) -> list[int]:
     numbers = units.numbers(text)
-    if not numbers or max(numbers) > units.MAX_GPUS:
+    if not numbers or max(numbers) > MAX_GPUS:
         raise ValueError("indices of GPUs such as 0-3,6")
     return numbers
 
@@ -164,7 +163,7 @@ def mib(text: str) -> int:
 # kind of a field (core.kinds): how people write it
 READERS: dict[str, Callable[[str, Kind], Any]] = {
     "truth": lambda text, kind: truth(text),
-    "whole": lambda text, kind: integer(text, max(kind.low, -MAX_COUNT), min(kind.high, MAX_COUNT)),
+    "whole": lambda text, kind: integer(text, kind.low, kind.high),
     "percent": lambda text, kind: integer(text.removesuffix("%"), kind.low, kind.high),
     "size": lambda text, kind: 0 if kind.low == 0 and text.strip() == "0" else units.size_mib(text),
     "duration": lambda text, kind: units.seconds(text),

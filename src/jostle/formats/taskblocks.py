@@ -25,13 +25,13 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from jostle import units
+from jostle.core.kinds import MAX_GPUS, MAX_MIB
 from jostle.formats import spec
 from jostle.formats.wording import shown
 from jostle.wording.flaws import flaw
 
 MAX_QUEUE = 10**12
-MAX_GB = units.MAX_MIB // 1024
+MAX_GB = MAX_MIB // 1024
 MAX_DIGITS = 40  # of a number that is looked at; longer ones are too large in any case
 
 _BREAK = re.compile(r"\r?\r?\n|\r")  # bounded, so that no run of \r takes long
@@ -287,7 +287,7 @@ def _read(
         flaws.append((paragraph.entries[0].first + 1, flaw("block_empty")))
     gpus = 1
     if count is not None:
-        gpus = _integer(count.numbers[0], count, f"a count of GPUs from 1 to {units.MAX_GPUS}", 1, units.MAX_GPUS, flaws)
+        gpus = _integer(count.numbers[0], count, f"a count of GPUs from 1 to {MAX_GPUS}", 1, MAX_GPUS, flaws)
     id = _integer(queue, queue_at, "the number of a queue, a whole number of at least 0", 0, MAX_QUEUE, flaws)
     size = _size(memory, memory_at, flaws)
     if not flaws:

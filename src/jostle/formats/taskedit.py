@@ -14,6 +14,7 @@ from jostle.errors import Invalid
 from jostle.formats import difference, spec
 from jostle.formats.taskblocks import Block, BlockEntry, Number, Paragraph, bare, command, comment, lines_of, numbers, paragraphs
 from jostle.formats.wording import shown
+from jostle.wording.flaws import flaw
 
 _LINE = re.compile(r"[^\r\n]*(?:\r?\r?\n|\r|\Z)")
 _BLANK_START = re.compile(r"(?:[^\S\r\n]*(?:\r?\r?\n|\r))*")
@@ -28,8 +29,7 @@ def written(block: Block, mode: str, *, pair: bool = False, quoted: bool = False
     else:
         lines = [queue, *commands, *([str(block.gpus)] if mode == "multi" else []), memory]
     if read_back(lines, mode) != block:
-        what = f"a block of queue {queue}, {len(commands)} commands, {block.gpus} GPUs and {memory} GB"
-        raise Invalid(f"{what} cannot be written in a task file of {mode} mode; expected numbers that such a file can hold")
+        raise Invalid(flaw("task_unwritable", queue=queue, n=len(commands), gpus=block.gpus, memory=memory, mode=mode))
     return lines
 
 
@@ -44,8 +44,7 @@ def _line(text: str, quoted: bool) -> str:
     for line in (wrapped, plain) if quoted else (plain, wrapped):
         if _means(line, text):
             return line
-    what = f"the command {shown(text)} cannot be written in a task file"
-    raise Invalid(f"{what}; expected one line without a backslash at its end or spaces around it")
+    raise Invalid(flaw("command_unwritable", text=shown(text)))
 
 
 def _means(line: str, text: str) -> bool:

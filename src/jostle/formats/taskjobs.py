@@ -14,13 +14,14 @@ from collections.abc import Sequence
 from typing import Any
 
 from jostle.core.kinds import MAX_NAME
-from jostle.core.variables import filled
+from jostle.core.variables import UNI_ID_FILE, filled
 from jostle.formats import gpumanage, spec
 from jostle.formats.taskfile import Block
 from jostle.formats.workspace import Workspace
 from jostle.printable import one_line
 
 NAMED = 48  # characters of a command in a job's name
+TASK = re.compile(r"(queue -?\d+ task \d+): ", re.ASCII)  # how its name begins, until somebody changes it
 _BASE = re.compile(r"(?<!\$)\{work_dir\}/")
 
 
@@ -40,7 +41,7 @@ def jobs(workspace: Workspace, blocks: Sequence[Block]) -> list[dict[str, Any]]:
     counted: Counter[int] = Counter()
     specs = []
     work_dir, logs = workspace.work_dir, os.path.join(workspace.log_dir, "tasks")
-    env = {"JOSTLE_UNI_ID_FILE": workspace.uni_id_file}
+    env = {UNI_ID_FILE: workspace.uni_id_file}
     for block in blocks:
         counted[block.queue] += 1
         specs.append(_job(workspace, block, counted[block.queue], work_dir, logs, env))

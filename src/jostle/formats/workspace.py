@@ -23,6 +23,33 @@ from jostle.formats.taskfile import Block
 STEMS = {"single": "command_gpu", "multi": "command_gpus"}
 SETTINGS = ("config/gpu_manage.yaml", "config/config.yaml", "gpu_manage.yaml", "config.yaml")
 OLD_FILE = "command.txt"
+KEY = re.compile(rf"compete:(?P<root>/.*):(?P<mode>{'|'.join(STEMS)}):(?P<which>\d+|/.*)", re.ASCII | re.DOTALL)
+
+
+@dataclass(frozen=True, kw_only=True)
+class BatchKey:
+    """What makes it the same batch: its text is the key that the store has. Roots may hold colons, and what looks like a mode."""
+
+    root: str  # as the disk has it, without links
+    mode: str
+    which: str  # the index of a config, or a file that is none
+
+    @classmethod
+    def of(cls, root: str, mode: str, which: int | str) -> BatchKey:
+        return cls(root=os.path.realpath(root), mode=mode, which=str(which))
+
+    @classmethod
+    def read(cls, text: str | None) -> BatchKey | None:
+        """None: the batch is no workspace's."""
+        match = KEY.fullmatch(text or "")
+        return cls(**match.groupdict()) if match else None
+
+    def __str__(self) -> str:
+        return f"compete:{self.root}:{self.mode}:{self.which}"
+
+    @property
+    def index(self) -> int | None:
+        return int(self.which) if self.which.isdecimal() else None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -85,8 +112,7 @@ class Workspace:
     @property
     def key(self) -> str:
         """What makes it the same batch."""
-        what = str(self.index) if self.numbered else os.path.realpath(self.command_file)
-        return f"compete:{os.path.realpath(self.root)}:{self.mode}:{what}"
+        return str(BatchKey.of(self.root, self.mode, self.index if self.numbered else os.path.realpath(self.command_file)))
 
     def shown(self, path: str) -> str:
         """A path as people know it: relative inside the workspace, absolute elsewhere."""

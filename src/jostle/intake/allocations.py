@@ -13,9 +13,10 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from jostle.core.states import FINAL
+from jostle.core.variables import ALLOCATION
 from jostle.errors import Declined, Invalid, JostleError, NotFound, Usage
 from jostle.formats import spec
-from jostle.intake.request import ALLOCATION, request, sent
+from jostle.intake.request import request, sent
 from jostle.store import allocationreads
 from jostle.wording.declined import declined
 from jostle.wording.sentences import worded

@@ -89,7 +89,7 @@ def warn_never_of(ids: Sequence[int], session: Session) -> None:
     try:
         for number, of_batch in rows.items():
             policy = (session.reader.batch(number) or {}).get("policy") or {}
-            jobs = [{**{key: row[key] for key in KEYS}, "gpus": row["gpu_request"]} for row in of_batch]
+            jobs = [{**{key: row[key] for key in (*KEYS, "inside")}, "gpus": row["gpu_request"]} for row in of_batch]
             answer = client.call("check", batch={"policy": policy}, jobs=jobs)
             for entry in answer.get("never") or ():
                 about = [of_batch[k - 1] for k in entry["jobs"]]

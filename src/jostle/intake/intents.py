@@ -75,14 +75,14 @@ def setting(key: str, text: str) -> tuple[str, Any]:
         from difflib import get_close_matches
 
         near = get_close_matches(key, SETTINGS, 1, 0.75)
-        raise Usage(f"set: there is no setting {key!r}; expected " + (near[0] if near else "one of " + ", ".join(SETTINGS)))
+        raise Usage(f"there is no setting {key!r}; expected " + (near[0] if near else "one of " + ", ".join(SETTINGS)))
     field = SETTINGS[key]
     if text == "none" and field.kind is not kinds.NAME:  # a job can be called so
         return field.name, field.fresh()
     try:
         return field.name, _truth(text) if field.kind is kinds.TRUTH else spec.reader(field.kind)(text)
     except ValueError as e:
-        raise Usage(f"set: {key}={text!r} is not understood; expected {e}") from None
+        raise Usage(f"{key}={text!r} is not understood; expected {e}") from None
 
 
 def _truth(text: str) -> bool:

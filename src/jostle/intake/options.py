@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from jostle.errors import Usage
+from jostle.errors import Unfit
 from jostle.experiments.skip import Rule
 
 
@@ -25,16 +25,16 @@ class Options:
 
     def __post_init__(self) -> None:
         if len(ways := self._ways()) > 1:
-            raise Usage(f"{ways[0]} and {ways[1]} say two things of what was done before: expected one of them")
+            raise Unfit(ways[0], f"does not go with {ways[1]}: expected one of them", other=ways[1])
 
     def _ways(self) -> list[str]:
         """What is to be done with what was done before, if anything is said of it."""
         flags = {
-            "redo": self.skip.redo, "redo-changed": self.skip.redo_changed, "skip-done": self.skip_done,
-            "only-failed": self.skip.only_failed, "trust-logs": self.skip.trust_logs,
+            "redo": self.skip.redo, "redo_changed": self.skip.redo_changed, "skip_done": self.skip_done,
+            "only_failed": self.skip.only_failed, "trust_logs": self.skip.trust_logs,
         }  # fmt: skip
-        return [f"--{name}" for name, on in flags.items() if on]
+        return [name for name, on in flags.items() if on]
 
     def for_new_batches(self) -> list[str]:
         """Those that are set and say which jobs a batch has, and of what."""
-        return [*self._ways(), *(["--freeze"] if self.freeze else [])]
+        return [*self._ways(), *(["freeze"] if self.freeze else [])]

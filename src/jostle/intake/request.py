@@ -6,10 +6,8 @@ import os
 import time
 
 from jostle.core.fields import JOB
+from jostle.core.variables import ALLOCATION
 from jostle.errors import Invalid, JostleError, NoEngine
-
-ALLOCATION = "JOSTLE_ALLOC"
-"""Set in a shell or program that was made for an allocation: its number."""
 
 SUBMIT_WITHIN = 10.0  # s in which a submit that was sent is sent again to the next engine
 

@@ -9,7 +9,8 @@ from __future__ import annotations
 import os
 
 from jostle.core.fields import RETRY
-from jostle.errors import Usage
+from jostle.core.jobflaws import flaws
+from jostle.errors import Unfit
 from jostle.formats import spec
 from jostle.intake import ids
 
@@ -33,15 +34,10 @@ def requested(
     workdir: str | None = None, log: str | None = None, after: str = "", after_any: str = "", hold: bool = False,
     once: str | None = None, strict: bool = False,
 ) -> dict[str, Any]:  # fmt: skip
-    """What is asked of the engine. `values`: fields of a job as they are; `after`, `after_any`: ids as people write them."""
+    """What is asked of the engine. `values`: fields of a job as they are; `after`, `after_any`: ids as people write them. Unfit
+    names a field, or the code of what fields cannot say together (core.jobflaws)."""
     from jostle.intake.request import inside, request
 
-    if values["share"] and values["memory_mib"] is None:
-        raise Usage("add: --share needs -m: a job without it takes the whole card")
-    if values["memory_mib"] is not None and values["gpus"][1] == 0:
-        raise Usage("add: -m with -g 0: a job without GPUs needs no memory")
-    if values.get("resize") is not None and values["gpus"][0] == 0:
-        raise Usage("add: --resize with -g 0: a job that gets other cards needs one at least")
     if (values["memory_mib"] or 0) >= NO_CARD_HAS:
         session.tell("much_memory", gib=values["memory_mib"] // 1024)
     cwd, words = os.getcwd(), _command(list(command))
@@ -51,6 +47,8 @@ def requested(
         retry={**{name: field.default for name, field in RETRY.items()}, "max": retry} if retry != 0 else None,
         inside=inside(),
     )  # fmt: skip
+    for code, params in flaws(job):
+        raise Unfit(code, **params)
     head = {"key": BATCH, "name": BATCH, "join": True, "policy": _rules(session, job)}
     return {**request(head, [{**job, "intent": "hold"} if hold else job], once=once), "strict": strict}
 
@@ -97,25 +95,25 @@ def _needs(session: Session, after: str, after_any: str) -> list[list[Any]]:
 def _command(words: list[str]) -> str | list[str]:
     """Arguments are executed as they are; one text that only a shell understands is given to bash."""
     if len(words) == 1 and any(c in SHELL for c in words[0]):
-        return _read("the command", words[0], spec.command)
+        return _read("commands", words[0], spec.command)
     if not words[0]:
-        raise Usage("add: the command is empty; expected a program and its arguments")
+        raise Unfit("commands", "is empty; expected a program and its arguments")
     return words
 
 
 def _log(text: str, base: str) -> str:
-    path = _read("--log", text, lambda t: spec.path(t, base))
+    path = _read("log", text, lambda t: spec.path(t, base))
     if os.path.isdir(path):
-        raise Usage(f"add: --log {path} is a directory; expected a file to write to, which need not exist yet")
+        raise Unfit("log", f"{path} is a directory; expected a file to write to, which need not exist yet")
     return path
 
 
 def _directory(text: str | None, base: str) -> str:
     if text is None:
         return base
-    path = _read("--workdir", text, lambda t: spec.path(t, base))
+    path = _read("workdir", text, lambda t: spec.path(t, base))
     if not os.path.isdir(path):
-        raise Usage(f"add: --workdir {path} is no directory; expected one that exists")
+        raise Unfit("workdir", f"{path} is no directory; expected one that exists")
     return path
 
 
@@ -123,12 +121,12 @@ def _variable(text: str) -> tuple[str, str]:
     """`NAME=VALUE`, or `NAME` for the value it has here."""
     name, equals, value = text.partition("=")
     if not equals and name and name not in os.environ:
-        raise Usage(f"add: -e {name}: it is not set here; expected NAME=VALUE, or a variable that is set")
-    return _read("-e", text, lambda _: spec.variable(name, value if equals else os.environ.get(name, "")))
+        raise Unfit("env", f"{name}: it is not set here; expected NAME=VALUE, or a variable that is set")
+    return _read("env", text, lambda _: spec.variable(name, value if equals else os.environ.get(name, "")))
 
 
-def _read(what: str, text: str, reader: Callable[[str], T]) -> T:
+def _read(field: str, text: str, reader: Callable[[str], T]) -> T:
     try:
         return reader(text)
     except ValueError as e:
-        raise Usage(f"add: {what} {text!r} is not understood; expected {e}") from None
+        raise Unfit(field, f"{text!r} is not understood; expected {e}") from None

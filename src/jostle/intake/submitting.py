@@ -112,7 +112,7 @@ def _amend(number: int, client: Client, options: Options, session: Session) -> N
         session.tell("other_rules", batch=number, rules=rules)
     idle = options.for_new_batches()
     if idle:
-        session.tell("no_effect", options=", ".join(idle), batch=number)
+        session.tell("no_effect", options=", ".join(map(session.spelled, idle)), batch=number)
 
 
 def submitted(

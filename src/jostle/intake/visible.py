@@ -9,6 +9,7 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from jostle.core.variables import ALLOCATION
 from jostle.units import is_gpu_index
 from jostle.wording.text import gpus
 
@@ -22,7 +23,7 @@ Cards = Sequence[Mapping[str, Any]]
 
 def inherited() -> str | None:
     """None: it is not set, or a run's own."""
-    return None if "JOSTLE_UNI_ID" in os.environ or "JOSTLE_ALLOC" in os.environ else os.environ.get(NAME)
+    return None if "JOSTLE_UNI_ID" in os.environ or ALLOCATION in os.environ else os.environ.get(NAME)
 
 
 def with_indices(client: Client) -> str | None:

@@ -38,8 +38,8 @@ import os
 import re
 from dataclasses import dataclass, field
 
+from jostle.core.kinds import MAX_GPUS
 from jostle.errors import Invalid
-from jostle.units import MAX_GPUS
 
 RESERVED_MIB = 512
 """What the driver keeps of a card, so that a run that has the whole card leaves it over."""

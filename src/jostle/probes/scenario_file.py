@@ -14,10 +14,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from jostle import units
+from jostle.core.kinds import MAX_GPUS
 from jostle.errors import Invalid
 from jostle.formats.nodes import Flaw, Map, Seq
 from jostle.probes.scenario import FAKE_PIDS, Mishap, Runs, Scenario, ScenarioCard, Stranger, Window, card
-from jostle.units import MAX_GPUS
 
 
 def parse(text: str, file: str) -> Scenario:

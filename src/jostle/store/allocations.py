@@ -17,8 +17,6 @@ from jostle.store.store import Store
 
 NO_COMMANDS = "[]"
 ALLOCATION = "commands = '[]' AND ended_at IS NULL"  # as its partial index is written
-MEANINGLESS = ("queue", "on")
-"""What `set` sets of a job, and an allocation has not."""
 
 
 def admit(store: Store, job: Mapping[str, Any], *, beside: bool) -> None:
@@ -80,21 +78,10 @@ def of_job(store: Store, id: int) -> tuple[bool, int | None]:
     return commands == NO_COMMANDS, inside
 
 
-def no_change(store: Store, id: int, values: Mapping[str, Any]) -> Reason | None:
-    """Why an allocation, or a job inside one, cannot be changed so."""
-    allocation, inside = of_job(store, id)
-    if allocation:
-        for key in MEANINGLESS:
-            if key in values:
-                return Reason("not_of_allocation", {"job": id, "key": key})
-        if values.get("gpus", [1])[0] == 0:
-            return Reason("holds_no_card", {"job": id})
-        other = named(store, values["name"]) if "name" in values else None
-        if other not in (None, id):
-            return Reason("name_taken", {"name": values["name"], "job": other})
-    elif inside is not None and "on" in values:
-        return Reason("not_of_inside", {"job": id, "key": "on", "allocation": inside})
-    return None
+def no_new_name(store: Store, id: int, values: Mapping[str, Any]) -> Reason | None:
+    """Why an allocation cannot be called so."""
+    other = named(store, values["name"]) if "name" in values else None
+    return None if other in (None, id) else Reason("name_taken", {"name": values["name"], "job": other})
 
 
 def no_retry(store: Store, id: int) -> Reason | None:

@@ -74,14 +74,15 @@ def _gather(store: Store, batch: int, into: Iterable[tuple[int, str]], *, now: f
 
 
 def _arrange(store: Store, batch: int, ids: Sequence[int], *, order: str, now: float) -> None:
-    """The jobs of the batch in this order, whatever has become of them: a place is where the file has a job. Who is next in a
-    queue is another question, see refresh_queue."""
-    places = {id: rest for id, *rest in store.db.execute("SELECT id, queue, place, sort FROM job WHERE batch = ?", (batch,))}
+    """The jobs of the batch in this order, whatever has become of them: a place is where the file has a job, and behind all of
+    it where it has not. Who is next in a queue is another question, see refresh_queue."""
+    rows = store.db.execute("SELECT id, queue, place, sort FROM job WHERE batch = ? ORDER BY place, id", (batch,))
+    places = {id: rest for id, *rest in rows}
     base = min(place for _, place, _ in places.values())
-    for k, id in enumerate(id for id in ids if id in places):
+    for k, id in enumerate(dict.fromkeys(id for id in (*ids, *places) if id in places)):
         queue, place, rank = places[id]
         sorted_at = sort(order, queue, base + k, rank)
         if (place, rank) != (base + k, sorted_at):
             store.db.execute("UPDATE job SET place = ?, sort = ? WHERE id = ?", (base + k, sorted_at, id))
-    for queue in {places[id][0] for id in ids if id in places} - {None}:
+    for queue in {queue for queue, _, _ in places.values()} - {None}:
         refresh_queue(store, queue, now)

@@ -9,6 +9,7 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
+from jostle.core.jobflaws import flaws
 from jostle.core.reasons import Reason
 from jostle.core.states import FINAL, SUCCEEDED
 from jostle.store import allocations, jobrow
@@ -93,27 +94,24 @@ def move(store: Store, id: int, to: Any, *, at: float, now: float) -> Reason | N
 
 def change(store: Store, id: int, values: Row, *, at: float, now: float) -> Reason | None:
     state = state_of(store, id)
-    row = store.db.execute("SELECT queue, memory_mib, share, resize, gpus_min, env FROM job WHERE id = ?", (id,)).fetchone()
-    old_queue, memory, share, resize, least, env = row
-    may_resize = resize is not None or allocations.of_job(store, id)[0]
+    job = jobrow.together(store.db.execute(f"SELECT {jobrow.TOGETHER} FROM job WHERE id = ?", (id,)).fetchone())
+    may_resize = job["resize"] is not None or not job["commands"]
     resizes = state in ("starting", "running") and may_resize and set(values) == {"gpus"}  # while it runs
     if state != "queued" and not resizes:
         return Reason("cannot_change", {"job": id, "state": state})
-    if (why := allocations.no_change(store, id, values)) is not None:
+    before = flaws(job)  # that of one taken by older rules does not keep anything else of it from being changed
+    for code, params in flaws({**job, **values}):
+        if (code, params) not in before:
+            return Reason(code, {"job": id, **params})
+    if not job["commands"] and (why := allocations.no_new_name(store, id, values)) is not None:
         return why
-    if values.get("share", share) and values.get("memory_mib", memory) is None:
-        return Reason("shares_without_memory", {"job": id})
-    if values.get("resize", resize) is not None and (values["gpus"][0] if "gpus" in values else least) < 1:
-        return Reason("resize_needs_card", {"job": id})
-    if values.get("resize") is not None and "JOSTLE_UNI_ID_FILE" in json.loads(env):
-        return Reason("resize_without_uni_id", {"job": id})
     for key, value in values.items():
         new, stored = jobrow.changed(key, value)
         store.db.execute(f"UPDATE job SET {new} WHERE id = ?", (*stored, id))
     reshape(store, id)
     store.event(at, "changed", job=id, batch=_batch_of(store, id), **dict(values))
-    if old_queue is not None:
-        refresh_queue(store, old_queue, now)
+    if job["queue"] is not None:
+        refresh_queue(store, job["queue"], now)
     refresh(store, id, now)
     return None
 

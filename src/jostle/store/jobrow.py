@@ -107,6 +107,17 @@ def alike(parts: Sequence[Any]) -> dict[str, Any]:
     return known
 
 
+TOGETHER = "commands, inside, queue, memory_mib, share, resize, gpus_min, gpus_max, env, targets"
+"""Columns of what core.jobflaws looks at together."""
+
+
+def together(row: Sequence[Any]) -> dict[str, Any]:
+    """These fields of a job, as they were submitted."""
+    commands, inside, queue, memory, share, resize, least, most, env, targets = row
+    return {"commands": json.loads(commands), "inside": inside, "queue": queue, "memory_mib": memory, "share": bool(share),
+            "resize": resize, "gpus": [least, most], "env": json.loads(env), "on": json.loads(targets)}  # fmt: skip
+
+
 def changed(name: str, value: Any) -> tuple[str, tuple[Any, ...]]:
     """`column = ?, …` for a new value of a field, and what is put in."""
     columns = KEPT[name]

@@ -272,6 +272,15 @@ class Reader:
     def batches(self) -> list[dict[str, Any]]:
         return [named(r) for r in self._all("SELECT id, key, name, submitted_at FROM batch ORDER BY id")]
 
+    def owned_batches(self) -> list[tuple[int, str | None, list[int]]]:
+        """Those that a client follows, or has left without a word: number, key, and the client's pid and start ticks."""
+        rows = self._all("SELECT id, key, owner FROM batch WHERE owner NOT IN ('null', '[0, 0]') ORDER BY id")
+        return [(id, key, loaded(owner)) for id, key, owner in map(tuple, rows)]
+
+    def newest_batch(self, key: str) -> int | None:
+        newest: int | None = self._all("SELECT max(id) FROM batch WHERE key = ?", (key,))[0][0]
+        return newest
+
     def unfinished_batch(self, key: str) -> int | None:
         """The newest batch of this key that still has something to do."""
         rows = self._all(

@@ -16,6 +16,7 @@ from jostle.views.limits import COUNTED
 
 if TYPE_CHECKING:
     from jostle.session import Session
+    from jostle.views.types import Card
 
 MIB = 1 << 20
 PAUSED = ("pausing", "paused", "paused_until")
@@ -106,7 +107,7 @@ def _tally(done: Mapping[str, Any]) -> Iterator[Sample]:
     yield Sample("jostle_tick_seconds_count", sum(ticks["counts"]))
 
 
-def _card(gpu: Mapping[str, Any]) -> Iterator[Sample]:
+def _card(gpu: Card) -> Iterator[Sample]:
     card = {"gpu": str(gpu["index"]), "uuid": str(gpu["uuid"])}
     read = gpu["state"] == "ok"
     yield Sample("jostle_gpu_info", 1, {**card, "model": str(gpu["name"])})
@@ -117,8 +118,8 @@ def _card(gpu: Mapping[str, Any]) -> Iterator[Sample]:
     yield Sample("jostle_gpu_runs", len(gpu["runs"]), card)
     if read:
         yield Sample("jostle_gpu_strangers", sum(holder["run"] is None for holder in gpu["holders"]), card)
-        for what in ("total", "used", "available"):
-            yield Sample(f"jostle_gpu_memory_{what}_bytes", gpu[f"{what}_mib"] * MIB, card)
+        for what, mib in (("total", gpu["total_mib"]), ("used", gpu["used_mib"]), ("available", gpu["available_mib"])):
+            yield Sample(f"jostle_gpu_memory_{what}_bytes", mib * MIB, card)
         if gpu["utilization"] is not None:
             yield Sample("jostle_gpu_utilization_ratio", gpu["utilization"] / 100, card)
         if gpu["temperature"] is not None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from jostle.errors import NotFound
 from jostle.experiments import asked, collect, grouping
+from jostle.experiments.absence import NO_LINE
 from jostle.experiments.metrics import Metric, parsed
 
 if TYPE_CHECKING:
@@ -37,11 +38,11 @@ class ResultsQuery:
 
 
 def query(words: Mapping[str, Any]) -> ResultsQuery:
-    """The query as people write it, by option; Usage if it is not understood."""
-    metrics, decimals = parsed(words["metric"]), asked.number(words["decimals"], "--decimals", 0, 15)
+    """The query as people write it, by option; Unfit if one is not understood."""
+    metrics, decimals = parsed(words["metric"]), asked.number(words["decimals"], "decimals", 0, 15)
     names = [metric.name for metric in metrics]
     return ResultsQuery(
-        metrics=metrics, targets=words["targets"], last=asked.number(words["last"] or "1", "--last", 1, 10**9),
+        metrics=metrics, targets=words["targets"], last=asked.number(words["last"] or "1", "last", 1, 10**9),
         names=asked.pattern(words["names"] or collect.NAMES), tail=asked.size(words["tail"]),
         factors=asked.scales(words["scale"], names), any_state=words["any_state"], seed_keys=asked.listed(words["seed_key"]),
         by=asked.listed(words["by"]) if words["by"] is not None else None, across=words["across"],
@@ -65,7 +66,7 @@ class Results:
 
     def advice(self, metrics: Sequence[str]) -> str:
         """Where no log has any line that was looked for, as these metrics say: a message how to look for another, or ""."""
-        if self.summary.counted or not any(missing.why.startswith("no line") for missing in self.summary.missing):
+        if self.summary.counted or not any(missing.why.code in NO_LINE for missing in self.summary.missing):
             return ""
         if not metrics:
             return "results_without_metric"

@@ -252,7 +252,6 @@ class Beyond(TypedDict):
 class OfEngine(TypedDict, total=False):
     """What only an engine says of a card."""
 
-    quarantine: str | None
     paused: list[str]
     beyond: list[Beyond]
     idle_s: float | None
@@ -260,7 +259,7 @@ class OfEngine(TypedDict, total=False):
     free_by: float | None
 
 
-class Card(OfEngine):
+class CardFacts(OfEngine):
     index: int
     uuid: str
     name: str
@@ -285,14 +284,34 @@ class Card(OfEngine):
     holders: list[Holder]
 
 
-class Cards(TypedDict):
+class Card(CardFacts, total=False):
+    """As the views have it: why it is set aside, by code and numbers."""
+
+    faulty: Reason | None
+    quarantine: list[list[int]] | None  # pid, job and run of what has ended and is still on it
+
+
+class WordedCard(CardFacts, total=False):
+    quarantine: str | None  # both of these, in a sentence
+
+
+class CardsFacts(TypedDict):
     engine: bool
-    gpus: list[Card]
     more: int | None
     spec: str
     age_s: float | None  # None: there was no reading yet
     read_at: float | None
     error: str
+
+
+class Cards(CardsFacts):
+    gpus: list[Card]
+
+
+class WordedCards(CardsFacts):
+    """What `gpus --json` gives."""
+
+    gpus: list[WordedCard]
 
 
 class Log(TypedDict):

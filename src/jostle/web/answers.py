@@ -84,7 +84,7 @@ def language(request: Request) -> str:
 def problem(e: JostleError, lang: str, *, reads_only: bool = False) -> dict[str, Any]:
     """Who may only look is not told where files lie, nor what is wrong in them."""
     if reads_only:
-        return {"detail": hidden.words(str(e)), "code": e.code}
+        return {"detail": hidden.words(sentence(e, lang)), "code": e.code}
     answer: dict[str, Any] = {"detail": sentence(e, lang), "code": e.code}
     if isinstance(e, BadFiles):
         answer["flaws"] = [{"file": file, "line": line, "text": worded(text, lang)} for file, line, text in e.flaws[:SHOWN]]

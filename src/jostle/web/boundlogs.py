@@ -14,10 +14,13 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Depends, Query
 from pydantic import BaseModel
 
+from jostle.compete.board import Board
 from jostle.errors import Invalid, JostleError, NotFound
+from jostle.formats.workspace import BatchKey
 from jostle.views import logs
 from jostle.web import files, joblog
 from jostle.web.site import Visit, checked_mode, visit, workspace_of
+from jostle.wording.flaws import flaw
 
 routes = APIRouter(prefix="/api/log")
 Visiting = Annotated[Visit, Depends(visit)]
@@ -47,9 +50,9 @@ Placed = Annotated[LogPlace, Query()]
 def roots(visit: Visit, root: str) -> list[str]:
     """Where log files may lie."""
     folders = {os.path.join(root, "logs"): None}
-    prefix = f"compete:{os.path.realpath(root)}:"
+    real = os.path.realpath(root)
     for batch in visit.reader.batches():
-        if str(batch["key"] or "").startswith(prefix):
+        if (key := BatchKey.read(batch["key"])) is not None and key.root == real:
             folders |= {os.path.dirname(path): None for path in visit.reader.logs(batch["id"])}
     return list(folders)
 
@@ -57,12 +60,12 @@ def roots(visit: Visit, root: str) -> list[str]:
 def confined(visit: Visit, root: str, path: str) -> tuple[str, str]:
     """The folder that a path lies in, and the way from there; NotFound if it is none of ours."""
     if not path or len(path) > 4096 or not path.isprintable() or ".." in path.split("/"):
-        raise NotFound("there is no such log file")
+        raise NotFound(flaw("log_none"))
     whole = os.path.normpath(os.path.join(root, path))
     for place in roots(visit, root):
         if whole.startswith(place + os.sep):
             return place, os.path.relpath(whole, place)
-    raise NotFound("this file lies in no log folder of the workspace or of its jobs")
+    raise NotFound(flaw("log_outside"))
 
 
 def bindings(root: str) -> dict[str, dict[str, Any]]:
@@ -70,9 +73,9 @@ def bindings(root: str) -> dict[str, dict[str, Any]]:
     try:
         bound = json.loads(raw) if raw else {}
     except (ValueError, RecursionError):
-        raise JostleError(f"{BINDINGS} is damaged: mend it, or remove it") from None
+        raise JostleError(flaw("log_bindings", file=BINDINGS)) from None
     if not isinstance(bound, dict) or not all(isinstance(entry, dict) and "log_path" in entry for entry in bound.values()):
-        raise JostleError(f"{BINDINGS} is damaged: mend it, or remove it")
+        raise JostleError(flaw("log_bindings", file=BINDINGS))
     return dict(bound)
 
 
@@ -129,13 +132,14 @@ def content(visit: Visiting, place: Placed, tail_lines: Tail = 100, workspace: s
 
 def printed(visit: Visit, root: str, place: LogPlace) -> str | None:
     """The log of the last run of a task of the newest batch."""
-    key = f"compete:{os.path.realpath(root)}:{place.mode}:{place.config_index}"
-    number = max((batch["id"] for batch in visit.reader.batches() if batch["key"] == key), default=None)
+    number = visit.reader.newest_batch(str(BatchKey.of(root, place.mode, place.config_index)))
     if number is None:
         return None
-    begins = f"queue {place.queue_id} task {place.process_index + 1}:"
-    ids = [row["id"] for row in visit.reader.jobs(batch=number) if row["name"].startswith(begins) and row["attempt"]]
-    run = logs.run_of(visit.reader, ids[-1], None) if ids else None
+    rows = {row["id"]: row for row in visit.reader.jobs(batch=number)}
+    task = next(iter(Board(rows.values()).members(str(place.queue_id))[place.process_index :]), None)
+    while task is not None and not task["attempt"]:
+        task = rows.get(task["retry_of"])  # of one that is tried again by hand, until it runs, the try before
+    run = logs.run_of(visit.reader, task["id"], None) if task is not None else None
     return str(run["log"]) if run is not None and os.path.lexists(run["log"]) else None
 
 
@@ -150,7 +154,7 @@ def read(
 def read_path(visit: Visit, root: str, path: str, lines: int) -> dict[str, Any]:
     place, way = confined(visit, root, path)
     if not os.path.isdir(place):
-        raise NotFound(f"there is no {path[:200]}")
+        raise NotFound(flaw("log_none"))
     return page(files.opened(place, way), path, lines)
 
 

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Depends
 from pydantic import BaseModel, ConfigDict, Field
 
-from jostle.core.kinds import MAX_ID
+from jostle.core.kinds import MAX_GPUS, MAX_ID
 from jostle.errors import Invalid, JostleError, Usage
 from jostle.formats import jobfile
 from jostle.intake.intents import chosen, setting
@@ -52,8 +52,8 @@ class Set(Jobs):
 
 
 class Cards(Strict):
-    exclude: list[Annotated[int, Field(ge=0, lt=1024)]] = []
-    include: list[Annotated[int, Field(ge=0, lt=1024)]] = []
+    exclude: list[Annotated[int, Field(ge=0, lt=MAX_GPUS)]] = []
+    include: list[Annotated[int, Field(ge=0, lt=MAX_GPUS)]] = []
 
 
 class AllRefused(JostleError):

@@ -20,6 +20,7 @@ from jostle.web import files
 from jostle.web.answers import Flag
 from jostle.web.deeds import raised
 from jostle.web.site import Visit, checked_mode, visit, workspace_of
+from jostle.wording.flaws import flaw
 
 ONCE = Bounds(60.0, 45, 4 << 30)
 OFTEN = Bounds(30.0, 10, 2 << 30)  # what a page asks for again and again
@@ -101,7 +102,7 @@ class Run(BaseModel):
 
 def absolute(path: str) -> str:
     if not os.path.isabs(path):
-        raise Usage("expected the absolute path of a file on this host")
+        raise Usage(flaw("asked_absolute"))
     return path
 
 
@@ -149,7 +150,7 @@ def clean(visit: Visiting, body: Clean) -> dict[str, Any]:
     try:
         before = time.time() - units.seconds(body.older_than)
     except ValueError as e:
-        raise Usage(f"older_than: {body.older_than!r} is not understood; expected {e}") from e
+        raise Usage(flaw("value_odd", key="older_than", value=repr(body.older_than), expected=str(e))) from e
     if not body.dry_run:
         visit.note("clean", body.older_than)
     return {**perform(visit, "clean", {"before": before, "dry_run": body.dry_run}), "messages": visit.messages}

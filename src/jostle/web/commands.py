@@ -16,6 +16,7 @@ from fastapi import APIRouter, Depends, Header, Query, Request
 from fastapi.responses import Response
 from pydantic import BaseModel, ConfigDict, Field
 
+from jostle.compete.running import one_of
 from jostle.errors import Invalid, JostleError, NotFound, Usage
 from jostle.formats import plaintext, taskfile, workspace
 from jostle.formats.difference import unified
@@ -23,9 +24,9 @@ from jostle.formats.flaws import BadFiles
 from jostle.formats.nodes import Flaw
 from jostle.formats.taskedit import written
 from jostle.formats.taskfile import Block
+from jostle.formats.workspace import BatchKey
 from jostle.web import files
 from jostle.web.answers import Answer, etag
-from jostle.web.schedulers import running
 from jostle.web.site import Visit, checked_mode, visit, workspace_of
 from jostle.wording.flaws import flaw, worded
 
@@ -93,7 +94,7 @@ class ConfigFile:
         try:
             new = mark + text.encode(encoding)
         except UnicodeEncodeError:
-            raise Invalid(f"{self.path} is {encoding}, which has no such character; save it as UTF-8 first") from None
+            raise Invalid(flaw("config_encoding", path=self.path, encoding=encoding)) from None
         files.save(self.root, self.way, new, seen=seen, backup=os.path.basename(self.path) + BACKUP)
         self.raw = new
         self.visit.note("save", self.path)
@@ -109,7 +110,7 @@ def ends(text: str) -> int:
 def parsed(text: str, mode: str, path: str, left: int = LINES) -> tuple[list[Block], list[tuple[int, str]]]:
     """Its blocks, and what is wrong; refused if it is so long that all others would have to wait meanwhile."""
     if ends(text) > left:
-        raise JostleError(f"{os.path.basename(path)} has more than {LINES:,} lines, or is one of many: edit it with an editor")
+        raise JostleError(flaw("config_long", name=os.path.basename(path), most=LINES))
     return taskfile.parse(text, mode, path)
 
 
@@ -124,7 +125,7 @@ def queues_of(blocks: list[Block]) -> list[dict[str, Any]]:
     return [{"id": queue, "processes": processes} for queue, processes in by_queue.items()]
 
 
-def blocks_of(queues: list[Queue], mode: str, old: list[Block]) -> list[Block]:
+def blocks_of(queues: list[Queue], mode: str, old: list[Block], lang: str) -> list[Block]:
     """What a file must hold; Invalid with everything that cannot be written. Where queues stood among each other in the file,
     they stay: the first task of a queue takes the place of its first one."""
     wrong, new = [], defaultdict(list)
@@ -135,10 +136,10 @@ def blocks_of(queues: list[Queue], mode: str, old: list[Block]) -> list[Block]:
             block = Block(queue=queue.id, commands=tuple(process.commands), memory_gb=memory, gpus=gpus)
             try:
                 if not block.commands:
-                    raise Invalid("no command; expected at least one")
+                    raise Invalid(flaw("task_no_command"))
                 written(block, mode)
             except Invalid as e:
-                wrong.append(f"queue {queue.id}, process {k}: {e}")
+                wrong.append(worded(flaw("task_wrong", queue=queue.id, n=k, text=e.args[0]), lang))
             new[queue.id].append(block)
     if wrong:
         raise Invalid("\n".join(wrong))
@@ -203,7 +204,7 @@ def write(
 ) -> Response:  # fmt: skip
     config = ConfigFile(visit, workspace_of(visit.site, workspace), mode, config_index)
     old, encoding = config.text()
-    blocks = blocks_of(body.queues, mode, parsed(old, mode, config.path)[0])
+    blocks = blocks_of(body.queues, mode, parsed(old, mode, config.path)[0], visit.language)
     config.save(taskfile.edited(old, blocks, mode), encoding, if_match)
     answer = {
         "message": f"{os.path.basename(config.path)} is saved", "mode": mode, "config_index": config_index,
@@ -231,12 +232,12 @@ def new(visit: Visiting, mode: str, workspace: str | None = None) -> dict[str, A
 @routes.delete("/api/commands/{mode}/{index}")
 def delete(visit: Visiting, mode: str, index: int, workspace: str | None = None) -> dict[str, Any]:
     if index == 0:
-        raise Usage("config 1 cannot be deleted")
+        raise Usage(flaw("config_one"))
     config = ConfigFile(visit, workspace_of(visit.site, workspace), mode, index)
     if config.raw is None:
-        raise NotFound(f"there is no config {index + 1} of {mode} mode")
-    if any((scheduler.mode, scheduler.index) == (mode, index) for scheduler in running(visit, config.root)):
-        raise JostleError(f"config {index + 1} is running: stop it first")
+        raise NotFound(flaw("config_none", n=index + 1, mode=mode))
+    if one_of(visit.reader, BatchKey.of(config.root, mode, index)) is not None:
+        raise JostleError(flaw("config_runs", n=index + 1))
     files.put_aside(config.root, config.way, os.path.basename(config.path) + BACKUP)
     visit.note("delete", config.path)
     name = os.path.basename(config.path)
@@ -248,7 +249,7 @@ def reset(visit: Visiting, mode: str, config_index: Index = 0, workspace: str | 
     config = ConfigFile(visit, workspace_of(visit.site, workspace), mode, config_index)
     kept = config.backup()
     if kept is None:
-        raise Usage(f"there is no backup of {os.path.basename(config.path)}")
+        raise Usage(flaw("config_no_backup", name=os.path.basename(config.path)))
     files.save(config.root, config.way, kept)
     visit.note("reset", config.path)
     return {"message": f"{os.path.basename(config.path)} is as it was", "mode": mode, "config_index": config_index}
@@ -290,7 +291,7 @@ def previewed(visit: Visiting, mode: str, body: Draft, config_index: Index = 0, 
     config = ConfigFile(visit, workspace_of(visit.site, workspace), mode, config_index)
     text = body.text
     if body.queues is not None:
-        text = taskfile.edited(text, blocks_of(body.queues, mode, parsed(text, mode, config.path)[0]), mode)
+        text = taskfile.edited(text, blocks_of(body.queues, mode, parsed(text, mode, config.path)[0], visit.language), mode)
     return {**preview(config, text), "diff": unified(config.text()[0], text)}
 
 

@@ -18,6 +18,7 @@ from collections.abc import Iterator
 from jostle.errors import Forbidden, JostleError, NotFound
 from jostle.formats.workspace import configs
 from jostle.web.answers import Changed, etag
+from jostle.wording.flaws import flaw
 
 LARGEST = 16 << 20  # bytes of a file that a person edits
 FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
@@ -38,7 +39,7 @@ def inside(root: str, path: str) -> str:
     """The way from the root to a file that settings may name elsewhere, too: such a one is not for a browser."""
     folder, real = os.path.realpath(os.path.dirname(path)), os.path.realpath(root)
     if folder != real and not folder.startswith(real + os.sep):
-        raise Forbidden(f"{path} lies outside of the workspace: it is not shown in a browser")
+        raise Forbidden(flaw("file_outside", path=path))
     return os.path.join(os.path.relpath(folder, real), os.path.basename(path)).removeprefix("./")
 
 
@@ -66,9 +67,9 @@ def folder_of(root: str, path: str, *, make: bool = False) -> Iterator[tuple[int
         yield at, name
     except OSError as e:
         if e.errno == errno.ENOENT:
-            raise NotFound(f"there is no {path[:200]} in {root}") from None
+            raise NotFound(flaw("file_none", path=path[:200], root=root)) from None
         if e.errno in (errno.ELOOP, errno.ENOTDIR):
-            raise Forbidden(f"{path[:200]} leads through a link, which is not followed from a browser") from None
+            raise Forbidden(flaw("file_link", path=path[:200])) from None
         raise JostleError(f"{path[:200]}: {e.strerror}") from None
     finally:
         os.close(at)
@@ -81,7 +82,7 @@ def opened(root: str, path: str) -> int:
     s = os.fstat(fd)
     if not _own(s):
         os.close(fd)
-        raise JostleError(f"{path[:200]} is not a regular file of yours with one name: it is not read from a browser")
+        raise JostleError(flaw("file_odd_read", path=path[:200]))
     return fd
 
 
@@ -98,7 +99,7 @@ def content(root: str, path: str) -> bytes | None:
     with os.fdopen(fd, "rb") as f:
         raw = f.read(LARGEST + 1)
     if len(raw) > LARGEST:
-        raise JostleError(f"{path[:200]} is larger than {LARGEST >> 20} MiB: edit it with an editor")
+        raise JostleError(flaw("file_too_large", path=path[:200], mib=LARGEST >> 20))
     return raw
 
 
@@ -112,7 +113,7 @@ def _alone(folder: int) -> Iterator[None]:
         try:
             s = os.fstat(fd)
             if s.st_uid != os.getuid() or s.st_mode & 0o077 or not stat.S_ISREG(s.st_mode):
-                raise Forbidden(f"{name}, by which saving is locked there, is not a file of yours alone: remove it")
+                raise Forbidden(flaw("file_lock", name=name))
             fcntl.flock(fd, fcntl.LOCK_EX)
             kept = os.fstat(fd).st_nlink > 0  # else who had it has removed it, and it keeps nobody out any more
             if kept:
@@ -130,7 +131,7 @@ def save(root: str, path: str, new: bytes, *, seen: str | None = None, backup: s
     with folder_of(root, path, make=True) as (folder, name), _alone(folder):
         old = _present(folder, name, path)
         if seen is not None and seen.strip() not in ("*", etag(old)):
-            raise Changed("it was changed meanwhile: read it again, and save over what you have seen")
+            raise Changed(flaw("file_changed"))
         mode = stat.S_IMODE(os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode) if old is not None else 0o644
         if backup is not None and old is not None:
             _put(folder, backup, old, mode)
@@ -144,7 +145,7 @@ def _present(folder: int, name: str, path: str) -> bytes | None:
         return None
     with os.fdopen(fd, "rb") as f:
         if not _own(os.fstat(fd)):
-            raise Forbidden(f"{path[:200]} is not a regular file of yours with one name: it is not written from a browser")
+            raise Forbidden(flaw("file_odd_write", path=path[:200]))
         return f.read(LARGEST + 1)
 
 
@@ -178,5 +179,5 @@ def put_aside(root: str, path: str, backup: str) -> None:
     """A file that is no more, but for its backup."""
     with folder_of(root, path) as (folder, name), _alone(folder):
         if _present(folder, name, path) is None:
-            raise NotFound(f"there is no {path[:200]} in {root}")
+            raise NotFound(flaw("file_none", path=path[:200], root=root))
         os.replace(name, backup, src_dir_fd=folder, dst_dir_fd=folder)

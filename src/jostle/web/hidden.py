@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Mapping
 from typing import Any
+
+from jostle.formats.taskjobs import TASK
 
 JOB: dict[str, Any] = {"commands": [], "workdir": "", "log": None, "params": {}}
 SAID = ("error", "why")  # of a reason: the words of a system or a program, which name files
 TOLD = ("hold",)  # of a reason: our words, with the path that they are about
 NAMES = ("who", "did", "uuid", "error_type")  # of an event: texts that are no command, path or output
 SOMETHING = "…"
-TASK = re.compile(r"(queue -?\d+ task \d+): ", re.ASCII)
 
 
 def base(path: str | None) -> str:

@@ -15,6 +15,7 @@ from fastapi import APIRouter, Depends
 from pydantic import Field
 
 from jostle.core.fields import JOB, LIMITS
+from jostle.core.kinds import MAX_GPUS
 from jostle.errors import Invalid, Usage
 from jostle.formats import spec
 from jostle.intake import allocations
@@ -27,6 +28,7 @@ from jostle.web.answers import Flag
 from jostle.web.changing import Strict, would_become, written
 from jostle.web.site import Visit, visit
 from jostle.wording import sentences
+from jostle.wording.flaws import flaw
 from jostle.wording.limits import source
 from jostle.wording.reasons import trouble
 
@@ -35,7 +37,7 @@ Visiting = Annotated[Visit, Depends(visit)]
 Name = Annotated[str, Field(min_length=1, max_length=200)]
 Size = Annotated[int, Field(ge=0, lt=1 << 53)] | Annotated[float, Field(ge=0, lt=1 << 53, allow_inf_nan=False)] | Name
 Line = Annotated[str, Field(min_length=1, max_length=1 << 20)]
-Number = Annotated[int, Field(ge=0, le=1024)]
+Number = Annotated[int, Field(ge=0, le=MAX_GPUS)]
 Count = Number | Annotated[list[Number], Field(min_length=2, max_length=2)] | Name
 
 
@@ -47,7 +49,7 @@ class Alloc(Strict):
     memory: Size | None = None
     time: Annotated[Size | None, Field(alias="for")] = None
     release_idle: Size | None = None
-    priority: Annotated[int, Field(ge=-(1 << 31), le=1 << 31)] = 0
+    priority: Annotated[int, Field(ge=JOB["priority"].kind.low, le=JOB["priority"].kind.high)] = 0
     tags: list[Name] = Field([], max_length=100)
     now: bool = False
     once: Name | None = None
@@ -122,7 +124,7 @@ def release(visit: Visiting, body: Release) -> dict[str, Any]:
 def start(visit: Visiting, body: Start) -> dict[str, Any]:
     """A program inside an allocation, on all of its cards unless `gpus` says otherwise: its job."""
     if not os.path.isabs(body.workdir) or not os.path.isdir(body.workdir):
-        raise Invalid(f"workdir {body.workdir[:200]} is no directory; expected the absolute path of one that exists")
+        raise Invalid(flaw("asked_no_folder", path=body.workdir[:200]))
     run, variables, retry = (body.run, {}, None) if body.run is not None else of_task(visit, body.name)
     command = [checked("run", spec.command, run)] if isinstance(run, str) else [quote(run[0])] if len(run) == 1 else run
     for name, value in body.env.items():
@@ -154,7 +156,7 @@ def checked(key: str, check: Callable[[str], Any], text: str) -> Any:
     try:
         return check(text)
     except ValueError as e:
-        raise Invalid(f"{key}: {text[:100]!r} is not understood; expected {e}") from None
+        raise Invalid(flaw("value_odd", key=key, value=repr(text[:100]), expected=str(e))) from None
 
 
 class Limits(Strict):

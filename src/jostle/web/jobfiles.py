@@ -23,6 +23,7 @@ from jostle.web import files
 from jostle.web.answers import Answer, etag
 from jostle.web.children import OFTEN, perform
 from jostle.web.site import Visit, known_workspaces, visit
+from jostle.wording.flaws import flaw
 
 routes = APIRouter(prefix="/api/v1/jobfiles")
 Visiting = Annotated[Visit, Depends(visit)]
@@ -58,7 +59,7 @@ class JobFile:
         self.root, self.way = confined(visit, path)
         self.raw = files.content(self.root, self.way)
         if self.raw is not None and len(self.raw) > LARGEST:
-            raise JostleError(f"{path} is larger than {LARGEST >> 20} MiB: edit it with an editor")
+            raise JostleError(flaw("file_too_large", path=path, mib=LARGEST >> 20))
 
     @property
     def etag(self) -> str:
@@ -87,14 +88,14 @@ class JobFile:
 def confined(visit: Visit, path: str) -> tuple[str, str]:
     """The folder that a path lies in, and the way from there; NotFound if it is none of ours."""
     if not path.isprintable() or os.path.normpath(path) != path or not _is_job_file(path):
-        raise NotFound("expected the absolute path of a job file: its name ends with .yaml or .yml, and no settings lie in it")
+        raise NotFound(flaw("asked_job_file"))
     folder = os.path.dirname(path)
     for root, below in roots(visit).items():
         if folder == root or (below and folder.startswith(root + os.sep)):
             way = os.path.relpath(path, root)
             if not any(step.startswith(".") for step in way.split(os.sep)):
                 return root, way
-    raise NotFound("this file lies in no workspace, and beside no job file that was run: `jostle run FILE` makes it known")
+    raise NotFound(flaw("file_unknown"))
 
 
 @routes.get("")

@@ -17,6 +17,7 @@ from fastapi.responses import Response, StreamingResponse
 
 from jostle.errors import JostleError, NotFound
 from jostle.views import logs
+from jostle.wording.flaws import flaw
 
 if TYPE_CHECKING:
     from jostle.web.site import Visit
@@ -31,7 +32,7 @@ def opened(path: str) -> int:
     s = os.fstat(fd)
     if s.st_uid != os.getuid() or s.st_nlink > 1 or not stat.S_ISREG(s.st_mode):
         os.close(fd)
-        raise JostleError(f"the log {path} is not a regular file of its own: something else was put in its place")
+        raise JostleError(flaw("log_replaced", path=path))
     return fd
 
 
@@ -56,7 +57,7 @@ class Tickets:
     def redeem(self, ticket: str, session: str) -> Response:
         end, path, name, owner = self.made.pop(ticket, (0.0, "", "", ""))
         if time.monotonic() > end or not secrets.compare_digest(owner, session):
-            raise NotFound("this download is over, or another's: ask for it again")
+            raise NotFound(flaw("log_ticket"))
         fd = opened(path)
         heads = {"content-disposition": f'attachment; filename="{name}"', "x-content-type-options": "nosniff"}
         return StreamingResponse(_chunks(fd), media_type="text/plain; charset=utf-8", headers=heads)

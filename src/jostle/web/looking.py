@@ -27,6 +27,7 @@ from jostle.web.cards import foremost
 from jostle.web.joblog import LINES, page
 from jostle.web.site import Visit, known_workspaces, visit
 from jostle.wording import sentences
+from jostle.wording.flaws import flaw
 from jostle.wording.reasons import trouble
 
 routes = APIRouter(prefix="/api/v1")
@@ -105,7 +106,7 @@ def history(visit: Visiting, since: Annotated[str, Query(max_length=20)] = "24h"
     try:
         seconds = units.seconds(since)
     except ValueError as e:
-        raise Invalid(f"since: {since!r} is not understood; expected {e}") from e
+        raise Invalid(flaw("value_odd", key="since", value=repr(since), expected=str(e))) from e
     past = past_of(visit, seconds).plain()
     spans = [span for card in past["gpus"] for span in (*card["spans"], card["before"]) if span is not None]
     if visit.caller.reads_only:

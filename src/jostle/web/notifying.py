@@ -11,6 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from jostle.errors import Forbidden
 from jostle.notify.status import status
 from jostle.web.children import Visiting, Word, perform
+from jostle.wording.flaws import flaw
 from jostle.wording.notices import troubled
 
 routes = APIRouter(prefix="/api/v1")
@@ -20,7 +21,7 @@ routes = APIRouter(prefix="/api/v1")
 def notify(visit: Visiting) -> dict[str, Any]:
     """`text`: what is wrong with a channel, in sentences."""
     if visit.caller.reads_only:
-        raise Forbidden("this token may not see who is told of what")
+        raise Forbidden(flaw("may_not_channels"))
     view = status(visit.home)
     channels = [{**channel, "text": troubled(channel, visit.language)} for channel in view["channels"]]
     return {"schema": 1, **view, "channels": channels}

@@ -15,6 +15,7 @@ from jostle.web.instances import folder
 
 SETTINGS = os.path.join("config", "control_setting.yaml")
 LEVELS = ("debug", "info", "warning", "error")
+OBEYED = {"port": "1-65535", "log-level": ", ".join(LEVELS)}  # what is expected of them
 ADDRESS = {"bind-address": "127.0.0.1", "allow-lan": False}  # another one is said by an option, never by a file
 PLACES = {"target-yaml-path": "config/gpu_manage.yaml", "log-dir": "control/logs"}  # always: others look for them there (A9, A39)
 
@@ -33,12 +34,14 @@ def settings(space: str | None, tell: Tell) -> dict[str, Any]:
     for key, place in PLACES.items():
         if os.path.normpath(os.path.join(space, str(values.get(key, place)))) != os.path.join(space, place):
             tell("console_place", path=path, key=key, fixed=place)
-    port, level = values.get("port"), values.get("log-level")
-    good = {"port": type(port) is int and 0 < port < 65536, "log-level": level in LEVELS}
-    for key, holds in good.items():
-        if key in values and not holds:
-            tell("console_setting", path=path, key=key, expected="1-65535" if key == "port" else ", ".join(LEVELS))
-    return {key: values[key] for key, holds in good.items() if holds}
+    for key, expected in OBEYED.items():
+        if key in values and not fits(key, values[key]):
+            tell("console_setting", path=path, key=key, expected=expected)
+    return {key: values[key] for key in OBEYED if key in values and fits(key, values[key])}
+
+
+def fits(key: str, value: Any) -> bool:
+    return value in LEVELS if key == "log-level" else type(value) is int and 0 < value < 65536
 
 
 def tunnel(port: int) -> str:

@@ -6,7 +6,6 @@ of the workspace would start. Nothing is saved.
 
 from __future__ import annotations
 
-import os
 from typing import TYPE_CHECKING, Annotated, Any
 
 from fastapi import APIRouter, Depends
@@ -68,7 +67,7 @@ def _batches(visit: Visit, root: str) -> dict[int, tuple[str, dict[str, Any]]]:
     batches = {}
     for mode in workspace.STEMS:
         for config in workspace.configs(root, mode):
-            number = visit.reader.unfinished_batch(f"compete:{os.path.realpath(root)}:{mode}:{config.index}")
+            number = visit.reader.unfinished_batch(str(workspace.BatchKey.of(root, mode, config.index)))
             if number is not None:
                 batches[number] = (mode, dict((visit.reader.batch(number) or {}).get("policy") or {}))
     return batches

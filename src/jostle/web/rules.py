@@ -19,12 +19,11 @@ from jostle.formats.nodes import Flaw
 from jostle.web import files
 from jostle.web.answers import Answer, Values, etag
 from jostle.web.site import Visit, visit, workspace_of
-from jostle.wording.flaws import worded
+from jostle.wording.flaws import flaw, worded
 
 routes = APIRouter()
 Visiting = Annotated[Visit, Depends(visit)]
 USUAL = workspace.SETTINGS[0]
-PLACES = ("work_dir", "gpu_command_file", "gpus_command_file", "log_dir", "process_json_path", "commands_path")
 
 
 class RulesFile:
@@ -73,13 +72,13 @@ class RulesFile:
                 raise Invalid(f"there is no key {key[:100]}; expected one of {', '.join(gpumanage.KEYS)}")
             if key in now and same(value, now[key]):
                 continue  # also what the file does not say: a form sends everything back
-            if key in PLACES:
+            if key in gpumanage.PLACES:
                 raise Forbidden(f"{key} names a place on the disk: it is changed in {self.name}, not from a browser")
             words = tuple(key.split("."))
             processyaml.put(wanted, words, value)
             text = yamledit.updated(text, words, value)
         if processyaml.values(text, self.path) != wanted:
-            raise Invalid(f"{', '.join(flat(form))} cannot be changed in {self.name} by program: edit the file (it says {own})")
+            raise Invalid(flaw("rules_by_hand", keys=", ".join(flat(form)), file=self.name, text=own))
         flaws = self.read(text)[2]
         if flaws:
             raise BadFiles(flaws)
@@ -115,7 +114,7 @@ def config(visit: Visiting, workspace: str | None = None) -> Response:
 
 def shown(visit: Visit, values: dict[str, Any]) -> dict[str, Any]:
     """Who may only look sees rules, not places."""
-    return {key: value for key, value in values.items() if not (visit.caller.reads_only and key in PLACES)}
+    return {key: value for key, value in values.items() if not (visit.caller.reads_only and key in gpumanage.PLACES)}
 
 
 @routes.put("/api/config")
@@ -140,6 +139,6 @@ def rules_of(visit: Visiting, workspace: str | None = None) -> Response:
         "values": rules.values(), "said": sorted(flat(rules.own_values())) if not flaws else [], "text": rules.text,
         "flaws": [{"line": line, "text": worded(text, visit.language)} for _, line, text in flaws],
         "warnings": [worded(text, visit.language) for text in warnings], "path": rules.path, "exists": rules.raw is not None,
-        "fixed": list(PLACES),
+        "fixed": list(gpumanage.PLACES),
     }  # fmt: skip
     return Answer(answer, headers={"ETag": rules.etag})

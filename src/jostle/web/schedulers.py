@@ -1,8 +1,7 @@
 """Schedulers of a workspace: started, listed and stopped (SPEC A36), as `jostle compete` processes of their own.
 
-Rules: which process is one says the store (the owner of a batch: pid and start ticks) and the kernel (ours, and alive), never a
-state file, which anybody may have put there (RELIABILITY S25, S53). One is started by a list of arguments, never through a shell,
-and with no secret of ours (S58). It does not end with us.
+Rules: which process is one, compete.running says. One is started by a list of arguments, never through a shell, and with no
+secret of ours (S58). It does not end with us.
 """
 
 from __future__ import annotations
@@ -12,23 +11,20 @@ import signal
 import subprocess
 import sys
 import time
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Query
 from pydantic import BaseModel, ConfigDict, Field
 
 from jostle import proc
 from jostle.client import own_environment
-from jostle.compete import statefile
+from jostle.compete.running import Running, one_of, running
 from jostle.errors import Forbidden, Invalid, JostleError, NotFound
 from jostle.formats import workspace as spaces
+from jostle.formats.workspace import BatchKey
 from jostle.uniid.file import make_directory
 from jostle.web import files, hidden
 from jostle.web.site import Visit, checked_mode, known_workspaces, visit, workspace_of
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 routes = APIRouter()
 Visiting = Annotated[Visit, Depends(visit)]
@@ -39,67 +35,13 @@ LOOK = 0.05
 HIDDEN = ("last_log_lines", "last_error", "config_file")
 
 
-@dataclass(frozen=True)
-class Running:
-    pid: int
-    ticks: int
-    batch: int
-    root: str
-    mode: str
-    index: int | None  # None: a file that is no config of its workspace
-
-    def proven(self, pid: int) -> bool:
-        same = pid == self.pid and proc.alive(pid, self.ticks) and proc.uid(pid) == os.getuid()
-        return same and "compete" in proc.command_line(pid).split()  # also if the pid and ticks are those of another boot
-
-
-def running(visit: Visit, root: str | None = None) -> Iterator[Running]:
-    """The schedulers that run here, of one workspace or of all."""
-    newest: dict[str, int] = {}
-    for batch in visit.reader.batches():
-        key = str(batch["key"] or "")
-        if key.startswith("compete:"):
-            newest[key] = batch["id"]
-    real = os.path.realpath(root) if root is not None else None
-    for key, number in newest.items():
-        owner = (visit.reader.batch(number) or {}).get("owner")
-        if not owner or not owner[0]:
-            continue
-        at, mode, which = _parts(key)
-        scheduler = Running(owner[0], owner[1], number, at, mode, int(which) if which.isdecimal() else None)
-        if scheduler.proven(scheduler.pid) and real in (None, at):
-            yield scheduler
-
-
-def _parts(key: str) -> tuple[str, str, str]:
-    """Root, mode, and the index or file of a batch's key."""
-    rest = key.removeprefix("compete:")
-    for mode in spaces.STEMS:
-        root, there, which = rest.rpartition(f":{mode}:")
-        if there:
-            return root, mode, which
-    return rest, "", ""
-
-
-def one_of(visit: Visit, root: str, mode: str, index: int) -> Running | None:
-    return next((scheduler for scheduler in running(visit, root) if (scheduler.mode, scheduler.index) == (mode, index)), None)
-
-
 def state_of(visit: Visit, scheduler: Running) -> dict[str, Any]:
-    """What its state file says, if it is its own."""
+    root, mode = scheduler.key.root, scheduler.key.mode
     try:
-        folder = os.path.join(spaces.find(scheduler.root, mode=scheduler.mode).log_dir, "state")
+        folder = spaces.find(root, mode=mode).state_dir
     except JostleError:
-        folder = os.path.join(scheduler.root, "logs", "state")
-    for content in statefile.read_all(folder):
-        names = (content["pid"], content.get("start_ticks"), content.get("batch"))
-        if names == (scheduler.pid, scheduler.ticks, scheduler.batch) and statefile.complete(content):
-            return shown(visit, {**content, "workspace": scheduler.root})
-    bare = {
-        "pid": scheduler.pid, "mode": scheduler.mode, "config_index": scheduler.index, "state": "starting",
-        "batch": scheduler.batch, "queues": {},
-    }  # fmt: skip
-    return shown(visit, {**bare, "workspace": scheduler.root})
+        folder = os.path.join(root, "logs", "state")
+    return shown(visit, {**scheduler.state(folder), "workspace": root})
 
 
 def shown(visit: Visit, content: dict[str, Any]) -> dict[str, Any]:
@@ -128,7 +70,8 @@ def _started(visit: Visit, root: str, mode: str, index: int, more: tuple[str, ..
         raise Invalid(str(e)) from None
     if not blocks:
         raise Invalid(visit.message("scheduler_no_tasks", path=space.command_file))
-    before = one_of(visit, root, mode, index)
+    key = BatchKey.of(root, mode, index)
+    before = one_of(visit.reader, key)
     if before is not None:
         raise Invalid(visit.message("scheduler_runs", pid=before.pid, batch=before.batch))
     log = os.path.join(space.log_dir, f"scheduler_{mode}_{index}.log")
@@ -136,7 +79,7 @@ def _started(visit: Visit, root: str, mode: str, index: int, more: tuple[str, ..
     try:
         fd = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, 0o600)
     except OSError as e:
-        raise Forbidden(f"cannot write {log}: {e.strerror}") from None
+        raise Forbidden(visit.message("scheduler_log", path=log, why=e.strerror)) from None
     argv = [sys.executable, "-m", "jostle", "compete", *more, "--mode", mode, "--config-index", str(index), "--", root]
     env = {**own_environment(), "JOSTLE_HOME": visit.home}
     visit.note("start", f"{mode} config {index + 1} of {root}")
@@ -145,17 +88,17 @@ def _started(visit: Visit, root: str, mode: str, index: int, more: tuple[str, ..
         argv, stdin=subprocess.DEVNULL, stdout=fd, stderr=fd, cwd=root, env=env, start_new_session=True,
     )  # fmt: skip
     os.close(fd)
-    visit.site.children[space.key] = child
+    visit.site.children[key] = child
     end = time.monotonic() + START_WITHIN
     while child.poll() is None and time.monotonic() < end:
-        begun = one_of(visit, root, mode, index)
+        begun = one_of(visit.reader, key)
         if begun is not None and begun.pid == child.pid:
             break
         time.sleep(LOOK)
     if child.poll() is not None:
         raise Invalid(visit.message("scheduler_ended", code=child.returncode, last=_last(log)))
     return {
-        "success": True, "message": f"the scheduler of {space.label} ({mode}) runs: process {child.pid}", "pid": child.pid,
+        "success": True, "message": visit.message("scheduler_begun", n=index + 1, mode=mode, pid=child.pid), "pid": child.pid,
         "log_file": log, "config_file": space.command_file,
     }  # fmt: skip
 
@@ -182,13 +125,13 @@ def _stopped(visit: Visit, scheduler: Running) -> dict[str, Any]:
         for child in visit.site.children.values():
             child.poll()  # a process of ours that has ended is there until it is asked for
         time.sleep(LOOK)
-    gone = not scheduler.proven(scheduler.pid)
-    return {"success": True, "message": f"scheduler {scheduler.pid} {'has ended' if gone else 'is stopping its tasks'}"}
+    code = "scheduler_stopping" if scheduler.proven(scheduler.pid) else "scheduler_stopped"
+    return {"success": True, "message": visit.message(code, pid=scheduler.pid)}
 
 
 def brief(visit: Visit, root: str, mode: str, index: int) -> dict[str, Any]:
-    scheduler = one_of(visit, root, mode, index)
-    child = visit.site.children.get(f"compete:{os.path.realpath(root)}:{mode}:{index}")
+    key = BatchKey.of(root, mode, index)
+    scheduler, child = one_of(visit.reader, key), visit.site.children.get(key)
     if scheduler is None and child is not None and child.poll() is None:
         return {"running": True, "pid": child.pid, "exit_code": None}  # about to begin, or to end
     code = child.returncode if scheduler is None and child is not None else None
@@ -210,12 +153,13 @@ def status(visit: Visiting, workspace: str | None = None) -> dict[str, Any]:
 
 @routes.get("/api/scheduler/running")
 def running_ones(visit: Visiting, workspace: str | None = None) -> dict[str, Any]:
-    return {"schedulers": [state_of(visit, scheduler) for scheduler in running(visit, workspace_of(visit.site, workspace))]}
+    root = workspace_of(visit.site, workspace)
+    return {"schedulers": [state_of(visit, scheduler) for scheduler in running(visit.reader, root)]}
 
 
 @routes.post("/api/scheduler/stop/{pid}")
 def stop_pid(visit: Visiting, pid: int) -> dict[str, Any]:
-    for scheduler in running(visit):
+    for scheduler in running(visit.reader):
         if scheduler.pid == pid:
             return stop(visit, scheduler)
     raise NotFound(visit.message("scheduler_gone", pid=pid))
@@ -228,7 +172,7 @@ def start_mode(visit: Visiting, mode: str, config_index: Index = 0, workspace: s
 
 @routes.post("/api/scheduler/{mode}/stop")
 def stop_mode(visit: Visiting, mode: str, config_index: Index = 0, workspace: str | None = None) -> dict[str, Any]:
-    scheduler = one_of(visit, workspace_of(visit.site, workspace), checked_mode(mode), config_index)
+    scheduler = one_of(visit.reader, BatchKey.of(workspace_of(visit.site, workspace), checked_mode(mode), config_index))
     if scheduler is None:
         raise Invalid(visit.message("scheduler_not", n=config_index + 1, mode=mode))
     return stop(visit, scheduler)
@@ -238,7 +182,7 @@ def stop_mode(visit: Visiting, mode: str, config_index: Index = 0, workspace: st
 @routes.get("/api/scheduler/{mode}/status")
 def state_mode(visit: Visiting, mode: str, config_index: Index = 0, workspace: str | None = None) -> dict[str, Any]:
     root = workspace_of(visit.site, workspace)
-    scheduler = one_of(visit, root, checked_mode(mode), config_index)
+    scheduler = one_of(visit.reader, BatchKey.of(root, checked_mode(mode), config_index))
     return {**(state_of(visit, scheduler) if scheduler is not None else {}), **brief(visit, root, mode, config_index)}
 
 
@@ -262,7 +206,7 @@ class Stop(BaseModel):
 def competing(visit: Visiting) -> dict[str, Any]:
     """Those of all known workspaces."""
     known = {os.path.realpath(path) for path in known_workspaces(visit.site)}
-    return {"schedulers": [state_of(visit, scheduler) for scheduler in running(visit) if scheduler.root in known]}
+    return {"schedulers": [state_of(visit, scheduler) for scheduler in running(visit.reader) if scheduler.key.root in known]}
 
 
 @routes.post("/api/v1/compete")

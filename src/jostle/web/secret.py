@@ -20,6 +20,7 @@ from typing import NamedTuple
 from jostle.errors import Forbidden, Invalid
 from jostle.store.private import check_private, private_folder
 from jostle.web.instances import folder
+from jostle.wording.flaws import flaw
 
 ALL, READ = "all", "read"
 TOKENS = {ALL: "token", READ: "read-token"}
@@ -164,9 +165,9 @@ class Secrets:
 
 def _checked(token: str) -> str:
     if len(token) < LEAST or len(set(token)) < 8 or any(word in token.lower() for word in WELL_KNOWN):
-        raise Invalid(f"this secret is too easy to guess; expected at least {LEAST} characters, not built from a well-known one")
+        raise Invalid(flaw("secret_weak", least=LEAST))
     if not token.isascii() or not token.isprintable() or " " in token or len(token) > 500:
-        raise Invalid("a secret consists of ASCII characters without spaces, 500 at the most")
+        raise Invalid(flaw("secret_characters"))
     return token
 
 

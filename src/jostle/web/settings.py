@@ -16,9 +16,10 @@ from jostle.formats import processyaml, yamledit
 from jostle.web import files
 from jostle.web.answers import Values
 from jostle.web.instances import PORT
-from jostle.web.place import ADDRESS, LEVELS, PLACES
+from jostle.web.place import ADDRESS, LEVELS, OBEYED, PLACES, fits
 from jostle.web.place import SETTINGS as FILE
 from jostle.web.site import Visit, visit, workspace_of
+from jostle.wording.flaws import flaw
 
 routes = APIRouter()
 Visiting = Annotated[Visit, Depends(visit)]
@@ -92,10 +93,8 @@ def save(visit: Visiting, body: Values, workspace: str | None = None) -> dict[st
 
 
 def checked(key: str, value: Any) -> Any:
-    if key == "port" and not (isinstance(value, int) and not isinstance(value, bool) and 0 < value < 65536):
-        raise Invalid("port: expected a number from 1 to 65535")
-    if key == "log-level" and value not in LEVELS:
-        raise Invalid(f"log-level: expected one of {', '.join(LEVELS)}")
+    if key in OBEYED and not fits(key, value):
+        raise Invalid(flaw("setting_odd", key=key, expected=OBEYED[key]))
     if key in ("bind-address", *PLACES) and not (isinstance(value, str) and len(value) < 1000):
         raise Invalid(f"{key}: expected a text")
     return value

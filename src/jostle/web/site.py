@@ -13,13 +13,14 @@ from typing import TYPE_CHECKING, Any
 from fastapi import Request
 
 from jostle.errors import Forbidden, JostleError, NoEngine, NotFound, Usage
-from jostle.formats.workspace import STEMS
+from jostle.formats.workspace import STEMS, BatchKey
 from jostle.session import Session
 from jostle.store.reads import Reader
 from jostle.web import hidden
 from jostle.web.answers import Busy, language
 from jostle.web.joblog import Tickets
 from jostle.web.secret import Secrets
+from jostle.wording.flaws import flaw
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -66,9 +67,9 @@ class Site:
         self.wanted, self.home = wanted, wanted.home
         self.secrets = Secrets(wanted.home)
         self.reader = Reader(wanted.home)
-        self.children: dict[str, Any] = {}  # schedulers that this process has started, by the key of their batch
+        self.children: dict[BatchKey, Any] = {}  # schedulers that this process has started
         self.tickets = Tickets()
-        self.lengthy = Seats(LENGTHY, LENGTHY_KEPT, "too many calls that take long are under way: ask again when one has ended")
+        self.lengthy = Seats(LENGTHY, LENGTHY_KEPT, flaw("seats_lengthy"))
         self.processor: tuple[int, int] | None = None  # its ticks at the last look
 
     def audit(self, who: str, did: str, what: str) -> dict[str, str]:
@@ -109,15 +110,15 @@ class Visit(Session):
     def must_have_engine(self) -> None:
         """Before something is looked at that only an engine knows: none is started for a look."""
         if not self.engine_runs():
-            raise NoEngine("no engine runs: `jostle up` starts one")
+            raise NoEngine(flaw("needs_engine"))
 
     def must_see_files(self) -> None:
         if self.caller.reads_only:
-            raise Forbidden("this token may not see what files hold")
+            raise Forbidden(flaw("may_not_files"))
 
     def must_see_output(self) -> None:
         if self.caller.reads_only:
-            raise Forbidden("this token may not see what jobs print")
+            raise Forbidden(flaw("may_not_prints"))
 
     def ask(self, op: str, *, did: str = "", what: str = "", **fields: Any) -> dict[str, Any]:
         """A request to the engine; one that changes something says what is `did`, and leaves a trace in its transaction."""
@@ -156,12 +157,9 @@ def known_workspaces(site: Site) -> list[str]:
     """The workspace we were started for, first; then those of the store, the newest first. No caller can add one."""
     roots = [site.wanted.workspace] if site.wanted.workspace else []
     for batch in reversed(site.reader.batches()):
-        key = str(batch["key"] or "")
-        if key.startswith("compete:"):
-            for mode in (":single:", ":multi:"):
-                root, there, _ = key.removeprefix("compete:").rpartition(mode)
-                if there:
-                    roots.append(root)
+        key = BatchKey.read(batch["key"])
+        if key is not None:
+            roots.append(key.root)
     by_place: dict[str, str] = {}
     for path in roots:
         by_place.setdefault(os.path.realpath(path), path)
@@ -173,11 +171,11 @@ def workspace_of(site: Site, named: str | None) -> str:
     known = known_workspaces(site)
     if named is None:
         if not known:
-            raise NotFound("this console has no workspace: `jostle up DIR` gives it one")
+            raise NotFound(flaw("no_workspace"))
         return known[0]
     if [hidden.base(path) for path in known].count(named) == 1:
         return next(path for path in known if hidden.base(path) == named)  # who may only look knows no more of it
     for path in known:
         if named == path or os.path.realpath(named) == os.path.realpath(path):
             return path
-    raise NotFound("this workspace is not known here: `jostle up DIR` or `jostle compete DIR` makes it so")
+    raise NotFound(flaw("workspace_unknown"))

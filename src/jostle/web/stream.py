@@ -32,6 +32,7 @@ from jostle.web.joblog import LINES, page
 from jostle.web.looking import cards_now, worded_cards, worded_event
 from jostle.web.site import Seats, Visit, visit
 from jostle.wording import sentences
+from jostle.wording.flaws import flaw
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterator, Collection
@@ -82,7 +83,7 @@ class Hub:
 
     def __init__(self, site: Site) -> None:
         self.site = site
-        self.seats = Seats(MOST, KEPT_PLACES, "too many streams are open, or calls that wait: ask again when one has ended")
+        self.seats = Seats(MOST, KEPT_PLACES, flaw("seats_streams"))
         self.listeners: dict[object, float] = {}  # each with the seconds between two readings of the cards that it wants; 0: none
         self.recent: deque[Happened] = deque(maxlen=KEPT)
         self.seq = 0  # the newest event that is known
@@ -369,5 +370,5 @@ def _chosen(visit: Visit, ids: str) -> list[int]:
 def _states(visit: Visit, chosen: list[int]) -> dict[int, str]:
     states = {row["id"]: row["state"] for row in visit.reader.jobs(ids=chosen)}
     if missing := [id for id in chosen if id not in states]:
-        raise NotFound(f"there is no job {missing[0]}")
+        raise NotFound(flaw("log_job", id=missing[0]))
     return states

@@ -50,6 +50,12 @@ CONSOLE: dict[str, tuple[str, str]] = {
         "提示：{path} 还不是工作区：在控制台中保存第一个配置后即成为工作区",
     ),
     "scheduler_runs": ("it runs already: process {pid}, batch {batch}", "它已在运行：进程 {pid}，批次 {batch}"),
+    "scheduler_begun": (
+        "the scheduler of config {n} ({mode}) runs: process {pid}", "配置 {n}（{mode}）的调度器已启动：进程 {pid}",
+    ),
+    "scheduler_stopping": ("scheduler {pid} is stopping its tasks", "调度器 {pid} 正在停止它的任务"),
+    "scheduler_stopped": ("scheduler {pid} has ended", "调度器 {pid} 已结束"),
+    "scheduler_log": ("cannot write {path}: {why}", "无法写入 {path}：{why}"),
     "scheduler_not": ("config {n} of {mode} mode does not run", "{mode} 模式的配置 {n} 没有在运行"),
     "scheduler_no_tasks": ("{path} holds no task: nothing to do", "{path} 里没有任务：无事可做"),
     "scheduler_ended": ("the scheduler ended at once ({code}): {last}", "调度器随即结束（{code}）：{last}"),

@@ -40,6 +40,10 @@ DECLINED: dict[str, tuple[str, str]] = {
         "job {job} cannot share a card without a memory: set memory=… too, or share=false",
         "任务 {job} 没有写明显存，不能与别人共用一张卡：请同时设置 memory=…，或设 share=false",
     ),
+    "memory_without_card": (
+        "job {job} has no card to have memory on: set memory=none too, or gpus=1",
+        "任务 {job} 没有卡，也就没有显存：请同时设置 memory=none，或设 gpus=1",
+    ),
     "resize_needs_card": (
         "job {job} may get other cards while it runs, and needs at least one: gpus=0 is not to be had",
         "任务 {job} 运行中可以换卡，至少需要一张：不能设 gpus=0",

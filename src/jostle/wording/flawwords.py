@@ -1,5 +1,6 @@
 """The sentences of jostle.wording.flaws: code -> English, Chinese."""
 
+from jostle.wording.consoleflaws import ASKED
 from jostle.wording.sweepwords import SWEEPS
 
 FLAWS: dict[str, tuple[str, str]] = {
@@ -170,11 +171,17 @@ FLAWS: dict[str, tuple[str, str]] = {
         "a job without `run`; expected a command such as `run: python train.py`",
         "任务没有 `run`；应有命令，例如 `run: python train.py`",
     ),
-    "resize_wants": (
-        "resize without a card, or with a uni_id file; expected `gpus:` of 1 or more, and no such file",
-        "写了 resize 却没有卡，或带有 uni_id 文件；应为 `gpus:` 至少 1，且没有该文件",
+    "resize_needs_card": (
+        "resize without a card; expected `gpus:` of 1 or more", "写了 resize 却没有卡；`gpus:` 应至少为 1",
     ),
-    "share_alone": (
+    "resize_without_uni_id": (
+        "resize with a uni_id file; expected one of them", "同时写了 resize 和 uni_id 文件；应只有其一",
+    ),
+    "memory_without_card": (
+        "memory without a card; expected `gpus:` of 1 or more, or no `memory:`",
+        "写了 memory 却没有卡；`gpus:` 应至少为 1，或不写 `memory:`",
+    ),
+    "shares_without_memory": (
         "share without memory; expected `memory:`, since a job without it takes the whole card",
         "有 share 而没有 memory；应写 `memory:`，因为没有它的任务会占整张卡",
     ),
@@ -221,29 +228,6 @@ FLAWS: dict[str, tuple[str, str]] = {
         "{key}: with security none the password would be sent in the clear; expected starttls or tls",
         "{key}：security 为 none 时密码会以明文发送；应为 starttls 或 tls",
     ),
-    # --- requests
-    "asked_needed": ("it is needed", "必须给出"),
-    "asked_unknown": ("there is no such key", "没有这样的键"),
-    "asked_json": ("expected JSON", "应为 JSON"),
-    "asked_ge": ("expected {ge} or more", "应不小于 {ge}"),
-    "asked_gt": ("expected more than {gt}", "应大于 {gt}"),
-    "asked_le": ("expected {le} at the most", "应不大于 {le}"),
-    "asked_lt": ("expected less than {lt}", "应小于 {lt}"),
-    "asked_long": ("expected {max_length} at the most", "应最多 {max_length} 个"),
-    "asked_short": ("expected one at least", "应至少有一个"),
-    "asked_text_long": ("expected {max_length} characters at the most", "应最多 {max_length} 个字符"),
-    "asked_text": ("expected a text", "应为文字"),
-    "asked_kind": ("expected {expected}", "应为{expected}"),
-    "asked_unread": ("this cannot be read", "无法读取"),
-    "asked_place": (
-        '`to`: expected "first", "last", {{"before": ID}} or {{"after": ID}}',
-        '`to`：应为 "first"、"last"、{{"before": 编号}} 或 {{"after": 编号}}',
-    ),
-    "asked_cards": ("expected `exclude` or `include`: indices of cards", "应有 `exclude` 或 `include`：卡的编号"),
-    "asked_hold": ("`hold` is true or false, `once` a text", "`hold` 应为 true 或 false，`once` 应为文字"),
-    "asked_workdir": (
-        "`workdir` is needed: the absolute path of a directory on this host", "需要 `workdir`：本机上一个目录的绝对路径",
-    ),
-    "asked_no_folder": ("workdir {path} is no directory; expected one that exists", "workdir {path} 不是目录；应为已有的目录"),
+    **ASKED,
     **SWEEPS,
 }

@@ -4,6 +4,7 @@ import { useEffect, useMemo, useRef, useSyncExternalStore } from 'react'
 import { useTranslation } from 'react-i18next'
 import { patched } from '../model/jobs'
 import { setMe } from '../model/people'
+import type { Field } from '../model/rules'
 import { get } from './call'
 import { live, type Picture } from './live'
 import { session } from './session'
@@ -17,6 +18,18 @@ export function useLive<K extends keyof Picture>(...keys: K[]): Pick<Picture, K>
     if (keys.some((key) => now[key] !== kept.current[key])) kept.current = now
     return kept.current
   })
+}
+
+/** The tables of what rules and jobs may say; read once. */
+export function useFields(): { rules: Field[]; job: Field[] } | undefined {
+  const ask = { queryKey: ['fields'], staleTime: Number.POSITIVE_INFINITY }
+  return useQuery({ ...ask, queryFn: ({ signal }) => get<{ rules: Field[]; job: Field[] }>('/api/v1/fields', {}, signal) }).data
+}
+
+/** From what to what a number of a job may be; nothing until the table is there. */
+export function useBounds(name: string): { least?: number; most?: number } {
+  const field = useFields()?.job.find((one) => one.name === name)
+  return field ? { least: field.low, most: field.high } : {}
 }
 
 export const useSession = () => useSyncExternalStore(session.subscribe, session.snapshot)

@@ -39,6 +39,8 @@ export function nested(changes: Record<string, unknown>): Record<string, unknown
 export interface Field {
   name: string
   words: string[]
+  low: number
+  high: number
 }
 
 export type Kind = 'switch' | 'number' | 'list' | 'text' | readonly string[]
@@ -56,7 +58,7 @@ const WORDED: Record<string, string> = { 'retry_config.on_failure': 'on_failure'
 const MAY_BE_NONE = new Set(['gpu_choice'])
 
 /** The control for a key: a switch, a number, a choice of words. What is not known here is told by its value. */
-export function control(key: string, value: unknown, fields: readonly Field[] = []): Kind {
+export function control(key: string, value: unknown, fields: readonly Pick<Field, 'name' | 'words'>[] = []): Kind {
   const known = KINDS[key]
   if (known) return known
   const words = fields.find((field) => field.name === WORDED[key])?.words

@@ -1,10 +1,12 @@
 // One command: what it needs, and where it runs.
 import { useTranslation } from 'react-i18next'
+import { useBounds } from '../api/hooks'
 import type { NewJob } from '../model/command'
 import { Stepper, Switch } from '../parts/controls'
 
 export function CommandForm({ job, set }: { job: NewJob; set: (next: Partial<NewJob>) => void }) {
   const { t } = useTranslation()
+  const [cards, tries] = [useBounds('gpus'), useBounds('retry')]
   return (
     <div className="formrow">
       <label htmlFor="new-command">{t('new.command')}</label>
@@ -40,7 +42,7 @@ export function CommandForm({ job, set }: { job: NewJob; set: (next: Partial<New
       </span>
       <span>GPU</span>
       <span className="row" style={{ flexWrap: 'wrap' }}>
-        <Stepper label="GPU" value={job.gpus} least={0} most={64} onChange={(gpus) => set({ gpus: gpus ?? 0 })} />
+        <Stepper label="GPU" value={job.gpus} {...cards} onChange={(gpus) => set({ gpus: gpus ?? 0 })} />
         <span className="row">
           <label className="t2" htmlFor="new-memory">
             {t('new.memory')}
@@ -78,7 +80,7 @@ export function CommandForm({ job, set }: { job: NewJob; set: (next: Partial<New
         </span>
         <span className="row">
           <span className="t2">{t('new.retry')}</span>
-          <Stepper label={t('new.retry')} value={job.retry} most={99} onChange={(retry) => set({ retry: retry ?? 0 })} />
+          <Stepper label={t('new.retry')} value={job.retry} {...tries} onChange={(retry) => set({ retry: retry ?? 0 })} />
         </span>
       </span>
     </div>

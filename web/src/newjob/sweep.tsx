@@ -1,5 +1,6 @@
 // A sweep: one command with names in braces, and the values of each. It becomes a job file, so that it can be run again.
 import { useTranslation } from 'react-i18next'
+import { useBounds } from '../api/hooks'
 import { type JobFile, useJobFiles } from '../experiments/jobfile'
 import type { NewSweep } from '../model/sweepfile'
 import { Command, Stepper } from '../parts/controls'
@@ -14,6 +15,7 @@ interface SweepProps {
 
 export function SweepForm({ sweep, file, ready, set }: SweepProps) {
   const { t } = useTranslation()
+  const bounds = useBounds('gpus')
   const folders = useJobFiles().data?.folders
   if (folders?.length === 0)
     return (
@@ -74,7 +76,7 @@ export function SweepForm({ sweep, file, ready, set }: SweepProps) {
         </span>
         <span>GPU</span>
         <span className="row" style={{ flexWrap: 'wrap' }}>
-          <Stepper label="GPU" value={sweep.gpus} least={0} most={64} onChange={(gpus) => set({ gpus: gpus ?? 0 })} />
+          <Stepper label="GPU" value={sweep.gpus} {...bounds} onChange={(gpus) => set({ gpus: gpus ?? 0 })} />
           <label className="t2" htmlFor="sweep-memory">
             {t('new.memory')}
           </label>

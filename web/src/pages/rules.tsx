@@ -1,12 +1,13 @@
-// The rules as a form made of the table of fields, beside what they mean for today's cards. Comments of the file stay.
+// The rules as a form: a control for each key of the settings, whose words are those of the table of fields; beside it what they
+// mean for today's cards. Comments of the file stay.
 import { useQuery, useQueryClient } from '@tanstack/react-query'
 import { type ReactNode, useState } from 'react'
 import { useTranslation } from 'react-i18next'
-import { ask, CallError, get, wholeAddress } from '../api/call'
-import { useLive, useRights } from '../api/hooks'
+import { ask, CallError, wholeAddress } from '../api/call'
+import { useFields, useLive, useRights } from '../api/hooks'
 import type { Flaw } from '../api/types'
 import { callCommand } from '../model/command'
-import { control, type Field, grouped, keysOf, nested, USUAL_LEAST, valueAt } from '../model/rules'
+import { control, grouped, keysOf, nested, USUAL_LEAST, valueAt } from '../model/rules'
 import { Command, Stepper, Switch } from '../parts/controls'
 import { Icon } from '../parts/icons'
 import { say } from '../parts/toast'
@@ -187,14 +188,8 @@ function Rule({ name, value, before, disabled, onChange }: RuleProps) {
   )
 }
 
-/** The table of what rules may say; read once. */
-function useFields(): Field[] | undefined {
-  const ask = { queryKey: ['fields'], staleTime: Number.POSITIVE_INFINITY }
-  return useQuery({ ...ask, queryFn: ({ signal }) => get<{ rules: Field[] }>('/api/v1/fields', {}, signal) }).data?.rules
-}
-
 function RuleControl({ name, label, value, disabled, onChange }: Omit<RuleProps, 'before'> & { label: string }) {
-  const kind = control(name, value, useFields())
+  const kind = control(name, value, useFields()?.rules)
   if (kind === 'switch') return <Switch label={label} checked={value === true} disabled={disabled} onChange={onChange} />
   if (kind === 'number')
     return (
