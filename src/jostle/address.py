@@ -1,10 +1,11 @@
-"""Where an engine listens."""
+"""Where an engine listens, and by which files of a home it and the notifier beside it are found."""
 
 from __future__ import annotations
 
 import os
 
-SOCKET = "engine.sock"
+SOCKET, LOCK, LOG = "engine.sock", "engine.lock", "engine.log"
+NOTIFIER_LOCK = "notify/lock"
 
 
 class address:

@@ -15,8 +15,8 @@ from signal import SIGINT, SIGTERM
 from typing import Any
 
 from jostle.core.states import UNFINISHED
-from jostle.errors import JostleError
-from jostle.follow.ends import TIME_IS_UP, until_ended
+from jostle.errors import TIME_IS_UP, JostleError
+from jostle.follow.ends import until_ended
 from jostle.follow.feed import Feed
 from jostle.follow.followed import Followed, attended
 from jostle.follow.listener import Listener

@@ -13,7 +13,7 @@ import sys
 import time
 from collections.abc import Callable
 
-from jostle.address import SOCKET, address
+from jostle.address import LOCK, LOG, NOTIFIER_LOCK, SOCKET, address
 from jostle.core.runvariables import passed_on
 from jostle.errors import BY_CODE, Declined, DiskFull, Forbidden, Invalid, JostleError, NoEngine, Usage
 
@@ -175,7 +175,7 @@ def attempt(home: str, tell: Tell = silent) -> Client | None:
         sock.close()
         return None
     check_server(home, sock)
-    if os.path.exists(f"{home}/notify/lock"):
+    if os.path.exists(f"{home}/{NOTIFIER_LOCK}"):
         _notified(home)
     return Client(home, sock, tell)
 
@@ -214,7 +214,7 @@ def connect(home: str, start: bool = True, gpus: str | None = None, tell: Tell =
     start_engine(home, gpus=gpus, tell=tell)
     client = attempt(home, tell)
     if client is None:
-        raise NoEngine(f"the engine of {home} ended right after its start: see {home}/engine.log")
+        raise NoEngine(f"the engine of {home} ended right after its start: see {home}/{LOG}")
     return client
 
 
@@ -284,7 +284,7 @@ def wait_gone(client: Client, timeout: float = GONE_WITHIN) -> None:
         while client.sock.recv(1 << 16):
             pass
     except TimeoutError:
-        raise JostleError(f"the engine of {client.home} does not end: see {client.home}/engine.log") from None
+        raise JostleError(f"the engine of {client.home} does not end: see {client.home}/{LOG}") from None
     except OSError:
         pass
     client.close()
@@ -308,14 +308,14 @@ def start_engine(home: str, *, gpus: str | None = None, permanent: bool = False,
             _, code, text = answer.split(" ", 2)
             raise BY_CODE.get(code, JostleError)(text.strip())
         if not answer.startswith("taken"):
-            raise NoEngine(f"the engine of {home} did not come up: see {home}/engine.log")
+            raise NoEngine(f"the engine of {home} did not come up: see {home}/{LOG}")
         if _other_answers(home, 1.0):  # it was quicker, or on its way up; or on its way out: then we try again
             return
         if time.monotonic() > end - 17.0 and not told_once:
             told_once = True
             tell("engine_locked", home=home)
         if time.monotonic() > end:
-            raise NoEngine(f"another engine holds {home}/engine.lock but does not answer: see {home}/engine.log")
+            raise NoEngine(f"another engine holds {home}/{LOCK} but does not answer: see {home}/{LOG}")
 
 
 def _launch(home: str, words: list[str], settings: dict[str, Any], tell: Tell) -> str:
@@ -360,7 +360,7 @@ def _other_answers(home: str, patience: float) -> bool:
 
 
 def _log(home: str) -> IO[bytes]:
-    path = os.path.join(home, "engine.log")
+    path = os.path.join(home, LOG)
     try:
         return open(path, "ab", opener=_private)
     except OSError as e:

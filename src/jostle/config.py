@@ -94,10 +94,12 @@ def file_system(path: str) -> str:
 
 def lease_dir(home: str, spec: str) -> str:
     """Where claims on GPUs lie: seen by all users for real cards, private for simulated ones."""
+    from jostle.core.devices import world
+
     setting = os.environ.get("JOSTLE_LEASE_DIR")
     if setting:
         return os.path.abspath(setting)
-    if spec.startswith("sim:"):
+    if world(spec) is not None:
         path = os.path.join(home, "leases")
         os.makedirs(path, mode=0o700, exist_ok=True)
         return path
@@ -154,19 +156,22 @@ def config_file(home: str) -> str:
 
 def devices(spec: str, base: str | None = None) -> str:
     """A set of devices as the engine takes it: it runs elsewhere, so that the path of a scenario is made whole."""
-    if spec == "nvml":
+    from jostle.core.devices import EXPECTED, SIMULATED, known, world
+
+    if not known(spec):
+        raise Usage(f"--gpus {spec}: expected {EXPECTED}")
+    what = world(spec)
+    if what is None or set(what) <= SHAPE:
         return spec
-    kind, _, what = spec.partition(":")
-    if kind != "sim" or not what:
-        raise Usage(f"--gpus {spec}: expected nvml, sim:8x24 (8 GPUs of 24 GiB) or sim:FILE")
-    if set(what) <= SHAPE:
-        return spec
-    return "sim:" + os.path.normpath(os.path.join(base or os.getcwd(), os.path.expanduser(what)))
+    return SIMULATED + os.path.normpath(os.path.join(base or os.getcwd(), os.path.expanduser(what)))
 
 
 def check_devices(spec: str) -> None:
     """Invalid if this is a scenario that cannot be played: better told now, to a person, than later, to a log."""
-    if spec.startswith("sim:"):
+    from jostle.core.devices import world
+
+    what = world(spec)
+    if what is not None:
         from jostle.probes import scenario
 
-        scenario.load(spec[4:])
+        scenario.load(what)

@@ -22,6 +22,8 @@ from typing import Any
 if __package__ in (None, ""):
     sys.path[0] = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
+from jostle.address import LOCK, LOG
+
 
 def main(argv: list[str]) -> int:
     os.umask(0o077)
@@ -50,7 +52,7 @@ def main(argv: list[str]) -> int:
         return error.exit_code
     except BaseException:
         log(traceback.format_exc())
-        tell(ready, f"error failed the engine failed: see {home}/engine.log")
+        tell(ready, f"error failed the engine failed: see {home}/{LOG}")
         return 1
     return 0
 
@@ -107,7 +109,7 @@ def take_lock(home: str) -> int | None:
     It is on a file, which says who has it, and on the directory itself: a file may be removed by a cleaner while it is locked.
     """
     place = os.open(home, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    fd = os.open(os.path.join(home, "engine.lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    fd = os.open(os.path.join(home, LOCK), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
     try:
         fcntl.flock(place, fcntl.LOCK_EX | fcntl.LOCK_NB)
         fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -124,7 +126,7 @@ def take_lock(home: str) -> int | None:
 
 
 def holder(home: str) -> str:
-    with open(os.path.join(home, "engine.lock")) as f:
+    with open(os.path.join(home, LOCK)) as f:
         return f.read().strip() or "?"
 
 
@@ -132,6 +134,7 @@ def serve(home: str, spec: str, settings: dict[str, Any], ready: int, permanent:
     from jostle import config
     from jostle.backends.local import outside
     from jostle.backends.local.backend import Local
+    from jostle.core import devices
     from jostle.engine.clock import Clock
     from jostle.engine.engine import Engine
     from jostle.engine.loop import Loop, turn
@@ -142,13 +145,13 @@ def serve(home: str, spec: str, settings: dict[str, Any], ready: int, permanent:
 
     store = Store(home, partial(outside.remains, home))
     loop = Loop()
-    spec = spec or store.get("spec") or "nvml"
+    spec = spec or store.get("spec") or devices.DEFAULT
     if spec != store.get("spec"):
         with store.transaction():
             store.put("spec", spec)
             store.put("cards", None)  # those that were known are of other devices
     leases, world = config.lease_dir(home, spec), config.sim_dir(home)
-    simulated = spec.startswith("sim:")
+    simulated = devices.world(spec) is not None
     engine = Engine(home=home, spec=spec, store=store, clock=Clock(store), settings=settings)
     service = Service(
         engine, loop, permanent=permanent, paths={"lease_dir": leases, "sim_dir": world if simulated else None}

@@ -3,6 +3,9 @@
 An error says what happened, to which thing, and what can be done about it.
 """
 
+TIME_IS_UP, INTERRUPTED = 124, 130
+"""Exit codes of what is no error: a limit of time, and Ctrl-C."""
+
 
 class JostleError(Exception):
     """Something that a person is told in one sentence, without a traceback."""

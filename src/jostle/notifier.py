@@ -14,6 +14,7 @@ import time
 from typing import Any
 
 from jostle import __version__
+from jostle.address import NOTIFIER_LOCK
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -25,7 +26,7 @@ ENDED_WITHIN = 5.0
 
 
 def lock_path(home: str) -> str:
-    return os.path.join(home, "notify", "lock")
+    return os.path.join(home, NOTIFIER_LOCK)
 
 
 def wanted(home: str) -> bool:

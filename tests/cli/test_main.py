@@ -9,6 +9,7 @@ import pytest
 from jostle import __version__
 from jostle.cli.parse import options, parser
 from jostle.cli.verbs import VERBS
+from jostle.formats.workspace import STEMS
 
 INSTALLED = [verb for verb in VERBS if verb != "demo"]
 
@@ -121,3 +122,9 @@ def test_the_way_to_why_jobs_wait_imports_no_dataclasses(engine, home, store):
     env = {**os.environ, "JOSTLE_HOME": str(home)}
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=env)
     assert "behind 1 other job" in done.stdout and done.stdout.endswith("False\n"), done.stderr
+
+
+@pytest.mark.parametrize("verb", ["run", "compete", "validate", "import"])
+def test_the_modes_of_a_task_file_are_those_of_a_workspace(verb):
+    (mode,) = [action for action in parser(verb)._actions if "--mode" in action.option_strings]
+    assert [*mode.choices] == [*STEMS]

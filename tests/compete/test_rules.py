@@ -85,7 +85,8 @@ def spec_of(env: dict[str, str]) -> dict[str, Any]:
     job = defaultdict(lambda: None, row)  # what else a job can ask for was not asked for
     cards = [Gpu(uuid="GPU-4", index=4), Gpu(uuid="GPU-7", index=7)]
     context: dict[str, Any] = {"env": {}, "umask": 0o022, "limits": {}}
-    return launch.spec(job, context, (1, 3), "abc", "/h/log", cards, cards, {}, Policy(command_limit=60.0), placed=True)
+    policy = Policy(command_limit=60.0)
+    return launch.spec(job, context, (1, 3), "abc", "/h/log", cards, cards, {}, policy, grace=5.0, placed=True)
 
 
 def test_a5_a21_only_a_job_of_the_protocol_has_its_variables_filled_and_knows_the_file() -> None:

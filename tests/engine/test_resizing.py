@@ -18,6 +18,8 @@ from jostle.port import Claimed
 from jostle.store import legs
 from tests.engine.fakes import FOREVER, Host
 
+RESIZES = ("resizing", "grown", "shrunk", "resized", "not_resized")  # kinds of events
+
 INTERVAL = 60.0
 ELASTIC: dict[str, Any] = {"gpus": [1, 3], "resize": "restart"}
 POINTS = [
@@ -62,7 +64,7 @@ def held(host: Host, id: int) -> list[str]:
 
 def events(host: Host, id: int) -> list[str]:
     rows = host.store.db.execute("SELECT kind FROM event WHERE job = ? ORDER BY seq", (id,)).fetchall()
-    return [kind for (kind,) in rows if kind in ("resizing", "grown", "shrunk", "resized", "not_resized")]
+    return [kind for (kind,) in rows if kind in RESIZES]
 
 
 def wait(host: Host, seconds: float, step: float = 1.0) -> None:

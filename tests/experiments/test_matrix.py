@@ -11,9 +11,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from jostle.core.fields import PRIVATE
 from jostle.engine import checks
 from jostle.experiments import matrix
-from jostle.experiments.load import PRIVATE, load
+from jostle.experiments.load import load
 from jostle.experiments.matrix import Axis
 from jostle.experiments.template import NoValue, Template
 from jostle.formats.flaws import BadFiles

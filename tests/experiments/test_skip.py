@@ -157,7 +157,7 @@ def test_b7_who_came_after_a_job_that_is_left_out_does_not_wait_for_it() -> None
 
 
 def row(name: str, state: str, code: str | None = None) -> dict[str, Any]:
-    return {"name": name, "state": state, "reason": {"code": code} if code else None}
+    return {"name": name, "state": state, "reason": {"code": code, "params": {"job": 1, "run": 1}} if code else None}
 
 
 def test_b7_the_newest_run_of_a_name_says_whether_it_failed() -> None:

@@ -18,11 +18,12 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from jostle import proc
+from jostle.core.devices import LEAST_STARTING, SILENT
 from jostle.core.survey import survey
 from jostle.engine import probing
 from jostle.engine.loop import Loop
 from jostle.engine.observe import Observer
-from jostle.engine.probing import LEAST_STARTING, SILENT_AFTER, ProbeProcess
+from jostle.engine.probing import ProbeProcess
 from jostle.probes import scenario
 from jostle.probes.command import command
 from jostle.wording.reasons import refusal_text
@@ -354,9 +355,9 @@ def test_a_probe_that_has_spoken_and_falls_silent_is_hung_after_the_usual_time(t
         heard.until(lambda: heard.lines)
         assert heard.probe.opening_since is None
         heard.probe.look(100.0)
-        heard.probe.tick(100.0 + SILENT_AFTER)
+        heard.probe.tick(100.0 + SILENT)
         assert heard.probe.child is not None
-        heard.probe.tick(100.5 + SILENT_AFTER)
+        heard.probe.tick(100.5 + SILENT)
         assert heard.probe.child is None
     finally:
         heard.close()

@@ -12,9 +12,18 @@ from typing import Any
 import pytest
 from probing import Place
 
+from jostle import config
+from jostle.core.devices import REAL
 from jostle.errors import Usage
+from jostle.formats import spec as written
 from jostle.probes import serve
 from jostle.probes.serve import one_shot, probe
+
+
+@pytest.mark.parametrize("spec", [*REAL, "sim:1x24"])
+def test_devices_that_have_a_name_are_taken_as_an_option_and_as_a_setting_and_have_a_probe(spec: str) -> None:
+    assert config.devices(spec) == written.devices(spec) == spec
+    probe(spec)  # no Usage
 
 
 def test_the_first_snapshot_comes_unasked_and_numbers_go_up(place: Place) -> None:

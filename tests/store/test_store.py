@@ -5,6 +5,7 @@ import grp
 import os
 import pwd
 import random
+import re
 import shutil
 import sqlite3
 import stat
@@ -20,7 +21,7 @@ from jostle.backends.local.outside import remains
 from jostle.core.model import Exit
 from jostle.engine import checks
 from jostle.errors import Damaged, DiskError, DiskFull, Forbidden, Invalid, JostleError
-from jostle.store import intents, jobs, private, runs, store
+from jostle.store import intents, jobs, private, runs, store, texts
 from jostle.store.file import NAME
 from jostle.store.lanes import SHAPES, Lanes
 from jostle.store.reads import Reader
@@ -223,6 +224,37 @@ def test_a_database_of_the_first_version_is_brought_up_to_date_with_all_its_jobs
     Store(home).close()
     (row,) = Reader(home).jobs()
     assert (row["name"], row["params"], row["fingerprint"]) == ("old", {}, None)
+
+
+def json_columns_of_schema():
+    """Of each script the columns of which a comment says that they hold JSON."""
+    table = ""
+    for line in "\n".join(map(store.script, store.MIGRATIONS)).splitlines():
+        table = made[1] if (made := re.match(r"CREATE TABLE ([a-z_]+)", line)) else table
+        if found := re.match(r"(?:ALTER TABLE (\w+) ADD COLUMN)?\s*(\w+)\s+TEXT\b.*--.*\bJSON\b", line):
+            yield found[1] or table, found[2]
+
+
+def test_every_column_of_the_schema_that_holds_json_is_looked_at():
+    known = {(table, column) for table, (columns, _) in texts.TABLES.items() for column in columns}
+    told = set(json_columns_of_schema())
+    assert len(told) > 12 and told - known == set()
+
+
+@pytest.mark.parametrize("column", ["paused", "yielding"])
+def test_what_an_engine_begins_with_is_looked_at_before_it_begins(home, column):
+    s = Store(home)
+    submitted(s, {})
+    with s.transaction():
+        runs.begin(s, (1, 1), batch=1, uni_id="1", memory_mib=None, share=False, log="/log", leases=[], at=100.0, now=10.0)
+        s.db.execute(f"UPDATE run SET {column} = '[half'")
+    s.close()
+    with pytest.raises(Damaged, match=f"run 1: {column} is not what was written there"):
+        Store(home)
+
+
+def test_migrations_are_all_scripts_there_are_each_once_and_in_turn():
+    assert ["schema.sql", *(f"schema{n}.sql" for n in range(2, store.version() + 1))] == store.MIGRATIONS
 
 
 def submitted(s, *given, **head):

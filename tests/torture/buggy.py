@@ -275,9 +275,10 @@ def ledger_forgets() -> None:
 @bug(ENGINE)
 def lost_dependants() -> None:
     """Nobody tells those who wait that what they waited for has ended."""
-    from jostle.store import ends
+    from jostle.store import ends, runs
 
     swap(ends, "settle_dependants", lambda *_, **__: None)
+    swap(runs, "settle_dependants", lambda *_, **__: None)
 
 
 @bug(ENGINE)
@@ -285,7 +286,7 @@ def next_of_queue_forgotten() -> None:
     """The end of a job does not make the next of its queue ready."""
     from jostle.store import ends
 
-    right = ends.after_end
+    right = ends.tell_end
 
     def wrong(*args: Any, **more: Any) -> None:
         refresh, ends.refresh_queue = ends.refresh_queue, lambda *_: None
@@ -296,8 +297,8 @@ def next_of_queue_forgotten() -> None:
 
     from jostle.store import runs
 
-    swap(ends, "after_end", wrong)
-    swap(runs, "after_end", wrong)
+    swap(ends, "tell_end", wrong)
+    swap(runs, "tell_end", wrong)
 
 
 @bug(ENGINE)

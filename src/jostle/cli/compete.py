@@ -29,7 +29,7 @@ def compete_options(p: Parser) -> None:
         jostle compete --gpus sim:8x24                       try it on 8 simulated GPUs of 24 GB""")
     p.epilog = f"{p.epilog}\n\n{NOTES}"
     p.add_argument("directory", nargs="?", default=".", metavar="DIR", help="the workspace (default: this directory)")
-    p.add_argument("--mode", choices=("single", "multi"), help="one GPU per task, or several (default: as the file's name tells)")
+    p.mode_option("one GPU per task, or several (default: as the file's name tells)")
     p.add_argument("--command-file", metavar="F", help="the tasks (default: command/command_gpu.txt or command.txt)")
     p.add_argument("--config-file", metavar="F", help="the settings (default: config/gpu_manage.yaml or config.yaml)")
     p.number("--config-index", help="command_gpu_N.txt; 0 is command_gpu.txt")
@@ -37,7 +37,7 @@ def compete_options(p: Parser) -> None:
     p.add_argument("--fresh", action="store_true", help="cancel an unfinished batch of these tasks and start over")
     p.add_argument("--status", action="store_true", help="print how the running schedulers of the workspace stand, and leave")
     p.number("--seed", help="makes the random order of a new batch repeatable")
-    p.add_argument("--gpus", metavar="SPEC", help="the set of devices: nvml, sim:8x24 or sim:FILE")
+    p.devices_option("the set of devices")
     p.set_defaults(json=False)
 
 

@@ -18,7 +18,7 @@ def up_options(p: Parser) -> None:
 
     place_options(p)
     p.add_argument("--no-web", action="store_true", help="only the engine")
-    p.add_argument("--gpus", metavar="SPEC", help="the set of devices: nvml, sim:8x24 or sim:FILE")
+    p.devices_option("the set of devices")
 
 
 def up(args: Namespace, terminal: Terminal) -> int:

@@ -25,7 +25,7 @@ def gpus_options(p: Parser) -> None:
     p.add_argument("--exclude", metavar="N", type=checked(units.numbers), help="do not use these cards: 3 or 0,4-7")
     p.add_argument("--include", metavar="N", type=checked(units.numbers), help="use them again, also those set aside as faulty")
     p.add_argument("--history", metavar="TIME", type=checked(units.seconds), help="what they showed, and who had them: 2h, 7d")
-    p.add_argument("--gpus", dest="devices", metavar="SPEC", help="look once at these devices: nvml, sim:8x24 or sim:FILE")
+    p.devices_option("look once at these devices", dest="devices")
     p.json_option()
 
 

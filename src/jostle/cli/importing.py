@@ -13,7 +13,7 @@ def import_options(p: Parser) -> None:
         jostle import command/command_gpus_1.txt -o jobs.yaml
         jostle import ~/project/compete --mode multi -o jobs.yaml && jostle run jobs.yaml""")
     p.add_argument("source", nargs="?", default=".", metavar="DIR|FILE", help="a workspace (default: here), or a task file")
-    p.add_argument("--mode", choices=("single", "multi"), help="how to read it; default: by the name of the file")
+    p.mode_option("how to read it; default: by the name of the file")
     p.number("--config-index", help="which config of the workspace, from 0")
     p.add_argument("--config-file", metavar="FILE", help="its settings; default: config/gpu_manage.yaml")
     p.add_argument("--lenient", action="store_true", help="leave bad blocks out, with a warning")

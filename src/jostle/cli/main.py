@@ -13,7 +13,7 @@ import os
 import sys
 
 from jostle.cli.verbs import HARMLESS, VERBS
-from jostle.errors import JostleError, Usage
+from jostle.errors import INTERRUPTED, JostleError, Usage
 
 UNWRITABLE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 
@@ -32,7 +32,7 @@ def entry() -> NoReturn:
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         code = 0
     except KeyboardInterrupt:
-        code = 130
+        code = INTERRUPTED
     except OSError as e:
         if e.errno not in UNWRITABLE or e.filename is not None:
             raise

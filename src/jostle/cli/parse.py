@@ -82,6 +82,14 @@ class Parser(argparse.ArgumentParser):
 
         (to or self).add_argument(*names, type=checked(read), **{"metavar": "N", **more})
 
+    def devices_option(self, what: str, dest: str = "gpus") -> None:
+        from jostle.core.devices import FORMS
+
+        self.add_argument("--gpus", dest=dest, metavar="SPEC", help=f"{what}: {FORMS}")
+
+    def mode_option(self, what: str) -> None:
+        self.add_argument("--mode", choices=("single", "multi"), help=what)
+
     def json_option(self) -> None:
         self.add_argument("--json", action="store_true", help="print JSON for programs")
 

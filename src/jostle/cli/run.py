@@ -16,7 +16,7 @@ from jostle.cli.keyboard import Keyboard
 from jostle.cli.parse import Namespace, Parser, checked
 from jostle.cli.terminal import Terminal
 from jostle.core.fields import RULES
-from jostle.errors import Unfit, Usage
+from jostle.errors import INTERRUPTED, Unfit, Usage
 from jostle.follow.followed import Followed, attended, owner, tell_failures
 from jostle.formats import spec
 
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from jostle.intake.options import Options
     from jostle.intake.submitting import Taken
 
-INTERRUPTED = 130
 
 GATES = ("min_free_mib", "max_utilization", "max_concurrent", "max_wait", "start_interval", "choice")
 """Options that are fields of a policy."""
@@ -41,8 +40,8 @@ def run_options(p: Parser) -> None:
     p.add_argument("files", nargs="*", metavar="FILE", help="job files, sweeps, suites; or a task file (*.txt) or workspace")
     p.add_argument("--job-file", action="append", default=[], metavar="F", help="the same as FILE")
     p.add_argument("--suite", action="append", default=[], metavar="NAME", help="only this suite of the files; may be repeated")
-    p.add_argument("--mode", choices=("single", "multi"), help="of a task file; default: by its name")
-    p.add_argument("--gpus", metavar="SPEC", help="the set of devices: nvml, sim:8x24 or sim:FILE")
+    p.mode_option("of a task file; default: by its name")
+    p.devices_option("the set of devices")
     p.add_argument("-d", "--detach", action="store_true", help="submit, print the ids, and leave")
     p.add_argument("--dry-run", action="store_true", help="only say what would run and what would be skipped")
     p.add_argument("--strict", action="store_true", help="refuse what this host can never run, instead of a warning")

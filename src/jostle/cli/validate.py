@@ -24,7 +24,7 @@ def validate_options(p: Parser) -> None:
     p.add_argument("files", nargs="+", metavar="FILE", help="job files, sweeps or suites; task files (*.txt) or workspaces")
     p.add_argument("--expand", action="store_true", help="show each job that would run")
     p.add_argument("--suite", action="append", default=[], metavar="NAME", help="only this suite; may be given several times")
-    p.add_argument("--mode", choices=("single", "multi"), help="of a task file; default: by its name")
+    p.mode_option("of a task file; default: by its name")
     p.json_option()
 
 

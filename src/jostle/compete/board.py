@@ -13,7 +13,7 @@ from datetime import datetime
 from typing import Any
 
 from jostle.compete.edits import by_place, current, queue_of
-from jostle.core.reasons import Reason
+from jostle.core.reasons import Reason, done_by
 from jostle.core.states import OPEN, UNSUCCESSFUL
 from jostle.core.variables import filled
 from jostle.wording.reasons import text
@@ -70,8 +70,13 @@ class Board:
         return sorted((self.rows[id] for id in self.ids.get(queue, ())), key=by_place)
 
     def counts(self) -> dict[str, int]:
-        queues = self.queues().values()
-        return {name: sum(queue[name] for queue in queues) for name in COUNTS}
+        return counted(self.queues().values())
+
+
+def counted(queues: Iterable[Queue]) -> dict[str, int]:
+    """Over all queues."""
+    all_queues = list(queues)
+    return {name: sum(queue[name] for queue in all_queues) for name in COUNTS}
 
 
 def queue_view(id: int | str, rows: Iterable[Row]) -> Queue:
@@ -126,11 +131,7 @@ def background(row: Row, status: str) -> dict[str, list[int]]:
 def status_of(row: Row) -> str:
     if row["state"] == "queued" and row["retries"]:
         return "retrying"
-    return "completed" if _done_before(row) else STATUS[row["state"]]
-
-
-def _done_before(row: Row) -> bool:
-    return row["state"] == "skipped" and (row["reason"] or {}).get("code") == "done_before"
+    return "completed" if done_by(row["state"], row["reason"]) else STATUS[row["state"]]
 
 
 def commands(row: Row) -> list[str]:
@@ -144,7 +145,7 @@ def commands(row: Row) -> list[str]:
 
 def last_error(row: Row) -> str | None:
     """Why its last try failed, or why it was not tried."""
-    ended_badly = row["state"] in UNSUCCESSFUL and not _done_before(row)
+    ended_badly = row["state"] in UNSUCCESSFUL and not done_by(row["state"], row["reason"])
     if row["state"] == "succeeded" or not (row["retries"] or ended_badly):
         return None
     if row["error_type"]:

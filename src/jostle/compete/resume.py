@@ -22,7 +22,7 @@ from jostle.compete import outlook
 from jostle.compete.board import Board
 from jostle.compete.edits import Edits, edits
 from jostle.context import capture
-from jostle.errors import JostleError
+from jostle.errors import INTERRUPTED, JostleError
 from jostle.follow.followed import owner
 from jostle.intake.request import request, sent
 from jostle.views.cards import seen_by_engine
@@ -137,7 +137,7 @@ class Resume:
             self._nobody_else(left)
         if left is not None and self.options.fresh:
             if not self._cancelled(left):
-                self.code = 130
+                self.code = INTERRUPTED
                 return None, frozenset()
             left = None
         if left is not None:

@@ -19,7 +19,7 @@ from jostle.compete.resume import NOBODY, CompeteOptions, Resume, locked
 from jostle.compete.schedlog import SchedulerLog
 from jostle.compete.statefile import Scheduler
 from jostle.core.states import OPEN
-from jostle.errors import Forbidden, JostleError
+from jostle.errors import INTERRUPTED, Forbidden, JostleError
 from jostle.follow.followed import Followed, attended
 from jostle.follow.listener import Listener, Listeners
 from jostle.follow.progress import Progress
@@ -131,7 +131,7 @@ def ended(followed: Competing, journal: SchedulerJournal, interrupted: bool) -> 
     journal.tell(f"batch {followed.number}: {followed.progress.summary()}")
     for line in followed.chores.never():
         journal.tell(line, "WARNING")
-    return 130 if interrupted else 0 if followed.progress.succeeded else 1
+    return INTERRUPTED if interrupted else 0 if followed.progress.succeeded else 1
 
 
 def mark_told(followed: Competing) -> None:

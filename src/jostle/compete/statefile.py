@@ -16,7 +16,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from jostle import proc
-from jostle.compete.board import Queue, instant
+from jostle.compete.board import Queue, counted, instant
+from jostle.formats.workspace import STEMS
 from jostle.uniid.file import make_directory
 
 LINES = 20
@@ -72,10 +73,7 @@ def state(
         "state": now,
         "started_at": instant(scheduler.started_at),
         "finished_at": instant(finished_at),
-        **{
-            name: sum(queue[name] for queue in queues.values())
-            for name in ("total_tasks", "pending_tasks", "running_tasks", "completed_tasks", "failed_tasks")
-        },
+        **counted(queues.values()),
         "gpus_used": list(gpus_used),
         "gpus_available": list(gpus_available),
         "gpu_assignments": assigned,
@@ -179,7 +177,7 @@ def _typed(content: Mapping[str, Any]) -> bool:
 def complete(content: Mapping[str, Any]) -> bool:
     """Whether it says all that is needed to tell how its scheduler stands."""
     filled = all(content.get(key) is not None for key in TYPES)
-    return filled and content["mode"] in ("single", "multi") and content["state"] in STATES
+    return filled and content["mode"] in STEMS and content["state"] in STATES
 
 
 def runs_here(content: Mapping[str, Any], host: str, boot_id: str) -> bool:

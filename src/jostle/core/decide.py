@@ -13,7 +13,7 @@ import math
 from jostle.core import health, inside, pausing, resize
 from jostle.core.model import Job, World
 from jostle.core.order import Turns
-from jostle.core.place import Places, policy_of
+from jostle.core.place import Places
 from jostle.core.plan import Fail, Plan, Start
 from jostle.core.reasons import IMPOSSIBLE_CARDS, Reason, counted
 from jostle.core.reserve import reserve_at
@@ -90,7 +90,7 @@ def expired(places: Places, reason: Reason, job: Job) -> list[Fail]:
     The time counts from the batch's last start or end, and not at all while a run of the batch is alive where its jobs may go:
     whoever waits for their own has to wait.
     """
-    world, policy = places.world, policy_of(places.world, job.batch)
+    world, policy = places.world, places.world.policy_of(job.batch)
     limit = policy.max_wait
     if limit is None or not for_gpus(reason) or places.waits_for_its_own(job):
         return []

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import re
 
-NORMAL, ABNORMAL = "normal_exit", "abnormal_exit"
+from jostle.core.states import ABNORMAL, NORMAL
+
 FACTS = ("error", "tail", "timed_out", "stopped", "signal", "code", "said", "said_type")
 """What of an end says which kind it was."""
 

@@ -45,6 +45,9 @@ def _table(*fields: Field) -> dict[str, Field]:
     return {field.name: field for field in fields}
 
 
+PRIVATE = ("inputs", "copy")
+"""What a job of a plan carries beside: a submit has it not, or only when it is worked out."""
+
 RETRY = _table(
     Field("max", kinds.ATTEMPTS, 0, "how often a failed job is tried again, or `unlimited`",
           "失败后最多重试几次，或 `unlimited`（不限）"),

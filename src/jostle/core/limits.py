@@ -95,11 +95,8 @@ class Account:
         for promise in world.promises:
             if promise.uid == world.uid and promise.run not in dead and (promise.inside, promise.uuid) not in held:
                 of_run = runs.get(promise.run) if promise.run is not None else None
-                automatic = promise.automatic if of_run is None else self._policy(of_run.batch).automatic
+                automatic = promise.automatic if of_run is None else self._world.policy_of(of_run.batch).automatic
                 self.enter(promise.uuid, automatic=automatic and (of_run is None or of_run.id[0] not in used))
-
-    def _policy(self, batch: int) -> Policy:
-        return self._world.policies.get(batch, self._world.policy)
 
     def enter(self, uuid: str, *, automatic: bool) -> None:
         """Held both ways it is held by hand: what an automatic allocation has is the person's as soon as they use it."""

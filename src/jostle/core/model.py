@@ -355,6 +355,9 @@ class World:
     turn: int = 0  # the batch that started last: the next in turn comes first
     hold: Hold | None = None  # why nothing may start at all, wherever (disk full)
 
+    def policy_of(self, batch: int) -> Policy:
+        return self.policies.get(batch, self.policy)
+
     @property
     def nodes(self) -> Iterator[tuple[str, Node]]:
         """Each node that we place runs on, with its target's name."""

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from heapq import heapify, heappop, heapreplace
 from typing import Any
 
-from jostle.core.model import Job, Lane, Policy, World
+from jostle.core.model import Job, Lane, World
 
 Key = tuple[Any, ...]
 
@@ -67,11 +67,8 @@ class Turns:
         self._levels = [levels[p] for p in sorted(levels)]
         self._open()
 
-    def _policy(self, batch: int) -> Policy:
-        return self._world.policies.get(batch, self._world.policy)
-
     def _key(self, job: Job) -> Key:
-        return ORDERS[self._policy(job.batch).order](job)
+        return ORDERS[self._world.policy_of(job.batch).order](job)
 
     def _open(self) -> None:
         """Begin the next level: its batches, the one after the last served first."""

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from jostle.core.model import Pausing, Policy, Run, World
-from jostle.core.place import Places, policy_of
+from jostle.core.place import Places
 from jostle.core.plan import Continue, Pause
 from jostle.core.reasons import Reason
 from jostle.core.resize import is_at_work, who_came
@@ -55,7 +55,7 @@ def decided(places: Places, leaves: Callable[[Run], bool]) -> Iterator[Pause | C
 def _goes_on(world: World, run: Run, its: Pausing) -> Reason | None:
     if not its.supervised:
         return Reason("unwatched")
-    left = left_s(policy_of(world, run.batch), its, world.now)
+    left = left_s(world.policy_of(run.batch), its, world.now)
     return Reason("quiet_again", {"quiet_s": its.quiet_s}) if left is not None and left <= 0 else None
 
 

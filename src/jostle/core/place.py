@@ -16,7 +16,7 @@ from typing import Any, Protocol
 from jostle.core import coming, inside, reserve
 from jostle.core.ledger import alive
 from jostle.core.limits import Account
-from jostle.core.model import Job, Policy, Run, Target, World
+from jostle.core.model import Job, Run, Target, World
 from jostle.core.order import ORDERS
 from jostle.core.plan import Start
 from jostle.core.reasons import Reason, counted, kept, on_hold
@@ -52,7 +52,7 @@ class Handover:
             if self._room <= 0:
                 return Reason(code="no_room", params={"target": self.name})
             self._room -= 1
-        share = job.share or policy_of(self._world, job.batch).share
+        share = job.share or self._world.policy_of(job.batch).share
         return Start(job=job.id, uuids=(), memory_mib=job.memory_mib, share=share, target=self.name, node="")
 
     def never(self, job: Job) -> Reason | None:
@@ -89,10 +89,6 @@ def places_at(world: World, target: Target, tables: list[Table]) -> list[Place]:
 
 def no_target(world: World, name: str) -> Reason:
     return Reason(code="no_target", params={"target": name, "known": ", ".join(t.name for t in world.targets)})
-
-
-def policy_of(world: World, batch: int) -> Policy:
-    return world.policies.get(batch, world.policy)
 
 
 def nowhere(reasons: Mapping[Place, Reason]) -> Reason:
@@ -190,7 +186,7 @@ class Places:
 
     def _alike(self, job: Job) -> tuple[Any, ...] | None:
         """All that an answer depends on; None: it depends on more, on what its batch has begun or who comes before it."""
-        policy = policy_of(self.world, job.batch)
+        policy = self.world.policy_of(job.batch)
         own = policy.max_concurrent is not None or policy.start_interval > 0
         if own or not self._plain or job.inside is not None or job.avoid or job.counters:
             return None
@@ -231,7 +227,7 @@ class Places:
     # What holds for a batch, wherever its jobs go.
 
     def _gate(self, job: Job) -> Reason | None:
-        policy = policy_of(self.world, job.batch)
+        policy = self.world.policy_of(job.batch)
         reason = self._too_many(job, policy.max_concurrent) if policy.max_concurrent is not None else None
         reason = reason or (self._too_soon(job, policy.start_interval) if policy.start_interval > 0 else None)
         return reason or (self._uncounted(job) if job.counters else None)
@@ -296,7 +292,7 @@ class Places:
 
     def _keep(self, job: Job, late: bool, tables: list[Table]) -> None:
         """On the node where they will be there first."""
-        policy = policy_of(self.world, job.batch)
+        policy = self.world.policy_of(job.batch)
         served = any(r.batch == job.batch and len(r.uuids) >= job.gpus_min for r in self.runs.values())
         plain = reserve.KeptCards(job=job, late=late, rank=ORDERS[policy.order], served=served, running=self._running)
         if policy.max_concurrent is not None and self._too_many(job, policy.max_concurrent) is not None:
@@ -320,7 +316,7 @@ class Places:
             kept = {k.job.id for t in self.tables for k in t.keepers}
             for job, late in sorted(waiting, key=lambda w: reserve.in_line(*w)):
                 if job.id not in kept and table.never(job) is None and self.counters.impossible(job) is None:
-                    rank, served = ORDERS[policy_of(self.world, job.batch).order], table.stock.served(job)
+                    rank, served = ORDERS[self.world.policy_of(job.batch).order], table.stock.served(job)
                     table.kept_beside = reserve.KeptCards(
                         job=job, late=late, until=self._enough_at(job, table), rank=rank, served=served, running=self._running
                     )

@@ -6,7 +6,7 @@ A Reason explains a job, a Refusal one GPU, a Hold a place or a target at which 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 # tuples, for the command line words reasons, too, and dataclasses cost more to import than all the rest of this
@@ -68,6 +68,19 @@ def hold_of(text: str) -> Hold:
 def on_hold(hold: Hold | None, *, with_gpus: bool = True) -> Reason | None:
     """What a hold says to a job that needs GPUs, or needs none."""
     return None if hold is None or (hold.gpus_only and not with_gpus) else Reason("on_hold", {"hold": as_text(hold)})
+
+
+DONE_BEFORE = "done_before"
+
+
+def done_before(by: Sequence[int]) -> dict[str, Any]:
+    """Of a job that is skipped because this run, (job, run), has done its work."""
+    return {"code": DONE_BEFORE, "params": {"job": by[0], "run": by[1]}}
+
+
+def done_by(state: str, reason: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
+    """`job` and `run` that had done the work of a job which was skipped for that; None: it was not."""
+    return reason["params"] if state == "skipped" and reason and reason["code"] == DONE_BEFORE else None
 
 
 def plain(reason: Reason) -> dict[str, Any]:

@@ -68,7 +68,7 @@ def in_line(job: Job, late: bool) -> Key:
 
 def reserve_at(world: World, job: Job) -> float:
     """When a job that waits may begin to keep cards."""
-    return job.ready_at + world.policies.get(job.batch, world.policy).reserve_after
+    return job.ready_at + world.policy_of(job.batch).reserve_after
 
 
 def easiest_mib(heads: list[Job], runs: list[Run]) -> float:

@@ -19,7 +19,7 @@ from dataclasses import replace
 from jostle.core import coming, courtesy, fit
 from jostle.core.ledger import Card
 from jostle.core.model import Elastic, Job, Run, RunId, World
-from jostle.core.place import Places, policy_of
+from jostle.core.place import Places
 from jostle.core.plan import Resize, Start, Yield
 from jostle.core.reasons import Reason
 from jostle.core.table import Table
@@ -132,7 +132,7 @@ class Resizes:
     def _leave_strangers(self) -> None:
         for id in self._programs():
             run, elastic = self._runs[id]
-            if policy_of(self._world, run.batch).strangers == "share":
+            if self._world.policy_of(run.batch).strangers == "share":
                 continue
             for uuid in [uuid for uuid in run.intruded if uuid in self._lists[id]]:
                 reason = came(self._tables[id], uuid)
@@ -179,7 +179,7 @@ class Resizes:
     def _leave_idle(self) -> None:
         for id in self._programs():
             run, elastic = self._runs[id]
-            least = policy_of(self._world, run.batch).scale_down
+            least = self._world.policy_of(run.batch).scale_down
             if least is None or elastic.load is None or elastic.load >= least or id in self._why or self._free_to_give(id) <= 0:
                 continue
             if self._pause_left(id) <= 0:
@@ -264,7 +264,7 @@ class Resizes:
         for id in [id for id in self._why if id[1] and id not in forced and self._why[id].code == "free_cards"]:
             run, elastic = self._runs[id]
             more = len(self._lists[id]) - len(elastic.listed)
-            price = len(elastic.listed) * PRICE * policy_of(self._world, run.batch).resize_interval
+            price = len(elastic.listed) * PRICE * self._world.policy_of(run.batch).resize_interval
             left = price / more - elastic.tempted_for
             if left > 0:
                 self._places.wake(self._world.now + left)
@@ -291,7 +291,7 @@ class Resizes:
 
     def _pause_left(self, id: RunId) -> float:
         run, elastic = self._runs[id]
-        interval = policy_of(self._world, run.batch).resize_interval
+        interval = self._world.policy_of(run.batch).resize_interval
         return elastic.resized_at + pause(interval, elastic) - self._world.now
 
     def _may_grow(self, id: RunId) -> Reason | None:
@@ -302,7 +302,7 @@ class Resizes:
         if left > 0:
             self._places.wake(self._world.now + left)
             return Reason("resize_pause", {"left_s": left, "lost": elastic.lost_to_others})
-        least = policy_of(self._world, run.batch).scale_up
+        least = self._world.policy_of(run.batch).scale_up
         if asked or not id[1] or least is None or (elastic.load is not None and elastic.load >= least):
             return None
         return Reason("load_too_low", {"load": None if elastic.load is None else round(elastic.load), "least": least})

@@ -13,9 +13,10 @@ from dataclasses import replace
 
 from jostle.core import courtesy, failure, health, inside
 from jostle.core.ledger import offer_mib, takes_whole
-from jostle.core.model import Exit, Gpu, Node, Policy, Retry, Run, World
+from jostle.core.model import Exit, Gpu, Node, Retry, Run, World
 from jostle.core.plan import Finish, Requeue
 from jostle.core.reasons import Reason
+from jostle.core.states import ABNORMAL
 
 MOST_S = 60.0
 FULL = 0.9  # a run that used this much of what it had was not squeezed by others
@@ -139,21 +140,17 @@ def _again(world: World, run: Run, end: Exit, kind: str) -> Finish | Requeue:
 
 
 def _retry(world: World, run: Run) -> Retry:
-    return _policy(world, run).retry if run.retry is None else run.retry
-
-
-def _policy(world: World, run: Run) -> Policy:
-    return world.policies.get(run.batch, world.policy)
+    return world.policy_of(run.batch).retry if run.retry is None else run.retry
 
 
 def _failed(world: World, run: Run, kind: str, reason: Reason) -> Finish:
     """For good; the policy says what that means for its queue."""
-    closes = _policy(world, run).on_failure == "stop"
+    closes = world.policy_of(run.batch).on_failure == "stop"
     return Finish(run=run.id, state="failed", error_type=kind, reason=reason, closes_queue=closes)
 
 
 def _final(world: World, run: Run, end: Exit, kind: str) -> Reason:
-    code, params = _cause(run, end, kind, _policy(world, run).command_limit)
+    code, params = _cause(run, end, kind, world.policy_of(run.batch).command_limit)
     return Reason(code=code, params={**params, "failures": run.failures + 1})
 
 
@@ -166,7 +163,7 @@ def _cause(run: Run, end: Exit, kind: str, limit: float | None) -> tuple[str, di
         return "time_limit", {"limit_s": run.time_limit or limit or end.ran_for or 0.0}
     if kind == "oom":
         return "oom", {"peak_mib": run.peak_mib or None}
-    if end.said == failure.ABNORMAL and not end.code:
+    if end.said == ABNORMAL and not end.code:
         return "reported", {"exit_code": end.code, "error_type": kind}
     if end.code is None and end.signal is None:
         return "exit_unknown", {}
@@ -218,7 +215,7 @@ def _larger_elsewhere(world: World, run: Run, mib: int, count: int) -> bool:
 
 
 def _in_range(world: World, run: Run, node: Node) -> list[Gpu]:
-    return courtesy.in_range(_policy(world, run), node.gpus)
+    return courtesy.in_range(world.policy_of(run.batch), node.gpus)
 
 
 def _range(world: World, run: Run) -> list[Gpu]:
@@ -228,7 +225,7 @@ def _range(world: World, run: Run) -> list[Gpu]:
 
 def _squeezed(world: World, run: Run, own: list[Gpu]) -> bool:
     """It used less than it was promised and someone else is seen there: alone on its cards it asked for too much at once."""
-    small = _policy(world, run).small_mib
+    small = world.policy_of(run.batch).small_mib
     return any(run.peak_mib < FULL * (run.memory_mib or g.total_mib) and _someone(run, g, small) for g in own)
 
 

@@ -3,6 +3,9 @@ store takes no other way (store.ways)."""
 
 QUEUED, STARTING, RUNNING, STOPPING = "queued", "starting", "running", "stopping"
 SUCCEEDED, FAILED, CANCELLED, SKIPPED = "succeeded", "failed", "cancelled", "skipped"
+NORMAL, ABNORMAL = "normal_exit", "abnormal_exit"  # what a program says itself of its end, by the uni_id protocol
+READ = ("ok", "mig")  # states of a card that could be read
+TO_END = ("cancel", "kill")  # intents of a person: it is to end
 
 # state -> {next state: what brings it about}
 TRANSITIONS: dict[str, dict[str, str]] = {
@@ -45,3 +48,13 @@ DROPPED = (CANCELLED, SKIPPED)  # it was not to run, or not to go on
 UNSUCCESSFUL = tuple(s for s in FINAL if s != SUCCEEDED)
 SUMMED = (RUNNING, STARTING, STOPPING, QUEUED, *FINAL)  # the order of a summary
 OPEN = frozenset({STARTING, RUNNING, STOPPING})  # a run of it may be alive
+
+OUTCOMES = (SUCCEEDED, FAILED, CANCELLED, "lost", "voided", "yielded")  # of runs
+
+EVENTS = frozenset({
+    *FINAL, *OPEN, "submitted", "requeued", "batch_ended", "held", "unheld", "cancel_wanted", "moved", "changed", "retried",
+    "misplaced", "intruded", "unsupervised", "background", "republished", "vanished", "excluded", "included", "quarantined",
+    "beyond", "idle", "busy_again", "resizing", "grown", "shrunk", "resized", "not_resized", "yielding", "paused", "continued",
+    "reloaded", "rules_changed", "limits", "refused", "asked",
+})  # fmt: skip
+"""Their kinds; docs/json.md says what each is."""

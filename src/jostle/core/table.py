@@ -221,7 +221,7 @@ class Table:
     # Worked out once.
 
     def scope(self, batch: int) -> Scope:
-        policy = self.world.policies.get(batch, self.world.policy)
+        policy = self.world.policy_of(batch)
         scope = self._by_object.get(id(policy))  # equal rules are mostly one object, and to compare all of them takes long
         if scope is None:
             scope = self._scopes.get(policy)

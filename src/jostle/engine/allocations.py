@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from jostle.core.model import RunId
 from jostle.core.reasons import Reason
+from jostle.core.states import TO_END
 from jostle.engine.observe import Observer
 from jostle.engine.open import Open
 from jostle.engine.ports import Timer
@@ -45,7 +46,7 @@ def remarks(runs: Iterable[Open], clock: Timer) -> dict[int, Reason]:
     for run in runs:
         if not run.allocation or run.over:
             continue
-        if run.intent in ("cancel", "kill") and run.id[0] in busy:
+        if run.intent in TO_END and run.id[0] in busy:
             reasons[run.id[0]] = Reason(code="releasing", params={"job": busy[run.id[0]]})
         elif run.visitor is not None and run.idle_since is not None:
             reasons[run.id[0]] = Reason(code="visited", params=run.visitor)

@@ -45,12 +45,12 @@ class Carried:
         self._sweep_at = 0.0
         self.due_at = 0.0  # when to call tick
 
-    def open(self, backends: Mapping[str, Backend], grace: float) -> None:
-        """Takes up what the store says may be alive. `grace`: of a job that names none."""
+    def open(self, backends: Mapping[str, Backend], grace_of: Callable[[float | None], float]) -> None:
+        """Takes up what the store says may be alive."""
         self.backends = dict(backends)
         rows: dict[str, list[Adopted]] = {name: [] for name in backends}
         for row in runs.open_runs(self._store):
-            run = of_row(row, legs.newest(self._store, (row["job"], row["n"])), grace)
+            run = of_row(row, legs.newest(self._store, (row["job"], row["n"])), grace_of)
             run.tried = self._cards.tried(run.id[0]) if run.failures or run.excused else ()
             self.add(run)
             if run.backend in rows:

@@ -12,14 +12,15 @@ from typing import Any
 from jostle.core.model import Elastic, Lease
 from jostle.core.reasons import Reason
 from jostle.core.resize import HOLD, TOO_DEAR
+from jostle.engine.observe import SAMPLES_APART
 from jostle.port import Footing
+from jostle.store.allocations import NO_COMMANDS
 
-NO_COMMANDS = "[]"
 """What an allocation has, as the store keeps it."""
 LATELY = 3600.0  # s in which losses to others count …
 SOON = 180.0  # … that came so soon after the change before: who could work for longer has not come and gone
 TO_OTHERS = frozenset({"stranger_came", "for_job", "courtesy"})  # why cards are lost, beyond what a person or its own load says
-LOAD_OVER, LOAD_KNOWN, APART = 60.0, 30.0, 0.9  # s: a mean is over so long, known after so long, of samples so far apart
+LOAD_OVER, LOAD_KNOWN = 60.0, 30.0  # s: a mean is over so long, and known after so long
 FIRST_PAUSE, MOST_PAUSE = 2.0, 3600.0  # s after a try in vain: first, and at the most
 TOLD_OF = 3  # tries in vain, one after the other, of which there are events: a program may be deaf for weeks
 
@@ -127,7 +128,7 @@ class Elasticity:
 
     def see_load(self, cards: Mapping[str, Mapping[str, Any]], now: float) -> None:
         """These cards have been read."""
-        if self.loads and now - self.loads[-1][0] < APART:
+        if self.loads and now - self.loads[-1][0] < SAMPLES_APART:
             return
         loads = [cards[uuid]["utilization"] for uuid in self.listed if uuid in cards]
         known = [load for load in loads if load is not None]

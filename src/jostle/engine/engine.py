@@ -81,7 +81,7 @@ class Engine:
     def open(self, backends: Mapping[str, Backend], probe: Probe) -> None:
         """Takes up what the store says may be alive; the probe reports to `heard`."""
         self.cards.probe = probe
-        self.carried.open(backends, self.rules.grace)
+        self.carried.open(backends, self.rules.grace_of)
         self.history.adopt(self.carried.runs, self.cards.observer)
         self.idleness.adopt(self.carried.runs)
         probe.open(self.clock.now())

@@ -15,7 +15,7 @@ from typing import Any
 
 from jostle.core.ledger import ORDINARY_UID
 from jostle.core.model import RunId
-from jostle.engine.observe import UNSEEN, Observer
+from jostle.engine.observe import SAMPLES_APART, UNSEEN, Observer
 from jostle.engine.open import Open
 from jostle.engine.ports import Timer
 from jostle.engine.profiles import Profiles, RunUse, believable, text
@@ -24,7 +24,6 @@ from jostle.store import runs
 from jostle.store.history import FINE, SET_BACK, CardPage, HistoryFile, Later, Mean, Spoilt, Stay
 from jostle.store.store import Store
 
-APART = 0.9  # s between two samples of a card, however often it is read
 RECENT = 300  # samples that are kept as they are
 FIRST, WRITE_EACH = 1.0, 60.0  # s from the first reading to the first look into the file, and from write to write
 PIECE = 8  # cards, or runs, that are written at once
@@ -174,7 +173,7 @@ class HistoryWriter:
         now, wall = self._clock.now(), self._clock.wall()
         for g in observer.snapshot["gpus"]:
             at, track = observer.card_read_at(g), self._tracks.get(g["uuid"])
-            if (track is not None and at - track.at < APART) or g["state"] != "ok" or not believable(g):
+            if (track is not None and at - track.at < SAMPLES_APART) or g["state"] != "ok" or not believable(g):
                 continue
             if track is None:
                 track = self._tracks[g["uuid"]] = Track(g["uuid"])

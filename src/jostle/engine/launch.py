@@ -43,7 +43,7 @@ def card_variables(cards: str, gpus: Sequence[Gpu]) -> dict[str, str]:
 
 def spec(
     job: Mapping[str, Any], context: Mapping[str, Any], run: RunId, uni_id: str, log: str,
-    gpus: Sequence[Gpu], all_gpus: Sequence[Gpu], settings: Mapping[str, Any], policy: Policy, *, placed: bool,
+    gpus: Sequence[Gpu], all_gpus: Sequence[Gpu], settings: Mapping[str, Any], policy: Policy, *, grace: float, placed: bool,
     resize: str | None = None,
 ) -> dict[str, Any]:  # fmt: skip
     cards = visible(gpus, all_gpus, settings.get("cuda_ids") == "uuid")
@@ -69,7 +69,7 @@ def spec(
         "log": log,
         "log_cap_mib": settings.get("log_cap_mib", SETTINGS["log_cap_mib"].default),
         "time_limit": job["time_limit"],
-        "grace": settings.get("grace", SETTINGS["grace"].default) if job["grace"] is None else job["grace"],
+        "grace": grace,
         "leftovers": job["leftovers"],
         "resize": resize,
         "pauses": job["when_stranger"] == "pause",

@@ -20,6 +20,7 @@ from jostle.engine.health import Health
 from jostle.port import Claimed
 
 WINDOW, APART = 3.0, 0.09
+SAMPLES_APART = 0.9  # s between two samples of a card or a run, however often it is read
 """Averages are over this long, of samples this far apart."""
 FRESH_FOR = 0.7
 """A choice is made on readings no older than this."""

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from jostle.core.fields import SETTINGS
 from jostle.core.model import Amounts, Exit, Lease, Retry, Run, RunId
+from jostle.core.states import TO_END
 from jostle.engine import elasticity, standing
-from jostle.engine.elasticity import NO_COMMANDS, Elasticity
+from jostle.engine.elasticity import Elasticity
 from jostle.engine.standing import Standing
+from jostle.store.allocations import NO_COMMANDS
 
 
 @dataclass(slots=True)
@@ -75,7 +77,7 @@ class Open:
             id=self.id,
             batch=self.batch,
             state=state,
-            cancel=self.intent in ("cancel", "kill") or self.to_stop,
+            cancel=self.intent in TO_END or self.to_stop,
             kill=self.intent == "kill",
             uuids=tuple(lease.uuid for lease in self.leases),
             target=self.backend,
@@ -125,8 +127,8 @@ class Open:
         return self.exit is not None or self.voided
 
 
-def of_row(row: dict[str, Any], orders: Sequence[Mapping[str, Any]], grace: float) -> Open:
-    """From what the store says of an open run, and of the orders to it, the newest first. `grace`: of a job that names none."""
+def of_row(row: dict[str, Any], orders: Sequence[Mapping[str, Any]], grace_of: Callable[[float | None], float]) -> Open:
+    """From what the store says of an open run, and of the orders to it, the newest first."""
     return Open(
         id=(row["job"], row["n"]),
         batch=row["batch"],
@@ -145,7 +147,7 @@ def of_row(row: dict[str, Any], orders: Sequence[Mapping[str, Any]], grace: floa
         leases=row["leases"],
         on=tuple(json.loads(row["targets"])),
         **more_than_cards(row),
-        grace=grace if row["grace"] is None else row["grace"],
+        grace=grace_of(row["grace"]),
         intent=row["intent"],
         to_stop=row["state"] == "stopping",
         allocation=row["commands"] == NO_COMMANDS,

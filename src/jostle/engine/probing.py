@@ -12,13 +12,10 @@ import signal
 import subprocess
 from collections.abc import Callable
 
+from jostle.core.devices import LEAST_STARTING, SILENT, STARTING
 from jostle.core.reasons import Hold
 from jostle.engine.loop import Loop
 
-SILENT_AFTER = 12.0
-"""Busy drivers have been seen to answer after 5 s; what takes longer than this is hung."""
-STARTING, LEAST_STARTING = 15.0, 60.0
-"""So long, per card and in all, a driver that has to start may take for the first word."""
 LISTED = "/proc/driver/nvidia/gpus"
 
 
@@ -103,7 +100,7 @@ class ProbeProcess:
             self.buffer = b""  # whatever this is, it is not a snapshot
         for line in lines:
             self.owed_since = self.opening_since = None
-            self.patience = SILENT_AFTER
+            self.patience = SILENT
             self.spent = b'"spent":true' in line[:100]
             self.failures = self.failures if self.spent else 0
             self.trouble = None

@@ -14,10 +14,9 @@ from typing import Any
 from jostle.core.model import RunId
 from jostle.engine import curve
 from jostle.engine.curve import Curve
-from jostle.engine.observe import UNSEEN, Observer
+from jostle.engine.observe import SAMPLES_APART, UNSEEN, Observer
 from jostle.engine.open import Open
 
-APART = 0.9  # s between two samples
 FIRST = 1.0  # s that the first one speaks for
 MIB = 32  # memory is told as a multiple of it
 JOB = "#"  # before the number of a job of ours; no user is called so
@@ -146,12 +145,12 @@ class Profiles:
                     self._at.pop(run.id, None)  # what it would be like says nothing of it
                 continue
             last = self._at.get(run.id)
-            if last is not None and now - last < APART:
+            if last is not None and now - last < SAMPLES_APART:
                 continue
             if cards is None:
                 cards = {g["uuid"]: (g, observer.card_read_at(g)) for g in observer.snapshot["gpus"] if g["state"] == "ok"}
             read = [cards[lease.uuid] for lease in run.leases if lease.uuid in cards]
-            here = [g for g, at in read if now - at < APART and at > run.clock_at and believable(g)]
+            here = [g for g, at in read if now - at < SAMPLES_APART and at > run.clock_at and believable(g)]
             if len(here) < len(run.leases):
                 continue  # a part tells nothing of the whole, and nothing what was read before its start
             use = self._uses.setdefault(run.id, RunUse())

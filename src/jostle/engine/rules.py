@@ -40,10 +40,9 @@ class Rules:
         self.look(0.0)
         self.limits_changed()
 
-    @property
-    def grace(self) -> float:
-        """Of a job that says nothing about it."""
-        return float(self.settings.get("grace", SETTINGS["grace"].default))
+    def grace_of(self, own: float | None) -> float:
+        """Of a job; `own`: what it says about it itself."""
+        return float(self.settings.get("grace", SETTINGS["grace"].default)) if own is None else own
 
     def of(self, batch: int) -> Policy:
         return self.of_batch.get(batch, self.default)

@@ -19,12 +19,12 @@ from jostle.core.reasons import Hold
 from jostle.engine import elasticity, launch, standing
 from jostle.engine.cards import KnownCards
 from jostle.engine.carried import Carried
-from jostle.engine.elasticity import NO_COMMANDS
 from jostle.engine.open import Open, more_than_cards, retry_of
 from jostle.engine.rules import Rules
 from jostle.failpoint import failpoint
 from jostle.port import Backend, Denied, Reserved, Tenure, is_placing
 from jostle.store import runs
+from jostle.store.allocations import NO_COMMANDS
 from jostle.store.store import Store
 
 CONTEXTS = 64  # that are kept at hand
@@ -99,7 +99,7 @@ class Starting:
             time_limit=job["time_limit"], failures=job["retries"], excused=job["excused"],
             tried=self._cards.tried(start.job) if job["retries"] or job["excused"] else (),
             retry=retry_of(job["retry"]), leases=leases, on=tuple(json.loads(job["targets"])), **more_than_cards(job),
-            grace=rules.grace if job["grace"] is None else job["grace"],
+            grace=rules.grace_of(job["grace"]),
             allocation=job["commands"] == NO_COMMANDS, idle_release=job["idle_release"], inside=job["inside"],
             elasticity=elasticity.of_job(job, start.uuids, now) if backend.places else None,
             yields=job["when_stranger"] == "requeue", yielded=job["yielded"], yielded_lately=job["yielded_lately"],
@@ -109,8 +109,9 @@ class Starting:
         try:
             context = self._context(job["context"])
             spec = launch.spec(
-                job, context, id, uni_id, log, cards, gpus, rules.settings, policy, placed=backend.places, resize=how
-            )
+                job, context, id, uni_id, log, cards, gpus, rules.settings, policy, grace=run.grace, placed=backend.places,
+                resize=how,
+            )  # fmt: skip
             runs.begin(
                 self._store, id, batch=run.batch, uni_id=uni_id, backend=run.backend, node=run.node, handle=run.handle,
                 memory_mib=start.memory_mib, share=start.share, log=log, leases=leases, at=at, now=now,

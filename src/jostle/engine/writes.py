@@ -79,9 +79,9 @@ class Writes:
     def hopeless(self, checked: Request) -> outlook.Never:
         """What of these jobs could never run here."""
         known = self._engine.rules
-        rules = {**(known.settings.get("policy") or {}), **(checked["batch"].get("policy") or {})}
+        policy = known.of_values(checked["batch"].get("policy") or {})
         targets, counters = self._engine.targets(outlook.cards(self._cards.facts())), known.settings.get("counters") or {}
-        return outlook.hopeless(targets, checks.policy(rules), known.limits, counters, checked["jobs"])
+        return outlook.hopeless(targets, policy, known.limits, counters, checked["jobs"])
 
     def amend(self, request: Request) -> Answer:
         """Another owner, other rules or other jobs for a batch that runs."""

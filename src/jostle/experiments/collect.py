@@ -15,6 +15,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from jostle.backends.local.outside import runs_of
+from jostle.core.reasons import done_by
 from jostle.core.states import DROPPED, FINAL
 from jostle.errors import JostleError, NotFound
 from jostle.experiments import code
@@ -142,8 +143,7 @@ def _chains(rows: Sequence[Mapping[str, Any]]) -> dict[int, int]:
 def of_job(
     reader: Reader, row: Mapping[str, Any], chain: int | None, names: re.Pattern[str], anyhow: bool, codes: Codes
 ) -> Trial:  # fmt: skip
-    reason = (row["reason"] or {}) if row["state"] == "skipped" else {}
-    by = reason.get("params") or {} if reason.get("code") == "done_before" else {}
+    by = done_by(row["state"], row["reason"])
     job, number = (int(by["job"]), by["run"]) if by else (int(row["id"]), None)
     runs = runs_of(reader, job) if by or row["attempt"] else []
     run = next((r for r in reversed(runs) if number is None or r["n"] == number), None)

@@ -22,7 +22,6 @@ from jostle.formats.nodes import Flaw, Map, Node, Scalar
 from jostle.formats.wording import shown
 from jostle.wording.flaws import flaw
 
-PRIVATE = ("inputs", "copy")  # of a job: not part of a submit
 _SWEEPS = re.compile(r"\b(?:matrix|zip|include|suites|command|config|algorithm|log_path|extra_args)[\"']?\s*:")
 
 

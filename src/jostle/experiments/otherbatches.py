@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from jostle.core.reasons import done_before
 from jostle.errors import JostleError
 from jostle.experiments import skip
 from jostle.experiments.absence import Absence
@@ -78,7 +79,6 @@ def _trials(
             params = job["params"] or named(job["name"], names)
             trials.append(Trial(label=job["name"], params=params, why_not=Absence("not_as_now")))
             continue
-        by = {"code": "done_before", "params": {"job": verdict.by[0], "run": verdict.by[1]}}
-        row = {**row, "name": job["name"], "params": job["params"], "state": "skipped", "reason": by}
+        row = {**row, "name": job["name"], "params": job["params"], "state": "skipped", "reason": done_before(verdict.by)}
         trials.append(of_job(reader, row, None, names, False, codes))
     return trials

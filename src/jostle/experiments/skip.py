@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from jostle.core.reasons import done_by
 from jostle.core.states import RAN, SUCCEEDED
 from jostle.store.reads import LastRun, RealPaths
 
@@ -129,5 +130,4 @@ def failed_names(batches: Iterable[Iterable[Mapping[str, Any]]], names: Iterable
 
 def _tells(row: Mapping[str, Any]) -> bool:
     """Whether a row says how the job does: a cancelled one, or one that another's failure kept from running, does not."""
-    done_before = row["state"] == "skipped" and (row["reason"] or {}).get("code") == "done_before"
-    return row["state"] in RAN or done_before
+    return row["state"] in RAN or done_by(row["state"], row["reason"]) is not None

@@ -8,7 +8,8 @@ import os
 import signal
 from collections.abc import Sequence
 
-INTERRUPTED = 130
+from jostle.errors import INTERRUPTED
+
 FORWARDED = (signal.SIGTERM, signal.SIGHUP)
 
 

@@ -6,6 +6,7 @@ import time
 from typing import TYPE_CHECKING
 
 from jostle.core.states import FINAL
+from jostle.errors import INTERRUPTED, TIME_IS_UP
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -13,7 +14,6 @@ if TYPE_CHECKING:
     from jostle.follow.feed import Feed
     from jostle.session import Session
 
-TIME_IS_UP, INTERRUPTED = 124, 130
 
 
 def until_ended(

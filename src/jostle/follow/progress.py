@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from jostle import units
+from jostle.core.reasons import done_by
 from jostle.core.states import FINAL, OPEN, RAN, UNFINISHED
 from jostle.views.batches import LAST, remaining
 from jostle.wording.messages import step
@@ -35,7 +36,7 @@ class Progress:
         for row in rows:
             self.names[row["id"]] = row["name"]
             self.states[row["id"]] = row["state"]
-            if row["state"] == "skipped" and _is_done_before(row.get("reason")):
+            if done_by(row["state"], row.get("reason")):
                 self.done_before.add(row["id"])
             if row["state"] == "failed":
                 self._failed(row["id"], self._why(row), ran=row["started_at"] is not None)
@@ -117,7 +118,7 @@ class Progress:
         self._set(id, kind)
         if kind == "failed":
             self._failed(id, why, ran=ran)
-        if kind == "skipped" and _is_done_before(data.get("reason")):
+        if done_by(kind, data.get("reason")):
             self.done_before.add(id)
         if kind in RAN and data.get("ran_s") is not None:
             self.took.append(data["ran_s"])
@@ -170,7 +171,3 @@ class Progress:
         if left is None:
             return ""
         return self._words("progress_left", time=units.show_duration(left) if left >= 60 else f"{max(1, round(left))}s")
-
-
-def _is_done_before(reason: Mapping[str, Any] | None) -> bool:
-    return bool(reason) and reason is not None and reason.get("code") == "done_before"

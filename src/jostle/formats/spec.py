@@ -11,6 +11,7 @@ import re
 
 from jostle import units
 from jostle.core import kinds
+from jostle.core.devices import EXPECTED, known
 from jostle.core.fields import JOB
 from jostle.core.kinds import MAX_COUNT, MAX_GPUS, MAX_NAME, Kind
 from jostle.formats.nodes import TRUTHS
@@ -146,8 +147,8 @@ def indices(text: str) -> list[int]:
 
 
 def devices(text: str) -> str:
-    if text != "nvml" and not (text.startswith("sim:") and text != "sim:"):
-        raise ValueError("nvml, sim:8x24 (8 GPUs of 24 GiB) or sim:FILE")
+    if not known(text):
+        raise ValueError(EXPECTED)
     return text
 
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from shlex import join as shell_text
 from typing import TYPE_CHECKING, Any
 
+from jostle.core.reasons import done_by
 from jostle.intake.preparing import prepared
 from jostle.intake.selection import Selection
 from jostle.wording.text import listed, span
@@ -116,7 +117,7 @@ def _needing(joining: list[int], changes: Difference, selection: Selection) -> l
 
 
 def _done(row: Mapping[str, Any]) -> bool:
-    return row["state"] == "succeeded" or (row["state"] == "skipped" and (row["reason"] or {}).get("code") == "done_before")
+    return row["state"] == "succeeded" or done_by(row["state"], row["reason"]) is not None
 
 
 def _order(joining: list[int], changes: Difference) -> list[list[Any]] | None:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 def prepared(batch: dict[str, Any], jobs: list[dict[str, Any]], options: Options, session: Session) -> dict[str, Any]:
     """The submit request of these jobs, but for its owner: config copies are written and the code is frozen now."""
     from jostle.context import capture
-    from jostle.experiments.load import PRIVATE
+    from jostle.core.fields import PRIVATE
 
     running = [job for job in jobs if not job.get("done_by")]
     if any(job.get("copy") for job in running):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from jostle.core.fields import PRIVATE
 from jostle.core.model import LOCAL
 from jostle.units import ranges
 from jostle.wording import sentences
@@ -15,7 +16,6 @@ if TYPE_CHECKING:
     from jostle.client import Client
 
 MOST = 200  # jobs that an engine looks at at once
-PRIVATE = ("inputs", "copy")
 
 
 def previewed(client: Client, head: Mapping[str, Any], jobs: Sequence[Mapping[str, Any]], language: str) -> dict[str, Any]:

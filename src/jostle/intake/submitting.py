@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from jostle.core.reasons import done_before
 from jostle.core.states import UNFINISHED
 from jostle.errors import Usage
 from jostle.intake.checking import warn_directories
@@ -130,10 +131,9 @@ def submitted(
 
 def rows_of(jobs: list[dict[str, Any]], first: int) -> list[dict[str, Any]]:
     """The new jobs as the store will show them, without asking it."""
-    skipped = {"state": "skipped", "reason": {"code": "done_before"}}
     return [
         {"id": first + k, "name": job["name"], "state": "queued", "gpus": [], "started_at": None,
-         **(skipped if job.get("done_by") else {})}
+         **({"state": "skipped", "reason": done_before(job["done_by"])} if job.get("done_by") else {})}
         for k, job in enumerate(jobs)
     ]  # fmt: skip
 

@@ -19,21 +19,6 @@ if TYPE_CHECKING:
 
 Cards = Sequence[Mapping[str, Any]]
 
-# what is said: (English, Chinese)
-RESTRICTED = ("{name}={value} is set here: only GPU {cards} may be used", "此处设置了 {name}={value}：只使用 GPU {cards}")
-NONE_LEFT = (
-    "warning: {name}={value} is set here, and none of these is among the cards that the settings allow ({cards})",
-    "警告：此处设置了 {name}={value}，但设置允许的卡（{cards}）中没有它们",
-)
-HIDES_ALL = (
-    "warning: {name}={value} hides all GPUs from CUDA; it restricts nothing here. A job without GPUs is asked for with -g 0",
-    "警告：{name}={value} 对 CUDA 隐藏所有 GPU；此处不作限制。不需要 GPU 的任务请用 -g 0",
-)
-UNKNOWN = (
-    "warning: {name}={value} is not understood and restricts nothing; expected indices such as 0,1, or UUIDs of cards here",
-    "警告：无法理解 {name}={value}，不作限制；应为 0,1 这样的编号，或本机 GPU 的 UUID",
-)
-
 
 def inherited() -> str | None:
     """None: it is not set, or a run's own."""
@@ -58,12 +43,13 @@ def restricted(session: Session, allowed: Sequence[int] | None = None, *, device
     words = (indices(value, looked(session, devices)) if "GPU-" in value else value).replace(" ", "").split(",")
     cards = sorted({int(word) for word in words if is_gpu_index(word)})
     if not value.strip() or words[0] == "-1":
-        _say(session, HIDES_ALL, value)
+        session.tell("visible_hide_all", name=VISIBLE, value=value)
     elif not all(map(is_gpu_index, words)):
-        _say(session, UNKNOWN, value)
+        session.tell("visible_unknown", name=VISIBLE, value=value)
     else:
         allowed_cards = cards if allowed is None else [card for card in cards if card in allowed]
-        _say(session, RESTRICTED if allowed_cards else NONE_LEFT, value, gpus(allowed_cards or list(allowed or ())))
+        code, shown = ("visible_restrict", allowed_cards) if allowed_cards else ("visible_none_left", list(allowed or ()))
+        session.tell(code, name=VISIBLE, value=value, cards=gpus(shown))
         return allowed_cards
     return None
 
@@ -80,10 +66,6 @@ def looked(session: Session, devices: str | None) -> Cards:
         return list(client.call("gpus")["gpus"])
     finally:
         client.close()
-
-
-def _say(session: Session, words: tuple[str, str], value: str, cards: str = "") -> None:
-    session.say(words[session.language == "zh"].format(name=VISIBLE, value=value, cards=cards))
 
 
 def indices(visible: str, gpus: Cards) -> str:

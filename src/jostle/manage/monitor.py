@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from jostle import config as settings
 from jostle.core.fields import SETTINGS
 from jostle.core.states import OPEN, UNFINISHED
-from jostle.errors import Declined, JostleError
+from jostle.errors import INTERRUPTED, Declined, JostleError
 from jostle.follow.feed import Feed
 from jostle.intake import allocations
 from jostle.manage import floor, statustext, system
@@ -73,7 +73,7 @@ class Monitor:
                 due = min(show_at, time.monotonic() + OFTEN) if self._manages else show_at
                 item = signals.next(max(0.0, due - time.monotonic()))
                 if item is not None:
-                    return 130 if item[1] == signal.SIGINT else 0
+                    return INTERRUPTED if item[1] == signal.SIGINT else 0
         finally:
             self._guarded(self._leave)
             signals.close()

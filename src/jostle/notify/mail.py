@@ -21,6 +21,7 @@ from jostle import __version__
 from jostle.notify.message import Message
 from jostle.notify.outward import Endpoint, Way, connected, reason_of, trust
 from jostle.notify.trouble import Undelivered
+from jostle.printable import one_line
 
 WITHIN = 60.0  # s for a whole conversation
 PORTS = {"starttls": 587, "tls": 465, "none": 25}
@@ -52,7 +53,7 @@ def letter(box: Mailbox, message: Message) -> EmailMessage:
     mail = EmailMessage(policy=SMTP)
     mail["From"] = box.sender
     mail["To"] = ", ".join(box.to)
-    mail["Subject"] = "".join(c if c.isprintable() else " " for c in message.title)[:LONGEST_TITLE]
+    mail["Subject"] = one_line(message.title)[:LONGEST_TITLE]
     mail["Date"] = formatdate(message.made_at)
     mail["Message-ID"] = message_id(box, message)
     mail["Auto-Submitted"] = "auto-generated"

@@ -20,6 +20,7 @@ from jostle.notify import happenings, spool, watch
 from jostle.notify.deliver import Channel
 from jostle.notify.message import Message, of
 from jostle.notify.trouble import Undelivered
+from jostle.printable import one_line
 from jostle.store.reads import Reader
 from jostle.wording import notices
 
@@ -273,6 +274,5 @@ def place_of(e: BaseException) -> str:
 
 def say(text: str) -> None:
     """A line of the log."""
-    line = "".join(c if c.isprintable() else " " for c in text)
-    sys.stderr.write(f"{time.strftime('%Y-%m-%d %H:%M:%S')} {line[:500]}\n")
+    sys.stderr.write(f"{time.strftime('%Y-%m-%d %H:%M:%S')} {one_line(text)[:500]}\n")
     sys.stderr.flush()

@@ -17,6 +17,7 @@ import threading
 import time
 
 from jostle import __version__, proc
+from jostle.address import LOCK
 from jostle.client import attempt
 from jostle.errors import JostleError
 from jostle.notifier import lock_path
@@ -184,7 +185,7 @@ def in_place(home: str, lock: int) -> bool:
 def engine_lives(home: str) -> bool:
     """By what its lock's file says, without asking it; as far as we can see."""
     try:
-        with open(os.path.join(home, "engine.lock"), encoding="ascii", errors="replace") as f:
+        with open(os.path.join(home, LOCK), encoding="ascii", errors="replace") as f:
             return not proc.gone(int(f.read(20)))
     except (FileNotFoundError, ValueError):
         return False

@@ -17,6 +17,7 @@ from typing import Any
 
 import pynvml as n
 
+from jostle.core.states import READ
 from jostle.probes.holders import Holders
 from jostle.probes.loads import Loads
 from jostle.probes.relay import Relay, all_silent
@@ -233,13 +234,13 @@ def _name_nameless(gpus: list[GpuReading]) -> None:
     sure = {gpu["uuid"] for gpu in gpus if _sure(gpu)}
     for gpu in gpus:
         if not _sure(gpu) and (not gpu["uuid"] or gpu["uuid"] in sure):
-            if gpu["state"] in ("ok", "mig"):  # late, and another card has its place by now
+            if gpu["state"] in READ:  # late, and another card has its place by now
                 gpu.update(blind(gpu["index"], "", "", "unreadable", "no answer", 0, gpu["mig_slice"]))
             gpu["uuid"], gpu["name"] = f"GPU-unreadable-{gpu['index']}", ""
 
 
 def _sure(gpu: GpuReading) -> bool:
-    return gpu["state"] in ("ok", "mig") and "read_at" not in gpu
+    return gpu["state"] in READ and "read_at" not in gpu
 
 
 def _mig_slices(handle: Any) -> list[Any] | None:

@@ -14,11 +14,11 @@ from _thread import allocate_lock
 from collections.abc import Callable
 from typing import NamedTuple
 
+from jostle.core.devices import LEAST_STARTING, SILENT, STARTING
+from jostle.core.states import READ
 from jostle.probes.snapshot import GpuReading, Relieved, blind
 
 PATIENCE = 0.25  # s that all wait for one card, once
-SILENT = 12.0  # s after which a card that does not answer cannot be read; busy drivers have been seen to answer after 5
-STARTING, LEAST_STARTING = 15.0, 60.0  # s per card, and in all, that a driver may take for its first answers
 CHECK = 0.05  # s between the looks of the one that stands by, while readings are taken
 _REST = 1.0  # s without a reading after which it sleeps until the next
 _QUICK, _ENOUGH = 0.05, 5  # s, and how many such answers in a row bring a card back
@@ -122,7 +122,7 @@ class Relay:
             assert slow.began is not None
             if error is None:
                 self._last[number] = LastReading(gpus, slow.began, slow.look)
-                slow.since = None if gpus[0]["state"] in ("ok", "mig") else slow.since
+                slow.since = None if gpus[0]["state"] in READ else slow.since
                 slow.quick = slow.quick + 1 if time.monotonic() - slow.began < _QUICK else 0
             slow.error, slow.began = error, None
             if slow.quick >= _ENOUGH:
@@ -164,6 +164,6 @@ def late(number: int, last: LastReading | None, began: float, since: float, now:
         for gpu in gpus:
             gpu["read_at"], gpu["asked"] = last.at, last.look
     for gpu in gpus:
-        if gpu["state"] not in ("ok", "mig"):
+        if gpu["state"] not in READ:
             gpu["silent_since"] = since
     return gpus

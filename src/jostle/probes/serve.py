@@ -20,6 +20,7 @@ from _thread import start_new_thread
 from typing import TYPE_CHECKING, Any
 
 from jostle import proc
+from jostle.core import devices
 from jostle.errors import JostleError, Usage
 from jostle.probes.command import command
 from jostle.probes.snapshot import Hung, Reading, Relieved, Source, failed
@@ -41,11 +42,12 @@ def probe(spec: str) -> Source:
         except ImportError as e:
             return _Without(f"nvidia-ml-py cannot be loaded ({e}): pip install nvidia-ml-py, or try --gpus sim:8x24")
         return Nvml()
-    if spec.startswith("sim:"):
+    world = devices.world(spec)
+    if world is not None:
         from jostle.probes.sim import Sim
 
-        return Sim(spec[4:])
-    raise Usage(f"--gpus {spec}: expected nvml, sim:8x24 (8 GPUs of 24 GiB) or sim:FILE")
+        return Sim(world)
+    raise Usage(f"--gpus {spec}: expected {devices.EXPECTED}")
 
 
 class _Without:
@@ -193,7 +195,7 @@ def one_shot(spec: str, timeout: float = 10.0) -> dict[str, Any]:
     """One snapshot from a probe process of its own: a driver that hangs or crashes does so elsewhere."""
     import subprocess
 
-    if spec != "nvml" and not spec.startswith("sim:"):
+    if not devices.known(spec):
         probe(spec)
     child = subprocess.Popen(
         command(spec),

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from jostle.core.reasons import Reason
+from jostle.core.states import TO_END
 from jostle.errors import Declined
 from jostle.store.store import Store
 
@@ -63,7 +64,7 @@ def closed(store: Store, allocation: int) -> Reason | None:
         return Reason("no_allocation", {"allocation": allocation})
     if row[1] is not None:
         return Reason("allocation_ended", {"allocation": allocation})
-    return Reason("allocation_leaves", {"allocation": allocation}) if row[2] in ("cancel", "kill") else None
+    return Reason("allocation_leaves", {"allocation": allocation}) if row[2] in TO_END else None
 
 
 def ended(store: Store, allocation: int) -> bool:

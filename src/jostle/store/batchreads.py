@@ -5,15 +5,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from jostle.core.states import RAN as RAN_STATES
-from jostle.store.reads import RAN, UNFINISHED_SQL, Reader
+from jostle.store.reads import DONE_BEFORE_SQL, RAN, UNFINISHED_SQL, Reader
 from jostle.store.rows import loaded
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-SUMS = """SELECT b.id, b.key, b.name, b.submitted_at, b.about, j.state, count(j.id) AS n, min(j.started_at) AS started_at,
-    max(j.ended_at) AS ended_at, max(j.params IS NOT NULL AND j.params <> '{}') AS sweep,
-    sum(j.state = 'skipped' AND json_extract(j.reason, '$.code') = 'done_before') AS done_before
+SUMS = f"""SELECT b.id, b.key, b.name, b.submitted_at, b.about, j.state, count(j.id) AS n, min(j.started_at) AS started_at,
+    max(j.ended_at) AS ended_at, max(j.params IS NOT NULL AND j.params <> '{{}}') AS sweep,
+    sum({DONE_BEFORE_SQL}) AS done_before
     FROM (SELECT * FROM batch WHERE ? IS NULL OR id = ? ORDER BY id DESC LIMIT ?) b LEFT JOIN job j ON j.batch = b.id
     GROUP BY b.id, j.state ORDER BY b.id DESC"""
 

@@ -10,7 +10,8 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from jostle.core.states import SUCCEEDED
-from jostle.store.readiness import CHOSEN, UNFINISHED, choose, refresh, refresh_queue, state_of
+from jostle.store.readiness import CHOSEN, choose, refresh, refresh_queue, state_of
+from jostle.store.reads import UNFINISHED_SQL
 from jostle.store.store import Store
 
 Row = Mapping[str, Any]
@@ -61,7 +62,7 @@ def _end_queued(
         (state, json.dumps(reason) if reason else None, error_type, at, id),
     )
     batch, queue = store.db.execute("SELECT batch, queue FROM job WHERE id = ?", (id,)).fetchone()
-    _tell_end(store, id, batch, queue, state, at=at, now=now, reason=reason)
+    tell_end(store, id, batch, queue, state, at=at, now=now, reason=reason)
 
 
 def cancel_queued(store: Store, ids: Iterable[int], *, at: float, now: float) -> None:
@@ -106,34 +107,11 @@ def close_queue(store: Store, id: int, *, at: float, now: float) -> None:
             end_queued(store, other, "skipped", {"code": "queue_failed", "params": {"job": id}}, at=at, now=now)
 
 
-def after_end(
-    store: Store,
-    id: int,
-    batch: int,
-    queue: str | None,
-    state: str,
-    *,
-    at: float,
-    now: float,
+def tell_end(
+    store: Store, id: int, batch: int, queue: str | None, state: str, *, at: float, now: float, run: int | None = None,
     **data: Any,
-) -> None:
-    """What every end brings about: the event, the next of the queue, the end of the batch, the dependants."""
-    _tell_end(store, id, batch, queue, state, at=at, now=now, **data)
-    settle_dependants(store, id, state, at=at, now=now)
-
-
-def _tell_end(
-    store: Store,
-    id: int,
-    batch: int,
-    queue: str | None,
-    state: str,
-    *,
-    at: float,
-    now: float,
-    run: int | None = None,
-    **data: Any,
-) -> None:
+) -> None:  # fmt: skip
+    """What every end brings about at once: the event, the next of the queue, the end of the batch."""
     store.event(at, state, batch=batch, job=id, run=run, **{k: v for k, v in data.items() if v is not None})
     if queue is not None:
         refresh_queue(store, queue, now)
@@ -141,6 +119,6 @@ def _tell_end(
 
 
 def tell_if_over(store: Store, batch: int, at: float) -> None:
-    more = f"SELECT 1 FROM job INDEXED BY job_unfinished WHERE batch = ? AND {UNFINISHED} LIMIT 1"
+    more = f"SELECT 1 FROM job INDEXED BY job_unfinished WHERE batch = ? AND {UNFINISHED_SQL} LIMIT 1"
     if store.db.execute(more, (batch,)).fetchone() is None:
         store.event(at, "batch_ended", batch=batch)

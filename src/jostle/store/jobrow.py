@@ -15,9 +15,12 @@ dumped = json.JSONEncoder(check_circular=False).encode
 
 OTHERWISE = {"gpus": ("gpus_min", "gpus_max"), "on": ("targets",), "begin": ("begin_at",), "needs": (), "done_by": ()}
 WITH_THEIR_BATCH = ("gpus", "begin", "needs", "done_by", "queue", "intent")  # what store.jobs works out itself
-AS_JSON = frozenset({"commands", "env", "retry", "labels", "targets", "values", "inputs", "counters", "process"})  # kinds
+LISTS, MAPPINGS = ("commands", "labels", "targets", "inputs", "process"), ("env", "retry", "values", "counters")
+AS_JSON = {**dict.fromkeys(LISTS, "["), **dict.fromkeys(MAPPINGS, "{")}
+"""Kinds of which a text is kept, and how it begins."""
 
 KEPT = {field.name: OTHERWISE.get(field.name, (field.name,)) for field in JOB.values() if not field.into}
+JSON_COLUMNS = {KEPT[name][0]: AS_JSON[JOB[name].kind.name] for name in KEPT if JOB[name].kind.name in AS_JSON and KEPT[name]}
 _OWN = {KEPT[name][0]: JOB[name] for name in KEPT if name not in WITH_THEIR_BATCH}
 OWN = tuple(_OWN)
 """Columns that are filled from a job as it was submitted."""

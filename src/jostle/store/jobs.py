@@ -10,11 +10,13 @@ from itertools import count, repeat
 from typing import Any
 
 from jostle.core.order import sort
+from jostle.core.reasons import done_before
 from jostle.core.states import FINAL
 from jostle.errors import Invalid, NotFound
 from jostle.store import allocations, jobrow
 from jostle.store.ends import Row, settle_dependants, tell_if_over
-from jostle.store.readiness import UNFINISHED, refresh_queue
+from jostle.store.readiness import refresh_queue
+from jostle.store.reads import UNFINISHED_SQL
 from jostle.store.store import Store
 
 OURS = ("id", "batch", "context", "shape", "queue", "place", "sort", "gpus_min", "gpus_max", "begin_at", "submitted_at",
@@ -108,7 +110,7 @@ def _may_name(store: Store, queue: str) -> None:
 
 def _done_before(store: Store, batch: int, done_by: Mapping[int, Sequence[int]], at: float) -> None:
     """Jobs whose work was done by another (SPEC B7): they are skipped, and name the run that did it."""
-    reasons = {id: {"code": "done_before", "params": {"job": by[0], "run": by[1]}} for id, by in done_by.items()}
+    reasons = {id: done_before(by) for id, by in done_by.items()}
     store.db.executemany(
         "UPDATE job SET state = 'skipped', ready = 0, reason = ?, ended_at = ? WHERE id = ?",
         [(json.dumps(reason), at, id) for id, reason in reasons.items()],
@@ -182,7 +184,7 @@ def policies(store: Store, batches: Iterable[int]) -> dict[int, dict[str, Any]]:
 
 def unfinished(store: Store, batch: int | None = None) -> list[int]:
     where, args = ("batch = ? AND ", (batch,)) if batch is not None else ("", ())
-    sql = f"SELECT id FROM job INDEXED BY job_unfinished WHERE {where}{UNFINISHED} ORDER BY id"
+    sql = f"SELECT id FROM job INDEXED BY job_unfinished WHERE {where}{UNFINISHED_SQL} ORDER BY id"
     return [r[0] for r in store.db.execute(sql, args)]
 
 

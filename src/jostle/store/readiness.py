@@ -9,9 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from jostle.errors import NotFound
+from jostle.store.reads import UNFINISHED_SQL
 from jostle.store.store import Store
-
-UNFINISHED = "ended_at IS NULL"
 
 
 def refresh(store: Store, id: int, now: float) -> None:
@@ -26,12 +25,12 @@ def refresh(store: Store, id: int, now: float) -> None:
 def refresh_queue(store: Store, queue: str, now: float) -> None:
     head = (  # whoever has begun is the head until it ends, wherever it or others were put meanwhile
         store.db.execute(
-            f"""SELECT id FROM job INDEXED BY job_begun WHERE queue = ? AND {UNFINISHED} AND attempt > 0
+            f"""SELECT id FROM job INDEXED BY job_begun WHERE queue = ? AND {UNFINISHED_SQL} AND attempt > 0
                 ORDER BY state = 'queued', place, id LIMIT 1""",
             (queue,),
         ).fetchone()
         or store.db.execute(
-            f"SELECT id FROM job INDEXED BY job_queue WHERE queue = ? AND {UNFINISHED} ORDER BY place, id LIMIT 1", (queue,)
+            f"SELECT id FROM job INDEXED BY job_queue WHERE queue = ? AND {UNFINISHED_SQL} ORDER BY place, id LIMIT 1", (queue,)
         ).fetchone()
     )
     if head is None:

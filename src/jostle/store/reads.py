@@ -6,7 +6,6 @@ Rows come out as the dictionaries of the JSON contract (docs/json.md). A home wi
 from __future__ import annotations
 
 import _thread
-import json
 import os
 import sqlite3
 from collections.abc import Iterable, Iterator
@@ -20,6 +19,7 @@ from jostle.store.rows import cards, event_row, job_row, loaded, named
 UNFINISHED_SQL = "ended_at IS NULL"  # as the partial indexes are written
 OLD_EVENT = f"""at < ? AND seq < (SELECT max(seq) FROM event)
     AND (job IS NULL OR job NOT IN (SELECT id FROM job WHERE {UNFINISHED_SQL}))"""
+DONE_BEFORE_SQL = "state = 'skipped' AND json_extract(reason, '$.code') = 'done_before'"
 UNUSED_CONTEXT = "id NOT IN (SELECT context FROM job WHERE ended_at IS NULL OR ended_at >= ?)"
 
 RAN = "CASE WHEN r.outcome NOT IN ('lost', 'voided') THEN r.ended_at - r.started_at END"
@@ -262,11 +262,9 @@ class Reader:
         """Of its runs, and of those that did before what its jobs would do."""
         for row in self._all("SELECT r.log FROM job j JOIN run r ON r.job = j.id WHERE j.batch = ?", (batch,)):
             yield row[0]
-        for row in self._all("SELECT reason FROM job WHERE batch = ? AND state = 'skipped' AND reason IS NOT NULL", (batch,)):
-            reason = json.loads(row[0])
-            if reason["code"] == "done_before":
-                by = reason["params"]
-                yield from (run[0] for run in self._all("SELECT log FROM run WHERE job = ? AND n = ?", (by["job"], by["run"])))
+        did = "SELECT json_extract(reason, '$.params.job'), json_extract(reason, '$.params.run') FROM job"
+        for row in self._all(f"SELECT log FROM run WHERE (job, n) IN ({did} WHERE batch = ? AND {DONE_BEFORE_SQL})", (batch,)):
+            yield row[0]
 
     def batches(self) -> list[dict[str, Any]]:
         return [named(r) for r in self._all("SELECT id, key, name, submitted_at FROM batch ORDER BY id")]

@@ -9,7 +9,7 @@ from typing import Any
 from jostle.core.commandkey import command_key
 from jostle.core.model import Exit, Lease, RunId
 from jostle.store import allocations
-from jostle.store.ends import after_end, close_queue, end_queued
+from jostle.store.ends import close_queue, end_queued, settle_dependants, tell_end
 from jostle.store.jobs import reshape
 from jostle.store.readiness import refresh
 from jostle.store.rows import texts
@@ -142,10 +142,11 @@ def finish(
     )
     queue = store.db.execute("SELECT queue FROM job WHERE id = ?", (run[0],)).fetchone()[0]  # it may be another than at the start
     ran = None if exit.ran_for is None else round(exit.ran_for, 3)
-    after_end(
+    tell_end(
         store, run[0], batch, queue, state, at=at, now=now, run=run[1], exit_code=exit.code, error_type=error_type, reason=reason,
         ran_s=ran,
     )  # fmt: skip
+    settle_dependants(store, run[0], state, at=at, now=now)
     if closes_queue:
         close_queue(store, run[0], at=at, now=now)
     return outcome

@@ -26,8 +26,9 @@ from jostle.store.lanes import Lanes
 from jostle.store.private import check_private
 from jostle.store.reads import uri
 
-MIGRATIONS: list[str] = ["schema.sql", *(f"schema{n}.sql" for n in range(2, 9))]
-"""Script k brings a database from version k to k+1."""
+MIGRATIONS = [name for name in os.listdir(os.path.dirname(__file__)) if name.endswith(".sql")]
+MIGRATIONS.sort(key=lambda name: (len(name), name))
+"""schema.sql, schema2.sql and so on, as many as there are. Script k brings a database from version k to k+1."""
 
 UNFIT = (sqlite3.ProgrammingError, sqlite3.InterfaceError)
 """What SQLite says to a value that it cannot keep."""

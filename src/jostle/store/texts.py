@@ -8,12 +8,12 @@ import sqlite3
 from collections.abc import Iterator
 from typing import Any
 
+from jostle.store.jobrow import JSON_COLUMNS
+
 OPEN = "SELECT {} FROM job WHERE ended_at IS NULL"
 
 LIST, MAPPING, ANY = "[", "{", ""  # how the text begins
 NULL = "n"
-LISTS = ("commands", "tags", "targets", "avoid", "inputs", "tied_to", "awaited_by")
-MAPPINGS = ("env", "retry", "reason", "params", "counters")
 
 # table: (columns that hold JSON, and how it may begin; the rows that an engine reads, None: it reads none)
 TABLES: dict[str, tuple[dict[str, str], str | None]] = {
@@ -21,8 +21,9 @@ TABLES: dict[str, tuple[dict[str, str], str | None]] = {
     "batch": ({"owner": LIST + NULL, "policy": MAPPING, "about": MAPPING + NULL}, f"WHERE id IN ({OPEN.format('batch')})"),
     "shape": ({"key": LIST}, f"WHERE id IN ({OPEN.format('shape')})"),
     "context": ({"data": MAPPING}, f"WHERE id IN ({OPEN.format('context')})"),
-    "job": (dict.fromkeys(LISTS, LIST) | dict.fromkeys(MAPPINGS, MAPPING), "WHERE ended_at IS NULL"),
-    "run": ({"leftovers": LIST, "profile": MAPPING}, "WHERE ended_at IS NULL"),
+    "job": (JSON_COLUMNS | {"avoid": LIST, "reason": MAPPING}, "WHERE ended_at IS NULL"),
+    "run": ({"leftovers": LIST, **dict.fromkeys(("profile", "yielding", "paused"), MAPPING)}, "WHERE ended_at IS NULL"),
+    "leg": ({"uuids": LIST, "before": LIST, "reason": MAPPING}, "WHERE job IN (SELECT job FROM run WHERE ended_at IS NULL)"),
     "event": ({"data": MAPPING}, None),
 }
 

@@ -10,7 +10,8 @@ import os
 import time
 
 from jostle.core.runvariables import UNI_ID_FILE
-from jostle.uniid.entries import ABNORMAL, NORMAL, RUNNING, STATES, WORDS, Data, Entry, entry_of, lives
+from jostle.core.states import ABNORMAL, NORMAL
+from jostle.uniid.entries import RUNNING, STATES, WORDS, Data, Entry, entry_of, lives
 from jostle.uniid.file import UniIdFile
 
 __all__ = [

@@ -11,10 +11,11 @@ import time
 from typing import Any, NamedTuple
 
 from jostle import proc
+from jostle.core.states import ABNORMAL, NORMAL
 from jostle.printable import one_line
 
 MOST_SAID = 64  # characters of an error type
-RUNNING, NORMAL, ABNORMAL = "running", "normal_exit", "abnormal_exit"
+RUNNING = "running"
 STATES = (RUNNING, NORMAL, ABNORMAL)
 WORDS = (NORMAL, ABNORMAL)
 MAX_PID = 1 << 22

@@ -21,7 +21,8 @@ import time
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from jostle.uniid.entries import NORMAL, RUNNING, WORDS, Data, Entry, entry_of, lives, parsed, runs, was_ours, with_fields
+from jostle.core.states import NORMAL
+from jostle.uniid.entries import RUNNING, WORDS, Data, Entry, entry_of, lives, parsed, runs, was_ours, with_fields
 
 DAMAGED_AFTER = 0.5
 PATIENCE = 2.0  # for a lock that is held, and for a file that never stops changing

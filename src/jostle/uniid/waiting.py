@@ -5,7 +5,8 @@ from __future__ import annotations
 import time
 from typing import Any, NamedTuple
 
-from jostle.uniid.entries import NORMAL, RUNNING, WORDS, Entry, lives
+from jostle.core.states import NORMAL
+from jostle.uniid.entries import RUNNING, WORDS, Entry, lives
 from jostle.uniid.file import UniIdFile
 
 LOOK = 0.1

@@ -9,7 +9,7 @@ import os
 import time
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
-from jostle.core.states import OPEN
+from jostle.core.states import OPEN, READ
 from jostle.views import estimates
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ class CardReading(NamedTuple):
     @property
     def read(self) -> bool:
         """Whether any of them can be."""
-        return any(gpu["state"] in ("ok", "mig") for gpu in self.gpus)
+        return any(gpu["state"] in READ for gpu in self.gpus)
 
 
 def cards(session: Session, devices: str | None = None) -> CardReading:
@@ -77,6 +77,7 @@ def seen_by_engine(session: Session) -> list[dict[str, Any]] | None:
 def spec_of(session: Session) -> str:
     """The devices of the engine, or those that one started now would have."""
     from jostle import config
+    from jostle.core.devices import DEFAULT
 
     client = session.engine_if_any()
     if client is not None:
@@ -84,7 +85,7 @@ def spec_of(session: Session) -> str:
         client.close()
         if spec:
             return str(spec)
-    return str(config.load(session.home).get("gpus") or session.reader.meta("spec") or "nvml")
+    return str(config.load(session.home).get("gpus") or session.reader.meta("spec") or DEFAULT)
 
 
 def without_engine(spec: str, session: Session) -> CardReading:
@@ -128,10 +129,11 @@ def _with_runs(gpus: list[dict[str, Any]], session: Session) -> list[Card]:
 def look(spec: str, home: str) -> dict[str, Any]:
     """One snapshot; of simulated cards in the world that the engine of this home would show."""
     from jostle import config
+    from jostle.core.devices import world
     from jostle.probes.serve import one_shot
 
     config.check_devices(spec)
-    if spec.startswith("sim:"):
+    if world(spec) is not None:
         os.environ["JOSTLE_SIM_DIR"], os.environ["JOSTLE_LEASE_DIR"] = config.sim_dir(home), config.lease_dir(home, spec)
     return one_shot(spec)
 

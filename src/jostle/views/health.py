@@ -58,12 +58,13 @@ class Patient:
     def devices(self) -> str:
         """The devices, even if the settings have errors: those have a line of their own."""
         from jostle import config
+        from jostle.core.devices import DEFAULT
 
         try:
             setting = config.load(self.home).get("gpus")
         except Invalid:
             setting = None
-        return str(self.engine.get("gpus_spec") or setting or self.session.reader.meta("spec") or "nvml")
+        return str(self.engine.get("gpus_spec") or setting or self.session.reader.meta("spec") or DEFAULT)
 
     @cached_property
     def snapshot(self) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from jostle.core.states import ALL, UNFINISHED
+from jostle.core.states import ALL, OUTCOMES, UNFINISHED
 from jostle.store import allocationreads
 from jostle.views.limits import COUNTED
 
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 
 MIB = 1 << 20
 PAUSED = ("pausing", "paused", "paused_until")
-OUTCOMES = ("succeeded", "failed", "cancelled", "lost", "voided", "yielded")
 
 
 class Sample(NamedTuple):

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any
 
+from jostle.address import LOG, SOCKET
+
 if TYPE_CHECKING:
     from jostle.session import Session
     from jostle.views.statustypes import Console, Overview, Status
@@ -40,8 +42,8 @@ def status(session: Session, consoles: list[Console]) -> Status:
         "hold": hello.get("hold") or "", "probe": hello.get("probe") or "",
         "counts": hello.get("counts") or session.reader.counts(), "resources": hello.get("resources"), "consoles": consoles,
         "paths": {
-            "home": home, "database": database(home), "socket": os.path.join(home, "engine.sock"),
-            "log": os.path.join(home, "engine.log"), "runs": os.path.join(home, "runs"),
+            "home": home, "database": database(home), "socket": os.path.join(home, SOCKET),
+            "log": os.path.join(home, LOG), "runs": os.path.join(home, "runs"),
             "config": os.path.join(home, "config.yaml"), "leases": hello.get("lease_dir"), "sim": hello.get("sim_dir"),
         },
     }  # fmt: skip
@@ -59,11 +61,11 @@ def overview(session: Session, consoles: list[Console]) -> Overview:
 
 def arrival(before: dict[str, Any], now: dict[str, Any]) -> tuple[str, dict[str, Any]]:
     """What has become of the engine that ran, if one did: a message."""
-    facts = {"facts": ("engine_facts", {"pid": now["pid"], "gpus": now["gpus_spec"] or "nvml"})}
+    facts = {"facts": ("engine_facts", {"pid": now["pid"], "gpus": now["gpus_spec"]})}
     if not before:
         return "engine_up", facts
     if before["pid"] == now["pid"]:
         return "engine_runs", facts
     if (before["version"], before.get("store_version")) != (now["version"], now["store_version"]):
         return "engine_replaced", {**facts, "version": before["version"]}
-    return "engine_took_over", {**facts, "gpus": before["gpus_spec"] or "nvml"}
+    return "engine_took_over", {**facts, "gpus": before["gpus_spec"]}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple, cast
 
 from jostle.backends.local.outside import runs_of
+from jostle.core.reasons import done_by
 from jostle.views.processes import processes
 from jostle.views.why import Explained, explained
 
@@ -45,8 +46,7 @@ def code_of(job: Job, reader: Reader) -> Code | None:
     """The code of its batch, or of the batch that did it before."""
     from jostle.experiments import code
 
-    reason = job["reason"]
-    by = reason["params"]["job"] if reason and job["state"] == "skipped" and reason["code"] == "done_before" else None
-    did = reader.job(by) if by else job
+    by = done_by(job["state"], job["reason"])
+    did = reader.job(by["job"]) if by else job
     recorded = code.recorded((reader.batch(did["batch"]) or {}).get("about")) if did else None
     return {"commit": recorded["commit"], "dirty": recorded["dirty"]} if recorded else None

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from fastapi import APIRouter, Depends
 
+from jostle.core.states import READ
 from jostle.errors import JostleError
 from jostle.views.cards import cards
 from jostle.views.host import host, process_facts
@@ -81,7 +82,7 @@ def seen(visit: Visit) -> tuple[list[dict[str, Any]], str | None]:
 
 
 def card(gpu: dict[str, Any], driver: str | None, reads_only: bool) -> dict[str, Any]:
-    if gpu["state"] not in ("ok", "mig"):
+    if gpu["state"] not in READ:
         return {"index": gpu["index"], "name": gpu["name"], "uuid": gpu["uuid"], "error": gpu["error"] or gpu["state"]}
     sizes = {key: gpu[f"{key}_mib"] * MIB for key in ("total", "used", "free")}
     memory = {**sizes, "percent": percent(sizes["used"], sizes["total"]), **{f"{k}_human": human(v) for k, v in sizes.items()}}

@@ -1,5 +1,7 @@
 """Phrases inside of what is said of a file: what was expected there, and of what shape it is. By their English words."""
 
+from jostle.core import devices
+
 PHRASES: dict[str, str] = {
     "": "",
     # --- shapes
@@ -67,7 +69,7 @@ PHRASES: dict[str, str] = {
     "at least one job": "至少一个任务",
     "`max: 3`, or `max: unlimited`": "`max: 3` 或 `max: unlimited`",
     "a name of letters, digits, _, - and .": "由字母、数字、_、- 和 . 组成的名字",
-    "nvml, sim:8x24 (8 GPUs of 24 GiB) or sim:FILE": "nvml、sim:8x24（8 张 24 GiB 的卡）或 sim:文件",
+    devices.EXPECTED: f"{'、'.join(devices.REAL)}、sim:8x24（8 张 24 GiB 的卡）或 sim:文件",
     "each name once": "每个名字一次",
     "a duration such as 90, 45s, 30m or 2h30m": "时长，例如 90、45s、30m 或 2h30m",
     "a duration such as 90, 45s, 30m or 2h30m, more than 0": "大于 0 的时长，例如 90、45s、30m 或 2h30m",

@@ -10,6 +10,7 @@ from typing import Any
 
 from jostle import units
 from jostle.core.reasons import UNREADABLE, hold_of
+from jostle.core.states import READ
 from jostle.wording.history import foreseen, freed, used
 from jostle.wording.sentences import beside, states
 from jostle.wording.text import gpus, listed, message, plain
@@ -206,7 +207,7 @@ def card_cells(gpu: Row, engine: bool, language: str) -> tuple[str, ...]:
     good = message("card_yes", language) if engine else "ok"
     verdict = refusal["text"] if refusal else good if gpu["state"] == "ok" else gpu["error"] or gpu["state"]
     verdict = listed([part for part in (verdict, freed(gpu, language)) if part], language)
-    used = units.show_size(gpu["used_mib"]) if gpu["used_mib"] or gpu["state"] in ("ok", "mig") else "-"
+    used = units.show_size(gpu["used_mib"]) if gpu["used_mib"] or gpu["state"] in READ else "-"
     return (
         str(gpu["index"]), gpu["name"], used, units.show_size(gpu["total_mib"]),
         units.show_size(gpu["available_mib"]), _number(gpu["utilization"], "%"), _number(gpu["temperature"]),
@@ -291,7 +292,7 @@ def event_lines(events: Sequence[Row], language: str) -> list[str]:
 
 def status_lines(status: Row, now: float, language: str) -> list[str]:
     """The engine, its jobs, what is held, and its consoles."""
-    time, spec = units.show_duration(status["uptime_s"]), status["gpus_spec"] or "nvml"
+    time, spec = units.show_duration(status["uptime_s"]), status["gpus_spec"]
     facts = {"pid": status["pid"], "version": status["version"], "time": time, "gpus": spec}
     texts = [message("status_engine", language, **facts) if status["running"] else message("status_no_engine", language)]
     if status["hold"] and hold_of(status["hold"])[:2] != (UNREADABLE, status["probe"]):  # else the next line says it

@@ -24,6 +24,23 @@ MESSAGES: dict[str, tuple[str, str]] = {
     "warning": ("warning: {text}", "警告：{text}"),
     "note": ("note: {text}", "提示：{text}"),
     "and_more": ("… and {n:,} more", "…… 还有 {n:,} 个"),
+    # an inherited CUDA_VISIBLE_DEVICES
+    "visible_restrict": (
+        "{name}={value} is set here: only GPU {cards} may be used",
+        "此处设置了 {name}={value}：只使用 GPU {cards}",
+    ),
+    "visible_none_left": (
+        "warning: {name}={value} is set here, and none of these is among the cards that the settings allow ({cards})",
+        "警告：此处设置了 {name}={value}，但设置允许的卡（{cards}）中没有它们",
+    ),
+    "visible_hide_all": (
+        "warning: {name}={value} hides all GPUs from CUDA; it restricts nothing here. A job without GPUs is asked for with -g 0",
+        "警告：{name}={value} 对 CUDA 隐藏所有 GPU；此处不作限制。不需要 GPU 的任务请用 -g 0",
+    ),
+    "visible_unknown": (
+        "warning: {name}={value} is not understood and restricts nothing; expected indices such as 0,1, or UUIDs of cards here",
+        "警告：无法理解 {name}={value}，不作限制；应为 0,1 这样的编号，或本机 GPU 的 UUID",
+    ),
     # the engine
     "no_engine": (
         "no engine runs: this is how it was when the last one ended; `jostle up` goes on",

@@ -20,7 +20,7 @@ from jostle.backends.local.claims import Claim
 from jostle.backends.local.condition import Condition
 from jostle.backends.local.contact import Contact, Reservation, Spare, host_of, send_spec
 from jostle.backends.local.leasedir import Directory
-from jostle.backends.local.pool import Pool
+from jostle.backends.local.pool import SPARES, SPARES_BUSY, Pool
 from jostle.backends.local.recorded import Handle, record
 from jostle.backends.local.records import RunClaim, RunDir, exit_of, pids_of
 from jostle.backends.local.republish import Republisher
@@ -30,7 +30,6 @@ from jostle.core.reasons import Hold
 from jostle.port import BY_HAND, Adopted, Claimed, Denied, Order, Recipient, Reserved, Resizing, RunReport, Tenure, Void, Watcher
 
 ENDED = b'{"ended":'  # how the last word of a shim begins
-SPARES, SPARES_BUSY = 2, 6  # shims kept waiting for a run: at rest, and while runs follow fast on each other
 LOOK_EVERY = 1.0  # s, at what cannot be watched
 CALM_AFTER = 5.0  # s without a start, then it is at rest
 

@@ -22,6 +22,7 @@ from jostle.backends.local.host import EnclosingAllocation
 from jostle.backends.local.legs import Legs
 from jostle.backends.local.registered import Register
 from jostle.core import failure
+from jostle.core.states import ABNORMAL, NORMAL
 
 WAITED_FOR = (signal.SIGCHLD, signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR1, signal.SIGIO)
 STOPS = (signal.SIGTERM, signal.SIGUSR1)  # end the run in good order; at once
@@ -34,7 +35,7 @@ AT_WORK = 2.0  # nor is, for so long, what only waits for a core or the disk: on
 # nobody takes it for done.
 MOMENT = 0.1
 REGISTERED_LOOK = 0.25  # nothing tells us when a process ends that is not our descendant
-GIVE_UP = 10.0  # what survives SIGKILL for so long is stuck in the kernel
+LEFTOVERS_FOR, GIVE_UP = 5.0, 10.0  # s: what a run leaves has so long until SIGKILL; what survives that for so long is stuck
 NO_PROCESS = (errno.EAGAIN, errno.ENOMEM)
 FORK_TRIES_FOR = 30.0  # for the first command: then the card is given back, for others may have what they need
 SETTLED = 0.003  # what lives so long has started; until then the cores are its own, and what ends sooner says so
@@ -124,7 +125,7 @@ class CommandTree:
         self._reap()
         if self._stopping or not self._main or self._status is not None or self._ended is not None:
             return False
-        self._term(float(self.spec.get("grace", 5.0)))
+        self._term(float(self.spec["grace"]))
         return True
 
     def _begins_again(self) -> bool:
@@ -271,7 +272,7 @@ class CommandTree:
         if kill:
             self._kill_at = now
         elif not self._stopping:
-            self._term(float(self.spec.get("grace", 5.0)))
+            self._term(float(self.spec["grace"]))
         self._stopping = True
 
     def _goes_on(self) -> bool:
@@ -312,7 +313,7 @@ class CommandTree:
             self._wait_for_leftovers()
         elif not self.empty and not self._stopping:
             self._leftovers = process.living()
-            self._term(5.0)
+            self._term(LEFTOVERS_FOR)
         while self._alive():
             if self._in_vain():
                 self._leftovers = process.living()
@@ -364,10 +365,10 @@ class CommandTree:
             "code": code,
             "signal": number,
             "timed_out": self._timed_out,
-            "stopped": self._stopped and not (self._last and word == failure.NORMAL),  # by its word it had nothing left to do
+            "stopped": self._stopped and not (self._last and word == NORMAL),  # by its word it had nothing left to do
             "error": self.error,
             "unable": self._unable and bool(self.error),
-            "tail": joblog.tail(self.log) if (code != 0 or word == failure.ABNORMAL) and self.log is not None else "",
+            "tail": joblog.tail(self.log) if (code != 0 or word == ABNORMAL) and self.log is not None else "",
             "started_at": self._started_at,
             "ended_at": self._ended_at or time.time(),
             "ran_for": (self._ended or time.monotonic()) - self._began,

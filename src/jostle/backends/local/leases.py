@@ -54,14 +54,7 @@ class LiveClaim(Claimed):
 
 
 def find_dir(candidates: Sequence[str] = SHARED) -> str:
-    """Where the users of this host meet; JOSTLE_LEASE_DIR overrides it."""
-    override = os.environ.get("JOSTLE_LEASE_DIR")
-    if override:
-        try:
-            os.makedirs(override, mode=0o700, exist_ok=True)
-        except OSError as e:
-            raise JostleError(f"lease directory {override} (from JOSTLE_LEASE_DIR) cannot be used: {e.strerror}") from e
-        return override
+    """Where the users of this host meet."""
     for path in candidates:
         if _is_meeting_place(path):
             return path

@@ -21,6 +21,7 @@ from typing import Any
 from jostle import proc
 from jostle.backends.local import control, process
 from jostle.backends.local.claimlock import give_back
+from jostle.backends.local.claims import Claim, parse
 from jostle.core.runvariables import GPUS, GPUS_FILE, LEG, VISIBLE
 from jostle.failpoint import failpoint
 
@@ -140,8 +141,8 @@ class Legs:
 
     def _is_claim(self, fd: int, path: str) -> bool:
         """Whether this is a claim of this very run, as it lies in the directory of claims."""
-        parts, job = os.path.basename(path).split("~"), self._spec["run"].partition(".")[0]
-        if len(parts) != 5 or parts[2] != str(os.getpid()) or not parts[4].startswith(f"{job}."):
+        claim, job = claim_of(path), self._spec["run"].partition(".")[0]
+        if claim.sid != os.getpid() or claim.run[0] != int(job):
             return False
         here, there = os.fstat(fd), os.lstat(path)
         return (here.st_dev, here.st_ino, here.st_uid) == (there.st_dev, there.st_ino, os.geteuid())
@@ -251,9 +252,16 @@ def parked(sock: socket.socket) -> list[int]:
     return fds.tolist()
 
 
+def claim_of(path: str) -> Claim:
+    """By the name of its file; ValueError: it is none."""
+    claim = parse(os.path.basename(path))
+    if claim is None:
+        raise ValueError("no claim")
+    return claim
+
+
 def uuid_of(path: str) -> str:
-    """The card that a claim is on, by its name: see claims.py."""
-    return os.path.basename(path).partition("-")[2].partition("~")[0]
+    return claim_of(path).uuid
 
 
 def whole(value: Any) -> int:

@@ -15,6 +15,7 @@ from jostle.port import Watcher
 
 MOST = 32  # those that come back are kept up to so many, until want() sends them home: a fork costs more than all else
 RUNS_PER_SHIM = 1000  # so that nothing can grow in one for ever
+SPARES, SPARES_BUSY = 2, 6  # shims kept waiting for a run: at rest, and while runs follow fast on each other
 
 
 class Pool:
@@ -24,7 +25,7 @@ class Pool:
         self._watcher, self._heard, self._returning = watcher, heard, returning
         self.nursery = Nursery(watcher=watcher, python=python, runs=runs, arrived=self._born)
         self.spares: list[Spare] = []
-        self.enough = 2
+        self.enough = SPARES
         self.arrived: Callable[[], None] | None = None
 
     def open(self) -> None:

@@ -22,7 +22,8 @@ from jostle import proc
 from jostle.backends.local import process, scriptfiles
 from jostle.backends.local.filewatch import FileWatch
 from jostle.core import failure
-from jostle.uniid.entries import ABNORMAL, RUNNING, WORDS, Data, Entry, entry_of, parsed, with_fields
+from jostle.core.states import ABNORMAL
+from jostle.uniid.entries import RUNNING, WORDS, Data, Entry, entry_of, parsed, with_fields
 from jostle.uniid.file import DAMAGED_AFTER, UniIdFile, content, look, waited_look
 
 POLL = 1.0  # how often to look where nothing can be heard
