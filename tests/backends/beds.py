@@ -68,20 +68,20 @@ class Bed:
         answer = self.backend.reserve(run, "", [(card, None) for card in cards], frozenset(), alone=True)
         return answer.handle if isinstance(answer, Reserved) else ""
 
-    def resize(self, run: RunId, leg: int, *cards: str, more: Sequence[str] = ()) -> None:
+    def resize(self, run: RunId, order: int, *cards: str, more: Sequence[str] = ()) -> None:
         """Reserved, recorded, told."""
         known = frozenset(c.name for c in self.backend.claims(CARDS))
         assert self.backend.reserve_more(run, [(card, None) for card in more], known, alone=True) is None
-        self.rows[run] = self.rows[run]._replace(leg=leg)
-        self.backend.resize([Resizing(run, leg, cards, {"CUDA_VISIBLE_DEVICES": "0", "JOSTLE_GPUS": "0"})])
+        self.rows[run] = self.rows[run]._replace(order=order)
+        self.backend.resize([Resizing(run, order, cards, {"CUDA_VISIBLE_DEVICES": "0", "JOSTLE_GPUS": "0"})])
 
-    def footing(self, run: RunId, leg: int) -> Footing:
+    def footing(self, run: RunId, order: int) -> Footing:
         """As it is when the fate of this order is known."""
 
         def known() -> Footing | None:
             report = self.hear(run)
             got = None if report is None else report.footing
-            return got if got is not None and got.order >= leg and (not got.taken or got.leg == got.order) else None
+            return got if got is not None and got.order >= order and (not got.taken or got.effective == got.order) else None
 
         return self.until(known)
 

@@ -194,7 +194,7 @@ def test_a_run_gets_other_cards_by_an_order_that_is_obeyed_once(placing: Bed) ->
     assert placing.footing(RUN, 3).cards in ((b,), (a, b)), "it arrived, or it never will"
     placing.resize(RUN, 4, b, c, more=[c])
     assert placing.footing(RUN, 4)[:4] == (4, 4, True, (b, c)) and placing.held(RUN) == [b, c]
-    placing.rows[RUN] = placing.rows[RUN]._replace(leg=5)
+    placing.rows[RUN] = placing.rows[RUN]._replace(order=5)
     placing.restart()
     assert placing.footing(RUN, 5)[:4] == (4, 5, False, (b, c)), "recorded, and never sent"
     assert placing.held(RUN) == [b, c] and placing.hear(RUN).kind is Phase.ALIVE  # type: ignore[union-attr]

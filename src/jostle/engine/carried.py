@@ -54,8 +54,8 @@ class Carried:
             run.tried = self._cards.tried(run.id[0]) if run.failures or run.excused else ()
             self.add(run)
             if run.backend in rows:
-                leg = 0 if run.elasticity is None else run.elasticity.order
-                rows[run.backend].append(Adopted(run.id, run.uni_id, run.handle, run.state != "starting", leg))
+                order = 0 if run.elasticity is None else run.elasticity.order
+                rows[run.backend].append(Adopted(run.id, run.uni_id, run.handle, run.state != "starting", order))
             failpoint("engine.adopting")
         for name, backend in backends.items():
             backend.open(rows[name], self)

@@ -1,5 +1,6 @@
 """Runs that get other cards while they live, in the store: orders, what became of them, and cards that come and go.
 
+The table of orders is called `leg` on the disk, and so is their number in it; `run.leg` counts those that came into effect.
 Every function works inside the caller's transaction. A card that is given back leaves the leases, and is remembered as one that
 was held from then to then.
 """
@@ -51,7 +52,7 @@ def settled(
     ended: Sequence[LegEnd], at: float, quiet: bool = False,
 ) -> None:  # fmt: skip
     """An order has come to its end: the run has the cards that it asked for, or will not get them. `quiet`: as it was ordered."""
-    before = max((end for end in ended if end.leg < number), default=None) if outcome == "done" else None
+    before = max((end for end in ended if end.order < number), default=None) if outcome == "done" else None
     store.db.execute(
         "UPDATE leg SET done_at = ?, outcome = ?, exit_code = ?, signal = ? WHERE job = ? AND n = ? AND leg = ?",
         (at, outcome, before and before.code, before and before.signal, *run, number),

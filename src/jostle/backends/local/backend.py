@@ -159,9 +159,9 @@ class Local:
             if order.run in self._runs:
                 self._resizer.resize(self._runs[order.run], order)
 
-    def give_up(self, run: RunId, leg: int, cards: Collection[str]) -> None:
+    def give_up(self, run: RunId, order: int, cards: Collection[str]) -> None:
         if run in self._runs:
-            self._resizer.give_up(self._runs[run], leg, cards)
+            self._resizer.give_up(self._runs[run], order, cards)
 
     def pause(self, run: RunId, *, paused: bool) -> None:
         """Says so to its shim; what has none any more goes on."""
@@ -217,11 +217,11 @@ class Local:
     def _adopt(self, row: Adopted) -> None:
         """Watches a run that an earlier engine started, if its shim is provably alive."""
         claim = self._dir(row.run).claim()
-        contact = Contact(run=row.run, uni_id=row.uni_id, handle=Handle.of(row.handle), begun=row.begun, ordered=row.leg)
+        contact = Contact(run=row.run, uni_id=row.uni_id, handle=Handle.of(row.handle), begun=row.begun, ordered=row.order)
         if claim is not None and not claim.void:
             contact.begun = True
             held = {name: self._directory.own(name) for name in claim.leases}
-            if not row.leg:  # else its shim tells which it has now
+            if not row.order:  # else its shim tells which it has now
                 contact.inodes = {name: None if lease is None else lease.inode for name, lease in held.items()}
             contact.automatic = any(lease is not None and lease.automatic for lease in held.values())
             if claim.boot == self._boot:  # another spare than the recorded one may have won
