@@ -71,7 +71,7 @@ class Adopted(NamedTuple):
     order: int = 0  # the last one to it that is recorded, by its number; 0: it keeps the cards it has
 
 
-class Order(NamedTuple):
+class Launch(NamedTuple):
     """A run that is recorded, and is to begin."""
 
     run: RunId
@@ -155,7 +155,7 @@ class Backend(Protocol):
     def tick(self, now: float) -> float | None: ...  # what time brings about; when to call again
     def capacity(self) -> int | None: ...  # how many more runs it would take now; None: any number
     def log_path(self, run: RunId, uni_id: str) -> str: ...  # where its output will be, unless its job names a file
-    def start(self, orders: Sequence[Order]) -> None: ...
+    def start(self, launches: Sequence[Launch]) -> None: ...
     def reports(self, runs: Collection[RunId] | None = None) -> Sequence[RunReport]: ...  # of these, or of all
     def stop(self, runs: Collection[RunId], *, kill: bool) -> None: ...  # may have to be said again
     def void(self, run: RunId) -> Void: ...

@@ -22,7 +22,7 @@ from jostle.port import (
     Claimed,
     Denied,
     Footing,
-    Order,
+    Launch,
     Phase,
     Recipient,
     Reserved,
@@ -251,15 +251,15 @@ class FakeBackend:
     def footing(self, p: Process) -> Footing | None:
         return Footing(p.effective, p.order, not p.why, p.uuids, p.why) if p.how else None
 
-    def start(self, orders: Sequence[Order]) -> None:
-        for order in orders:
-            wants = self.reserved.pop(order.run, None)
+    def start(self, launches: Sequence[Launch]) -> None:
+        for launch in launches:
+            wants = self.reserved.pop(launch.run, None)
             if wants is None:
                 continue  # it was started before
-            self.boots[order.run] = self.clock.boot
+            self.boots[launch.run] = self.clock.boot
             mib = wants[0][1] if wants else None
-            how = order.spec.get("resize") or ""
-            self.disk.start(order.run, tuple(u for u, _ in wants), mib, self.clock.at, shim_of(order.run), how)
+            how = launch.spec.get("resize") or ""
+            self.disk.start(launch.run, tuple(u for u, _ in wants), mib, self.clock.at, shim_of(launch.run), how)
 
     def reports(self, runs: Collection[RunId] | None = None) -> list[RunReport]:
         return [self.report(run) for run in (self.boots if runs is None else runs)]

@@ -19,7 +19,7 @@ from jostle.engine.open import Open, of_row
 from jostle.engine.ports import Timer
 from jostle.errors import Unwritten
 from jostle.failpoint import failpoint
-from jostle.port import Adopted, Backend, Claimed, Order, Phase, RunReport, Void, is_placing
+from jostle.port import Adopted, Backend, Claimed, Launch, Phase, RunReport, Void, is_placing
 from jostle.store import legs, runs
 from jostle.store.store import Store
 
@@ -190,10 +190,10 @@ class Carried:
     def start(self, recorded: Sequence[tuple[Open, Mapping[str, Any]]]) -> None:
         """Each with what it is given."""
         for name, backend in self.backends.items():
-            orders = [Order(run.id, run.handle, spec) for run, spec in recorded if run.backend == name]
-            if orders:
+            launches = [Launch(run.id, run.handle, spec) for run, spec in recorded if run.backend == name]
+            if launches:
                 failpoint("engine.before_spawn")
-                backend.start(orders)
+                backend.start(launches)
                 failpoint("engine.after_spawn")
         for run, _ in recorded:
             self.add(run)

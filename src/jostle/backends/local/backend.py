@@ -27,7 +27,7 @@ from jostle.backends.local.republish import Republisher
 from jostle.backends.local.resizing import ResizeOrders
 from jostle.core.model import RunId
 from jostle.core.reasons import Hold
-from jostle.port import BY_HAND, Adopted, Claimed, Denied, Order, Recipient, Reserved, Resizing, RunReport, Tenure, Void, Watcher
+from jostle.port import BY_HAND, Adopted, Claimed, Denied, Launch, Recipient, Reserved, Resizing, RunReport, Tenure, Void, Watcher
 
 ENDED = b'{"ended":'  # how the last word of a shim begins
 LOOK_EVERY = 1.0  # s, at what cannot be watched
@@ -187,23 +187,23 @@ class Local:
     def log_path(self, run: RunId, uni_id: str) -> str:
         return f"{self._dir(run).path}/log"
 
-    def start(self, orders: Sequence[Order]) -> None:
+    def start(self, launches: Sequence[Launch]) -> None:
         """Hands each run to its spare. A spare that died meanwhile shows in its report: not started."""
-        for order in orders:
-            r = self._reserved.pop(order.run, None)
+        for launch in launches:
+            r = self._reserved.pop(launch.run, None)
             if r is None:
                 continue  # it was started before
             r.spare.run = r.run
             old = self._runs.pop(r.run, None)
             if old is not None:
                 self._release(old)
-            self._runs[r.run] = Contact.of(r, order.spec["uni_id"], resizable=bool(order.spec.get("resize")))
+            self._runs[r.run] = Contact.of(r, launch.spec["uni_id"], resizable=bool(launch.spec.get("resize")))
             place = {"dir": self._dir(r.run).path, "boot": self._boot, "ticks": r.spare.ticks, "lease_dir": self._lease_dir,
-                     "host": host_of(order.spec, self._runs, self._runs_dir)}  # fmt: skip
-            if order.spec.get("nice"):
+                     "host": host_of(launch.spec, self._runs, self._runs_dir)}  # fmt: skip
+            if launch.spec.get("nice"):
                 self._pool.wear_out(r.spare)  # the next run would be as nice
             claims = [f"{self._lease_dir}/{name}" for name in r.names]
-            send_spec(r.spare.sock, {**order.spec, **place, "claims": claims}, [held.fd for held in r.held])
+            send_spec(r.spare.sock, {**launch.spec, **place, "claims": claims}, [held.fd for held in r.held])
             for held in r.held:
                 os.close(held.fd)
             self._started = True
