@@ -406,7 +406,7 @@ class Host:
                 self.store = Store(self.home)
                 self.backend = FakeBackend(self.disk, self.clock, self.home)
                 self.probe = FakeProbe(self.disk, self.clock)
-                self.engine = Engine(home=self.home, spec="fake", store=self.store, clock=self.clock, settings={})
+                self.engine = Engine(home=self.home, devices="fake", store=self.store, clock=self.clock, settings={})
                 self.engine.open(self.backends(), self.probe)
                 return
             except failpoint.Crashed:
