@@ -15,7 +15,7 @@ from jostle.core.model import Job, World
 from jostle.core.reasons import ABSENT, as_text, plain
 from jostle.core.runvariables import DEVICE_ORDER
 from jostle.core.states import OPEN
-from jostle.core.survey import room, standing, survey
+from jostle.core.survey import leeway, room, survey
 from jostle.engine import capacity, launch, shown
 from jostle.engine.cards import KnownCards
 from jostle.engine.engine import Engine
@@ -133,7 +133,7 @@ class Answers:
         self._cards.watch()
         now, world = self._clock.now(), self._world()
         age = self._cards.age(now)
-        _, held, may = standing(world, Job(id=0))
+        _, held, may = leeway(world, Job(id=0))
         return {
             "gpus": self._surveyed(world),
             "more": None if may is None else max(0, may - len(held)),

@@ -139,8 +139,8 @@ class Carried:
         if run.supervised and not report.supervised and run.paused:
             self._soon(0.0)  # it is not to stand still for ever
         run.supervised = report.supervised
-        if run.standing is not None:
-            run.standing.still = report.still
+        if run.stillness is not None:
+            run.stillness.still = report.still
         if report.footing is not None and run.elasticity is not None and run.elasticity.hear(report.footing):
             self._soon(0.0)
         if not run.supervised:
@@ -213,10 +213,10 @@ class Carried:
     def pause(self, run: Open) -> None:
         """Stands still or goes on, as is recorded of it; said again at each sweep, as a stop is."""
         backend = self.backends.get(run.backend)
-        if run.standing is None or run.over or run.told_to_stop or run.yielding or backend is None or not is_placing(backend):
+        if run.stillness is None or run.over or run.told_to_stop or run.yielding or backend is None or not is_placing(backend):
             return
-        backend.pause(run.id, paused=run.standing.now)
-        if run.standing.now and not run.standing.still:
+        backend.pause(run.id, paused=run.stillness.now)
+        if run.stillness.now and not run.stillness.still:
             self.sweep_within(UNSUPERVISED)  # until it is seen
 
     def forget(self, run: Open, now: float) -> None:

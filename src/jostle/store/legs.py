@@ -92,7 +92,7 @@ def yielding(store: Store, run: RunId, batch: int, reason: Mapping[str, Any], at
 
 def paused(store: Store, run: RunId, batch: int, times: int, reason: Mapping[str, Any], at: float, now: float) -> None:
     """It is to stand still: recorded before anybody is told, so that the next engine knows to let it go on."""
-    _standing(store, run, {"now": True, "since": now, "times": times, "reason": reason})
+    _record_pause(store, run, {"now": True, "since": now, "times": times, "reason": reason})
     store.event(at, "paused", batch=batch, job=run[0], run=run[1], times=times, reason=reason)
 
 
@@ -100,10 +100,10 @@ def continued(
     store: Store, run: RunId, batch: int, times: int, paused_s: float, reason: Mapping[str, Any], at: float, now: float
 ) -> None:
     """It goes on, having stood still for so long."""
-    _standing(store, run, {"now": False, "since": now, "times": times, "reason": reason})
+    _record_pause(store, run, {"now": False, "since": now, "times": times, "reason": reason})
     store.db.execute("UPDATE run SET paused_s = paused_s + ? WHERE job = ? AND n = ?", (paused_s, *run))
     store.event(at, "continued", batch=batch, job=run[0], run=run[1], paused_s=round(paused_s, 1), reason=reason)
 
 
-def _standing(store: Store, run: RunId, state: Mapping[str, Any]) -> None:
+def _record_pause(store: Store, run: RunId, state: Mapping[str, Any]) -> None:
     store.db.execute("UPDATE run SET paused = ? WHERE job = ? AND n = ?", (json.dumps(state), *run))
