@@ -76,7 +76,7 @@ class Asked(Terminal):
 
 
 def test_why_a_task_waits_that_can_never_start_is_said_once_and_others_are_said_again() -> None:
-    reasons = {k: {"code": "impossible_", "text": f"never {k}"} for k in (1, 2)} | {3: {"code": "busy", "text": "busy"}}
+    reasons = {k: {"code": "impossible_count", "text": f"never {k}"} for k in (1, 2)} | {3: {"code": "busy", "text": "busy"}}
     lines = Said(Asked(reasons), TaskProgress([row(k, queue=k) for k in (1, 2, 3)]))
     assert lines.period() == ["1 n1: never 1", "2 n2: never 2"]
     assert lines.period() == lines.period() == ["3 n3: busy"], "those that can never start do not hide it"
