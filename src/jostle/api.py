@@ -14,8 +14,9 @@ from collections.abc import Callable, Mapping, Sequence
 from signal import SIGINT, SIGTERM
 from typing import Any
 
+from jostle.core.devices import EXPECTED, known
 from jostle.core.states import UNFINISHED
-from jostle.errors import TIME_IS_UP, JostleError
+from jostle.errors import TIME_IS_UP, JostleError, Usage
 from jostle.follow.ends import until_ended
 from jostle.follow.feed import Feed
 from jostle.follow.followed import Followed, signal_feed
@@ -44,14 +45,20 @@ def submit(
     policy: Mapping[str, Any] | None = None,
     defaults: Mapping[str, Any] | None = None,
     own_queues: bool = False,
+    devices: str | None = None,
     gpus: str | None = None,
     params: Sequence[Mapping[str, str]] | None = None,
     once: str | None = None,
     strict: bool = False,
 ) -> Batch:
-    """Queues jobs as one batch, starting an engine if need be; relative paths start at the present directory. `params`: what each
-    job stands for in a sweep; `jostle results` groups by it. `once`: a key; what it has brought before is not taken again.
-    `strict`: what can never run here is refused, instead of a warning."""
+    """Queues jobs as one batch, starting an engine if need be; relative paths start at the present directory. `defaults`: keys for
+    each job that does not say otherwise. `devices`: of an engine that is started for it, such as "sim:8x24"; `gpus` is its older
+    name. `params`: what each job stands for in a sweep; `jostle results` groups by it. `once`: a key; what it has brought before
+    is not taken again. `strict`: what can never run here is refused, instead of a warning."""
+    for argument, value in (("devices", devices), ("gpus", gpus)):
+        if value is not None and not (isinstance(value, str) and known(value)):
+            cards = 'How many cards a job gets stands in the job: {"run": …, "gpus": 1}'
+            raise Usage(f"jostle.submit: {argument}={value!r}: expected {EXPECTED}. {cards}")
     listed = [jobs] if isinstance(jobs, str | Mapping) or _is_task(jobs) else list(jobs)
     document: dict[str, Any] = {"jobs": [_mapping(job) for job in listed], "own_queues": own_queues}
     document |= {key: dict(value) for key, value in (("policy", policy), ("defaults", defaults)) if value}
@@ -63,7 +70,8 @@ def submit(
     head = {"key": None, "name": batch["name"] or "submit", "policy": batch["policy"], "queues": batch["queues"]}
     asked = {**request(head, batch["jobs"], once=once), "strict": strict}
     session = Session()
-    answer = sent(session, asked, again=f"The same submit with once={asked['once']!r} takes it once only", devices=gpus)
+    again = f"The same submit with once={asked['once']!r} takes it once only"
+    answer = sent(session, asked, again=again, devices=devices or gpus)
     first, last = answer["ids"]
     for entry in answer.get("never") or ():
         text = worded(entry["reason"], "en")["text"]

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import pytest
 
 import jostle
-from jostle.errors import Invalid
+from jostle.errors import Invalid, Usage
 from tests.e2e.instance import PATIENCE, Instance
 
 
@@ -63,6 +63,22 @@ def test_what_a_job_file_would_refuse_is_refused_with_the_same_words(here: Insta
     with pytest.raises(Invalid, match="an empty list"):
         jostle.submit([])
     assert here.jobs() == {}
+
+
+@pytest.mark.parametrize("value", [0, 2, "2", "1-4", [1, 2], True])
+@pytest.mark.parametrize("argument", ["gpus", "devices"])
+def test_a_count_of_cards_is_no_set_of_devices_and_says_where_it_belongs(here: Instance, argument: str, value: object) -> None:
+    with pytest.raises(Usage) as e:
+        jostle.submit("true", **{argument: value})  # type: ignore[arg-type]
+    assert f"{argument}={value!r}: expected nvml" in str(e.value) and '{"run": …, "gpus": 1}' in str(e.value)
+    assert here.jobs() == {}
+
+
+@pytest.mark.parametrize("argument", ["gpus", "devices"])
+def test_devices_are_named_by_either_name(here: Instance, argument: str) -> None:
+    defaults = {"gpus": 3, "memory": "1GiB"}
+    (row,) = jostle.submit("true", defaults=defaults, **{argument: "sim:4x24"}).result(timeout=PATIENCE)  # type: ignore[arg-type]
+    assert row["gpu_request"] == [3, 3]
 
 
 def test_a_wait_goes_on_when_the_engine_is_killed_in_between(here: Instance) -> None:

@@ -51,7 +51,7 @@ class JostleLauncher(Launcher):
         defaults: Any = OmegaConf.to_container(OmegaConf.create(self.job))
         params = [_params(overrides) for overrides in job_overrides]
         try:
-            batch = jostle.submit(jobs, name=name, policy=self.policy, defaults=defaults, gpus=self.devices, params=params)
+            batch = jostle.submit(jobs, name=name, policy=self.policy, defaults=defaults, devices=self.devices, params=params)
         except JostleError as e:  # what is said under hydra.launcher, or an engine that cannot be had
             raise CompactHydraException("\n".join(f"hydra.launcher: {line}" for line in _lines(e))) from None
         if batch.attend(lambda text: print(text, file=sys.stderr, flush=True)):
