@@ -51,10 +51,10 @@ def submit(
     once: str | None = None,
     strict: bool = False,
 ) -> Batch:
-    """Queues jobs as one batch, starting an engine if need be; relative paths start at the present directory. `defaults`: keys for
-    each job that does not say otherwise. `devices`: of an engine that is started for it, such as "sim:8x24"; `gpus` is its older
-    name. `params`: what each job stands for in a sweep; `jostle results` groups by it. `once`: a key; what it has brought before
-    is not taken again. `strict`: what can never run here is refused, instead of a warning."""
+    """Queues jobs as one batch, starting an engine if need be; relative paths start at the present directory. `defaults`: keys
+    for each job that does not say otherwise. `devices`: of an engine that is started for it, such as "sim:8x24"; its older name
+    is `gpus`. `params`: what each job stands for in a sweep; `jostle results` groups by it. `once`: a key; what it has brought
+    before is not taken again. `strict`: what can never run here is refused, instead of a warning."""
     for argument, value in (("devices", devices), ("gpus", gpus)):
         if value is not None and not (isinstance(value, str) and known(value)):
             cards = 'How many cards a job gets stands in the job: {"run": …, "gpus": 1}'

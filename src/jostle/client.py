@@ -31,17 +31,17 @@ GONE_WITHIN = 60.0  # s that an engine has to end, beyond the grace of the jobs 
 PATIENCE = 4.0  # s until a person is told what is waited for
 
 
-def _refused(error: dict[str, Any], request: dict[str, Any]) -> str:
+def _refused(error: dict[str, Any], request: dict[str, Any], language: str) -> str:
     from jostle.wording.sentences import refused
 
     jobs = request.get("jobs") or ()
-    return refused(error, alone=len(jobs) == 1, strict=any(job.get("commands") for job in jobs))
+    return refused(error, language, alone=len(jobs) == 1, strict=any(job.get("commands") for job in jobs))
 
 
-def _declined(why: dict[str, Any]) -> str:
+def _declined(why: dict[str, Any], language: str) -> str:
     from jostle.wording.declined import declined
 
-    return declined(why, "en")
+    return declined(why, language)
 
 
 def _numbers(why: dict[str, Any]) -> dict[str, Any]:
@@ -63,8 +63,8 @@ def silent(code: str, /, **values: Any) -> None:
 class Client:
     patience = PATIENCE  # of all clients of this process: one that did not answer is not waited for as long again
 
-    def __init__(self, home: str, sock: socket.socket, tell: Tell = silent) -> None:
-        self.home, self.tell = home, tell
+    def __init__(self, home: str, sock: socket.socket, tell: Tell = silent, language: str = "en") -> None:
+        self.home, self.tell, self.language = home, tell, language
         self.sock = sock
         self.heard = b""
         self.asked = ""  # what we wait for, while we do
@@ -127,8 +127,8 @@ class Client:
         if not answer.pop("ok"):
             error = answer["error"]
             if "declined" in error:
-                raise Declined(_declined(error["declined"]), **_numbers(error["declined"]))
-            text = _refused(error, fields) if "reason" in error else error["text"]
+                raise Declined(_declined(error["declined"], self.language), **_numbers(error["declined"]))
+            text = _refused(error, fields, self.language) if "reason" in error else error["text"]
             if error["code"] in (Invalid.code, Usage.code) and not of_this_version(self.call("hello")):
                 text += f"\nthe engine of {self.home} is of another version: `jostle up` replaces it, and jobs do not notice"
             raise BY_CODE.get(error["code"], JostleError)(text)
@@ -165,7 +165,7 @@ def condition(pid: int) -> str:
     return how.get(stat.state if stat is not None else "", "process_busy")
 
 
-def attempt(home: str, tell: Tell = silent) -> Client | None:
+def attempt(home: str, tell: Tell = silent, language: str = "en") -> Client | None:
     """The engine that answers here, if one does."""
     sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
@@ -177,7 +177,7 @@ def attempt(home: str, tell: Tell = silent) -> Client | None:
     check_server(home, sock)
     if os.path.exists(f"{home}/{NOTIFIER_LOCK}"):
         _notified(home)
-    return Client(home, sock, tell)
+    return Client(home, sock, tell, language)
 
 
 def _notified(home: str, notify: dict[str, Any] | None = None) -> None:
@@ -198,13 +198,14 @@ def check_server(home: str, sock: socket.socket) -> None:
         )
 
 
-def connect(home: str, start: bool = True, gpus: str | None = None, tell: Tell = silent) -> Client:
-    """A client of this home's engine; starts one unless told not to. `tell`: is given messages about what takes long."""
+def connect(home: str, start: bool = True, gpus: str | None = None, tell: Tell = silent, language: str = "en") -> Client:
+    """A client of this home's engine; starts one unless told not to. `tell`: is given messages about what takes long. `language`:
+    of what the engine refuses."""
     if gpus is not None:
         from jostle import config
 
         gpus = config.devices(gpus)
-    client = attempt(home, tell)
+    client = attempt(home, tell, language)
     if client is not None and gpus is not None:
         client = _with_gpus(client, gpus)
     if client is not None:
@@ -212,7 +213,7 @@ def connect(home: str, start: bool = True, gpus: str | None = None, tell: Tell =
     if not start:
         raise NoEngine(f"no engine runs for {home}: `jostle up` starts one")
     start_engine(home, gpus=gpus, tell=tell)
-    client = attempt(home, tell)
+    client = attempt(home, tell, language)
     if client is None:
         raise NoEngine(f"the engine of {home} ended right after its start: see {home}/{LOG}")
     return client

@@ -50,7 +50,7 @@ class Session:
     def client(self, *, start: bool = True, gpus: str | None = None) -> Client:
         from jostle.client import connect
 
-        return connect(self.home, start=start and self.starts_engine, gpus=gpus, tell=self.tell)
+        return connect(self.home, start=start and self.starts_engine, gpus=gpus, tell=self.tell, language=self.language)
 
     def engine_if_any(self) -> Client | None:
         """For verbs that also work without one."""

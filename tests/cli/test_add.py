@@ -199,3 +199,14 @@ def test_what_is_refused_has_no_number(jostle, engine):
     engine.answers["submit"] = {"ok": False, "error": {"code": "invalid", "job": 1, "name": "wide", "reason": reason}}
     code, _, err = jostle("add", "--strict", "-g", "9", "-n", "wide", "--", "true")
     assert code == 6 and err.startswith("jostle: wide: It can never start") and "job 1" not in err
+
+
+def test_what_is_refused_is_refused_in_the_language_of_the_person(jostle, engine, monkeypatch):
+    monkeypatch.setenv("JOSTLE_LANG", "zh")
+    reason = {"code": "impossible_count", "params": {"needed": 9, "cards": 2, "refused_at_once": True}}
+    engine.answers["submit"] = {"ok": False, "error": {"code": "invalid", "job": 1, "name": "wide", "reason": reason}}
+    code, _, err = jostle("add", "--strict", "-g", "9", "-n", "wide", "--", "true")
+    assert code == 6 and err.startswith("jostle: wide：以本机现有的卡无法运行") and "没有任务排队（--strict）" in err
+    declined = {"code": "of_another_batch", "params": {"job": 3, "batch": 7}}
+    engine.answers["submit"] = {"ok": False, "error": {"code": "declined", "declined": declined}}
+    assert jostle("add", "--", "true")[2] == "jostle: 任务 3 不属于批次 7\n"

@@ -184,6 +184,18 @@ def test_without_a_terminal_it_ends_by_itself_and_its_console_has_answered(tmp_p
     nothing_is_left(tmp_path)
 
 
+def test_it_tells_its_story_in_the_language_of_the_person(tmp_path):
+    child = subprocess.Popen(
+        [sys.executable, "-u", "-m", "jostle", "demo"], env=environment(tmp_path, JOSTLE_LANG="zh", JOSTLE_WEB="off"),
+        encoding="utf-8", stdout=subprocess.PIPE, preexec_fn=hears_all,
+    )  # fmt: skip
+    lines = [child.stdout.readline() for _ in range(3)]
+    child.send_signal(signal.SIGTERM)
+    child.communicate(timeout=PATIENCE)
+    assert "模拟 GPU" in lines[0] and "队列" in lines[1] and "启动" in lines[2]
+    nothing_is_left(tmp_path)
+
+
 def test_what_a_demo_left_that_was_killed_is_gone_when_the_next_has_been(terminal, tmp_path):
     screen = terminal()
     until(lambda: LOGIN.search(screen.hear()), "the URL of its console")

@@ -36,7 +36,7 @@ def demo(args: Namespace, terminal: Terminal) -> int:
     heard = told_to_end()
     show, without = LONG if terminal.interactive else SHORT, hindrance()
     with stage(show, console=not without) as scene:
-        terminal.put(show.story)
+        terminal.put(terminal.message(show.story))
         if without:
             terminal.tell(without)
         if terminal.interactive:
@@ -44,16 +44,13 @@ def demo(args: Namespace, terminal: Terminal) -> int:
             return 0 if heard == [signal.SIGINT] else 128 + heard[0] if heard else 1
         if scene.console is not None:
             count = len(scene.asked("/api/v1/gpus")["gpus"])
-            terminal.put(f"its console answers on http://localhost:{scene.console.port}: {count} cards")
+            terminal.put(terminal.message("demo_console", url=f"http://localhost:{scene.console.port}", n=count))
         follow(scene, terminal, heard)
         if heard:
             return 128 + heard[0]
         end = outcome(scene.reader)
-    terminal.put(
-        f"\n{end.succeeded} of {end.jobs} jobs succeeded in {end.took_s:.1f} s with {end.tries} runs; "
-        f"whole cards given out twice: {end.clashes}.\n"
-        "Next: jostle up --gpus sim:4x24, jostle add -- CMD, jostle ps, jostle why ID; on a real server leave out --gpus."
-    )
+    counts = {"succeeded": end.succeeded, "jobs": end.jobs, "tries": end.tries, "clashes": end.clashes}
+    terminal.put(terminal.message("demo_outcome", took=f"{end.took_s:.1f}", **counts))
     return 0 if end.succeeded == end.jobs else 1
 
 

@@ -14,7 +14,7 @@ Files = dict[str, str]  # name: content
 
 @dataclass(frozen=True, kw_only=True)
 class Show:
-    story: str
+    story: str  # a message
     world: dict[str, Any]
     act: Callable[[int], Files]  # the files that are run in the N-th act, from 0
     acts: int | None  # None: no end
@@ -42,9 +42,7 @@ def _short(_: int) -> Files:
 
 
 SHORT = Show(
-    story="""\
-4 simulated GPUs. alice and bob come and go; carol's desktop keeps 300 MiB on GPU 0, which bothers nobody.
-Queues `cifar` and `svhn` are each serial; `ddp` wants two cards; `probe-*` share one by memory; `flaky` fails once.""",
+    story="demo_short",
     world={
         "gpus": {"count": 4, "total": "24GiB", "name": "RTX 4090"},
         "runs": {"ramp": 0.8, "use": 0.85, "utilization": 96},
@@ -130,9 +128,7 @@ def _long(n: int) -> Files:
 
 
 LONG = Show(
-    story="""\
-8 simulated GPUs, real processes. alice, bob and erin come and go; dave holds GPU 7 and does nothing; carol's desktop
-bothers nobody.""",
+    story="demo_long",
     world={
         "repeat": 120,
         "gpus": {"count": 8, "total": "24GiB", "name": "RTX 4090"},

@@ -92,10 +92,7 @@ def release(session: Session, name: str, *, now: bool = False, by: Mapping[str, 
 
 
 def _submitted(session: Session, asked: dict[str, Any], devices: str | None) -> int:
-    try:
-        answer = sent(session, asked, again="`jostle ps` shows whether it was taken", devices=devices)
-    except Declined as e:
-        raise Declined(declined(e.why, session.language), str(e.why["code"]), dict(e.why["params"])) from None  # type: ignore[call-overload]
+    answer = sent(session, asked, again="`jostle ps` shows whether it was taken", devices=devices)
     return int(answer["ids"][0])
 
 

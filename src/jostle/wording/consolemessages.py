@@ -16,6 +16,24 @@ CONSOLE: dict[str, tuple[str, str]] = {
         "没有启动控制台：它需要更多软件包，pip install 'jostle[web]'",
     ),
     "console_off": ("without its console: JOSTLE_WEB is off", "没有启动控制台：JOSTLE_WEB 为 off"),
+    "demo_short": (
+        "4 simulated GPUs. alice and bob come and go; carol's desktop keeps 300 MiB on GPU 0, which bothers nobody.\n"
+        "Queues `cifar` and `svhn` are each serial; `ddp` wants two cards; `probe-*` share one by memory; `flaky` fails once.",
+        "4 个模拟 GPU。alice 和 bob 来来去去；carol 的桌面在 GPU 0 上占 300 MiB，不妨碍任何人。\n"
+        "队列 `cifar` 和 `svhn` 各自串行；`ddp` 要两张卡；`probe-*` 按显存共用一张；`flaky` 会失败一次。",
+    ),
+    "demo_long": (
+        "8 simulated GPUs, real processes. alice, bob and erin come and go; dave holds GPU 7 and does nothing; carol's desktop\n"
+        "bothers nobody.",
+        "8 个模拟 GPU，真实的进程。alice、bob 和 erin 来来去去；dave 占着 GPU 7 却什么也不做；carol 的桌面不妨碍任何人。",
+    ),
+    "demo_console": ("its console answers on {url}: {n} cards", "其控制台在 {url} 应答：{n} 张卡"),
+    "demo_outcome": (
+        "\n{succeeded} of {jobs} jobs succeeded in {took} s with {tries} runs; whole cards given out twice: {clashes}.\n"
+        "Next: jostle up --gpus sim:4x24, jostle add -- CMD, jostle ps, jostle why ID; on a real server leave out --gpus.",
+        "\n{jobs} 个任务中 {succeeded} 个成功，用时 {took} 秒，共运行 {tries} 次；整卡被重复分配：{clashes} 次。\n"
+        "接下来：jostle up --gpus sim:4x24、jostle add -- CMD、jostle ps、jostle why ID；在真实服务器上去掉 --gpus。",
+    ),
     "demo_login": ("its console, good for one login: {url}", "其控制台（可登录一次）：{url}"),
     "demo_ctrl_c": ("Ctrl-C ends it and all that it has started", "按 Ctrl-C 结束，所启动的一切随之结束"),
     "demo_ends": ("ending its engine, console and jobs; nothing is left behind", "正在结束其引擎、控制台和任务；不留下任何东西"),

@@ -83,11 +83,15 @@ def event(row: Mapping[str, Any], language: str) -> dict[str, Any]:
     return {**row, "data": {**row["data"], "reason": worded(reason, language)}} if reason else dict(row)
 
 
-def refused(error: Mapping[str, Any], *, alone: bool = False, strict: bool = True) -> str:
+def refused(error: Mapping[str, Any], language: str, *, alone: bool = False, strict: bool = True) -> str:
     """What is wrong with one job of a submit, none of which was taken: none has a number yet, only a place in it. `strict`:
     somebody asked for that."""
+    why = worded(error["reason"], language)["text"]
+    if column(language):
+        which = error["name"] if alone else f"其中第 {error['job']} 个任务（{error['name']}）"
+        return f"{which}：{why}没有任务排队{'（--strict）' if strict else ''}"
     which = error["name"] if alone else f"job {error['job']} of these ({error['name']})"
-    return f"{which}: {worded(error['reason'], 'en')['text']} Nothing was queued{' (--strict)' if strict else ''}"
+    return f"{which}: {why} Nothing was queued{' (--strict)' if strict else ''}"
 
 
 def on_hold(hold: str, language: str) -> str:
