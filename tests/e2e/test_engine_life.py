@@ -110,3 +110,17 @@ def test_an_add_whose_engine_dies_before_the_answer_is_taken_once(instance: Inst
     id = instance.add("--", "true")
     assert instance.end(id) == ["succeeded"]
     assert list(instance.states()) == [id]
+
+
+def test_without_an_engine_the_processes_of_our_runs_are_no_strangers_on_their_cards(instance: Instance) -> None:
+    instance.up("sim:2x24")
+    id = instance.add("-m", "4GiB", "--", "sleep", "1000")
+    holders = until(lambda: instance.call("gpus")["gpus"][0]["holders"], "it uses its card")
+    assert [holder["run"] for holder in holders] == [f"{id}.1"]
+    instance.kill_engine()
+    seen, shown = instance.json("gpus"), instance.ok("gpus").splitlines()[1]
+    instance.up(None)
+    instance.ok("cancel", "--now", str(id))
+    instance.end(id)
+    assert (seen["engine"], [holder["run"] for holder in seen["gpus"][0]["holders"]]) == (False, [f"{id}.1"])
+    assert f"job {id} (" in shown and holders[0]["user"] not in shown

@@ -93,6 +93,7 @@ def without_engine(devices: str, session: Session) -> CardReading:
     engine recorded."""
     snapshot = look(devices, session.home)
     gpus = _with_runs([from_snapshot(gpu) for gpu in snapshot["gpus"]], session)
+    _tell_our_processes(gpus, snapshot["gpus"], session)
     seen = CardReading(gpus, devices, 0.0, snapshot["error"] or "", False)
     return remembered(seen, session) if seen.error and not gpus else seen
 
@@ -124,6 +125,26 @@ def _with_runs(gpus: list[dict[str, Any]], session: Session) -> list[Card]:
     for gpu in gpus:
         gpu["runs"] = [f"{row['id']}.{row['attempt']}" for uuid, row in held if uuid == gpu["uuid"]]
     return cast("list[Card]", gpus)
+
+
+def _tell_our_processes(gpus: list[Card], read: list[dict[str, Any]], session: Session) -> None:
+    """Which processes on the cards are of our runs, as an engine tells them: by their session or their mark, and on a card of an
+    allocation whatever is our user's."""
+    from jostle.backends.local.outside import runs_of
+
+    by_session: dict[Any, str] = {}
+    by_mark: dict[Any, str] = {}
+    of_allocation: dict[str, str] = {}
+    for row in session.reader.jobs(states=OPEN):
+        number, last = f"{row['id']}.{row['attempt']}", runs_of(session.reader, row["id"])[-1]
+        by_session[last["shim_pid"]] = by_mark[last["uni_id"]] = number
+        if not row["commands"]:
+            of_allocation = {**dict.fromkeys(row["gpu_uuids"], number), **of_allocation}
+    for gpu, card in zip(gpus, read, strict=True):
+        for holder, process in zip(gpu["holders"], card["procs"], strict=True):
+            if process["uid"] == os.getuid():
+                marked = by_mark.get(process["mark"]) or of_allocation.get(gpu["uuid"])
+                holder["run"] = by_session.get(process["sid"]) or marked
 
 
 def look(devices: str, home: str) -> dict[str, Any]:
