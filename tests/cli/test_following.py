@@ -231,6 +231,19 @@ def test_wait_gives_up_in_time(home, engine, store):
     assert code == 124 and "1 job not finished" in err
 
 
+def test_wait_says_in_a_line_why_the_next_waits_if_it_takes_long(home, engine, store):
+    id = store(rows=2)
+    reason = {"code": "impossible_count", "params": {"needed": 9, "cards": 2}}
+    engine.answers["why"] = lambda request: {"reason": {**reason, "params": {**reason["params"], "needed": request["id"] + 8}}}
+    engine._stream = lambda f, request: (f.write(b'{"ok": true}\n'), f.flush(), engine.over.wait())
+    child = subprocess.Popen([sys.executable, "-m", "jostle", "wait", "all"], stderr=subprocess.PIPE, text=True)
+    line = child.stderr.readline()
+    child.send_signal(signal.SIGINT)
+    assert child.communicate(timeout=60)[1] == "" and child.returncode == 130
+    assert line.startswith(f"waiting    {id}") and f"it needs {id + 8} cards and may use 2" in line
+    assert len(engine.asked("why")) == 1
+
+
 def test_wait_says_on_a_terminal_what_it_waits_for(home, engine, store):
     id = store()
     ours, theirs = os.openpty()

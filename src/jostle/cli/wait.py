@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
+from functools import partial
 
 from jostle import units
 from jostle.cli import render
@@ -28,6 +29,7 @@ def wait_options(p: Parser) -> None:
 def wait(args: Namespace, terminal: Terminal) -> int:
     from jostle.follow.ends import until_ended
     from jostle.follow.followed import signal_feed
+    from jostle.follow.listener import tell_next
 
     deadline = None if args.timeout is None else time.monotonic() + args.timeout
     seq = terminal.reader.last_seq()
@@ -44,7 +46,8 @@ def wait(args: Namespace, terminal: Terminal) -> int:
             terminal.tell("waiting_for", n=len(left), ids=render.first(left, SHOWN, terminal.language))
         feed = signal_feed(terminal, gpus=None, after=seq)
         feed.start()
-        code = until_ended(feed, states, deadline, lambda why: terminal.tell("engine_lost", why=why))
+        lasts = None if args.json else partial(tell_next, terminal, left)
+        code = until_ended(feed, states, deadline, lambda why: terminal.tell("engine_lost", why=why), lasts)
     return finish(args.json, terminal, states, code)
 
 

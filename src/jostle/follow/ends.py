@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 import time
 from typing import TYPE_CHECKING
 
 from jostle.core.states import FINAL
 from jostle.errors import INTERRUPTED, TIME_IS_UP
+from jostle.follow.listener import FIRST_TELL
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -15,17 +17,25 @@ if TYPE_CHECKING:
     from jostle.session import Session
 
 
-
 def until_ended(
-    feed: Feed, states: dict[int, str], deadline: float | None, lost: Callable[[str], None] = lambda why: None
+    feed: Feed, states: dict[int, str], deadline: float | None, lost: Callable[[str], None] = lambda why: None,
+    lasts: Callable[[], None] | None = None,
 ) -> int:  # fmt: skip
     """Takes the ends of these jobs into `states`: 0 when all have ended, else the exit code that says why not. `lost`: is told
-    when the engine has gone; the feed connects again."""
+    when the engine has gone; the feed connects again. `lasts`: called once, if it takes long."""
     left = {id for id, state in states.items() if state not in FINAL}
+    end = math.inf if deadline is None else deadline
+    tell_at = math.inf if lasts is None else time.monotonic() + FIRST_TELL
     while left:
-        item = feed.next(None if deadline is None else deadline - time.monotonic())
-        if item is None:
+        until = min(end, tell_at)
+        item = feed.next(None if until == math.inf else until - time.monotonic())
+        if item is None and until == end:
             return TIME_IS_UP
+        if time.monotonic() >= tell_at and lasts is not None:
+            tell_at = math.inf
+            lasts()
+        if item is None:
+            continue
         kind, value = item
         if kind == "signal":
             return INTERRUPTED

@@ -129,6 +129,16 @@ class NextWaiting:
         return self._text if self._job is not None and self.progress.states.get(self._job) == "queued" else ""
 
 
+def tell_next(session: Session, ids: Iterable[int]) -> None:
+    """Why the next of these jobs waits, in a line."""
+    from jostle.follow.progress import Progress
+
+    progress = Progress(session.reader.jobs(ids=list(ids)), session.language)
+    for id in progress.first_waiting(1):
+        if reason := waits(session, id):
+            session.say(progress.waits(id, plain(str(reason["text"]))))
+
+
 def waits(session: Session, id: int) -> dict[str, Any] | None:
     """Why a job waits, as the engine says it."""
     try:
