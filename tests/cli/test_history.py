@@ -12,7 +12,7 @@ from jostle.session import Session
 from jostle.store.history import CardPage, HistoryFile, Mean, Stay
 from jostle.views import historytypes
 from jostle.views.history import History, history, idle_since, longest, stays
-from jostle.wording.history import lines, spark
+from jostle.wording.history import lines, spark, used
 from tests.e2e.instance import SOURCE
 from tests.fits import misfits
 
@@ -207,3 +207,17 @@ def test_a_free_card_says_for_how_long_and_who_had_it():
 def test_many_values_become_as_many_blocks_as_there_is_room():
     assert spark([0, 100] * 50, 100, 50) == "▅" * 50
     assert spark([None, None, 0, None], 100, 2) == " ▁" and spark([], 100, 20) == ""
+
+
+@pytest.mark.parametrize(
+    ("language", "share", "said"),
+    [
+        ("en", 0.0, "load: mean 70%, p95 90%; seen for 10s"),
+        ("en", 0.12, "load: mean 70%, p95 90%, 0% for 12% of the time; seen for 10s"),
+        ("zh", 0.001, "负载：平均 70%，p95 90%；观测时长 10s"),
+        ("zh", 0.12, "负载：平均 70%，p95 90%，12% 的时间为 0%；观测时长 10s"),
+    ],
+)
+def test_the_time_without_load_is_told_where_there_was_some(language, share, said):
+    profile = {"observed_s": 10.0, "memory_p50_mib": None, "peak_at_s": None, "shared": []}
+    assert used({"profile": {**profile, "load_mean": 70.0, "load_p95": 90, "idle_share": share}}, language) == said

@@ -58,7 +58,7 @@ def test_gpus_that_make_no_sense_are_told(instance: Instance, spec: str) -> None
     ("words", "exit_code", "said"),
     [
         (["limits", "set", "max_total_gpu=1"], 2, "没有限额 'max_total_gpu'；应为 max_total_gpus"),
-        (["limits", "set", "max_total_gpus=x"], 2, "无法理解 max_total_gpus='x'；应为0 到 1024 的整数，或 none"),
+        (["limits", "set", "max_total_gpus=x"], 2, "无法理解 max_total_gpus='x'；应为 0 到 1024 的整数，或 none"),
         (["limits", "set", "x"], 2, "无法理解 'x'；应为限额，例如 max_total_gpus=4"),
         (["limits", "set"], 2, "应为限额，例如 max_total_gpus=4"),
         (["alloc", "a", "--pid", str(1 << 22)], 2, f"没有可绑定占卡的进程 {1 << 22}"),  # the least that no process ever has

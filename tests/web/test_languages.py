@@ -31,7 +31,7 @@ def spoken(console, method, path, body=None):
 def test_of_rules(console):
     english, chinese = spoken(console, "GET", "/api/v1/rules")
     assert english["flaws"][0] == {"line": 1, "text": 'gpu_left: "x" is not understood; expected a whole number from 0 to 1024'}
-    assert chinese["flaws"][0] == {"line": 1, "text": 'gpu_left：无法理解 "x"；应为0 到 1024 的整数'}
+    assert chinese["flaws"][0] == {"line": 1, "text": 'gpu_left：无法理解 "x"；应为 0 到 1024 的整数'}
     assert all(CHINESE.search(warning) for warning in chinese["warnings"]) and len(chinese["warnings"]) == 1
     english, chinese = spoken(console, "PUT", "/api/config", {"max_gpu": 1})
     assert "is not understood" in english["detail"]

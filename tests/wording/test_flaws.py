@@ -44,8 +44,16 @@ def test_it_is_its_english_text_wherever_it_goes_and_keeps_its_code():
     text = flaw("value_odd", key="gpus", value='"x"', expected="true or false")
     assert text == 'gpus: "x" is not understood; expected true or false' == worded(text, "en") and isinstance(text, str)
     for same in (copy.copy(text), copy.deepcopy(text), pickle.loads(pickle.dumps(text))):
-        assert isinstance(same, FlawText) and same == text and worded(same, "zh") == 'gpus：无法理解 "x"；应为true 或 false'
+        assert isinstance(same, FlawText) and same == text and worded(same, "zh") == 'gpus：无法理解 "x"；应为 true 或 false'
     assert worded("a plain text", "zh") == "a plain text"
+
+
+@pytest.mark.parametrize(
+    ("expected", "chinese"),
+    [("indices of GPUs", "应为 GPU 编号"), ("`key: value` lines", "应为 `键"), ("a path", "应为路径")],
+)
+def test_between_chinese_and_a_value_in_latin_letters_stands_a_space(expected, chinese):
+    assert chinese in worded(flaw("value_odd", key="gpus", value="中x", expected=expected), "zh")
 
 
 def test_what_people_wrote_is_no_phrase_of_ours():

@@ -13,6 +13,10 @@ from typing import Any
 from jostle.wording.expected import PATTERNS, PHRASES
 from jostle.wording.flawwords import FLAWS
 
+_TOUCHING = re.compile(r"(?<=[\u4e00-\u9fff])(?=\{(\w+)\})")
+"""Directly behind Chinese, where a value follows: one that begins with a Latin letter or a figure is set off by a space."""
+_LATIN = re.compile(r"[\w`{]", re.ASCII)
+
 
 class FlawText(str):
     """The English text; `code` and `params` say what it tells."""
@@ -38,7 +42,8 @@ def worded(text: str, lang: str) -> str:
     """In this language; a text without a code is as it is."""
     if not lang.startswith("zh") or not isinstance(text, FlawText):
         return str(text)
-    return FLAWS[text.code][1].format_map({key: _phrase(value) for key, value in text.params.items()})
+    values = {key: _phrase(value) for key, value in text.params.items()}
+    return _TOUCHING.sub(lambda m: " " * bool(_LATIN.match(str(values[m[1]]))), FLAWS[text.code][1]).format_map(values)
 
 
 def _phrase(value: Any) -> Any:

@@ -47,8 +47,8 @@ WORDS: dict[str, tuple[str, str]] = {
     # how a run used its cards
     "used": ("memory: median {half}, p95 {most}", "显存：中位 {half}，p95 {most}"),
     "peak": ("peak after {time}", "峰值在 {time} 后"),
-    "loaded": ("load: mean {mean:.0f}%, p95 {most}%, 0% for {share:.0%} of the time",
-               "负载：平均 {mean:.0f}%，p95 {most}%，{share:.0%} 的时间为 0%"),
+    "loaded": ("load: mean {mean:.0f}%, p95 {most}%", "负载：平均 {mean:.0f}%，p95 {most}%"),
+    "without_load": (", 0% for {share:.0%} of the time", "，{share:.0%} 的时间为 0%"),
     "beside": ("{who} beside it for {time}", "{who} 同卡 {time}"),
     "seen": ("seen for {time}", "观测时长 {time}"),
 }
@@ -134,8 +134,9 @@ def used(run: Row, language: str) -> str:
     if profile["peak_at_s"] is not None:
         parts.append(word("peak", language, time=units.show_duration(profile["peak_at_s"])))
     if profile["load_mean"] is not None:
-        load = {"mean": profile["load_mean"], "most": profile["load_p95"], "share": profile["idle_share"]}
-        parts.append(word("loaded", language, **load))
+        share = profile["idle_share"]
+        without = word("without_load", language, share=share) if round(100 * share) else ""
+        parts.append(word("loaded", language, mean=profile["load_mean"], most=profile["load_p95"]) + without)
     for other in profile["shared"]:
         name = word("job", language, id=other["job"], name="").strip() if other["job"] else plain(other["user"] or "")
         name = name or word("hidden", language)
