@@ -6,6 +6,8 @@ import os
 
 SOCKET, LOCK, LOG = "engine.sock", "engine.lock", "engine.log"
 NOTIFIER_LOCK = "notify/lock"
+UP = "up"
+"""A file that lies in a home from `jostle up` to `down`: whoever starts an engine meanwhile, it stays."""
 
 
 class address:

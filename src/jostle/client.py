@@ -13,7 +13,7 @@ import sys
 import time
 from collections.abc import Callable
 
-from jostle.address import LOCK, LOG, NOTIFIER_LOCK, SOCKET, address
+from jostle.address import LOCK, LOG, NOTIFIER_LOCK, SOCKET, UP, address
 from jostle.core.runvariables import passed_on
 from jostle.errors import BY_CODE, Declined, DiskFull, Forbidden, Invalid, JostleError, NoEngine, Usage
 
@@ -256,11 +256,23 @@ def up(home: str, gpus: str | None = None, tell: Tell = silent) -> tuple[dict[st
             start_engine(home, gpus=before["gpus_spec"] or None, permanent=True, tell=tell)
     client = connect(home, gpus=gpus, tell=tell)
     now = client.call("up")
+    keep_up(home, True)
     if before.get("pid") == now["pid"]:
         client.call("reload", config=settings)
     client.close()
     _notified(home, notify)
     return before, now
+
+
+def keep_up(home: str, on: bool) -> None:
+    """Whether an engine that is started after the next kill is to stay, too."""
+    try:
+        if on:
+            os.close(os.open(os.path.join(home, UP), os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600))
+        else:
+            os.unlink(os.path.join(home, UP))
+    except OSError:
+        pass  # it was not up; or the disk is full, and the next one ends with its work
 
 
 def of_this_version(hello: dict[str, Any]) -> bool:
@@ -274,6 +286,7 @@ def of_this_version(hello: dict[str, Any]) -> bool:
 def down(client: Client, *, stop_jobs: bool = False, now: bool = False) -> tuple[int, int]:
     """Returns when the engine is gone; how many runs it had, and how many of them on targets that it did not have."""
     answer = client.call("down", stop_jobs=stop_jobs, now=now)
+    keep_up(client.home, False)
     wait_gone(client, GONE_WITHIN + (answer.get("grace_s", 0.0) if stop_jobs and not now else 0.0))
     return int(answer.get("runs") or 0), int(answer.get("absent") or 0)
 
@@ -299,6 +312,7 @@ def start_engine(home: str, *, gpus: str | None = None, permanent: bool = False,
     notify = settings.pop("notify", {})
     devices = config.devices(gpus) if gpus else settings.get("gpus") or ""  # "": what this home used last
     config.check_devices(devices)
+    permanent = permanent or os.path.lexists(os.path.join(home, UP))
     end, told_once = time.monotonic() + 20.0, False
     while True:
         answer = _launch(home, [str(devices), *(["--permanent"] if permanent else [])], settings, tell)

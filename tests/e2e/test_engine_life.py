@@ -63,6 +63,24 @@ def test_a_verb_that_needs_an_engine_starts_one(instance: Instance) -> None:
     assert instance.call("hello")["permanent"] is True
 
 
+def test_after_up_an_engine_stays_whoever_starts_it_until_down(instance: Instance) -> None:
+    instance.ok("up", "--gpus", "sim:1x24")
+    instance.kill_engine()
+    assert instance.end(instance.add("--", "true")) == ["succeeded"]
+    assert instance.call("hello")["permanent"] is True
+    instance.ok("down")
+    instance.add("--", "true")
+    assert instance.call("hello")["permanent"] is False
+
+
+def test_down_is_the_last_word_also_where_no_engine_runs_any_more(instance: Instance) -> None:
+    instance.ok("up", "--gpus", "sim:1x24")
+    instance.kill_engine()
+    instance.ok("down")
+    instance.add("--", "true")
+    assert instance.call("hello")["permanent"] is False
+
+
 def test_an_idle_engine_makes_way_for_other_gpus_and_a_busy_one_says_what_to_do(instance: Instance) -> None:
     instance.up("sim:1x24")
     instance.up("sim:2x16")

@@ -54,7 +54,7 @@ def down_options(p: Parser) -> None:
 
 
 def down(args: Namespace, terminal: Terminal) -> int:
-    from jostle.client import attempt
+    from jostle.client import attempt, keep_up
     from jostle.client import down as ended
     from jostle.notifier import stop
     from jostle.web.instances import stop_all
@@ -65,6 +65,7 @@ def down(args: Namespace, terminal: Terminal) -> int:
         terminal.tell("console_down")
     client = attempt(terminal.home, terminal.tell)
     if client is None:
+        keep_up(terminal.home, False)
         stop(terminal.home)
         terminal.tell("engine_none")
         return 0
