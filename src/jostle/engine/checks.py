@@ -44,6 +44,7 @@ def request(asked: Mapping[str, Any]) -> dict[str, Any]:
     need(head.get("about") is None or isinstance(head["about"], dict), "the batch", "about must be an object")
     need(head.get("seed") is None or is_integer(head["seed"], 0, MAX_ID), "the batch", "seed must be a whole number")
     need(head.get("queues") in (None, "own"), "the batch", "queues must be \"own\" or not given")
+    need(is_owner(head.get("owner")), "the batch", OWNER)
     for key, value in (("key", head.get("key")), ("name", head.get("name")), ("once", asked.get("once"))):
         need(value is None or isinstance(value, str), "the batch", f"{key} must be a text")
     return {
@@ -59,8 +60,7 @@ def amendment(asked: Mapping[str, Any]) -> dict[str, Any]:
     """A change to a batch, in canonical form."""
     batch, owner, order, drop = (asked.get(key) for key in ("batch", "owner", "order", "drop"))
     need(is_integer(batch, 1, MAX_ID), "amend", "batch must be the number of a batch")
-    need(owner is None or (isinstance(owner, list) and len(owner) == 2 and all(is_integer(n, 0, MAX_ID) for n in owner)),
-         "amend", "owner must be [pid, start ticks]")  # fmt: skip
+    need(is_owner(owner), "amend", OWNER)
     need(drop is None or (isinstance(drop, list) and all(is_integer(i, 1, MAX_ID) for i in drop)), "amend", "drop must be ids")
     need(asked.get("once") is None or isinstance(asked["once"], str), "amend", "once must be a text")
     if asked.get("policy") is not None:
@@ -74,6 +74,13 @@ def amendment(asked: Mapping[str, Any]) -> dict[str, Any]:
     need(good and all(isinstance(m[1], str) and m[1] for m in into), "amend", "into must list [id, queue]")
     return {**asked, "jobs": [job(j, k, len(jobs)) for k, j in enumerate(jobs)],
             "context": surroundings(asked.get("context") or {})}  # fmt: skip
+
+
+OWNER = "owner must be [pid, start ticks]"
+
+
+def is_owner(value: Any) -> bool:
+    return value is None or (isinstance(value, list) and len(value) == 2 and all(is_integer(n, 0, MAX_ID) for n in value))
 
 
 def surroundings(context: Mapping[str, Any]) -> dict[str, Any]:
