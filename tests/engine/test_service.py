@@ -119,7 +119,8 @@ def test_a_time_beyond_all_calendars_is_refused_by_its_name_and_nothing_is_queue
 
 @pytest.mark.parametrize(
     "head",
-    [*({"owner": owner} for owner in ({}, "me", [1], [-1, 0])), {"about": {"file": float("nan")}}, {"about": {"n": 1e400}}],
+    [*({"owner": owner} for owner in ({}, "me", [1], [-1, 0])), {"about": {"n": float("nan")}}, {"about": {"n": 1e400}},
+     *({"about": {"file": file}} for file in (5, ["/a"], "a.yaml", "/a\0.yaml")), {"about": {"suite": ["a"]}}],
 )
 def test_a_batch_says_nothing_of_itself_that_an_engine_could_not_begin_with_or_a_page_read(host, head):
     service = Service(host.engine, Loop(), permanent=True)

@@ -10,7 +10,7 @@ from typing import Any
 
 from jostle.core.fields import JOB, LIMITS, RETRY, RULES, SETTINGS
 from jostle.core.jobflaws import flaws
-from jostle.core.kinds import MAX_ID, MAX_NAME, is_integer, printable, variables
+from jostle.core.kinds import MAX_ID, MAX_NAME, is_integer, path, printable, variables
 from jostle.core.model import Policy, Retry
 from jostle.errors import Invalid
 from jostle.printable import one_line
@@ -41,7 +41,10 @@ def request(asked: Mapping[str, Any]) -> dict[str, Any]:
     if not isinstance(head, dict) or not isinstance(context, dict):
         raise Invalid("`batch` and `context` are objects")
     policy(head.get("policy") or {})
-    need(head.get("about") is None or isinstance(head["about"], dict), "the batch", "about must be an object")
+    about = {} if head.get("about") is None else head["about"]
+    need(isinstance(about, dict), "the batch", "about must be an object")
+    need(about.get("file") is None or path(about["file"]), "the batch", "about.file must be an absolute path")
+    need(about.get("suite") is None or isinstance(about["suite"], str), "the batch", "about.suite must be a text")
     need(head.get("seed") is None or is_integer(head["seed"], 0, MAX_ID), "the batch", "seed must be a whole number")
     need(head.get("queues") in (None, "own"), "the batch", "queues must be \"own\" or not given")
     need(is_owner(head.get("owner")), "the batch", OWNER)
