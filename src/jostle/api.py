@@ -18,7 +18,7 @@ from jostle.core.states import UNFINISHED
 from jostle.errors import TIME_IS_UP, JostleError
 from jostle.follow.ends import until_ended
 from jostle.follow.feed import Feed
-from jostle.follow.followed import Followed, attended
+from jostle.follow.followed import Followed, signal_feed
 from jostle.follow.listener import Listener
 from jostle.follow.progress import Progress
 from jostle.formats import jobfile
@@ -132,7 +132,7 @@ class Batch:
         """Until all have ended, as `jostle run` does: Ctrl-C and SIGTERM cancel them, a second one at once. Whether somebody did;
         what is to be told of that is given to `say`."""
         main = threading.current_thread() is threading.main_thread()  # others hear no signals
-        feed = attended(self._session, gpus=None, after=self._newest(), signals=(SIGINT, SIGTERM) if main else ())
+        feed = signal_feed(self._session, gpus=None, after=self._newest(), signals=(SIGINT, SIGTERM) if main else ())
         feed.batch = self.number
         progress = Progress(self.jobs(), self._session.language)
         listener = Notes(self._session, say)

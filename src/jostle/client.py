@@ -296,11 +296,11 @@ def start_engine(home: str, *, gpus: str | None = None, permanent: bool = False,
 
     settings = config.load(home)
     notify = settings.pop("notify", {})
-    spec = config.devices(gpus) if gpus else settings.get("gpus") or ""  # "": what this home used last
-    config.check_devices(spec)
+    devices = config.devices(gpus) if gpus else settings.get("gpus") or ""  # "": what this home used last
+    config.check_devices(devices)
     end, told_once = time.monotonic() + 20.0, False
     while True:
-        answer = _launch(home, [str(spec), *(["--permanent"] if permanent else [])], settings, tell)
+        answer = _launch(home, [str(devices), *(["--permanent"] if permanent else [])], settings, tell)
         if answer.startswith("ready"):
             _notified(home, notify)
             return

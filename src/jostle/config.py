@@ -92,14 +92,14 @@ def file_system(path: str) -> str:
     return kind
 
 
-def lease_dir(home: str, spec: str) -> str:
+def lease_dir(home: str, devices: str) -> str:
     """Where claims on GPUs lie: seen by all users for real cards, private for simulated ones."""
     from jostle.core.devices import world
 
     setting = os.environ.get("JOSTLE_LEASE_DIR")
     if setting:
         return os.path.abspath(setting)
-    if world(spec) is not None:
+    if world(devices) is not None:
         path = os.path.join(home, "leases")
         os.makedirs(path, mode=0o700, exist_ok=True)
         return path
@@ -154,23 +154,23 @@ def config_file(home: str) -> str:
     return os.path.join(home, "config.yaml")
 
 
-def devices(spec: str, base: str | None = None) -> str:
+def devices(text: str, base: str | None = None) -> str:
     """A set of devices as the engine takes it: it runs elsewhere, so that the path of a scenario is made whole."""
     from jostle.core.devices import EXPECTED, SIMULATED, known, world
 
-    if not known(spec):
-        raise Usage(f"--gpus {spec}: expected {EXPECTED}")
-    what = world(spec)
+    if not known(text):
+        raise Usage(f"--gpus {text}: expected {EXPECTED}")
+    what = world(text)
     if what is None or set(what) <= SHAPE:
-        return spec
+        return text
     return SIMULATED + os.path.normpath(os.path.join(base or os.getcwd(), os.path.expanduser(what)))
 
 
-def check_devices(spec: str) -> None:
+def check_devices(devices: str) -> None:
     """Invalid if this is a scenario that cannot be played: better told now, to a person, than later, to a log."""
     from jostle.core.devices import world
 
-    what = world(spec)
+    what = world(devices)
     if what is not None:
         from jostle.probes import scenario
 

@@ -30,7 +30,7 @@ def main(argv: list[str]) -> int:
     sys.stderr = EngineLog()
     many_files()
     no_core()
-    home, spec = argv[0], argv[1]
+    home, devices = argv[0], argv[1]
     ready = int(argv[argv.index("--ready") + 1]) if "--ready" in argv else -1
     settings = json.loads(sys.stdin.read() or "{}")
     if ready >= 0 and os.fork():
@@ -44,7 +44,7 @@ def main(argv: list[str]) -> int:
         if lock is None:
             tell(ready, f"taken {holder(home)}")
             return 1
-        serve(home, spec, settings, ready, "--permanent" in argv)
+        serve(home, devices, settings, ready, "--permanent" in argv)
     except (JostleError, sqlite3.DatabaseError, json.JSONDecodeError) as e:
         error = e if isinstance(e, JostleError) else translated(e, database(home))
         log(str(error))
@@ -130,11 +130,11 @@ def holder(home: str) -> str:
         return f.read().strip() or "?"
 
 
-def serve(home: str, spec: str, settings: dict[str, Any], ready: int, permanent: bool) -> None:
+def serve(home: str, devices: str, settings: dict[str, Any], ready: int, permanent: bool) -> None:
     from jostle import config
     from jostle.backends.local import outside
     from jostle.backends.local.backend import Local
-    from jostle.core import devices
+    from jostle.core.devices import DEFAULT, world
     from jostle.engine.clock import Clock
     from jostle.engine.engine import Engine
     from jostle.engine.loop import Loop, turn
@@ -145,27 +145,27 @@ def serve(home: str, spec: str, settings: dict[str, Any], ready: int, permanent:
 
     store = Store(home, partial(outside.remains, home))
     loop = Loop()
-    spec = spec or store.get("spec") or devices.DEFAULT
-    if spec != store.get("spec"):
+    devices = devices or store.get("spec") or DEFAULT
+    if devices != store.get("spec"):
         with store.transaction():
-            store.put("spec", spec)
+            store.put("spec", devices)
             store.put("cards", None)  # those that were known are of other devices
-    leases, world = config.lease_dir(home, spec), config.sim_dir(home)
-    simulated = devices.world(spec) is not None
-    engine = Engine(home=home, spec=spec, store=store, clock=Clock(store), settings=settings)
+    leases, sim_dir = config.lease_dir(home, devices), config.sim_dir(home)
+    simulated = world(devices) is not None
+    engine = Engine(home=home, devices=devices, store=store, clock=Clock(store), settings=settings)
     service = Service(
-        engine, loop, permanent=permanent, paths={"lease_dir": leases, "sim_dir": world if simulated else None}
+        engine, loop, permanent=permanent, paths={"lease_dir": leases, "sim_dir": sim_dir if simulated else None}
     )
     wake = signals(loop, service)
     if simulated:
-        os.makedirs(world, mode=0o700, exist_ok=True)
-    env = {**os.environ, "JOSTLE_SIM_DIR": world, "JOSTLE_LEASE_DIR": leases, "JOSTLE_HOME": home}
+        os.makedirs(sim_dir, mode=0o700, exist_ok=True)
+    env = {**os.environ, "JOSTLE_SIM_DIR": sim_dir, "JOSTLE_LEASE_DIR": leases, "JOSTLE_HOME": home}
     local = Local(home=home, lease_dir=leases, watcher=loop)
-    engine.open({"local": local}, ProbeProcess(loop, command(spec), env, engine.heard))
+    engine.open({"local": local}, ProbeProcess(loop, command(devices), env, engine.heard))
     service.server.open()
     gc.freeze()  # what lives as long as the engine need not be looked through again
     gc.disable()  # nor while a GPU waits: the sweep does it
-    log(f"engine of {home} is up with {spec}")
+    log(f"engine of {home} is up with {devices}")
     tell(ready, "ready")
     try:
         turn(loop, engine, service)

@@ -30,7 +30,7 @@ class Phase(str, Enum):
 class Footing(NamedTuple):
     """Which cards a run has that may get others, and what became of the last order to it."""
 
-    leg: int  # the list of cards that is in effect, by its number
+    effective: int  # the order whose list of cards is in effect, by its number; 1: the cards that it began with
     order: int  # the last one of which it is known whether it was taken
     taken: bool
     cards: tuple[str, ...]  # that it holds: those of the list, and those that it has not left yet
@@ -68,10 +68,10 @@ class Adopted(NamedTuple):
     uni_id: str
     handle: str
     begun: bool  # that it has begun is recorded
-    leg: int = 0  # the last order to it that is recorded; 0: it keeps the cards it has
+    order: int = 0  # the last one to it that is recorded, by its number; 0: it keeps the cards it has
 
 
-class Order(NamedTuple):
+class Launch(NamedTuple):
     """A run that is recorded, and is to begin."""
 
     run: RunId
@@ -83,7 +83,7 @@ class Resizing(NamedTuple):
     """An order that is recorded: a run that lives is to use these cards, and no others."""
 
     run: RunId
-    leg: int  # more than any before it
+    number: int  # more than any before it
     cards: tuple[str, ...]
     env: Mapping[str, str]  # how its commands know them
 
@@ -155,7 +155,7 @@ class Backend(Protocol):
     def tick(self, now: float) -> float | None: ...  # what time brings about; when to call again
     def capacity(self) -> int | None: ...  # how many more runs it would take now; None: any number
     def log_path(self, run: RunId, uni_id: str) -> str: ...  # where its output will be, unless its job names a file
-    def start(self, orders: Sequence[Order]) -> None: ...
+    def start(self, launches: Sequence[Launch]) -> None: ...
     def reports(self, runs: Collection[RunId] | None = None) -> Sequence[RunReport]: ...  # of these, or of all
     def stop(self, runs: Collection[RunId], *, kill: bool) -> None: ...  # may have to be said again
     def void(self, run: RunId) -> Void: ...
@@ -177,7 +177,7 @@ class Placing(Backend, Protocol):
     ) -> Denied | None: ...  # further cards for a run that lives; None: they are held for it
     def resize(self, orders: Sequence[Resizing]) -> None: ...  # what was reserved more is given to it
     def pause(self, run: RunId, *, paused: bool) -> None: ...  # all its processes stand still, or go on; said again now and then
-    def give_up(self, run: RunId, leg: int, cards: Collection[str]) -> None: ...  # not on its list, and nobody of it is on them
+    def give_up(self, run: RunId, order: int, cards: Collection[str]) -> None: ...  # not on its list, and nobody of it is on them
 
 
 def is_placing(backend: Backend) -> TypeGuard[Placing]:

@@ -17,7 +17,7 @@ from tests.engine.fakes import Disk, FakeBackend, FakeClock
 
 from jostle import proc
 from jostle.core.model import RunId
-from jostle.port import Adopted, Backend, Footing, Order, Phase, Reserved, Resizing, RunReport, is_placing
+from jostle.port import Adopted, Backend, Footing, Launch, Phase, Reserved, Resizing, RunReport, is_placing
 
 CARDS = ("GPU-0", "GPU-1", "GPU-2")
 LONG = 1000.0  # s that a run would take unless it is ended
@@ -55,44 +55,44 @@ class Bed:
 
     # --- as the engine does it: reserve, record, start
 
-    def record(self, run: RunId, cards: Sequence[str] = ()) -> Order:
+    def record(self, run: RunId, cards: Sequence[str] = ()) -> Launch:
         """With cards: one that may get others."""
         handle = ""
         if is_placing(self.backend):
             handle = self.until(lambda: self._reserved(run, cards))
         uni_id = f"{os.getpid():08x}{run[0]:04x}{run[1]:04x}"
         self.rows[run] = Adopted(run, uni_id, handle, False, 1 if cards else 0)
-        return Order(run, handle, {**self.spec(run, uni_id), **({"resize": "restart"} if cards else {})})
+        return Launch(run, handle, {**self.spec(run, uni_id), **({"resize": "restart"} if cards else {})})
 
     def _reserved(self, run: RunId, cards: Sequence[str]) -> str:
         answer = self.backend.reserve(run, "", [(card, None) for card in cards], frozenset(), alone=True)
         return answer.handle if isinstance(answer, Reserved) else ""
 
-    def resize(self, run: RunId, leg: int, *cards: str, more: Sequence[str] = ()) -> None:
+    def resize(self, run: RunId, order: int, *cards: str, more: Sequence[str] = ()) -> None:
         """Reserved, recorded, told."""
         known = frozenset(c.name for c in self.backend.claims(CARDS))
         assert self.backend.reserve_more(run, [(card, None) for card in more], known, alone=True) is None
-        self.rows[run] = self.rows[run]._replace(leg=leg)
-        self.backend.resize([Resizing(run, leg, cards, {"CUDA_VISIBLE_DEVICES": "0", "JOSTLE_GPUS": "0"})])
+        self.rows[run] = self.rows[run]._replace(order=order)
+        self.backend.resize([Resizing(run, order, cards, {"CUDA_VISIBLE_DEVICES": "0", "JOSTLE_GPUS": "0"})])
 
-    def footing(self, run: RunId, leg: int) -> Footing:
+    def footing(self, run: RunId, order: int) -> Footing:
         """As it is when the fate of this order is known."""
 
         def known() -> Footing | None:
             report = self.hear(run)
             got = None if report is None else report.footing
-            return got if got is not None and got.order >= leg and (not got.taken or got.leg == got.order) else None
+            return got if got is not None and got.order >= order and (not got.taken or got.effective == got.order) else None
 
         return self.until(known)
 
     def held(self, run: RunId) -> list[str]:
         return sorted(c.uuid for c in self.backend.claims(CARDS) if c.run == run)
 
-    def start(self, run: RunId, code: int = 0, cards: Sequence[str] = ()) -> Order:
-        order = self.record(run, cards)
+    def start(self, run: RunId, code: int = 0, cards: Sequence[str] = ()) -> Launch:
+        launch = self.record(run, cards)
         self.ends_with(run, code)
-        self.backend.start([order])
-        return order
+        self.backend.start([launch])
+        return launch
 
     def begun(self, run: RunId) -> None:
         self.report(run, Phase.ALIVE)

@@ -14,7 +14,7 @@ from typing import Any
 
 from jostle.core.model import Exit, RunId
 from jostle.core.reasons import Hold
-from jostle.port import Adopted, Order, Phase, Recipient, RunReport, Void
+from jostle.port import Adopted, Launch, Phase, Recipient, RunReport, Void
 
 PREFIX = "jostle-"
 PATIENCE = 30.0  # s after which a submit that was not answered, and shows nowhere, is made again
@@ -128,9 +128,9 @@ class ClusterBackend:
     def log_path(self, run: RunId, uni_id: str) -> str:
         return f"/spool/{uni_id}/log"
 
-    def start(self, orders: Sequence[Order]) -> None:
-        for order in orders:
-            self.runs.setdefault(order.run, Handed(order.spec["uni_id"], spec=order.spec))
+    def start(self, launches: Sequence[Launch]) -> None:
+        for launch in launches:
+            self.runs.setdefault(launch.run, Handed(launch.spec["uni_id"], spec=launch.spec))
         self.tick(self.cluster.clock.now())
 
     def tick(self, now: float) -> float | None:

@@ -14,7 +14,7 @@ from typing import Any
 from jostle import proc
 from jostle.backends.local.backend import Local
 from jostle.core.model import Exit, RunId
-from jostle.port import BY_HAND, Adopted, Order, Phase, Reserved, RunReport, Tenure
+from jostle.port import BY_HAND, Adopted, Launch, Phase, Reserved, RunReport, Tenure
 
 PATIENCE = 60.0
 
@@ -150,7 +150,7 @@ class Bench:
         return Held(run, got.handle, shim["pid"], shim["ticks"], names)
 
     def give(self, held: Held, spec: Mapping[str, Any]) -> None:
-        self.local.start([Order(held.run, held.handle, spec)])
+        self.local.start([Launch(held.run, held.handle, spec)])
 
     def start(self, run: RunId, *commands: str | list[str], wants: Sequence[tuple[str, int | None]] = (), **more: Any) -> Held:
         held = self.reserve(run, wants)

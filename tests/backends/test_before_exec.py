@@ -83,7 +83,7 @@ def test_a_process_that_may_be_about_to_exec_is_not_signalled_until_it_is_old_en
             assert sock is not None
             with sock:
                 assert control.sent(sock, {"resize": 2, "cards": [CARD], "claims": [], "env": LISTS})
-                until(lambda: shim.step(lambda: True) or shim.leg == 2, "the list is in effect")
+                until(lambda: shim.step(lambda: True) or shim.effective == 2, "the list is in effect")
             (tmp_path / "exec").touch()
             until(there(tmp_path, "lives"), "it has become another program")
             assert not list(tmp_path.glob("*heard")), "nobody was signalled who may be about to"

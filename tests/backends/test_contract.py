@@ -27,10 +27,10 @@ def bed(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Bed]:
 
 
 def test_a_run_begins_once_however_often_it_is_started(bed: Bed) -> None:
-    order = bed.start(RUN)
-    bed.backend.start([order])
+    launch = bed.start(RUN)
+    bed.backend.start([launch])
     bed.begun(RUN)
-    bed.backend.start([order, order])
+    bed.backend.start([launch, launch])
     bed.let_go(RUN)
     bed.report(RUN, Phase.ENDED)
     assert bed.times_begun(RUN) == 1
@@ -86,11 +86,11 @@ def test_an_engine_that_dies_right_after_a_start_loses_and_doubles_nothing(bed: 
 
 
 def test_a_run_that_was_recorded_and_never_started_can_be_made_impossible(bed: Bed) -> None:
-    order = bed.record(RUN)
+    launch = bed.record(RUN)
     bed.restart()
     bed.report(RUN, Phase.NOT_STARTED)
     assert [bed.backend.void(RUN), bed.backend.void(RUN)] == [Void.NEVER, Void.NEVER]
-    bed.backend.start([order])
+    bed.backend.start([launch])
     for _ in range(50):
         bed.pass_time()
     assert bed.report(RUN, Phase.VOIDED) and bed.times_begun(RUN) == 0
@@ -194,7 +194,7 @@ def test_a_run_gets_other_cards_by_an_order_that_is_obeyed_once(placing: Bed) ->
     assert placing.footing(RUN, 3).cards in ((b,), (a, b)), "it arrived, or it never will"
     placing.resize(RUN, 4, b, c, more=[c])
     assert placing.footing(RUN, 4)[:4] == (4, 4, True, (b, c)) and placing.held(RUN) == [b, c]
-    placing.rows[RUN] = placing.rows[RUN]._replace(leg=5)
+    placing.rows[RUN] = placing.rows[RUN]._replace(order=5)
     placing.restart()
     assert placing.footing(RUN, 5)[:4] == (4, 5, False, (b, c)), "recorded, and never sent"
     assert placing.held(RUN) == [b, c] and placing.hear(RUN).kind is Phase.ALIVE  # type: ignore[union-attr]

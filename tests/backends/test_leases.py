@@ -26,7 +26,7 @@ from jostle.backends.local.filewatch import DirWatch
 from jostle.backends.local.leasedir import MOST, Directory
 from jostle.core.reasons import Hold, as_text, hold_of
 from jostle.errors import JostleError
-from jostle.port import Denied, Order, Reserved, Tenure
+from jostle.port import Denied, Launch, Reserved, Tenure
 
 HOME = "0badcafe"
 
@@ -412,7 +412,7 @@ def test_two_homes_that_contest_gpus_never_overlap(make_bench: MakeBench, tmp_pa
                 refused += got is Denied.REFUSED
                 if isinstance(got, Reserved):
                     command = ["sh", "-c", shell, str(tmp_path / "witness"), *gpus]
-                    bench.local.start([Order((job, 1), got.handle, bench.spec((job, 1), [command]))])
+                    bench.local.start([Launch((job, 1), got.handle, bench.spec((job, 1), [command]))])
                     live[i, (job, 1)] = None
         for i, run in list(live):
             report = benches[i].poll(run)

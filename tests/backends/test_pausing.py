@@ -340,7 +340,7 @@ def test_a_leg_that_is_ended_while_it_stands_still_is_ended_in_good_order(bench:
     env = {"CUDA_VISIBLE_DEVICES": "a", "JOSTLE_GPUS": "0"}
     bench.local.resize([Resizing(RUN, 2, ("GPU-a",), env)])
     bench.running(RUN, "saved")
-    bench.until(lambda: (footing := bench.poll(RUN).footing) is not None and footing.leg == 2)
+    bench.until(lambda: (footing := bench.poll(RUN).footing) is not None and footing.effective == 2)
     assert text(bench.home / "legs") == "1\n"
     go_on(bench)
     bench.until(lambda: text(bench.home / "legs") == "1\n2\n")

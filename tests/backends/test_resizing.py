@@ -47,23 +47,23 @@ def start(bench: Bench, command: str | list[str], how: str, cards: Sequence[str]
     return held
 
 
-def order(bench: Bench, leg: int, cards: Sequence[str], run: RunId = RUN, more: Sequence[str] = ()) -> Denied | None:
+def order(bench: Bench, number: int, cards: Sequence[str], run: RunId = RUN, more: Sequence[str] = ()) -> Denied | None:
     """As the engine does: reserve what is new, record it, tell it."""
     claims = frozenset(c.name for c in bench.local.claims())
     denied = bench.local.reserve_more(run, [(card, None) for card in more], claims, alone=True) if more else None
     if denied is None:
         env = {"CUDA_VISIBLE_DEVICES": names(cards), "JOSTLE_GPUS": names(cards)}
-        bench.local.resize([Resizing(run, leg, tuple(cards), env)])
+        bench.local.resize([Resizing(run, number, tuple(cards), env)])
     return denied
 
 
-def footing(bench: Bench, leg: int, *, settled: bool = True) -> Footing:
+def footing(bench: Bench, order: int, *, settled: bool = True) -> Footing:
     def known() -> Footing | None:
         got = bench.poll(RUN).footing
-        done = got is not None and got.order >= leg and (not settled or not got.taken or got.leg == got.order)
+        done = got is not None and got.order >= order and (not settled or not got.taken or got.effective == got.order)
         return got if done else None
 
-    got = bench.until(known, what=f"order {leg}, last {bench.poll(RUN)}")
+    got = bench.until(known, what=f"order {order}, last {bench.poll(RUN)}")
     assert isinstance(got, Footing)
     return got
 
@@ -87,12 +87,12 @@ def test_c8_a_program_that_restarts_begins_again_on_the_new_cards_as_another_leg
     begun(bench)
     assert order(bench, 2, (A, B), more=[B]) is None
     got = footing(bench, 2)
-    assert (got.leg, got.taken, sorted(got.cards)) == (2, True, [A, B]) and on(bench) == [A, B]
+    assert (got.effective, got.taken, sorted(got.cards)) == (2, True, [A, B]) and on(bench) == [A, B]
     bench.until(lambda: reads(bench.home / "legs", "1 a\n2 a,b"))
     order(bench, 3, (B,))
     assert footing(bench, 3).cards == (B,) and on(bench) == [B]
     bench.until(lambda: reads(bench.home / "legs", "1 a\n2 a,b\n3 b"))
-    assert [(end.leg, end.code, end.signal) for end in footing(bench, 3).ended] == [(1, -15, 15), (2, -15, 15)]
+    assert [(end.order, end.code, end.signal) for end in footing(bench, 3).ended] == [(1, -15, 15), (2, -15, 15)]
     assert "leg 2 begins with GPU a,b" in bench.log(RUN)
     (bench.home / "go").touch()
     exit = bench.end(RUN)
@@ -105,7 +105,7 @@ def test_orders_that_never_came_are_no_legs(bench: Bench) -> None:
     start(bench, STEPS, "restart")
     begun(bench)
     order(bench, 5, (A, B), more=[B])
-    assert footing(bench, 5).leg == 5, "the order by its number"
+    assert footing(bench, 5).effective == 5, "the order by its number"
     bench.until(lambda: reads(bench.home / "legs", "1 a\n2 a,b"))
     assert "leg 2 begins" in bench.log(RUN)
     bench.local.stop([RUN], kill=True)
@@ -120,7 +120,7 @@ def test_c8_cards_are_given_back_when_nobody_of_the_leg_before_is_left(bench: Be
     assert footing(bench, 2, settled=False).taken
     for _ in range(20):
         bench.turn()
-        assert on(bench) == [A, B] and bench.poll(RUN).footing.leg == 1  # type: ignore[union-attr]
+        assert on(bench) == [A, B] and bench.poll(RUN).footing.effective == 1  # type: ignore[union-attr]
     (bench.home / "let").touch()
     assert footing(bench, 2).cards == (A,) and on(bench) == [A]
 
@@ -161,7 +161,7 @@ def test_c8_nobody_listens_so_nothing_is_sent_and_no_card_is_taken(bench: Bench)
     bench.running(RUN, "up")
     order(bench, 2, (A, B), more=[B])
     got = footing(bench, 2)
-    assert (got.leg, got.taken, got.why, got.cards) == (1, False, "no_listener", (A,))
+    assert (got.effective, got.taken, got.why, got.cards) == (1, False, "no_listener", (A,))
     bench.until(lambda: on(bench) == [A])
     (bench.home / "go").touch()
     assert bench.end(RUN).code == 0, "and nobody was killed"
@@ -173,11 +173,11 @@ def test_children_on_their_way_to_another_program_are_not_signalled(bench: Bench
                                "    if bad: open('killed', 'a').write(str(bad))")  # fmt: skip
     start(bench, ["python3", "-I", "-c", program], "signal")
     bench.running(RUN, "listens")
-    for leg in range(2, 12):
-        cards = (A, B) if leg % 2 else (A,)
-        order(bench, leg, cards, more=[B] if leg == 3 else [])
-        footing(bench, leg)
-        bench.until(lambda: reads(bench.home / "told", f"{names(cards)} {leg}"))  # noqa: B023
+    for number in range(2, 12):
+        cards = (A, B) if number % 2 else (A,)
+        order(bench, number, cards, more=[B] if number == 3 else [])
+        footing(bench, number)
+        bench.until(lambda: reads(bench.home / "told", f"{names(cards)} {number}"))  # noqa: B023
     assert not (bench.home / "killed").exists()
     (bench.home / "go").touch()
     assert bench.end(RUN).code == 0
@@ -233,17 +233,17 @@ for fd in range(3, 64):
     start(bench, ["python3", "-I", "-S", "-c", meddler + LISTENER], "signal")
     bench.running(RUN, "listens")
     assert (bench.home / "meddles").exists()
-    for leg, cards, more in ((2, (A, B), [B]), (3, (A, B, C), [C]), (4, (A,), [])):
-        order(bench, leg, cards, more=more)
-        assert footing(bench, leg).leg == leg
-        bench.until(lambda: reads(bench.home / "told", f"{names(cards)} {leg}"))  # noqa: B023
+    for number, cards, more in ((2, (A, B), [B]), (3, (A, B, C), [C]), (4, (A,), [])):
+        order(bench, number, cards, more=more)
+        assert footing(bench, number).effective == number
+        bench.until(lambda: reads(bench.home / "told", f"{names(cards)} {number}"))  # noqa: B023
     (bench.home / "go").touch()
     assert bench.end(RUN).code == 0
 
 
-def adopted(bench: Bench, held: Held, leg: int) -> Adopted:
+def adopted(bench: Bench, held: Held, order: int) -> Adopted:
     uni_id = json.loads((bench.dir(RUN) / "claim").read_text())["uni_id"]
-    return Adopted(RUN, uni_id, held.handle, True, leg)
+    return Adopted(RUN, uni_id, held.handle, True, order)
 
 
 def test_the_next_engine_reaches_the_run(bench: Bench, make_bench: MakeBench) -> None:
@@ -265,7 +265,7 @@ def test_f67_an_order_that_did_not_arrive_never_will_and_its_cards_are_nobodys(b
     bench.local.close()
     other = make_bench(rows=[adopted(bench, held, 2)])
     got = footing(other, 2)
-    assert (got.leg, got.taken, got.why, got.cards) == (1, False, "lost", (A,))
+    assert (got.effective, got.taken, got.why, got.cards) == (1, False, "lost", (A,))
     order(other, 2, (A, B), more=[B])
     assert footing(other, 2).cards == (A,)
     other.until(lambda: on(other) == [A])
@@ -305,19 +305,19 @@ def line(bench: Bench) -> Iterator[socket.socket]:
         yield sock
 
 
-def good(leg: int) -> dict[str, Any]:
-    return {"resize": leg, "cards": [A], "claims": [], "env": {"CUDA_VISIBLE_DEVICES": "a", "JOSTLE_GPUS": "a"}}
+def good(number: int) -> dict[str, Any]:
+    return {"resize": number, "cards": [A], "claims": [], "env": {"CUDA_VISIBLE_DEVICES": "a", "JOSTLE_GPUS": "a"}}
 
 
 ABSURD: dict[str, dict[str, Any]] = {
-    "a leg of long ago": good(1), "a leg that nobody counts": good(1 << 30), "a leg beyond all that were lost": good(3 + GAP),
+    "an order of long ago": good(1), "an order that nobody counts": good(1 << 30), "one beyond all that were lost": good(3 + GAP),
     "no number": {**good(2), "resize": "2"}, "a truth": {**good(2), "resize": True}, "below nothing": {**good(2), "resize": -4},
     "no cards": {**good(2), "cards": []}, "a card that it has not": {**good(2), "cards": [A, "GPU-x"]},
     "a card twice": {**good(2), "cards": [A, A]}, "no list": {**good(2), "cards": A}, "no text": {**good(2), "cards": [7]},
     "no environment": {**good(2), "env": {}},
     "a line more": {**good(2), "env": {"CUDA_VISIBLE_DEVICES": "a\n", "JOSTLE_GPUS": ""}},
     "a claim without descriptor": {**good(2), "claims": ["jostle-GPU-x~x~1~00000000~7.1"]},
-    "a drop of what is listed": {"drop": 1, "cards": [A]}, "a drop in another leg": {"drop": 2, "cards": [A]},
+    "a drop of what is listed": {"drop": 1, "cards": [A]}, "a drop of another order": {"drop": 2, "cards": [A]},
     "a fence beyond all": {"fence": 1 << 30}, "nothing known": {"hello": 1},
 }  # fmt: skip
 
@@ -374,12 +374,12 @@ def test_f68_a_file_that_is_no_claim_of_this_run_is_not_taken(bench: Bench, line
 
 def test_many_who_connect_do_not_keep_the_engine_out(bench: Bench, line: socket.socket) -> None:
     others = [control.connected(str(bench.dir(RUN))) for _ in range(3 * control.MOST_PEERS)]
-    legs = itertools.count(2)
+    numbers = itertools.count(2)
 
     def taken() -> bool:
-        leg = next(legs)
-        order(bench, leg, (A,))
-        return footing(bench, leg).taken
+        number = next(numbers)
+        order(bench, number, (A,))
+        return footing(bench, number).taken
 
     bench.until(taken)
     for sock in filter(None, others):

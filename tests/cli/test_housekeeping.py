@@ -79,7 +79,7 @@ def test_a_hold_is_worded_and_one_of_the_gpus_is_rated_with_them_alone(jostle, e
 
 @pytest.mark.parametrize(("hold", "verdict"), [(None, "warn"), ("driver_mismatch", "bad")])
 def test_a_host_without_a_driver_is_no_fault_and_a_broken_driver_is(jostle, monkeypatch, hold, verdict):
-    monkeypatch.setattr("jostle.views.cards.look", lambda spec, home: {"gpus": [], "error": "it says why", "hold": hold})
+    monkeypatch.setattr("jostle.views.cards.look", lambda devices, home: {"gpus": [], "error": "it says why", "hold": hold})
     assert checks(jostle)[1]["gpus"]["verdict"] == verdict
 
 

@@ -75,13 +75,20 @@ class Asked(Terminal):
         return {"reason": self.reasons[id]}
 
 
+def too_many(cards: int) -> dict[str, Any]:
+    return {"code": "impossible_count", "params": {"needed": 8, "cards": cards}}
+
+
 def test_why_a_task_waits_that_can_never_start_is_said_once_and_others_are_said_again() -> None:
-    reasons = {k: {"code": "impossible_", "text": f"never {k}"} for k in (1, 2)} | {3: {"code": "busy", "text": "busy"}}
+    reasons = {1: too_many(4), 2: too_many(2), 3: {"code": "busy", "text": "busy"}}
     lines = Said(Asked(reasons), TaskProgress([row(k, queue=k) for k in (1, 2, 3)]))
-    assert lines.period() == ["1 n1: never 1", "2 n2: never 2"]
+    first, second = lines.period()
+    assert first.startswith("1 n1: It can never start") and "may use 4." in first
+    assert second.startswith("2 n2: It can never start") and "may use 2." in second
     assert lines.period() == lines.period() == ["3 n3: busy"], "those that can never start do not hide it"
-    reasons[1] = {"code": "impossible_now", "text": "never, as it is now"}
-    assert lines.period() == ["1 n1: never, as it is now", "3 n3: busy"]
+    reasons[1] = too_many(3)
+    again, other = lines.period()
+    assert again.startswith("1 n1: It can never start") and "may use 3." in again and other == "3 n3: busy"
     assert lines.period() == ["3 n3: busy"]
 
 

@@ -13,7 +13,7 @@ from jostle.core.decide import decide
 from jostle.core.fields import LIMITS
 from jostle.core.limits import strictest
 from jostle.core.model import Cap, Limits, Policy
-from jostle.core.survey import Asked, never, standing, survey
+from jostle.core.survey import Asked, leeway, never, survey
 from tests.core import odd
 from tests.core.test_properties import check_laws
 from tests.core.worlds import ALICE, ME, foreign, gpus, job, lane, promise, run, running, starts, u, with_runs, world
@@ -132,7 +132,7 @@ def test_c3_a_card_that_fits_is_one_too_many() -> None:
     held = with_runs(running(1, 0))
     scene = world(gpus=gpus(2), limits=limited(total_gpus=1), **held)
     assert {uuid: no.code for uuid, (_, no) in survey(scene).items() if no} == {u(0): "taken", u(1): "over_limit"}
-    assert standing(scene, job(7))[2] == 1
+    assert leeway(scene, job(7))[2] == 1
 
 
 def test_c3_a_big_job_comes_to_its_cards_though_small_ones_would_fill_the_limit() -> None:

@@ -335,8 +335,8 @@ def check_resizes(world: World, plan: Plan) -> None:
             assert d.run not in {r.run for r in resizes if not set(r.uuids) & set(run.intruded)}
         if isinstance(d, Continue):
             assert its.now and (not its.supervised or its.quiet_s is not None), "what is not known continues nobody"
-    standing = {run.id for run in living.values() if run.paused}
-    assert not standing & {r.run for r in resizes}, "one that stands still hears of no other cards"
+    still = {run.id for run in living.values() if run.paused}
+    assert not still & {r.run for r in resizes}, "one that stands still hears of no other cards"
     alone = [run for run in living.values() if run.paused and run.state == "running" and not run.cancel]
     continued = {d.run for d in plan.decisions if isinstance(d, Continue)}
     assert all(run.id in continued for run in alone if run.pausing and not run.pausing.supervised), "nobody for ever"

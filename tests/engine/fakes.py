@@ -22,7 +22,7 @@ from jostle.port import (
     Claimed,
     Denied,
     Footing,
-    Order,
+    Launch,
     Phase,
     Recipient,
     Reserved,
@@ -63,7 +63,7 @@ class Process:
     signalled: bool = False
     shim: int = 0
     how: str = ""  # it gets other cards so; `uuids` are those that it holds
-    leg: int = 1
+    effective: int = 1
     order: int = 1  # the last that was taken, or will not be taken any more
     why: str = ""
     listed: tuple[str, ...] = ()
@@ -95,7 +95,7 @@ class Disk:
     rows: set[str] = field(default_factory=set)  # cards with a row that could not be replaced
     deaf: set[int] = field(default_factory=set)  # jobs whose programs do not listen for other cards
     clinging: set[str] = field(default_factory=set)  # cards that programs do not leave when they are told to
-    resizes: list[tuple[float, RunId, int, tuple[str, ...]]] = field(default_factory=list)  # when, whose, leg, cards
+    resizes: list[tuple[float, RunId, int, tuple[str, ...]]] = field(default_factory=list)  # when, whose, order, cards
     loads: dict[str, int] = field(default_factory=dict)  # uuid -> utilisation
     pauses: list[tuple[float, RunId, bool]] = field(default_factory=list)  # when, whose, whether it stands still from then on
     unread: set[str] = field(default_factory=set)  # cards that do not answer
@@ -138,18 +138,18 @@ class Disk:
     def resize(self, order: Resizing, coming: Collection[str], now: float) -> None:
         """As a shim does: each order once, and none that comes late."""
         p = self.processes.get(order.run)
-        if p is None or p.ends <= now or not p.how or order.leg <= p.order:
+        if p is None or p.ends <= now or not p.how or order.number <= p.order:
             return
-        p.order, p.why = order.leg, ""
+        p.order, p.why = order.number, ""
         if not set(order.cards) <= {*p.uuids, *coming}:
             p.why = "absurd"
         elif p.how == "signal" and order.run[0] in self.deaf:
             p.why = "no_listener"
         else:
             self.see_overlap(p.run, order.cards, p.mib, now)
-            p.leg, p.listed = order.leg, order.cards
+            p.effective, p.listed = order.number, order.cards
             p.uuids = order.cards if p.how == "restart" else tuple(dict.fromkeys([*p.uuids, *order.cards]))
-            self.resizes.append((now, p.run, p.leg, order.cards))
+            self.resizes.append((now, p.run, p.effective, order.cards))
 
 
 class FakeBackend:
@@ -174,8 +174,8 @@ class FakeBackend:
         self.listener = listener
         for row in rows:
             p = self.disk.processes.get(row.run)
-            if p is not None and p.order < row.leg:  # what has not arrived never will
-                p.order, p.why = row.leg, "lost"
+            if p is not None and p.order < row.order:  # what has not arrived never will
+                p.order, p.why = row.order, "lost"
         self.boots.update({row.run: json.loads(row.handle)["boot"] for row in rows})
         self.begun.update(row.run for row in rows if row.begun)
 
@@ -233,9 +233,9 @@ class FakeBackend:
             failpoint.failpoint("resize.ordered")
             self.listener.changed(order.run)
 
-    def give_up(self, run: RunId, leg: int, cards: Collection[str]) -> None:
+    def give_up(self, run: RunId, order: int, cards: Collection[str]) -> None:
         p = self.disk.processes.get(run)
-        if p is not None and leg == p.leg and not set(cards) & set(p.listed):
+        if p is not None and order == p.effective and not set(cards) & set(p.listed):
             p.uuids = tuple(uuid for uuid in p.uuids if uuid not in cards)
             self.listener.changed(run)
 
@@ -249,17 +249,17 @@ class FakeBackend:
             p.ends, p.left = (FOREVER, p.ends - self.clock.at) if p.left is None else (self.clock.at + p.left, None)
 
     def footing(self, p: Process) -> Footing | None:
-        return Footing(p.leg, p.order, not p.why, p.uuids, p.why) if p.how else None
+        return Footing(p.effective, p.order, not p.why, p.uuids, p.why) if p.how else None
 
-    def start(self, orders: Sequence[Order]) -> None:
-        for order in orders:
-            wants = self.reserved.pop(order.run, None)
+    def start(self, launches: Sequence[Launch]) -> None:
+        for launch in launches:
+            wants = self.reserved.pop(launch.run, None)
             if wants is None:
                 continue  # it was started before
-            self.boots[order.run] = self.clock.boot
+            self.boots[launch.run] = self.clock.boot
             mib = wants[0][1] if wants else None
-            how = order.spec.get("resize") or ""
-            self.disk.start(order.run, tuple(u for u, _ in wants), mib, self.clock.at, shim_of(order.run), how)
+            how = launch.spec.get("resize") or ""
+            self.disk.start(launch.run, tuple(u for u, _ in wants), mib, self.clock.at, shim_of(launch.run), how)
 
     def reports(self, runs: Collection[RunId] | None = None) -> list[RunReport]:
         return [self.report(run) for run in (self.boots if runs is None else runs)]
@@ -406,7 +406,7 @@ class Host:
                 self.store = Store(self.home)
                 self.backend = FakeBackend(self.disk, self.clock, self.home)
                 self.probe = FakeProbe(self.disk, self.clock)
-                self.engine = Engine(home=self.home, spec="fake", store=self.store, clock=self.clock, settings={})
+                self.engine = Engine(home=self.home, devices="fake", store=self.store, clock=self.clock, settings={})
                 self.engine.open(self.backends(), self.probe)
                 return
             except failpoint.Crashed:

@@ -231,10 +231,10 @@ def test_the_next_engine_knows_that_it_stands_still_and_continues_it(host: Host)
         until(host, lambda: not still(host, id), 3600)
     come(host)
     until(host, lambda: still(host, id))
-    known = host.engine.carried.runs[id, 1].standing
+    known = host.engine.carried.runs[id, 1].stillness
     host.crash()
     host.boot()
-    again = host.engine.carried.runs[id, 1].standing
+    again = host.engine.carried.runs[id, 1].stillness
     assert known is not None and again is not None and again is not known
     for name in ("now", "since", "times", "paused_s", "reason"):
         assert getattr(again, name) == getattr(known, name), name

@@ -369,8 +369,8 @@ def story(host: Host, how: str) -> None:
     wait(host, 4)
     orders = host.store.db.execute("SELECT leg, outcome FROM leg ORDER BY leg").fetchall()
     assert all(outcome is not None for _, outcome in orders) and len(orders) >= 3
-    began = [leg for _, _, leg, _ in host.disk.resizes]
-    assert began == sorted(set(began)), "a leg begins at most once"
+    began = [order for _, _, order, _ in host.disk.resizes]
+    assert began == sorted(set(began)), "an order is obeyed at most once"
     host.cancel(id)
     host.settle(100.0)
 

@@ -20,12 +20,12 @@ PATIENCE = 60.0  # s; only a broken probe takes so long
 class Process:
     """A probe process, spoken to as the engine does."""
 
-    def __init__(self, spec: str, env: dict[str, str], *, silent: float | None = None, **options: Any) -> None:
+    def __init__(self, devices: str, env: dict[str, str], *, silent: float | None = None, **options: Any) -> None:
         """`silent`: after how many seconds a card without an answer cannot be read, in place of the usual."""
         usual = ["-m", "jostle.probes.serve"]
         quick = f"from jostle.probes import relay, serve; relay.SILENT = {silent}; import sys; sys.exit(serve.main(sys.argv[1:]))"
         self.child = subprocess.Popen(
-            [sys.executable, *(usual if silent is None else ["-c", quick]), spec],
+            [sys.executable, *(usual if silent is None else ["-c", quick]), devices],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             env={**os.environ, **env},
@@ -97,8 +97,8 @@ class Place:
         self._open: list[Process] = []
         self._children: list[subprocess.Popen[bytes]] = []
 
-    def start(self, spec: str, env: dict[str, str] | None = None, **options: Any) -> Process:
-        process = Process(spec, {**self.env, **(env or {})}, **options)
+    def start(self, devices: str, env: dict[str, str] | None = None, **options: Any) -> Process:
+        process = Process(devices, {**self.env, **(env or {})}, **options)
         self._open.append(process)
         return process
 

@@ -20,10 +20,10 @@ from jostle.probes import serve
 from jostle.probes.serve import one_shot, probe
 
 
-@pytest.mark.parametrize("spec", [*REAL, "sim:1x24"])
-def test_devices_that_have_a_name_are_taken_as_an_option_and_as_a_setting_and_have_a_probe(spec: str) -> None:
-    assert config.devices(spec) == written.devices(spec) == spec
-    probe(spec)  # no Usage
+@pytest.mark.parametrize("devices", [*REAL, "sim:1x24"])
+def test_devices_that_have_a_name_are_taken_as_an_option_and_as_a_setting_and_have_a_probe(devices: str) -> None:
+    assert config.devices(devices) == written.devices(devices) == devices
+    probe(devices)  # no Usage
 
 
 def test_the_first_snapshot_comes_unasked_and_numbers_go_up(place: Place) -> None:
@@ -102,10 +102,10 @@ def test_it_keeps_no_inherited_file_open(place: Place) -> None:
     os.close(reading)
 
 
-@pytest.mark.parametrize("spec", ["cuda", "", "sim", "nvml:0"])
-def test_an_unknown_spec_is_a_usage_error(place: Place, spec: str) -> None:
+@pytest.mark.parametrize("devices", ["cuda", "", "sim", "nvml:0"])
+def test_an_unknown_set_of_devices_is_a_usage_error(place: Place, devices: str) -> None:
     with pytest.raises(Usage, match="expected nvml, sim:8x24"):
-        one_shot(spec)
+        one_shot(devices)
 
 
 def test_a_host_without_the_nvml_binding_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -112,10 +112,10 @@ def test_json_mistakes_have_lines_too(text: str, line: int, words: str) -> None:
     assert words in str(e.value)
 
 
-@pytest.mark.parametrize("spec", ["8y24", "0x24", "8x0", "99999x24", "nowhere.yaml", "", "8x24+"])
-def test_a_spec_that_is_nothing_says_what_would_be(spec: str) -> None:
+@pytest.mark.parametrize("name", ["8y24", "0x24", "8x0", "99999x24", "nowhere.yaml", "", "8x24+"])
+def test_a_name_that_is_nothing_says_what_would_be(name: str) -> None:
     with pytest.raises(Invalid, match="sim:8x24"):
-        scenario.load(spec)
+        scenario.load(name)
 
 
 def test_a_file_that_is_not_text_is_refused(tmp_path: os.PathLike[str]) -> None:

@@ -60,7 +60,7 @@ def before(owner: Any, name: str, act: Callable[..., None]) -> None:
 def spawn_before_commit() -> None:
     """The run is started while its record is not committed yet."""
     from jostle.engine.starting import Starting
-    from jostle.port import Order
+    from jostle.port import Launch
 
     record = Starting.record
 
@@ -68,7 +68,7 @@ def spawn_before_commit() -> None:
         answer = record(self, *args, **more)
         if isinstance(answer, tuple):
             run, spec = answer
-            self._carried.backends[run.backend].start([Order(run.id, run.handle, spec)])
+            self._carried.backends[run.backend].start([Launch(run.id, run.handle, spec)])
         return answer
 
     swap(Starting, "record", eager)
@@ -328,16 +328,16 @@ def double_spawn() -> None:
 
         start = Local.start
 
-        def twice(self: Any, orders: Any) -> None:
-            for order in orders:
-                held = self._reserved[order.run].held
+        def twice(self: Any, launches: Any) -> None:
+            for launch in launches:
+                held = self._reserved[launch.run].held
                 fds = [os.dup(one.fd) for one in held]
-                start(self, [order])
+                start(self, [launch])
                 if self._pool.spares:
                     spare = self._pool.spares.pop()
-                    place = {"dir": self._dir(order.run).path, "boot": self._boot, "ticks": spare.ticks}
+                    place = {"dir": self._dir(launch.run).path, "boot": self._boot, "ticks": spare.ticks}
                     claims = [f"{self._lease_dir}/{one.name}" for one in held]
-                    send_spec(spare.sock, {**order.spec, **place, "claims": claims}, fds)
+                    send_spec(spare.sock, {**launch.spec, **place, "claims": claims}, fds)
                     self._pool.hang_up(spare)
                 for fd in fds:
                     os.close(fd)

@@ -36,7 +36,7 @@ from jostle.errors import JostleError, NotFound
 HERE = os.path.dirname(os.path.abspath(__file__))
 SOURCE = os.path.dirname(os.path.abspath(client.__file__))
 CARDS, CARD_MIB = 4, 24 * 1024
-SPEC = f"sim:{CARDS}x24"
+DEVICES = f"sim:{CARDS}x24"
 BACKLOG = 14  # jobs unfinished at most, so that ends and starts happen in every cycle
 STALLED_AFTER = 30.0  # s in which nothing happens, though something should
 PATIENCE = 60.0
@@ -82,8 +82,8 @@ def until(condition: Callable[[], Any], within: float = PATIENCE, every: float =
 class Engine:
     """One home and whichever engine serves it."""
 
-    def __init__(self, home: str, bug: str | None = None, spec: str = SPEC, config: str = "grace: 0.5\n") -> None:
-        self.home, self.bug, self.spec = home, bug, spec
+    def __init__(self, home: str, bug: str | None = None, devices: str = DEVICES, config: str = "grace: 0.5\n") -> None:
+        self.home, self.bug, self.devices = home, bug, devices
         self.pid = 0
         self.pidfd = -1
         self.slowest_start = 0.0
@@ -99,7 +99,7 @@ class Engine:
         began = time.monotonic()
         try:
             with launched(self.bug):
-                client.start_engine(self.home, gpus=self.spec, permanent=True)
+                client.start_engine(self.home, gpus=self.devices, permanent=True)
         except JostleError as e:
             if not armed:
                 with open(f"{self.home}/engine.log", errors="replace") as f:

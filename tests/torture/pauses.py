@@ -20,7 +20,7 @@ CONFIG = "grace: 0.3\npolicy: {resize_interval: 0.05s, yield_after: 0.05s, own_p
 """Nobody minds a small process of our own on a card: only claims keep others away."""
 SHIM = "json_extract(r.handle, '$.pid') AS shim, json_extract(r.handle, '$.ticks') AS ticks"
 POLITE = "SELECT id, state, attempt FROM job WHERE ended_at IS NULL AND when_stranger = 'pause'"
-STANDING = "r.ended_at IS NULL AND json_extract(r.paused, '$.now')"
+PAUSED = "r.ended_at IS NULL AND json_extract(r.paused, '$.now')"
 OFTEN = "r.ended_at IS NULL AND json_extract(r.paused, '$.times')"
 MOST_PAUSES = 3  # of one job: each is twice as long as the one before
 WITHIN = 20.0  # s in which a resize that is to be interrupted must come about
@@ -69,18 +69,18 @@ class PausingTorture(Torture):
             argv = [sys.executable, "-I", "-S", f"{HERE}/elastic_program.py", self.evidence, f"{self.root}/sim"]
             self._send(to, {"name": f"e-{self.serial}", "commands": [argv], "when_stranger": "pause", "workdir": "/"})
         else:
-            self.strangers(*([] if self.standing() else self.cards_of(polite[0]["id"])))
+            self.strangers(*([] if self.paused() else self.cards_of(polite[0]["id"])))
 
     def cards_of(self, job: int) -> list[int]:
         return [row["idx"] for row in self._rows(f"SELECT l.idx FROM lease l JOIN run r USING (job, n) WHERE l.job = {job}")]
 
-    def standing(self) -> list[dict[str, Any]]:
+    def paused(self) -> list[dict[str, Any]]:
         """Runs that are paused, by the record."""
-        return self._rows(f"SELECT r.job, r.uni_id, {SHIM} FROM run r WHERE {STANDING}")
+        return self._rows(f"SELECT r.job, r.uni_id, {SHIM} FROM run r WHERE {PAUSED}")
 
     def stopped(self) -> list[int]:
         """Processes of ours that stand still though it is not recorded of their run."""
-        recorded = {row["uni_id"] for row in self.standing()}
+        recorded = {row["uni_id"] for row in self.paused()}
         stats = [proc.stat(pid) for pid, _ in self.left()]
         return [s.pid for s in stats if s is not None and s.state == "T" and proc.mark(s.pid) not in recorded]
 

@@ -48,7 +48,7 @@ def gpus(args: Namespace, terminal: Terminal) -> int:
         terminal.tell("no_cards")
     elif not view.engine and not args.json:
         why = "engine_has_others" if terminal.engine_runs() else "engine_not_up"
-        terminal.tell("single_look", spec=view.spec, why=(why, {}))
+        terminal.tell("single_look", devices=view.devices, why=(why, {}))
     return 0
 
 

@@ -17,7 +17,7 @@ from jostle.cli.parse import Namespace, Parser, checked
 from jostle.cli.terminal import Terminal
 from jostle.core.fields import RULES
 from jostle.errors import INTERRUPTED, Unfit, Usage
-from jostle.follow.followed import Followed, attended, owner, tell_failures
+from jostle.follow.followed import Followed, owner, signal_feed, tell_failures
 from jostle.formats import spec
 
 if TYPE_CHECKING:
@@ -117,7 +117,7 @@ def run(args: Namespace, terminal: Terminal) -> int:
     worst, feed = 0, None
     for k, batch in enumerate(batches):
         client = terminal.client(gpus=options.devices)
-        last, feed = feed, attended(terminal, gpus=options.devices, after=terminal.reader.last_seq())
+        last, feed = feed, signal_feed(terminal, gpus=options.devices, after=terminal.reader.last_seq())
         if last is not None and last.interrupted():
             terminal.tell("interrupted_before", names=", ".join(b["name"] or "" for b in batches[k:]))
             return INTERRUPTED

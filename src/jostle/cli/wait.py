@@ -27,7 +27,7 @@ def wait_options(p: Parser) -> None:
 
 def wait(args: Namespace, terminal: Terminal) -> int:
     from jostle.follow.ends import until_ended
-    from jostle.follow.followed import attended
+    from jostle.follow.followed import signal_feed
 
     deadline = None if args.timeout is None else time.monotonic() + args.timeout
     seq = terminal.reader.last_seq()
@@ -42,7 +42,7 @@ def wait(args: Namespace, terminal: Terminal) -> int:
     if left := [id for id, state in states.items() if state not in FINAL]:
         if sys.stderr.isatty() and not args.json:
             terminal.tell("waiting_for", n=len(left), ids=render.first(left, SHOWN, terminal.language))
-        feed = attended(terminal, gpus=None, after=seq)
+        feed = signal_feed(terminal, gpus=None, after=seq)
         feed.start()
         code = until_ended(feed, states, deadline, lambda why: terminal.tell("engine_lost", why=why))
     return finish(args.json, terminal, states, code)

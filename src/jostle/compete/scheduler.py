@@ -20,7 +20,7 @@ from jostle.compete.schedlog import SchedulerLog
 from jostle.compete.statefile import Scheduler
 from jostle.core.states import OPEN
 from jostle.errors import INTERRUPTED, Forbidden, JostleError
-from jostle.follow.followed import Followed, attended
+from jostle.follow.followed import Followed, signal_feed
 from jostle.follow.listener import Listener, Listeners
 from jostle.follow.progress import Progress
 from jostle.formats import taskjobs
@@ -58,7 +58,7 @@ def run(
     journal = SchedulerJournal(log, say=say, echo=echo)
     for text in warnings:
         journal.tell(text, "WARNING")
-    feed = heard(session, options.devices)
+    feed = scheduler_feed(session, options.devices)
     resume = Resume(options, session, space, journal, client, feed)
     resume.warn()
     with locked(session.home, space, feed):
@@ -71,10 +71,10 @@ def run(
         return follow(resume, number, without, visible_cards, picture)
 
 
-def heard(session: Session, devices: str | None) -> Feed:
+def scheduler_feed(session: Session, devices: str | None) -> Feed:
     """Signals are for the batch from now on; those that nohup or a script's background has us ignore stay ignored."""
     asked = [n for n in (signal.SIGINT, signal.SIGHUP) if signal.getsignal(n) is not signal.SIG_IGN]
-    return attended(session, gpus=devices, after=session.reader.last_seq(), signals=(signal.SIGTERM, signal.SIGUSR1, *asked))
+    return signal_feed(session, gpus=devices, after=session.reader.last_seq(), signals=(signal.SIGTERM, signal.SIGUSR1, *asked))
 
 
 def follow(

@@ -67,8 +67,8 @@ def fits_when_left(table: Table, card: Card, job: Job, scope: Scope) -> bool:
     if rest is None or fit.several(card, job.gpus_min):
         return False
     policy = scope.policy
-    left = fit.standing(rest, table.terms(job, scope))
-    left = left or fit.refusal(rest, policy, job.memory_mib, table.avoid(job, policy, table.standing(job, scope).refusals))
+    left = fit.general_refusal(rest, table.terms(job, scope))
+    left = left or fit.refusal(rest, policy, job.memory_mib, table.avoid(job, policy, table.general_view(job, scope).refusals))
     return left is None or left.code == "idle"
 
 

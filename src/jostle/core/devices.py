@@ -18,10 +18,10 @@ SILENT = 12.0  # s after which who does not answer cannot be read; busy drivers 
 STARTING, LEAST_STARTING = 15.0, 60.0  # s per card, and in all, that a driver which has to start may take for its first answers
 
 
-def world(spec: str) -> str | None:
+def world(devices: str) -> str | None:
     """The world that the simulator is to show; None: not simulated."""
-    return spec[len(SIMULATED) :] if spec.startswith(SIMULATED) else None
+    return devices[len(SIMULATED) :] if devices.startswith(SIMULATED) else None
 
 
-def known(spec: str) -> bool:
-    return spec in REAL or bool(world(spec))
+def known(devices: str) -> bool:
+    return devices in REAL or bool(world(devices))

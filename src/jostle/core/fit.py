@@ -40,13 +40,13 @@ def no(card: Card, code: str, **params: Any) -> Refusal:
     return Refusal(code=code, uuid=card.gpu.uuid, index=card.gpu.index, params=params)
 
 
-def standing(card: Card, terms: Terms) -> Refusal | None:
+def general_refusal(card: Card, terms: Terms) -> Refusal | None:
     """Why this card is not given on these terms to anyone; None: it depends on the request."""
     return _out(card, terms) or closed(card, terms.suspects) or _ours(card, terms) or _others(card, terms.policy)
 
 
 def refusal(card: Card, policy: Policy, memory_mib: int | None, avoid: frozenset[str]) -> Refusal | None:
-    """Why this card, which nothing stands against, is not given for this request; None: it fits."""
+    """Why this card, against which there is no general one, is not given for this request; None: it fits."""
     if avoid and card.gpu.uuid in avoid:
         return no(card, "avoided")
     return _room(card, policy, memory_mib) or _load(card, policy)

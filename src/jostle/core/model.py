@@ -168,7 +168,7 @@ Lane = tuple[Job, ...]
 class LegEnd(NamedTuple):
     """How the commands ended that had to begin again on other cards."""
 
-    leg: int
+    order: int  # that gave them their cards, by its number
     code: int | None
     signal: int | None
     at: float  # wall time

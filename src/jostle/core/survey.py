@@ -35,7 +35,7 @@ def survey(world: World) -> dict[str, tuple[int, Refusal | None]]:
     return {uuid: (mib, answers[uuid]) for uuid, mib in available_mib(world).items()}
 
 
-def standing(world: World, job: Job) -> tuple[dict[str, Refusal | None], frozenset[str], int | None]:
+def leeway(world: World, job: Job) -> tuple[dict[str, Refusal | None], frozenset[str], int | None]:
     """For one job that is ready: what each card says to it (None: it would do), which cards its user holds, and how many the
     rules let them hold now (None: any number)."""
     answers: dict[str, Refusal | None] = {}
@@ -108,7 +108,7 @@ def room(world: World, policy: Policy) -> Room:
     somebody uses is available as long as 1 GB of it is free: who only keeps cards in store leaves really free ones to others."""
     batch = -1
     world = replace(world, policies={**world.policies, batch: policy})
-    refusals, held, may = standing(world, Job(id=0, batch=batch))
+    refusals, held, may = leeway(world, Job(id=0, batch=batch))
     crowded = frozenset(
         card.gpu.uuid
         for table in Places(world).tables

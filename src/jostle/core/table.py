@@ -235,8 +235,8 @@ class Table:
         key = self.request(job, scope)
         view = self._views.get(key)
         if view is None:
-            standing = self.standing(job, scope)
-            view = self._views[key] = standing if standing.hopeless else self._view(job, scope, standing)
+            general = self.general_view(job, scope)
+            view = self._views[key] = general if general.hopeless else self._view(job, scope, general)
         return view
 
     def request(self, job: Job, scope: Scope) -> tuple[Any, ...]:
@@ -245,22 +245,22 @@ class Table:
         avoids = (job.avoid, job.gpus_min, self._patient(job)) if job.avoid else ()
         return id(scope), job.share or scope.policy.share, job.memory_mib, several, desperate(job, scope), *avoids
 
-    def _view(self, job: Job, scope: Scope, standing: View) -> View:
-        refusals, cards = standing.refusals, self.cards
+    def _view(self, job: Job, scope: Scope, general: View) -> View:
+        refusals, cards = general.refusals, self.cards
         policy, memory, avoid, count = scope.policy, job.memory_mib, self.avoid(job, scope.policy, refusals), job.gpus_min
 
         def answer(at: int) -> Refusal | None:
             return refusals[at] or fit.several(cards[at], count) or fit.refusal(cards[at], policy, memory, avoid)
 
-        return View(len(cards), self._changed, answer, standing)
+        return View(len(cards), self._changed, answer, general)
 
-    def standing(self, job: Job, scope: Scope) -> View:
+    def general_view(self, job: Job, scope: Scope) -> View:
         terms = self.terms(job, scope)
         key = id(scope), terms.share, terms.suspects
         view = self._views.get(key)
         if view is None:
             cards = self.cards  # and not the table, which has the view: a plan is to be gone when it was carried out
-            view = self._views[key] = View(len(cards), self._changed, lambda at: fit.standing(cards[at], terms))
+            view = self._views[key] = View(len(cards), self._changed, lambda at: fit.general_refusal(cards[at], terms))
         return view
 
     def terms(self, job: Job, scope: Scope) -> fit.Terms:

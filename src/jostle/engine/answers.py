@@ -15,7 +15,7 @@ from jostle.core.model import Job, World
 from jostle.core.reasons import ABSENT, as_text, plain
 from jostle.core.runvariables import DEVICE_ORDER
 from jostle.core.states import OPEN
-from jostle.core.survey import room, standing, survey
+from jostle.core.survey import leeway, room, survey
 from jostle.engine import capacity, launch, shown
 from jostle.engine.cards import KnownCards
 from jostle.engine.engine import Engine
@@ -37,7 +37,7 @@ class Answers:
         """With a million jobs counting them takes longer than a hand-over may: who can read the store counts there."""
         e = self._engine
         return {
-            "version": __version__, "store_version": store.version(), "pid": os.getpid(), "gpus_spec": e.spec, "home": e.home,
+            "version": __version__, "store_version": store.version(), "pid": os.getpid(), "gpus_spec": e.devices, "home": e.home,
             "uptime_s": round(self._clock.now() - self.began, 1), **self._paths,
             **({"counts": self._reader.counts()} if counts else {}), "hold": as_text(e.hold()), "driver": self._cards.driver,
             "probe": self._cards.trouble() or (SILENT if self._cards.owed_for() > GPUS_WITHIN else ""), "kept_for": e.kept_for,
@@ -133,11 +133,11 @@ class Answers:
         self._cards.watch()
         now, world = self._clock.now(), self._world()
         age = self._cards.age(now)
-        _, held, may = standing(world, Job(id=0))
+        _, held, may = leeway(world, Job(id=0))
         return {
             "gpus": self._surveyed(world),
             "more": None if may is None else max(0, may - len(held)),
-            "spec": self._engine.spec,
+            "spec": self._engine.devices,
             "age_s": None if age is None else round(age, 2),
             "error": self._cards.trouble() or ("" if self._cards.fresh(now) else SILENT),
         }

@@ -19,7 +19,7 @@ from jostle.engine.open import Open, of_row
 from jostle.engine.ports import Timer
 from jostle.errors import Unwritten
 from jostle.failpoint import failpoint
-from jostle.port import Adopted, Backend, Claimed, Order, Phase, RunReport, Void, is_placing
+from jostle.port import Adopted, Backend, Claimed, Launch, Phase, RunReport, Void, is_placing
 from jostle.store import legs, runs
 from jostle.store.store import Store
 
@@ -54,8 +54,8 @@ class Carried:
             run.tried = self._cards.tried(run.id[0]) if run.failures or run.excused else ()
             self.add(run)
             if run.backend in rows:
-                leg = 0 if run.elasticity is None else run.elasticity.order
-                rows[run.backend].append(Adopted(run.id, run.uni_id, run.handle, run.state != "starting", leg))
+                order = 0 if run.elasticity is None else run.elasticity.order
+                rows[run.backend].append(Adopted(run.id, run.uni_id, run.handle, run.state != "starting", order))
             failpoint("engine.adopting")
         for name, backend in backends.items():
             backend.open(rows[name], self)
@@ -139,8 +139,8 @@ class Carried:
         if run.supervised and not report.supervised and run.paused:
             self._soon(0.0)  # it is not to stand still for ever
         run.supervised = report.supervised
-        if run.standing is not None:
-            run.standing.still = report.still
+        if run.stillness is not None:
+            run.stillness.still = report.still
         if report.footing is not None and run.elasticity is not None and run.elasticity.hear(report.footing):
             self._soon(0.0)
         if not run.supervised:
@@ -190,10 +190,10 @@ class Carried:
     def start(self, recorded: Sequence[tuple[Open, Mapping[str, Any]]]) -> None:
         """Each with what it is given."""
         for name, backend in self.backends.items():
-            orders = [Order(run.id, run.handle, spec) for run, spec in recorded if run.backend == name]
-            if orders:
+            launches = [Launch(run.id, run.handle, spec) for run, spec in recorded if run.backend == name]
+            if launches:
                 failpoint("engine.before_spawn")
-                backend.start(orders)
+                backend.start(launches)
                 failpoint("engine.after_spawn")
         for run, _ in recorded:
             self.add(run)
@@ -213,10 +213,10 @@ class Carried:
     def pause(self, run: Open) -> None:
         """Stands still or goes on, as is recorded of it; said again at each sweep, as a stop is."""
         backend = self.backends.get(run.backend)
-        if run.standing is None or run.over or run.told_to_stop or run.yielding or backend is None or not is_placing(backend):
+        if run.stillness is None or run.over or run.told_to_stop or run.yielding or backend is None or not is_placing(backend):
             return
-        backend.pause(run.id, paused=run.standing.now)
-        if run.standing.now and not run.standing.still:
+        backend.pause(run.id, paused=run.stillness.now)
+        if run.stillness.now and not run.stillness.still:
             self.sweep_within(UNSUPERVISED)  # until it is seen
 
     def forget(self, run: Open, now: float) -> None:

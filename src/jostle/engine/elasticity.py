@@ -74,13 +74,13 @@ class Elasticity:
 
     @property
     def in_effect(self) -> bool:
-        return self.footing is not None and self.footing.leg == self.order
+        return self.footing is not None and self.footing.effective == self.order
 
     @property
     def decided(self) -> bool:
         """Whether its backend knows what became of the last order."""
         known = self.footing is not None and self.footing.order == self.order
-        return known and self.footing is not None and (not self.footing.taken or self.footing.leg == self.order)
+        return known and self.footing is not None and (not self.footing.taken or self.footing.effective == self.order)
 
     def hear(self, footing: Footing) -> bool:
         """Whether that is news."""

@@ -48,8 +48,8 @@ DEPTH = 8  # jobs of one shape that a single decision looks at
 class Engine:
     """Decides on what is known of cards and runs, records it, and does it."""
 
-    def __init__(self, *, home: str, spec: str, store: Store, clock: Timer, settings: dict[str, Any]) -> None:
-        self.home, self.spec = home, spec
+    def __init__(self, *, home: str, devices: str, store: Store, clock: Timer, settings: dict[str, Any]) -> None:
+        self.home, self.devices = home, devices
         self.store, self.clock = store, clock
         self.rules = Rules(store=store, settings=settings)
         self.journal = Journal(store, clock)

@@ -101,7 +101,7 @@ class Idleness:
 
 def _at_work_since(run: Open) -> float:
     """Who stood still for somebody else was not idle."""
-    return run.clock_at if run.standing is None else max(run.clock_at, run.standing.since)
+    return run.clock_at if run.stillness is None else max(run.clock_at, run.stillness.since)
 
 
 def _no_load(run: Open) -> Reason:

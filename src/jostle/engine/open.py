@@ -10,9 +10,9 @@ from typing import Any
 from jostle.core.fields import SETTINGS
 from jostle.core.model import Amounts, Exit, Lease, Retry, Run, RunId
 from jostle.core.states import TO_END
-from jostle.engine import elasticity, standing
+from jostle.engine import elasticity, stillness
 from jostle.engine.elasticity import Elasticity
-from jostle.engine.standing import Standing
+from jostle.engine.stillness import Stillness
 from jostle.store.allocations import NO_COMMANDS
 
 
@@ -67,7 +67,7 @@ class Open:
     yielding: bool = False  # … and was told to: that is recorded
     yielded: int = 0  # how often its job has before, in all, and without much time in between
     yielded_lately: int = 0
-    standing: Standing | None = None  # of one that stands still while somebody else is on its cards
+    stillness: Stillness | None = None  # of one that stands still while somebody else is on its cards
     intruded_since: dict[str, float] = field(default_factory=dict)  # by card, since when somebody else is there
     intruded: tuple[str, ...] = ()  # … and stays
 
@@ -110,12 +110,12 @@ class Open:
             yielding=self.yielding,
             yielded=self.yielded,
             yielded_lately=self.yielded_lately,
-            pausing=None if self.standing is None else self.standing.value(supervised=self.supervised),
+            pausing=None if self.stillness is None else self.stillness.value(supervised=self.supervised),
         )
 
     @property
     def paused(self) -> bool:
-        return self.standing is not None and self.standing.now
+        return self.stillness is not None and self.stillness.now
 
     @property
     def unrecorded(self) -> bool:
@@ -159,7 +159,7 @@ def of_row(row: dict[str, Any], orders: Sequence[Mapping[str, Any]], grace_of: C
         yielding=row["yielding"] is not None,
         yielded=row["yielded"],
         yielded_lately=row["yielded_lately"],
-        standing=standing.of_row(row),
+        stillness=stillness.of_row(row),
     )
 
 

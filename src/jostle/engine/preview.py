@@ -97,7 +97,7 @@ class Preview:
         world = self._world(depth=max(DEPTH, last - first + 1))
         plan = decide(world)
         answers = [_outlook(row, plan, world.gpus, first, now, engine.clock.wall()) for row in queued(self._store, first, last)]
-        return {"jobs": answers, **_standing(world, first, last)}
+        return {"jobs": answers, **_leeway(world, first, last)}
 
 
 def _outlook(row: Queued, plan: Plan, gpus: tuple[Gpu, ...], first: int, now: float, wall: float) -> Answer:
@@ -133,14 +133,14 @@ def _drawn(answers: list[Answer]) -> list[Answer]:
     return [{**job, **chance} if job in ready else job for job in answers]
 
 
-def _standing(world: World, first: int, last: int) -> Answer:
+def _leeway(world: World, first: int, last: int) -> Answer:
     """Of a single job that is ready: what each card says to it, how many cards are held, and how many may be."""
     alone = next((job for lane in world.lanes for job in lane if job.id == first), None) if first == last else None
     return {"cards": [], "held": None, "may": None} if alone is None else _of_one(world, alone)
 
 
 def _of_one(world: World, job: Job) -> Answer:
-    refusals, held, may = survey.standing(world, job)
+    refusals, held, may = survey.leeway(world, job)
     return {
         "cards": [{"index": g.index, "uuid": g.uuid, "refusal": no and {"code": no.code, "params": dict(no.params)}}
                   for g in world.gpus if (no := refusals.get(g.uuid)) is not None or g.uuid in refusals],

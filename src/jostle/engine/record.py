@@ -66,6 +66,6 @@ def states(store: Store, plan: Plan, open_runs: Mapping[RunId, Open], at: float,
         elif isinstance(d, Pause):
             legs.paused(store, d.run, open_runs[d.run].batch, d.times, kept(d.reason), at, now)
         elif isinstance(d, Continue):
-            its = open_runs[d.run].standing
+            its = open_runs[d.run].stillness
             assert its is not None
             legs.continued(store, d.run, open_runs[d.run].batch, its.times, now - its.since, kept(d.reason), at, now)

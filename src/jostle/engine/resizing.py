@@ -24,8 +24,8 @@ from jostle.engine.elasticity import Elasticity
 from jostle.engine.open import Open
 from jostle.engine.ports import Timer
 from jostle.engine.rules import Rules
-from jostle.engine.standing import Standing
 from jostle.engine.starting import tenure
+from jostle.engine.stillness import Stillness
 from jostle.errors import Unwritten
 from jostle.failpoint import failpoint
 from jostle.port import Resizing, is_placing
@@ -193,15 +193,15 @@ class Resizer:
     def heard(self, now: float) -> None:
         """The cards have been read: how busy such runs are, who has come, and what they have left."""
         runs = [run for run in self._carried.runs.values() if not run.over and
-                (run.elasticity is not None or run.yields or run.standing is not None)]  # fmt: skip
+                (run.elasticity is not None or run.yields or run.stillness is not None)]  # fmt: skip
         if not runs:
             return
         read = {g["uuid"]: g for g in self._cards.facts() if g["state"] == "ok"}
         just_now = {uuid for uuid, g in read.items() if now - self._cards.read_at(g) < JUST_NOW}
         for run in runs:
             self._see_strangers(run, just_now, now)
-            if run.standing is not None:
-                self._see_quiet(run, run.standing, just_now, now)
+            if run.stillness is not None:
+                self._see_quiet(run, run.stillness, just_now, now)
             if run.elasticity is not None:
                 if not run.paused:
                     self._see_load(run, run.elasticity, read, now)
@@ -222,13 +222,13 @@ class Resizer:
         if run.intruded != before or waits:
             self._soon(min(waits, default=0.0) if run.intruded == before else 0.0)
 
-    def _see_quiet(self, run: Open, its: Standing, just_now: Collection[str], now: float) -> None:
+    def _see_quiet(self, run: Open, its: Stillness, just_now: Collection[str], now: float) -> None:
         """How long nobody else has been on its cards: only a reading can end a pause."""
         its.see([lease.uuid for lease in run.leases], just_now, alone=not run.intruded_since, now=now)
         if its.now and self._left_s(run, its, now) == 0.0:
             self._soon(0.0)
 
-    def _left_s(self, run: Open, its: Standing, now: float) -> float | None:
+    def _left_s(self, run: Open, its: Stillness, now: float) -> float | None:
         return pausing.left_s(self._rules.of(run.batch), its.value(supervised=run.supervised), now)
 
     def _see_load(self, run: Open, elasticity: Elasticity, read: Mapping[str, Mapping[str, Any]], now: float) -> None:
@@ -279,10 +279,10 @@ class Resizer:
         notable = {id[0]: reason for id, reason in keeps.items() if reason.code in NOTABLE and id in self._carried.runs}
         runs = self._carried.runs.values()
         notable |= {run.id[0]: Reason("gives_way") for run in runs if run.yielding}
-        still = [(run, run.standing) for run in runs if run.standing is not None and run.paused and run.state == "running"]
+        still = [(run, run.stillness) for run in runs if run.stillness is not None and run.paused and run.state == "running"]
         return notable | {run.id[0]: self._paused(run, its) for run, its in still}
 
-    def _paused(self, run: Open, its: Standing) -> Reason:
+    def _paused(self, run: Open, its: Stillness) -> Reason:
         """That it stands still, for whom and until when, and what it holds all the while."""
         params = {**(its.reason or {}).get("params", {}), "times": its.times}
         if not its.still:

@@ -202,7 +202,7 @@ class Service:
         blind = not self.engine.open_ids() and not self.cards.facts()  # nothing could ever start here
         if self.reader.busy() and not blind:
             raise JostleError(
-                f"an engine with other GPUs ({self.engine.spec}) is busy: wait for its jobs, or cancel them, "
+                f"an engine with other GPUs ({self.engine.devices}) is busy: wait for its jobs, or cancel them, "
                 f"or use another JOSTLE_HOME for {request.get('gpus')}"
             )
         self.leave()

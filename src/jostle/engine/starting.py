@@ -16,7 +16,7 @@ from jostle.core.limits import of_kind
 from jostle.core.model import Gpu, Lease, Limits, Policy, RunId
 from jostle.core.plan import Plan, Start
 from jostle.core.reasons import Hold
-from jostle.engine import elasticity, launch, standing
+from jostle.engine import elasticity, launch, stillness
 from jostle.engine.cards import KnownCards
 from jostle.engine.carried import Carried
 from jostle.engine.open import Open, more_than_cards, retry_of
@@ -103,7 +103,7 @@ class Starting:
             allocation=job["commands"] == NO_COMMANDS, idle_release=job["idle_release"], inside=job["inside"],
             elasticity=elasticity.of_job(job, start.uuids, now) if backend.places else None,
             yields=job["when_stranger"] == "requeue", yielded=job["yielded"], yielded_lately=job["yielded_lately"],
-            standing=standing.of_job(job) if backend.places else None,
+            stillness=stillness.of_job(job) if backend.places else None,
         )  # fmt: skip
         how = None if run.elasticity is None else run.elasticity.how
         try:

@@ -22,7 +22,7 @@ def tell(plan: Plan, carried: Carried, now: float) -> None:
                 failpoint("engine.before_stop")
                 carried.stop(run, kill=d.kill)
         elif isinstance(d, Pause | Continue):
-            its = carried.runs[d.run].standing
+            its = carried.runs[d.run].stillness
             assert its is not None
             if isinstance(d, Pause):
                 its.paused(d.times, kept(d.reason), now)

@@ -36,7 +36,7 @@ def owner() -> list[int] | None:
     return [me.pid, me.ticks] if me is not None else None
 
 
-def attended(
+def signal_feed(
     session: Session, *, gpus: str | None, after: int, signals: Iterable[int] = (signal.SIGINT, signal.SIGTERM)
 ) -> Feed:  # fmt: skip
     """From before the submit on, an interrupt is for the batch: there is no moment at which it would only end us."""

@@ -119,7 +119,7 @@ def keep(session: Session, id: int) -> None:
         raise Declined(declined(why, session.language), why["code"], why["params"])
 
 
-def gone(session: Session, id: int) -> None:
+def wait_gone(session: Session, id: int) -> None:
     """Waits until it has ended: then its name and its cards can be had again."""
     while (row := session.reader.job(id)) is not None and row["state"] not in FINAL:
         time.sleep(0.02)

@@ -60,7 +60,7 @@ def gpus(
                 yield Cards(called, id, [int(word) for word in env[GPUS].split(",")], env[VISIBLE])
         finally:
             allocations.give_up(session, id)
-            allocations.gone(session, id)
+            allocations.wait_gone(session, id)
     finally:
         session.close()
 

@@ -57,7 +57,7 @@ def taken(
     """The batch as a new one, or as the one that stands for it already, after the jobs `before`. `hint`: for a person who is
     attached to it again."""
     selection = selected(batch, options, session)
-    unfinished = standing(batch, session)
+    unfinished = unfinished_batch(batch, session)
     if unfinished is not None:
         number, rows = unfinished
         left = sum(row["ended_at"] is None for row in rows)
@@ -85,7 +85,7 @@ def taken_in_turn(
     client.close()
 
 
-def standing(batch: dict[str, Any], session: Session) -> tuple[int, list[dict[str, Any]]] | None:
+def unfinished_batch(batch: dict[str, Any], session: Session) -> tuple[int, list[dict[str, Any]]] | None:
     """The unfinished batch of the same file, if there is one, and its rows."""
     number = session.reader.unfinished_batch(batch["key"])
     return None if number is None else (number, session.reader.jobs(batch=number))
@@ -95,8 +95,8 @@ def continued(
     batch: dict[str, Any], selection: Selection, number: int, rows: list[dict[str, Any]], client: Client, options: Options,
     session: Session, before: Sequence[int],
 ) -> list[dict[str, Any]]:  # fmt: skip
-    """The rows of a standing batch with what was added to the file since; from now on it is under the rules of the options. What
-    is new comes after the jobs `before`."""
+    """The rows of an unfinished batch with what was added to the file since; from now on it is under the rules of the options.
+    What is new comes after the jobs `before`."""
     jobs, first = joined(batch, selection, number, rows, client, options, session, lambda new: after(new, before))
     _amend(number, client, options, session)
     return [*rows, *rows_of(jobs, first)]

@@ -38,7 +38,7 @@ class ShownCards(NamedTuple):
     """The cards as the engine showed them."""
 
     cards: Sequence[Mapping[str, Any]]
-    spec: str
+    devices: str
 
 
 def pause(failures: int) -> float:
@@ -173,7 +173,7 @@ class Outbox:
             kept["free"], indices = watch.free(kept["free"], seen and seen.cards, now, self.settings)
             entries += [{"about": "free", "event": "free", "at": now, "gpus": indices}] if indices else []
         if "gpu" in self.channel.events:
-            kept["lost"], out = watch.lost(kept["lost"], seen and seen.cards, seen.spec if seen else "", now)
+            kept["lost"], out = watch.lost(kept["lost"], seen and seen.cards, seen.devices if seen else "", now)
             entries += out
         if entries:
             self._queued(kept, entries, now)

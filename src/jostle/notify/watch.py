@@ -41,11 +41,11 @@ def free(kept: Mapping[str, Any], cards: Cards | None, now: float, settings: Map
     return {"since": since, "below": None, "told_at": now, "told": True}, indices
 
 
-def lost(kept: Mapping[str, Any], cards: Cards | None, spec: str, now: float) -> tuple[Kept, list[dict[str, Any]]]:
+def lost(kept: Mapping[str, Any], cards: Cards | None, devices: str, now: float) -> tuple[Kept, list[dict[str, Any]]]:
     """The cards to tell of. Kept: of each card that was ever read, what it is called, and since when it is out or back."""
     if cards is None:
         return dict(kept), []
-    known: Mapping[str, Any] = kept.get("cards") or {} if kept.get("spec") == spec else {}
+    known: Mapping[str, Any] = kept.get("cards") or {} if kept.get("spec") == devices else {}
     seen = {card["uuid"]: card for card in cards}
     after, losses = {}, []
     for uuid in [*seen, *(uuid for uuid in known if uuid not in seen)]:
@@ -58,7 +58,7 @@ def lost(kept: Mapping[str, Any], cards: Cards | None, spec: str, now: float) ->
             if not entry["told"] and now - entry["out"] >= LASTS:
                 entry["told"] = True
                 losses.append({"about": "gpu", "event": state, "at": now, "gpu": before["gpu"], "uuid": uuid})
-    return {"spec": spec, "cards": after}, losses
+    return {"spec": devices, "cards": after}, losses
 
 
 def _back(before: Mapping[str, Any] | None, card: Mapping[str, Any], now: float) -> dict[str, Any]:

@@ -1,6 +1,6 @@
 """Scenarios of the simulated world: what GPUs there are and what happens to them, as data.
 
-A spec is `8x24` (8 GPUs of 24 GiB), `4x80+4x24`, or the path of a YAML or JSON file with these keys (`gpus` is
+A scenario is named by `8x24` (8 GPUs of 24 GiB), `4x80+4x24`, or the path of a YAML or JSON file with these keys (`gpus` is
 needed):
 
     gpus: {count: 8, total: 24GiB, name: RTX 4090}     alike; or a list: [{total: 80GiB, name: A100}, {total: 24GiB}];
@@ -130,31 +130,31 @@ def card(place: int, total_mib: int, name: str = "Simulated GPU", compute_mode: 
     return ScenarioCard(uuid=f"GPU-sim-{place:04d}", total_mib=total_mib, name=name, compute_mode=compute_mode)
 
 
-def is_shape(spec: str) -> bool:
-    return _SHAPE.fullmatch(spec) is not None
+def is_shape(name: str) -> bool:
+    return _SHAPE.fullmatch(name) is not None
 
 
-def load(spec: str) -> Scenario:
-    """The scenario that a spec (without its `sim:`) names."""
-    if is_shape(spec):
-        return of_shape(spec)
-    if not os.path.exists(spec):
-        raise Invalid(f"sim:{spec}: neither a scenario file that exists nor a shape like sim:8x24 (8 GPUs of 24 GiB)")
+def load(name: str) -> Scenario:
+    """The scenario of this name (devices without their `sim:`)."""
+    if is_shape(name):
+        return of_shape(name)
+    if not os.path.exists(name):
+        raise Invalid(f"sim:{name}: neither a scenario file that exists nor a shape like sim:8x24 (8 GPUs of 24 GiB)")
     try:
-        with open(spec, encoding="utf-8") as f:
+        with open(name, encoding="utf-8") as f:
             text = f.read()
     except (OSError, UnicodeDecodeError) as e:
-        raise Invalid(f"{spec}: cannot be read: {e}") from e
+        raise Invalid(f"{name}: cannot be read: {e}") from e
     from jostle.probes import scenario_file
 
-    return scenario_file.parse(text, spec)
+    return scenario_file.parse(text, name)
 
 
-def of_shape(spec: str) -> Scenario:
+def of_shape(shape: str) -> Scenario:
     sizes: list[int] = []
-    for part in spec.split("+"):
+    for part in shape.split("+"):
         count, _, gib = part.partition("x")
         sizes += [round(float(gib) * 1024)] * min(int(count), MAX_GPUS + 1)
     if not 0 < len(sizes) <= MAX_GPUS or min(sizes) < 1:
-        raise Invalid(f"sim:{spec}: expected 1 to {MAX_GPUS} GPUs with some memory each, like sim:8x24")
+        raise Invalid(f"sim:{shape}: expected 1 to {MAX_GPUS} GPUs with some memory each, like sim:8x24")
     return Scenario(cards=tuple(card(i, mib) for i, mib in enumerate(sizes)))

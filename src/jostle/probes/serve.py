@@ -1,4 +1,4 @@
-"""The probe process: `python -m jostle.probes.serve SPEC`, SPEC = nvml or sim:….
+"""The probe process: `python -m jostle.probes.serve DEVICES`, DEVICES = nvml or sim:….
 
 stdin, a command a line: `rate SECONDS` (period of unasked snapshots; 0 = none) · `look N` (a snapshot at once, with
 "asked": N) · `watch SECONDS` (somebody looks: for so long the load of each process is told, too). Anything else is ignored.
@@ -20,7 +20,7 @@ from _thread import start_new_thread
 from typing import TYPE_CHECKING, Any
 
 from jostle import proc
-from jostle.core import devices
+from jostle.core.devices import EXPECTED, known, world
 from jostle.errors import JostleError, Usage
 from jostle.probes.command import command
 from jostle.probes.snapshot import Hung, Reading, Relieved, Source, failed
@@ -35,19 +35,19 @@ _IN, _OUT = 0, 1
 _encode = json.JSONEncoder(separators=(",", ":"), check_circular=False).encode
 
 
-def probe(spec: str) -> Source:
-    if spec == "nvml":
+def probe(devices: str) -> Source:
+    if devices == "nvml":
         try:
             from jostle.probes.nvml import Nvml
         except ImportError as e:
             return _Without(f"nvidia-ml-py cannot be loaded ({e}): pip install nvidia-ml-py, or try --gpus sim:8x24")
         return Nvml()
-    world = devices.world(spec)
-    if world is not None:
+    simulated = world(devices)
+    if simulated is not None:
         from jostle.probes.sim import Sim
 
-        return Sim(world)
-    raise Usage(f"--gpus {spec}: expected {devices.EXPECTED}")
+        return Sim(simulated)
+    raise Usage(f"--gpus {devices}: expected {EXPECTED}")
 
 
 class _Without:
@@ -191,14 +191,14 @@ def _write(data: bytes) -> None:
         data = data[os.write(_OUT, data) :]
 
 
-def one_shot(spec: str, timeout: float = 10.0) -> dict[str, Any]:
+def one_shot(devices: str, timeout: float = 10.0) -> dict[str, Any]:
     """One snapshot from a probe process of its own: a driver that hangs or crashes does so elsewhere."""
     import subprocess
 
-    if not devices.known(spec):
-        probe(spec)
+    if not known(devices):
+        probe(devices)
     child = subprocess.Popen(
-        command(spec),
+        command(devices),
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
@@ -247,7 +247,7 @@ def main(argv: list[str]) -> int:
     signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # the engine is gone: so are we
     try:
         if len(argv) != 1:
-            raise Usage("usage: python -m jostle.probes.serve SPEC")
+            raise Usage("usage: python -m jostle.probes.serve DEVICES")
         ProbeServer(probe(argv[0])).run()
     except JostleError as e:
         print(e, file=sys.stderr)

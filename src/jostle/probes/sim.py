@@ -163,9 +163,9 @@ class Sim:
 
     spent = False
 
-    def __init__(self, spec: str) -> None:
-        self._spec = spec
-        self._file = None if scenarios.is_shape(spec) else spec
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._file = None if scenarios.is_shape(name) else name
         self._version: tuple[int, int, int] | None = None
         self._scenario: Scenario | None = None
         self._error = ""
@@ -208,7 +208,7 @@ class Sim:
         current = version(self._file)
         if current != self._version or (self._scenario is None and not self._error):
             try:
-                self._scenario, self._error = scenarios.load(self._spec), ""
+                self._scenario, self._error = scenarios.load(self._name), ""
             except JostleError as e:
                 self._scenario, self._error = None, str(e)
             self._version = current

@@ -1,5 +1,6 @@
 """Runs that get other cards while they live, in the store: orders, what became of them, and cards that come and go.
 
+The table of orders is called `leg` on the disk, and so is their number in it; `run.leg` counts those that came into effect.
 Every function works inside the caller's transaction. A card that is given back leaves the leases, and is remembered as one that
 was held from then to then.
 """
@@ -51,7 +52,7 @@ def settled(
     ended: Sequence[LegEnd], at: float, quiet: bool = False,
 ) -> None:  # fmt: skip
     """An order has come to its end: the run has the cards that it asked for, or will not get them. `quiet`: as it was ordered."""
-    before = max((end for end in ended if end.leg < number), default=None) if outcome == "done" else None
+    before = max((end for end in ended if end.order < number), default=None) if outcome == "done" else None
     store.db.execute(
         "UPDATE leg SET done_at = ?, outcome = ?, exit_code = ?, signal = ? WHERE job = ? AND n = ? AND leg = ?",
         (at, outcome, before and before.code, before and before.signal, *run, number),
@@ -91,7 +92,7 @@ def yielding(store: Store, run: RunId, batch: int, reason: Mapping[str, Any], at
 
 def paused(store: Store, run: RunId, batch: int, times: int, reason: Mapping[str, Any], at: float, now: float) -> None:
     """It is to stand still: recorded before anybody is told, so that the next engine knows to let it go on."""
-    _standing(store, run, {"now": True, "since": now, "times": times, "reason": reason})
+    _record_pause(store, run, {"now": True, "since": now, "times": times, "reason": reason})
     store.event(at, "paused", batch=batch, job=run[0], run=run[1], times=times, reason=reason)
 
 
@@ -99,10 +100,10 @@ def continued(
     store: Store, run: RunId, batch: int, times: int, paused_s: float, reason: Mapping[str, Any], at: float, now: float
 ) -> None:
     """It goes on, having stood still for so long."""
-    _standing(store, run, {"now": False, "since": now, "times": times, "reason": reason})
+    _record_pause(store, run, {"now": False, "since": now, "times": times, "reason": reason})
     store.db.execute("UPDATE run SET paused_s = paused_s + ? WHERE job = ? AND n = ?", (paused_s, *run))
     store.event(at, "continued", batch=batch, job=run[0], run=run[1], paused_s=round(paused_s, 1), reason=reason)
 
 
-def _standing(store: Store, run: RunId, state: Mapping[str, Any]) -> None:
+def _record_pause(store: Store, run: RunId, state: Mapping[str, Any]) -> None:
     store.db.execute("UPDATE run SET paused = ? WHERE job = ? AND n = ?", (json.dumps(state), *run))

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 class CardReading(NamedTuple):
     gpus: list[Card]
-    spec: str
+    devices: str
     age_s: float | None
     error: str  # why they cannot be read: a hold, or words of the driver
     engine: bool  # whether an engine said it, who alone knows what may be taken
@@ -29,7 +29,7 @@ class CardReading(NamedTuple):
 
     def plain(self) -> Plain:
         return {
-            "engine": self.engine, "gpus": self.gpus, "more": self.more, "spec": self.spec, "age_s": self.age_s,
+            "engine": self.engine, "gpus": self.gpus, "more": self.more, "spec": self.devices, "age_s": self.age_s,
             "read_at": self.read_at, "error": self.error,
         }  # fmt: skip
 
@@ -43,18 +43,18 @@ def cards(session: Session, devices: str | None = None) -> CardReading:
     """What the engine knows; a look of our own where none runs, or none with these devices."""
     from jostle import config
 
-    spec = config.devices(devices) if devices else None
+    devices = config.devices(devices) if devices else None
     client = session.engine_if_any()
     if client is not None:
         try:
-            if spec is None or spec == client.call("hello")["gpus_spec"]:
+            if devices is None or devices == client.call("hello")["gpus_spec"]:
                 answer = client.call("gpus")
                 estimates.free(answer["gpus"], session)
                 seen = CardReading(answer["gpus"], answer["spec"], answer["age_s"], answer["error"], True, answer.get("more"))
                 return remembered(seen, session) if seen.error and not seen.read else seen
         finally:
             client.close()
-    return without_engine(spec or spec_of(session), session)
+    return without_engine(devices or devices_of(session), session)
 
 
 def seen_by_engine(session: Session) -> list[dict[str, Any]] | None:
@@ -74,26 +74,26 @@ def seen_by_engine(session: Session) -> list[dict[str, Any]] | None:
         client.close()
 
 
-def spec_of(session: Session) -> str:
+def devices_of(session: Session) -> str:
     """The devices of the engine, or those that one started now would have."""
     from jostle import config
     from jostle.core.devices import DEFAULT
 
     client = session.engine_if_any()
     if client is not None:
-        spec = client.call("hello")["gpus_spec"]
+        devices = client.call("hello")["gpus_spec"]
         client.close()
-        if spec:
-            return str(spec)
+        if devices:
+            return str(devices)
     return str(config.load(session.home).get("gpus") or session.reader.meta("spec") or DEFAULT)
 
 
-def without_engine(spec: str, session: Session) -> CardReading:
+def without_engine(devices: str, session: Session) -> CardReading:
     """A single look: what the driver shows, without the ledger that only an engine has; and whose the cards are, by what the last
     engine recorded."""
-    snapshot = look(spec, session.home)
+    snapshot = look(devices, session.home)
     gpus = _with_runs([from_snapshot(gpu) for gpu in snapshot["gpus"]], session)
-    seen = CardReading(gpus, spec, 0.0, snapshot["error"] or "", False)
+    seen = CardReading(gpus, devices, 0.0, snapshot["error"] or "", False)
     return remembered(seen, session) if seen.error and not gpus else seen
 
 
@@ -102,7 +102,7 @@ def remembered(seen: CardReading, session: Session) -> CardReading:
     if seen.gpus:
         return seen if seen.age_s is None else seen._replace(read_at=time.time() - seen.age_s)
     kept = session.reader.meta("cards") or {}
-    if not kept or session.reader.meta("spec") != seen.spec:
+    if not kept or session.reader.meta("spec") != seen.devices:
         return seen
     excluded = session.reader.meta("excluded") or ()
     gpus = [{**_unknown(card), "excluded": card["uuid"] in excluded} for card in kept["gpus"]]
@@ -126,16 +126,16 @@ def _with_runs(gpus: list[dict[str, Any]], session: Session) -> list[Card]:
     return cast("list[Card]", gpus)
 
 
-def look(spec: str, home: str) -> dict[str, Any]:
+def look(devices: str, home: str) -> dict[str, Any]:
     """One snapshot; of simulated cards in the world that the engine of this home would show."""
     from jostle import config
     from jostle.core.devices import world
     from jostle.probes.serve import one_shot
 
-    config.check_devices(spec)
-    if world(spec) is not None:
-        os.environ["JOSTLE_SIM_DIR"], os.environ["JOSTLE_LEASE_DIR"] = config.sim_dir(home), config.lease_dir(home, spec)
-    return one_shot(spec)
+    config.check_devices(devices)
+    if world(devices) is not None:
+        os.environ["JOSTLE_SIM_DIR"], os.environ["JOSTLE_LEASE_DIR"] = config.sim_dir(home), config.lease_dir(home, devices)
+    return one_shot(devices)
 
 
 def from_snapshot(gpu: dict[str, Any]) -> dict[str, Any]:

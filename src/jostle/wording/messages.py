@@ -172,8 +172,8 @@ MESSAGES: dict[str, tuple[str, str]] = {
     "cards_unread": ("jostle: {why}", "jostle: {why}"),
     "no_cards": ("jostle: no GPU here; try --gpus sim:8x24", "jostle: 这里没有 GPU；可试 --gpus sim:8x24"),
     "single_look": (
-        "a single look at {spec}: {why}, so nobody can say what may be taken",
-        "只看了一眼 {spec}：{why}，所以无法说明哪些可以占用",
+        "a single look at {devices}: {why}, so nobody can say what may be taken",
+        "只看了一眼 {devices}：{why}，所以无法说明哪些可以占用",
     ),
     "engine_has_others": ("the engine has other GPUs", "引擎用的是别的 GPU"),
     "engine_not_up": ("no engine runs (`jostle up` starts one)", "引擎没有运行（用 `jostle up` 启动）"),

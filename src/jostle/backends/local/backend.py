@@ -27,7 +27,7 @@ from jostle.backends.local.republish import Republisher
 from jostle.backends.local.resizing import ResizeOrders
 from jostle.core.model import RunId
 from jostle.core.reasons import Hold
-from jostle.port import BY_HAND, Adopted, Claimed, Denied, Order, Recipient, Reserved, Resizing, RunReport, Tenure, Void, Watcher
+from jostle.port import BY_HAND, Adopted, Claimed, Denied, Launch, Recipient, Reserved, Resizing, RunReport, Tenure, Void, Watcher
 
 ENDED = b'{"ended":'  # how the last word of a shim begins
 LOOK_EVERY = 1.0  # s, at what cannot be watched
@@ -159,9 +159,9 @@ class Local:
             if order.run in self._runs:
                 self._resizer.resize(self._runs[order.run], order)
 
-    def give_up(self, run: RunId, leg: int, cards: Collection[str]) -> None:
+    def give_up(self, run: RunId, order: int, cards: Collection[str]) -> None:
         if run in self._runs:
-            self._resizer.give_up(self._runs[run], leg, cards)
+            self._resizer.give_up(self._runs[run], order, cards)
 
     def pause(self, run: RunId, *, paused: bool) -> None:
         """Says so to its shim; what has none any more goes on."""
@@ -187,23 +187,23 @@ class Local:
     def log_path(self, run: RunId, uni_id: str) -> str:
         return f"{self._dir(run).path}/log"
 
-    def start(self, orders: Sequence[Order]) -> None:
+    def start(self, launches: Sequence[Launch]) -> None:
         """Hands each run to its spare. A spare that died meanwhile shows in its report: not started."""
-        for order in orders:
-            r = self._reserved.pop(order.run, None)
+        for launch in launches:
+            r = self._reserved.pop(launch.run, None)
             if r is None:
                 continue  # it was started before
             r.spare.run = r.run
             old = self._runs.pop(r.run, None)
             if old is not None:
                 self._release(old)
-            self._runs[r.run] = Contact.of(r, order.spec["uni_id"], resizable=bool(order.spec.get("resize")))
+            self._runs[r.run] = Contact.of(r, launch.spec["uni_id"], resizable=bool(launch.spec.get("resize")))
             place = {"dir": self._dir(r.run).path, "boot": self._boot, "ticks": r.spare.ticks, "lease_dir": self._lease_dir,
-                     "host": host_of(order.spec, self._runs, self._runs_dir)}  # fmt: skip
-            if order.spec.get("nice"):
+                     "host": host_of(launch.spec, self._runs, self._runs_dir)}  # fmt: skip
+            if launch.spec.get("nice"):
                 self._pool.wear_out(r.spare)  # the next run would be as nice
             claims = [f"{self._lease_dir}/{name}" for name in r.names]
-            send_spec(r.spare.sock, {**order.spec, **place, "claims": claims}, [held.fd for held in r.held])
+            send_spec(r.spare.sock, {**launch.spec, **place, "claims": claims}, [held.fd for held in r.held])
             for held in r.held:
                 os.close(held.fd)
             self._started = True
@@ -217,11 +217,11 @@ class Local:
     def _adopt(self, row: Adopted) -> None:
         """Watches a run that an earlier engine started, if its shim is provably alive."""
         claim = self._dir(row.run).claim()
-        contact = Contact(run=row.run, uni_id=row.uni_id, handle=Handle.of(row.handle), begun=row.begun, ordered=row.leg)
+        contact = Contact(run=row.run, uni_id=row.uni_id, handle=Handle.of(row.handle), begun=row.begun, ordered=row.order)
         if claim is not None and not claim.void:
             contact.begun = True
             held = {name: self._directory.own(name) for name in claim.leases}
-            if not row.leg:  # else its shim tells which it has now
+            if not row.order:  # else its shim tells which it has now
                 contact.inodes = {name: None if lease is None else lease.inode for name, lease in held.items()}
             contact.automatic = any(lease is not None and lease.automatic for lease in held.values())
             if claim.boot == self._boot:  # another spare than the recorded one may have won

@@ -42,7 +42,7 @@ class Legs:
         self._lease_dir = os.path.dirname(spec["claims"][0]) if spec["claims"] else spec.get("lease_dir", "")
         self.held = {uuid_of(path): (fd, path) for fd, path in zip(leases, spec["claims"], strict=True)}
         self.listed = list(self.held)
-        self.leg = self.order = self._fence = 1  # by their numbers: the order in effect, the last, and the last that may come
+        self.effective = self.order = self._fence = 1  # numbers of orders: in effect, the last, the last that may come
         self._begun = 1  # legs, which programs and people count: an order that was refused, or never came, is none
         self._next: dict[str, Any] | None = None  # an order that waits for the end of a leg
         self._ended: list[dict[str, Any]] = []
@@ -72,7 +72,7 @@ class Legs:
     def state(self) -> dict[str, Any]:
         """What engines are told."""
         return {
-            "leg": self.leg, "order": max(self.order, self._fence), "taken": self.order,
+            "leg": self.effective, "order": max(self.order, self._fence), "taken": self.order,
             "claims": [os.path.basename(path) for path in self.paths], "ended": self._ended,
         }  # fmt: skip
 
@@ -149,7 +149,7 @@ class Legs:
 
     def _drop(self, number: int, cards: list[str]) -> str:
         """Cards that are not on the list, and that nobody of the run is on, as the engine sees."""
-        if number != self.leg or self._next is not None:
+        if number != self.effective or self._next is not None:
             return "stale"
         if self.how == RESTART or not set(cards).isdisjoint(self.listed):
             return "absurd"
@@ -187,7 +187,7 @@ class Legs:
         """Nobody of the leg before is left: the cards that are not on the new list go, and the commands begin again."""
         assert self._next is not None
         order, self._next = self._next, None
-        self._ended = [*self._ended, {"leg": self.leg, "code": code, "signal": number, "at": time.time()}][-ENDED_LEGS:]
+        self._ended = [*self._ended, {"leg": self.effective, "code": code, "signal": number, "at": time.time()}][-ENDED_LEGS:]
         failpoint("legs.ended")
         self._give_back([uuid for uuid in self.held if uuid not in order["cards"]])
         self._in_effect(order)
@@ -197,7 +197,7 @@ class Legs:
         failpoint("legs.before_begin")
 
     def _in_effect(self, order: Mapping[str, Any]) -> None:
-        self.listed, self.leg, self._begun = list(order["cards"]), self.order, self._begun + 1
+        self.listed, self.effective, self._begun = list(order["cards"]), self.order, self._begun + 1
         self._write_list(order["env"][VISIBLE])
         if self.how == SIGNAL:
             failpoint("legs.before_signal")
@@ -211,7 +211,7 @@ class Legs:
         flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
         fd = os.open(f"{path}.new", flags, 0o600)
         try:
-            os.write(fd, f"{cards}\n{self.leg}\n".encode())
+            os.write(fd, f"{cards}\n{self.effective}\n".encode())
         finally:
             os.close(fd)
         os.rename(f"{path}.new", path)

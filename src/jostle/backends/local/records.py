@@ -183,10 +183,10 @@ def leg_ends(value: Any) -> tuple[LegEnd, ...]:
     for one in value if isinstance(value, list) else ():
         if not isinstance(one, dict):
             continue
-        leg, code, number, at = (one.get(key) for key in ("leg", "code", "signal", "at"))
-        whole = all(n is None or (type(n) is int and abs(n) < FAR) for n in (leg, code, number))
-        if whole and leg is not None and isinstance(at, int | float) and 0 <= at < LATE:
-            ends.append(LegEnd(leg, code, number, at))
+        order, code, number, at = (one.get(key) for key in ("leg", "code", "signal", "at"))
+        whole = all(n is None or (type(n) is int and abs(n) < FAR) for n in (order, code, number))
+        if whole and order is not None and isinstance(at, int | float) and 0 <= at < LATE:
+            ends.append(LegEnd(order, code, number, at))
     return tuple(ends)
 
 

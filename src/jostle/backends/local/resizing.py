@@ -58,9 +58,9 @@ class ResizeOrders:
     def resize(self, contact: Contact, order: Resizing) -> None:
         held = self._more.pop(order.run, [])
         self._reached(contact)
-        contact.ordered = order.leg
+        contact.ordered = order.number
         names = [lease.name for lease in held]
-        message = {"resize": order.leg, "cards": list(order.cards), "claims": names, "env": dict(order.env)}
+        message = {"resize": order.number, "cards": list(order.cards), "claims": names, "env": dict(order.env)}
         failpoint("resize.before_order")
         sock = contact.control
         if sock is not None and control.sent(sock, message, [lease.fd for lease in held]):
@@ -73,13 +73,13 @@ class ResizeOrders:
         if sock is not None:
             self._hang_up(contact)
         if contact.footing is not None:
-            contact.footing = contact.footing._replace(order=order.leg, taken=False, why=UNREACHABLE)
+            contact.footing = contact.footing._replace(order=order.number, taken=False, why=UNREACHABLE)
         self.listener.changed(contact.run)
 
-    def give_up(self, contact: Contact, leg: int, cards: Collection[str]) -> None:
+    def give_up(self, contact: Contact, order: int, cards: Collection[str]) -> None:
         if self._reached(contact) and contact.control is not None:
             failpoint("resize.before_give_up")
-            control.sent(contact.control, {"drop": leg, "cards": sorted(cards)})
+            control.sent(contact.control, {"drop": order, "cards": sorted(cards)})
 
     # ------------------------------------------------------------------ contact
 
@@ -152,13 +152,13 @@ class ResizeOrders:
 def settled(contact: Contact) -> bool:
     """Whether it is known what became of the last order."""
     footing = contact.footing
-    return footing is not None and footing.order == contact.ordered and (not footing.taken or footing.leg == footing.order)
+    return footing is not None and footing.order == contact.ordered and (not footing.taken or footing.effective == footing.order)
 
 
 def footing_of(message: Mapping[str, Any], ordered: int) -> tuple[Footing, list[str]]:
     """What a shim has told, and the names of its claims; raises if it is not what one tells."""
-    leg, order, taken, claims = (message[key] for key in ("leg", "order", "taken", "claims"))
-    if not all(type(n) is int and 0 <= n < 1 << 31 for n in (leg, order, taken)):
+    effective, order, taken, claims = (message[key] for key in ("leg", "order", "taken", "claims"))
+    if not all(type(n) is int and 0 <= n < 1 << 31 for n in (effective, order, taken)):
         raise ValueError("no number")
     if not isinstance(claims, list) or not all(isinstance(name, str) for name in claims):
         raise ValueError("no claims")
@@ -168,4 +168,4 @@ def footing_of(message: Mapping[str, Any], ordered: int) -> tuple[Footing, list[
     elif order == ordered and taken < ordered:
         why = "lost"  # it has not arrived, and will not be taken any more
     cards = tuple(uuid_of(name) for name in claims)
-    return Footing(leg, min(order, ordered), not why, cards, why, leg_ends(message.get("ended"))), claims
+    return Footing(effective, min(order, ordered), not why, cards, why, leg_ends(message.get("ended"))), claims

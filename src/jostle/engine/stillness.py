@@ -16,7 +16,7 @@ BLIND = 5.0  # s without a reading of its cards, of which nobody knows whether t
 
 
 @dataclass(slots=True)
-class Standing:
+class Stillness:
     now: bool = False  # it is to stand still: that is recorded
     since: float = -math.inf  # when that last changed
     times: int = 0  # see core.model.Pausing
@@ -49,11 +49,11 @@ class Standing:
         self.now, self.since, self.reason, self.still = False, now, reason, False
 
 
-def of_job(job: Mapping[str, Any]) -> Standing | None:
-    return Standing() if job["when_stranger"] == HOW else None
+def of_job(job: Mapping[str, Any]) -> Stillness | None:
+    return Stillness() if job["when_stranger"] == HOW else None
 
 
-def of_row(row: Mapping[str, Any]) -> Standing | None:
+def of_row(row: Mapping[str, Any]) -> Stillness | None:
     """Of a run that an earlier engine began."""
     its = of_job(row)
     if its is not None and row["paused"] is not None:
