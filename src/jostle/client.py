@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable
 
 from jostle.address import LOCK, LOG, NOTIFIER_LOCK, SOCKET, UP, address
-from jostle.core.runvariables import passed_on
+from jostle.core.runvariables import RUN, UNI_ID, passed_on
 from jostle.errors import BY_CODE, Declined, DiskFull, Forbidden, Invalid, JostleError, NoEngine, Usage
 
 TYPE_CHECKING = False  # not from typing, which `add` does without
@@ -38,14 +38,10 @@ def _refused(error: dict[str, Any], request: dict[str, Any], language: str) -> s
     return refused(error, language, alone=len(jobs) == 1, strict=any(job.get("commands") for job in jobs))
 
 
-def _declined(why: dict[str, Any], language: str) -> str:
+def _declined(why: dict[str, Any], language: str) -> Declined:
     from jostle.wording.declined import declined
 
-    return declined(why, language)
-
-
-def _numbers(why: dict[str, Any]) -> dict[str, Any]:
-    return {"why": why["code"], "params": why["params"]}
+    return Declined(declined(why, language), why["code"], why["params"])
 
 
 class Lost(NoEngine):
@@ -127,7 +123,7 @@ class Client:
         if not answer.pop("ok"):
             error = answer["error"]
             if "declined" in error:
-                raise Declined(_declined(error["declined"], self.language), **_numbers(error["declined"]))
+                raise _declined(error["declined"], self.language)
             text = _refused(error, fields, self.language) if "reason" in error else error["text"]
             if error["code"] in (Invalid.code, Usage.code) and not of_this_version(self.call("hello")):
                 text += f"\nthe engine of {self.home} is of another version: `jostle up` replaces it, and jobs do not notice"
@@ -251,7 +247,7 @@ def up(home: str, gpus: str | None = None, tell: Tell = silent) -> tuple[dict[st
         if of_this_version(before):
             client.close()
         else:
-            down(client)
+            down(client, for_another=True)
             # its jobs run on its devices; whether others may take their place is for the new one to say
             start_engine(home, gpus=before["gpus_spec"] or None, permanent=True, tell=tell)
     client = connect(home, gpus=gpus, tell=tell)
@@ -283,10 +279,12 @@ def of_this_version(hello: dict[str, Any]) -> bool:
     return (hello["version"], hello.get("store_version")) == (__version__, store.version())
 
 
-def down(client: Client, *, stop_jobs: bool = False, now: bool = False) -> tuple[int, int]:
-    """Returns when the engine is gone; how many runs it had, and how many of them on targets that it did not have."""
-    answer = client.call("down", stop_jobs=stop_jobs, now=now)
-    keep_up(client.home, False)
+def down(client: Client, *, stop_jobs: bool = False, now: bool = False, for_another: bool = False) -> tuple[int, int]:
+    """Returns when the engine is gone; how many runs it had, and how many of them on targets that it did not have. `for_another`:
+    an engine follows; else none is started by who only follows jobs."""
+    answer = client.call("down", stop_jobs=stop_jobs, now=now, for_another=for_another)
+    if not for_another:
+        keep_up(client.home, False)
     wait_gone(client, GONE_WITHIN + (answer.get("grace_s", 0.0) if stop_jobs and not now else 0.0))
     return int(answer.get("runs") or 0), int(answer.get("absent") or 0)
 
@@ -308,6 +306,7 @@ def start_engine(home: str, *, gpus: str | None = None, permanent: bool = False,
     """Returns when an engine answers; whoever else started one at the same moment is as good."""
     from jostle import config
 
+    _check_outside(home)
     settings = config.load(home)
     notify = settings.pop("notify", {})
     devices = config.devices(gpus) if gpus else settings.get("gpus") or ""  # "": what this home used last
@@ -331,6 +330,15 @@ def start_engine(home: str, *, gpus: str | None = None, permanent: bool = False,
             tell("engine_locked", home=home)
         if time.monotonic() > end:
             raise NoEngine(f"another engine holds {home}/{LOCK} but does not answer: see {home}/{LOG}")
+
+
+def _check_outside(home: str) -> None:
+    """An engine below a run of this home would end with that run, and the jobs that it had started by then, too."""
+    from jostle.backends.local.outside import runs_dir
+
+    run = os.environ.get(RUN, "")
+    if UNI_ID in os.environ and run and os.path.isdir(os.path.join(runs_dir(home), run)):
+        raise NoEngine(f"no engine runs for {home}, and one that run {run} started would end with it: `jostle up` from elsewhere")
 
 
 def _launch(home: str, words: list[str], settings: dict[str, Any], tell: Tell) -> str:

@@ -28,6 +28,7 @@ def wait_options(p: Parser) -> None:
 
 def wait(args: Namespace, terminal: Terminal) -> int:
     from jostle.follow.ends import until_ended
+    from jostle.follow.feed import loss
     from jostle.follow.followed import signal_feed
     from jostle.follow.listener import tell_next
 
@@ -47,7 +48,7 @@ def wait(args: Namespace, terminal: Terminal) -> int:
         feed = signal_feed(terminal, gpus=None, after=seq)
         feed.start()
         lasts = None if args.json else partial(tell_next, terminal, left)
-        code = until_ended(feed, states, deadline, lambda why: terminal.tell("engine_lost", why=why), lasts)
+        code = until_ended(feed, states, deadline, lambda e: terminal.tell(loss(e), why=str(e)), lasts)
     return finish(args.json, terminal, states, code)
 
 

@@ -13,12 +13,13 @@ from jostle.follow.listener import FIRST_TELL
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from jostle.errors import JostleError
     from jostle.follow.feed import Feed
     from jostle.session import Session
 
 
 def until_ended(
-    feed: Feed, states: dict[int, str], deadline: float | None, lost: Callable[[str], None] = lambda why: None,
+    feed: Feed, states: dict[int, str], deadline: float | None, lost: Callable[[JostleError], None] = lambda why: None,
     lasts: Callable[[], None] | None = None,
 ) -> int:  # fmt: skip
     """Takes the ends of these jobs into `states`: 0 when all have ended, else the exit code that says why not. `lost`: is told
@@ -42,7 +43,7 @@ def until_ended(
         if kind == "error":
             raise value
         if kind == "lost":
-            lost(str(value))
+            lost(value)
         if kind == "event" and value["job"] in left and value["kind"] in FINAL:
             states[value["job"]] = value["kind"]
             left.discard(value["job"])
@@ -53,7 +54,7 @@ def until_gone(session: Session, id: int) -> None:
     """Until a job has ended, also over a restart of the engine."""
     from jostle.follow.feed import Feed
 
-    feed = Feed(session.client, after=session.reader.last_seq(), batch=None)
+    feed = Feed(session.client, after=session.reader.last_seq(), batch=None, again=session.client_again)
     row = session.reader.job(id)
     if row is not None and row["state"] not in FINAL:
         feed.start()
