@@ -110,6 +110,21 @@ def test_a_name_means_for_each_verb_what_all_would_mean_of_it(asked, store):
     assert asked(f"cancel {other},train {waits}") == [other, waits, held, runs]
 
 
+def test_set_of_gpus_alone_means_what_runs_and_may_resize_too(asked, store):
+    """The store changes nothing else of what runs, and nothing but its cards: `all` is what can be done."""
+    began = {"state": "running", "attempt": 1, "started_at": 1.0}
+    waits, grows = store(name="grow"), store(name="grow", gpus=[1, 4], resize="signal", **began)
+    store(name="grow", **began)
+    held = store(name="held", commands=[], **began)
+    store(name="grow", gpus=[1, 4], resize="restart", **{**began, "state": "stopping"})
+    assert asked("set grow gpus=1") == asked("set name:grow gpus=1") == [waits, grows]
+    assert asked("set held gpus=2") == [held]
+    assert asked("set all gpus=2") == asked("set batch:1 gpus=2") == [waits, grows, held]
+    for others in ("priority=3", "gpus=2 priority=3"):
+        assert asked(f"set all {others}") == asked(f"set grow {others}") == [waits]
+    assert asked("hold grow") == [waits]
+
+
 def test_a_queue_a_tag_and_a_batch_are_called_by_what_they_are(asked, store):
     first, second = store(name="a", queue="night", tags=["x", "y"]), store(name="night", tags=["x,y"])
     third = store(name="c", queue="night", tags=["y"])

@@ -12,7 +12,7 @@ from jostle.intake.checking import warn_never_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Sequence
     from typing import Any
 
     from jostle.session import Session
@@ -20,20 +20,22 @@ if TYPE_CHECKING:
 MEANT: dict[str, tuple[tuple[str, ...], str | None]] = {
     "cancel": (UNFINISHED, None), "hold": (("queued",), None), "unhold": (("queued",), "hold"), "set": (("queued",), None),
 }  # fmt: skip
-"""What `all` means: the jobs in these states, and with this intent."""
+"""What `all` means: the jobs in these states, and with this intent; `set` of gpus alone: also what runs and may resize."""
 
 SETTINGS = {field.key: field for field in JOB.values() if field.settable}
 
 
-def chosen(verb: str, words: Sequence[str], session: Session) -> list[int]:
-    """The ids of the jobs that are meant, in the order given; of a name, queue, tag or batch those that `all` would mean, too."""
+def chosen(verb: str, words: Sequence[str], session: Session, values: Collection[str] = ()) -> list[int]:
+    """The ids of the jobs that are meant, in the order given; of a name, queue, tag or batch those that `all` would mean, too.
+    `values`: what is to be set."""
 
     def every() -> list[int]:
-        if verb != "retry":
-            return session.reader.ids(*MEANT[verb])
         from jostle.store import memberreads
 
-        return memberreads.not_retried(session.reader)
+        if verb == "retry":
+            return memberreads.not_retried(session.reader)
+        resized = memberreads.resizable(session.reader) if [*values] == ["gpus"] else []
+        return [*session.reader.ids(*MEANT[verb]), *resized]
 
     def able(members: ids.Members) -> list[int]:
         meant = members.states.keys() & every()
@@ -57,7 +59,7 @@ def sent(session: Session, meant: Sequence[int], **intent: Any) -> dict[str, Any
 
 def wanted(session: Session, verb: str, words: Sequence[str], **fields: Any) -> dict[str, Any] | None:
     """What has become of what a verb wants of the jobs that the words mean; None: they mean none."""
-    meant = chosen(verb, words, session)
+    meant = chosen(verb, words, session, fields.get("values", ()))
     if not meant:
         return None
     answer = sent(session, meant, do=verb, **fields)

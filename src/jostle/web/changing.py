@@ -74,7 +74,7 @@ def intend(visit: Visit, verb: str, jobs: Jobs, **fields: Any) -> dict[str, Any]
         what = f"batch {jobs.batch}"
     else:
         words = [jobs.ids] if isinstance(jobs.ids, str) else [str(one) for one in jobs.ids or ()]
-        meant, what = chosen(verb, words, visit), " ".join(words)
+        meant, what = chosen(verb, words, visit, fields.get("values", ())), " ".join(words)
         if not meant:
             return {"done": [], "refused": [], "new": {}}
     answer = visit.ask("intent", did=verb, what=what, ids=meant, batch=jobs.batch, do=verb, **fields)
