@@ -284,6 +284,14 @@ def test_a_job_that_is_asked_for_wrongly_is_told_so_in_chinese(console):
         assert told.status == 422 and re.search(r"[\u4e00-\u9fff]", told.json["detail"]), told
 
 
+def test_a_job_that_is_asked_for_wrongly_is_in_no_file(console):
+    for dry in ("", "?dry_run"):
+        told = console.script("POST", f"/api/v1/add{dry}", {"workdir": "/", "run": "true", "gpu": 1, "priority": "x"})
+        wrong = 'unknown key "gpu"; expected gpus?\npriority: "x" is not understood; expected a whole number'
+        assert told.status == 422 and told.json["code"] == "invalid" and "flaws" not in told.json
+        assert told.json["detail"].startswith(wrong)
+
+
 @pytest.mark.parametrize("id", [10**9, 2**63, -1, 1.5, "1e3", "c0ffee-1234", "1;drop", True, None, [], {}])
 @pytest.mark.parametrize("verb", ["cancel", "hold", "retry"])
 def test_s26_a_job_that_is_none_is_refused(console, verb, id):
