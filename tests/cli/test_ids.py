@@ -206,6 +206,17 @@ def test_every_name_can_be_written_and_means_no_other_job(asked, jostle, store, 
     assert "\x1b" not in jostle("show", *shlex.split(word))[1]
 
 
+@pytest.mark.parametrize(
+    "line",
+    ["cancel ''", "cancel 1 ''", "hold ,", "unhold ''", "retry ''", "set '' priority=1", "move '' first", "move 1 before ''",
+     "why ''", "wait ''", "show ''", "logs ''", "add --after , -- true"],
+)  # fmt: skip
+def test_an_empty_word_is_no_id_as_that_of_a_variable_that_is_not_set(asked, store, line):
+    store()
+    code, text = asked(line)
+    assert code == 2 and "is no job id; expected ids such as 12" in text
+
+
 def test_a_name_that_nobody_has_is_not_found_and_the_nearest_is_told_as_it_is_typed(asked, store):
     store(name="train", queue="night", tags=["long"])
     store(name="eval,all")

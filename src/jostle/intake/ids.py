@@ -68,7 +68,8 @@ def jobs(
             raise Usage(f"{text!r} is no job id; expected {NUMBERS}")
         else:
             expected = WRITTEN if every is not None else WRITTEN_EACH
-            raise Usage(f"{text!r} is no job id; expected {expected}; a job of that name is {_typed('name', text)}")
+            hint = f"; a job of that name is {_typed('name', text)}" if text else ""
+            raise Usage(f"{text!r} is no job id; expected {expected}{hint}")
     return list(ids)
 
 
@@ -108,6 +109,8 @@ def means_one(words: Sequence[str]) -> bool:
 def _parts(words: Sequence[str]) -> Iterator[tuple[str, str]]:
     """What each part is, and its text: number, last, all, or by what its jobs are called."""
     for word in words:
+        if not word.strip(","):  # no number either, and a mistake: a variable of a script that is not set
+            yield "number", word
         while word:
             kind, colon, text = word.partition(":")
             if colon and kind in CALLED:
