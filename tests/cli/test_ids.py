@@ -246,7 +246,14 @@ def test_where_a_verb_can_do_nothing_with_a_name_what_there_is_of_it_is_told(ask
     store(name="train", state="running", attempt=1, started_at=1.0)
     there = "2 succeeded, 1 running; the newest is 3"
     assert asked("hold train") == (4, f"nothing to hold among the jobs named train: {there}")
-    assert asked("retry batch:1") == (4, f"nothing to retry among the jobs of batch 1: {there}")
+    by_number = "what was cancelled or has succeeded is retried by number"
+    assert asked("retry batch:1") == (4, f"nothing to retry among the jobs of batch 1: {there}; {by_number}")
+    stopped = store(name="stopped", state="cancelled", ended_at=1.0)
+    assert asked("retry stopped")[1].endswith(f": 1 cancelled; the newest is {stopped}; {by_number}")
+    assert asked(f"retry {stopped}") == [stopped]
+    tried = store(name="tried", state="failed", ended_at=1.0)
+    store(name="again", retry_of=tried)
+    assert by_number not in asked("retry tried")[1]
 
 
 def test_a_job_that_ends_before_its_cancel_arrives_is_no_mistake_unless_its_number_was_given(jostle, engine, store):

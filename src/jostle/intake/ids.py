@@ -106,6 +106,14 @@ def means_one(words: Sequence[str]) -> bool:
     return len(parts) == 1 and any(kind in ("last", "name") or (kind == "number" and text.isdecimal()) for kind, text in parts)
 
 
+def as_name(word: str, reader: Reader) -> str:
+    """Of what was taken for something else: how it is written to mean the job of that name, if there is one."""
+    from jostle.store import memberreads
+
+    there = word.isprintable() and memberreads.states(reader, "name", word)
+    return f"; the job of that name is {_shown(f'name:{word}')}" if there else ""
+
+
 def _parts(words: Sequence[str]) -> Iterator[tuple[str, str]]:
     """What each part is, and its text: number, last, all, or by what its jobs are called."""
     for word in words:

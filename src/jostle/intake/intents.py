@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from jostle.core import kinds
 from jostle.core.fields import JOB
-from jostle.core.states import UNFINISHED
+from jostle.core.states import CANCELLED, SUCCEEDED, UNFINISHED
 from jostle.errors import NotFound, Usage
 from jostle.formats import spec
 from jostle.intake import ids
@@ -40,7 +40,9 @@ def chosen(verb: str, words: Sequence[str], session: Session, values: Collection
     def able(members: ids.Members) -> list[int]:
         meant = members.states.keys() & every()
         if not meant:
-            raise NotFound(f"nothing to {verb} among the jobs {members.called}: {members.summary}")
+            by_number = verb == "retry" and not {CANCELLED, SUCCEEDED}.isdisjoint(members.states.values())
+            hint = "; what was cancelled or has succeeded is retried by number" if by_number else ""
+            raise NotFound(f"nothing to {verb} among the jobs {members.called}: {members.summary}{hint}")
         return sorted(meant)
 
     return ids.jobs(words, lambda: session.reader, every, able)
