@@ -5,7 +5,7 @@ from __future__ import annotations
 from jostle.core import kinds
 from jostle.core.fields import JOB
 from jostle.core.states import CANCELLED, SUCCEEDED, UNFINISHED
-from jostle.errors import NotFound, Usage
+from jostle.errors import Usage
 from jostle.formats import spec
 from jostle.intake import ids
 from jostle.intake.checking import warn_never_of
@@ -41,8 +41,7 @@ def chosen(verb: str, words: Sequence[str], session: Session, values: Collection
         meant = members.states.keys() & every()
         if not meant:
             by_number = verb == "retry" and not {CANCELLED, SUCCEEDED}.isdisjoint(members.states.values())
-            hint = "; what was cancelled or has succeeded is retried by number" if by_number else ""
-            raise NotFound(f"nothing to {verb} among the jobs {members.called}: {members.summary}{hint}")
+            raise members.unable(verb, "id_by_number" if by_number else "")
         return sorted(meant)
 
     return ids.jobs(words, lambda: session.reader, every, able)
@@ -78,15 +77,19 @@ def setting(key: str, text: str) -> tuple[str, Any]:
     if key not in SETTINGS:
         from difflib import get_close_matches
 
+        from jostle.wording.flaws import flaw
+
         near = get_close_matches(key, SETTINGS, 1, 0.75)
-        raise Usage(f"there is no setting {key!r}; expected " + (near[0] if near else "one of " + ", ".join(SETTINGS)))
+        raise Usage(flaw("no_setting", key=repr(key), expected=near[0] if near else "one of " + ", ".join(SETTINGS)))
     field = SETTINGS[key]
     if text == "none" and field.kind is not kinds.NAME:  # a job can be called so
         return field.name, field.fresh()
     try:
         return field.name, _truth(text) if field.kind is kinds.TRUTH else spec.reader(field.kind)(text)
     except ValueError as e:
-        raise Usage(f"{key}={text!r} is not understood; expected {e}") from None
+        from jostle.wording.flaws import flaw
+
+        raise Usage(flaw("value_odd", key=key, value=repr(text), expected=str(e))) from None
 
 
 def _truth(text: str) -> bool:

@@ -68,7 +68,7 @@ class AllRefused(JostleError):
 
 def intend(visit: Visit, verb: str, jobs: Jobs, **fields: Any) -> dict[str, Any]:
     if (jobs.ids is None) == (jobs.batch is None):
-        raise Usage("expected `ids` or `batch`")
+        raise Usage(flaw("asked_ids"))
     if jobs.batch is not None:
         meant: list[int] | None = None
         what = f"batch {jobs.batch}"
