@@ -117,7 +117,7 @@ class Batch:
     def wait(self, timeout: float | None = None) -> bool:
         """Until all have ended, also over a restart of the engine: whether all succeeded. TimeoutError when time is up."""
         end = None if timeout is None else time.monotonic() + timeout
-        feed = Feed(self._session.client, after=self._newest(), batch=self.number)
+        feed = Feed(self._session.client, after=self._newest(), batch=self.number, again=self._session.client_again)
         states = {row["id"]: row["state"] for row in self.jobs()}
         if any(state in UNFINISHED for state in states.values()):
             feed.start()

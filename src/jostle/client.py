@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable
 
 from jostle.address import LOCK, LOG, NOTIFIER_LOCK, SOCKET, address
-from jostle.core.runvariables import passed_on
+from jostle.core.runvariables import RUN, UNI_ID, passed_on
 from jostle.errors import BY_CODE, Declined, DiskFull, Forbidden, Invalid, JostleError, NoEngine, Usage
 
 TYPE_CHECKING = False  # not from typing, which `add` does without
@@ -250,7 +250,7 @@ def up(home: str, gpus: str | None = None, tell: Tell = silent) -> tuple[dict[st
         if of_this_version(before):
             client.close()
         else:
-            down(client)
+            down(client, for_another=True)
             # its jobs run on its devices; whether others may take their place is for the new one to say
             start_engine(home, gpus=before["gpus_spec"] or None, permanent=True, tell=tell)
     client = connect(home, gpus=gpus, tell=tell)
@@ -270,9 +270,10 @@ def of_this_version(hello: dict[str, Any]) -> bool:
     return (hello["version"], hello.get("store_version")) == (__version__, store.version())
 
 
-def down(client: Client, *, stop_jobs: bool = False, now: bool = False) -> tuple[int, int]:
-    """Returns when the engine is gone; how many runs it had, and how many of them on targets that it did not have."""
-    answer = client.call("down", stop_jobs=stop_jobs, now=now)
+def down(client: Client, *, stop_jobs: bool = False, now: bool = False, for_another: bool = False) -> tuple[int, int]:
+    """Returns when the engine is gone; how many runs it had, and how many of them on targets that it did not have. `for_another`:
+    an engine follows; else none is started by who only follows jobs."""
+    answer = client.call("down", stop_jobs=stop_jobs, now=now, for_another=for_another)
     wait_gone(client, GONE_WITHIN + (answer.get("grace_s", 0.0) if stop_jobs and not now else 0.0))
     return int(answer.get("runs") or 0), int(answer.get("absent") or 0)
 
@@ -294,6 +295,7 @@ def start_engine(home: str, *, gpus: str | None = None, permanent: bool = False,
     """Returns when an engine answers; whoever else started one at the same moment is as good."""
     from jostle import config
 
+    _check_outside(home)
     settings = config.load(home)
     notify = settings.pop("notify", {})
     devices = config.devices(gpus) if gpus else settings.get("gpus") or ""  # "": what this home used last
@@ -316,6 +318,15 @@ def start_engine(home: str, *, gpus: str | None = None, permanent: bool = False,
             tell("engine_locked", home=home)
         if time.monotonic() > end:
             raise NoEngine(f"another engine holds {home}/{LOCK} but does not answer: see {home}/{LOG}")
+
+
+def _check_outside(home: str) -> None:
+    """An engine below a run of this home would end with that run, and the jobs that it had started by then, too."""
+    from jostle.backends.local.outside import runs_dir
+
+    run = os.environ.get(RUN, "")
+    if UNI_ID in os.environ and run and os.path.isdir(os.path.join(runs_dir(home), run)):
+        raise NoEngine(f"no engine runs for {home}, and one that run {run} started would end with it: `jostle up` from elsewhere")
 
 
 def _launch(home: str, words: list[str], settings: dict[str, Any], tell: Tell) -> str:

@@ -32,6 +32,10 @@ class NoEngine(JostleError):
     code = "no_engine"
 
 
+class Stopped(NoEngine):
+    """A person has stopped it, so nobody starts it by the way."""
+
+
 class NotFound(JostleError):
     exit_code = 4
     code = "not_found"

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 
-from jostle.errors import NoEngine
+from jostle.errors import NoEngine, Stopped
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -51,6 +51,15 @@ class Session:
         from jostle.client import connect
 
         return connect(self.home, start=start and self.starts_engine, gpus=gpus, tell=self.tell)
+
+    def client_again(self, *, gpus: str | None = None) -> Client:
+        """For who follows and has lost the engine: it is started again, but not one that a person has stopped."""
+        try:
+            return self.client(start=not self.reader.meta("stopped"), gpus=gpus)
+        except NoEngine:
+            if self.reader.meta("stopped"):
+                raise Stopped(f"the engine of {self.home} was stopped by `jostle down`") from None
+            raise
 
     def engine_if_any(self) -> Client | None:
         """For verbs that also work without one."""

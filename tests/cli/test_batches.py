@@ -1,6 +1,7 @@
 """`jostle ps --batches`: the batches, what each was made of, how it stands, and how long it will still take."""
 
 import json
+import os
 import time
 
 from jostle.store import jobs
@@ -95,3 +96,12 @@ def test_while_a_job_takes_much_longer_than_those_before_it_nobody_can_tell_when
     )  # fmt: skip
     assert json.loads(jostle("ps", "--batches", "--json")[1])["batches"][0]["left_s"] is None
     assert "left" not in jostle("ps", "--batches")[1]
+
+
+def test_a_file_in_a_folder_that_is_called_by_no_text_is_refused_with_a_sentence(jostle, store, tmp_path):
+    folder = os.fsdecode(bytes(tmp_path) + b"/caf\xe9")
+    os.mkdir(folder)
+    with open(f"{folder}/a.yaml", "w") as f:
+        f.write("jobs: [{run: 'true', gpus: 0, workdir: /tmp}]")
+    code, _, err = jostle("run", "--dry-run", f"{folder}/a.yaml")
+    assert code == 6 and "is not in UTF-8, and cannot be kept as it is" in err

@@ -266,6 +266,7 @@ def test_the_key_of_a_batch_tells_its_workspace_mode_and_config_whatever_the_roo
     assert key.index == (int(which) if which.isdecimal() else None)
 
 
-@pytest.mark.parametrize("text", [None, "", "add", "compete:/x", "compete:/x:other:0", "compete:x:single:0", "run:/a:single:0"])
+@pytest.mark.parametrize("text", [None, "", "add", "compete:/x", "compete:/x:other:0", "compete:x:single:0", "run:/a:single:0",
+                                  "compete:/a\0:single:0", "compete:/a:multi:/b\0"])  # fmt: skip
 def test_what_is_no_key_of_a_workspace_is_none(text):
     assert workspace.BatchKey.read(text) is None

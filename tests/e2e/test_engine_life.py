@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import sys
 from collections.abc import Callable
 
 from tests.e2e.instance import Instance, alive, until
@@ -51,6 +54,39 @@ def test_down_with_stop_jobs_ends_them_first_and_queued_ones_wait_for_the_next_e
     assert instance.states() == {running: "cancelled", queued: "queued"}
     instance.up(None)
     assert instance.end(queued) == ["succeeded"]
+
+
+def test_after_down_nobody_who_follows_jobs_starts_an_engine_and_up_lets_them_go_on(instance: Instance) -> None:
+    instance.up("sim:1x24")
+    (instance.work / "jobs.yaml").write_text(
+        "defaults: {queue: q}\njobs:\n  - {name: a, run: '" + WAITING.format("a", 0) + "'}\n  - {name: b, run: 'true'}\n"
+    )
+    follower = instance.start("run", "jobs.yaml")
+    assert follower.stdout is not None and follower.stderr is not None
+    until(lambda: "started" in follower.stdout.readline(), "the follower hears of the start")
+    instance.ok("down")
+    until(lambda: "stopped by `jostle down`" in follower.stderr.readline(), "the follower says that it waits")
+    assert instance.json("status")["running"] is False
+    assert sorted(instance.states().values()) == ["queued", "running"]
+    (instance.work / "a.go").touch()
+    instance.up(None)
+    out, err = follower.communicate()
+    assert follower.returncode == 0, (out, err)
+    assert set(instance.states().values()) == {"succeeded"}
+
+
+def test_a_job_starts_no_engine_for_that_would_end_with_it(instance: Instance) -> None:
+    """All that a job leaves behind is ended, and so were the jobs that such an engine had started."""
+    instance.up("sim:1x24")
+    jostle = f"{sys.executable} -m jostle add -- true 2> said; echo $? > code"
+    id = instance.add("--", f"echo $$ > a; until [ -e a.go ]; do sleep 0.02; done; {jostle}")
+    instance.pid_in("a")
+    os.kill(instance.engine, signal.SIGKILL)
+    (instance.work / "a.go").touch()
+    assert instance.pid_in("code") == 3
+    assert "would end with it" in (instance.work / "said").read_text()
+    instance.up(None)
+    assert instance.end(id) == ["succeeded"] and len(instance.jobs()) == 1
 
 
 def test_a_verb_that_needs_an_engine_starts_one(instance: Instance) -> None:

@@ -16,6 +16,9 @@ from jostle.engine.server import Peer
 from jostle.engine.service import Service
 from jostle.errors import DiskFull, JostleError
 from jostle.port import Claimed
+from jostle.store.batchreads import files
+from jostle.store.reads import Reader
+from jostle.store.texts import broken
 from jostle.wording.sentences import refused
 from tests.e2e.instance import said
 from tests.engine.fakes import Host
@@ -112,6 +115,21 @@ def test_a_time_beyond_all_calendars_is_refused_by_its_name_and_nothing_is_queue
         ((_, answer),) = service.serve_writes([(None, {"op": "submit", **asked})])
         assert not answer["ok"] and key in answer["error"]["text"], answer
     assert list(host.states()) == [1]
+
+
+@pytest.mark.parametrize(
+    "head",
+    [*({"owner": owner} for owner in ({}, "me", [1], [-1, 0])), {"about": {"n": float("nan")}}, {"about": {"n": 1e400}},
+     *({"about": {"file": file}} for file in (5, ["/a"], "a.yaml", "/a\0.yaml")), {"about": {"suite": ["a"]}}],
+)
+def test_a_batch_says_nothing_of_itself_that_an_engine_could_not_begin_with_or_a_page_read(host, head):
+    service = Service(host.engine, Loop(), permanent=True)
+    before = host.store.db.execute("SELECT count(*) FROM batch").fetchone()
+    job = {"commands": ["true"], "workdir": "/", "gpus": [0, 0]}
+    ((_, answer),) = service.serve_writes([(None, {"op": "submit", "batch": head, "jobs": [job]})])
+    assert not answer["ok"] and answer["error"]["code"] == "invalid"
+    assert host.store.db.execute("SELECT count(*) FROM batch").fetchone() == before
+    assert list(broken(host.store.db, everything=True)) == [] and files(Reader(host.engine.home)) == {}
 
 
 @pytest.mark.parametrize("order", [1, -1])

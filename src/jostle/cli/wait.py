@@ -27,6 +27,7 @@ def wait_options(p: Parser) -> None:
 
 def wait(args: Namespace, terminal: Terminal) -> int:
     from jostle.follow.ends import until_ended
+    from jostle.follow.feed import loss
     from jostle.follow.followed import signal_feed
 
     deadline = None if args.timeout is None else time.monotonic() + args.timeout
@@ -44,7 +45,7 @@ def wait(args: Namespace, terminal: Terminal) -> int:
             terminal.tell("waiting_for", n=len(left), ids=render.first(left, SHOWN, terminal.language))
         feed = signal_feed(terminal, gpus=None, after=seq)
         feed.start()
-        code = until_ended(feed, states, deadline, lambda why: terminal.tell("engine_lost", why=why))
+        code = until_ended(feed, states, deadline, lambda e: terminal.tell(loss(e), why=str(e)))
     return finish(args.json, terminal, states, code)
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from jostle.core.fields import JOB, LIMITS, RETRY, RULES, SETTINGS
 from jostle.core.jobflaws import flaws
-from jostle.core.kinds import MAX_ID, MAX_NAME, is_integer, printable, variables
+from jostle.core.kinds import MAX_ID, MAX_NAME, is_integer, path, printable, variables
 from jostle.core.model import Policy, Retry
 from jostle.errors import Invalid
 from jostle.printable import one_line
@@ -41,9 +41,13 @@ def request(asked: Mapping[str, Any]) -> dict[str, Any]:
     if not isinstance(head, dict) or not isinstance(context, dict):
         raise Invalid("`batch` and `context` are objects")
     policy(head.get("policy") or {})
-    need(head.get("about") is None or isinstance(head["about"], dict), "the batch", "about must be an object")
+    about = {} if head.get("about") is None else head["about"]
+    need(isinstance(about, dict), "the batch", "about must be an object")
+    need(about.get("file") is None or path(about["file"]), "the batch", "about.file must be an absolute path")
+    need(about.get("suite") is None or isinstance(about["suite"], str), "the batch", "about.suite must be a text")
     need(head.get("seed") is None or is_integer(head["seed"], 0, MAX_ID), "the batch", "seed must be a whole number")
     need(head.get("queues") in (None, "own"), "the batch", "queues must be \"own\" or not given")
+    need(is_owner(head.get("owner")), "the batch", OWNER)
     for key, value in (("key", head.get("key")), ("name", head.get("name")), ("once", asked.get("once"))):
         need(value is None or isinstance(value, str), "the batch", f"{key} must be a text")
     return {
@@ -59,8 +63,7 @@ def amendment(asked: Mapping[str, Any]) -> dict[str, Any]:
     """A change to a batch, in canonical form."""
     batch, owner, order, drop = (asked.get(key) for key in ("batch", "owner", "order", "drop"))
     need(is_integer(batch, 1, MAX_ID), "amend", "batch must be the number of a batch")
-    need(owner is None or (isinstance(owner, list) and len(owner) == 2 and all(is_integer(n, 0, MAX_ID) for n in owner)),
-         "amend", "owner must be [pid, start ticks]")  # fmt: skip
+    need(is_owner(owner), "amend", OWNER)
     need(drop is None or (isinstance(drop, list) and all(is_integer(i, 1, MAX_ID) for i in drop)), "amend", "drop must be ids")
     need(asked.get("once") is None or isinstance(asked["once"], str), "amend", "once must be a text")
     if asked.get("policy") is not None:
@@ -74,6 +77,13 @@ def amendment(asked: Mapping[str, Any]) -> dict[str, Any]:
     need(good and all(isinstance(m[1], str) and m[1] for m in into), "amend", "into must list [id, queue]")
     return {**asked, "jobs": [job(j, k, len(jobs)) for k, j in enumerate(jobs)],
             "context": surroundings(asked.get("context") or {})}  # fmt: skip
+
+
+OWNER = "owner must be [pid, start ticks]"
+
+
+def is_owner(value: Any) -> bool:
+    return value is None or (isinstance(value, list) and len(value) == 2 and all(is_integer(n, 0, MAX_ID) for n in value))
 
 
 def surroundings(context: Mapping[str, Any]) -> dict[str, Any]:

@@ -11,13 +11,13 @@ from jostle.errors import INTERRUPTED, TIME_IS_UP
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from jostle.errors import JostleError
     from jostle.follow.feed import Feed
     from jostle.session import Session
 
 
-
 def until_ended(
-    feed: Feed, states: dict[int, str], deadline: float | None, lost: Callable[[str], None] = lambda why: None
+    feed: Feed, states: dict[int, str], deadline: float | None, lost: Callable[[JostleError], None] = lambda why: None
 ) -> int:  # fmt: skip
     """Takes the ends of these jobs into `states`: 0 when all have ended, else the exit code that says why not. `lost`: is told
     when the engine has gone; the feed connects again."""
@@ -32,7 +32,7 @@ def until_ended(
         if kind == "error":
             raise value
         if kind == "lost":
-            lost(str(value))
+            lost(value)
         if kind == "event" and value["job"] in left and value["kind"] in FINAL:
             states[value["job"]] = value["kind"]
             left.discard(value["job"])
@@ -43,7 +43,7 @@ def until_gone(session: Session, id: int) -> None:
     """Until a job has ended, also over a restart of the engine."""
     from jostle.follow.feed import Feed
 
-    feed = Feed(session.client, after=session.reader.last_seq(), batch=None)
+    feed = Feed(session.client, after=session.reader.last_seq(), batch=None, again=session.client_again)
     row = session.reader.job(id)
     if row is not None and row["state"] not in FINAL:
         feed.start()

@@ -1,7 +1,7 @@
 """Events of the engine as a queue that can be waited on together with signals and time.
 
-A thread reads the stream; when the engine goes away it connects again (which starts one) and goes on after the last event seen,
-so that nothing is missed and nothing told twice. Signals arrive in the same queue.
+A thread reads the stream; when the engine goes away it connects again (which starts one, unless a person has stopped it) and goes
+on after the last event seen, so that nothing is missed and nothing told twice. Signals arrive in the same queue.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import threading
 import time
 from typing import TYPE_CHECKING, Any
 
-from jostle.errors import JostleError
+from jostle.errors import JostleError, Stopped
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -24,9 +24,18 @@ GIVE_UP = 60.0  # s without an engine
 WOKEN: tuple[str, Any] = ("woken", None)
 
 
+def loss(e: Exception) -> str:
+    """How the loss of the engine is told of: the code of a message, which takes why."""
+    return "engine_stopped" if isinstance(e, Stopped) else "engine_lost"
+
+
 class Feed:
-    def __init__(self, connect: Callable[[], Client], *, after: int, batch: int | None) -> None:
+    def __init__(
+        self, connect: Callable[[], Client], *, after: int, batch: int | None, again: Callable[[], Client] | None = None
+    ) -> None:  # fmt: skip
+        """`again`: connects when the engine was lost."""
         self.connect, self.after, self.batch = connect, after, batch
+        self.again = again or connect
         self.items: queue.SimpleQueue[tuple[str, Any]] = queue.SimpleQueue()
         self._before: dict[int, Any] = {}  # what signals meant to whoever was here before
         self._wakeup: tuple[int, int] | None = None  # the pipe that each signal is written to, and what was in its place
@@ -67,7 +76,7 @@ class Feed:
             self._client.hang_up()
 
     def next(self, timeout: float | None) -> tuple[str, Any] | None:
-        """("event", row), ("lost", text), ("back", None), ("signal", number), ("error", exception); None when time is up."""
+        """("event", row), ("lost", exception), ("back", None), ("signal", number), ("error", exception); None when time is up."""
         end = None if timeout is None else time.monotonic() + timeout
         item = WOKEN
         while item is WOKEN:
@@ -87,16 +96,16 @@ class Feed:
 
     def _pump(self) -> None:
         lost_at: float | None = None
-        pause = 0.05
+        pause, stopped = 0.05, False
         while True:
             try:
-                client = self._client = self.connect()
+                client = self._client = self.connect() if lost_at is None else self.again()
                 if self._closed:
                     client.hang_up()
                 stream = client.stream(self.after, self.batch)
                 if lost_at is not None:
                     self.items.put(("back", None))
-                    lost_at, pause = None, 0.05
+                    lost_at, pause, stopped = None, 0.05, False
                 for event in stream:
                     self.after = event["seq"]
                     self.items.put(("event", event))
@@ -106,9 +115,11 @@ class Feed:
                 if self._closed:
                     return
                 now = time.monotonic()
-                if lost_at is None:
+                if lost_at is None or (isinstance(e, Stopped) and not stopped):
+                    self.items.put(("lost", e))
+                stopped = isinstance(e, Stopped)
+                if lost_at is None or stopped:
                     lost_at = now
-                    self.items.put(("lost", str(e)))
                 elif now - lost_at > GIVE_UP:
                     self.items.put(("error", e))
                     return

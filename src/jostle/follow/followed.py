@@ -42,7 +42,7 @@ def signal_feed(
     """From before the submit on, an interrupt is for the batch: there is no moment at which it would only end us."""
     from jostle.follow.feed import Feed
 
-    feed = Feed(lambda: session.client(gpus=gpus), after=after, batch=None)
+    feed = Feed(lambda: session.client(gpus=gpus), after=after, batch=None, again=lambda: session.client_again(gpus=gpus))
     feed.catch(*signals)
     return feed
 
@@ -89,12 +89,14 @@ class Followed:
         return self.signals > 0
 
     def _take(self, kind: str, value: Any) -> None:
+        from jostle.follow.feed import loss
+
         if kind == "event":
             self.listener.event(value, self._progress(value))
         elif kind == "signal":
             self._signal(value)
         elif kind == "lost":
-            self._note("engine_lost", why=str(value))
+            self._note(loss(value), why=str(value))
         elif kind == "back":
             self._note("engine_back")
             if self.unheard:

@@ -23,7 +23,7 @@ from jostle.formats.taskfile import Block
 STEMS = {"single": "command_gpu", "multi": "command_gpus"}
 SETTINGS = ("config/gpu_manage.yaml", "config/config.yaml", "gpu_manage.yaml", "config.yaml")
 OLD_FILE = "command.txt"
-KEY = re.compile(rf"compete:(?P<root>/.*):(?P<mode>{'|'.join(STEMS)}):(?P<which>\d+|/.*)", re.ASCII | re.DOTALL)
+KEY = re.compile(rf"compete:(?P<root>/[^\0]*):(?P<mode>{'|'.join(STEMS)}):(?P<which>\d+|/[^\0]*)", re.ASCII)  # no path has a NUL
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -132,11 +132,11 @@ def _batch(store: Store, head: Row, at: float) -> int:
         row = store.db.execute("SELECT id FROM batch WHERE key = ? AND policy = ?", (head["key"], policy)).fetchone()
         if row:
             return int(row[0])
-    id = store.next_batch
+    id, about = store.next_batch, json.dumps(head.get("about"), allow_nan=False)  # SQLite looks for files in it
     store.next_batch += 1
     store.db.execute(
         "INSERT INTO batch (id, key, name, owner, policy, submitted_at, about) VALUES (?, ?, ?, ?, ?, ?, ?)",
-        (id, head.get("key"), head.get("name"), json.dumps(head.get("owner")), policy, at, json.dumps(head.get("about"))),
+        (id, head.get("key"), head.get("name"), json.dumps(head.get("owner")), policy, at, about),
     )
     return id
 

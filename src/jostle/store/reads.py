@@ -11,7 +11,7 @@ import sqlite3
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
-from jostle.errors import JostleError
+from jostle.errors import Invalid, JostleError
 from jostle.store import seen
 from jostle.store.file import check_beside, database
 from jostle.store.rows import cards, event_row, job_row, loaded, named
@@ -131,6 +131,8 @@ class Reader:
             if "no such column" in str(e):
                 raise JostleError(f"{self.path} was written by an older jostle: `jostle up` brings it up to date") from e
             raise self._unreadable(str(e).partition(" with text")[0]) from e
+        except UnicodeEncodeError as e:  # the name of a file may be any bytes
+            raise Invalid(f"{e.object!r} is not in UTF-8, and cannot be kept as it is: give it another name") from None
 
     def jobs(
         self,

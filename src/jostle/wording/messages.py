@@ -91,6 +91,10 @@ MESSAGES: dict[str, tuple[str, str]] = {
     ),
     "jobs_stopped": ("; {n:running job was|running jobs were} stopped", "；{n:,} 个正在运行的任务已停止"),
     "engine_lost": ("jostle: {why}; connecting again", "jostle: {why}；正在重新连接"),
+    "engine_stopped": (
+        "jostle: {why}; this goes on as soon as one runs again: `jostle up`",
+        "jostle: {why}；引擎再次运行后继续（`jostle up`）",
+    ),
     "engine_back": ("jostle: the engine is back", "jostle: 引擎已恢复"),
     # a log that is followed
     "log_waiting": (
