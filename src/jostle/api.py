@@ -64,7 +64,7 @@ def submit(
     document |= {key: dict(value) for key, value in (("policy", policy), ("defaults", defaults)) if value}
     if name is not None:
         document["name"] = name
-    batch = jobfile.of_values(document, os.getcwd())
+    batch = jobfile.of_values(document, os.getcwd(), "jostle.submit")
     for job, said_of in zip(batch["jobs"], params or [{}] * len(batch["jobs"]), strict=True):
         job["params"] = dict(said_of)
     head = {"key": None, "name": batch["name"] or "submit", "policy": batch["policy"], "queues": batch["queues"]}

@@ -128,6 +128,15 @@ def test_a_bad_setting_is_a_usage_error(intent, argv, words):
     assert code == 2 and words in err and request is None and "set: " in err
 
 
+def test_what_is_no_setting_and_the_name_of_a_job_is_told_how_that_is_written(intent, store):
+    assert "name:" not in intent("set", "lr=0.1", "priority=1")[2]
+    store(name="lr=0.1")
+    code, _, err, request = intent("set", "lr=0.1", "priority=1")
+    assert code == 2 and request is None and "no setting 'lr'" in err
+    assert err.endswith("; the job of that name is name:lr=0.1\n")
+    assert intent("set", "name:lr=0.1", "priority=1")[0] == 0
+
+
 def test_what_is_not_understood_is_told_without_options_and_verbs_for_other_faces_ask_too():
     for key, text in (("bogus", "3"), ("memory", "lots")):
         with pytest.raises(Usage) as why:

@@ -110,6 +110,21 @@ def test_a_name_means_for_each_verb_what_all_would_mean_of_it(asked, store):
     assert asked(f"cancel {other},train {waits}") == [other, waits, held, runs]
 
 
+def test_set_of_gpus_alone_means_what_runs_and_may_resize_too(asked, store):
+    """The store changes nothing else of what runs, and nothing but its cards: `all` is what can be done."""
+    began = {"state": "running", "attempt": 1, "started_at": 1.0}
+    waits, grows = store(name="grow"), store(name="grow", gpus=[1, 4], resize="signal", **began)
+    store(name="grow", **began)
+    held = store(name="held", commands=[], **began)
+    store(name="grow", gpus=[1, 4], resize="restart", **{**began, "state": "stopping"})
+    assert asked("set grow gpus=1") == asked("set name:grow gpus=1") == [waits, grows]
+    assert asked("set held gpus=2") == [held]
+    assert asked("set all gpus=2") == asked("set batch:1 gpus=2") == [waits, grows, held]
+    for others in ("priority=3", "gpus=2 priority=3"):
+        assert asked(f"set all {others}") == asked(f"set grow {others}") == [waits]
+    assert asked("hold grow") == [waits]
+
+
 def test_a_queue_a_tag_and_a_batch_are_called_by_what_they_are(asked, store):
     first, second = store(name="a", queue="night", tags=["x", "y"]), store(name="night", tags=["x,y"])
     third = store(name="c", queue="night", tags=["y"])
@@ -191,6 +206,17 @@ def test_every_name_can_be_written_and_means_no_other_job(asked, jostle, store, 
     assert "\x1b" not in jostle("show", *shlex.split(word))[1]
 
 
+@pytest.mark.parametrize(
+    "line",
+    ["cancel ''", "cancel 1 ''", "hold ,", "unhold ''", "retry ''", "set '' priority=1", "move '' first", "move 1 before ''",
+     "why ''", "wait ''", "show ''", "logs ''", "add --after , -- true"],
+)  # fmt: skip
+def test_an_empty_word_is_no_id_as_that_of_a_variable_that_is_not_set(asked, store, line):
+    store()
+    code, text = asked(line)
+    assert code == 2 and "is no job id; expected ids such as 12" in text
+
+
 def test_a_name_that_nobody_has_is_not_found_and_the_nearest_is_told_as_it_is_typed(asked, store):
     store(name="train", queue="night", tags=["long"])
     store(name="eval,all")
@@ -220,7 +246,14 @@ def test_where_a_verb_can_do_nothing_with_a_name_what_there_is_of_it_is_told(ask
     store(name="train", state="running", attempt=1, started_at=1.0)
     there = "2 succeeded, 1 running; the newest is 3"
     assert asked("hold train") == (4, f"nothing to hold among the jobs named train: {there}")
-    assert asked("retry batch:1") == (4, f"nothing to retry among the jobs of batch 1: {there}")
+    by_number = "what was cancelled or has succeeded is retried by number"
+    assert asked("retry batch:1") == (4, f"nothing to retry among the jobs of batch 1: {there}; {by_number}")
+    stopped = store(name="stopped", state="cancelled", ended_at=1.0)
+    assert asked("retry stopped")[1].endswith(f": 1 cancelled; the newest is {stopped}; {by_number}")
+    assert asked(f"retry {stopped}") == [stopped]
+    tried = store(name="tried", state="failed", ended_at=1.0)
+    store(name="again", retry_of=tried)
+    assert by_number not in asked("retry tried")[1]
 
 
 def test_a_job_that_ends_before_its_cancel_arrives_is_no_mistake_unless_its_number_was_given(jostle, engine, store):

@@ -174,6 +174,8 @@ def test_c7_cards_of_a_running_job_that_agreed_to_it_are_set(console):
     told = console.post("/api/v1/set", {"ids": [id], "values": {"gpus": "1-2"}})
     assert told["done"] == [id]
     until(lambda: len(console.get(f"/api/v1/show/{id}")["job"]["gpus"]) == 2, "it has two cards")
+    assert console.post("/api/v1/set", {"ids": ["elastic"], "values": {"gpus": 1}})["done"] == [id]
+    until(lambda: len(console.get(f"/api/v1/show/{id}")["job"]["gpus"]) == 1, "it has one card")
     console.post("/api/v1/cancel", {"ids": [id], "now": True})
     console.instance.end(id)
 

@@ -81,6 +81,44 @@ def test_of_what_is_asked_of_the_page(console, method, path, body, code):
         assert answer.status >= 400 and fixed in answer.json["detail"], answer
 
 
+WORDS = [
+    ("POST", "hold", {}, "expected `ids` or `batch`"),
+    ("GET", "wait?ids=grow", None, "'grow' is no job id; expected ids such as 12, 3-7, 1,4, last or all"),
+    ("GET", "wait?ids=5-3", None, "'5-3' runs backwards; expected the smaller id first"),
+    ("GET", "wait?ids=70-80", None, "there is no job 70-80"),
+    ("GET", "results?target=77", None, "there is no batch 77"),
+    ("POST", "hold", {"ids": ["rules"]}, "there is no job named rules"),
+    ("POST", "hold", {"ids": ["queue:x"]}, "there is no job in queue x"),
+    ("POST", "hold", {"ids": ["batch:x"]}, "batch: 'x' is not understood; expected a number"),
+    ("POST", "hold", {"ids": ["1.5"]},
+     "'1.5' is no job id; expected ids such as 12, 3-7, 1,4, last, all, a name, queue:Q, tag:T or batch:N; "
+     "a job of that name is name:1.5"),
+    ("POST", "set", {"ids": [1], "values": {"priority": "x"}},
+     "priority: 'x' is not understood; expected a whole number from -2147483648 to 2147483648"),
+    ("POST", "set", {"ids": [1], "values": {"share": "x"}}, "share: 'x' is not understood; expected one of true, false"),
+    ("POST", "set", {"ids": [1], "values": {"priorty": "3"}}, "there is no setting 'priorty'; expected priority"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("method", "path", "body", "words"), WORDS, ids=[one[-1] for one in WORDS])
+def test_of_words_that_mean_jobs_and_of_values(console, method, path, body, words):
+    sign = "&" if "?" in path else "?"
+    english, chinese = (console.script(method, f"/api/v1/{path}{sign}lang={lang}", body).json["detail"] for lang in ("en", "zh"))
+    assert english == words and CHINESE.search(chinese)
+    assert not re.search("expected|there is|such as|one of", chinese) and ("rules" in words) == ("rules" in chinese)
+
+
+def test_of_a_name_with_which_nothing_can_be_done(console):
+    id = console.post("/api/v1/add", {"run": "true", "workdir": "/", "name": "rules", "hold": True})["id"]
+    answers = [console.script("POST", f"/api/v1/retry?lang={lang}", {"ids": ["rules"]}) for lang in ("en", "zh")]
+    english, chinese = (answer.json["detail"] for answer in answers)
+    assert english == f"nothing to retry among the jobs named rules: 1 queued; the newest is {id}"
+    assert CHINESE.search(chinese) and "rules" in chinese and "nothing" not in chinese
+    near = console.script("POST", "/api/v1/hold?lang=zh", {"ids": ["ruels"]}).json["detail"]
+    assert "rules" in near and "did you mean" not in near
+    console.post("/api/v1/cancel", {"ids": [id]})
+
+
 def test_who_may_only_look_is_refused_in_their_language_and_learns_no_path(console):
     reader = console.instance.ok("web", "--token", "--read-only").strip()
     answer = console.script("GET", "/api/v1/logs/7?lang=zh", token=reader)

@@ -153,6 +153,16 @@ def test_jobs_are_called_by_name_where_something_is_done_and_by_number_only_wher
     assert console.post("/api/v1/cancel", {"ids": ["name:x,y", "by name"]})["done"] == [one, two]
 
 
+def test_where_no_job_is_meant_nothing_is_done_and_nothing_refused(console):
+    """As docs/api.md has it, and as the command line, where that is no failure."""
+    id = console.instance.add("--hold", "--", "true")
+    console.post("/api/v1/unhold", {"ids": [id]})
+    console.instance.end(id)
+    for ids in ([], "all", ["all"]):
+        assert console.post("/api/v1/unhold", {"ids": ids}) == {"done": [], "refused": [], "new": {}}
+    assert console.script("POST", "/api/v1/unhold", {"ids": [id]}).status == 409
+
+
 def test_every_change_leaves_who_asked_for_it(console):
     page = console.log_in()
     new = {"run": "true", "workdir": str(console.instance.work), "hold": True, "name": "audited"}
@@ -282,6 +292,14 @@ def test_a_job_that_is_asked_for_wrongly_is_told_so_in_chinese(console):
                  {"workdir": "/", "run": "x", "rnu": 1}):  # fmt: skip
         told = console.script("POST", "/api/v1/add", body, **{"Accept-Language": "zh-CN"})
         assert told.status == 422 and re.search(r"[\u4e00-\u9fff]", told.json["detail"]), told
+
+
+def test_a_job_that_is_asked_for_wrongly_is_in_no_file(console):
+    for dry in ("", "?dry_run"):
+        told = console.script("POST", f"/api/v1/add{dry}", {"workdir": "/", "run": "true", "gpu": 1, "priority": "x"})
+        wrong = 'unknown key "gpu"; expected gpus?\npriority: "x" is not understood; expected a whole number'
+        assert told.status == 422 and told.json["code"] == "invalid" and "flaws" not in told.json
+        assert told.json["detail"].startswith(wrong)
 
 
 @pytest.mark.parametrize("id", [10**9, 2**63, -1, 1.5, "1e3", "c0ffee-1234", "1;drop", True, None, [], {}])

@@ -95,11 +95,12 @@ def set_options(p: Parser) -> None:
 def set(args: Namespace, terminal: Terminal) -> int:
     is_pair = {word: "=" in word and ":" not in word.partition("=")[0] for word in args.words}  # name:lr=0.1 is none
     named = [word for word in args.words if not is_pair[word]]
-    pairs = [word.partition("=") for word in args.words if is_pair[word]]
-    try:
-        values = dict(setting(key, text) for key, _, text in pairs)
-    except Usage as e:
-        raise Usage(f"set: {e}") from None
+    values: dict[str, Any] = {}
+    for word in filter(is_pair.get, args.words):
+        try:
+            values.update([setting(*word.split("=", 1))])
+        except Usage as e:
+            raise Usage(f"set: {e}{ids.as_name(word, terminal.reader)}") from None
     if not named or not values:
         raise Usage("set: expected ids and key=value pairs, such as `jostle set 12 priority=5`")
     return intend(terminal, named, "set", "changed", values=values)

@@ -22,6 +22,7 @@ from jostle.experiments import code
 from jostle.experiments.absence import Absence
 from jostle.experiments.grouping import Trial
 from jostle.experiments.metrics import LogReading, Metric, read
+from jostle.wording.flaws import flaw
 
 if TYPE_CHECKING:
     from jostle.store.reads import Reader
@@ -124,7 +125,7 @@ def of_batches(
 def of_batch(reader: Reader, number: int, names: re.Pattern[str], anyhow: bool = False) -> list[Trial]:
     """`anyhow`: what a failed or unfinished run has printed counts, too."""
     if reader.batch(number) is None:
-        raise NotFound(f"there is no batch {number}")
+        raise NotFound(flaw("no_batch", number=number))
     rows = reader.jobs(batch=number)
     chains, codes = _chains(rows), Codes(reader)
     return [of_job(reader, row, chains.get(row["id"]), names, anyhow, codes) for row in rows]

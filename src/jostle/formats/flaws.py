@@ -14,7 +14,7 @@ SHOWN = 100  # of a file's errors; beyond that nobody reads them
 
 
 class BadFiles(Invalid):
-    """Everything that is wrong with the files, as (file, line, text), and what is to be told beside it."""
+    """Everything that is wrong with the files, as (file, line, text; "" is no file), and what is to be told beside it."""
 
     def __init__(self, flaws: list[tuple[str, int, str]], warnings: Sequence[str] = ()) -> None:
         self.flaws, self.warnings = flaws, list(warnings)
@@ -23,7 +23,7 @@ class BadFiles(Invalid):
     def worded(self, lang: str) -> str:
         """Each in a line that begins with file:line, as editors and CI expect."""
         pairs = [(f"{file}:{line}" if line else file, worded(text, lang)) for file, line, text in self.flaws[:SHOWN]]
-        lines = [f"{place}: {text}" for place, text in pairs]
+        lines = [f"{place}: {text}" if place else text for place, text in pairs]
         if len(self.flaws) > SHOWN:
             lines.append(worded(flaw("more_flaws", n=len(self.flaws) - SHOWN), lang))
         return "\n".join([*lines, *(worded(flaw("warning", text=text), lang) for text in self.warnings[:SHOWN])])

@@ -42,9 +42,10 @@ def load(
             gc.enable()
 
 
-def of_values(values: dict[str, Any], base: str) -> dict[str, Any]:
-    """The same from values of a program, in the words of a job file; relative paths start at `base`."""
-    reader = _File("jostle.submit", first=0, now=None)
+def of_values(values: dict[str, Any], base: str, called: str = "") -> dict[str, Any]:
+    """The same from values of a program, in the words of a job file; relative paths start at `base`. `called`: what stands before
+    each flaw, in the place of a file."""
+    reader = _File(called, first=0, now=None)
     reader.base = base
     reader.take(of(values))
     if reader.flaws:

@@ -15,6 +15,8 @@ from jostle.errors import NotFound, Usage
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from jostle.store.reads import Reader
 
 
@@ -27,16 +29,17 @@ class Members(NamedTuple):
 
     @property
     def called(self) -> str:
-        return CALLED[self.kind].format(_shown(self.text))
+        return _flaw(f"of_{self.kind}", text=_shown(self.text))
 
-    @property
-    def summary(self) -> str:
+    def unable(self, verb: str, hint: str = "") -> NotFound:
+        """Nothing can be done with them: what there is."""
         states = list(self.states.values())
         counts = ", ".join(f"{states.count(state)} {state}" for state in dict.fromkeys(states))
-        return f"{counts}; the newest is {max(self.states)}"
+        hint = hint and _flaw(hint)
+        return NotFound(_flaw("id_unable", verb=verb, called=self.called, counts=counts, newest=max(self.states), hint=hint))
 
 
-CALLED = {"name": "named {}", "queue": "in queue {}", "tag": "with tag {}", "batch": "of batch {}"}
+CALLED = ("name", "queue", "tag", "batch")
 NUMBERS = "ids such as 12, 3-7, 1,4, last or all"
 NAMES = ", a name, queue:Q, tag:T or batch:N"
 WRITTEN = "ids such as 12, 3-7, 1,4, last, all" + NAMES
@@ -65,10 +68,11 @@ def jobs(
         elif kind == "number" and (match := _ID.match(text)) is not None:
             ids.update(dict.fromkeys(_range(match, reader)))
         elif pick is None:
-            raise Usage(f"{text!r} is no job id; expected {NUMBERS}")
+            raise Usage(_flaw("id_none", word=repr(text), expected=NUMBERS, hint=""))
         else:
             expected = WRITTEN if every is not None else WRITTEN_EACH
-            raise Usage(f"{text!r} is no job id; expected {expected}; a job of that name is {_typed('name', text)}")
+            hint = _flaw("id_of_name", written=_typed("name", text)) if text else ""
+            raise Usage(_flaw("id_none", word=repr(text), expected=expected, hint=hint))
     return list(ids)
 
 
@@ -105,9 +109,19 @@ def means_one(words: Sequence[str]) -> bool:
     return len(parts) == 1 and any(kind in ("last", "name") or (kind == "number" and text.isdecimal()) for kind, text in parts)
 
 
+def as_name(word: str, reader: Reader) -> str:
+    """Of what was taken for something else: how it is written to mean the job of that name, if there is one."""
+    from jostle.store import memberreads
+
+    there = word.isprintable() and memberreads.states(reader, "name", word)
+    return f"; the job of that name is {_shown(f'name:{word}')}" if there else ""
+
+
 def _parts(words: Sequence[str]) -> Iterator[tuple[str, str]]:
     """What each part is, and its text: number, last, all, or by what its jobs are called."""
     for word in words:
+        if not word.strip(","):  # no number either, and a mistake: a variable of a script that is not set
+            yield "number", word
         while word:
             kind, colon, text = word.partition(":")
             if colon and kind in CALLED:
@@ -122,7 +136,7 @@ def _parts(words: Sequence[str]) -> Iterator[tuple[str, str]]:
 
 def _members(kind: str, text: str, reader: Reader) -> Members:
     if not text or (kind == "batch" and not (text.isascii() and text.isdecimal() and len(text) < 16)):
-        raise Usage(f"{kind}:{text} is not understood; expected {kind}:" + ("N, a number" if kind == "batch" else kind.upper()))
+        raise Usage(_flaw("value_odd", key=kind, value=repr(text), expected="a number" if kind == "batch" else "a text"))
     from jostle.store import memberreads
 
     text = text.encode(errors="surrogatepass").decode(errors="replace")  # bytes that are no text are no job's either
@@ -133,7 +147,8 @@ def _members(kind: str, text: str, reader: Reader) -> Members:
 
     others = memberreads.words(reader, kind, text) if kind in memberreads.WORDS else []
     near = closest(text, [word for word in others if word.isprintable()])
-    raise NotFound(f"there is no job {members.called}" + (f"; did you mean {_typed(kind, near)}?" if near else ""))
+    hint = _flaw("id_perhaps", written=_typed(kind, near)) if near else ""
+    raise NotFound(_flaw("id_nobody", called=members.called, hint=hint))
 
 
 def _typed(kind: str, text: str) -> str:
@@ -145,24 +160,32 @@ def _typed(kind: str, text: str) -> str:
 def _shown(text: str) -> str:
     import shlex
 
-    return shlex.quote(text) if text.isprintable() else repr(text)
+    from jostle.wording.flaws import Written
+
+    return Written(shlex.quote(text) if text.isprintable() else repr(text))
+
+
+def _flaw(code: str, **params: Any) -> str:
+    from jostle.wording.flaws import flaw  # with all words there are: only what is wrong needs them
+
+    return flaw(code, **params)
 
 
 def _last(reader: Reader) -> int:
     last = reader.last_id()
     if last is None:
-        raise NotFound("there is no job yet")
+        raise NotFound(_flaw("id_no_last"))
     return last
 
 
 def _range(match: re.Match[str], reader: Callable[[], Reader]) -> range:
     low, high = int(match[1]), int(match[2] or match[1])
     if low > high:
-        raise Usage(f"{match[0]!r} runs backwards; expected the smaller id first")
+        raise Usage(_flaw("id_backwards", word=repr(match[0])))
     if match[2]:
         high = min(high, reader().last_id() or 0)  # 5-99999 means what there is of it
         if low > high:
-            raise NotFound(f"there is no job {match[0]}")
+            raise NotFound(_flaw("log_job", id=match[0]))
     if high - low > MAX_RANGE:
-        raise Usage(f"{match[0]!r} names more than {MAX_RANGE} jobs")
+        raise Usage(_flaw("id_many", word=repr(match[0]), most=MAX_RANGE))
     return range(low, high + 1)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from jostle.store import allocationreads
-from jostle.store.reads import Reader
+from jostle.store.reads import UNFINISHED_SQL, Reader
 
 OF = {
     "name": "name = ?", "queue": "queue = ?", "batch": "batch = CAST(? AS INTEGER)",
@@ -23,6 +23,13 @@ def words(reader: Reader, kind: str, like: str) -> list[str]:
     """Names, queues or tags that there are: 2,000 whose length is nearest to that of another."""
     sql = f"SELECT {WORDS[kind]} GROUP BY word HAVING word <> '' ORDER BY abs(length(word) - ?), max(job.id) DESC LIMIT 2000"
     return [row[0] for row in reader._all(sql, (len(like),))]
+
+
+def resizable(reader: Reader) -> list[int]:
+    """What runs and may have other cards: elastic jobs and allocations."""
+    sql = f"""SELECT id FROM job WHERE {UNFINISHED_SQL} AND state IN ('starting', 'running')
+        AND (resize IS NOT NULL OR commands = '[]') ORDER BY id"""
+    return [row[0] for row in reader._all(sql)]
 
 
 def not_retried(reader: Reader) -> list[int]:

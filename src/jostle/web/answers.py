@@ -87,7 +87,8 @@ def problem(e: JostleError, lang: str, *, reads_only: bool = False) -> dict[str,
         return {"detail": hidden.words(sentence(e, lang)), "code": e.code}
     answer: dict[str, Any] = {"detail": sentence(e, lang), "code": e.code}
     if isinstance(e, BadFiles):
-        answer["flaws"] = [{"file": file, "line": line, "text": worded(text, lang)} for file, line, text in e.flaws[:SHOWN]]
+        flaws = [{"file": file, "line": line, "text": worded(text, lang)} for file, line, text in e.flaws[:SHOWN] if file]
+        answer |= {"flaws": flaws} if flaws else {}
     if isinstance(e, Declined):
         answer["declined"] = e.why
     if hasattr(e, "refused"):

@@ -68,13 +68,13 @@ class AllRefused(JostleError):
 
 def intend(visit: Visit, verb: str, jobs: Jobs, **fields: Any) -> dict[str, Any]:
     if (jobs.ids is None) == (jobs.batch is None):
-        raise Usage("expected `ids` or `batch`")
+        raise Usage(flaw("asked_ids"))
     if jobs.batch is not None:
         meant: list[int] | None = None
         what = f"batch {jobs.batch}"
     else:
         words = [jobs.ids] if isinstance(jobs.ids, str) else [str(one) for one in jobs.ids or ()]
-        meant, what = chosen(verb, words, visit), " ".join(words)
+        meant, what = chosen(verb, words, visit, fields.get("values", ())), " ".join(words)
         if not meant:
             return {"done": [], "refused": [], "new": {}}
     answer = visit.ask("intent", did=verb, what=what, ids=meant, batch=jobs.batch, do=verb, **fields)

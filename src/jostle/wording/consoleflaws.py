@@ -19,6 +19,7 @@ ASKED: dict[str, tuple[str, str]] = {
         '`to`: expected "first", "last", {{"before": ID}} or {{"after": ID}}',
         '`to`：应为 "first"、"last"、{{"before": 编号}} 或 {{"after": 编号}}',
     ),
+    "asked_ids": ("expected `ids` or `batch`", "应有 `ids` 或 `batch`"),
     "asked_cards": ("expected `exclude` or `include`: indices of cards", "应有 `exclude` 或 `include`：卡的编号"),
     "asked_hold": ("`hold` is true or false, `once` a text", "`hold` 应为 true 或 false，`once` 应为文字"),
     "asked_workdir": (
@@ -33,6 +34,25 @@ ASKED: dict[str, tuple[str, str]] = {
         "expected the absolute path of a job file: its name ends with .yaml or .yml, and no settings lie in it",
         "应为任务文件（job file）的绝对路径：名字以 .yaml 或 .yml 结尾，且不是设置文件",
     ),
+    # --- words that mean jobs, and values that they are to have, from wherever they come
+    "id_none": ("{word} is no job id; expected {expected}{hint}", "{word} 不是任务编号；应为{expected}{hint}"),
+    "id_of_name": ("; a job of that name is {written}", "；叫这个名字的任务写作 {written}"),
+    "id_perhaps": ("; did you mean {written}?", "；是想写 {written} 吗？"),
+    "id_backwards": ("{word} runs backwards; expected the smaller id first", "{word} 前后颠倒；应把小的编号写在前面"),
+    "id_many": ("{word} names more than {most} jobs", "{word} 超过 {most} 个任务"),
+    "id_nobody": ("there is no job {called}{hint}", "没有{called}的任务{hint}"),
+    "id_no_last": ("there is no job yet", "还没有任务"),
+    "id_unable": (
+        "nothing to {verb} among the jobs {called}: {counts}; the newest is {newest}{hint}",
+        "{called}的任务里没有可以 {verb} 的：{counts}；最新的是 {newest}{hint}",
+    ),
+    "id_by_number": ("; what was cancelled or has succeeded is retried by number", "；已取消或已成功的，按编号重试"),
+    "of_name": ("named {text}", "名为 {text} "),
+    "of_queue": ("in queue {text}", "队列 {text} 中"),
+    "of_tag": ("with tag {text}", "带标签 {text} "),
+    "of_batch": ("of batch {text}", "批次 {text} "),
+    "no_setting": ("there is no setting {key}; expected {expected}", "没有设置项 {key}；应为{expected}"),
+    "no_batch": ("there is no batch {number}", "没有批次 {number}"),
     # --- what this caller, or the console, may do
     "may_not_prints": ("this token may not see what jobs print", "此令牌无权查看任务的输出"),
     "may_not_files": ("this token may not see what files hold", "此令牌无权查看文件内容"),

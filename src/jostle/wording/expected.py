@@ -118,6 +118,13 @@ PHRASES: dict[str, str] = {
     "a job": "一个任务",
     "a number": "数字",
     "the body": "请求内容",
+    "ids such as 12, 3-7, 1,4, last or all": "编号，例如 12、3-7、1,4，last 或 all",
+    "ids such as 12, 3-7, 1,4, last, a name, queue:Q, tag:T or batch:N": (
+        "编号，例如 12、3-7、1,4，或 last、名字、queue:队列、tag:标签、batch:批次"
+    ),
+    "ids such as 12, 3-7, 1,4, last, all, a name, queue:Q, tag:T or batch:N": (
+        "编号，例如 12、3-7、1,4，或 last、all、名字、queue:队列、tag:标签、batch:批次"
+    ),
     "at least 1": "至少为 1",
     "a positive whole number": "正整数",
     "a number of seconds, at most 100 years": "秒数，最多 100 年",

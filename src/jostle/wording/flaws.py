@@ -34,6 +34,12 @@ class FlawText(str):
         return FlawText, (self.code, self.params)
 
 
+class Written(str):
+    """What a person wrote, and is shown as it is: never a phrase of ours, even if it reads like one."""
+
+    __slots__ = ()
+
+
 def flaw(code: str, **params: Any) -> FlawText:
     return FlawText(code, params)
 
@@ -48,7 +54,7 @@ def worded(text: str, lang: str) -> str:
 
 def _phrase(value: Any) -> Any:
     """A phrase of ours in Chinese; what people wrote is quoted, and never one."""
-    if not isinstance(value, str):
+    if not isinstance(value, str) or isinstance(value, Written):
         return value
     if isinstance(value, FlawText):
         return worded(value, "zh")
