@@ -357,7 +357,7 @@ def test_who_is_strict_gets_an_error_and_nothing_is_queued(host):
     before = host.states()
     answer = asked(service, {}, {"name": "wide", "gpus": [9, 9]}, strict=True)
     assert answer["ok"] is False and answer["error"]["code"] == "invalid" and host.states() == before
-    told = refused(answer["error"])
+    told = refused(answer["error"], "en")
     assert "job 2 of these (wide)" in told and "needs 9 cards and may use 4" in told and "stays queued" not in told
     assert asked(service, {"gpus": [4, 4]}, strict=True)["ok"] is True
 
