@@ -155,7 +155,7 @@ def test_jobs_are_called_by_name_where_something_is_done_and_by_number_only_wher
 
 def test_where_no_job_is_meant_nothing_is_done_and_nothing_refused(console):
     """As docs/api.md has it, and as the command line, where that is no failure."""
-    console.instance.add("--hold", "--", "true")
+    id = console.instance.add("--hold", "--", "true")
     console.post("/api/v1/cancel", {"ids": "all"})  # and what other tests have left held
     for ids in ([], "all", ["all"]):
         assert console.post("/api/v1/unhold", {"ids": ids}) == {"done": [], "refused": [], "new": {}}
