@@ -513,7 +513,8 @@ FAILING = "retry_config: {max_retries: 0, on_failure: continue}\n"
 def test_the_log_of_a_process_is_that_of_its_place_after_blocks_before_it_were_removed(space, first):
     instance = space.console.instance
     path = space.root / "command" / "command_gpu.txt"
-    rest = "1\necho two\n1\n\n1\necho three; sleep 600\n1\n"
+    last = f"after {first}"  # not what lies in the file of this name from the time before
+    rest = f"1\necho two\n1\n\n1\necho {last}; sleep 600\n1\n"
     path.write_text(f"1\n{first}\n1\n\n{rest}")
     (space.root / "config" / "gpu_manage.yaml").write_text(FAILING)
     waits = first != "exit 3"
@@ -533,10 +534,10 @@ def test_the_log_of_a_process_is_that_of_its_place_after_blocks_before_it_were_r
         instance.reach(job, "cancelled")
         instance.call("intent", ids=[blocker], batch=None, do="cancel", now=True)
     logs = lambda: [Path(run["log"]) for run in instance.runs(job + 2)]  # noqa: E731
-    until(lambda: any(log.exists() and log.read_text() for log in logs()), "what the last task prints")
+    until(lambda: any(log.exists() and last in log.read_text() for log in logs()), "what the last task prints")
     contents = [space.get(f"log/content?mode=single&queue_id=1&process_index={k}")["content"] for k in range(2)]
     assert space.ask("POST", "scheduler/single/stop").status == 200
-    assert contents == ["two\n", "three\n"]
+    assert contents == ["two\n", f"{last}\n"]
 
 
 OUTSIDE = [
