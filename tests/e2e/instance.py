@@ -109,11 +109,10 @@ class Instance:
     # --- verbs
 
     def start(self, *words: str, env: dict[str, str] | None = None, **options: Any) -> subprocess.Popen[str]:
-        options.setdefault("preexec_fn", hears_all)
+        options = {"preexec_fn": hears_all, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "cwd": self.work, **options}
         child = subprocess.Popen(
-            [sys.executable, "-m", "jostle", *words], env={**self.env, **(env or {})}, cwd=options.pop("cwd", self.work),
-            text=True, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, **options,
-        )  # fmt: skip
+            [sys.executable, "-m", "jostle", *words], env={**self.env, **(env or {})}, text=True, stdin=subprocess.DEVNULL, **options
+        )
         self.children.append(child)
         return child
 

@@ -7,7 +7,7 @@ import signal
 import sys
 from collections.abc import Callable
 
-from tests.e2e.instance import Instance, alive, until
+from tests.e2e.instance import PATIENCE, Instance, alive, until
 
 WAITING = "echo $$ > {0}; until [ -e {0}.go ]; do sleep 0.02; done; exit {1}"
 
@@ -61,17 +61,18 @@ def test_after_down_nobody_who_follows_jobs_starts_an_engine_and_up_lets_them_go
     (instance.work / "jobs.yaml").write_text(
         "defaults: {queue: q}\njobs:\n  - {name: a, run: '" + WAITING.format("a", 0) + "'}\n  - {name: b, run: 'true'}\n"
     )
-    follower = instance.start("run", "jobs.yaml")
-    assert follower.stdout is not None and follower.stderr is not None
-    until(lambda: "started" in follower.stdout.readline(), "the follower hears of the start")
+    out, err = instance.work / "out", instance.work / "err"
+    with out.open("w") as stdout, err.open("w") as stderr:
+        follower = instance.start("run", "jobs.yaml", stdout=stdout, stderr=stderr)
+    until(lambda: "started" in out.read_text(), "the follower hears of the start")
     instance.ok("down")
-    until(lambda: "stopped by `jostle down`" in follower.stderr.readline(), "the follower says that it waits")
+    until(lambda: "stopped by" in err.read_text() or "is back" in err.read_text(), "the follower says what it does")
+    assert "stopped by `jostle down`" in err.read_text()
     assert instance.json("status")["running"] is False
     assert sorted(instance.states().values()) == ["queued", "running"]
     (instance.work / "a.go").touch()
     instance.up(None)
-    out, err = follower.communicate()
-    assert follower.returncode == 0, (out, err)
+    assert follower.wait(PATIENCE) == 0, (out.read_text(), err.read_text())
     assert set(instance.states().values()) == {"succeeded"}
 
 
