@@ -111,8 +111,9 @@ class Instance:
     def start(self, *words: str, env: dict[str, str] | None = None, **options: Any) -> subprocess.Popen[str]:
         options = {"preexec_fn": hears_all, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "cwd": self.work, **options}
         child = subprocess.Popen(
-            [sys.executable, "-m", "jostle", *words], env={**self.env, **(env or {})}, text=True, stdin=subprocess.DEVNULL, **options
-        )
+            [sys.executable, "-m", "jostle", *words], env={**self.env, **(env or {})},
+            text=True, stdin=subprocess.DEVNULL, **options,
+        )  # fmt: skip
         self.children.append(child)
         return child
 
