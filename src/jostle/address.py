@@ -6,8 +6,9 @@ import os
 
 SOCKET, LOCK, LOG = "engine.sock", "engine.lock", "engine.log"
 NOTIFIER_LOCK = "notify/lock"
-UP = "up"
-"""A file that lies in a home from `jostle up` to `down`: whoever starts an engine meanwhile, it stays."""
+UP, DOWN = "up", "down"
+"""A person's last word about the engine lies in the home as a file of that name. After `up` each one that is started stays; after
+`down` none is started by who only follows jobs, until a verb starts one."""
 
 
 class address:

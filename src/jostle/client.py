@@ -13,7 +13,7 @@ import sys
 import time
 from collections.abc import Callable
 
-from jostle.address import LOCK, LOG, NOTIFIER_LOCK, SOCKET, UP, address
+from jostle.address import DOWN, LOCK, LOG, NOTIFIER_LOCK, SOCKET, UP, address
 from jostle.core.runvariables import RUN, UNI_ID, passed_on
 from jostle.errors import BY_CODE, Declined, DiskFull, Forbidden, Invalid, JostleError, NoEngine, Usage
 
@@ -252,7 +252,7 @@ def up(home: str, gpus: str | None = None, tell: Tell = silent) -> tuple[dict[st
             start_engine(home, gpus=before["gpus_spec"] or None, permanent=True, tell=tell)
     client = connect(home, gpus=gpus, tell=tell)
     now = client.call("up")
-    keep_up(home, True)
+    keep_word(home, UP)
     if before.get("pid") == now["pid"]:
         client.call("reload", config=settings)
     client.close()
@@ -260,15 +260,16 @@ def up(home: str, gpus: str | None = None, tell: Tell = silent) -> tuple[dict[st
     return before, now
 
 
-def keep_up(home: str, on: bool) -> None:
-    """Whether an engine that is started after the next kill is to stay, too."""
-    try:
-        if on:
-            os.close(os.open(os.path.join(home, UP), os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600))
-        else:
-            os.unlink(os.path.join(home, UP))
-    except OSError:
-        pass  # it was not up; or the disk is full, and the next one ends with its work
+def keep_word(home: str, word: str) -> None:
+    """UP or DOWN; "": neither holds any more."""
+    for name in (UP, DOWN):
+        try:
+            if name == word:
+                os.close(os.open(os.path.join(home, name), os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600))
+            else:
+                os.unlink(os.path.join(home, name))
+        except OSError:
+            pass  # it was not there; or the disk is full, and it is as if nobody had said it
 
 
 def of_this_version(hello: dict[str, Any]) -> bool:
@@ -282,9 +283,9 @@ def of_this_version(hello: dict[str, Any]) -> bool:
 def down(client: Client, *, stop_jobs: bool = False, now: bool = False, for_another: bool = False) -> tuple[int, int]:
     """Returns when the engine is gone; how many runs it had, and how many of them on targets that it did not have. `for_another`:
     an engine follows; else none is started by who only follows jobs."""
-    answer = client.call("down", stop_jobs=stop_jobs, now=now, for_another=for_another)
     if not for_another:
-        keep_up(client.home, False)
+        keep_word(client.home, DOWN)  # before it goes: who follows looks for it then
+    answer = client.call("down", stop_jobs=stop_jobs, now=now)
     wait_gone(client, GONE_WITHIN + (answer.get("grace_s", 0.0) if stop_jobs and not now else 0.0))
     return int(answer.get("runs") or 0), int(answer.get("absent") or 0)
 
@@ -316,6 +317,7 @@ def start_engine(home: str, *, gpus: str | None = None, permanent: bool = False,
     while True:
         answer = _launch(home, [str(devices), *(["--permanent"] if permanent else [])], settings, tell)
         if answer.startswith("ready"):
+            keep_word(home, UP if permanent else "")
             _notified(home, notify)
             return
         if answer.startswith("error "):

@@ -6,7 +6,6 @@ or `error CODE TEXT`, then closes it. A flock decides which of several engines l
 
 from __future__ import annotations
 
-import contextlib
 import fcntl
 import gc
 import json
@@ -141,7 +140,6 @@ def serve(home: str, devices: str, settings: dict[str, Any], ready: int, permane
     from jostle.engine.loop import Loop, turn
     from jostle.engine.probing import ProbeProcess
     from jostle.engine.service import Service
-    from jostle.errors import Unwritten
     from jostle.probes.command import command
     from jostle.store.store import Store
 
@@ -152,9 +150,6 @@ def serve(home: str, devices: str, settings: dict[str, Any], ready: int, permane
         with store.transaction():
             store.put("spec", devices)
             store.put("cards", None)  # those that were known are of other devices
-    if store.get("stopped"):
-        with contextlib.suppress(Unwritten), store.transaction():
-            store.put("stopped", None)
     leases, sim_dir = config.lease_dir(home, devices), config.sim_dir(home)
     simulated = world(devices) is not None
     engine = Engine(home=home, devices=devices, store=store, clock=Clock(store), settings=settings)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 
+from jostle.address import DOWN
 from jostle.errors import NoEngine, Stopped
 
 TYPE_CHECKING = False
@@ -54,12 +55,11 @@ class Session:
 
     def client_again(self, *, gpus: str | None = None) -> Client:
         """For who follows and has lost the engine: it is started again, but not one that a person has stopped."""
+        stopped = os.path.lexists(os.path.join(self.home, DOWN))
         try:
-            return self.client(start=not self.reader.meta("stopped"), gpus=gpus)
-        except NoEngine:
-            if self.reader.meta("stopped"):
-                raise Stopped(f"the engine of {self.home} was stopped by `jostle down`") from None
-            raise
+            return self.client(start=not stopped, gpus=gpus)
+        except NoEngine as e:
+            raise Stopped(f"the engine of {self.home} was stopped by `jostle down`") if stopped else e from None
 
     def engine_if_any(self) -> Client | None:
         """For verbs that also work without one."""

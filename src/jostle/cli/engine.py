@@ -54,7 +54,8 @@ def down_options(p: Parser) -> None:
 
 
 def down(args: Namespace, terminal: Terminal) -> int:
-    from jostle.client import attempt, keep_up
+    from jostle.address import DOWN
+    from jostle.client import attempt, keep_word
     from jostle.client import down as ended
     from jostle.notifier import stop
     from jostle.web.instances import stop_all
@@ -65,7 +66,7 @@ def down(args: Namespace, terminal: Terminal) -> int:
         terminal.tell("console_down")
     client = attempt(terminal.home, terminal.tell)
     if client is None:
-        keep_up(terminal.home, False)
+        keep_word(terminal.home, DOWN)
         stop(terminal.home)
         terminal.tell("engine_none")
         return 0

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import math
 import os
 import sys
@@ -194,9 +193,6 @@ class Service:
                 self.writes.cancel(running, bool(request.get("now")), self.clock.wall(), self.clock.now())
             self.writes.recorded()
             self.engine.stop_all()
-        if not request.get("for_another"):
-            with contextlib.suppress(Unwritten), self.store.transaction():
-                self.store.put("stopped", True)  # who follows is not to start it again
         self.leave()
         grace = self.engine.carried.longest_grace()
         return {"pid": os.getpid(), "runs": len(open_ids), "absent": len(absent), "grace_s": grace}
